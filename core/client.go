@@ -1,0 +1,160 @@
+package core
+
+import (
+	"context"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+// Client makes locks on one Redis: a server, a Sentinel group or a Cluster. It renews all leases with one timer
+// and waits for all locks on one subscription, so make one per process and share it; it is safe for concurrent
+// use.
+type Client struct {
+	clientConfig
+	id      string // of this client, first part of its owners' names
+	counter atomic.Uint64
+	now     clock
+
+	exec    *executor
+	renewer *renewer
+	queue   *queue
+	listen  *listeners
+
+	// What goes on, and how it ends: see Close.
+	mu      sync.Mutex
+	closed  bool
+	closing chan struct{}   // closed when Close begins
+	tasks   sync.WaitGroup  // calls that are under way, and work in the background
+	base    context.Context // of that work; ends when Close has waited long enough
+	stop    context.CancelFunc
+
+	unheard sync.Once // PUBLISH is refused
+	failing atomic.Bool
+}
+
+// New returns a client for rdb, which stays the caller's to close, after the Client. It does no I/O. Fails with
+// [ErrInvalidOption] if rdb is nil or an option has an invalid value.
+//
+// The commands of locks wait in rdb's connection pool like all others: give locks a go-redis client of their
+// own if the application keeps the pool busy, with blocking commands for instance.
+func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
+	if rdb == nil || reflect.ValueOf(rdb).Kind() == reflect.Pointer && reflect.ValueOf(rdb).IsNil() {
+		return nil, invalidOption("New: the Redis client is nil")
+	}
+	config := newClientConfig(opts)
+	if config.lock.err != nil {
+		return nil, config.lock.err
+	}
+	c := &Client{
+		clientConfig: config,
+		id:           uuid.NewString(),
+		now:          systemClock,
+		queue:        newQueue(),
+		closing:      make(chan struct{}),
+	}
+	c.base, c.stop = context.WithCancel(context.Background())
+	c.exec = newExecutor(rdb, c.base.Done())
+	c.listen = newListeners(rdb)
+	c.renewer = newRenewer(c.now)
+	c.renewer.onLost = c.lost
+	c.renewer.onTry = c.renewed
+	return c, nil
+}
+
+// Close ends all leases with the cause [ErrClosed], releases their locks, and stops renewing and listening.
+// Calls that wait return [ErrClosed]. Close after the work under the locks has ended: it cannot stop a holder
+// that does not heed its context. It returns within a few seconds even if Redis does not answer; what could
+// not be released then frees itself after its TTL. The error is nil, or that of the first failed release.
+// Closing twice does nothing.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	first := !c.closed
+	if first {
+		c.closed = true
+		close(c.closing)
+	}
+	c.mu.Unlock()
+	if !first {
+		return nil
+	}
+	timer := time.AfterFunc(releaseTimeout, c.stop)
+	err := c.releaseAll(c.renewer.close())
+	c.tasks.Wait()
+	timer.Stop()
+	c.stop()
+	c.listen.close()
+	return err
+}
+
+// releaseAll ends leases side by side; the executor makes batches of it.
+func (c *Client) releaseAll(leases []*Lease) error {
+	errs := make(chan error, len(leases))
+	for _, l := range leases {
+		l.cancel(ErrClosed)
+		go func() {
+			errs <- c.persist(c.base, 0, func() error {
+				_, err := l.protocol.release(c.base, &l.hold)
+				return err
+			})
+		}()
+	}
+	var first error
+	for range leases {
+		if err := <-errs; err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// begin announces a call that Close has to wait for; the caller then owes an end. It reports false once the
+// client is closed.
+func (c *Client) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.tasks.Add(1)
+	}
+	return !c.closed
+}
+
+func (c *Client) end() { c.tasks.Done() }
+
+// background runs work that outlives its caller but not the client. It runs nothing once the client has come
+// to rest.
+func (c *Client) background(work func(ctx context.Context)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.base.Err() != nil {
+		return
+	}
+	c.tasks.Add(1)
+	go func() {
+		defer c.end()
+		work(c.base)
+	}()
+}
+
+func (c *Client) isClosed() bool {
+	select {
+	case <-c.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// lost ends a lease that was not unlocked. Its hold may still be in Redis, if the answer to a renewal was late
+// or lost, so it is taken out.
+func (c *Client) lost(l *Lease, cause error) {
+	l.cancel(cause)
+	if cause != errTaken {
+		c.giveUp(l.protocol, &l.hold)
+	}
+	c.report(l, cause)
+}

@@ -1,0 +1,62 @@
+package core
+
+import (
+	"context"
+	"errors"
+)
+
+// Do runs fn under the lock, waiting for it as [Locker.Lock] does. The context that fn gets carries the lease:
+// locking the same name with it enters again, [TokenFrom] finds the fencing token, and it ends when ctx ends or
+// the lease does, with [ErrLeaseLost] as its cause if the lease was lost.
+//
+// It returns fn's error. If the lease was lost before fn returned, the error is [ErrLeaseLost] too, even if fn
+// returned nil, because somebody else may have held the lock meanwhile. A release that Redis did not confirm is
+// no error of Do: fn was alone, and the lock frees itself. If fn panics, the lock is released and the panic
+// goes on.
+func Do(ctx context.Context, l Locker, fn func(context.Context) error, opts ...LockOption) error {
+	lease, err := l.Lock(ctx, opts...)
+	if err != nil {
+		return err
+	}
+	return lease.run(ctx, fn)
+}
+
+// TryDo is [Do] for [Locker.TryLock]: it asks once and returns [ErrNotAcquired] if the lock is held.
+func TryDo(ctx context.Context, l Locker, fn func(context.Context) error, opts ...LockOption) error {
+	lease, err := l.TryLock(ctx, opts...)
+	if err != nil {
+		return err
+	}
+	return lease.run(ctx, fn)
+}
+
+// run calls fn and unlocks, however fn ends.
+func (l *Lease) run(ctx context.Context, fn func(context.Context) error) (err error) {
+	held, cancel := context.WithCancelCause(withHolding(ctx, holding{owner: l.hold.owner, token: l.token}))
+	stop := context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })
+	defer func() {
+		stop()
+		lost := l.finish(ctx)
+		cancel(nil)
+		if lost != nil && !errors.Is(err, lost) {
+			err = errors.Join(err, lost)
+		}
+	}()
+	return fn(held)
+}
+
+// finish unlocks and returns the cause if the lease had been lost.
+func (l *Lease) finish(ctx context.Context) error {
+	lost := context.Cause(l.ctx) // before Unlock gives it one
+	err := l.Unlock(ctx)
+	switch {
+	case lost != nil:
+		return lost
+	case errors.Is(err, ErrNotHeld):
+		return errTaken
+	case err != nil:
+		l.client.logger.Warn("holdfast: lock not released, it frees itself after its TTL",
+			"lock", digest(l.hold.keys.lock), "ttl", l.hold.ttl, "error", err)
+	}
+	return nil
+}

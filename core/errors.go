@@ -1,0 +1,85 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Errors of this package. Ask with errors.Is; the values that come back carry more.
+var (
+	// ErrNotAcquired says that the lock is held by someone else, or that the caller's context or its
+	// [WithWait] ended before it was granted. See [NotAcquiredError] for the facts. An outage of Redis is
+	// never ErrNotAcquired.
+	ErrNotAcquired = errors.New("holdfast: lock not acquired")
+
+	// ErrNotHeld is returned by Unlock and Extend of a lease that is already over: unlocked before, lost, or
+	// released by [Client.Close]. It is also the cause with which the context of an unlocked lease ends.
+	ErrNotHeld = errors.New("holdfast: lock not held")
+
+	// ErrLeaseLost is the cause with which a lease's context ends when the lock went without being unlocked:
+	// its time ran out before a renewal succeeded, it was forced, it was taken over, or [WithMaxHold] passed.
+	ErrLeaseLost = errors.New("holdfast: lease lost")
+
+	// ErrUpgrade refuses a write lock to an owner that holds the read side: it would wait for itself.
+	ErrUpgrade = errors.New("holdfast: read lock cannot be upgraded to a write lock")
+
+	// ErrClosed is returned once [Client.Close] was called, and is the cause with which leases end then.
+	ErrClosed = errors.New("holdfast: client closed")
+
+	// ErrInvalidName refuses a lock name, with the reason.
+	ErrInvalidName = errors.New("holdfast: invalid lock name")
+
+	// ErrInvalidOption refuses an option's value or a constructor's argument, with its name and the reason.
+	ErrInvalidOption = errors.New("holdfast: invalid option")
+
+	// ErrUnavailable says that Redis could not be asked or did not answer in time; the error from the
+	// connection, if there was one, is wrapped beside it.
+	ErrUnavailable = errors.New("holdfast: no answer from Redis")
+
+	// ErrWrongType says that the key of the lock holds something else than a lock in Redis. Nothing was
+	// overwritten.
+	ErrWrongType = errors.New("holdfast: key holds another type")
+)
+
+// The ways to lose a lease.
+var (
+	errExpired     = fmt.Errorf("%w: its time ran out before a renewal succeeded", ErrLeaseLost)
+	errTaken       = fmt.Errorf("%w: expired, forced or taken over in Redis", ErrLeaseLost)
+	errHeldTooLong = fmt.Errorf("%w: held for the longest time allowed", ErrLeaseLost)
+)
+
+// NotAcquiredError is the [ErrNotAcquired] of one call.
+type NotAcquiredError struct {
+	// Name of the lock.
+	Name string
+	// RetryAfter is what the present holder's lease has left, by the server's clock when it was last asked.
+	// A holder that renews may keep the lock longer; one that unlocks frees it sooner. Zero if unknown.
+	RetryAfter time.Duration
+
+	cause error // why the wait ended early; nil if the lock was simply held
+}
+
+// Error tells who was refused and why.
+func (e *NotAcquiredError) Error() string {
+	text := fmt.Sprintf("holdfast: lock %q not acquired", e.Name)
+	if e.cause != nil {
+		return text + ": " + e.cause.Error()
+	}
+	if e.RetryAfter > 0 {
+		return fmt.Sprintf("%s: held by another owner for up to %v", text, e.RetryAfter)
+	}
+	return text + ": held by another owner"
+}
+
+// Unwrap makes the error [ErrNotAcquired] and, if a context ended the wait, that context's error too.
+func (e *NotAcquiredError) Unwrap() []error {
+	if e.cause == nil {
+		return []error{ErrNotAcquired}
+	}
+	return []error{ErrNotAcquired, e.cause}
+}
+
+func invalidOption(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrInvalidOption, fmt.Sprintf(format, args...))
+}

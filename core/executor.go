@@ -1,0 +1,103 @@
+package core
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// executor is the one way to Redis for all lock commands. It answers as soon as the caller's context ends,
+// whatever the connection does: go-redis does not interrupt a read in flight, and by default does not heed
+// deadlines either. Commands of many goroutines that are under way at the same time share round trips; a
+// lone command travels plainly.
+type executor struct {
+	rdb  redis.UniversalClient
+	stop <-chan struct{} // nobody waits for answers any more once it is closed
+
+	// Two lanes, so that renewals never queue behind user traffic.
+	calls    *lane
+	renewals *lane
+}
+
+func newExecutor(rdb redis.UniversalClient, stop <-chan struct{}) *executor {
+	e := &executor{rdb: rdb, stop: stop}
+	e.calls = newLane(callFlights, e.fly)
+	e.renewals = newLane(renewalFlights, e.fly)
+	return e
+}
+
+// do runs a script and returns its reply. It returns within moments of ctx ending, then with errNotSent if
+// the command was withdrawn in time and with errNotAnswered if it may still run.
+func (e *executor) do(ctx context.Context, s *script, keys []string, args ...any) (any, error) {
+	answered := make(chan struct{})
+	c := &call{ctx: ctx, script: s, keys: keys, args: args, done: func(*call) { close(answered) }}
+	e.calls.submit(c)
+	select {
+	case <-answered:
+		return c.reply, c.err
+	case <-ctx.Done():
+	case <-e.stop:
+	}
+	if c.withdraw() {
+		return nil, errNotSent
+	}
+	return nil, errNotAnswered
+}
+
+// renew sends renewals; the done function of each is called when its outcome is known, on a goroutine of the
+// executor.
+func (e *executor) renew(calls ...*call) {
+	e.renewals.submit(calls...)
+}
+
+// fly sends a batch and completes each of its calls.
+func (e *executor) fly(batch []*call) {
+	if len(batch) == 1 {
+		e.flySingle(batch[0])
+	} else {
+		e.flyTogether(batch)
+	}
+	for _, c := range batch {
+		c.done(c)
+	}
+}
+
+func (e *executor) flySingle(c *call) {
+	c.take(e.send(c.ctx, c.script.evalsha(c.keys, c.args)))
+	if redis.HasErrorPrefix(c.err, "NOSCRIPT") {
+		c.take(e.send(c.ctx, c.script.eval(c.keys, c.args)))
+	}
+}
+
+func (e *executor) send(ctx context.Context, a attempt) attempt {
+	_ = e.rdb.Process(ctx, a) // the command carries its error
+	return a
+}
+
+// flyTogether sends a batch in one round trip, and those whose script the server did not know in a second.
+func (e *executor) flyTogether(batch []*call) {
+	e.pipeline(batch, (*script).evalsha)
+	var unknown []*call
+	for _, c := range batch {
+		if redis.HasErrorPrefix(c.err, "NOSCRIPT") {
+			unknown = append(unknown, c)
+		}
+	}
+	if len(unknown) > 0 {
+		e.pipeline(unknown, (*script).eval)
+	}
+}
+
+func (e *executor) pipeline(batch []*call, command func(*script, []string, []any) attempt) {
+	ctx := context.Background() // no caller's: each leaves by itself when its own ends
+	pipe := e.rdb.Pipeline()
+	sent := make([]attempt, len(batch))
+	for i, c := range batch {
+		sent[i] = command(c.script, c.keys, c.args)
+		_ = pipe.Process(ctx, sent[i])
+	}
+	_, _ = pipe.Exec(ctx) // each command carries its error
+	for i, c := range batch {
+		c.take(sent[i])
+	}
+}

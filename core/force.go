@@ -1,0 +1,31 @@
+package core
+
+import (
+	"context"
+	"fmt"
+)
+
+// ForceUnlock takes the lock of that name from whoever holds it, of whatever strategy, and reports whether
+// somebody did. It does not stop the holder: that one learns of it at its next renewal, a third of its TTL
+// later at most, and may work on until then beside its successor. The successor's fencing token is greater,
+// so a resource that checks tokens is safe.
+func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
+	if err := checkName(c.prefix, name); err != nil {
+		return false, err
+	}
+	if !c.begin() {
+		return false, ErrClosed
+	}
+	defer c.end()
+	k := newKeys(c.prefix + name)
+	done := k.released("forced:" + c.newID())
+	var reply any
+	err := c.persist(ctx, 0, func() (err error) {
+		reply, err = c.exec.do(ctx, forceScript, []string{k.lock, done}, k.channel, milliseconds(releaseMemory))
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("holdfast: force lock %q: %w", name, explain(err, k.lock))
+	}
+	return reply == int64(1), nil
+}

@@ -1,0 +1,123 @@
+package core
+
+import (
+	"context"
+	"time"
+)
+
+// Hooks are called at the points where an operator wants to look: tracing, metrics, audit. Each may be nil.
+// They run on the goroutine that does the work, so they must be quick and must not block. The structs may
+// grow fields in later versions. Lock names are passed as they are: take care where you write them.
+type Hooks struct {
+	// AcquireStart is called when Lock or TryLock begins; what it returns is the context of the call and is
+	// given to AcquireEnd.
+	AcquireStart func(ctx context.Context, start AcquireStart) context.Context
+	// AcquireEnd is called when Lock or TryLock returns.
+	AcquireEnd func(ctx context.Context, end AcquireEnd)
+	// ReleaseStart is called when Unlock begins.
+	ReleaseStart func(ctx context.Context, start ReleaseStart) context.Context
+	// ReleaseEnd is called when Unlock returns.
+	ReleaseEnd func(ctx context.Context, end ReleaseEnd)
+	// Renewed is called when a renewal has been answered, or has failed.
+	Renewed func(renewed Renewed)
+	// Lost is called once for every lease that ends without being unlocked.
+	Lost func(lost Lost)
+}
+
+// AcquireStart describes a call of Lock or TryLock.
+type AcquireStart struct {
+	Name  string
+	Owner string
+	// Try is true for TryLock.
+	Try bool
+}
+
+// AcquireEnd describes how a call of Lock or TryLock came out.
+type AcquireEnd struct {
+	Name  string
+	Owner string
+	// Token is 0 unless the lock was granted.
+	Token int64
+	// Waited is the time from the call to its return.
+	Waited time.Duration
+	// Asked counts the requests sent to Redis; 1 means that the first answer decided.
+	Asked int
+	// Err is what the call returned.
+	Err error
+}
+
+// ReleaseStart describes a call of Unlock.
+type ReleaseStart struct {
+	Name  string
+	Owner string
+	Token int64
+}
+
+// ReleaseEnd describes how a call of Unlock came out.
+type ReleaseEnd struct {
+	Name  string
+	Owner string
+	Token int64
+	// Held is the time since the grant.
+	Held time.Duration
+	// Err is what the call returned.
+	Err error
+}
+
+// Renewed describes one renewal.
+type Renewed struct {
+	Name  string
+	Owner string
+	Token int64
+	// Err is nil if the lease was prolonged. A renewal that failed is tried again while the lease is valid.
+	Err error
+}
+
+// Lost describes a lease that ended without being unlocked.
+type Lost struct {
+	Name  string
+	Owner string
+	Token int64
+	// Held is the time since the grant.
+	Held time.Duration
+	// Cause is the cause of the lease's context.
+	Cause error
+}
+
+func (h *Hooks) acquireStart(ctx context.Context, start AcquireStart) context.Context {
+	if h.AcquireStart == nil {
+		return ctx
+	}
+	return h.AcquireStart(ctx, start)
+}
+
+func (h *Hooks) acquireEnd(ctx context.Context, end AcquireEnd) {
+	if h.AcquireEnd != nil {
+		h.AcquireEnd(ctx, end)
+	}
+}
+
+func (h *Hooks) releaseStart(ctx context.Context, start ReleaseStart) context.Context {
+	if h.ReleaseStart == nil {
+		return ctx
+	}
+	return h.ReleaseStart(ctx, start)
+}
+
+func (h *Hooks) releaseEnd(ctx context.Context, end ReleaseEnd) {
+	if h.ReleaseEnd != nil {
+		h.ReleaseEnd(ctx, end)
+	}
+}
+
+func (h *Hooks) renewed(renewed Renewed) {
+	if h.Renewed != nil {
+		h.Renewed(renewed)
+	}
+}
+
+func (h *Hooks) lost(lost Lost) {
+	if h.Lost != nil {
+		h.Lost(lost)
+	}
+}

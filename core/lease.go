@@ -1,0 +1,132 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Lease is one successful acquisition of a lock. It is renewed until it is unlocked (unless [WithFixedTTL] or
+// [WithMaxHold] say otherwise) and ends by itself, with its context, when that does not succeed in time.
+//
+// Its methods may be called from several goroutines at once.
+type Lease struct {
+	client   *Client
+	protocol protocol
+	hold     hold
+	token    int64
+	granted  instant
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	// Guarded by the renewer's mutex.
+	term  term
+	index int // in the renewer's heap; negative when the lease is over
+}
+
+// newLease makes a lease of a grant whose request was sent at sentAt. Its context has the values of ctx but
+// not its end: ctx bounded the waiting, not the holding.
+func (c *Client) newLease(ctx context.Context, p protocol, h hold, token int64, sentAt instant) (*Lease, error) {
+	l := &Lease{client: c, protocol: p, hold: h, token: token, granted: sentAt, index: -1}
+	ctx = withHolding(context.WithoutCancel(ctx), holding{owner: h.owner, token: token})
+	l.ctx, l.cancel = context.WithCancelCause(ctx)
+	if err := c.renewer.add(l, sentAt); err != nil {
+		l.cancel(err)
+		return nil, err
+	}
+	return l, nil
+}
+
+// Name returns the name of the lock.
+func (l *Lease) Name() string { return l.hold.name }
+
+// Owner returns the owner as Redis knows it: the same for all leases of one chain of re-entries.
+func (l *Lease) Owner() string { return l.hold.owner }
+
+// Token returns the fencing token: greater than that of every earlier grant of this name, the same on
+// re-entry, never 0. See [TokenFrom] for its use.
+func (l *Lease) Token() int64 { return l.token }
+
+// Context returns a context that carries the owner, so that locking the same name with it enters again
+// instead of waiting, and that ends with the lease. Its cause is then [ErrLeaseLost], [ErrNotHeld] after
+// Unlock, or [ErrClosed]. It has the values of the context given to Lock, but not its deadline.
+//
+// Goroutines that share this context share the ownership: the lock does not keep them apart.
+func (l *Lease) Context() context.Context { return l.ctx }
+
+// Done is closed when the lease ends, for whatever reason.
+func (l *Lease) Done() <-chan struct{} { return l.ctx.Done() }
+
+// ValidUntil returns the time until which the lease is certain, never later than its expiry in Redis. It moves
+// forward with every renewal. Compare the result at once: a value kept over a suspend of the host is wrong.
+func (l *Lease) ValidUntil() time.Time {
+	left := l.client.renewer.validUntil(l).sub(l.client.now())
+	return time.Now().Add(left)
+}
+
+// Extend makes Redis keep the lease for at least ttl from now; it never shortens it. A lease with [WithFixedTTL]
+// is prolonged this way. Returns [ErrNotHeld] if the lease is over, which it then was before. Any other error
+// leaves the lease as it was.
+func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
+	var check lockConfig
+	if check.checkTTL("Extend", ttl); check.err != nil {
+		return check.err
+	}
+	if l.ctx.Err() != nil {
+		return l.notHeld()
+	}
+	var sentAt instant
+	var held bool
+	err := l.client.persist(ctx, 0, func() (err error) {
+		sentAt = l.client.now()
+		held, err = l.protocol.renew(ctx, &l.hold, ttl)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("holdfast: extend lock %q: %w", l.hold.name, err)
+	}
+	if !held && l.client.renewer.remove(l) {
+		l.client.lost(l, errTaken)
+	}
+	if !held || !l.client.renewer.extended(l, sentAt, ttl) {
+		return l.notHeld()
+	}
+	return nil
+}
+
+// Unlock ends the lease. It works although ctx was cancelled: it is bounded by its own few seconds, and by ctx
+// only if that ends while Unlock waits. Returns [ErrNotHeld] if the lease was over, because then somebody else
+// may have held the lock before the work was done; nothing of a later holder is touched. Any other error means
+// that Redis did not confirm the release; it is tried further in the background, and Redis frees the lock
+// after the TTL at the latest.
+func (l *Lease) Unlock(ctx context.Context) error {
+	hooks := &l.client.hooks
+	ctx = hooks.releaseStart(ctx, ReleaseStart{Name: l.hold.name, Owner: l.hold.owner, Token: l.token})
+	err := l.unlock(ctx)
+	hooks.releaseEnd(ctx, ReleaseEnd{
+		Name: l.hold.name, Owner: l.hold.owner, Token: l.token,
+		Held: l.client.now().sub(l.granted), Err: err,
+	})
+	return err
+}
+
+func (l *Lease) unlock(ctx context.Context) error {
+	if !l.client.renewer.remove(l) { // from here on nothing renews it
+		return l.notHeld()
+	}
+	l.cancel(ErrNotHeld)
+	held, err := l.client.release(ctx, l.protocol, &l.hold)
+	switch {
+	case err != nil:
+		return fmt.Errorf("holdfast: release of lock %q not confirmed: %w", l.hold.name, err)
+	case !held:
+		l.client.report(l, errTaken)
+		return l.notHeld()
+	}
+	return nil
+}
+
+func (l *Lease) notHeld() error {
+	return fmt.Errorf("%w: %q", ErrNotHeld, l.hold.name)
+}

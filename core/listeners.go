@@ -1,0 +1,206 @@
+package core
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// listeners tells waiters of releases, over one subscription connection for all names of a client. What it
+// tells is only a hint: messages get lost with connections, buffers and failovers, so every waiter also looks
+// by itself now and then.
+type listeners struct {
+	rdb redis.UniversalClient
+
+	mu      sync.Mutex
+	topics  map[string]*topic // by channel
+	changed chan struct{}     // holds one element if topics were added that are not subscribed yet
+	running bool
+	stop    context.CancelFunc
+	done    chan struct{} // closed when the run is over
+	closed  bool
+}
+
+// topic is one channel and those who listen to it.
+type topic struct {
+	listeners  map[*listener]struct{}
+	requested  bool // SUBSCRIBE was sent on the present connection
+	subscribed atomic.Bool
+	idle       int // keepalive rounds without a listener
+}
+
+// listener is told when something happened on a channel: a message, or the start of a subscription, before
+// which messages may have been missed.
+type listener struct {
+	C     <-chan struct{}
+	c     chan struct{}
+	all   *listeners
+	topic *topic
+}
+
+const (
+	// keepalive is how often the subscription is pinged while it is silent. A connection that has not answered
+	// when the next ping is due is dead; go-redis itself would not notice.
+	keepalive = 2 * time.Second
+	// idleRounds is how many of these a channel stays subscribed without a listener, so that waiters who come
+	// and go do not cause a SUBSCRIBE and an UNSUBSCRIBE each.
+	idleRounds = 2
+)
+
+func newListeners(rdb redis.UniversalClient) *listeners {
+	return &listeners{rdb: rdb, topics: make(map[string]*topic), changed: make(chan struct{}, 1)}
+}
+
+// to starts listening to a channel.
+func (s *listeners) to(channel string) *listener {
+	l := &listener{c: make(chan struct{}, 1), all: s}
+	l.C = l.c
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.topics[channel]
+	if t == nil {
+		t = &topic{listeners: make(map[*listener]struct{})}
+		s.topics[channel] = t
+		signal(s.changed)
+	}
+	l.topic = t
+	t.listeners[l] = struct{}{}
+	t.idle = 0
+	if t.subscribed.Load() {
+		signal(l.c) // nothing will tell it later that the subscription is there
+	}
+	if !s.running && !s.closed {
+		s.start()
+	}
+	return l
+}
+
+func (l *listener) close() {
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
+	delete(l.topic.listeners, l)
+}
+
+// confirmed reports whether messages can be expected.
+func (l *listener) confirmed() bool { return l.topic.subscribed.Load() }
+
+// start begins a run; s.mu is held.
+func (s *listeners) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.running, s.stop, s.done = true, cancel, make(chan struct{})
+	go s.run(ctx, s.done)
+}
+
+func (s *listeners) close() {
+	s.mu.Lock()
+	s.closed = true
+	running, stop, done := s.running, s.stop, s.done
+	s.mu.Unlock()
+	if running {
+		stop()
+		<-done
+	}
+}
+
+// run keeps a subscription up while there is something to listen to.
+func (s *listeners) run(ctx context.Context, done chan struct{}) {
+	defer close(done)
+	for !s.rest(ctx) {
+		newSubscription(s).serve(ctx)
+		s.forget()
+		pause := time.NewTimer(firstPause + rand.N(10*firstPause))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		}
+		pause.Stop()
+	}
+}
+
+// rest ends the run if nobody listens or ctx ended.
+func (s *listeners) rest(ctx context.Context) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ctx.Err() == nil && len(s.topics) > 0 {
+		return false
+	}
+	s.running = false
+	s.stop()
+	return true
+}
+
+// forget notes that the connection is gone, and everything subscribed on it.
+func (s *listeners) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.topics {
+		t.requested = false
+		t.subscribed.Store(false)
+	}
+	signal(s.changed)
+}
+
+// missing returns the channels to subscribe now.
+func (s *listeners) missing() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var channels []string
+	for channel, t := range s.topics {
+		if !t.requested {
+			t.requested = true
+			channels = append(channels, channel)
+		}
+	}
+	return channels
+}
+
+// prune drops the channels to which nobody has listened for a while and returns them.
+func (s *listeners) prune() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var channels []string
+	for channel, t := range s.topics {
+		if len(t.listeners) > 0 {
+			continue
+		}
+		if t.idle++; t.idle > idleRounds {
+			delete(s.topics, channel)
+			channels = append(channels, channel)
+		}
+	}
+	return channels
+}
+
+// tell wakes those who listen to a channel.
+func (s *listeners) tell(channel string, subscribed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.topics[channel]
+	if t == nil {
+		return
+	}
+	if subscribed {
+		t.subscribed.Store(true)
+	}
+	for l := range t.listeners {
+		signal(l.c)
+	}
+}
+
+// signal leaves a note that is not multiplied.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func (s *listeners) empty() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.topics) == 0
+}

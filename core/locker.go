@@ -1,0 +1,83 @@
+package core
+
+import "context"
+
+// Locker is a lock by name, of some strategy. It is cheap to make, holds nothing, and may be used by many
+// goroutines at once: what is held is the [Lease].
+type Locker interface {
+	// Name returns the name of the lock, without prefix.
+	Name() string
+	// Lock waits until the lock is granted or ctx ends; ctx bounds the waiting, not the holding. If ctx is,
+	// or descends from, the context of a lease, its owner is the one who asks.
+	//
+	// Errors: [ErrNotAcquired] if ctx or [WithWait] ended first, which is also the context's error if that was
+	// the reason; [ErrUnavailable] with the connection's error if Redis did not answer, which Lock endures
+	// for some seconds; [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed]. With an error,
+	// nothing is held, now or later.
+	Lock(ctx context.Context, opts ...LockOption) (*Lease, error)
+	// TryLock asks once and does not wait for a holder. Errors are those of Lock.
+	TryLock(ctx context.Context, opts ...LockOption) (*Lease, error)
+}
+
+// Strategy makes locks of one kind by name; adapters take one. The methods of [Client] are strategies, and so
+// is any function of this type.
+type Strategy = func(name string, opts ...LockOption) Locker
+
+// locker is the [Locker] of every protocol: it decides when to ask, the protocol what to ask.
+type locker struct {
+	client   *Client
+	name     string
+	protocol protocol
+	config   lockConfig
+	err      error // name refused
+}
+
+func (c *Client) locker(name string, p protocol, opts []LockOption) *locker {
+	return &locker{
+		client:   c,
+		name:     name,
+		protocol: p,
+		config:   c.lock.with(opts),
+		err:      checkName(c.prefix, name),
+	}
+}
+
+func (l *locker) Name() string { return l.name }
+
+func (l *locker) Lock(ctx context.Context, opts ...LockOption) (*Lease, error) {
+	return l.acquire(ctx, false, opts)
+}
+
+func (l *locker) TryLock(ctx context.Context, opts ...LockOption) (*Lease, error) {
+	return l.acquire(ctx, true, opts)
+}
+
+func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lease, error) {
+	config := l.config.with(opts)
+	if l.err != nil {
+		return nil, l.err
+	}
+	if config.err != nil {
+		return nil, config.err
+	}
+	if try {
+		config.wait = 0
+	}
+	c := l.client
+	if !c.begin() {
+		return nil, ErrClosed
+	}
+	defer c.end()
+	r := l.newRequest(ctx, config)
+	began := c.now()
+	ctx = c.hooks.acquireStart(ctx, AcquireStart{Name: l.name, Owner: r.hold.owner, Try: try})
+	lease, err := r.run(ctx)
+	end := AcquireEnd{
+		Name: l.name, Owner: r.hold.owner, Waited: c.now().sub(began), Asked: r.asked, Err: err,
+	}
+	if lease != nil {
+		end.Token = lease.token
+	}
+	c.hooks.acquireEnd(ctx, end)
+	return lease, err
+}

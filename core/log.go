@@ -1,0 +1,39 @@
+package core
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"sync"
+)
+
+// digest stands for a lock in logs, where names do not belong: they may carry a user's data.
+func digest(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:4])
+}
+
+// report tells the operator of a lost lease.
+func (c *Client) report(l *Lease, cause error) {
+	held := c.now().sub(l.granted)
+	c.logger.Warn("holdfast: lease lost",
+		"lock", digest(l.hold.keys.lock), "token", l.token, "held", held, "cause", cause)
+	c.hooks.lost(Lost{
+		Name: l.hold.name, Owner: l.hold.owner, Token: l.token, Held: held, Cause: cause,
+	})
+}
+
+// renewed takes note of a renewal. The log tells of the first failure and of the first success after it.
+func (c *Client) renewed(l *Lease, err error) {
+	if failed := err != nil; c.failing.Swap(failed) != failed {
+		if failed {
+			c.logger.Warn("holdfast: renewal failed, trying again while the leases are valid", "error", err)
+		} else {
+			c.logger.Info("holdfast: renewals succeed again")
+		}
+	}
+	c.hooks.renewed(Renewed{Name: l.hold.name, Owner: l.hold.owner, Token: l.token, Err: err})
+}
+
+func (c *Client) warnOnce(once *sync.Once, message string, args ...any) {
+	once.Do(func() { c.logger.Warn("holdfast: "+message, args...) })
+}

@@ -1,0 +1,56 @@
+-- Ends one hold of a mutex; frees the lock with the owner's last hold and wakes those who wait.
+--
+-- KEYS[1] lock      hash, see acquire.lua
+-- KEYS[2] released  string, remembers what this release has done, so that a repetition says the same
+-- ARGV[1] owner     ARGV[2] hold id     ARGV[3] channel on which the waiters listen
+-- ARGV[4] ms for which the result is remembered
+--
+-- Returns 1  released, the lock is free
+--         2  released, the lock stays taken: by the owner's other holds, or for its minimum time
+--         3  released, the lock is free, but PUBLISH was refused: the waiters find out by themselves
+--         0  not held: expired, forced, or taken over; by nothing that this release did
+--
+-- Running it twice changes nothing and answers the same, however many others held the lock in between.
+-- A hold that is given up before its acquire arrives is remembered too: acquire.lua refuses it then.
+--
+-- Order of writes: the hold goes before the count, so that a script that dies between them leaves the lock
+-- held too long rather than free too early. The first write is one that a full server accepts (DEL, HDEL,
+-- PEXPIRE), after which it accepts the others of the same script.
+
+local lock, owner, hold = KEYS[1], ARGV[1], 'hold:' .. ARGV[2]
+
+local held = redis.call('HMGET', lock, owner, hold, 'keep', 'ttl')
+if not held[2] then
+  local before = redis.call('GET', KEYS[2])
+  if before then
+    return tonumber(before)
+  end
+  redis.pcall('SET', KEYS[2], 0, 'PX', ARGV[4])
+  return 0
+end
+
+if tonumber(held[1]) > 1 then
+  redis.call('HDEL', lock, hold)
+  redis.call('HINCRBY', lock, owner, -1)
+  redis.call('SET', KEYS[2], 2, 'PX', ARGV[4])
+  return 2
+end
+
+if held[3] then
+  local time = redis.call('TIME')
+  local left = math.ceil((held[3] - time[1] * 1000000 - time[2]) / 1000)
+  if left > 0 then
+    redis.call('PEXPIRE', lock, math.min(left, held[4]))
+    redis.call('HDEL', lock, hold, owner)
+    redis.call('SET', KEYS[2], 2, 'PX', ARGV[4])
+    return 2
+  end
+end
+
+redis.call('DEL', lock)
+redis.call('SET', KEYS[2], 1, 'PX', ARGV[4])
+local told = redis.pcall('PUBLISH', ARGV[3], '0')
+if type(told) == 'table' and told.err then
+  return 3
+end
+return 1

@@ -1,0 +1,80 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+)
+
+// maxName bounds lock names, in bytes.
+const maxName = 512
+
+// reserved begins the keys that holdfast keeps beside the locks.
+const reserved = "holdfast:"
+
+// checkName refuses what Redis would take but would not keep apart or together. Braces are the point: in a
+// Cluster the text in the first pair decides the slot, and everything about one lock must share a slot.
+// Source: Redis Cluster specification, hash tags.
+func checkName(prefix, name string) error {
+	key := prefix + name
+	switch {
+	case name == "":
+		return fmt.Errorf("%w: empty", ErrInvalidName)
+	case len(name) > maxName:
+		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrInvalidName, len(name), maxName)
+	case strings.ContainsRune(name, 0):
+		return fmt.Errorf("%w: %q contains a NUL byte", ErrInvalidName, name)
+	case !balanced(key):
+		return fmt.Errorf("%w: braces of %q are not balanced", ErrInvalidName, key)
+	case emptyTag(key):
+		return fmt.Errorf("%w: the first pair of braces in %q is empty", ErrInvalidName, key)
+	case strings.HasPrefix(key, reserved):
+		return fmt.Errorf("%w: %q begins with %q, which is reserved", ErrInvalidName, key, reserved)
+	}
+	return nil
+}
+
+func balanced(s string) bool {
+	depth := 0
+	for _, r := range s {
+		switch r {
+		case '{':
+			depth++
+		case '}':
+			depth--
+		}
+		if depth < 0 {
+			return false
+		}
+	}
+	return depth == 0
+}
+
+func emptyTag(s string) bool {
+	_, rest, found := strings.Cut(s, "{")
+	return found && strings.HasPrefix(rest, "}")
+}
+
+// keys are the places in Redis that belong to one lock, all in one Cluster slot.
+type keys struct {
+	lock    string // Redisson's RLock hash, at the bare key
+	channel string // Redisson's, where releases are announced
+	token   string
+	tag     string // the lock's key in a form that hashes like it
+}
+
+// newKeys derives the auxiliary keys. A key without braces becomes the tag as a whole; one with braces brings
+// its own tag. The separator tells the two apart, so "a" and "{a}" do not share them.
+func newKeys(lock string) keys {
+	k := keys{lock: lock, channel: "redisson_lock__channel:" + lock, tag: "=" + lock}
+	if !strings.Contains(lock, "{") {
+		k.channel = "redisson_lock__channel:{" + lock + "}"
+		k.tag = ":{" + lock + "}"
+	}
+	k.token = reserved + "token" + k.tag
+	return k
+}
+
+// released is where a hold's end is remembered.
+func (k keys) released(hold string) string {
+	return reserved + "released" + k.tag + ":" + hold
+}

@@ -1,0 +1,193 @@
+package core
+
+import (
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// Option configures a [Client]. Every [LockOption] is an Option too: what a lock or a call does not set is
+// taken from the client.
+type Option interface{ applyClient(*clientConfig) }
+
+// LockOption configures a lock, or one call on it. A call's value wins over the lock's, the lock's over the
+// client's. An invalid value is reported by the call that would use it (and by [New]) as [ErrInvalidOption].
+type LockOption interface {
+	Option
+	applyLock(*lockConfig)
+}
+
+const (
+	defaultPrefix = "lock:"
+	defaultTTL    = 30 * time.Second
+	minTTL        = 10 * time.Millisecond
+	maxTTL        = 365 * 24 * time.Hour
+)
+
+type clientConfig struct {
+	prefix string
+	logger *slog.Logger
+	hooks  Hooks
+	lock   lockConfig
+}
+
+// lockConfig is what a call ends up with, once client, lock and call have had their say.
+type lockConfig struct {
+	ttl     time.Duration
+	fixed   bool
+	wait    time.Duration // negative: as long as the context allows
+	maxHold time.Duration
+	minHold time.Duration
+	owner   string
+	err     error // the first invalid option
+}
+
+func newClientConfig(opts []Option) clientConfig {
+	c := clientConfig{prefix: defaultPrefix, logger: slog.Default(), lock: lockConfig{ttl: defaultTTL, wait: -1}}
+	for _, opt := range opts {
+		if opt != nil {
+			opt.applyClient(&c)
+		}
+	}
+	return c
+}
+
+func (c lockConfig) with(opts []LockOption) lockConfig {
+	for _, opt := range opts {
+		if opt != nil {
+			opt.applyLock(&c)
+		}
+	}
+	return c
+}
+
+func (c *lockConfig) refuse(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+type clientOption func(*clientConfig)
+
+func (o clientOption) applyClient(c *clientConfig) { o(c) }
+
+type lockOption func(*lockConfig)
+
+func (o lockOption) applyClient(c *clientConfig) { o(&c.lock) }
+func (o lockOption) applyLock(c *lockConfig)     { o(c) }
+
+// WithPrefix sets what the name of a lock is preceded by in Redis. Use "" to share locks with Redisson
+// clients that lock the bare name. Defaults to "lock:".
+func WithPrefix(prefix string) Option {
+	return clientOption(func(c *clientConfig) { c.prefix = prefix })
+}
+
+// WithLogger sets where lost leases, failing renewals and the like are reported. Names of locks appear as a
+// digest only, the first 8 hex digits of the key's SHA-256; hooks see them whole. Nil switches logging off.
+// Defaults to [slog.Default].
+func WithLogger(logger *slog.Logger) Option {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	return clientOption(func(c *clientConfig) { c.logger = logger })
+}
+
+// WithHooks sets functions that are told about every acquisition, release, renewal and loss. Defaults to none.
+func WithHooks(hooks Hooks) Option {
+	return clientOption(func(c *clientConfig) { c.hooks = hooks })
+}
+
+// WithTTL sets how long Redis keeps a lease that is not renewed, which is how long a crashed holder blocks the
+// others. A living one is renewed every third of it. Whole milliseconds, at least 10 ms. Defaults to 30 s.
+func WithTTL(ttl time.Duration) LockOption {
+	return lockOption(func(c *lockConfig) {
+		c.checkTTL("WithTTL", ttl)
+		c.ttl, c.fixed = ttl, false
+	})
+}
+
+// WithFixedTTL is [WithTTL] without renewal: the lease ends after ttl unless Extend prolongs it.
+func WithFixedTTL(ttl time.Duration) LockOption {
+	return lockOption(func(c *lockConfig) {
+		c.checkTTL("WithFixedTTL", ttl)
+		c.ttl, c.fixed = ttl, true
+	})
+}
+
+// WithWait sets how long Lock waits before it gives up with [ErrNotAcquired]; 0 asks once. The context bounds
+// the waiting too. TryLock never waits. Defaults to as long as the context allows.
+func WithWait(limit time.Duration) LockOption {
+	return lockOption(func(c *lockConfig) {
+		if limit < 0 {
+			c.refuse(invalidOption("WithWait(%v): negative", limit))
+		}
+		c.wait = limit
+	})
+}
+
+// WithMaxHold sets how long a lease is renewed at most, as a backstop against holders that never let go: then
+// its context ends with [ErrLeaseLost], and the lock is free one TTL later at the latest. 0 is no limit.
+// Defaults to 0.
+func WithMaxHold(limit time.Duration) LockOption {
+	return lockOption(func(c *lockConfig) {
+		if limit < 0 {
+			c.refuse(invalidOption("WithMaxHold(%v): negative", limit))
+		}
+		c.maxHold = limit
+	})
+}
+
+// WithMinHold keeps the lock taken for at least this long after it was granted, even if it is unlocked before
+// or its holder crashes: for short work on hosts whose clocks differ. 0 is none. Defaults to 0.
+func WithMinHold(least time.Duration) LockOption {
+	return lockOption(func(c *lockConfig) {
+		if least != 0 {
+			c.checkTTL("WithMinHold", least)
+		}
+		c.minHold = least
+	})
+}
+
+// WithOwner sets the owner instead of the one that the context carries. Whoever comes with the same owner
+// enters a lock that it holds, from whichever process: keep it unguessable, and different wherever exclusion
+// is wanted. At most 128 bytes of printable ASCII. Defaults to the context's owner, or a new one.
+func WithOwner(owner string) LockOption {
+	return lockOption(func(c *lockConfig) {
+		if err := checkOwner(owner); err != nil {
+			c.refuse(err)
+		}
+		c.owner = owner
+	})
+}
+
+func (c *lockConfig) checkTTL(option string, ttl time.Duration) {
+	switch {
+	case ttl < minTTL:
+		c.refuse(invalidOption("%s(%v): at least %v is needed", option, ttl, minTTL))
+	case ttl > maxTTL:
+		c.refuse(invalidOption("%s(%v): at most %v is allowed", option, ttl, maxTTL))
+	case ttl%time.Millisecond != 0:
+		c.refuse(invalidOption("%s(%v): Redis counts in whole milliseconds", option, ttl))
+	}
+}
+
+// checkOwner keeps owners apart from the other fields of the lock's hash, and from Redisson's write locks.
+func checkOwner(owner string) error {
+	if owner == "" || len(owner) > 128 {
+		return invalidOption("WithOwner: %d bytes, 1 to 128 are allowed", len(owner))
+	}
+	for _, r := range owner {
+		if r <= ' ' || r > '~' {
+			return invalidOption("WithOwner(%q): only printable ASCII is allowed", owner)
+		}
+	}
+	if lockField(owner) || strings.HasSuffix(owner, ":write") {
+		return invalidOption("WithOwner(%q): reserved", owner)
+	}
+	return nil
+}
+
+// milliseconds rounds up, so that nothing is asked of Redis for less time than was meant.
+func milliseconds(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}

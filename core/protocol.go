@@ -1,0 +1,47 @@
+package core
+
+import (
+	"context"
+	"time"
+)
+
+// protocol is what a strategy does on its servers: one grant, one release, one renewal at a time. Waiting,
+// retrying, renewing in time and telling of losses is the same for all strategies and lives elsewhere.
+//
+// Each operation is idempotent per hold: it may be sent again after an unknown outcome.
+type protocol interface {
+	// acquire asks once for the hold.
+	acquire(ctx context.Context, h *hold) (answer, error)
+	// release ends the hold and reports whether it was there. It also makes sure that an acquire of this hold
+	// which is still on its way will not be granted.
+	release(ctx context.Context, h *hold) (bool, error)
+	// renew gives the hold its ttl again and reports whether it is still there.
+	renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error)
+	// renewAll does so for many holds at once, without waiting.
+	renewAll(renewals []renewal)
+	// channel is where releases of the lock are announced.
+	channel(k keys) string
+}
+
+// hold is one entry into a lock: what Lock asks for, and what a Lease has.
+type hold struct {
+	name  string
+	keys  keys
+	owner string
+	id    string // never used for another hold
+	lockConfig
+}
+
+// answer is what Redis says to an acquire.
+type answer struct {
+	granted bool
+	token   int64
+	left    time.Duration // of the present holder's lease; negative: it has no end
+	gone    bool          // the hold was given up before
+}
+
+// renewal is one lease's turn to be renewed.
+type renewal struct {
+	hold *hold
+	done func(held bool, err error)
+}

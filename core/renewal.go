@@ -1,0 +1,263 @@
+package core
+
+import (
+	"container/heap"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+const (
+	never = instant(math.MaxInt64)
+
+	// heartbeat bounds the time to the next look at the leases: timers stand still while the host sleeps, so
+	// one that was set for later would find out too late that leases ran out meanwhile.
+	heartbeat = time.Second
+)
+
+// term is how a lease stands in time. All of it counts from readings taken before the request that earned it
+// was sent, so it is never longer than what Redis has granted.
+type term struct {
+	validUntil instant // the holder steps down by itself here, answer or not
+	renewAt    instant // never, if the TTL is fixed
+	endAt      instant // WithMaxHold
+}
+
+func (t term) next() instant { return min(t.validUntil, t.renewAt, t.endAt) }
+
+// drift is taken off every TTL: for the millisecond to which Redis rounds, and for clocks that do not run at
+// the same rate (NTP slews by up to 500 ppm).
+func drift(ttl time.Duration) time.Duration { return 2*time.Millisecond + ttl/1000 }
+
+// until is the end of the time for which a grant or renewal sent at t can be trusted.
+func (t instant) until(ttl time.Duration) instant { return t.add(ttl - drift(ttl)) }
+
+// renewer keeps all leases of a client alive, or ends them in time. It has no goroutine of its own: one timer,
+// a heap ordered by what comes next, and batches that the executor sends.
+//
+// A lease is live exactly while it is in the heap. That makes Unlock, loss and Close exclude each other: only
+// one of them can take it out.
+type renewer struct {
+	now    clock
+	onLost func(l *Lease, cause error)
+	onTry  func(l *Lease, err error)
+
+	mu     sync.Mutex
+	leases leaseHeap
+	closed bool
+	timer  *time.Timer
+	wakeAt instant // when the timer fires; never, if it is not set
+}
+
+func newRenewer(now clock) *renewer {
+	return &renewer{now: now, wakeAt: never}
+}
+
+// add makes the lease live. It fails if the lease's time is over already or the client was closed.
+func (r *renewer) add(l *Lease, sentAt instant) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l.term = term{validUntil: sentAt.until(l.hold.ttl), renewAt: never, endAt: never}
+	if !l.hold.fixed {
+		l.term.renewAt = renewTime(sentAt, l.hold.ttl)
+	}
+	if l.hold.maxHold > 0 {
+		l.term.endAt = sentAt.add(l.hold.maxHold)
+	}
+	switch {
+	case r.closed:
+		return ErrClosed
+	case r.now() >= l.term.validUntil:
+		return errExpired
+	}
+	heap.Push(&r.leases, l)
+	r.arm()
+	return nil
+}
+
+// remove ends the lease without telling of a loss. It reports false if the lease was over.
+func (r *renewer) remove(l *Lease) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.take(l)
+}
+
+// close ends all leases and returns them; no lease becomes live afterwards.
+func (r *renewer) close() []*Lease {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	drained := make([]*Lease, 0, len(r.leases))
+	for len(r.leases) > 0 {
+		drained = append(drained, heap.Pop(&r.leases).(*Lease))
+	}
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	return drained
+}
+
+func (r *renewer) take(l *Lease) bool {
+	if l.index < 0 {
+		return false
+	}
+	heap.Remove(&r.leases, l.index)
+	return true
+}
+
+// validUntil returns the end of the lease's trusted time; it stays what it was once the lease is over.
+func (r *renewer) validUntil(l *Lease) instant {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return min(l.term.validUntil, l.term.endAt)
+}
+
+// extended records that the server gave the lease ttl when asked at sentAt. It reports false if the lease
+// was over before the answer came.
+func (r *renewer) extended(l *Lease, sentAt instant, ttl time.Duration) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l.index < 0 {
+		return false
+	}
+	l.term.validUntil = max(l.term.validUntil, sentAt.until(ttl))
+	heap.Fix(&r.leases, l.index)
+	return true
+}
+
+// tick ends what is over and renews what is due.
+func (r *renewer) tick() {
+	now := r.now()
+	r.mu.Lock()
+	r.wakeAt = never
+	var due, over []*Lease
+	for len(r.leases) > 0 && r.leases[0].term.next() <= now {
+		l := r.leases[0]
+		if now >= min(l.term.validUntil, l.term.endAt) {
+			r.take(l)
+			over = append(over, l)
+			continue
+		}
+		// Should no answer come, the next attempt leaves after half the usual time, and with it the chance of a
+		// better connection.
+		l.term.renewAt = now.add(max(l.hold.ttl/6, time.Millisecond))
+		heap.Fix(&r.leases, 0)
+		due = append(due, l)
+	}
+	r.arm()
+	r.mu.Unlock()
+
+	for _, l := range over {
+		r.onLost(l, l.term.verdict(now))
+	}
+	r.send(due, now)
+}
+
+// verdict tells why a lease that was not unlocked is over.
+func (t term) verdict(now instant) error {
+	if now >= t.endAt && now < t.validUntil {
+		return errHeldTooLong
+	}
+	return errExpired
+}
+
+// send asks for the renewal of leases, grouped by how they are renewed.
+func (r *renewer) send(due []*Lease, sentAt instant) {
+	batches := make(map[protocol][]renewal)
+	for _, l := range due {
+		batches[l.protocol] = append(batches[l.protocol], renewal{
+			hold: &l.hold,
+			done: func(held bool, err error) { r.answered(l, sentAt, held, err) },
+		})
+	}
+	for p, batch := range batches {
+		p.renewAll(batch)
+	}
+}
+
+// answered takes in the outcome of a renewal, however late: what counts is when it was sent.
+func (r *renewer) answered(l *Lease, sentAt instant, held bool, err error) {
+	lost := false
+	r.mu.Lock()
+	if l.index < 0 {
+		r.mu.Unlock()
+		return // unlocked or lost meanwhile
+	}
+	switch {
+	case err != nil:
+		// Not a loss: the lease stands until its time is over. Ask again soon.
+		retry := max(l.hold.ttl/12, time.Millisecond)
+		l.term.renewAt = min(l.term.renewAt, r.now().add(retry/2+rand.N(retry)))
+	case held:
+		l.term.validUntil = max(l.term.validUntil, sentAt.until(l.hold.ttl))
+		l.term.renewAt = renewTime(sentAt, l.hold.ttl)
+	default:
+		lost = r.take(l)
+	}
+	if !lost {
+		heap.Fix(&r.leases, l.index)
+		r.arm()
+	}
+	r.mu.Unlock()
+
+	if lost {
+		r.onLost(l, errTaken)
+	} else {
+		r.onTry(l, err)
+	}
+}
+
+// renewTime is a third of the TTL after sentAt, rounded down to a grid, so that leases taken at about the
+// same time are renewed in the same batch.
+func renewTime(sentAt instant, ttl time.Duration) instant {
+	at := sentAt.add(ttl / 3)
+	grid := instant(max(min(ttl/100, 25*time.Millisecond), time.Microsecond))
+	return at - at%grid
+}
+
+// arm sets the timer for what comes next; r.mu is held. A timer that fires too early does no harm, so removing
+// leases never touches it.
+func (r *renewer) arm() {
+	if len(r.leases) == 0 {
+		return
+	}
+	now := r.now()
+	at := min(r.leases[0].term.next(), now.add(heartbeat))
+	if at >= r.wakeAt {
+		return
+	}
+	r.wakeAt = at
+	if r.timer == nil {
+		r.timer = time.AfterFunc(at.sub(now), r.tick)
+	} else {
+		r.timer.Reset(at.sub(now))
+	}
+}
+
+// leaseHeap orders leases by what comes next for them. It implements [heap.Interface].
+type leaseHeap []*Lease
+
+func (h leaseHeap) Len() int           { return len(h) }
+func (h leaseHeap) Less(i, j int) bool { return h[i].term.next() < h[j].term.next() }
+
+func (h leaseHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *leaseHeap) Push(x any) {
+	l := x.(*Lease)
+	l.index = len(*h)
+	*h = append(*h, l)
+}
+
+func (h *leaseHeap) Pop() any {
+	old := *h
+	last := len(old) - 1
+	l := old[last]
+	l.index = -1
+	old[last] = nil
+	*h = old[:last]
+	return l
+}

@@ -1,0 +1,66 @@
+package core
+
+import (
+	"context"
+	"embed"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed lua/*.lua
+var luaFiles embed.FS
+
+// The scripts, one per operation. Each file opens with its contract.
+var (
+	acquireScript = loadScript("acquire")
+	releaseScript = loadScript("release")
+	renewScript   = loadScript("renew")
+	forceScript   = loadScript("force")
+	inspectScript = loadScript("inspect")
+)
+
+// script is a Lua script and the SHA-1 under which servers know it.
+type script struct {
+	source string
+	sha    string
+}
+
+func loadScript(name string) *script {
+	source, err := luaFiles.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err) // the file is part of the binary
+	}
+	return &script{source: string(source), sha: redis.NewScript(string(source)).Hash()}
+}
+
+// attempt is one command on its way to Redis. The client's own retries are switched off for it (go-redis
+// re-sends after a lost reply, up to four executions, without telling): whether to ask again, and for how
+// long, is decided here, by the outcome and by what the caller has left to wait.
+type attempt struct {
+	*redis.Cmd
+}
+
+// NoRetry is asked by go-redis before it re-sends a command.
+func (attempt) NoRetry() bool { return true }
+
+// evalsha asks for the script by its hash, eval by its text, for a server that does not know it (yet, or any
+// more: SCRIPT FLUSH, restart, failover).
+func (s *script) evalsha(keys []string, args []any) attempt {
+	return s.command("evalsha", s.sha, keys, args)
+}
+
+func (s *script) eval(keys []string, args []any) attempt {
+	return s.command("eval", s.source, keys, args)
+}
+
+func (s *script) command(verb, body string, keys []string, args []any) attempt {
+	argv := make([]any, 0, 3+len(keys)+len(args))
+	argv = append(argv, verb, body, len(keys))
+	for _, key := range keys {
+		argv = append(argv, key)
+	}
+	argv = append(argv, args...)
+	cmd := redis.NewCmd(context.Background(), argv...) // the context is given again when it is sent
+	cmd.SetFirstKeyPos(3)
+	return attempt{cmd}
+}

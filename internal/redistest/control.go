@@ -1,0 +1,68 @@
+package redistest
+
+import (
+	"errors"
+	"time"
+)
+
+// Pause freezes the server with SIGSTOP. Connections stay open, the kernel even
+// accepts new ones, and requests queue up in the sockets; all are executed after
+// [Server.Resume], also those whose client has given up meanwhile, while keys
+// expire as if nothing had happened.
+func (s *Server) Pause() {
+	s.t.Helper()
+	s.signal(pauseProcess)
+}
+
+// Resume lets a paused server go on, with SIGCONT.
+func (s *Server) Resume() {
+	s.t.Helper()
+	s.signal(resumeProcess)
+}
+
+func (s *Server) signal(send func(pid int) error) {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil || s.proc.exited() {
+		s.t.Fatalf("redistest: the server does not run:\n%s", s.log())
+	}
+	if err := send(s.proc.cmd.Process.Pid); err != nil {
+		s.t.Fatalf("redistest: signal: %v", err)
+	}
+}
+
+// Kill ends the server with SIGKILL, paused or not, and waits until it is gone.
+// A server that is killed already stays so.
+func (s *Server) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stop()
+}
+
+// stop is Kill for callers which hold s.mu.
+func (s *Server) stop() {
+	if s.proc != nil {
+		s.proc.kill()
+		s.proc = nil
+	}
+}
+
+// Restart starts the server again on the same address, after killing it if it
+// still runs, and waits until it answers. Without [AOF] it comes back empty.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stop()
+	err := s.launch()
+	// The port was free for a moment: a connection of some other process may
+	// have got it as its local port, and will hardly keep it.
+	for deadline := time.Now().Add(startTimeout); errors.Is(err, errAddrInUse) && time.Now().Before(deadline); {
+		time.Sleep(10 * time.Millisecond)
+		err = s.launch()
+	}
+	if err != nil {
+		s.t.Fatalf("redistest: restart: %v", err)
+	}
+}

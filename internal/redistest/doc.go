@@ -1,0 +1,48 @@
+// Package redistest runs real Redis servers for tests, one or more private to
+// each test, and breaks them and the network in front of them on purpose.
+//
+// # Servers
+//
+// [Start] starts a redis-server process which lives until the test ends. It
+// listens on a unix socket in a directory of its own, keeps nothing on disk and
+// is up within some milliseconds, so every test, also every parallel one, can
+// have its own. The program is the one named by the environment variable
+// HOLDFAST_REDIS_SERVER, else redis-server in PATH. A test fails if there is
+// none: a lock that was never tried against Redis is not tested.
+//
+//	srv := redistest.Start(t)
+//	rdb := srv.Client()
+//	srv.Pause() // the server is frozen: requests queue up in its socket
+//
+// # Relays
+//
+// A [Relay] stands between clients and a server and loses, delays or holds
+// back what passes. The fault which matters most to a lock is the request that
+// was executed while its reply was lost:
+//
+//	relay := srv.Relay()
+//	rdb := relay.Client()
+//	relay.LoseReplies("mykey", 1, redistest.Closed)
+//
+// Every fault lasts until [Relay.Heal]. A fault on a [Direction] acts on bytes
+// which arrive at the relay after the call that sets it; what the relay
+// has in its queue already is touched only by [Relay.Hold], [Relay.CutAfter] and
+// [Relay.Reset]. The order of bytes is always kept.
+//
+// What the relay cannot show: a connect always succeeds, since the kernel
+// accepts it, even if the server is down (the client then sees its connection
+// closed) or the relay drops everything.
+//
+// # Goroutines
+//
+// Nothing stays behind when a test is over: servers, relays and clients are
+// closed by the test's cleanup. Call [VerifyTestMain] in TestMain to check it;
+// it has an exception for a goroutine of go-redis, none for this package. A check
+// within a test, while a server runs, sees one goroutine per server, which
+// [SupervisorFunction] names, and those of the relays: take goleak.IgnoreCurrent()
+// after they are started.
+//
+// The methods of [Server] and [Relay] may be called from any goroutine. Those
+// of Server end the calling goroutine by t.Fatalf if the server does not obey,
+// so the test itself should be the caller.
+package redistest

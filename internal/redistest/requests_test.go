@@ -1,0 +1,133 @@
+package redistest_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func TestLoseReplies(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		how     redistest.LossMode
+		wantErr func(t *testing.T, err error)
+	}{
+		"silent": {redistest.Silent, wantTimeout},
+		"closed": {redistest.Closed, func(t *testing.T, err error) {
+			if !errors.Is(err, io.EOF) {
+				t.Fatalf("error is %v, want EOF", err)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv, relay, rdb := setup(t, impatient)
+			relay.LoseReplies("MyKey", 2, tc.how)
+			if err := rdb.Incr(t.Context(), "other").Err(); err != nil {
+				t.Errorf("another request: %v", err)
+			}
+			for i := range 2 {
+				tc.wantErr(t, rdb.Incr(t.Context(), "mykey").Err())
+				wantInt(t, srv.Client(), "mykey", i+1) // executed all the same
+			}
+			if got := relay.LostReplies(); got != 2 {
+				t.Errorf("%d replies were lost", got)
+			}
+			if n, err := rdb.Incr(t.Context(), "mykey").Result(); n != 3 || err != nil {
+				t.Errorf("INCR = %d, %v, want 3", n, err)
+			}
+		})
+	}
+}
+
+// With its own retries go-redis executes a command several times.
+func TestLoseRepliesWithRetries(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	relay := srv.Relay()
+	rdb := warm(t, relay.Client())
+	relay.LoseReplies("mykey", 2, redistest.Closed)
+	if n, err := rdb.Incr(t.Context(), "mykey").Result(); n != 3 || err != nil {
+		t.Errorf("INCR = %d, %v, want 3", n, err)
+	}
+}
+
+// The silent connection stays open, until Heal closes it.
+func TestSilentLossKeepsTheConnection(t *testing.T) {
+	t.Parallel()
+	_, relay, rdb := setup(t, once)
+	relay.LoseReplies("mykey", 1, redistest.Silent)
+	done := make(chan error, 1)
+	go func() { done <- rdb.Incr(t.Context(), "mykey").Err() }()
+	redistest.Eventually(t, patience, "the reply is lost", func() bool { return relay.LostReplies() == 1 })
+	if got := relay.Connections(); got != 1 {
+		t.Errorf("%d connections, want 1", got)
+	}
+	select {
+	case err := <-done:
+		t.Errorf("the client has noticed: %v", err)
+	default:
+	}
+	relay.Heal()
+	if err := <-done; !errors.Is(err, io.EOF) {
+		t.Errorf("error is %v, want EOF", err)
+	}
+}
+
+func TestHealForgetsLosses(t *testing.T) {
+	t.Parallel()
+	_, relay, rdb := setup(t, once)
+	relay.LoseReplies("mykey", 1, redistest.Closed)
+	relay.Heal()
+	if err := rdb.Incr(t.Context(), "mykey").Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A fault which OnRequest sets acts on the very request it was called for.
+func TestOnRequest(t *testing.T) {
+	t.Parallel()
+	srv, relay, rdb := setup(t, impatient)
+	relay.OnRequest(func(chunk []byte) {
+		if bytes.Contains(chunk, []byte("mykey")) {
+			relay.Hold(redistest.ToServer)
+		}
+	})
+	if err := rdb.Incr(t.Context(), "other").Err(); err != nil {
+		t.Fatal(err)
+	}
+	wantTimeout(t, rdb.Incr(t.Context(), "mykey").Err())
+	if got := calls(srv, "incr"); got != 1 {
+		t.Errorf("executed %d times before Deliver", got)
+	}
+	relay.Deliver()
+	awaitCalls(t, srv, "incr", 2)
+}
+
+func TestCloseUnderLoad(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	relay := redistest.NewRelay(t, srv.Network(), srv.Addr())
+	started := make(chan struct{})
+	done := make(chan struct{})
+	rdb := relay.Client(once)
+	go func() {
+		defer close(done)
+		for i := range 1000 {
+			if rdb.Incr(t.Context(), "n").Err() != nil {
+				return
+			}
+			if i == 10 {
+				close(started)
+			}
+		}
+	}()
+	<-started
+	relay.Hold(redistest.Both)
+	relay.Close()
+	<-done
+	relay.Close()
+}
