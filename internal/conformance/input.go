@@ -1,0 +1,78 @@
+package conformance
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+var inputTests = map[string]func(*testing.T, Subject){
+	"BadNamesAreRefused":   badNamesAreRefused,
+	"BadOptionsAreRefused": badOptionsAreRefused,
+	"WrongTypeIsNamed":     wrongTypeIsNamed,
+}
+
+func badNamesAreRefused(t *testing.T, s Subject) {
+	p := newWorld(t, s).process()
+	for _, name := range []string{
+		"", strings.Repeat("x", 513), "a\x00b", "a{b", "a}b", "}{", "{{a}", "{}a", "a{}b{c}",
+	} {
+		_, err := p.lock(name).Lock(context.Background())
+		p.w.wantErr(err, core.ErrInvalidName)
+		_, err = p.lock(name).TryLock(context.Background())
+		p.w.wantErr(err, core.ErrInvalidName)
+	}
+}
+
+func badOptionsAreRefused(t *testing.T, s Subject) {
+	p := newWorld(t, s).process()
+	for name, opt := range map[string]core.LockOption{
+		"no TTL":                core.WithTTL(0),
+		"negative TTL":          core.WithTTL(-time.Second),
+		"TTL too short":         core.WithTTL(9 * time.Millisecond),
+		"TTL too long":          core.WithTTL(1 << 62),
+		"TTL with microseconds": core.WithTTL(time.Second + time.Microsecond),
+		"no fixed TTL":          core.WithFixedTTL(0),
+		"negative wait":         core.WithWait(-1),
+		"negative max hold":     core.WithMaxHold(-1),
+		"negative min hold":     core.WithMinHold(-1),
+		"empty owner":           core.WithOwner(""),
+		"owner with space":      core.WithOwner("a b"),
+		"owner too long":        core.WithOwner(strings.Repeat("x", 129)),
+		"owner like a field":    core.WithOwner("mode"),
+		"owner like a hold":     core.WithOwner("hold:x"),
+		"owner like a writer":   core.WithOwner("x:write"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, try := range []func() (*core.Lease, error){
+				func() (*core.Lease, error) { return p.lock("name", opt).Lock(context.Background()) },
+				func() (*core.Lease, error) { return p.lock("name").TryLock(context.Background(), opt) },
+			} {
+				_, err := try()
+				p.w.wantErr(err, core.ErrInvalidOption)
+			}
+		})
+	}
+	p.w.free("name")
+}
+
+func wrongTypeIsNamed(t *testing.T, s Subject) {
+	w := newWorld(t, s)
+	ctx := context.Background()
+	w.each(func(server *redistest.Server) { server.Client().LPush(ctx, "lock:name", "foreign") })
+	p := w.process()
+	_, err := p.lock("name").Lock(ctx)
+	w.wantErr(err, core.ErrWrongType)
+	if err != nil && !strings.Contains(err.Error(), `"lock:name"`) {
+		t.Errorf("error %v does not name the key", err)
+	}
+	w.each(func(server *redistest.Server) {
+		if got := server.Client().LLen(ctx, "lock:name").Val(); got != 1 {
+			t.Errorf("the foreign list has %d elements, want 1", got)
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package conformance
+
+import (
+	"context"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+var tokenTests = map[string]func(*testing.T, Subject){
+	"TokensGrow":             tokensGrow,
+	"TokensGrowAfterRestart": func(t *testing.T, s Subject) { tokensGrowAfter(t, s, (*redistest.Server).Restart) },
+	"TokensGrowAfterFlush":   func(t *testing.T, s Subject) { tokensGrowAfter(t, s, flush(t)) },
+	"NothingStaysBehind":     nothingStaysBehind,
+}
+
+func tokensGrow(t *testing.T, s Subject) {
+	w := newWorld(t, s)
+	last := int64(0)
+	for i := range 20 {
+		p := w.process()
+		for range 5 {
+			lease := w.must(p.lock("name").Lock(context.Background()))
+			if lease.Token() <= last {
+				t.Errorf("token %d after %d", lease.Token(), last)
+			}
+			last = lease.Token()
+			if i%2 == 0 {
+				w.unlock(lease)
+			}
+			if i%2 == 1 {
+				_ = p.close() // releases what is held
+				break
+			}
+		}
+	}
+}
+
+func flush(t *testing.T) func(*redistest.Server) {
+	return func(s *redistest.Server) {
+		if err := s.Client().FlushAll(context.Background()).Err(); err != nil {
+			t.Errorf("flush: %v", err)
+		}
+	}
+}
+
+// tokensGrowAfter takes a lock, loses all state, and takes it again.
+func tokensGrowAfter(t *testing.T, s Subject, lose func(*redistest.Server)) {
+	w := newWorld(t, s)
+	p := w.process()
+	before := w.must(p.lock("name").Lock(context.Background(), core.WithTTL(long)))
+	for range 3 {
+		w.each(lose)
+		after := w.must(w.process().lock("name").Lock(context.Background()))
+		if after.Token() <= before.Token() {
+			t.Errorf("token %d after %d", after.Token(), before.Token())
+		}
+		before = after
+	}
+}
+
+// nothingStaysBehind looks for keys that would stay for ever.
+func nothingStaysBehind(t *testing.T, s Subject) {
+	w := newWorld(t, s)
+	ctx := context.Background()
+	p := w.process()
+	lease := w.must(p.lock("name").Lock(ctx))
+	w.unlock(w.must(p.lock("name").Lock(lease.Context())))
+	waiting, cancel := context.WithCancel(ctx)
+	given := start(waiting, p.lock("name"))
+	cancel()
+	receive(t, given)
+	w.unlock(lease)
+	w.unlock(w.must(p.lock("short").Lock(ctx, core.WithMinHold(long))))
+	w.must(p.lock("kept").Lock(ctx))
+	w.each(func(server *redistest.Server) {
+		rdb := server.Client()
+		for _, key := range rdb.Keys(ctx, "*").Val() {
+			if ttl := rdb.PTTL(ctx, key).Val(); ttl < 0 {
+				t.Errorf("key %q has no expiry", key)
+			}
+		}
+	})
+}

@@ -1,0 +1,255 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+var waitingTests = map[string]func(*testing.T, Subject){
+	"WaiterIsWoken":              waiterIsWoken,
+	"OrderWithinAProcess":        orderWithinAProcess,
+	"WaitIsBounded":              waitIsBounded,
+	"CancelledWhileHeld":         cancelledWhileHeld,
+	"CancelledInLine":            cancelledInLine,
+	"CancelledBeforeTheCall":     cancelledBeforeTheCall,
+	"CancelledInFlight":          cancelledInFlight,
+	"CancelledOnAFrozenServer":   cancelledOnAFrozenServer,
+	"CancelledAnywhere":          cancelledAnywhere,
+	"LateRequestIsNotGranted":    lateRequestIsNotGranted,
+	"WaiterOutlivesARestart":     waiterOutlivesARestart,
+	"OutageIsNotABusyLock":       outageIsNotABusyLock,
+	"DeadSubscriptionIsBypassed": deadSubscriptionIsBypassed,
+}
+
+func waiterIsWoken(t *testing.T, s Subject) {
+	w := newWorld(t, s)
+	ctx := context.Background()
+	lease := w.must(w.process().lock("name").Lock(ctx, core.WithTTL(long)))
+	waiting := start(ctx, w.process().lock("name"))
+	w.unlock(lease)
+	w.unlock(receive(t, waiting).check(t))
+}
+
+// orderWithinAProcess starts waiters one after another; they must be served in that order.
+func orderWithinAProcess(t *testing.T, s Subject) {
+	w := newWorld(t, s)
+	ctx := context.Background()
+	p := w.process()
+	lease := w.must(w.process().lock("name").Lock(ctx))
+	var waiting []<-chan outcome
+	for range 8 {
+		waiting = append(waiting, start(ctx, p.lock("name")))
+	}
+	last := lease.Token()
+	w.unlock(lease)
+	for i, next := range waiting {
+		lease := receive(t, next).check(t)
+		if lease.Token() <= last {
+			t.Errorf("waiter %d has token %d, the one before it %d", i, lease.Token(), last)
+		}
+		last = lease.Token()
+		w.unlock(lease)
+	}
+}
+
+func waitIsBounded(t *testing.T, s Subject) {
+	w := newWorld(t, s)
+	ctx := context.Background()
+	w.must(w.process().lock("name").Lock(ctx, core.WithTTL(long)))
+	p := w.process()
+	for _, limit := range []time.Duration{0, 50 * time.Millisecond} {
+		_, err := p.lock("name", core.WithWait(within)).Lock(ctx, core.WithWait(limit))
+		w.wantErr(err, core.ErrNotAcquired)
+		if errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v tells of a deadline the caller did not set", err)
+		}
+		var refused *core.NotAcquiredError
+		if !asError(err, &refused) || refused.RetryAfter <= 0 {
+			t.Errorf("error %v does not tell how long to wait", err)
+		}
+	}
+}
+
+func cancelledBeforeTheCall(t *testing.T, s Subject) {
+	w := newWorld(t, s)
+	reason := errors.New("reason")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(reason)
+	_, err := w.process().lock("name").Lock(ctx)
+	w.wantErr(err, core.ErrNotAcquired, context.Canceled, reason)
+	w.free("name")
+}
+
+func cancelledWhileHeld(t *testing.T, s Subject) {
+	w := newWorld(t, s)
+	lease := w.must(w.process().lock("name").Lock(context.Background(), core.WithTTL(long)))
+	ctx, cancel := context.WithCancel(context.Background())
+	waiting := start(ctx, w.process().lock("name"))
+	cancel()
+	w.wantErr(receive(t, waiting).err, core.ErrNotAcquired, context.Canceled)
+	w.unlock(lease)
+	w.free("name")
+}
+
+// cancelledInLine cancels a waiter that waits behind another of its own process.
+func cancelledInLine(t *testing.T, s Subject) {
+	w := newWorld(t, s)
+	lease := w.must(w.process().lock("name").Lock(context.Background(), core.WithTTL(long)))
+	ctx, cancel := context.WithCancel(context.Background())
+	p := w.process()
+	first := start(context.Background(), p.lock("name"))
+	second := start(ctx, p.lock("name"))
+	third := start(context.Background(), p.lock("name"))
+	cancel()
+	w.wantErr(receive(t, second).err, core.ErrNotAcquired, context.Canceled)
+	w.unlock(lease)
+	w.unlock(receive(t, first).check(t))
+	w.unlock(receive(t, third).check(t))
+	w.free("name")
+}
+
+// cancelledInFlight cancels when the request was executed and its reply is on the way.
+func cancelledInFlight(t *testing.T, s Subject) {
+	w := newWorld(t, s)
+	p := w.relayed(core.WithTTL(long))
+	w.unlock(w.must(p.lock("name").Lock(context.Background()))) // scripts are loaded
+	ctx, cancel := context.WithCancel(context.Background())
+	for _, r := range p.relays {
+		r.Hold(redistest.ToClient)
+	}
+	waiting := start(ctx, p.lock("name"))
+	redistest.Eventually(t, within, "the replies to be held back", func() bool {
+		for _, r := range p.relays {
+			if r.Held(redistest.ToClient) == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	w.held("name")
+	cancel()
+	w.wantErr(receive(t, waiting).err, core.ErrNotAcquired, context.Canceled)
+	for _, r := range p.relays {
+		r.Heal()
+	}
+	w.free("name")
+}
+
+// cancelledOnAFrozenServer checks that Lock heeds its context though the server does not answer, and that what
+// was in the server's buffers does not lead to a grant when it goes on.
+func cancelledOnAFrozenServer(t *testing.T, s Subject) {
+	w := newWorld(t, s)
+	p := w.process(core.WithTTL(long))
+	w.unlock(w.must(p.lock("name").Lock(context.Background())))
+	w.each((*redistest.Server).Pause)
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	_, err := p.lock("name").Lock(ctx)
+	w.wantErr(err, core.ErrNotAcquired, core.ErrUnavailable, context.DeadlineExceeded)
+	_, err = p.lock("name").Lock(context.Background(), core.WithWait(100*time.Millisecond))
+	w.wantErr(err, core.ErrNotAcquired, core.ErrUnavailable)
+	w.each((*redistest.Server).Resume)
+	w.free("name")
+}
+
+// cancelledAnywhere cancels at random moments of short acquisitions.
+func cancelledAnywhere(t *testing.T, s Subject) {
+	w := newWorld(t, s)
+	p := w.process(core.WithTTL(long))
+	granted := 0
+	for range 200 {
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(rand.N(time.Millisecond), cancel)
+		lease, err := p.lock("name").Lock(ctx)
+		if err == nil {
+			granted++
+			w.unlock(lease)
+		} else {
+			w.wantErr(err, core.ErrNotAcquired, context.Canceled)
+		}
+		cancel()
+	}
+	t.Logf("%d of 200 granted", granted)
+	w.free("name")
+}
+
+// lateRequestIsNotGranted delivers a request after its sender has given up and compensated.
+func lateRequestIsNotGranted(t *testing.T, s Subject) {
+	w := newWorld(t, s)
+	p := w.relayed(core.WithTTL(long))
+	w.unlock(w.must(p.lock("name").Lock(context.Background())))
+	ctx, cancel := context.WithCancel(context.Background())
+	for _, r := range p.relays {
+		r.Hold(redistest.ToServer)
+	}
+	waiting := start(ctx, p.lock("name"))
+	redistest.Eventually(t, within, "the requests to be held back", func() bool {
+		for _, r := range p.relays {
+			if r.Held(redistest.ToServer) == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	cancel()
+	w.wantErr(receive(t, waiting).err, core.ErrNotAcquired, context.Canceled)
+	for _, r := range p.relays {
+		r.Deliver()
+	}
+	w.free("name")
+}
+
+func waiterOutlivesARestart(t *testing.T, s Subject) {
+	w := newWorld(t, s, redistest.AOF())
+	ctx := context.Background()
+	holder := w.process()
+	lease := w.must(holder.lock("name").Lock(ctx, core.WithTTL(long)))
+	waiting := start(ctx, w.process().lock("name"))
+	w.each((*redistest.Server).Restart)
+	w.unlock(lease)
+	w.unlock(receive(t, waiting).check(t))
+}
+
+func outageIsNotABusyLock(t *testing.T, s Subject) {
+	w := newWorld(t, s)
+	p := w.process()
+	w.each((*redistest.Server).Kill)
+	_, err := p.lock("name").TryLock(context.Background())
+	w.wantErr(err, core.ErrUnavailable)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_, waited := p.lock("name").Lock(ctx)
+	w.wantErr(waited, core.ErrUnavailable)
+	if errors.Is(err, core.ErrNotAcquired) {
+		t.Errorf("TryLock: %v is ErrNotAcquired", err)
+	}
+}
+
+// deadSubscriptionIsBypassed lets every release message be lost on connections that stay open.
+func deadSubscriptionIsBypassed(t *testing.T, s Subject) {
+	w := newWorld(t, s)
+	ctx := context.Background()
+	holder := w.process()
+	lease := w.must(holder.lock("name").Lock(ctx, core.WithTTL(long)))
+	p := w.relayed()
+	waiting := start(ctx, p.lock("name"))
+	redistest.Eventually(t, within, "the waiter to listen", func() bool {
+		for _, server := range w.servers {
+			if server.CommandStats()["subscribe"].Calls == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	for _, r := range p.relays {
+		r.DropExisting(redistest.ToClient)
+	}
+	w.unlock(lease)
+	w.unlock(receive(t, waiting).check(t))
+}
