@@ -25,7 +25,7 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 		return err
 	})
 	if err != nil {
-		return false, fmt.Errorf("holdfast: force lock %q: %w", name, explain(err, k.lock))
+		return false, fmt.Errorf("holdfast: force lock %q: %w", name, failure(ctx, k.lock, err))
 	}
 	return reply == int64(1), nil
 }

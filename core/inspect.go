@@ -62,7 +62,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (Info, error) {
 		return err
 	})
 	if err != nil {
-		return Info{}, fmt.Errorf("holdfast: inspect lock %q: %w", name, explain(err, k.lock))
+		return Info{}, fmt.Errorf("holdfast: inspect lock %q: %w", name, failure(ctx, k.lock, err))
 	}
 	info, err := readInfo(reply)
 	info.Name = name

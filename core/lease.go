@@ -84,7 +84,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("holdfast: extend lock %q: %w", l.hold.name, err)
+		return fmt.Errorf("holdfast: extend lock %q: %w", l.hold.name, failure(ctx, l.hold.keys.lock, err))
 	}
 	if !held && l.client.renewer.remove(l) {
 		l.client.lost(l, errTaken)
@@ -119,7 +119,8 @@ func (l *Lease) unlock(ctx context.Context) error {
 	held, err := l.client.release(ctx, l.protocol, &l.hold)
 	switch {
 	case err != nil:
-		return fmt.Errorf("holdfast: release of lock %q not confirmed: %w", l.hold.name, err)
+		return fmt.Errorf("holdfast: release of lock %q not confirmed: %w", l.hold.name,
+			failure(ctx, l.hold.keys.lock, err))
 	case !held:
 		l.client.report(l, errTaken)
 		return l.notHeld()

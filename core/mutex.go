@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 const (
@@ -37,7 +35,7 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 		[]string{h.keys.lock, h.keys.token, h.keys.released(h.id)},
 		h.owner, h.id, milliseconds(h.ttl), milliseconds(tokenMemory), milliseconds(h.minHold))
 	if err != nil {
-		return answer{}, explain(err, h.keys.lock)
+		return answer{}, err
 	}
 	status, value, err := pair(reply)
 	switch {
@@ -57,7 +55,7 @@ func (m mutex) release(ctx context.Context, h *hold) (bool, error) {
 		[]string{h.keys.lock, h.keys.released(h.id)},
 		h.owner, h.id, h.keys.channel, milliseconds(releaseMemory))
 	if err != nil {
-		return false, explain(err, h.keys.lock)
+		return false, err
 	}
 	if reply == int64(3) {
 		m.client.warnOnce(&m.client.unheard, "Redis refuses PUBLISH to this user: "+
@@ -69,7 +67,7 @@ func (m mutex) release(ctx context.Context, h *hold) (bool, error) {
 func (m mutex) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error) {
 	reply, err := m.client.exec.do(ctx, renewScript, []string{h.keys.lock}, h.id, milliseconds(ttl))
 	if err != nil {
-		return false, explain(err, h.keys.lock)
+		return false, err
 	}
 	return reply == int64(1), nil
 }
@@ -82,23 +80,13 @@ func (m mutex) renewAll(renewals []renewal) {
 			script: renewScript,
 			keys:   []string{r.hold.keys.lock},
 			args:   []any{r.hold.id, milliseconds(r.hold.ttl)},
-			done: func(c *call) {
-				r.done(c.reply == int64(1), explain(c.err, r.hold.keys.lock))
-			},
+			done:   func(c *call) { r.done(c.reply == int64(1), c.err) },
 		}
 	}
 	m.client.exec.renew(calls...)
 }
 
 func (mutex) channel(k keys) string { return k.channel }
-
-// explain names the key in the errors that only make sense with it.
-func explain(err error, key string) error {
-	if redis.HasErrorPrefix(err, "WRONGTYPE") {
-		return fmt.Errorf("%w: %q: %w", ErrWrongType, key, err)
-	}
-	return err
-}
 
 // pair reads a reply of two integers.
 func pair(reply any) (first, second int64, err error) {

@@ -1,7 +1,9 @@
 package core
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net"
 
 	"github.com/redis/go-redis/v9"
@@ -24,7 +26,7 @@ var notRun = []string{
 // transient reports whether err says nothing about the lock: the connection failed, or the server is not
 // ready to answer. The same command may be sent again.
 func transient(err error) bool {
-	if err == nil || errors.Is(err, redis.ErrClosed) || errors.Is(err, ErrWrongType) {
+	if err == nil || errors.Is(err, redis.ErrClosed) {
 		return false
 	}
 	if reply := redis.Error(nil); errors.As(err, &reply) {
@@ -33,19 +35,20 @@ func transient(err error) bool {
 	return true
 }
 
-// didNotRun reports whether err proves that the command changed nothing.
+// didNotRun reports whether err proves that the command granted nothing. The scripts meet a key of another type
+// before they write to the lock.
 func didNotRun(err error) bool {
 	var dial *net.OpError
 	switch {
 	case err == nil:
 		return false
-	case errors.Is(err, errNotSent), errors.Is(err, ErrWrongType), errors.Is(err, redis.ErrClosed),
+	case errors.Is(err, errNotSent), errors.Is(err, redis.ErrClosed),
 		errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
 		return true
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return true
 	}
-	return refused(err)
+	return refused(err) || redis.HasErrorPrefix(err, "WRONGTYPE")
 }
 
 func refused(err error) bool {
@@ -55,4 +58,20 @@ func refused(err error) bool {
 		}
 	}
 	return false
+}
+
+// failure is what a caller gets to see of a command's error: with the key that it is about, and recognizable as
+// an outage if it was one, with the end of ctx if that came first.
+func failure(ctx context.Context, key string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case redis.HasErrorPrefix(err, "WRONGTYPE"):
+		return fmt.Errorf("%w: %q: %w", ErrWrongType, key, err)
+	case !transient(err):
+		return err
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w: %w", ErrUnavailable, err, ctx.Err())
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }

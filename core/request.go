@@ -141,7 +141,7 @@ func (r *request) ask(ctx context.Context) (*Lease, error) {
 	for {
 		lease, err := r.askOnce(ctx)
 		if lease != nil || !transient(err) || r.over(ctx) {
-			return lease, r.final(err)
+			return lease, r.final(ctx, err)
 		}
 		pause, again := r.trouble.pause(patience)
 		if !again {
@@ -161,11 +161,11 @@ func (r *request) ask(ctx context.Context) (*Lease, error) {
 }
 
 // final passes on an error that asking again would not change.
-func (r *request) final(err error) error {
+func (r *request) final(ctx context.Context, err error) error {
 	if err == nil || transient(err) {
 		return nil
 	}
-	return fmt.Errorf("holdfast: lock %q: %w", r.hold.name, err)
+	return fmt.Errorf("holdfast: lock %q: %w", r.hold.name, failure(ctx, r.hold.keys.lock, err))
 }
 
 func (r *request) askOnce(ctx context.Context) (*Lease, error) {

@@ -1,0 +1,152 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+// TestFrozenRedis freezes Redis for twice the TTL while a lease is held. The lease's end is measured against
+// what ValidUntil promised; the figure is logged, the order of events is checked.
+func TestFrozenRedis(t *testing.T) {
+	t.Parallel()
+	const ttl = time.Second
+	ctx := context.Background()
+	server := redistest.Start(t)
+	lease := mustLock(t, newClient(t, server.Client()).Mutex("name"), core.WithTTL(ttl))
+	server.Pause()
+	frozen := time.Now()
+	waitFor(t, lease.Done(), "the lease to end")
+	late := time.Since(lease.ValidUntil())
+	wantErr(t, context.Cause(lease.Context()), core.ErrLeaseLost)
+	if late < 0 {
+		t.Errorf("the lease ended %v before ValidUntil", -late)
+	}
+	t.Logf("the lease ended %v after ValidUntil", late)
+	redistest.Eventually(t, within, "twice the TTL", func() bool { return time.Since(frozen) > 2*ttl })
+	server.Resume()
+	next := mustLock(t, newClient(t, server.Client()).Mutex("name"), core.WithTTL(long))
+	wantErr(t, lease.Unlock(ctx), core.ErrNotHeld)
+	unlock(t, next)
+}
+
+// TestFrozenRedisHeedsContexts ends the contexts of many calls while Redis is frozen; the latest return is
+// logged.
+func TestFrozenRedisHeedsContexts(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	locks := newClient(t, server.Client())
+	held := mustLock(t, locks.Mutex("held"), core.WithTTL(long))
+	server.Pause()
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	deadline, _ := ctx.Deadline()
+	var latest atomic.Int64
+	var all sync.WaitGroup
+	note := func(err error) {
+		wantErr(t, err, core.ErrUnavailable)
+		wantErr(t, err, context.DeadlineExceeded)
+		for late := int64(time.Since(deadline)); ; {
+			if old := latest.Load(); late <= old || latest.CompareAndSwap(old, late) {
+				return
+			}
+		}
+	}
+	for i := range 64 {
+		name := fmt.Sprint("name", i)
+		all.Go(func() { _, err := locks.Mutex(name).Lock(ctx); note(err) })
+		all.Go(func() { _, err := locks.Mutex(name).TryLock(ctx); note(err) })
+	}
+	all.Go(func() { note(held.Unlock(ctx)) })
+	all.Go(func() { _, err := locks.Inspect(ctx, "held"); note(err) })
+	all.Wait()
+	t.Logf("the last of 130 calls returned %v after its deadline", time.Duration(latest.Load()))
+	server.Resume()
+}
+
+// TestExhaustedPool blocks the only connection: calls must heed their contexts all the same.
+func TestExhaustedPool(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	rdb := server.Client(func(o *redis.Options) { o.PoolSize = 1 })
+	locks := newClient(t, rdb)
+	unlock(t, mustLock(t, locks.Mutex("name")))
+	blocked := make(chan struct{})
+	go func() {
+		defer close(blocked)
+		rdb.BLPop(context.Background(), 0, "list")
+	}()
+	redistest.Eventually(t, within, "the connection to be taken", func() bool {
+		return server.Info("clients", "blocked_clients") == "1"
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	_, err := locks.Mutex("name").Lock(ctx)
+	wantErr(t, err, context.DeadlineExceeded)
+	wantErr(t, err, core.ErrUnavailable)
+	server.Client().LPush(context.Background(), "list", "x")
+	waitFor(t, blocked, "the connection to be given back")
+	unlock(t, mustLock(t, locks.Mutex("name")))
+}
+
+// TestSubscriptionsKilled kills all subscriptions again and again while locks are handed over.
+func TestSubscriptionsKilled(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	ctx, stop := context.WithCancel(context.Background())
+	killed := make(chan int)
+	go func() {
+		rdb := server.Client()
+		n := 0
+		for ctx.Err() == nil {
+			n += int(rdb.Do(context.Background(), "CLIENT", "KILL", "TYPE", "pubsub").Val().(int64))
+		}
+		killed <- n
+	}()
+	var all sync.WaitGroup
+	for range 3 {
+		locks := newClient(t, server.Client())
+		all.Go(func() {
+			for range 20 {
+				lease := mustLock(t, locks.Mutex("name"))
+				unlock(t, lease)
+			}
+		})
+	}
+	lease := mustLock(t, newClient(t, server.Client()).Mutex("other"), core.WithTTL(long))
+	waiter := newClient(t, server.Client())
+	waiting := lockLater(waiter.Mutex("other"))
+	all.Wait()
+	unlock(t, lease)
+	if err := receive(t, waiting); err != nil {
+		t.Errorf("waiter: %v", err)
+	}
+	stop()
+	t.Logf("%d subscriptions killed", <-killed)
+}
+
+// TestStuckConnection blackholes the connections that are open; what comes after them must not wait for them.
+func TestStuckConnection(t *testing.T) {
+	t.Parallel()
+	relay := redistest.Start(t).Relay()
+	locks := newClient(t, relay.Client()) // with go-redis's own, long, read timeout
+	unlock(t, mustLock(t, locks.Mutex("name")))
+	relay.DropExisting(redistest.ToClient)
+	stuck, cancel := context.WithCancel(context.Background())
+	for i := range 2 * 4 { // more than travel at once
+		go func() { _, _ = locks.Mutex(string(rune('a' + i))).Lock(stuck) }()
+	}
+	ctx, stop := context.WithTimeout(context.Background(), within)
+	defer stop()
+	lease := mustLockWith(t, ctx, locks.Mutex("other"))
+	unlock(t, lease)
+	cancel()
+	relay.Heal()
+}
