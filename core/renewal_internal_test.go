@@ -1,0 +1,283 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// The tests in this file run in virtual time, with a protocol that answers as told.
+
+// stand is a renewer with a script for its servers.
+type stand struct {
+	*renewer
+	offset time.Duration // by which the clock is ahead of the timers: suspends
+
+	mu    sync.Mutex
+	sent  []time.Duration // when renewals were sent, since the start
+	lost  []error
+	reply func(n int, answer func(held bool, err error))
+}
+
+func newStand(reply func(n int, answer func(held bool, err error))) *stand {
+	s := &stand{reply: reply}
+	began := time.Now()
+	s.renewer = newRenewer(func() instant { return instant(time.Since(began) + s.offset) })
+	s.onLost = func(l *Lease, cause error) {
+		l.cancel(cause)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.lost = append(s.lost, cause)
+	}
+	s.onTry = func(*Lease, error) {}
+	return s
+}
+
+func (s *stand) acquire(context.Context, *hold) (answer, error)            { panic("not used") }
+func (s *stand) release(context.Context, *hold) (bool, error)              { panic("not used") }
+func (s *stand) renew(context.Context, *hold, time.Duration) (bool, error) { panic("not used") }
+func (s *stand) channel(keys) string                                       { panic("not used") }
+func (s *stand) renewAll(renewals []renewal) {
+	for _, r := range renewals {
+		s.mu.Lock()
+		s.sent = append(s.sent, time.Duration(s.now()))
+		n := len(s.sent)
+		s.mu.Unlock()
+		s.reply(n, r.done)
+	}
+}
+
+// lease makes a lease granted by a request sent now.
+func (s *stand) lease(t *testing.T, config lockConfig) *Lease {
+	t.Helper()
+	l := &Lease{protocol: s, hold: hold{lockConfig: config}, index: -1}
+	l.ctx, l.cancel = context.WithCancelCause(t.Context())
+	if err := s.add(l, s.now()); err != nil {
+		t.Fatalf("add: %v", err)
+	}
+	return l
+}
+
+// times returns when renewals were sent.
+func (s *stand) times() []time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.sent)
+}
+
+func (s *stand) losses() []error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.lost)
+}
+
+var minute = lockConfig{ttl: time.Minute}
+
+func TestRenewedEachThird(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStand(func(_ int, answer func(bool, error)) { answer(true, nil) })
+		l := s.lease(t, minute)
+		time.Sleep(10 * time.Minute)
+		if l.ctx.Err() != nil {
+			t.Errorf("ended: %v", context.Cause(l.ctx))
+		}
+		if n := len(s.times()); n < 29 || n > 31 {
+			t.Errorf("%d renewals in 10 TTLs, want 30", n)
+		}
+		if !s.remove(l) || s.remove(l) {
+			t.Error("remove must succeed once")
+		}
+		n := len(s.times())
+		time.Sleep(time.Hour)
+		if len(s.times()) != n {
+			t.Error("renewed after it was removed")
+		}
+	})
+}
+
+func TestUnansweredRenewalsAreRepeatedUntilTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStand(func(int, func(bool, error)) {})
+		l := s.lease(t, minute)
+		<-l.ctx.Done()
+		if got, want := s.now(), instant(0).until(time.Minute); got != want {
+			t.Errorf("ended at %v, want %v", time.Duration(got), time.Duration(want))
+		}
+		if !errors.Is(context.Cause(l.ctx), ErrLeaseLost) {
+			t.Errorf("cause %v", context.Cause(l.ctx))
+		}
+		if len(s.times()) < 3 { // two may be lost without the lease
+			t.Errorf("sent at %v", s.times())
+		}
+	})
+}
+
+func TestTwoLostRenewalsAreSurvived(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStand(func(n int, answer func(bool, error)) {
+			switch n % 3 {
+			case 1: // no answer
+			case 2:
+				answer(false, errors.New("connection reset"))
+			default:
+				answer(true, nil)
+			}
+		})
+		l := s.lease(t, minute)
+		time.Sleep(time.Hour)
+		if l.ctx.Err() != nil {
+			t.Errorf("ended: %v", context.Cause(l.ctx))
+		}
+		s.remove(l)
+	})
+}
+
+// TestLateAnswerCountsFromSending: what is trusted counts from before the request, however late its answer.
+func TestLateAnswerCountsFromSending(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const delay = 15 * time.Second
+		var s *stand
+		s = newStand(func(n int, answer func(bool, error)) {
+			if n == 1 {
+				time.AfterFunc(delay, func() { answer(true, nil) })
+			}
+		})
+		l := s.lease(t, minute)
+		<-l.ctx.Done()
+		want := instant(s.times()[0]).until(time.Minute)
+		if s.now() != want {
+			t.Errorf("ended at %v, want %v, a TTL after the renewal was sent", time.Duration(s.now()), time.Duration(want))
+		}
+	})
+}
+
+func TestRefusedRenewalIsLossAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStand(func(_ int, answer func(bool, error)) { answer(false, nil) })
+		l := s.lease(t, minute)
+		<-l.ctx.Done()
+		if s.now() > instant(21*time.Second) {
+			t.Errorf("told after %v", time.Duration(s.now()))
+		}
+		if got := s.losses(); len(got) != 1 || !errors.Is(got[0], errTaken) {
+			t.Errorf("losses %v", got)
+		}
+	})
+}
+
+// TestAnswerAfterUnlockIsIgnored: a renewal that was under way when the lease was unlocked changes nothing.
+func TestAnswerAfterUnlockIsIgnored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStand(func(_ int, answer func(bool, error)) {
+			time.AfterFunc(time.Second, func() { answer(false, nil) })
+		})
+		l := s.lease(t, minute)
+		time.Sleep(20*time.Second + 500*time.Millisecond)
+		if len(s.times()) != 1 || !s.remove(l) {
+			t.Fatalf("%d renewals under way", len(s.times()))
+		}
+		time.Sleep(time.Minute)
+		if got := s.losses(); len(got) != 0 {
+			t.Errorf("losses %v", got)
+		}
+	})
+}
+
+// TestSuspendEndsLeases lets the clock go on while timers stand still, as they do while the host sleeps.
+func TestSuspendEndsLeases(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStand(func(_ int, answer func(bool, error)) { answer(true, nil) })
+		l := s.lease(t, minute)
+		time.Sleep(time.Second)
+		s.offset = 2 * time.Minute
+		if left := s.validUntil(l).sub(s.now()); left > 0 {
+			t.Errorf("looks valid for %v after the suspend", left)
+		}
+		time.Sleep(heartbeat)
+		synctest.Wait()
+		if l.ctx.Err() == nil {
+			t.Error("the lease was not ended within a heartbeat after the suspend")
+		}
+	})
+}
+
+func TestFixedAndBoundedLeasesEnd(t *testing.T) {
+	t.Parallel()
+	for name, config := range map[string]lockConfig{
+		"fixed":    {ttl: time.Minute, fixed: true},
+		"max hold": {ttl: time.Minute, maxHold: 150 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStand(func(_ int, answer func(bool, error)) { answer(true, nil) })
+			l := s.lease(t, config)
+			<-l.ctx.Done()
+			want := instant(config.maxHold)
+			if config.fixed {
+				want = instant(0).until(config.ttl)
+				if len(s.times()) != 0 {
+					t.Errorf("%s: renewed", name)
+				}
+			}
+			if s.now() != want {
+				t.Errorf("%s: ended at %v, want %v", name, time.Duration(s.now()), time.Duration(want))
+			}
+		})
+	}
+}
+
+func TestExtendedLeaseOutlivesItsTTL(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStand(nil)
+		l := s.lease(t, lockConfig{ttl: time.Minute, fixed: true})
+		time.Sleep(30 * time.Second)
+		sent := s.now()
+		if !s.extended(l, sent, 10*time.Minute) || !s.extended(l, sent, time.Second) {
+			t.Fatal("not extended")
+		}
+		<-l.ctx.Done()
+		if want := sent.until(10 * time.Minute); s.now() != want {
+			t.Errorf("ended at %v, want %v", time.Duration(s.now()), time.Duration(want))
+		}
+		if s.extended(l, s.now(), time.Minute) {
+			t.Error("a lease that is over was extended")
+		}
+	})
+}
+
+// TestManyLeasesShareRounds: leases taken over some time are renewed in few batches.
+func TestManyLeasesShareRounds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStand(func(_ int, answer func(bool, error)) { answer(true, nil) })
+		for range 1000 {
+			s.lease(t, minute)
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(30 * time.Second)
+		rounds := make(map[time.Duration]bool)
+		for _, at := range s.times() {
+			rounds[at] = true
+		}
+		if len(s.times()) != 1000 || len(rounds) > 60 {
+			t.Errorf("%d renewals in %d rounds", len(s.times()), len(rounds))
+		}
+		if got := len(s.close()); got != 1000 {
+			t.Errorf("%d leases at the end", got)
+		}
+		if s.add(&Lease{index: -1, hold: hold{lockConfig: minute}}, s.now()) == nil {
+			t.Error("a lease was added after close")
+		}
+	})
+}
