@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +16,7 @@ import (
 // stand is a renewer with a script for its servers.
 type stand struct {
 	*renewer
-	offset time.Duration // by which the clock is ahead of the timers: suspends
+	offset atomic.Int64 // nanoseconds by which the clock is ahead of the timers: suspends
 
 	mu    sync.Mutex
 	sent  []time.Duration // when renewals were sent, since the start
@@ -26,7 +27,7 @@ type stand struct {
 func newStand(reply func(n int, answer func(held bool, err error))) *stand {
 	s := &stand{reply: reply}
 	began := time.Now()
-	s.renewer = newRenewer(func() instant { return instant(time.Since(began) + s.offset) })
+	s.renewer = newRenewer(func() instant { return instant(time.Since(began)) + instant(s.offset.Load()) })
 	s.onLost = func(l *Lease, cause error) {
 		l.cancel(cause)
 		s.mu.Lock()
@@ -200,7 +201,7 @@ func TestSuspendEndsLeases(t *testing.T) {
 		s := newStand(func(_ int, answer func(bool, error)) { answer(true, nil) })
 		l := s.lease(t, minute)
 		time.Sleep(time.Second)
-		s.offset = 2 * time.Minute
+		s.offset.Store(int64(2 * time.Minute))
 		if left := s.validUntil(l).sub(s.now()); left > 0 {
 			t.Errorf("looks valid for %v after the suspend", left)
 		}
