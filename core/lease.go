@@ -29,7 +29,7 @@ type Lease struct {
 // not its end: ctx bounded the waiting, not the holding.
 func (c *Client) newLease(ctx context.Context, p protocol, h hold, token int64, sentAt instant) (*Lease, error) {
 	l := &Lease{client: c, protocol: p, hold: h, token: token, granted: sentAt, index: -1}
-	ctx = withHolding(context.WithoutCancel(ctx), holding{owner: h.owner, token: token})
+	ctx = withHolding(context.WithoutCancel(ctx), &l.hold, token)
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	if err := c.renewer.add(l, sentAt); err != nil {
 		l.cancel(err)

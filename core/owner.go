@@ -6,30 +6,52 @@ import (
 	"strings"
 )
 
-// holding is what the context of a lease carries: who holds, and the token of the innermost lease.
+// holding is what the context of a lease carries: who holds which lock with which token, and the leases within
+// whose contexts it was taken.
 type holding struct {
 	owner string
 	token int64
+	lock  string // the key
+	outer *holding
 }
 
 type holdingKey struct{}
 
-func withHolding(ctx context.Context, h holding) context.Context {
-	return context.WithValue(ctx, holdingKey{}, h)
+// withHolding adds a lease to what ctx carries.
+func withHolding(ctx context.Context, h *hold, token int64) context.Context {
+	outer := holdingFrom(ctx)
+	return context.WithValue(ctx, holdingKey{}, &holding{
+		owner: h.owner, token: token, lock: h.keys.lock, outer: outer,
+	})
 }
 
-func holdingFrom(ctx context.Context) (holding, bool) {
-	h, ok := ctx.Value(holdingKey{}).(holding)
-	return h, ok
+// holdingFrom returns the innermost lease that ctx carries, nil if there is none.
+func holdingFrom(ctx context.Context) *holding {
+	h, _ := ctx.Value(holdingKey{}).(*holding)
+	return h
+}
+
+// holds reports whether the lock is among those that the context was taken within.
+func (h *holding) holds(lock string) bool {
+	for ; h != nil; h = h.outer {
+		if h.lock == lock {
+			return true
+		}
+	}
+	return false
 }
 
 // TokenFrom returns the fencing token of the innermost lease whose context ctx is or descends from. It
 // reports false if there is none. Send it with every write to the resource that the lock protects, and let
 // the resource refuse a token smaller than one it has seen: that is what stops a holder which was paused
 // while its lease ran out (Kleppmann, "How to do distributed locking", 2016).
+//
+// With one lock taken inside another, that is the inner one's token; take the outer one's before.
 func TokenFrom(ctx context.Context) (int64, bool) {
-	h, ok := holdingFrom(ctx)
-	return h.token, ok
+	if h := holdingFrom(ctx); h != nil {
+		return h.token, true
+	}
+	return 0, false
 }
 
 // newID names an owner or a hold: the client's UUID and a number that is never used again. An owner is named

@@ -22,9 +22,11 @@ type request struct {
 	client   *Client
 	protocol protocol
 	hold     hold
-	entered  bool // the owner comes from outside and may hold the lock already
+	entered  bool // the owner may hold the lock already
 
-	asked   int
+	asked    int
+	sentAt   instant // the last time
+	answered bool    // at least once
 	trouble outage
 	left    time.Duration // of the present holder's lease
 	lastErr error         // why there was no answer the last time; nil if there was one
@@ -37,11 +39,13 @@ func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {
 	r.hold = hold{
 		name: l.name, keys: newKeys(c.prefix + l.name), owner: config.owner, id: c.newID(), lockConfig: config,
 	}
-	if h, ok := holdingFrom(ctx); ok && r.hold.owner == "" {
-		r.hold.owner = h.owner
-	}
-	r.entered = r.hold.owner != ""
-	if !r.entered {
+	switch outer := holdingFrom(ctx); {
+	case r.hold.owner != "":
+		r.entered = true // perhaps, by another process
+	case outer != nil:
+		r.hold.owner = outer.owner
+		r.entered = outer.holds(r.hold.keys.lock)
+	default:
 		r.hold.owner = r.hold.id
 	}
 	return r
@@ -170,7 +174,7 @@ func (r *request) final(ctx context.Context, err error) error {
 
 func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 	r.asked++
-	sentAt := r.client.now()
+	r.sentAt = r.client.now()
 	a, err := r.protocol.acquire(ctx, &r.hold)
 	if err != nil {
 		r.lastErr = err
@@ -178,10 +182,11 @@ func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 		return nil, err
 	}
 	r.lastErr = nil
+	r.answered = true
 	r.trouble = outage{}
 	switch {
 	case a.granted:
-		lease, err := r.client.newLease(ctx, r.protocol, r.hold, a.token, sentAt)
+		lease, err := r.client.newLease(ctx, r.protocol, r.hold, a.token, r.sentAt)
 		if err != nil {
 			r.renounce()
 		}
@@ -221,14 +226,27 @@ func (r *request) refusal(caller context.Context) error {
 	switch {
 	case cause == nil && r.client.isClosed():
 		return ErrClosed
-	case r.lastErr == nil:
-	case errors.Is(r.lastErr, errNotSent), errors.Is(r.lastErr, errNotAnswered),
-		errors.Is(r.lastErr, context.Canceled), errors.Is(r.lastErr, context.DeadlineExceeded):
-		cause = errors.Join(ErrUnavailable, cause)
-	default:
+	case r.lastErr != nil && !r.cutOff():
 		return r.unavailable(cause)
+	case r.lastErr != nil && r.unheard():
+		cause = errors.Join(ErrUnavailable, cause)
 	}
 	return &NotAcquiredError{Name: r.hold.name, RetryAfter: max(r.left, 0), cause: cause}
+}
+
+// cutOff reports whether the last request has no answer only because the time was up before.
+func (r *request) cutOff() bool {
+	for _, end := range []error{errNotSent, errNotAnswered, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(r.lastErr, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// unheard reports whether that looks like an outage: Redis has never answered this call, or not for a while.
+func (r *request) unheard() bool {
+	return !r.answered || r.client.now().sub(r.sentAt) >= stall
 }
 
 // unavailable is the error of a request that met with an outage.

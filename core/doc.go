@@ -1,0 +1,48 @@
+// Package core makes one thing happen at a time across many processes that share a Redis.
+//
+//	locks, err := core.New(rdb) // rdb: a go-redis client; keep locks for the life of the process
+//	defer locks.Close()
+//
+//	err = core.Do(ctx, locks.Mutex("order:42"), func(ctx context.Context) error {
+//		return charge(ctx) // ctx ends, with a cause, if the lease is lost
+//	})
+//
+// # What is guaranteed
+//
+// A lock is a lease: Redis gives it to one owner for a time, its TTL, and the [Client] renews it until it is
+// unlocked. While the lease is valid by the clock of the Redis server, nobody else has the lock. The holder is
+// told in time: the lease's context ends at [Lease.ValidUntil] at the latest, which is never later than the
+// expiry in Redis, whether or not Redis answers.
+//
+// What no lease can promise: that a holder which is paused (by a garbage collection, by its host) notices in
+// time; that an asynchronous failover or an eviction keeps the lock. The remedy is the fencing token,
+// [Lease.Token], which grows with every grant: hand it to the resource and let that refuse smaller ones than it
+// has seen. See [TokenFrom].
+//
+// # Strategies
+//
+// [Client.Mutex] is reentrant: whoever holds it enters again. Ownership travels in the context, so "whoever"
+// means the calls that use [Lease.Context], or the context that [Do] hands in, or what descends from them.
+// Every other call waits, also one in the same goroutine.
+//
+// # Waiting
+//
+// Lock waits until its context ends. Within a process waiters are served in the order in which they came, and
+// only the first of each name talks to Redis; between processes whoever asks first after a release wins. A
+// release is announced by message, so waiters wake at once; because messages get lost, they also look by
+// themselves every second or two.
+//
+// # Errors
+//
+// A lock that is held is [ErrNotAcquired], with the facts in a [NotAcquiredError]; a wait that was cancelled is
+// also the error of its context. A Redis that does not answer is [ErrUnavailable]. A lease that is over is
+// [ErrNotHeld] to Unlock and Extend, and [ErrLeaseLost] is the cause of its context if it was lost. Ask with
+// [errors.Is], never with ==.
+//
+// # Redis
+//
+// One server, Sentinel or Cluster, from version 6.2, without eviction (maxmemory-policy noeviction). All that
+// is written has an expiry. On the key itself lies what Redisson's RLock would write, so both can share a lock;
+// beside it "holdfast:token…", the last token of the name, for two hours, and "holdfast:released…", one for
+// every hold, for some seconds after its end.
+package core

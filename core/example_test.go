@@ -1,0 +1,161 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// exampleLocks stands for the client that a program makes once, with its own connection to Redis.
+func exampleLocks() (locks *core.Client, done func()) {
+	rdb, stop := redistest.ForExample()
+	locks, err := core.New(rdb)
+	if err != nil {
+		panic(err)
+	}
+	return locks, func() { _ = locks.Close(); stop() }
+}
+
+func Example() {
+	locks, done := exampleLocks()
+	defer done()
+	ctx := context.Background()
+
+	err := core.Do(ctx, locks.Mutex("order:42"), func(ctx context.Context) error {
+		fmt.Println("charging, and nobody else is")
+		return nil
+	})
+	fmt.Println("error:", err)
+	// Output:
+	// charging, and nobody else is
+	// error: <nil>
+}
+
+func ExampleTryDo() {
+	locks, done := exampleLocks()
+	defer done()
+	order := locks.Mutex("order:42")
+
+	_ = core.Do(context.Background(), order, func(context.Context) error {
+		// Somebody else, with a context of its own, comes meanwhile.
+		err := core.TryDo(context.Background(), order, func(context.Context) error {
+			fmt.Println("never printed")
+			return nil
+		})
+		fmt.Println("refused:", errors.Is(err, core.ErrNotAcquired))
+		return nil
+	})
+	// Output: refused: true
+}
+
+func ExampleClient_Mutex() {
+	locks, done := exampleLocks()
+	defer done()
+	ctx := context.Background()
+
+	lease, err := locks.Mutex("order:42", core.WithTTL(10*time.Second)).Lock(ctx)
+	if err != nil {
+		return // not held; see Locker for the errors
+	}
+	defer lease.Unlock(ctx) // also when ctx was cancelled meanwhile
+
+	// The lease's context enters again; any other one waits.
+	inner, err := locks.Mutex("order:42").Lock(lease.Context())
+	fmt.Println("entered again:", err == nil, "same token:", inner.Token() == lease.Token())
+	_, err = locks.Mutex("order:42").TryLock(ctx)
+	fmt.Println("another context:", errors.Is(err, core.ErrNotAcquired))
+	fmt.Println("unlock:", inner.Unlock(ctx))
+	// Output:
+	// entered again: true same token: true
+	// another context: true
+	// unlock: <nil>
+}
+
+func ExampleLease_Context() {
+	locks, done := exampleLocks()
+	defer done()
+	ctx := context.Background()
+	lease, _ := locks.Mutex("report", core.WithFixedTTL(50*time.Millisecond)).Lock(ctx)
+
+	<-lease.Context().Done() // the TTL is fixed, and the work takes too long
+	fmt.Println("lost:", errors.Is(context.Cause(lease.Context()), core.ErrLeaseLost))
+	fmt.Println("not held:", errors.Is(lease.Unlock(ctx), core.ErrNotHeld))
+	// Output:
+	// lost: true
+	// not held: true
+}
+
+func ExampleTokenFrom() {
+	locks, done := exampleLocks()
+	defer done()
+
+	var highest int64 // in the database, beside the row
+	write := func(ctx context.Context) error {
+		token, _ := core.TokenFrom(ctx)
+		if token < highest { // WHERE fence <= $token
+			return errors.New("stale")
+		}
+		highest = token
+		return nil
+	}
+	var paused context.Context
+	_ = core.Do(context.Background(), locks.Mutex("row"), func(ctx context.Context) error {
+		paused = context.WithoutCancel(ctx) // a holder that sleeps through the end of its lease
+		return write(ctx)
+	})
+	_ = core.Do(context.Background(), locks.Mutex("row"), write)
+	fmt.Println(write(paused))
+	// Output: stale
+}
+
+func ExampleNotAcquiredError() {
+	locks, done := exampleLocks()
+	defer done()
+	ctx := context.Background()
+	_, _ = locks.Mutex("order:42").Lock(ctx)
+
+	_, err := locks.Mutex("order:42").Lock(ctx, core.WithWait(20*time.Millisecond))
+	var refused *core.NotAcquiredError
+	if errors.As(err, &refused) {
+		fmt.Println(refused.Name, "is free within", refused.RetryAfter.Round(10*time.Second))
+	}
+	// Output: order:42 is free within 30s
+}
+
+func ExampleWithHooks() {
+	rdb, stop := redistest.ForExample()
+	defer stop()
+	locks, _ := core.New(rdb, core.WithHooks(core.Hooks{
+		AcquireEnd: func(_ context.Context, end core.AcquireEnd) {
+			fmt.Println("acquired", end.Name, "requests:", end.Asked, "error:", end.Err)
+		},
+		ReleaseEnd: func(_ context.Context, end core.ReleaseEnd) {
+			fmt.Println("released", end.Name, "error:", end.Err)
+		},
+	}))
+	defer locks.Close()
+
+	_ = core.Do(context.Background(), locks.Mutex("order:42"), func(context.Context) error { return nil })
+	// Output:
+	// acquired order:42 requests: 1 error: <nil>
+	// released order:42 error: <nil>
+}
+
+func ExampleClient_Inspect() {
+	locks, done := exampleLocks()
+	defer done()
+	ctx := context.Background()
+	lease, _ := locks.Mutex("order:42").Lock(ctx)
+
+	info, _ := locks.Inspect(ctx, "order:42")
+	fmt.Println(info.Mode, len(info.Holders), info.Holders[0].Owner == lease.Owner())
+	forced, _ := locks.ForceUnlock(ctx, "order:42")
+	fmt.Println("forced:", forced)
+	// Output:
+	// mutex 1 true
+	// forced: true
+}

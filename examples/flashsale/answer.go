@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// Codes in the body of a refusal.
+const (
+	codeInProgress     = "order-in-progress"
+	codeAlreadyOrdered = "already-ordered"
+	codeSoldOut        = "sold-out"
+	codeBusy           = "busy"
+	codeStale          = "stale"
+)
+
+// refusals tell the client what an error means. The first that fits counts.
+var refusals = []struct {
+	err    error
+	status int
+	code   string
+}{
+	{errNoUser, http.StatusUnauthorized, "no-user"},
+	{core.ErrInvalidName, http.StatusBadRequest, "bad-user"},
+	{errInProgress, http.StatusConflict, codeInProgress},
+	{errAlreadyOrdered, http.StatusConflict, codeAlreadyOrdered},
+	{errSoldOut, http.StatusGone, codeSoldOut},
+	{errStale, http.StatusServiceUnavailable, codeStale},
+	{core.ErrLeaseLost, http.StatusServiceUnavailable, "lock-lost"},
+	{core.ErrNotAcquired, http.StatusServiceUnavailable, codeBusy},
+	{core.ErrUnavailable, http.StatusServiceUnavailable, "no-redis"},
+	{context.Canceled, http.StatusServiceUnavailable, "cancelled"}, // nobody reads it: the client has gone
+}
+
+// refuse answers with an error.
+func refuse(w http.ResponseWriter, err error) {
+	status, code := http.StatusInternalServerError, "error"
+	for _, r := range refusals {
+		if errors.Is(err, r.err) {
+			status, code = r.status, r.code
+			break
+		}
+	}
+	if status == http.StatusInternalServerError {
+		slog.Error("flashsale: order failed", "error", err)
+	}
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	reply(w, status, map[string]string{"error": code})
+}
+
+func reply(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(body) // an error here means that the client has gone
+}

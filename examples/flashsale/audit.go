@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+)
+
+// audit is what the database says after the sale.
+type audit struct {
+	start   int // in stock before the sale
+	left    int
+	orders  int
+	doubled int  // users with more than one order
+	ordered int  // users with an order
+	rising  bool // every order has a larger token than the one before
+	passed  int  // orders sold by another replica than the one before
+}
+
+// audit asks the database. The tokens are compared in the order in which the database inserted the orders.
+func (s *store) audit(ctx context.Context, item string, start int) (audit, error) {
+	a := audit{start: start}
+	err := s.db.QueryRowContext(ctx, `
+		WITH
+		sold AS (
+			SELECT user, token > LAG(token) OVER history AS rose, replica <> LAG(replica) OVER history AS passed
+			FROM orders WHERE item = @item WINDOW history AS (ORDER BY id)
+		),
+		buyers AS (SELECT COUNT(*) AS orders FROM sold GROUP BY user)
+		SELECT
+			(SELECT left FROM stock WHERE item = @item),
+			(SELECT COUNT(*) FROM sold),
+			(SELECT COUNT(*) FROM buyers),
+			(SELECT COUNT(*) FROM buyers WHERE orders > 1),
+			(SELECT COUNT(*) = 0 FROM sold WHERE NOT rose),
+			(SELECT COUNT(*) FROM sold WHERE passed)`,
+		sql.Named("item", item)).Scan(&a.left, &a.orders, &a.ordered, &a.doubled, &a.rising, &a.passed)
+	return a, err
+}
+
+// oversold is the number of orders that cannot be delivered.
+func (a audit) oversold() int { return max(0, a.orders-a.start) }

@@ -1,0 +1,131 @@
+// Flashsale sells too few vouchers to too many people, on several servers at once.
+//
+// It starts three replicas of a web shop that share nothing but Redis and a database, and lets a crowd at them:
+// 2,000 users order one of 500 vouchers, each of them three times, twice at the same moment on two replicas.
+// Everybody may have one voucher. The shop reads, decides and then writes, as most shops do, so two things can
+// go wrong: a user gets two, and more are sold than there are. Two locks prevent it:
+//
+//	order:<user>    tried, not waited for: while an order of a user is under way, a second one is refused
+//	stock:<item>    waited for, for a bounded time: one replica at a time takes from the stock
+//
+// Run it from the root of the repository. It needs nothing but Go: Redis is an embedded one, unless REDIS_URL
+// names a real one, and the database is a file that is removed at the end.
+//
+//	go run ./examples/flashsale               sell, and prove from the database that nothing went wrong
+//	go run ./examples/flashsale -unguarded    the control: the same without the locks, which goes wrong
+//	go run ./examples/flashsale -serve        keep the shop open, to try it by hand
+//
+// The exit status is 0 if all went right, 1 if anything broke (the control has to), 2 if the shop could not be
+// run, and 130 after Ctrl-C.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// config is what the flags say.
+type config struct {
+	users, attempts, stock int
+	clients, replicas      int
+	seed                   uint64
+	patience               time.Duration
+	unguarded              bool
+	redisURL               string // empty: embedded
+}
+
+var defaults = config{
+	users: 2000, attempts: 3, stock: 500,
+	clients: 32, replicas: 3,
+	seed:     1,
+	patience: 5 * time.Second,
+}
+
+// Exit statuses.
+const (
+	exitFine        = 0
+	exitBroken      = 1
+	exitFailed      = 2
+	exitInterrupted = 130
+)
+
+func main() {
+	cfg := defaults
+	cfg.redisURL = os.Getenv("REDIS_URL")
+	flag.IntVar(&cfg.users, "users", cfg.users, "users in the crowd")
+	flag.IntVar(&cfg.attempts, "attempts", cfg.attempts, "orders that each user sends, the first two at once")
+	flag.IntVar(&cfg.stock, "stock", cfg.stock, "vouchers in stock")
+	flag.IntVar(&cfg.clients, "clients", cfg.clients, "users who order at the same time")
+	flag.IntVar(&cfg.replicas, "replicas", cfg.replicas, "replicas of the shop")
+	flag.Uint64Var(&cfg.seed, "seed", cfg.seed, "of the order in which users come and of where they go")
+	flag.DurationVar(&cfg.patience, "patience", cfg.patience, "how long an order waits for the stock's lock")
+	flag.BoolVar(&cfg.unguarded, "unguarded", false, "sell without the locks")
+	serving := flag.Bool("serve", false, "keep the shop open until Ctrl-C instead of sending a crowd")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait
+	status, err := run(ctx, cfg, *serving)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "flashsale:", err)
+		status = exitFailed
+	}
+	os.Exit(status)
+}
+
+// run opens the shop, serves it or lets the crowd in, and closes it.
+func run(ctx context.Context, cfg config, serving bool) (status int, err error) {
+	if err := cfg.check(); err != nil {
+		return 0, err
+	}
+	s, err := openSite(ctx, cfg)
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return exitInterrupted, nil
+	case err != nil:
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+
+	fmt.Printf("%d replicas of the shop, %s, %s\n", cfg.replicas, s.redis.kind, lockKind(cfg))
+	if serving {
+		serve(ctx, os.Stdout, s)
+		return exitFine, nil
+	}
+	fmt.Printf("%d users want one of %d vouchers and order %d times each\n\n", cfg.users, cfg.stock, cfg.attempts)
+	r, err := hold(ctx, cfg, s, newProgress(os.Stdout, cfg.users*cfg.attempts))
+	if err != nil {
+		return 0, err
+	}
+	r.print(os.Stdout)
+	switch {
+	case r.broken():
+		return exitBroken, nil
+	case r.interrupted:
+		return exitInterrupted, nil
+	}
+	return exitFine, nil
+}
+
+func lockKind(cfg config) string {
+	if cfg.unguarded {
+		return "NO LOCKS"
+	}
+	return "locks by holdfast"
+}
+
+func (c config) check() error {
+	if min(c.users, c.attempts, c.clients, c.replicas) < 1 {
+		return errors.New("-users, -attempts, -clients and -replicas must be at least 1")
+	}
+	if c.stock < 0 || c.patience <= 0 {
+		return errors.New("-stock must not be negative, and -patience must be positive")
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// replica is one server of the shop with all that is its own: as if it ran on another machine, it shares
+// nothing with the others but Redis and the database file.
+type replica struct {
+	url   string
+	shop  *shop
+	http  *http.Server
+	locks *core.Client
+	rdb   *redis.Client
+}
+
+// startReplica serves a shop on a free port of the loopback.
+func startReplica(s *site, name string) (*replica, error) {
+	store, err := openStore(s.database)
+	if err != nil {
+		return nil, err
+	}
+	options := *s.redis.options
+	rdb := redis.NewClient(&options)
+	locks, err := core.New(rdb, core.WithPrefix(s.prefix), core.WithHooks(s.watch.hooks()))
+	if err != nil {
+		return nil, errors.Join(err, rdb.Close(), store.db.Close())
+	}
+	r := &replica{locks: locks, rdb: rdb}
+	r.shop = &shop{name: name, item: item, store: store, guards: locked(locks, s.config.patience)}
+	if s.config.unguarded {
+		r.shop.guards = unlocked()
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("listen: %w", err), r.close())
+	}
+	r.url = "http://" + listener.Addr().String()
+	r.http = &http.Server{Handler: r.shop.handler(), ReadHeaderTimeout: 10 * time.Second}
+	go func() {
+		if err := r.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			slog.Error("flashsale: serve", "replica", name, "error", err)
+		}
+	}()
+	return r, nil
+}
+
+// closeTimeout is how long orders under way may keep a replica from closing.
+const closeTimeout = 10 * time.Second
+
+// close waits for the orders under way and then lets go of everything: locks before their Redis client.
+func (r *replica) close() error {
+	var err error
+	if r.http != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		err = r.http.Shutdown(ctx)
+	}
+	return errors.Join(err, r.locks.Close(), r.rdb.Close(), r.shop.store.db.Close())
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+)
+
+// report is the outcome of a sale.
+type report struct {
+	config      config
+	tally       *tally
+	audit       audit
+	watch       *watch
+	stale       int64
+	interrupted bool
+}
+
+// print writes the table, the invariants and the verdict.
+func (r *report) print(out io.Writer) {
+	fmt.Fprintln(out)
+	if r.interrupted {
+		fmt.Fprint(out, "Interrupted: this is what happened until then.\n\n")
+	}
+	r.printTable(out)
+	fmt.Fprintln(out, "\nInvariants, from the database:")
+	for _, i := range r.invariants() {
+		fmt.Fprintf(out, "  %s  %s\n", i.state, i.text)
+	}
+	fmt.Fprintln(out)
+	fmt.Fprintln(out, r.verdict())
+}
+
+func (r *report) printTable(out io.Writer) {
+	t, a, w := r.tally, r.audit, r.watch
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row := func(name string, value any, note string) {
+		fmt.Fprintf(table, "%s\t%8v\t%s\n", name, value, note)
+	}
+	row("requests", len(t.all), perSecond(len(t.all), t.took)+", in "+t.took.Round(10*time.Millisecond).String())
+	row("ordered", t.codes[codeOrdered], perSecond(t.codes[codeOrdered], t.took))
+	row("refused: order in progress", t.codes[codeInProgress], "")
+	row("refused: already ordered", t.codes[codeAlreadyOrdered], "")
+	row("refused: sold out", t.codes[codeSoldOut], "")
+	row("refused: stock lock busy", t.codes[codeBusy], "")
+	row("errors", t.failures, text(t.failure))
+	row("oversold", a.oversold(), "")
+	row("users with two orders", a.doubled, "")
+	row("stale writes refused by the fence", r.stale, "")
+	row("latency of requests, median", quantile(t.all, 0.5), worst(t.all))
+	row("latency of orders, median", quantile(t.ordered, 0.5), worst(t.ordered))
+	if !r.config.unguarded {
+		row("grants of the stock lock", w.granted, "")
+		row("  after waiting", w.waited, share(w.waited, w.granted))
+		row("  passed to another replica", a.passed, share(a.passed, a.orders)+" of the orders")
+		row("wait for the stock lock, median", quantile(w.waits, 0.5), worst(w.waits))
+		row("leases lost", w.lost, "")
+	}
+	table.Flush()
+}
+
+// worst names the 99th percentile.
+func worst(values []time.Duration) string {
+	return fmt.Sprintf("99 %% within %v", quantile(values, 0.99))
+}
+
+func perSecond(n int, took time.Duration) string {
+	return fmt.Sprintf("%.0f per second", float64(n)/took.Seconds())
+}
+
+func share(n, of int) string {
+	return fmt.Sprintf("%.0f %%", 100*float64(n)/float64(max(of, 1)))
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

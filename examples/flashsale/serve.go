@@ -1,0 +1,23 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+)
+
+// serve tells how to try the shop by hand and waits for Ctrl-C.
+func serve(ctx context.Context, out io.Writer, s *site) {
+	urls := s.urls()
+	other := urls[len(urls)-1]
+	fmt.Fprintf(out, `
+an order:                    curl -i -X POST -H 'X-User: alice' %[1]s/orders
+the same on another replica: curl -i -X POST -H 'X-User: alice' %[2]s/orders
+two at once:                 curl -X POST -H 'X-User: bob' %[1]s/orders & curl -X POST -H 'X-User: bob' %[2]s/orders; wait
+the stock:                   curl %[1]s/stock
+
+Ctrl-C ends.
+`, urls[0], other)
+	<-ctx.Done()
+	fmt.Fprintln(out, "\nclosed")
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestFencesRefuseStaleWrites(t *testing.T) {
+	t.Parallel()
+	s := open(t, small).replicas[0].shop.store
+	for _, step := range []struct {
+		name      string
+		userToken int64
+		token     int64
+		want      error
+	}{
+		{"first", 10, 100, nil},
+		{"stock lost to a later grant", 11, 99, errStale},
+		{"user lost to a later grant", 9, 101, errStale},
+		{"later", 12, 102, nil},
+	} {
+		o := order{User: "alice", Item: item, UserToken: step.userToken, Token: step.token}
+		if err := s.sell(t.Context(), &o, 7); !errors.Is(err, step.want) {
+			t.Errorf("%s: %v, want %v", step.name, err, step.want)
+		}
+	}
+	if got := s.stale.Load(); got != 2 {
+		t.Errorf("%d stale writes counted, want 2", got)
+	}
+	audit, err := s.audit(t.Context(), item, small.stock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if audit.orders != 2 || audit.left != 7 || audit.ordered != 1 || audit.doubled != 1 || !audit.rising {
+		t.Errorf("after two orders of one user and two refusals: %+v", audit)
+	}
+}
