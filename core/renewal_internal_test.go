@@ -145,8 +145,7 @@ func TestLateAnswerCountsFromSending(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const delay = 15 * time.Second
-		var s *stand
-		s = newStand(func(n int, answer func(bool, error)) {
+		s := newStand(func(n int, answer func(bool, error)) {
 			if n == 1 {
 				time.AfterFunc(delay, func() { answer(true, nil) })
 			}

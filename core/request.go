@@ -27,10 +27,10 @@ type request struct {
 	asked    int
 	sentAt   instant // the last time
 	answered bool    // at least once
-	trouble outage
-	left    time.Duration // of the present holder's lease
-	lastErr error         // why there was no answer the last time; nil if there was one
-	doubt   bool          // of some earlier try the outcome is unknown: it may have been, or yet be, granted
+	trouble  outage
+	left     time.Duration // of the present holder's lease
+	lastErr  error         // why there was no answer the last time; nil if there was one
+	doubt    bool          // of some earlier try the outcome is unknown: it may have been, or yet be, granted
 }
 
 func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {

@@ -1,0 +1,70 @@
+# Two commands are enough: "go run ./examples/flashsale" and "make test". The rest is for developers.
+
+SHELL   := bash
+GO      ?= go
+# Modules of this repository beside the root; each keeps its dependencies to itself.
+MODULES := . examples
+TOOL    := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+.PHONY: test
+test: needed ## run all tests with the race detector, on real Redis servers
+	set -e; for m in $(MODULES); do (cd $$m && $(GO) test -race -shuffle=on -parallel 8 -timeout 7m ./...); done
+
+.PHONY: stress
+stress: needed ## run the tests 20 times over, to find flaky ones
+	$(GO) test -race -shuffle=on -parallel 8 -count=20 -timeout 60m ./...
+
+# The race detector needs a C compiler, the tests need a Redis server. Nothing else is installed, and nothing if
+# both are there.
+.PHONY: needed
+needed:
+	@command -v "$${HOLDFAST_REDIS_SERVER:-redis-server}" >/dev/null && command -v "$${CC:-gcc}" >/dev/null && exit 0; \
+	if ! command -v apt-get >/dev/null; then \
+		echo "The tests need redis-server (6.2 or newer) and a C compiler in PATH. Install them first," >&2; \
+		echo "for instance: brew install redis, or dnf install redis gcc. To use another server program," >&2; \
+		echo "set HOLDFAST_REDIS_SERVER to its path." >&2; exit 1; \
+	fi; \
+	sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
+	echo "installing redis-server and gcc with apt-get" >&2; \
+	$$sudo apt-get update -qq && \
+	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+		redis-server gcc libc6-dev >&2
+
+.PHONY: lint
+lint: ## check formatting, vet, staticcheck, and that go.mod files are tidy
+	@test -z "$$($(TOOL) gofumpt -l .)" || { echo "gofumpt would change:"; $(TOOL) gofumpt -l .; exit 1; }
+	set -e; for m in $(MODULES); do (cd $$m && $(GO) vet ./... && GOWORK=off $(TOOL) staticcheck ./... \
+		&& GOWORK=off $(GO) mod tidy -diff); done
+
+.PHONY: format
+format: ## format all Go code
+	$(TOOL) gofumpt -w .
+
+.PHONY: floor
+floor: needed ## test with exactly the dependencies of go.mod, as the oldest that users may have
+	GOWORK=off $(GO) test -parallel 8 ./...
+
+.PHONY: latest
+latest: needed ## test with the newest dependencies
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; cp go.mod go.sum "$$dir"; \
+	GOWORK=off $(GO) get -modfile="$$dir/go.mod" -u -t ./...; \
+	GOWORK=off $(GO) test -modfile="$$dir/go.mod" -parallel 8 ./...
+
+.PHONY: bench
+bench: needed ## measure a lock and unlock against the bare script pair
+	$(GO) test -run '^$$' -bench . -benchmem -count 5 ./core
+
+.PHONY: fuzz
+fuzz: ## search for names whose keys collide, for a minute
+	$(GO) test -run '^$$' -fuzz FuzzKeys -fuzztime 60s ./core
+
+.PHONY: flashsale
+flashsale: ## run the flash sale, and the control without locks, which has to break
+	$(GO) run ./examples/flashsale
+	! $(GO) run ./examples/flashsale -unguarded

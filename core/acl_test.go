@@ -1,0 +1,71 @@
+package core_test
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+// TestMinimalUser does everything as a Redis user with just the rights that the README lists.
+func TestMinimalUser(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	setUser := []any{"ACL", "SETUSER", "locker", "reset", "on", ">secret"}
+	for _, rule := range documentedRules(t) {
+		setUser = append(setUser, rule)
+	}
+	if err := server.Client().Do(ctx, setUser...).Err(); err != nil {
+		t.Fatalf("%v: %v", setUser, err)
+	}
+	connect := func() redis.UniversalClient {
+		return server.Client(func(o *redis.Options) { o.Username, o.Password = "locker", "secret" })
+	}
+	locks, other := newClient(t, connect()), newClient(t, connect())
+	outer := mustLock(t, locks.Mutex("name"), core.WithTTL(time.Second), core.WithMinHold(20*time.Millisecond))
+	inner := mustLockWith(t, outer.Context(), locks.Mutex("name"))
+	if err := inner.Extend(ctx, 2*time.Second); err != nil {
+		t.Errorf("extend: %v", err)
+	}
+	waiting := lockLater(other.Mutex("name"))
+	awaitListeners(t, other, "name", 1)
+	unlock(t, inner)
+	unlock(t, outer)
+	if err := receive(t, waiting); err != nil {
+		t.Errorf("waiter: %v", err)
+	}
+	mustLock(t, locks.Mutex("name"))
+	if forced, err := other.ForceUnlock(ctx, "name"); !forced || err != nil {
+		t.Errorf("ForceUnlock = %v, %v", forced, err)
+	}
+	if denied := server.Client().Do(ctx, "ACL", "LOG").Val().([]any); len(denied) != 0 {
+		t.Errorf("Redis denied %v", denied)
+	}
+}
+
+// documentedRules reads the rights from the README, so that it cannot say less than is needed.
+func documentedRules(t *testing.T) []string {
+	t.Helper()
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	section := regexp.MustCompile("(?s)A Redis user needs (.*?)\\.\n").FindStringSubmatch(string(readme))
+	if section == nil {
+		t.Fatal("the README lists no rights")
+	}
+	var rules []string
+	for word := range strings.FieldsSeq(strings.ReplaceAll(section[1], "`", " ")) {
+		if strings.ContainsAny(word[:1], "~&+") {
+			rules = append(rules, word)
+		}
+	}
+	return rules
+}

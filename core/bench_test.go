@@ -1,0 +1,79 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+// BenchmarkPair measures a lock and unlock of a free name, alone and with many goroutines on names of their own,
+// beside the bare script pair: the same two scripts, sent by go-redis, with nothing around them.
+func BenchmarkPair(b *testing.B) {
+	for _, goroutines := range []int{1, 64, 512} {
+		server := redistest.Start(b, redistest.TCP())
+		rdb := server.Client(func(o *redis.Options) { o.PoolSize = 64 })
+		locks := newClient(b, rdb)
+		acquire, release := luaScript(b, "acquire"), luaScript(b, "release")
+		ctx := context.Background()
+		b.Run(fmt.Sprintf("holdfast/%d", goroutines), func(b *testing.B) {
+			each(b, goroutines, func(name string, _ int) error {
+				lease, err := locks.Mutex(name).Lock(ctx)
+				if err != nil {
+					return err
+				}
+				return lease.Unlock(ctx)
+			})
+		})
+		b.Run(fmt.Sprintf("bare/%d", goroutines), func(b *testing.B) {
+			each(b, goroutines, func(name string, round int) error {
+				lock, tag := "lock:"+name, ":{lock:"+name+"}"
+				id := "00000000-0000-4000-8000-000000000000:" + name + strconv.Itoa(b.N) + strconv.Itoa(round)
+				released := "holdfast:released" + tag + ":" + id
+				err := acquire.EvalSha(ctx, rdb, []string{lock, "holdfast:token" + tag, released},
+					id, id, 30000, 7200000, 0).Err()
+				if err != nil {
+					return err
+				}
+				return release.EvalSha(ctx, rdb, []string{lock, released},
+					id, id, "redisson_lock__channel"+tag, 15000).Err()
+			})
+		})
+	}
+}
+
+// each spreads b.N rounds over goroutines, each with a name of its own.
+func each(b *testing.B, goroutines int, round func(name string, round int) error) {
+	b.Helper()
+	var id atomic.Int64
+	b.ReportAllocs()
+	b.SetParallelism(max(1, goroutines/2))
+	b.RunParallel(func(pb *testing.PB) {
+		n := id.Add(1)
+		if n > int64(goroutines) {
+			return
+		}
+		name := "bench" + strconv.FormatInt(n, 10)
+		for i := 0; pb.Next(); i++ {
+			if err := round(name, i); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+}
+
+func luaScript(b *testing.B, name string) *redis.Script {
+	b.Helper()
+	source, err := os.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return redis.NewScript(string(source))
+}
+
