@@ -4,7 +4,7 @@ SHELL   := bash
 GO      ?= go
 # Modules of this repository beside the root; each keeps its dependencies to itself.
 MODULES := . examples
-TOOL    := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
+TOOL    := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 
 .DEFAULT_GOAL := help
 
@@ -39,7 +39,7 @@ needed:
 .PHONY: lint
 lint: ## check formatting, vet, staticcheck, and that go.mod files are tidy
 	@test -z "$$($(TOOL) gofumpt -l .)" || { echo "gofumpt would change:"; $(TOOL) gofumpt -l .; exit 1; }
-	set -e; for m in $(MODULES); do (cd $$m && $(GO) vet ./... && GOWORK=off $(TOOL) staticcheck ./... \
+	set -e; for m in $(MODULES); do (cd $$m && $(GO) vet ./... && $(TOOL) staticcheck ./... \
 		&& GOWORK=off $(GO) mod tidy -diff); done
 
 .PHONY: format

@@ -76,4 +76,3 @@ func luaScript(b *testing.B, name string) *redis.Script {
 	}
 	return redis.NewScript(string(source))
 }
-

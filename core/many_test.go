@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
 )
 
 // TestTenThousandLeases holds 10,000 leases with one client for two TTLs: none may be lost, the goroutines stay
@@ -107,4 +108,42 @@ func locksIn(t *testing.T, server *redistest.Server) (n int) {
 		n++
 	}
 	return n
+}
+
+// TestRenewalsPassTraffic keeps leases of a short TTL alive while hundreds of goroutines of the same client lock
+// and unlock as fast as they can, over few connections.
+func TestRenewalsPassTraffic(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	rdb := server.Client(func(o *redis.Options) { o.PoolSize = 4 })
+	locks := newClient(t, rdb)
+	var leases []*core.Lease
+	for i := range 20 {
+		leases = append(leases, mustLock(t, locks.Mutex(fmt.Sprint("kept", i)), core.WithTTL(2*time.Second)))
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	for i := range 256 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if lease, err := locks.Mutex(fmt.Sprint("busy", i)).Lock(ctx); err == nil {
+					_ = lease.Unlock(ctx)
+				}
+			}
+		})
+	}
+	began := time.Now()
+	redistest.Eventually(t, within, "renewals over two TTLs", func() bool {
+		for _, l := range leases {
+			if l.Context().Err() == nil && l.ValidUntil().Before(began.Add(4*time.Second)) {
+				return false
+			}
+		}
+		return true
+	})
+	stop()
+	all.Wait()
+	for _, l := range leases {
+		unlock(t, l)
+	}
 }

@@ -22,8 +22,15 @@ func slotTag(key string) string {
 // of the other.
 func FuzzKeys(f *testing.F) {
 	for _, seed := range [][2]string{
-		{"a", "{a}"}, {"a", "b"}, {"{a}b", "a"}, {"a:token", "a"}, {"x{y}", "x{y}z"}, {"", "holdfast:token:{a}"},
-		{"{a}{b}", "{a}{}"}, {"=a", "a"}, {":{a}", "a"},
+		{"a", "{a}"},
+		{"a", "b"},
+		{"{a}b", "a"},
+		{"a:token", "a"},
+		{"x{y}", "x{y}z"},
+		{"", "holdfast:token:{a}"},
+		{"{a}{b}", "{a}{}"},
+		{"=a", "a"},
+		{":{a}", "a"},
 	} {
 		f.Add("lock:", seed[0], seed[1])
 		f.Add("", seed[0], seed[1])

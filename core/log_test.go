@@ -1,0 +1,77 @@
+package core_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// record is a log that may be written and read at once.
+type record struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (r *record) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.Write(p)
+}
+
+func (r *record) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.String()
+}
+
+// TestLog provokes every message: each has to appear, and none may tell the name of a lock or an owner.
+func TestLog(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	log := &record{}
+	logger := core.WithLogger(slog.New(slog.NewTextHandler(log, nil)))
+	lost := make(chan struct{}, 1)
+	hooks := core.WithHooks(core.Hooks{Lost: func(core.Lost) { lost <- struct{}{} }})
+	const name = "customer 4711"
+
+	mute := newClient(t, restricted(t, server, "+@all", "-publish"), logger)
+	unlock(t, mustLock(t, mute.Mutex(name)))
+
+	relay := server.Relay()
+	locks := newClient(t, relay.Client(), logger, hooks)
+	lease := mustLock(t, locks.Mutex(name), core.WithTTL(600*time.Millisecond))
+	relay.Refuse(true)
+	relay.Reset()
+	redistest.Eventually(t, within, "a failed renewal", func() bool {
+		return strings.Contains(log.String(), "renewal failed")
+	})
+	relay.Heal()
+	redistest.Eventually(t, within, "a renewal or the loss", func() bool {
+		return strings.Contains(log.String(), "renewals succeed again") || lease.Context().Err() != nil
+	})
+	server.Client().Del(ctx, "lock:"+name)
+	select {
+	case <-lost:
+	case <-time.After(within):
+		t.Fatal("the loss was not told")
+	}
+	text := log.String()
+	for _, message := range []string{"refuses PUBLISH", "renewal failed", "lease lost", "lock=b865990a"} {
+		if !strings.Contains(text, message) {
+			t.Errorf("the log does not have %q:\n%s", message, text)
+		}
+	}
+	for _, secret := range []string{name, "4711", lease.Owner()} {
+		if strings.Contains(text, secret) {
+			t.Errorf("the log tells %q:\n%s", secret, text)
+		}
+	}
+}
