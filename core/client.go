@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -112,8 +113,8 @@ func (c *Client) releaseAll(leases []*Lease) error {
 	return first
 }
 
-// begin announces a call that Close has to wait for; the caller then owes an end. It reports false once the
-// client is closed.
+// begin announces a call that Close has to wait for, and that then owes an end. It reports false once Close was
+// called.
 func (c *Client) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,16 +129,24 @@ func (c *Client) end() { c.tasks.Done() }
 // background runs work that outlives its caller but not the client. It runs nothing once the client has come
 // to rest.
 func (c *Client) background(work func(ctx context.Context)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.base.Err() != nil {
+	if !c.join() {
 		return
 	}
-	c.tasks.Add(1)
 	go func() {
 		defer c.end()
 		work(c.base)
 	}()
+}
+
+// join announces work that may still begin while Close waits for what is under way.
+func (c *Client) join() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.base.Err() != nil {
+		return false
+	}
+	c.tasks.Add(1)
+	return true
 }
 
 func (c *Client) isClosed() bool {
@@ -149,11 +158,11 @@ func (c *Client) isClosed() bool {
 	}
 }
 
-// lost ends a lease that was not unlocked. Its hold may still be in Redis, if the answer to a renewal was late
-// or lost, so it is taken out.
+// lost ends a lease that was not unlocked. Its hold may still be in Redis, if the answer to a renewal was late or
+// lost, so it is taken out; except after WithMaxHold, when the rest of the TTL is the holder's time to stop.
 func (c *Client) lost(l *Lease, cause error) {
 	l.cancel(cause)
-	if cause != errTaken {
+	if errors.Is(cause, errExpired) {
 		c.giveUp(l.protocol, &l.hold)
 	}
 	c.report(l, cause)

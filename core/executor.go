@@ -64,7 +64,7 @@ func (e *executor) fly(batch []*call) {
 
 func (e *executor) flySingle(c *call) {
 	c.take(e.send(c.ctx, c.script.evalsha(c.keys, c.args)))
-	if redis.HasErrorPrefix(c.err, "NOSCRIPT") {
+	if unknownScript(c.err) {
 		c.take(e.send(c.ctx, c.script.eval(c.keys, c.args)))
 	}
 }
@@ -79,7 +79,7 @@ func (e *executor) flyTogether(batch []*call) {
 	e.pipeline(batch, (*script).evalsha)
 	var unknown []*call
 	for _, c := range batch {
-		if redis.HasErrorPrefix(c.err, "NOSCRIPT") {
+		if unknownScript(c.err) {
 			unknown = append(unknown, c)
 		}
 	}
@@ -100,4 +100,8 @@ func (e *executor) pipeline(batch []*call, command func(*script, []string, []any
 	for i, c := range batch {
 		c.take(sent[i])
 	}
+}
+
+func unknownScript(err error) bool {
+	return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT")
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -112,7 +113,13 @@ func (l *Lease) Unlock(ctx context.Context) error {
 }
 
 func (l *Lease) unlock(ctx context.Context) error {
+	if l.client.join() {
+		defer l.client.end()
+	}
 	if !l.client.renewer.remove(l) { // from here on nothing renews it
+		if errors.Is(context.Cause(l.ctx), errHeldTooLong) {
+			l.client.giveUp(l.protocol, &l.hold) // the holder has stopped before the TTL is over
+		}
 		return l.notHeld()
 	}
 	l.cancel(ErrNotHeld)

@@ -148,10 +148,14 @@ func (r *renewer) tick() {
 	r.arm()
 	r.mu.Unlock()
 
+	// First what cannot wait for hooks and loggers: holders stop, renewals leave.
+	for _, l := range over {
+		l.cancel(l.term.verdict(now))
+	}
+	r.send(due, now)
 	for _, l := range over {
 		r.onLost(l, l.term.verdict(now))
 	}
-	r.send(due, now)
 }
 
 // verdict tells why a lease that was not unlocked is over.
