@@ -26,13 +26,9 @@ type Client struct {
 	queue   *queue
 	listen  *listeners
 
-	// What goes on, and how it ends: see Close.
-	mu      sync.Mutex
-	closed  bool
-	closing chan struct{}   // closed when Close begins
-	tasks   sync.WaitGroup  // calls that are under way, and work in the background
-	base    context.Context // of that work; ends when Close has waited long enough
-	stop    context.CancelFunc
+	tasks *tasks
+	base  context.Context // of work in the background; ends when Close has waited long enough
+	stop  context.CancelFunc
 
 	unheard sync.Once // PUBLISH is refused
 	failing atomic.Bool
@@ -56,7 +52,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		id:           uuid.NewString(),
 		now:          systemClock,
 		queue:        newQueue(),
-		closing:      make(chan struct{}),
+		tasks:        newTasks(),
 	}
 	c.base, c.stop = context.WithCancel(context.Background())
 	c.exec = newExecutor(rdb, c.base.Done())
@@ -73,19 +69,13 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 // not be released then frees itself after its TTL. The error is nil, or that of the first failed release.
 // Closing twice does nothing.
 func (c *Client) Close() error {
-	c.mu.Lock()
-	first := !c.closed
-	if first {
-		c.closed = true
-		close(c.closing)
-	}
-	c.mu.Unlock()
-	if !first {
+	if !c.tasks.close() {
 		return nil
 	}
 	timer := time.AfterFunc(releaseTimeout, c.stop)
 	err := c.releaseAll(c.renewer.close())
-	c.tasks.Wait()
+	c.tasks.end()
+	<-c.tasks.resting
 	timer.Stop()
 	c.stop()
 	c.listen.close()
@@ -113,49 +103,15 @@ func (c *Client) releaseAll(leases []*Lease) error {
 	return first
 }
 
-// begin announces a call that Close has to wait for, and that then owes an end. It reports false once Close was
-// called.
-func (c *Client) begin() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed {
-		c.tasks.Add(1)
-	}
-	return !c.closed
-}
-
-func (c *Client) end() { c.tasks.Done() }
-
-// background runs work that outlives its caller but not the client. It runs nothing once the client has come
-// to rest.
+// background runs work that outlives its caller but not the client.
 func (c *Client) background(work func(ctx context.Context)) {
-	if !c.join() {
+	if !c.tasks.join() {
 		return
 	}
 	go func() {
-		defer c.end()
+		defer c.tasks.end()
 		work(c.base)
 	}()
-}
-
-// join announces work that may still begin while Close waits for what is under way.
-func (c *Client) join() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.base.Err() != nil {
-		return false
-	}
-	c.tasks.Add(1)
-	return true
-}
-
-func (c *Client) isClosed() bool {
-	select {
-	case <-c.closing:
-		return true
-	default:
-		return false
-	}
 }
 
 // lost ends a lease that was not unlocked. Its hold may still be in Redis, if the answer to a renewal was late or

@@ -13,10 +13,10 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	if err := checkName(c.prefix, name); err != nil {
 		return false, err
 	}
-	if !c.begin() {
+	if !c.tasks.begin() {
 		return false, ErrClosed
 	}
-	defer c.end()
+	defer c.tasks.end()
 	k := newKeys(c.prefix + name)
 	done := k.released("forced:" + c.newID())
 	var reply any

@@ -113,8 +113,8 @@ func (l *Lease) Unlock(ctx context.Context) error {
 }
 
 func (l *Lease) unlock(ctx context.Context) error {
-	if l.client.join() {
-		defer l.client.end()
+	if l.client.tasks.join() {
+		defer l.client.tasks.end()
 	}
 	if !l.client.renewer.remove(l) { // from here on nothing renews it
 		if errors.Is(context.Cause(l.ctx), errHeldTooLong) {

@@ -64,10 +64,10 @@ func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lea
 		config.wait = 0
 	}
 	c := l.client
-	if !c.begin() {
+	if !c.tasks.begin() {
 		return nil, ErrClosed
 	}
-	defer c.end()
+	defer c.tasks.end()
 	r := l.newRequest(ctx, config)
 	began := c.now()
 	ctx = c.hooks.acquireStart(ctx, AcquireStart{Name: l.name, Owner: r.hold.owner, Try: try})

@@ -86,7 +86,7 @@ func (r *request) wait(ctx context.Context) (*Lease, error) {
 	}
 	t := r.client.queue.enter(r.hold.keys.lock)
 	defer t.leave()
-	if !t.wait(ctx, r.client.closing) {
+	if !t.wait(ctx, r.client.tasks.closing) {
 		r.left = t.left()
 		return nil, nil
 	}
@@ -131,7 +131,7 @@ func (r *request) sleep(ctx context.Context, news *listener) bool {
 	case <-news.C:
 	case <-timer.C:
 	case <-ctx.Done():
-	case <-r.client.closing:
+	case <-r.client.tasks.closing:
 	}
 	return !r.over(ctx)
 }
@@ -155,7 +155,7 @@ func (r *request) ask(ctx context.Context) (*Lease, error) {
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
-		case <-r.client.closing:
+		case <-r.client.tasks.closing:
 		}
 		timer.Stop()
 		if r.over(ctx) {
@@ -214,7 +214,7 @@ func (r *request) renounce() {
 
 // over reports whether there is no time left to ask.
 func (r *request) over(ctx context.Context) bool {
-	return ctx.Err() != nil || r.client.isClosed()
+	return ctx.Err() != nil || r.client.tasks.isClosed()
 }
 
 // refusal is the error of a request whose time was up.
@@ -224,7 +224,7 @@ func (r *request) refusal(caller context.Context) error {
 		cause = errors.Join(cause, context.Cause(caller))
 	}
 	switch {
-	case cause == nil && r.client.isClosed():
+	case cause == nil && r.client.tasks.isClosed():
 		return ErrClosed
 	case r.lastErr != nil && !r.cutOff():
 		return r.unavailable(cause)
