@@ -55,7 +55,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		tasks:        newTasks(),
 	}
 	c.base, c.stop = context.WithCancel(context.Background())
-	c.exec = newExecutor(rdb, c.base.Done())
+	c.exec = newExecutor(rdb, c.now, c.base.Done())
 	c.listen = newListeners(rdb)
 	c.renewer = newRenewer(c.now)
 	c.renewer.onLost = c.lost

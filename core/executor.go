@@ -12,6 +12,7 @@ import (
 // lone command travels plainly.
 type executor struct {
 	rdb  redis.UniversalClient
+	now  clock
 	stop <-chan struct{} // nobody waits for answers any more once it is closed
 
 	// Two lanes, so that renewals never queue behind user traffic.
@@ -19,8 +20,8 @@ type executor struct {
 	renewals *lane
 }
 
-func newExecutor(rdb redis.UniversalClient, stop <-chan struct{}) *executor {
-	e := &executor{rdb: rdb, stop: stop}
+func newExecutor(rdb redis.UniversalClient, now clock, stop <-chan struct{}) *executor {
+	e := &executor{rdb: rdb, now: now, stop: stop}
 	e.calls = newLane(callFlights, e.fly)
 	e.renewals = newLane(renewalFlights, e.fly)
 	return e
@@ -52,6 +53,13 @@ func (e *executor) renew(calls ...*call) {
 
 // fly sends a batch and completes each of its calls.
 func (e *executor) fly(batch []*call) {
+	now := e.now()
+	for _, c := range batch {
+		c.sentAt = now
+		if c.board != nil {
+			c.board()
+		}
+	}
 	if len(batch) == 1 {
 		e.flySingle(batch[0])
 	} else {

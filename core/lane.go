@@ -27,11 +27,13 @@ type call struct {
 	script *script
 	keys   []string
 	args   []any
+	board  func() // called when it leaves, if not nil
 	done   func(*call)
 
-	state atomic.Int32 // of the three below: a call is either sent or withdrawn, never both
-	reply any
-	err   error
+	state  atomic.Int32 // of the three below: a call is either sent or withdrawn, never both
+	sentAt instant      // read before it was sent
+	reply  any
+	err    error
 }
 
 const (

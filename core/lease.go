@@ -22,8 +22,9 @@ type Lease struct {
 	cancel context.CancelCauseFunc
 
 	// Guarded by the renewer's mutex.
-	term  term
-	index int // in the renewer's heap; negative when the lease is over
+	term    term
+	index   int      // in the renewer's heap; negative when the lease is over
+	renewal *renewal // the last one, nil before the first
 }
 
 // newLease makes a lease of a grant whose request was sent at sentAt. Its context has the values of ctx but

@@ -72,7 +72,7 @@ func (m mutex) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, err
 	return reply == int64(1), nil
 }
 
-func (m mutex) renewAll(renewals []renewal) {
+func (m mutex) renewAll(renewals []*renewal) {
 	calls := make([]*call, len(renewals))
 	for i, r := range renewals {
 		calls[i] = &call{
@@ -80,7 +80,8 @@ func (m mutex) renewAll(renewals []renewal) {
 			script: renewScript,
 			keys:   []string{r.hold.keys.lock},
 			args:   []any{r.hold.id, milliseconds(r.hold.ttl)},
-			done:   func(c *call) { r.done(c.reply == int64(1), c.err) },
+			board:  func() { r.sent.Store(true) },
+			done:   func(c *call) { r.done(c.sentAt, c.reply == int64(1), c.err) },
 		}
 	}
 	m.client.exec.renew(calls...)

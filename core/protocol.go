@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,7 +19,7 @@ type protocol interface {
 	// renew gives the hold its ttl again and reports whether it is still there.
 	renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error)
 	// renewAll does so for many holds at once, without waiting.
-	renewAll(renewals []renewal)
+	renewAll(renewals []*renewal)
 	// channel is where releases of the lock are announced.
 	channel(k keys) string
 }
@@ -43,5 +44,8 @@ type answer struct {
 // renewal is one lease's turn to be renewed.
 type renewal struct {
 	hold *hold
-	done func(held bool, err error)
+	// sent is set when the request leaves; until then it waits for its turn.
+	sent atomic.Bool
+	// done takes the outcome, and when the request was sent. It may come late, or never.
+	done func(sentAt instant, held bool, err error)
 }

@@ -131,7 +131,8 @@ func (r *renewer) tick() {
 	now := r.now()
 	r.mu.Lock()
 	r.wakeAt = never
-	var due, over []*Lease
+	due := make(map[protocol][]*renewal)
+	var over []*Lease
 	for len(r.leases) > 0 && r.leases[0].term.next() <= now {
 		l := r.leases[0]
 		if now >= min(l.term.validUntil, l.term.endAt) {
@@ -143,7 +144,11 @@ func (r *renewer) tick() {
 		// better connection.
 		l.term.renewAt = now.add(max(l.hold.ttl/6, time.Millisecond))
 		heap.Fix(&r.leases, 0)
-		due = append(due, l)
+		if l.renewal != nil && !l.renewal.sent.Load() {
+			continue // too busy to send even the last one: another would only make the queue longer
+		}
+		l.renewal = r.renewal(l)
+		due[l.protocol] = append(due[l.protocol], l.renewal)
 	}
 	r.arm()
 	r.mu.Unlock()
@@ -152,7 +157,9 @@ func (r *renewer) tick() {
 	for _, l := range over {
 		l.cancel(l.term.verdict(now))
 	}
-	r.send(due, now)
+	for p, renewals := range due {
+		p.renewAll(renewals)
+	}
 	for _, l := range over {
 		r.onLost(l, l.term.verdict(now))
 	}
@@ -166,17 +173,10 @@ func (t term) verdict(now instant) error {
 	return errExpired
 }
 
-// send asks for the renewal of leases, grouped by how they are renewed.
-func (r *renewer) send(due []*Lease, sentAt instant) {
-	batches := make(map[protocol][]renewal)
-	for _, l := range due {
-		batches[l.protocol] = append(batches[l.protocol], renewal{
-			hold: &l.hold,
-			done: func(held bool, err error) { r.answered(l, sentAt, held, err) },
-		})
-	}
-	for p, batch := range batches {
-		p.renewAll(batch)
+func (r *renewer) renewal(l *Lease) *renewal {
+	return &renewal{
+		hold: &l.hold,
+		done: func(sentAt instant, held bool, err error) { r.answered(l, sentAt, held, err) },
 	}
 }
 

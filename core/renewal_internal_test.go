@@ -18,6 +18,7 @@ type stand struct {
 	*renewer
 	offset atomic.Int64 // nanoseconds by which the clock is ahead of the timers: suspends
 
+	busy  atomic.Bool // no renewal is sent: all stay queued
 	mu    sync.Mutex
 	sent  []time.Duration // when renewals were sent, since the start
 	lost  []error
@@ -42,13 +43,15 @@ func (s *stand) acquire(context.Context, *hold) (answer, error)            { pan
 func (s *stand) release(context.Context, *hold) (bool, error)              { panic("not used") }
 func (s *stand) renew(context.Context, *hold, time.Duration) (bool, error) { panic("not used") }
 func (s *stand) channel(keys) string                                       { panic("not used") }
-func (s *stand) renewAll(renewals []renewal) {
+func (s *stand) renewAll(renewals []*renewal) {
 	for _, r := range renewals {
+		sentAt := s.now()
 		s.mu.Lock()
-		s.sent = append(s.sent, time.Duration(s.now()))
+		s.sent = append(s.sent, time.Duration(sentAt))
 		n := len(s.sent)
 		s.mu.Unlock()
-		s.reply(n, r.done)
+		r.sent.Store(!s.busy.Load())
+		s.reply(n, func(held bool, err error) { r.done(sentAt, held, err) })
 	}
 }
 
@@ -252,6 +255,20 @@ func TestExtendedLeaseOutlivesItsTTL(t *testing.T) {
 		}
 		if s.extended(l, s.now(), time.Minute) {
 			t.Error("a lease that is over was extended")
+		}
+	})
+}
+
+// TestQueuedRenewalsAreNotMultiplied: on a machine too busy to send renewals, each lease has one in the queue.
+func TestQueuedRenewalsAreNotMultiplied(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStand(func(int, func(bool, error)) {})
+		s.busy.Store(true)
+		l := s.lease(t, minute)
+		<-l.ctx.Done()
+		if n := len(s.times()); n != 1 {
+			t.Errorf("%d renewals were queued", n)
 		}
 	})
 }
