@@ -1,0 +1,51 @@
+package middleware_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+// An adapter makes a key of the request, gives the engine the handler to run, and writes what it says instead.
+func ExampleExclusive() {
+	rdb, stop := startRedis()
+	defer stop()
+	locks, err := core.New(rdb)
+	if err != nil {
+		panic(err)
+	}
+	defer locks.Close()
+
+	engine, err := middleware.NewExclusive(locks.Mutex, middleware.DefaultConfig())
+	if err != nil {
+		panic(err)
+	}
+	handle := func(ctx context.Context, user string, handler func(context.Context)) {
+		var conflict *middleware.Conflict
+		if key, err := middleware.NewKey("user", user); err != nil {
+			conflict = engine.Refuse(ctx, err)
+		} else {
+			conflict = engine.Do(ctx, key, time.Time{}, handler)
+		}
+		if conflict != nil {
+			problem := conflict.Problem()
+			fmt.Println(problem.Status, problem.Code)
+		}
+	}
+
+	handle(context.Background(), "ada", func(context.Context) {
+		fmt.Println("first request runs")
+		handle(context.Background(), "ada", func(context.Context) { fmt.Println("never at the same time") })
+	})
+	handle(context.Background(), "ada", func(context.Context) { fmt.Println("third request runs") })
+	handle(context.Background(), "", func(context.Context) { fmt.Println("never without key") })
+
+	// Output:
+	// first request runs
+	// 409 lock-conflict
+	// third request runs
+	// 400 key-required
+}

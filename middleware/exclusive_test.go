@@ -1,0 +1,108 @@
+package middleware_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+// broken is a lock that fails.
+type broken struct{ err error }
+
+func (b broken) Name() string { return "broken" }
+
+func (b broken) Lock(context.Context, ...core.LockOption) (*core.Lease, error) { return nil, b.err }
+
+func (b broken) TryLock(context.Context, ...core.LockOption) (*core.Lease, error) { return nil, b.err }
+
+func TestFailOpenIsForOutagesOnly(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		err error
+		ran bool
+	}{
+		{core.ErrUnavailable, true},
+		{errors.Join(&core.NotAcquiredError{}, core.ErrUnavailable), true},
+		{core.ErrClosed, true},
+		{core.ErrWrongType, true},
+		{errors.New("NOAUTH"), true},
+		{&core.NotAcquiredError{}, false},
+		{core.ErrLeaseLost, false},
+		{core.ErrInvalidOption, false},
+		{core.ErrInvalidName, false},
+		{core.ErrUpgrade, false},
+	} {
+		config := middleware.DefaultConfig()
+		config.FailOpen = true
+		strategy := func(string, ...core.LockOption) core.Locker { return broken{test.err} }
+		e, err := middleware.NewExclusive(strategy, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ran := false
+		conflict := e.Do(t.Context(), mustKey(t, "a", "b"), time.Time{}, func(ctx context.Context) {
+			ran = middleware.Degraded(ctx)
+		})
+		if ran != test.ran || (conflict == nil) != test.ran {
+			t.Errorf("%v: ran %v, conflict %v", test.err, ran, conflict)
+		}
+		if conflict != nil && !errors.Is(conflict, test.err) {
+			t.Errorf("%v: the conflict is %v", test.err, conflict)
+		}
+	}
+}
+
+func TestDoWithoutKeyRunsNothing(t *testing.T) {
+	t.Parallel()
+	strategy := func(string, ...core.LockOption) core.Locker { panic("asked for a lock without key") }
+	e, err := middleware.NewExclusive(strategy, middleware.DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conflict := e.Do(t.Context(), middleware.Key{}, time.Time{}, func(context.Context) { t.Error("ran") })
+	if conflict == nil || conflict.Code != middleware.CodeKeyRequired {
+		t.Errorf("conflict %v", conflict)
+	}
+}
+
+// late grants the lock just when the client has left.
+type late struct {
+	core.Locker
+	leave func()
+}
+
+func (l late) Lock(ctx context.Context, opts ...core.LockOption) (*core.Lease, error) {
+	lease, err := l.Locker.Lock(ctx, opts...)
+	l.leave()
+	return lease, err
+}
+
+func TestGrantedTooLateRunsNothing(t *testing.T) {
+	t.Parallel()
+	locks, err := core.New(redistest.Start(t).Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	ctx, leave := context.WithCancel(t.Context())
+	name := ""
+	e, err := middleware.NewExclusive(func(n string, opts ...core.LockOption) core.Locker {
+		name = n
+		return late{locks.Mutex(n, opts...), leave}
+	}, middleware.DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conflict := e.Do(ctx, mustKey(t, "a", "b"), time.Time{}, func(context.Context) { t.Error("ran") })
+	if conflict == nil || conflict.Code != middleware.CodeClientGone {
+		t.Errorf("conflict %v, want client-gone", conflict)
+	}
+	if info, err := locks.Inspect(t.Context(), name); err != nil || len(info.Holders) > 0 {
+		t.Errorf("after that the lock is %+v, %v", info, err)
+	}
+}

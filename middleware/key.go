@@ -1,0 +1,101 @@
+package middleware
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// What can be wrong with the key of a request. Ask with errors.Is. Functions that make keys wrap one of them;
+// any other error of theirs counts as the server's own failure.
+var (
+	// ErrKeyRequired says that the request lacks what its key is made of: 400.
+	ErrKeyRequired = errors.New("holdfast: no key in the request")
+
+	// ErrKeyInvalid says that the request has it in a form that is refused, too long or twice: 400.
+	ErrKeyInvalid = errors.New("holdfast: invalid key in the request")
+
+	// ErrScopeRequired says that nobody is known on whose behalf the request comes: 401. Authentication, which
+	// belongs around the guard, should have refused it.
+	ErrScopeRequired = errors.New("holdfast: no principal for the key of the request")
+
+	// ErrNoRoute says that the key asks for a part of the route that is not known where the guard stands: 500,
+	// since no other request would fare better. Wrap the handlers in the router, not the router.
+	ErrNoRoute = errors.New("holdfast: route not known here: wrap the handler, not the mux")
+)
+
+// maxKeyValue bounds the value of one part of a key, in bytes.
+const maxKeyValue = 255
+
+// lockPrefix keeps the locks of requests apart from other locks.
+const lockPrefix = "http:"
+
+// Key tells apart what must not run at the same time. It is a list of named values and made by [NewKey] and
+// [Join]. The zero Key is none: it never locks anything.
+type Key struct {
+	parts []part
+}
+
+type part struct{ name, value string }
+
+// NewKey returns a key of one part. The name says what the value is ("header:X-Cart") and keeps equal values
+// of different meaning apart. The value comes from the request: if it is empty the error is [ErrKeyRequired],
+// and [ErrKeyInvalid] above 255 bytes.
+func NewKey(name, value string) (Key, error) {
+	switch {
+	case value == "":
+		return Key{}, fmt.Errorf("%w: %s is empty", ErrKeyRequired, name)
+	case len(value) > maxKeyValue:
+		return Key{}, fmt.Errorf("%w: %s has %d bytes, at most %d are allowed",
+			ErrKeyInvalid, name, len(value), maxKeyValue)
+	}
+	return Key{parts: []part{{name, value}}}, nil
+}
+
+// Join returns a key of the parts of all keys, in order. The error is [ErrKeyRequired] if one of them is the
+// zero Key, or if there are none: something missing must not make many requests share what remains.
+func Join(keys ...Key) (Key, error) {
+	var joined Key
+	for _, k := range keys {
+		if k.IsZero() {
+			return Key{}, fmt.Errorf("%w: a part is missing", ErrKeyRequired)
+		}
+		joined.parts = append(joined.parts, k.parts...)
+	}
+	if joined.IsZero() {
+		return Key{}, fmt.Errorf("%w: it has no parts", ErrKeyRequired)
+	}
+	return joined, nil
+}
+
+// IsZero reports whether k is no key.
+func (k Key) IsZero() bool { return len(k.parts) == 0 }
+
+// Equal reports whether both have the same parts in the same order.
+func (k Key) Equal(other Key) bool { return slices.Equal(k.parts, other.parts) }
+
+// Hash returns 43 characters of base64url which are the same for equal keys only, and from which an outsider
+// cannot read the key. Who can guess all parts can recognise it, though.
+func (k Key) Hash() string {
+	h := sha256.New()
+	for _, p := range k.parts {
+		for _, text := range []string{p.name, p.value} {
+			// The length in front, so that no value can pass for the end of one part and the beginning of
+			// another.
+			var length [8]byte
+			binary.BigEndian.PutUint64(length[:], uint64(len(text)))
+			h.Write(length[:])
+			h.Write([]byte(text))
+		}
+	}
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+}
+
+// String returns the hash, so that no value gets into a log by accident.
+func (k Key) String() string { return k.Hash() }
+
+// GoString returns the hash, as [Key.String] does.
+func (k Key) GoString() string { return "middleware.Key(" + k.Hash() + ")" }

@@ -1,0 +1,134 @@
+package middleware_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+func mustKey(t testing.TB, texts ...string) middleware.Key {
+	t.Helper()
+	var keys []middleware.Key
+	for i := 0; i+1 < len(texts); i += 2 {
+		k, err := middleware.NewKey(texts[i], texts[i+1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, k)
+	}
+	k, err := middleware.Join(keys...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func TestHashTellsKeysApart(t *testing.T) {
+	t.Parallel()
+	seen := map[string][]string{}
+	for _, texts := range [][]string{
+		{"a", "b"}, {"ab", "c"}, {"a", "bc"}, {"b", "a"},
+		{"a", "b", "c", "d"}, {"c", "d", "a", "b"}, {"a", "b:c:d"}, {"a:b", "c:d"},
+		{"a", "b", "", "c"}, {"a", "b\x00c"}, {"a", "b\x00", "c", "d"},
+		{"a", "b", "a", "b"}, {"user", "ada"}, {"user", "Ada"},
+	} {
+		hash := mustKey(t, texts...).Hash()
+		if other, dup := seen[hash]; dup {
+			t.Errorf("%q and %q have the same hash", texts, other)
+		}
+		seen[hash] = texts
+		if !regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`).MatchString(hash) {
+			t.Errorf("hash %q", hash)
+		}
+	}
+}
+
+// Names of locks must not change between versions: during an update, the old and the new one would not exclude
+// each other.
+func TestHashIsStable(t *testing.T) {
+	t.Parallel()
+	const want = "8zCOn6gPeT3Ycjjt6KIHMfhVe_M8ORI961qNo_vrO_I"
+	if got := mustKey(t, "user", "ada", "path:id", "7").Hash(); got != want {
+		t.Errorf("hash %q, want %q", got, want)
+	}
+}
+
+func TestKeyBounds(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		length int
+		want   error
+	}{{0, middleware.ErrKeyRequired}, {1, nil}, {255, nil}, {256, middleware.ErrKeyInvalid}} {
+		if _, err := middleware.NewKey("n", strings.Repeat("x", test.length)); !errors.Is(err, test.want) {
+			t.Errorf("%d bytes: %v, want %v", test.length, err, test.want)
+		}
+	}
+}
+
+func TestJoinNeedsAllParts(t *testing.T) {
+	t.Parallel()
+	for _, keys := range [][]middleware.Key{nil, {{}}, {mustKey(t, "a", "b"), {}}} {
+		if _, err := middleware.Join(keys...); !errors.Is(err, middleware.ErrKeyRequired) {
+			t.Errorf("%d keys: %v", len(keys), err)
+		}
+	}
+}
+
+func TestKeyIsNotPrinted(t *testing.T) {
+	t.Parallel()
+	k := mustKey(t, "user", "ada")
+	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+		if text := fmt.Sprintf(format, k); strings.Contains(text, "ada") {
+			t.Errorf("%s prints %s", format, text)
+		}
+	}
+}
+
+// FuzzKeys cuts two texts into parts and compares: the hashes are the same if and only if the keys are.
+func FuzzKeys(f *testing.F) {
+	f.Add("ab", "ab", uint8(1), uint8(1))
+	f.Add("abcd", "abcd", uint8(1), uint8(2))
+	f.Add("a:bc", "a:bc", uint8(2), uint8(3))
+	f.Add("aa\x00\x00bb", "aa\x00\x00bb", uint8(2), uint8(4))
+	one := string(binary.BigEndian.AppendUint64(nil, 1))
+	f.Add("a"+one+"b"+one+"c", "a"+one+"b"+one+"c", uint8(1), uint8(9))
+	f.Fuzz(func(t *testing.T, a, b string, cutA, cutB uint8) {
+		x, okX := cut(a, int(cutA))
+		y, okY := cut(b, int(cutB))
+		if !okX || !okY {
+			t.Skip("no keys")
+		}
+		if same := x.Hash() == y.Hash(); same != x.Equal(y) {
+			t.Errorf("%q cut at %d, %q cut at %d: same hash %v", a, cutA, b, cutB, same)
+		}
+	})
+}
+
+// cut makes a key whose parts have names and values of at most size bytes.
+func cut(text string, size int) (middleware.Key, bool) {
+	if size == 0 {
+		return middleware.Key{}, false
+	}
+	take := func() string {
+		n := min(size, len(text))
+		piece := text[:n]
+		text = text[n:]
+		return piece
+	}
+	var keys []middleware.Key
+	for text != "" {
+		name := take()
+		k, err := middleware.NewKey(name, take())
+		if err != nil {
+			return middleware.Key{}, false
+		}
+		keys = append(keys, k)
+	}
+	k, err := middleware.Join(keys...)
+	return k, err == nil
+}

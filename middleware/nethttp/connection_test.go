@@ -1,0 +1,318 @@
+package httplock_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+)
+
+// dial opens a bare connection, for clients that do not behave.
+func dial(t *testing.T, srv *httptest.Server) *net.TCPConn {
+	t.Helper()
+	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return conn.(*net.TCPConn)
+}
+
+func write(t *testing.T, conn net.Conn, text string) {
+	t.Helper()
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readStatus(t *testing.T, conn net.Conn) int {
+	t.Helper()
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode
+}
+
+func http2(srv *httptest.Server) { srv.EnableHTTP2 = true }
+
+func TestClientThatLeavesIsNeverRun(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(*httptest.Server){"HTTP/1": func(*httptest.Server) {}, "HTTP/2": http2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			locks := newLocks(t, redistest.Start(t).Client())
+			stage, watch := newStage(t), newWatch()
+			guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())
+			srv := serve(t, guard(stage), edit)
+			first := postAside(t.Context(), srv, "ada", "7")
+			receive(t, stage.entered, "the first run")
+			ctx, leave := context.WithCancel(t.Context())
+			second := postAside(ctx, srv, "ada", "7")
+			awaitWaiter(t, locks, receive(t, watch.acquired, "the hook"))
+			leave()
+			receive(t, second, "the client's error")
+			conflict := receive(t, watch.refused, "the server to notice")
+			if conflict.Code != middleware.CodeClientGone || conflict.Status != middleware.StatusClientGone {
+				t.Errorf("code %q, status %d, want client-gone", conflict.Code, conflict.Status)
+			}
+			close(stage.leave)
+			receive(t, first, "the first answer").want(t, http.StatusOK)
+			post(t.Context(), srv, "ada", "7").want(t, http.StatusOK)
+			if runs := 1 + len(stage.entered); runs != 2 {
+				t.Errorf("%d runs, want 2: the first and the last request", runs)
+			}
+		})
+	}
+}
+
+// A client may close its sending side and go on reading. It must not take silence for success.
+func TestHalfClosedClientReadsNoSuccess(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	stage, watch := newStage(t), newWatch()
+	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())
+	srv := serve(t, guard(stage))
+	first := postAside(t.Context(), srv, "ada", "7")
+	receive(t, stage.entered, "the first run")
+	conn := dial(t, srv)
+	write(t, conn, "POST /?cart=7 HTTP/1.1\r\nHost: x\r\nX-User: ada\r\nContent-Length: 3\r\n\r\npay")
+	awaitWaiter(t, locks, receive(t, watch.acquired, "the hook"))
+	if err := conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if status := readStatus(t, conn); status != middleware.StatusClientGone {
+		t.Errorf("status %d, want %d", status, middleware.StatusClientGone)
+	}
+	close(stage.leave)
+	receive(t, first, "the first answer").want(t, http.StatusOK)
+}
+
+func TestLockIsKeptUntilTheHandlerReturns(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	stage, watch := newStage(t), newWatch()
+	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), watch.option())(stage))
+	ctx, leave := context.WithCancel(t.Context())
+	first := postAside(ctx, srv, "ada", "7")
+	running := receive(t, stage.entered, "the run")
+	leave()
+	receive(t, first, "the client's error")
+	receive(t, running.Context().Done(), "the handler's context to end")
+	post(t.Context(), srv, "ada", "7").want(t, http.StatusConflict)
+	close(stage.leave)
+	awaitFree(t, locks, receive(t, watch.acquired, "the hook"))
+}
+
+func TestSlowBodyHoldsNoLock(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	begun := make(chan struct{}, 2)
+	key := func(r *http.Request) (httplock.Key, error) {
+		begun <- struct{}{}
+		return cart()(r)
+	}
+	guard := httplock.Exclusive(locks.Mutex, key, httplock.WithWait(0))
+	srv := serve(t, guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+	})))
+	slow := dial(t, srv)
+	write(t, slow, "POST /?cart=7 HTTP/1.1\r\nHost: x\r\nX-User: ada\r\nContent-Length: 3\r\n\r\npa")
+	receive(t, begun, "the slow request")
+	post(t.Context(), srv, "ada", "7").want(t, http.StatusOK)
+	write(t, slow, "y")
+	if status := readStatus(t, slow); status != http.StatusOK {
+		t.Errorf("the slow request got %d", status)
+	}
+}
+
+func TestBodyCutShortIsNotRun(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	watch := newWatch()
+	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), watch.option())(http.HandlerFunc(
+		func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") })))
+	conn := dial(t, srv)
+	write(t, conn, "POST /?cart=7 HTTP/1.1\r\nHost: x\r\nX-User: ada\r\nContent-Length: 3\r\n\r\npa")
+	_ = conn.Close()
+	if c := receive(t, watch.refused, "the refusal"); c.Code != middleware.CodeClientGone {
+		t.Errorf("code %q, want client-gone", c.Code)
+	}
+}
+
+func TestHandlerGetsTheWholeBody(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	const limit = 1000
+	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithBodyLimit(limit))(http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			_, _ = w.Write(body)
+		})))
+	for _, size := range []int{0, 1, limit - 1, limit, limit + 1, 10 * limit} {
+		for _, known := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%d bytes, length known %v", size, known), func(t *testing.T) {
+				t.Parallel()
+				sent := bytes.Repeat([]byte("b"), size)
+				body := io.Reader(bytes.NewReader(sent))
+				if !known {
+					body = iotest.OneByteReader(body) // net/http cannot see its length
+				}
+				target := fmt.Sprintf("%s/?cart=%d-%v", srv.URL, size, known)
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, target, body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Header.Set("X-User", "ada")
+				a := send(srv, req)
+				a.want(t, http.StatusOK)
+				if a.body != string(sent) {
+					t.Errorf("%d bytes came back", len(a.body))
+				}
+			})
+		}
+	}
+}
+
+// An error of the body is the handler's to answer, as it would be without the guard.
+func TestHandlerGetsTheErrorOfTheBody(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	guarded := httplock.Exclusive(locks.Mutex, cart())(http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			if text, err := io.ReadAll(r.Body); err != nil {
+				http.Error(w, string(text), http.StatusRequestEntityTooLarge)
+			}
+		}))
+	srv := serve(t, http.MaxBytesHandler(guarded, 2))
+	a := post(t.Context(), srv, "ada", "7")
+	a.want(t, http.StatusRequestEntityTooLarge)
+	if strings.TrimSpace(a.body) != "pa" {
+		t.Errorf("the handler read %q before the error, want what was allowed", a.body)
+	}
+}
+
+// The server removes the files of a form, though it was parsed from the guard's copy of the request.
+func TestFilesOfFormAreRemoved(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	srv := serve(t, httplock.Exclusive(locks.Mutex, httplock.Constant("all"))(http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			if err := r.ParseMultipartForm(1); err != nil {
+				t.Error(err)
+				return
+			}
+			file, err := r.MultipartForm.File["f"][0].Open()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer file.Close()
+			_, _ = io.WriteString(w, file.(*os.File).Name())
+		})))
+	var form bytes.Buffer
+	parts := multipart.NewWriter(&form)
+	part, _ := parts.CreateFormFile("f", "f")
+	_, _ = part.Write(bytes.Repeat([]byte("f"), 1000))
+	_ = parts.Close()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, &form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", parts.FormDataContentType())
+	a := send(srv, req)
+	a.want(t, http.StatusOK)
+	redistest.Eventually(t, patience, "the file to be removed", func() bool {
+		_, err := os.Stat(a.body)
+		return errors.Is(err, os.ErrNotExist)
+	})
+}
+
+// What is refused costs no upload: the body is asked for only once it is read.
+func TestRefusedBeforeContinue(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	stage := newStage(t)
+	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0))(stage))
+	first := postAside(t.Context(), srv, "ada", "7")
+	receive(t, stage.entered, "the first run")
+	conn := dial(t, srv)
+	write(t, conn, "POST /?cart=7 HTTP/1.1\r\nHost: x\r\nX-User: ada\r\nContent-Length: 1000000\r\n"+
+		"Expect: 100-continue\r\n\r\n")
+	if status := readStatus(t, conn); status != http.StatusConflict {
+		t.Errorf("status %d, want 409 without 100 before it", status)
+	}
+	close(stage.leave)
+	receive(t, first, "the first answer").want(t, http.StatusOK)
+}
+
+func TestAnswersBeforeTheServerStopsWriting(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	lease, stage := make(chan string, 1), newStage(t)
+	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(time.Hour), httplock.WithHooks(httplock.Hooks{
+		Acquired: func(_ context.Context, a httplock.Acquired) { lease <- a.KeyHash },
+	}))
+	holder := serve(t, guard(stage))
+	hurried := serve(t, guard(stage), func(srv *httptest.Server) { srv.Config.WriteTimeout = 2 * time.Second })
+	first := postAside(t.Context(), holder, "ada", "7")
+	receive(t, stage.entered, "the first run")
+	a := post(t.Context(), hurried, "ada", "7")
+	if p := a.problem(t); p.Code != middleware.CodeLockConflict {
+		t.Errorf("code %q, want lock-conflict", p.Code)
+	}
+	close(stage.leave)
+	receive(t, first, "the first answer").want(t, http.StatusOK)
+}
+
+func TestWriterIsPassedThrough(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	guard := httplock.Exclusive(locks.Mutex, httplock.Constant("all"))
+	var outer http.ResponseWriter
+	inner := guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if w != outer {
+			t.Errorf("the handler writes to a %T", w)
+		}
+		if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
+			t.Error(err)
+		}
+		if _, ok := w.(http.Flusher); !ok {
+			t.Error("no Flusher")
+		}
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
+	}))
+	srv := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		outer = w
+		inner.ServeHTTP(w, r)
+	}))
+	post(t.Context(), srv, "ada", "7").want(t, http.StatusAccepted)
+}

@@ -1,0 +1,242 @@
+package httplock_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+)
+
+func TestOneAtATimeOverInstances(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	var inside, most, runs atomic.Int32
+	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		now := inside.Add(1)
+		for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
+		}
+		runtime.Gosched()
+		runs.Add(1)
+		inside.Add(-1)
+	})
+	var instances []*httptest.Server
+	for range 2 {
+		locks := newLocks(t, redis.Client())
+		guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience))
+		instances = append(instances, serve(t, guard(handler)))
+	}
+	const requests = 60
+	var all sync.WaitGroup
+	for i := range requests {
+		all.Go(func() {
+			if a := post(t.Context(), instances[i%2], "ada", "7"); a.err != nil || a.status != http.StatusOK {
+				t.Errorf("status %d, error %v: %s", a.status, a.err, a.body)
+			}
+		})
+	}
+	all.Wait()
+	if most.Load() != 1 || runs.Load() != requests {
+		t.Errorf("%d handlers at once, want 1; %d runs, want %d", most.Load(), runs.Load(), requests)
+	}
+}
+
+func TestOtherKeysRunBesides(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	stage := newStage(t)
+	srv := serve(t, httplock.Exclusive(locks.Mutex, cart())(stage))
+	var answers []<-chan answer
+	for _, key := range [][2]string{{"ada", "7"}, {"ada", "8"}, {"bob", "7"}} {
+		answers = append(answers, postAside(t.Context(), srv, key[0], key[1]))
+	}
+	for range answers {
+		receive(t, stage.entered, "a run")
+	}
+	close(stage.leave)
+	for _, a := range answers {
+		receive(t, a, "an answer").want(t, http.StatusOK)
+	}
+}
+
+func TestWaitsThenRuns(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	stage, watch := newStage(t), newWatch()
+	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())(stage))
+	first := postAside(t.Context(), srv, "ada", "7")
+	receive(t, stage.entered, "the first run")
+	second := postAside(t.Context(), srv, "ada", "7")
+	awaitWaiter(t, locks, receive(t, watch.acquired, "the hook"))
+	if len(stage.entered) > 0 {
+		t.Fatal("the second request ran beside the first")
+	}
+	close(stage.leave)
+	receive(t, first, "the first answer").want(t, http.StatusOK)
+	receive(t, second, "the second answer").want(t, http.StatusOK)
+}
+
+// A client that has the answer may send its next request, to another instance, before the release behind that
+// answer has reached Redis.
+func TestSequentialClientIsNeverRefused(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	relay := redis.Relay()
+	relay.Delay(redistest.ToServer, 5*time.Millisecond)
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "4")
+		_, _ = io.WriteString(w, "done")
+		w.(http.Flusher).Flush() // as a large answer would: the client has all of it before the release
+	})
+	var instances []*httptest.Server
+	for _, locks := range []*core.Client{newLocks(t, relay.Client()), newLocks(t, redis.Client())} {
+		srv := serve(t, httplock.Exclusive(locks.Mutex, cart())(handler))
+		srv.Client().Transport.(*http.Transport).DisableKeepAlives = true
+		instances = append(instances, srv)
+	}
+	refused := 0
+	for i := range 200 {
+		a := post(t.Context(), instances[i%2], "ada", "7")
+		if a.err != nil {
+			t.Fatal(a.err)
+		}
+		if a.status != http.StatusOK {
+			refused++
+		}
+	}
+	if refused != 0 {
+		t.Errorf("%d of 200 sequential requests refused", refused)
+	}
+}
+
+func TestReleasedHoweverTheHandlerEnds(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	for name, end := range map[string]func(){
+		"return": func() {},
+		"panic":  func() { panic("handler") },
+		"abort":  func() { panic(http.ErrAbortHandler) },
+		"goexit": runtime.Goexit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			watch, outside := newWatch(), make(chan any, 1)
+			guarded := httplock.Exclusive(locks.Mutex, cart(), watch.option())(
+				http.HandlerFunc(func(http.ResponseWriter, *http.Request) { end() }))
+			srv := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer func() {
+					p := recover()
+					outside <- p
+					if p != nil {
+						panic(p)
+					}
+				}()
+				guarded.ServeHTTP(w, r)
+			}))
+			a := post(t.Context(), srv, "ada", name)
+			if (a.err == nil) != (name == "return") {
+				t.Errorf("status %d, error %v", a.status, a.err)
+			}
+			p := receive(t, outside, "the handler's end")
+			if name == "abort" && p != any(http.ErrAbortHandler) || name == "panic" && p != any("handler") {
+				t.Errorf("outside the guard the panic is %v", p)
+			}
+			awaitFree(t, locks, receive(t, watch.acquired, "the hook"))
+		})
+	}
+}
+
+func TestHandlerLearnsOfLostLease(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	watch, cause := newWatch(), make(chan error, 1)
+	entered := make(chan int64, 1)
+	handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		token, _ := core.TokenFrom(r.Context())
+		entered <- token
+		<-r.Context().Done()
+		cause <- context.Cause(r.Context())
+	})
+	guard := httplock.Exclusive(locks.Mutex, cart(), watch.option(), httplock.WithLock(core.WithTTL(time.Second)))
+	srv := serve(t, guard(handler))
+	done := postAside(t.Context(), srv, "ada", "7")
+	if token := receive(t, entered, "the run"); token <= 0 {
+		t.Errorf("fencing token %d in the handler", token)
+	}
+	hash := receive(t, watch.acquired, "the hook")
+	if ok, err := locks.ForceUnlock(t.Context(), "http:"+hash); !ok || err != nil {
+		t.Fatalf("ForceUnlock = %v, %v", ok, err)
+	}
+	if err := receive(t, cause, "the end of the context"); !errors.Is(err, core.ErrLeaseLost) {
+		t.Errorf("cause %v, want ErrLeaseLost", err)
+	}
+	if err := receive(t, watch.failed, "the hook"); !errors.Is(err, core.ErrLeaseLost) {
+		t.Errorf("failure %v, want ErrLeaseLost", err)
+	}
+	receive(t, done, "the answer").want(t, http.StatusOK)
+}
+
+func TestGuardedTwiceEntersAgain(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0))
+	watch, tokens := newWatch(), make(chan int64, 2)
+	note := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			token, _ := core.TokenFrom(r.Context())
+			tokens <- token
+			next.ServeHTTP(w, r)
+		})
+	}
+	inner := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), watch.option())
+	srv := serve(t, guard(note(inner(note(http.NotFoundHandler())))))
+	post(t.Context(), srv, "ada", "7").want(t, http.StatusNotFound)
+	if a, b := <-tokens, <-tokens; a == 0 || a != b {
+		t.Errorf("tokens %d and %d, want the same", a, b)
+	}
+	awaitFree(t, locks, receive(t, watch.acquired, "the hook"))
+}
+
+func TestMethods(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	key := httplock.Constant("all")
+	standard := httplock.Exclusive(locks.Mutex, key, httplock.WithWait(0))
+	chosen := httplock.Exclusive(locks.Mutex, key, httplock.WithWait(0), httplock.WithMethods("GET", "PURGE"))
+	for _, test := range []struct {
+		method           string
+		standard, chosen bool
+	}{
+		{"GET", false, true},
+		{"HEAD", false, false},
+		{"OPTIONS", false, false},
+		{"TRACE", false, false},
+		{"POST", true, false},
+		{"PUT", true, false},
+		{"PATCH", true, false},
+		{"DELETE", true, false},
+		{"PURGE", true, true},
+	} {
+		for guard, guarded := range map[*func(http.Handler) http.Handler]bool{
+			&standard: test.standard, &chosen: test.chosen,
+		} {
+			locked := false
+			h := (*guard)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				_, locked = core.TokenFrom(r.Context())
+			}))
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(test.method, "/", nil))
+			if locked != guarded {
+				t.Errorf("%s: guarded %v, want %v", test.method, locked, guarded)
+			}
+		}
+	}
+}

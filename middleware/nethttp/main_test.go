@@ -1,0 +1,198 @@
+package httplock_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+)
+
+// patience bounds what must happen, however slow the machine.
+const patience = 20 * time.Second
+
+func TestMain(m *testing.M) {
+	redistest.VerifyTestMain(m)
+}
+
+// newLocks returns a client of its own, as every instance of a service has one.
+func newLocks(t testing.TB, rdb redis.UniversalClient, opts ...core.Option) *core.Client {
+	t.Helper()
+	locks, err := core.New(rdb, append(opts, core.WithLogger(nil))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locks.Close() }) // fails where the test has killed Redis
+	return locks
+}
+
+// serve runs a server on a socket until the test ends. Each edit may change it.
+func serve(t testing.TB, h http.Handler, edit ...func(*httptest.Server)) *httptest.Server {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(h)
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // handlers panic on purpose
+	for _, fn := range edit {
+		fn(srv)
+	}
+	if srv.EnableHTTP2 {
+		srv.StartTLS()
+	} else {
+		srv.Start()
+	}
+	t.Cleanup(srv.Close)
+	return srv
+}
+
+// cart is the key in most tests: two values, so that the key has to be joined.
+func cart() httplock.KeyFunc {
+	return httplock.Keys(httplock.ByHeader("X-User"), httplock.ByQuery("cart"))
+}
+
+type answer struct {
+	status int
+	header http.Header
+	body   string
+	err    error
+}
+
+// problem is what a client reads, written down apart from the code that is tested.
+type problem struct {
+	Type       string `json:"type"`
+	Title      string `json:"title"`
+	Status     int    `json:"status"`
+	Detail     string `json:"detail"`
+	Code       string `json:"code"`
+	RetryAfter int    `json:"retry_after"`
+	Retryable  bool   `json:"retryable"`
+}
+
+func (a answer) problem(t testing.TB) problem {
+	t.Helper()
+	if a.err != nil {
+		t.Fatal(a.err)
+	}
+	if got := a.header.Get("Content-Type"); got != "application/problem+json" {
+		t.Fatalf("status %d, Content-Type %q, want a problem: %s", a.status, got, a.body)
+	}
+	var p problem
+	if err := json.Unmarshal([]byte(a.body), &p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (a answer) want(t testing.TB, status int) {
+	t.Helper()
+	if a.err != nil || a.status != status {
+		t.Fatalf("status %d, error %v, want %d: %s", a.status, a.err, status, a.body)
+	}
+}
+
+// post sends a request of that user for that cart, with a short body.
+func post(ctx context.Context, srv *httptest.Server, user, cart string) answer {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, srv.URL+"/?cart="+cart, strings.NewReader("pay"))
+	if err != nil {
+		return answer{err: err}
+	}
+	req.Header.Set("X-User", user)
+	return send(srv, req)
+}
+
+func send(srv *httptest.Server, req *http.Request) answer {
+	resp, err := srv.Client().Do(req)
+	if err != nil {
+		return answer{err: err}
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return answer{status: resp.StatusCode, header: resp.Header, body: string(body), err: err}
+}
+
+// postAside is post in the background.
+func postAside(ctx context.Context, srv *httptest.Server, user, cart string) <-chan answer {
+	done := make(chan answer, 1)
+	go func() { done <- post(ctx, srv, user, cart) }()
+	return done
+}
+
+// stage is a handler whose runs the test watches and ends.
+type stage struct {
+	entered chan *http.Request // one for each run
+	leave   chan struct{}      // closed to end the runs
+	over    <-chan struct{}    // closed at the end of the test, so that a failed one can close its servers
+}
+
+func newStage(t testing.TB) *stage {
+	return &stage{entered: make(chan *http.Request, 100), leave: make(chan struct{}), over: t.Context().Done()}
+}
+
+func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.entered <- r
+	select {
+	case <-s.leave:
+	case <-s.over:
+	}
+	_, _ = io.WriteString(w, "done")
+}
+
+// receive waits for a signal.
+func receive[T any](t testing.TB, from <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("waited %v for %s", patience, what)
+		panic("unreachable")
+	}
+}
+
+// watch makes hooks that send what they are told, and room enough not to block.
+type watch struct {
+	acquired chan string // key hashes
+	refused  chan *httplock.Conflict
+	failed   chan error
+}
+
+func newWatch() *watch {
+	return &watch{
+		acquired: make(chan string, 1000),
+		refused:  make(chan *httplock.Conflict, 1000),
+		failed:   make(chan error, 1000),
+	}
+}
+
+func (w *watch) option() httplock.Option {
+	return httplock.WithHooks(httplock.Hooks{
+		Acquired: func(_ context.Context, a httplock.Acquired) { w.acquired <- a.KeyHash },
+		Refused:  func(_ context.Context, c *httplock.Conflict) { w.refused <- c },
+		Failed:   func(_ context.Context, f httplock.Failure) { w.failed <- f.Err },
+	})
+}
+
+// awaitWaiter returns when somebody waits for the lock of that key.
+func awaitWaiter(t testing.TB, locks *core.Client, hash string) {
+	t.Helper()
+	redistest.Eventually(t, patience, "a waiter", func() bool {
+		info, err := locks.Inspect(t.Context(), "http:"+hash)
+		return err == nil && info.Waiters > 0
+	})
+}
+
+func awaitFree(t testing.TB, locks *core.Client, hash string) {
+	t.Helper()
+	redistest.Eventually(t, patience, "the release", func() bool {
+		info, err := locks.Inspect(t.Context(), "http:"+hash)
+		return err == nil && len(info.Holders) == 0
+	})
+}

@@ -1,0 +1,105 @@
+package middleware
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// blankType is the type of a problem that says no more than its status, RFC 9457, section 4.2.1.
+const blankType = "about:blank"
+
+// verdict is what is fixed about a code.
+type verdict struct {
+	status        int
+	retryable     bool
+	title, detail string
+}
+
+var verdicts = map[string]verdict{
+	CodeKeyRequired: {
+		status: http.StatusBadRequest,
+		title:  "Key required",
+		detail: "The request lacks the value that tells which requests must not run at the same time.",
+	},
+	CodeKeyInvalid: {
+		status: http.StatusBadRequest,
+		title:  "Key invalid",
+		detail: "The value that tells which requests must not run at the same time is malformed.",
+	},
+	CodeScopeRequired: {
+		status: http.StatusUnauthorized,
+		title:  "Principal required",
+		detail: "The request needs to be made on behalf of somebody.",
+	},
+	CodeLockConflict: {
+		status:    http.StatusConflict,
+		retryable: true,
+		title:     "Another request is running",
+		detail:    "Another request for the same thing is being processed. This one was not. Try again later.",
+	},
+	CodeClientGone: {
+		status:    StatusClientGone,
+		retryable: true,
+		title:     "Client gone",
+		detail:    "The request ended before it was processed.",
+	},
+	CodeKeyFailed: {
+		status: http.StatusInternalServerError,
+		title:  "Key failed",
+		detail: "The server failed to tell which requests must not run at the same time. The request was not processed.",
+	},
+	CodeLockUnavailable: {
+		status:    http.StatusServiceUnavailable,
+		retryable: true,
+		title:     "Lock unavailable",
+		detail:    "The server cannot make sure that nothing else runs. The request was not processed. Try again later.",
+	},
+}
+
+// Problem is the body of an answer to a refused request, as application/problem+json of RFC 9457.
+type Problem struct {
+	Type       string `json:"type"`
+	Title      string `json:"title"`
+	Status     int    `json:"status"`
+	Detail     string `json:"detail,omitempty"`
+	Code       string `json:"code"`
+	RetryAfter int64  `json:"retry_after,omitempty"` // seconds
+	Retryable  bool   `json:"retryable"`
+}
+
+// Problem describes the conflict to a client. Nothing in it comes from the request.
+func (c *Conflict) Problem() Problem {
+	v := verdicts[c.Code]
+	p := Problem{
+		Type: c.Type, Title: v.title, Status: c.Status, Detail: v.detail,
+		Code: c.Code, RetryAfter: int64(c.RetryAfter / time.Second), Retryable: c.Retryable,
+	}
+	if text := http.StatusText(c.Status); p.Type == blankType && text != "" {
+		p.Title = text // as RFC 9457 asks of this type
+	}
+	return p
+}
+
+// Body returns the problem as JSON.
+func (p Problem) Body() []byte {
+	body, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // not with fields of these types
+	}
+	return append(body, '\n')
+}
+
+// Header returns the header fields that go with the problem.
+func (p Problem) Header() http.Header {
+	h := http.Header{
+		"Content-Type":     {"application/problem+json"},
+		"Content-Language": {"en"},
+		"Cache-Control":    {"no-store"},
+	}
+	if p.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.FormatInt(p.RetryAfter, 10))
+	}
+	return h
+}

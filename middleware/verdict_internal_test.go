@@ -1,0 +1,112 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+func TestRetryAfterLease(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		left          time.Duration
+		least, atMost int64
+	}{
+		{0, 1, 1}, {time.Millisecond, 1, 1}, {time.Second, 1, 1}, {1001 * time.Millisecond, 2, 2},
+		{4 * time.Second, 4, 5}, {30 * time.Second, 30, 37}, {time.Minute, 60, 75}, {time.Hour, 60, 75},
+		{math.MaxInt64, 60, 75},
+	} {
+		seen := map[int64]bool{}
+		for range 500 {
+			err := fmt.Errorf("wrapped: %w", &core.NotAcquiredError{RetryAfter: test.left})
+			seconds := int64(afterLease(err) / time.Second)
+			seen[seconds] = true
+			if seconds < test.least || seconds > test.atMost {
+				t.Fatalf("%v left: %d s, want %d to %d", test.left, seconds, test.least, test.atMost)
+			}
+		}
+		if test.least < test.atMost && len(seen) < 2 {
+			t.Errorf("%v left: no jitter", test.left)
+		}
+	}
+}
+
+func TestRetryAfterOutage(t *testing.T) {
+	t.Parallel()
+	seen := map[time.Duration]bool{}
+	for range 500 {
+		seen[afterOutage()] = true
+	}
+	for s := range seen {
+		if s < time.Second || s > 5*time.Second {
+			t.Errorf("%v", s)
+		}
+	}
+	if len(seen) < 2 {
+		t.Error("no jitter")
+	}
+}
+
+func TestWaitIsBoundedByTheServer(t *testing.T) {
+	t.Parallel()
+	e := &Exclusive{config: Config{Wait: time.Minute}}
+	if got := e.wait(time.Time{}); got != time.Minute {
+		t.Errorf("without limit: %v", got)
+	}
+	if got := e.wait(time.Now().Add(time.Hour)); got != time.Minute {
+		t.Errorf("an hour: %v", got)
+	}
+	if got := e.wait(time.Now().Add(30 * time.Second)); got > 29*time.Second || got <= 0 {
+		t.Errorf("30 s: %v", got)
+	}
+	if got := e.wait(time.Now().Add(time.Second / 2)); got != 0 {
+		t.Errorf("half a second: %v", got)
+	}
+}
+
+func TestLockCodes(t *testing.T) {
+	t.Parallel()
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	expired, cancel := context.WithTimeout(t.Context(), -1)
+	defer cancel()
+	held := error(&core.NotAcquiredError{Name: "x"})
+	for _, test := range []struct {
+		ctx  context.Context
+		err  error
+		want string
+	}{
+		{t.Context(), held, CodeLockConflict},
+		{expired, held, CodeLockConflict},
+		{t.Context(), errors.Join(held, core.ErrUnavailable), CodeLockUnavailable},
+		{t.Context(), core.ErrUnavailable, CodeLockUnavailable},
+		{t.Context(), core.ErrClosed, CodeLockUnavailable},
+		{t.Context(), errors.New("other"), CodeLockUnavailable},
+		{cancelled, held, CodeClientGone},
+		{cancelled, core.ErrUnavailable, CodeClientGone},
+	} {
+		if got := lockCode(test.ctx, test.err); got != test.want {
+			t.Errorf("%v with context %v: %s, want %s", test.err, test.ctx.Err(), got, test.want)
+		}
+	}
+}
+
+func TestEveryCodeHasItsTexts(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{
+		CodeKeyRequired, CodeKeyInvalid, CodeScopeRequired, CodeLockConflict, CodeClientGone, CodeKeyFailed,
+		CodeLockUnavailable,
+	} {
+		config := DefaultConfig()
+		config.ProblemBase = "/problems/"
+		p := config.conflict(code, core.ErrUnavailable).Problem()
+		if p.Status < 400 || p.Title == "" || p.Detail == "" || p.Type != "/problems/"+code {
+			t.Errorf("%s: %+v", code, p)
+		}
+	}
+}
