@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/holdfast-go/holdfast/core"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // Codes in the body of a refusal.
@@ -25,8 +26,8 @@ var refusals = []struct {
 	status int
 	code   string
 }{
-	{errNoUser, http.StatusUnauthorized, "no-user"},
-	{core.ErrInvalidName, http.StatusBadRequest, "bad-user"},
+	{httplock.ErrScopeRequired, http.StatusUnauthorized, "no-user"},
+	{httplock.ErrKeyInvalid, http.StatusBadRequest, "bad-user"},
 	{errInProgress, http.StatusConflict, codeInProgress},
 	{errAlreadyOrdered, http.StatusConflict, codeAlreadyOrdered},
 	{errSoldOut, http.StatusGone, codeSoldOut},

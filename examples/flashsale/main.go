@@ -5,8 +5,8 @@
 // Everybody may have one voucher. The shop reads, decides and then writes, as most shops do, so two things can
 // go wrong: a user gets two, and more are sold than there are. Two locks prevent it:
 //
-//	order:<user>    tried, not waited for: while an order of a user is under way, a second one is refused
-//	stock:<item>    waited for, for a bounded time: one replica at a time takes from the stock
+//	on the user     httplock.Exclusive: while an order of a user is under way, a second one is refused
+//	on the stock    core.Do, waiting for a bounded time: one replica at a time takes from the stock
 //
 // Run it from the root of the repository. It needs nothing but Go: Redis is an embedded one, unless REDIS_URL
 // names a real one, and the database is a file that is removed at the end.
@@ -28,6 +28,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core"
 )
 
 // config is what the flags say.
@@ -36,7 +38,8 @@ type config struct {
 	clients, replicas      int
 	seed                   uint64
 	patience               time.Duration
-	unguarded              bool
+	guards                 func(*core.Client, config) guards
+	unguarded              bool   // the guards are none
 	redisURL               string // empty: embedded
 }
 
@@ -45,6 +48,7 @@ var defaults = config{
 	clients: 32, replicas: 3,
 	seed:     1,
 	patience: 5 * time.Second,
+	guards:   locked,
 }
 
 // Exit statuses.
@@ -68,6 +72,9 @@ func main() {
 	flag.BoolVar(&cfg.unguarded, "unguarded", false, "sell without the locks")
 	serving := flag.Bool("serve", false, "keep the shop open until Ctrl-C instead of sending a crowd")
 	flag.Parse()
+	if cfg.unguarded {
+		cfg.guards = unlocked
+	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait

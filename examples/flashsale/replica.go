@@ -37,10 +37,7 @@ func startReplica(s *site, name string) (*replica, error) {
 		return nil, errors.Join(err, rdb.Close(), store.db.Close())
 	}
 	r := &replica{locks: locks, rdb: rdb}
-	r.shop = &shop{name: name, item: item, store: store, guards: locked(locks, s.config.patience)}
-	if s.config.unguarded {
-		r.shop.guards = unlocked()
-	}
+	r.shop = &shop{name: name, item: item, store: store, guards: s.config.guards(locks, s.config)}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("listen: %w", err), r.close())

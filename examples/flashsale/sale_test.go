@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core"
 )
 
 // small is a sale of a second or less, also under the race detector.
@@ -15,6 +17,7 @@ var small = config{
 	clients: 16, replicas: 3,
 	seed:     1,
 	patience: 5 * time.Second,
+	guards:   locked,
 	redisURL: os.Getenv("REDIS_URL"),
 }
 
@@ -71,7 +74,7 @@ func TestSaleKeepsItsInvariants(t *testing.T) {
 func TestSaleWithoutLocksBreaks(t *testing.T) {
 	t.Parallel()
 	cfg := small
-	cfg.unguarded = true
+	cfg.unguarded, cfg.guards = true, unlocked
 	r := sale(t, cfg)
 	if r.audit.oversold() == 0 || r.audit.doubled == 0 {
 		t.Errorf("%d oversold, %d users with two orders: the control shows nothing", r.audit.oversold(), r.audit.doubled)
@@ -81,25 +84,25 @@ func TestSaleWithoutLocksBreaks(t *testing.T) {
 func TestEachLockIsNeeded(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		drop func(*guards)
+		keep func(locked, unlocked guards) guards
 		harm func(audit) int
 	}{
 		"without the user's": {
-			func(g *guards) { g.user = unlocked().user },
+			func(locked, unlocked guards) guards { return guards{unlocked.user, locked.stock} },
 			func(a audit) int { return a.doubled },
 		},
 		"without the stock's": {
-			func(g *guards) { g.stock = unlocked().stock },
+			func(locked, unlocked guards) guards { return guards{locked.user, unlocked.stock} },
 			func(a audit) int { return a.oversold() },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := open(t, small)
-			for _, r := range s.replicas {
-				test.drop(&r.shop.guards)
+			cfg := small
+			cfg.guards = func(locks *core.Client, cfg config) guards {
+				return test.keep(locked(locks, cfg), unlocked(locks, cfg))
 			}
-			r, err := hold(t.Context(), small, s, quiet(small))
+			r, err := hold(t.Context(), cfg, open(t, cfg), quiet(cfg))
 			if err != nil {
 				t.Fatal(err)
 			}

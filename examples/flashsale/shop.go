@@ -12,7 +12,6 @@ import (
 )
 
 var (
-	errNoUser         = errors.New("no user")
 	errInProgress     = errors.New("an order of this user is in progress")
 	errAlreadyOrdered = errors.New("already ordered")
 	errSoldOut        = errors.New("sold out")
@@ -29,39 +28,9 @@ type shop struct {
 
 func (s *shop) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST /orders", s.oneAtATime(http.HandlerFunc(s.order)))
+	mux.Handle("POST /orders", s.guards.user(http.HandlerFunc(s.order)))
 	mux.HandleFunc("GET /stock", s.stock)
 	return mux
-}
-
-// userOf returns who orders. Here is the place of real authentication: as it stands, everybody can order, and
-// hold the lock, in anybody's name.
-func userOf(r *http.Request) string { return r.Header.Get("X-User") }
-
-// oneAtATime refuses a request while another one of the same user is under way, on whichever replica. The
-// answer of next is small, so net/http keeps it until the handler returns, which is after the release: a user
-// who has the answer can order again.
-func (s *shop) oneAtATime(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		user := userOf(r)
-		if user == "" {
-			refuse(w, errNoUser)
-			return
-		}
-		entered := false
-		err := s.guards.user(r.Context(), "order:"+user, func(ctx context.Context) error {
-			entered = true
-			next.ServeHTTP(w, r.WithContext(ctx))
-			return nil
-		})
-		switch {
-		case entered: // next has answered, even if the lock was lost on the way
-		case errors.Is(err, core.ErrNotAcquired):
-			refuse(w, errInProgress)
-		default:
-			refuse(w, err)
-		}
-	})
 }
 
 func (s *shop) order(w http.ResponseWriter, r *http.Request) {

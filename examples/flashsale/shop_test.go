@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // post orders at a replica and returns the status and the code.
@@ -44,7 +46,11 @@ func TestAnswers(t *testing.T) {
 	expect(one, "", http.StatusUnauthorized, "no-user")
 	expect(one, strings.Repeat("x", 600), http.StatusBadRequest, "bad-user")
 
-	release := take(t, s, "order:alice")
+	alice, err := httplock.NewKey("user", "alice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := take(t, s, "http:"+alice.Hash())
 	expect(one, "alice", http.StatusConflict, codeInProgress)
 	release()
 	release = take(t, s, "stock:"+item)
