@@ -32,6 +32,15 @@ func (s *Server) signal(send func(pid int) error) {
 	}
 }
 
+// thaw is Resume for the end of a test: it does not mind a server that does not run.
+func (s *Server) thaw() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc != nil && !s.proc.exited() {
+		_ = resumeProcess(s.proc.cmd.Process.Pid) // it may be ending just now
+	}
+}
+
 // Kill ends the server with SIGKILL, paused or not, and waits until it is gone.
 // A server that is killed already stays so.
 func (s *Server) Kill() {

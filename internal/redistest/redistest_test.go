@@ -2,6 +2,7 @@ package redistest_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
@@ -217,4 +219,26 @@ func TestOldServer(t *testing.T) {
 	warm(t, srv.Client())
 	srv.Restart()
 	warm(t, srv.Client())
+}
+
+// TestFrozenAtTheEnd leaves commands in flight to a frozen server, directly and through a relay: the cleanup has
+// to end all the same.
+func TestFrozenAtTheEnd(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	relay := srv.Relay()
+	clients := []*redis.Client{srv.Client(), relay.Client()}
+	for _, rdb := range clients {
+		if err := rdb.Ping(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	relay.Hold(redistest.ToServer)
+	srv.Pause()
+	for _, rdb := range clients {
+		go func() { _ = rdb.Ping(context.Background()).Err() }()
+	}
+	redistest.Eventually(t, 10*time.Second, "a request to be in flight", func() bool {
+		return relay.Held(redistest.ToServer) > 0
+	})
 }

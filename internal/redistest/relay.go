@@ -16,6 +16,7 @@ type Relay struct {
 	network string // of the server
 	addr    string // of the server
 	ln      net.Listener
+	thaw    func()          // lets a frozen server go on
 	ctx     context.Context // ends dials when the relay is closed
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup // accept loop and links
@@ -35,7 +36,7 @@ func NewRelay(t testing.TB, network, addr string) *Relay {
 	if err != nil {
 		t.Fatalf("redistest: relay: %v", err)
 	}
-	r := &Relay{t: t, network: network, addr: addr, ln: ln, links: make(map[*link]struct{})}
+	r := &Relay{t: t, network: network, addr: addr, ln: ln, thaw: func() {}, links: make(map[*link]struct{})}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.faults.clear()
 	t.Cleanup(r.Close)
@@ -55,7 +56,10 @@ func (r *Relay) Options() *redis.Options {
 // Client returns a new client whose connections pass the relay. It is closed
 // when the test ends. Each edit may change its options.
 func (r *Relay) Client(edit ...func(*redis.Options)) *redis.Client {
-	return newClient(r.t, r.Options(), edit)
+	return newClient(r.t, r.Options(), edit, func() {
+		r.Heal()
+		r.thaw()
+	})
 }
 
 // Connections returns the number of connections that neither side nor the relay

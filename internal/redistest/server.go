@@ -137,21 +137,30 @@ func (s *Server) Options() *redis.Options {
 // Client returns a new client of the server, which is closed when the test
 // ends. Each edit may change its options.
 func (s *Server) Client(edit ...func(*redis.Options)) *redis.Client {
-	return newClient(s.t, s.Options(), edit)
+	return newClient(s.t, s.Options(), edit, s.thaw)
 }
 
 // Relay returns a new relay in front of the server, closed when the test ends.
 func (s *Server) Relay() *Relay {
 	s.t.Helper()
-	return NewRelay(s.t, s.network, s.addr)
+	r := NewRelay(s.t, s.network, s.addr)
+	r.thaw = s.thaw
+	return r
 }
 
-func newClient(t testing.TB, opts *redis.Options, edit []func(*redis.Options)) *redis.Client {
+// newClient connects until the test ends. Before it closes the client it calls thaw: go-redis 9.19 waits in Close
+// for the end of a read in flight, and a server that is frozen at the end of its test would let it wait for ever.
+func newClient(
+	t testing.TB, opts *redis.Options, edit []func(*redis.Options), thaw func(),
+) *redis.Client {
 	for _, fn := range edit {
 		fn(opts)
 	}
 	c := redis.NewClient(opts)
 	// A test may close its client itself, so the error does not matter.
-	t.Cleanup(func() { _ = c.Close() })
+	t.Cleanup(func() {
+		thaw()
+		_ = c.Close()
+	})
 	return c
 }
