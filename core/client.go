@@ -31,6 +31,7 @@ type Client struct {
 	stop  context.CancelFunc
 
 	unheard sync.Once // PUBLISH is refused
+	deaf    sync.Once // SUBSCRIBE is refused
 	failing atomic.Bool
 }
 
@@ -44,8 +45,8 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		return nil, invalidOption("New: the Redis client is nil")
 	}
 	config := newClientConfig(opts)
-	if config.lock.err != nil {
-		return nil, config.lock.err
+	if err := errors.Join(config.lock.err, checkPrefix(config.prefix)); err != nil {
+		return nil, err
 	}
 	c := &Client{
 		clientConfig: config,
@@ -56,7 +57,10 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	}
 	c.base, c.stop = context.WithCancel(context.Background())
 	c.exec = newExecutor(rdb, c.now, c.base.Done())
-	c.listen = newListeners(rdb)
+	c.listen = newListeners(rdb, func(err error) {
+		c.warnOnce(&c.deaf, "Redis does not let this user subscribe: waiters learn of releases by polling only",
+			"error", err)
+	})
 	c.renewer = newRenewer(c.now)
 	c.renewer.onLost = c.lost
 	c.renewer.onTry = c.renewed
@@ -67,9 +71,10 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 // Calls that wait return [ErrClosed]. Close after the work under the locks has ended: it cannot stop a holder
 // that does not heed its context. It returns within a few seconds even if Redis does not answer; what could
 // not be released then frees itself after its TTL. The error is nil, or that of the first failed release.
-// Closing twice does nothing.
+// Closing again waits for the first Close and returns nil. It must not be called from a hook.
 func (c *Client) Close() error {
 	if !c.tasks.close() {
+		<-c.tasks.resting
 		return nil
 	}
 	timer := time.AfterFunc(releaseTimeout, c.stop)
@@ -78,7 +83,7 @@ func (c *Client) Close() error {
 	<-c.tasks.resting
 	timer.Stop()
 	c.stop()
-	c.listen.close()
+	c.listen.close(releaseTimeout)
 	return err
 }
 
@@ -88,8 +93,8 @@ func (c *Client) releaseAll(leases []*Lease) error {
 	for _, l := range leases {
 		l.cancel(ErrClosed)
 		go func() {
-			errs <- c.persist(c.base, 0, func() error {
-				_, err := l.protocol.release(c.base, &l.hold)
+			errs <- persist(c.base, 0, transient, func() error {
+				_, err := l.protocol.release(c.base, &l.hold, used)
 				return err
 			})
 		}()
@@ -118,8 +123,8 @@ func (c *Client) background(work func(ctx context.Context)) {
 // lost, so it is taken out; except after WithMaxHold, when the rest of the TTL is the holder's time to stop.
 func (c *Client) lost(l *Lease, cause error) {
 	l.cancel(cause)
-	if errors.Is(cause, errExpired) {
-		c.giveUp(l.protocol, &l.hold)
+	if !errors.Is(cause, errHeldTooLong) {
+		c.giveUp(l.protocol, &l.hold, used)
 	}
 	c.report(l, cause)
 }

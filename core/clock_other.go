@@ -2,4 +2,4 @@
 
 package core
 
-func systemClock() instant { return portableClock() }
+var systemClock clock = portableClock

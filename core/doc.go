@@ -23,7 +23,8 @@
 //
 // [Client.Mutex] is reentrant: whoever holds it enters again. Ownership travels in the context, so "whoever"
 // means the calls that use [Lease.Context], or the context that [Do] hands in, or what descends from them.
-// Every other call waits, also one in the same goroutine.
+// Every other call waits, also one in the same goroutine. Goroutines that share the context share the ownership of
+// this lock, and of no other.
 //
 // # Waiting
 //

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -53,6 +54,22 @@ func (e *executor) renew(calls ...*call) {
 
 // fly sends a batch and completes each of its calls.
 func (e *executor) fly(batch []*call) {
+	e.send(batch)
+	for _, c := range batch {
+		c.done(c)
+	}
+}
+
+// send runs on a goroutine of its own, where a panic in a hook of the user's client would end the process; here it
+// ends the calls.
+func (e *executor) send(batch []*call) {
+	defer func() {
+		if p := recover(); p != nil {
+			for _, c := range batch {
+				c.reply, c.err = nil, fmt.Errorf("%w of the Redis client: %v", errPanic, p)
+			}
+		}
+	}()
 	now := e.now()
 	for _, c := range batch {
 		c.sentAt = now
@@ -61,29 +78,26 @@ func (e *executor) fly(batch []*call) {
 		}
 	}
 	if len(batch) == 1 {
-		e.flySingle(batch[0])
+		e.sendAlone(batch[0])
 	} else {
-		e.flyTogether(batch)
-	}
-	for _, c := range batch {
-		c.done(c)
+		e.sendTogether(batch)
 	}
 }
 
-func (e *executor) flySingle(c *call) {
-	c.take(e.send(c.ctx, c.script.evalsha(c.keys, c.args)))
+func (e *executor) sendAlone(c *call) {
+	e.process(c, c.script.evalsha(c.keys, c.args))
 	if unknownScript(c.err) {
-		c.take(e.send(c.ctx, c.script.eval(c.keys, c.args)))
+		e.process(c, c.script.eval(c.keys, c.args))
 	}
 }
 
-func (e *executor) send(ctx context.Context, a attempt) attempt {
-	_ = e.rdb.Process(ctx, a) // the command carries its error
-	return a
+func (e *executor) process(c *call, a attempt) {
+	_ = e.rdb.Process(c.ctx, a) // the command carries its error
+	c.take(a)
 }
 
-// flyTogether sends a batch in one round trip, and those whose script the server did not know in a second.
-func (e *executor) flyTogether(batch []*call) {
+// sendTogether sends a batch in one round trip, and those whose script the server did not know in a second.
+func (e *executor) sendTogether(batch []*call) {
 	e.pipeline(batch, (*script).evalsha)
 	var unknown []*call
 	for _, c := range batch {

@@ -17,11 +17,14 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 		return false, ErrClosed
 	}
 	defer c.tasks.end()
+	// Bounded, so that no repetition comes later than Redis remembers the first.
+	bounded, cancel := context.WithTimeout(ctx, releaseTimeout)
+	defer cancel()
 	k := newKeys(c.prefix + name)
 	done := k.released("forced:" + c.newID())
 	var reply any
-	err := c.persist(ctx, 0, func() (err error) {
-		reply, err = c.exec.do(ctx, forceScript, []string{k.lock, done}, k.channel, milliseconds(releaseMemory))
+	err := persist(bounded, 0, transient, func() (err error) {
+		reply, err = c.exec.do(bounded, forceScript, []string{k.lock, done}, k.channel, milliseconds(abandonMemory))
 		return err
 	})
 	if err != nil {

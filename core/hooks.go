@@ -6,8 +6,9 @@ import (
 )
 
 // Hooks are called at the points where an operator wants to look: tracing, metrics, audit. Each may be nil.
-// They run on the goroutine that does the work, so they must be quick and must not block. The structs may
-// grow fields in later versions. Lock names are passed as they are: take care where you write them.
+// They run on the goroutine that does the work, so they must be quick and must not block; Renewed and Lost run on
+// goroutines of the client, where a panic is logged and goes no further. The structs may grow fields in later
+// versions. Lock names are passed as they are: take care where you write them.
 type Hooks struct {
 	// AcquireStart is called when Lock or TryLock begins; what it returns is the context of the call and is
 	// given to AcquireEnd.
@@ -20,7 +21,7 @@ type Hooks struct {
 	ReleaseEnd func(ctx context.Context, end ReleaseEnd)
 	// Renewed is called when a renewal has been answered, or has failed.
 	Renewed func(renewed Renewed)
-	// Lost is called once for every lease that ends without being unlocked.
+	// Lost is called once for every lease that ends without being unlocked, except by [Client.Close].
 	Lost func(lost Lost)
 }
 
@@ -73,7 +74,7 @@ type Renewed struct {
 	Err error
 }
 
-// Lost describes a lease that ended without being unlocked.
+// Lost describes a lease that was lost.
 type Lost struct {
 	Name  string
 	Owner string

@@ -31,7 +31,8 @@ type Info struct {
 	// a foreign client can cause.
 	TTL time.Duration
 	// Waiters counts the clients that have listened for a release within the last seconds, each of which may
-	// wait for several of its goroutines. It is -1 if Redis refuses the question.
+	// wait for several of its goroutines. It is -1 if Redis refuses the question. In a Cluster it counts those
+	// that listen at the node that was asked.
 	Waiters int
 }
 
@@ -55,9 +56,13 @@ func (c *Client) Inspect(ctx context.Context, name string) (Info, error) {
 	if err := checkName(c.prefix, name); err != nil {
 		return Info{}, err
 	}
+	if !c.tasks.begin() {
+		return Info{}, ErrClosed
+	}
+	defer c.tasks.end()
 	k := newKeys(c.prefix + name)
 	var reply any
-	err := c.persist(ctx, 0, func() (err error) {
+	err := persist(ctx, 0, transient, func() (err error) {
 		reply, err = c.exec.do(ctx, inspectScript, []string{k.lock}, k.channel)
 		return err
 	})

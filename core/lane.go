@@ -45,7 +45,10 @@ const (
 // withdraw takes back a call that has not been sent; it reports false if it is too late.
 func (c *call) withdraw() bool { return c.state.CompareAndSwap(callQueued, callWithdrawn) }
 
-func (c *call) take(a attempt) { c.reply, c.err = a.Result() }
+func (c *call) take(a attempt) {
+	c.reply, c.err = a.Result()
+	c.err = unwrapScript(c.err)
+}
 
 // lane lets a bounded number of crews fly at a time. What arrives meanwhile waits and leaves together with the
 // next flight, so batches grow with the load and a lone call never waits.

@@ -54,7 +54,8 @@ func (l *Lease) Token() int64 { return l.token }
 // instead of waiting, and that ends with the lease. Its cause is then [ErrLeaseLost], [ErrNotHeld] after
 // Unlock, or [ErrClosed]. It has the values of the context given to Lock, but not its deadline.
 //
-// Goroutines that share this context share the ownership: the lock does not keep them apart.
+// Goroutines that share this context share the ownership: this lock does not keep them apart. Locks of other names
+// do, also when they are taken with this context.
 func (l *Lease) Context() context.Context { return l.ctx }
 
 // Done is closed when the lease ends, for whatever reason.
@@ -80,7 +81,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	}
 	var sentAt instant
 	var held bool
-	err := l.client.persist(ctx, 0, func() (err error) {
+	err := persist(ctx, 0, transient, func() (err error) {
 		sentAt = l.client.now()
 		held, err = l.protocol.renew(ctx, &l.hold, ttl)
 		return err
@@ -103,9 +104,13 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 // that Redis did not confirm the release; it is tried further in the background, and Redis frees the lock
 // after the TTL at the latest.
 func (l *Lease) Unlock(ctx context.Context) error {
+	if l.client.tasks.join() {
+		defer l.client.tasks.end()
+	}
+	live := l.client.renewer.remove(l) // from here on nothing renews it, whatever the hooks do
 	hooks := &l.client.hooks
 	ctx = hooks.releaseStart(ctx, ReleaseStart{Name: l.hold.name, Owner: l.hold.owner, Token: l.token})
-	err := l.unlock(ctx)
+	err := l.unlock(ctx, live)
 	hooks.releaseEnd(ctx, ReleaseEnd{
 		Name: l.hold.name, Owner: l.hold.owner, Token: l.token,
 		Held: l.client.now().sub(l.granted), Err: err,
@@ -113,13 +118,10 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	return err
 }
 
-func (l *Lease) unlock(ctx context.Context) error {
-	if l.client.tasks.join() {
-		defer l.client.tasks.end()
-	}
-	if !l.client.renewer.remove(l) { // from here on nothing renews it
+func (l *Lease) unlock(ctx context.Context, live bool) error {
+	if !live {
 		if errors.Is(context.Cause(l.ctx), errHeldTooLong) {
-			l.client.giveUp(l.protocol, &l.hold) // the holder has stopped before the TTL is over
+			l.client.giveUp(l.protocol, &l.hold, used) // the holder has stopped before the TTL is over
 		}
 		return l.notHeld()
 	}

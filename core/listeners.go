@@ -14,7 +14,8 @@ import (
 // tells is only a hint: messages get lost with connections, buffers and failovers, so every waiter also looks
 // by itself now and then.
 type listeners struct {
-	rdb redis.UniversalClient
+	rdb  redis.UniversalClient
+	warn func(error) // of a refusal
 
 	mu      sync.Mutex
 	topics  map[string]*topic // by channel
@@ -51,8 +52,8 @@ const (
 	idleRounds = 2
 )
 
-func newListeners(rdb redis.UniversalClient) *listeners {
-	return &listeners{rdb: rdb, topics: make(map[string]*topic), changed: make(chan struct{}, 1)}
+func newListeners(rdb redis.UniversalClient, warn func(error)) *listeners {
+	return &listeners{rdb: rdb, warn: warn, topics: make(map[string]*topic), changed: make(chan struct{}, 1)}
 }
 
 // to starts listening to a channel.
@@ -95,14 +96,16 @@ func (s *listeners) start() {
 	go s.run(ctx, s.done)
 }
 
-func (s *listeners) close() {
+// close ends the run. It waits for that, but not for longer than limit: go-redis does not interrupt the dial of a
+// server that does not answer.
+func (s *listeners) close(limit time.Duration) {
 	s.mu.Lock()
 	s.closed = true
 	running, stop, done := s.running, s.stop, s.done
 	s.mu.Unlock()
 	if running {
 		stop()
-		<-done
+		pause(context.Background(), limit, done, nil)
 	}
 }
 
@@ -110,14 +113,13 @@ func (s *listeners) close() {
 func (s *listeners) run(ctx context.Context, done chan struct{}) {
 	defer close(done)
 	for !s.rest(ctx) {
-		newSubscription(s).serve(ctx)
+		worked := newSubscription(s).serve(ctx)
 		s.forget()
-		pause := time.NewTimer(firstPause + rand.N(10*firstPause))
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
+		if worked {
+			pause(ctx, firstPause+rand.N(10*firstPause), nil, nil)
+		} else {
+			pause(ctx, keepalive/2+rand.N(keepalive/2), nil, nil)
 		}
-		pause.Stop()
 	}
 }
 

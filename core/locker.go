@@ -78,6 +78,13 @@ func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lea
 	if lease != nil {
 		end.Token = lease.token
 	}
+	handed := false
+	defer func() {
+		if lease != nil && !handed { // the hook panics: nobody gets the lease
+			_ = lease.Unlock(ctx)
+		}
+	}()
 	c.hooks.acquireEnd(ctx, end)
+	handed = true
 	return lease, err
 }

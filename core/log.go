@@ -3,6 +3,7 @@ package core
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"runtime/debug"
 	"sync"
 )
 
@@ -17,8 +18,10 @@ func (c *Client) report(l *Lease, cause error) {
 	held := c.now().sub(l.granted)
 	c.logger.Warn("holdfast: lease lost",
 		"lock", digest(l.hold.keys.lock), "token", l.token, "held", held, "cause", cause)
-	c.hooks.lost(Lost{
-		Name: l.hold.name, Owner: l.hold.owner, Token: l.token, Held: held, Cause: cause,
+	c.shielded(func() {
+		c.hooks.lost(Lost{
+			Name: l.hold.name, Owner: l.hold.owner, Token: l.token, Held: held, Cause: cause,
+		})
 	})
 }
 
@@ -31,7 +34,20 @@ func (c *Client) renewed(l *Lease, err error) {
 			c.logger.Info("holdfast: renewals succeed again")
 		}
 	}
-	c.hooks.renewed(Renewed{Name: l.hold.name, Owner: l.hold.owner, Token: l.token, Err: err})
+	c.shielded(func() {
+		c.hooks.renewed(Renewed{Name: l.hold.name, Owner: l.hold.owner, Token: l.token, Err: err})
+	})
+}
+
+// shielded calls a hook from a goroutine of the client, where a panic would end the process, and the renewal of all
+// leases with it.
+func (c *Client) shielded(hook func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.logger.Error("holdfast: panic in a hook", "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	hook()
 }
 
 func (c *Client) warnOnce(once *sync.Once, message string, args ...any) {

@@ -31,13 +31,15 @@ func (r *record) String() string {
 	return r.text.String()
 }
 
+func textLogger(r *record) *slog.Logger { return slog.New(slog.NewTextHandler(r, nil)) }
+
 // TestLog provokes every message: each has to appear, and none may tell the name of a lock or an owner.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	server := redistest.Start(t)
 	log := &record{}
-	logger := core.WithLogger(slog.New(slog.NewTextHandler(log, nil)))
+	logger := core.WithLogger(textLogger(log))
 	lost := make(chan struct{}, 1)
 	hooks := core.WithHooks(core.Hooks{Lost: func(core.Lost) { lost <- struct{}{} }})
 	const name = "customer 4711"

@@ -14,6 +14,9 @@ const (
 	// releaseMemory is how long the end of a hold is remembered, which is how late a repeated release may come
 	// and still be answered truthfully.
 	releaseMemory = 15 * time.Second
+	// abandonMemory is the same for a hold that was given up, whose acquire may come late and must then be
+	// refused, and for ForceUnlock. Longer, because it is rare.
+	abandonMemory = 10 * time.Minute
 )
 
 // Mutex returns a reentrant lock: whoever holds it, enters it again. It does no I/O; what is wrong with name
@@ -50,10 +53,15 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 	}
 }
 
-func (m mutex) release(ctx context.Context, h *hold) (bool, error) {
+func (m mutex) release(ctx context.Context, h *hold, what usage) (bool, error) {
+	memory := releaseMemory
+	abandoned := 0
+	if what == neverUsed {
+		memory, abandoned = abandonMemory, 1
+	}
 	reply, err := m.client.exec.do(ctx, releaseScript,
 		[]string{h.keys.lock, h.keys.released(h.id)},
-		h.owner, h.id, h.keys.channel, milliseconds(releaseMemory))
+		h.owner, h.id, h.keys.channel, milliseconds(memory), abandoned)
 	if err != nil {
 		return false, err
 	}

@@ -33,6 +33,17 @@ func checkName(prefix, name string) error {
 	return nil
 }
 
+// checkPrefix refuses prefixes with which no name could be used.
+func checkPrefix(prefix string) error {
+	switch {
+	case len(prefix) > maxName:
+		return invalidOption("WithPrefix: %d bytes, at most %d are allowed", len(prefix), maxName)
+	case strings.ContainsRune(prefix, 0):
+		return invalidOption("WithPrefix(%q): contains a NUL byte", prefix)
+	}
+	return nil
+}
+
 func balanced(s string) bool {
 	depth := 0
 	for _, r := range s {

@@ -130,8 +130,8 @@ func WithWait(limit time.Duration) LockOption {
 // Defaults to 0.
 func WithMaxHold(limit time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) {
-		if limit < 0 {
-			c.refuse(invalidOption("WithMaxHold(%v): negative", limit))
+		if limit < 0 || limit > maxTTL {
+			c.refuse(invalidOption("WithMaxHold(%v): 0 to %v is allowed", limit, maxTTL))
 		}
 		c.maxHold = limit
 	})

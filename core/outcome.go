@@ -5,59 +5,100 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// A command to Redis ends in one of three ways, and they must not be mixed up: it did not run, nobody knows
-// whether it ran, or it ran (and perhaps failed halfway, since Redis does not roll scripts back).
+// outcome is what an error of a command says about what the command has done. The cases must not be mixed up:
+// Redis does not roll scripts back, and a lost reply tells nothing.
+type outcome int
+
+const (
+	answered outcome = iota // no error
+	notRun                  // it did not run, and may be sent again
+	unknown                 // it may have run, or may yet run; idempotent as it is, it may be sent again
+	failed                  // it failed, perhaps halfway; sending it again would change nothing
+	denied                  // it failed before it changed anything; sending it again would change nothing
+)
 
 var (
 	errNotSent     = errors.New("not sent before the wait ended")
 	errNotAnswered = errors.New("not answered before the wait ended")
+	errTooLate     = errors.New("answered when the lease was over")
+	errGivenUp     = errors.New("given up before")
+	errPanic       = errors.New("panic in a hook")
 )
 
-// notRun lists the replies with which a server refuses a command before running it and which pass with time.
-var notRun = []string{
-	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "BUSY",
+// passing lists the replies with which a server refuses a command before running it and which pass with time.
+var passing = []string{
+	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "BUSY", "MISCONF",
 	"MOVED", "ASK", "NOSCRIPT", "max number of clients",
 }
 
-// transient reports whether err says nothing about the lock: the connection failed, or the server is not
-// ready to answer. The same command may be sent again.
-func transient(err error) bool {
-	if err == nil || errors.Is(err, redis.ErrClosed) {
-		return false
-	}
-	if reply := redis.Error(nil); errors.As(err, &reply) {
-		return refused(err)
-	}
-	return true
-}
-
-// didNotRun reports whether err proves that the command granted nothing. The scripts meet a key of another type
-// before they write to the lock.
-func didNotRun(err error) bool {
+func classify(err error) outcome {
+	var reply redis.Error
 	var dial *net.OpError
 	switch {
 	case err == nil:
-		return false
-	case errors.Is(err, errNotSent), errors.Is(err, redis.ErrClosed),
-		errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
-		return true
+		return answered
+	case errors.Is(err, redis.ErrClosed):
+		return denied
+	case errors.Is(err, errPanic):
+		return failed
+	case errors.Is(err, errNotSent), errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
+		return notRun
 	case errors.As(err, &dial) && dial.Op == "dial":
-		return true
+		return notRun
+	case !errors.As(err, &reply):
+		return unknown
 	}
-	return refused(err) || redis.HasErrorPrefix(err, "WRONGTYPE")
-}
-
-func refused(err error) bool {
-	for _, prefix := range notRun {
+	for _, prefix := range passing {
 		if redis.HasErrorPrefix(err, prefix) {
-			return true
+			return notRun
 		}
 	}
-	return false
+	if wrongType(err) {
+		return denied // the scripts meet a key of another type before they write
+	}
+	return failed
+}
+
+// transient reports whether err says nothing about the lock: the same command may be sent again.
+func transient(err error) bool {
+	o := classify(err)
+	return o == notRun || o == unknown
+}
+
+func wrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
+
+// scriptError is an error from inside a script, as servers before Redis 7 wrap it: the code that says what it
+// was comes after "ERR Error running script (call to f_…): @user_script:1: ".
+type scriptError struct {
+	text string
+	err  error
+}
+
+func (e *scriptError) Error() string { return e.text }
+func (e *scriptError) RedisError()   {}
+func (e *scriptError) Unwrap() error { return e.err }
+
+// unwrapScript brings the code to the front, where newer servers have it.
+func unwrapScript(err error) error {
+	if err == nil || !redis.HasErrorPrefix(err, "Error running script") {
+		return err
+	}
+	text := err.Error()
+	const place = "@user_script:"
+	at := strings.LastIndex(text, place)
+	if at < 0 {
+		return err
+	}
+	_, text, found := strings.Cut(text[at+len(place):], ": ")
+	if !found {
+		return err
+	}
+	return &scriptError{text: strings.TrimPrefix(text, "-"), err: err}
 }
 
 // failure is what a caller gets to see of a command's error: with the key that it is about, and recognizable as
@@ -66,7 +107,7 @@ func failure(ctx context.Context, key string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case redis.HasErrorPrefix(err, "WRONGTYPE"):
+	case wrongType(err):
 		return fmt.Errorf("%w: %q: %w", ErrWrongType, key, err)
 	case !transient(err):
 		return err

@@ -31,14 +31,14 @@ func holdingFrom(ctx context.Context) *holding {
 	return h
 }
 
-// holds reports whether the lock is among those that the context was taken within.
-func (h *holding) holds(lock string) bool {
+// of returns the lease of that lock within whose context another was taken, nil if there is none.
+func (h *holding) of(lock string) *holding {
 	for ; h != nil; h = h.outer {
 		if h.lock == lock {
-			return true
+			return h
 		}
 	}
-	return false
+	return nil
 }
 
 // TokenFrom returns the fencing token of the innermost lease whose context ctx is or descends from. It

@@ -15,7 +15,7 @@ type protocol interface {
 	acquire(ctx context.Context, h *hold) (answer, error)
 	// release ends the hold and reports whether it was there. It also makes sure that an acquire of this hold
 	// which is still on its way will not be granted.
-	release(ctx context.Context, h *hold) (bool, error)
+	release(ctx context.Context, h *hold, what usage) (bool, error)
 	// renew gives the hold its ttl again and reports whether it is still there.
 	renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error)
 	// renewAll does so for many holds at once, without waiting.
@@ -32,6 +32,15 @@ type hold struct {
 	id    string // never used for another hold
 	lockConfig
 }
+
+// usage tells what became of a hold that is released: one that nobody ever had does not count for
+// [WithMinHold], and requests for it may still arrive.
+type usage bool
+
+const (
+	used      usage = true
+	neverUsed usage = false
+)
 
 // answer is what Redis says to an acquire.
 type answer struct {

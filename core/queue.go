@@ -16,8 +16,10 @@ type queue struct {
 
 // line is one name's waiters; the first talks to Redis.
 type line struct {
-	turns list.List     // of *turn
-	left  time.Duration // of the present holder's lease, as the first was last told
+	turns list.List // of *turn
+	// What the first was last told, and when; it asks every other second at least.
+	left  time.Duration // of the present holder's lease
+	heard instant       // zero: never
 }
 
 // turn is a place in a line.
@@ -26,7 +28,9 @@ type turn struct {
 	key   string
 	line  *line
 	place *list.Element
-	first chan struct{} // closed when the turn has come
+	first chan struct{} // closed when the turn has come, or there is none to come
+	err   error         // why there is none; set before first is closed
+	out   bool          // of the line
 }
 
 func newQueue() *queue {
@@ -50,20 +54,21 @@ func (q *queue) enter(key string) *turn {
 	return t
 }
 
-// wait returns when the turn has come; with false if ctx or the client ended before.
-func (t *turn) wait(ctx context.Context, closing <-chan struct{}) bool {
+// wait returns when the turn has come: with errTimeUp if ctx or the client ended before, with another error if
+// the first has found that there is nothing to wait for.
+func (t *turn) wait(ctx context.Context, closing <-chan struct{}) error {
 	select {
 	case <-t.first:
-		return true
+		return t.err
 	default:
 	}
 	select {
 	case <-t.first:
-		return true
+		return t.err
 	case <-ctx.Done():
-		return false
+		return errTimeUp
 	case <-closing:
-		return false
+		return errTimeUp
 	}
 }
 
@@ -71,6 +76,10 @@ func (t *turn) wait(ctx context.Context, closing <-chan struct{}) bool {
 func (t *turn) leave() {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
+	if t.out {
+		return
+	}
+	t.out = true
 	wasFirst := t.line.turns.Front() == t.place
 	t.line.turns.Remove(t.place)
 	switch next := t.line.turns.Front(); {
@@ -81,15 +90,32 @@ func (t *turn) leave() {
 	}
 }
 
-// told notes what the first was told, for those behind it who give up.
-func (t *turn) told(left time.Duration) {
+// fail sends everybody in the line away; only the first may call it.
+func (t *turn) fail(err error) {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
-	t.line.left = left
+	for place := t.line.turns.Front(); place != nil; place = place.Next() {
+		other := place.Value.(*turn)
+		other.out = true
+		if other != t {
+			other.err = err
+			close(other.first)
+		}
+	}
+	delete(t.queue.lines, t.key)
 }
 
-func (t *turn) left() time.Duration {
+// tell notes what the first was told, for those behind it who give up.
+func (t *turn) tell(left time.Duration, now instant) {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
-	return t.line.left
+	t.line.left, t.line.heard = left, now
+}
+
+// told returns what the first was told; false if that is too long ago for the present first to be answered.
+func (t *turn) told(now instant) (left time.Duration, heard bool) {
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	recent := t.line.heard != 0 && now.sub(t.line.heard) < 2*pollHeard
+	return t.line.left, recent
 }

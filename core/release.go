@@ -2,7 +2,10 @@ package core
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 const (
@@ -11,20 +14,21 @@ const (
 	// releaseGrace is what a release gets beyond the end of the caller's context, if that was alive when the
 	// release began: enough for an answer that is on its way, too little for a frozen server to be felt.
 	releaseGrace = 25 * time.Millisecond
-	// afterthought bounds the background work on a release that was not confirmed.
-	afterthought = time.Minute
+	// afterthought is how much longer than a hold's own time its release is tried in the background, since the
+	// owner's other holds may keep it in Redis.
+	afterthought = 10 * time.Minute
 )
 
 // release ends a hold, detached from ctx and bounded. What it could not confirm is finished in the background.
 func (c *Client) release(ctx context.Context, p protocol, h *hold) (held bool, err error) {
 	detached, cancel := detach(ctx)
 	defer cancel()
-	err = c.persist(detached, 0, func() (err error) {
-		held, err = p.release(detached, h)
+	err = persist(detached, 0, transient, func() (err error) {
+		held, err = p.release(detached, h, used)
 		return err
 	})
-	if err != nil && transient(err) {
-		c.giveUp(p, h)
+	if err != nil {
+		c.giveUp(p, h, used)
 	}
 	return held, err
 }
@@ -36,32 +40,32 @@ func detach(ctx context.Context) (context.Context, context.CancelFunc) {
 		return detached, cancel
 	}
 	stop := context.AfterFunc(ctx, func() {
-		select {
-		case <-detached.Done():
-		case <-time.After(releaseGrace):
-			cancel()
-		}
+		pause(detached, releaseGrace, nil, nil)
+		cancel()
 	})
 	return detached, func() { stop(); cancel() }
 }
 
-// giveUp sees to it in the background that a hold which nobody will use is not left in Redis: one that was
+// giveUp sees to it in the background that a hold which nobody has any more is not left in Redis: one that was
 // perhaps granted to a caller who is gone, or whose release was not confirmed. It keeps at it until Redis has
-// answered, for at most the time after which Redis forgets the hold anyway. The release script remembers the
-// hold, so an acquire that arrives after it is refused.
-func (c *Client) giveUp(p protocol, h *hold) {
+// answered. The release script remembers the hold, so an acquire that arrives after it is refused.
+func (c *Client) giveUp(p protocol, h *hold, what usage) {
 	abandoned := *h
-	limit := min(max(h.ttl, h.minHold)+releaseTimeout, afterthought)
 	c.background(func(ctx context.Context) {
+		limit := max(h.ttl, h.minHold) + afterthought
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
-		err := c.persist(ctx, limit, func() error {
-			_, err := p.release(ctx, &abandoned)
+		err := persist(ctx, limit, curable, func() error {
+			_, err := p.release(ctx, &abandoned, what)
 			return err
 		})
-		if err != nil {
+		if err != nil && !wrongType(err) {
 			c.logger.Warn("holdfast: a hold that was given up could not be taken out of Redis",
-				"lock", digest(h.keys.lock), "error", err)
+				"lock", digest(abandoned.keys.lock), "error", err)
 		}
 	})
 }
+
+// curable reports whether an error of a release may pass: any but those that time does not change. Rights may be
+// given back, memory and disks become free.
+func curable(err error) bool { return !errors.Is(err, redis.ErrClosed) && !wrongType(err) }

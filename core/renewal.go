@@ -232,10 +232,11 @@ func (r *renewer) arm() {
 		return
 	}
 	r.wakeAt = at
+	in := max(at.sub(now), 0)
 	if r.timer == nil {
-		r.timer = time.AfterFunc(at.sub(now), r.tick)
+		r.timer = time.AfterFunc(in, r.tick)
 	} else {
-		r.timer.Reset(at.sub(now))
+		r.timer.Reset(in)
 	}
 }
 

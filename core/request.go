@@ -17,6 +17,12 @@ const (
 	pollUnheard = 250 * time.Millisecond
 )
 
+// The ends of a request that are not errors of a command.
+var (
+	errBusy   = errors.New("busy")
+	errTimeUp = errors.New("time is up") // of the context, of WithWait, or of the client
+)
+
 // request is one call of Lock or TryLock on its way to a lease.
 type request struct {
 	client   *Client
@@ -24,13 +30,13 @@ type request struct {
 	hold     hold
 	entered  bool // the owner may hold the lock already
 
-	asked    int
-	sentAt   instant // the last time
-	answered bool    // at least once
-	trouble  outage
-	left     time.Duration // of the present holder's lease
-	lastErr  error         // why there was no answer the last time; nil if there was one
-	doubt    bool          // of some earlier try the outcome is unknown: it may have been, or yet be, granted
+	asked   int
+	sentAt  instant // the last time
+	heard   bool    // Redis has answered at least once
+	left    time.Duration
+	trouble outage
+	lastErr error // why there was no answer the last time; nil if there was one
+	doubt   bool  // of some earlier try the outcome is unknown: it may have been, or yet be, granted
 }
 
 func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {
@@ -39,13 +45,15 @@ func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {
 	r.hold = hold{
 		name: l.name, keys: newKeys(c.prefix + l.name), owner: config.owner, id: c.newID(), lockConfig: config,
 	}
-	switch outer := holdingFrom(ctx); {
-	case r.hold.owner != "":
+	if r.hold.owner != "" {
 		r.entered = true // perhaps, by another process
-	case outer != nil:
-		r.hold.owner = outer.owner
-		r.entered = outer.holds(r.hold.keys.lock)
-	default:
+		return r
+	}
+	// Only a lease of this very lock is entered again. Under the lease of another one everybody is an owner of
+	// their own: the tasks of one batch, say, which share the batch's lease, exclude each other here.
+	if h := holdingFrom(ctx).of(r.hold.keys.lock); h != nil {
+		r.hold.owner, r.entered = h.owner, true
+	} else {
 		r.hold.owner = r.hold.id
 	}
 	return r
@@ -62,35 +70,43 @@ func (r *request) run(caller context.Context) (*Lease, error) {
 	}
 	defer cancel()
 	lease, err := r.wait(ctx)
-	if lease != nil {
+	if err == nil {
 		return lease, nil
 	}
 	if r.doubt {
-		r.client.giveUp(r.protocol, &r.hold)
+		r.client.giveUp(r.protocol, &r.hold, neverUsed)
 	}
-	if err != nil {
-		return nil, err
+	if err == errTimeUp {
+		err = r.refusal(caller)
 	}
-	return nil, r.refusal(caller)
+	return nil, err
 }
 
-// wait asks when the turn has come. Like the functions below, it returns neither lease nor error if the lock
-// was still held when the time was up.
+// wait asks when the turn has come.
 func (r *request) wait(ctx context.Context) (*Lease, error) {
 	if r.entered || r.hold.wait == 0 {
 		// Whoever may hold the lock already does not queue: it would wait behind others for its own release.
 		lease, err := r.ask(ctx)
-		if lease != nil || err != nil || r.hold.wait == 0 {
+		if err == errBusy && r.hold.wait == 0 {
+			err = errTimeUp
+		}
+		if err != errBusy {
 			return lease, err
 		}
 	}
 	t := r.client.queue.enter(r.hold.keys.lock)
 	defer t.leave()
-	if !t.wait(ctx, r.client.tasks.closing) {
-		r.left = t.left()
-		return nil, nil
+	if err := t.wait(ctx, r.client.tasks.closing); err != nil {
+		if r.left, r.heard = t.told(r.client.now()); !r.heard {
+			r.lastErr = errNotAnswered
+		}
+		return nil, err
 	}
-	return r.lead(ctx, t)
+	lease, err := r.lead(ctx, t)
+	if errors.Is(err, ErrUnavailable) {
+		t.fail(err) // nobody behind it would fare better, one after the other
+	}
+	return lease, err
 }
 
 // lead asks whenever there may be news: after a message, after the holder's time, and now and then.
@@ -98,42 +114,35 @@ func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
 	var news *listener
 	for {
 		lease, err := r.ask(ctx)
-		if lease != nil || err != nil || r.over(ctx) {
+		if err != errBusy {
 			return lease, err
 		}
-		t.told(r.left)
+		t.tell(r.left, r.client.now())
 		if news == nil {
 			// From the first refusal on. The confirmation counts as news, so the lock is looked at again once
 			// no release can be missed any more.
 			news = r.client.listen.to(r.protocol.channel(r.hold.keys))
 			defer news.close()
 		}
-		if !r.sleep(ctx, news) {
-			return nil, nil
+		pause(ctx, r.nextLook(news.confirmed()), news.C, r.client.tasks.closing)
+		if r.over(ctx) {
+			return nil, errTimeUp
 		}
 	}
 }
 
-// sleep waits for news or the next look; it reports false if the time is up.
-func (r *request) sleep(ctx context.Context, news *listener) bool {
+// nextLook returns how long to wait for news.
+func (r *request) nextLook(heard bool) time.Duration {
 	limit := pollUnheard
-	if news.confirmed() {
+	if heard {
 		limit = pollHeard
 	}
-	pause := limit/2 + rand.N(limit/2)
+	look := limit/2 + rand.N(limit/2)
 	if r.left >= 0 {
 		// A little after the expiry, and not all at the same moment.
-		pause = min(pause, r.left+time.Millisecond+rand.N(4*time.Millisecond))
+		look = min(look, r.left+time.Millisecond+rand.N(4*time.Millisecond))
 	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-news.C:
-	case <-timer.C:
-	case <-ctx.Done():
-	case <-r.client.tasks.closing:
-	}
-	return !r.over(ctx)
+	return look
 }
 
 // ask sends the request until it is answered.
@@ -144,67 +153,57 @@ func (r *request) ask(ctx context.Context) (*Lease, error) {
 	}
 	for {
 		lease, err := r.askOnce(ctx)
-		if lease != nil || !transient(err) || r.over(ctx) {
-			return lease, r.final(ctx, err)
+		switch {
+		case err == nil || err == errBusy:
+			return lease, err
+		case r.over(ctx):
+			return nil, errTimeUp
+		case !transient(err):
+			return nil, fmt.Errorf("holdfast: lock %q: %w", r.hold.name, failure(ctx, r.hold.keys.lock, err))
 		}
-		pause, again := r.trouble.pause(patience)
+		time, again := r.trouble.pause(patience)
 		if !again {
 			return nil, r.unavailable(nil)
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		case <-r.client.tasks.closing:
-		}
-		timer.Stop()
+		pause(ctx, time, nil, r.client.tasks.closing)
 		if r.over(ctx) {
-			return nil, nil
+			return nil, errTimeUp
 		}
 	}
-}
-
-// final passes on an error that asking again would not change.
-func (r *request) final(ctx context.Context, err error) error {
-	if err == nil || transient(err) {
-		return nil
-	}
-	return fmt.Errorf("holdfast: lock %q: %w", r.hold.name, failure(ctx, r.hold.keys.lock, err))
 }
 
 func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 	r.asked++
 	r.sentAt = r.client.now()
 	a, err := r.protocol.acquire(ctx, &r.hold)
+	r.lastErr = err
 	if err != nil {
-		r.lastErr = err
-		r.doubt = r.doubt || !didNotRun(err)
+		o := classify(err)
+		r.doubt = r.doubt || o == unknown || o == failed
 		return nil, err
 	}
-	r.lastErr = nil
-	r.answered = true
-	r.trouble = outage{}
-	switch {
-	case a.granted:
+	r.heard = true
+	if a.granted {
 		lease, err := r.client.newLease(ctx, r.protocol, r.hold, a.token, r.sentAt)
-		if err != nil {
-			r.renounce()
+		if err == nil {
+			return lease, nil
 		}
-		if errors.Is(err, errExpired) {
-			err = errNotAnswered // in time; what was granted is over
-		}
-		return lease, err
-	case a.gone:
-		r.renounce()
-		return nil, errNotAnswered
+		r.renounce(errTooLate)
+		return nil, r.lastErr
 	}
+	if a.gone {
+		r.renounce(errGivenUp)
+		return nil, r.lastErr
+	}
+	r.trouble = outage{}
 	r.left = a.left
-	return nil, nil
+	return nil, errBusy
 }
 
-// renounce gives a granted hold back and goes on under a new name.
-func (r *request) renounce() {
-	r.client.giveUp(r.protocol, &r.hold)
+// renounce gives the hold up and goes on under a new name.
+func (r *request) renounce(reason error) {
+	r.lastErr = reason
+	r.client.giveUp(r.protocol, &r.hold, neverUsed)
 	fresh := r.client.newID()
 	if r.hold.owner == r.hold.id {
 		r.hold.owner = fresh
@@ -228,7 +227,7 @@ func (r *request) refusal(caller context.Context) error {
 		return ErrClosed
 	case r.lastErr != nil && !r.cutOff():
 		return r.unavailable(cause)
-	case r.lastErr != nil && r.unheard():
+	case r.lastErr != nil && r.silent():
 		cause = errors.Join(ErrUnavailable, cause)
 	}
 	return &NotAcquiredError{Name: r.hold.name, RetryAfter: max(r.left, 0), cause: cause}
@@ -244,9 +243,9 @@ func (r *request) cutOff() bool {
 	return false
 }
 
-// unheard reports whether that looks like an outage: Redis has never answered this call, or not for a while.
-func (r *request) unheard() bool {
-	return !r.answered || r.client.now().sub(r.sentAt) >= stall
+// silent reports whether that looks like an outage: Redis has never answered this call, or not for a while.
+func (r *request) silent() bool {
+	return !r.heard || r.client.now().sub(r.sentAt) >= stall
 }
 
 // unavailable is the error of a request that met with an outage.

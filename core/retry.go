@@ -34,28 +34,34 @@ func (o *outage) pause(patience time.Duration) (time.Duration, bool) {
 	return pause/2 + rand.N(pause/2), true
 }
 
-// persist repeats try after transient errors until it is answered, ctx ends, or both the tries and patience
-// are used up. It returns the last error.
-func (c *Client) persist(ctx context.Context, patience time.Duration, try func() error) error {
+// persist repeats try while its errors are worth it, until ctx ends or both the tries and patience are used up.
+// It returns the last error.
+func persist(ctx context.Context, patience time.Duration, worth func(error) bool, try func() error) error {
 	var trouble outage
 	for {
 		err := try()
-		if !transient(err) {
+		if err == nil || !worth(err) || ctx.Err() != nil {
 			return err
 		}
-		if ctx.Err() != nil {
-			return err
-		}
-		pause, again := trouble.pause(patience)
+		time, again := trouble.pause(patience)
 		if !again {
 			return err
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		pause(ctx, time, nil, nil)
+		if ctx.Err() != nil {
 			return err
 		}
+	}
+}
+
+// pause waits for d, or until ctx ends, or for one of the channels, which may be nil.
+func pause(ctx context.Context, d time.Duration, wake, stop <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-wake:
+	case <-stop:
 	}
 }

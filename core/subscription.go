@@ -15,14 +15,16 @@ import (
 type subscription struct {
 	all    *listeners
 	pubsub *redis.PubSub
+	worked bool // something was subscribed; of the reader
 }
 
 func newSubscription(all *listeners) *subscription {
 	return &subscription{all: all, pubsub: all.rdb.Subscribe(context.Background())}
 }
 
-// serve listens until the connection fails, ctx ends, or there is nothing left to listen to.
-func (s *subscription) serve(ctx context.Context) {
+// serve listens until the connection fails, ctx ends, or there is nothing left to listen to. It reports whether
+// anything was subscribed at all.
+func (s *subscription) serve(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	var both sync.WaitGroup
 	both.Go(func() {
@@ -36,6 +38,7 @@ func (s *subscription) serve(ctx context.Context) {
 	s.read(ctx)
 	cancel()
 	both.Wait()
+	return s.worked
 }
 
 // write subscribes what is missing, unsubscribes what is idle, and ends when nothing is left.
@@ -79,6 +82,9 @@ func (s *subscription) read(ctx context.Context) {
 			}
 			continue
 		case err != nil:
+			if classify(err) == failed {
+				s.all.warn(err)
+			}
 			return
 		}
 		silent = 0
@@ -87,6 +93,7 @@ func (s *subscription) read(ctx context.Context) {
 			s.all.tell(m.Channel, false)
 		case *redis.Subscription:
 			if m.Kind == "subscribe" {
+				s.worked = true
 				s.all.tell(m.Channel, true)
 			}
 		}

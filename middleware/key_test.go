@@ -32,10 +32,20 @@ func TestHashTellsKeysApart(t *testing.T) {
 	t.Parallel()
 	seen := map[string][]string{}
 	for _, texts := range [][]string{
-		{"a", "b"}, {"ab", "c"}, {"a", "bc"}, {"b", "a"},
-		{"a", "b", "c", "d"}, {"c", "d", "a", "b"}, {"a", "b:c:d"}, {"a:b", "c:d"},
-		{"a", "b", "", "c"}, {"a", "b\x00c"}, {"a", "b\x00", "c", "d"},
-		{"a", "b", "a", "b"}, {"user", "ada"}, {"user", "Ada"},
+		{"a", "b"},
+		{"ab", "c"},
+		{"a", "bc"},
+		{"b", "a"},
+		{"a", "b", "c", "d"},
+		{"c", "d", "a", "b"},
+		{"a", "b:c:d"},
+		{"a:b", "c:d"},
+		{"a", "b", "", "c"},
+		{"a", "b\x00c"},
+		{"a", "b\x00", "c", "d"},
+		{"a", "b", "a", "b"},
+		{"user", "ada"},
+		{"user", "Ada"},
 	} {
 		hash := mustKey(t, texts...).Hash()
 		if other, dup := seen[hash]; dup {

@@ -17,8 +17,14 @@ func TestRetryAfterLease(t *testing.T) {
 		left          time.Duration
 		least, atMost int64
 	}{
-		{0, 1, 1}, {time.Millisecond, 1, 1}, {time.Second, 1, 1}, {1001 * time.Millisecond, 2, 2},
-		{4 * time.Second, 4, 5}, {30 * time.Second, 30, 37}, {time.Minute, 60, 75}, {time.Hour, 60, 75},
+		{0, 1, 1},
+		{time.Millisecond, 1, 1},
+		{time.Second, 1, 1},
+		{1001 * time.Millisecond, 2, 2},
+		{4 * time.Second, 4, 5},
+		{30 * time.Second, 30, 37},
+		{time.Minute, 60, 75},
+		{time.Hour, 60, 75},
 		{math.MaxInt64, 60, 75},
 	} {
 		seen := map[int64]bool{}

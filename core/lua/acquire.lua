@@ -62,7 +62,9 @@ if redis.call('EXISTS', lock, KEYS[3]) > 0 then
     end
     return {1, tonumber(held[3])}
   end
-  count = tonumber(held[1]) -- taken by a Redisson client under this owner's name: it has no token yet
+  -- Taken by a Redisson client under this owner's name: it has no token yet, and its lease must not get shorter.
+  count = tonumber(held[1])
+  ttl = math.max(ttl, left)
 end
 
 local now = microseconds()
@@ -83,7 +85,9 @@ end
 redis.call('HSET', lock, unpack(fields))
 local expiring = redis.pcall('PEXPIRE', lock, ttl)
 if type(expiring) == 'table' and expiring.err then
-  redis.call('SET', lock, '', 'PX', 1)
+  if count == 0 then
+    redis.call('SET', lock, '', 'PX', 1)
+  end
   return expiring
 end
 return {1, token}

@@ -4,6 +4,7 @@
 -- KEYS[2] released  string, remembers what this release has done, so that a repetition says the same
 -- ARGV[1] owner     ARGV[2] hold id     ARGV[3] channel on which the waiters listen
 -- ARGV[4] ms for which the result is remembered
+-- ARGV[5] 1 if nobody ever had the hold: its minimum time does not count then
 --
 -- Returns 1  released, the lock is free
 --         2  released, the lock stays taken: by the owner's other holds, or for its minimum time
@@ -36,7 +37,7 @@ if tonumber(held[1]) > 1 then
   return 2
 end
 
-if held[3] then
+if held[3] and ARGV[5] ~= '1' then
   local time = redis.call('TIME')
   local left = math.ceil((held[3] - time[1] * 1000000 - time[2]) / 1000)
   if left > 0 then

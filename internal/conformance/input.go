@@ -39,6 +39,7 @@ func badOptionsAreRefused(t *testing.T, s Subject) {
 		"no fixed TTL":          core.WithFixedTTL(0),
 		"negative wait":         core.WithWait(-1),
 		"negative max hold":     core.WithMaxHold(-1),
+		"max hold too long":     core.WithMaxHold(1<<63 - 1),
 		"negative min hold":     core.WithMinHold(-1),
 		"empty owner":           core.WithOwner(""),
 		"owner with space":      core.WithOwner("a b"),

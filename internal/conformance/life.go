@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,14 +12,15 @@ import (
 )
 
 var lifeTests = map[string]func(*testing.T, Subject){
-	"DoRunsUnderTheLock":      doRunsUnderTheLock,
-	"DoReleasesOnPanic":       doReleasesOnPanic,
-	"DoTellsOfTheLoss":        doTellsOfTheLoss,
-	"DoEndsWithItsContext":    doEndsWithItsContext,
-	"TryDoDoesNotWait":        tryDoDoesNotWait,
-	"HooksSeeEveryStep":       hooksSeeEveryStep,
-	"OptionsMayBeUsedAgain":   optionsMayBeUsedAgain,
-	"LeaseMayBeSharedByTasks": leaseMayBeSharedByTasks,
+	"DoRunsUnderTheLock":       doRunsUnderTheLock,
+	"DoReleasesOnPanic":        doReleasesOnPanic,
+	"DoTellsOfTheLoss":         doTellsOfTheLoss,
+	"DoEndsWithItsContext":     doEndsWithItsContext,
+	"TryDoDoesNotWait":         tryDoDoesNotWait,
+	"HooksSeeEveryStep":        hooksSeeEveryStep,
+	"OptionsMayBeUsedAgain":    optionsMayBeUsedAgain,
+	"LeaseMayBeSharedByTasks":  leaseMayBeSharedByTasks,
+	"PanickingHooksLoseNoLock": panickingHooksLoseNoLock,
 }
 
 func doRunsUnderTheLock(t *testing.T, s Subject) {
@@ -185,5 +187,48 @@ func leaseMayBeSharedByTasks(t *testing.T, s Subject) {
 		<-done
 	}
 	w.unlock(lease)
+	w.free("name")
+}
+
+// panickingHooksLoseNoLock lets hooks panic: no lock may stay behind, and the client goes on.
+func panickingHooksLoseNoLock(t *testing.T, s Subject) {
+	w := newWorld(t, s)
+	var acquire, release atomic.Bool
+	p := w.process(core.WithLogger(nil), core.WithTTL(time.Second), core.WithHooks(core.Hooks{
+		AcquireEnd: func(context.Context, core.AcquireEnd) {
+			if acquire.Load() {
+				panic("acquired")
+			}
+		},
+		ReleaseStart: func(ctx context.Context, _ core.ReleaseStart) context.Context {
+			if release.Load() {
+				panic("released")
+			}
+			return ctx
+		},
+		Renewed: func(core.Renewed) { panic("renewed") },
+		Lost:    func(core.Lost) { panic("lost") },
+	}))
+	panics := func(call func()) {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic did not reach the caller")
+			}
+		}()
+		call()
+	}
+	acquire.Store(true)
+	panics(func() { _, _ = p.lock("name").Lock(context.Background()) })
+	acquire.Store(false)
+	w.free("name")
+
+	lease := w.must(p.lock("name").Lock(context.Background()))
+	began := time.Now()
+	redistest.Eventually(t, within, "renewals over two TTLs", func() bool {
+		return lease.Context().Err() != nil || lease.ValidUntil().After(began.Add(2*time.Second))
+	})
+	release.Store(true)
+	panics(func() { _ = lease.Unlock(context.Background()) })
+	release.Store(false)
 	w.free("name")
 }

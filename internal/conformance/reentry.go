@@ -12,6 +12,7 @@ import (
 var reentryTests = map[string]func(*testing.T, Subject){
 	"LeaseContextEntersAgain":     leaseContextEntersAgain,
 	"OtherContextsWait":           otherContextsWait,
+	"SiblingsExcludeEachOther":    siblingsExcludeEachOther,
 	"ReentryDoesNotQueue":         reentryDoesNotQueue,
 	"InnerUnlockKeepsRenewing":    innerUnlockKeepsRenewing,
 	"ReentryNeverShortens":        reentryNeverShortens,
@@ -48,12 +49,27 @@ func leaseContextEntersAgain(t *testing.T, s Subject) {
 func otherContextsWait(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	p := w.process(core.WithTTL(long))
-	lease := w.must(p.lock("name").Lock(context.Background()))
+	w.must(p.lock("name").Lock(context.Background()))
 	_, err := p.lock("name").TryLock(context.Background())
 	w.wantErr(err, core.ErrNotAcquired)
-	other := w.must(p.lock("other").Lock(lease.Context()))
-	if other.Owner() != lease.Owner() {
-		t.Errorf("another name under the same context is held by %s, not by %s", other.Owner(), lease.Owner())
+}
+
+// siblingsExcludeEachOther: the tasks of one batch, all under the batch's lease, are owners of their own on every
+// other name, and each is still the owner of the batch.
+func siblingsExcludeEachOther(t *testing.T, s Subject) {
+	w := newWorld(t, s)
+	p := w.process(core.WithTTL(long))
+	batch := w.must(p.lock("batch").Lock(context.Background()))
+	order := w.must(p.lock("order").Lock(batch.Context()))
+	_, err := p.lock("order").TryLock(batch.Context())
+	w.wantErr(err, core.ErrNotAcquired)
+	w.unlock(w.must(p.lock("order").TryLock(order.Context())))
+
+	explicit := w.must(p.lock("other").Lock(order.Context(), core.WithOwner("somebody-else")))
+	again := w.must(p.lock("batch").TryLock(explicit.Context()))
+	if again.Owner() != batch.Owner() || again.Token() != batch.Token() {
+		t.Errorf("entered the batch as %s, token %d, not as %s, %d",
+			again.Owner(), again.Token(), batch.Owner(), batch.Token())
 	}
 }
 

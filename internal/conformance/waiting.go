@@ -25,6 +25,9 @@ var waitingTests = map[string]func(*testing.T, Subject){
 	"WaiterOutlivesARestart":     waiterOutlivesARestart,
 	"OutageIsNotABusyLock":       outageIsNotABusyLock,
 	"DeadSubscriptionIsBypassed": deadSubscriptionIsBypassed,
+	"GivenUpWaitsForNoMinHold":   givenUpWaitsForNoMinHold,
+	"OutageEndsTheWholeLine":     outageEndsTheWholeLine,
+	"SlowAnswersEndTheCall":      slowAnswersEndTheCall,
 }
 
 func waiterIsWoken(t *testing.T, s Subject) {
@@ -252,4 +255,57 @@ func deadSubscriptionIsBypassed(t *testing.T, s Subject) {
 	}
 	w.unlock(lease)
 	w.unlock(receive(t, waiting).check(t))
+}
+
+// givenUpWaitsForNoMinHold: a minimum time counts for holders only, not for a call that was cancelled while its
+// request was in flight.
+func givenUpWaitsForNoMinHold(t *testing.T, s Subject) {
+	w := newWorld(t, s)
+	p := w.relayed()
+	p.known()
+	p.lose("name", redistest.Silent)
+	ctx, cancel := context.WithTimeout(context.Background(), readTimeout/2)
+	defer cancel()
+	_, err := p.lock("name").Lock(ctx, core.WithMinHold(long))
+	w.wantErr(err, context.DeadlineExceeded)
+	p.wantLostReplies()
+	w.free("name")
+}
+
+// outageEndsTheWholeLine: those who wait in line are not made to wait for the outage one after the other.
+func outageEndsTheWholeLine(t *testing.T, s Subject) {
+	w := newWorld(t, s)
+	holder, p := w.process(), w.relayed()
+	w.must(holder.lock("name").Lock(context.Background(), core.WithTTL(long)))
+	var waiting []<-chan outcome
+	for range 8 {
+		waiting = append(waiting, start(context.Background(), p.lock("name")))
+	}
+	for _, r := range p.relays {
+		r.Refuse(true)
+		r.Reset()
+	}
+	for _, done := range waiting {
+		err := receive(t, done).err // all within the time that is allowed for one
+		w.wantErr(err, core.ErrUnavailable)
+		if errors.Is(err, core.ErrNotAcquired) {
+			t.Errorf("%v is ErrNotAcquired", err)
+		}
+	}
+}
+
+// slowAnswersEndTheCall: grants that are over when they arrive are no leases, and asking for more of them ends.
+func slowAnswersEndTheCall(t *testing.T, s Subject) {
+	w := newWorld(t, s)
+	p := w.relayed()
+	p.known()
+	for _, r := range p.relays {
+		r.Delay(redistest.ToClient, 50*time.Millisecond)
+	}
+	_, err := p.lock("name").TryLock(context.Background(), core.WithTTL(20*time.Millisecond))
+	w.wantErr(err, core.ErrUnavailable)
+	for _, r := range p.relays {
+		r.Heal()
+	}
+	w.free("name")
 }

@@ -1,0 +1,59 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// reply is an error as a server sends it.
+type reply string
+
+func (r reply) Error() string { return string(r) }
+func (reply) RedisError()     {}
+
+func TestClassify(t *testing.T) {
+	t.Parallel()
+	script := "ERR Error running script (call to f_73bb8f97995e52c233208c76974d335ea7c5a74a): @user_script:41: "
+	for _, test := range []struct {
+		err  error
+		want outcome
+	}{
+		{nil, answered},
+		{errNotSent, notRun},
+		{redis.ErrPoolTimeout, notRun},
+		{&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, notRun},
+		{fmt.Errorf("wrapped: %w", &net.OpError{Op: "dial", Err: io.EOF}), notRun},
+		{reply("LOADING Redis is loading the dataset in memory"), notRun},
+		{reply("READONLY You can't write against a read only replica. script: 73bb, on @user_script:22."), notRun},
+		{reply(script + "-READONLY You can't write against a read only replica."), notRun},
+		{reply("MISCONF Redis is configured to save RDB snapshots"), notRun},
+		{reply("BUSY Redis is busy running a script"), notRun},
+		{reply("ERR max number of clients reached"), notRun},
+		{io.EOF, unknown},
+		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, unknown},
+		{errNotAnswered, unknown},
+		{context.DeadlineExceeded, unknown},
+		{reply("NOPERM this user has no permissions"), failed},
+		{reply("OOM command not allowed when used memory > 'maxmemory'."), failed},
+		{reply("NOAUTH Authentication required."), failed},
+		{errPanic, failed},
+		{redis.ErrClosed, denied},
+		{reply("WRONGTYPE Operation against a key holding the wrong kind of value"), denied},
+		{reply(script + "WRONGTYPE Operation against a key holding the wrong kind of value"), denied},
+	} {
+		if got := classify(unwrapScript(test.err)); got != test.want {
+			t.Errorf("%v: outcome %d, want %d", test.err, got, test.want)
+		}
+	}
+	plain := reply(script + "WRONGTYPE Operation against a key")
+	if err := unwrapScript(plain); err.Error() != "WRONGTYPE Operation against a key" || !errors.Is(err, plain) {
+		t.Errorf("unwrapped to %v", err)
+	}
+}
