@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -18,7 +19,7 @@ func TestMinimalUser(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	server := redistest.Start(t)
-	setUser := []any{"ACL", "SETUSER", "locker", "reset", "on", ">secret"}
+	setUser := []any{"ACL", "SETUSER", "locker", "reset", "on", ">secret", "resetchannels"}
 	for _, rule := range documentedRules(t) {
 		setUser = append(setUser, rule)
 	}
@@ -45,8 +46,11 @@ func TestMinimalUser(t *testing.T) {
 	if forced, err := other.ForceUnlock(ctx, "name"); !forced || err != nil {
 		t.Errorf("ForceUnlock = %v, %v", forced, err)
 	}
-	if denied := server.Client().Do(ctx, "ACL", "LOG").Val().([]any); len(denied) != 0 {
-		t.Errorf("Redis denied %v", denied)
+	for _, denied := range server.Client().Do(ctx, "ACL", "LOG").Val().([]any) {
+		// go-redis introduces itself with CLIENT SETINFO and does not mind if that is denied.
+		if text := fmt.Sprint(denied); !strings.Contains(text, "object:client") {
+			t.Errorf("Redis denied %s", text)
+		}
 	}
 }
 
