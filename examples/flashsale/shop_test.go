@@ -34,7 +34,7 @@ func post(t *testing.T, r *replica, user string) (int, string) {
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	cfg := small
-	cfg.stock, cfg.patience = 1, 50*time.Millisecond
+	cfg.stock, cfg.patience = 1, 2*time.Second
 	s := open(t, cfg)
 	one, two := s.replicas[0], s.replicas[1]
 	expect := func(r *replica, user string, status int, code string) {
