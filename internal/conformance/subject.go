@@ -111,6 +111,19 @@ func (w *world) connect(clients []*redis.Client, relays []*redistest.Relay, opts
 	return &process{w: w, lock: strategy, close: closer.Close, relays: relays}
 }
 
+// awaitHeld returns once every relay of the process holds something back.
+func (p *process) awaitHeld(d redistest.Direction) {
+	p.w.t.Helper()
+	redistest.Eventually(p.w.t, within, "what passes to be held back", func() bool {
+		for _, r := range p.relays {
+			if r.Held(d) == 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
 // must returns the lease or ends the test.
 func (w *world) must(lease *core.Lease, err error) *core.Lease {
 	w.t.Helper()

@@ -127,14 +127,7 @@ func cancelledInFlight(t *testing.T, s Subject) {
 		r.Hold(redistest.ToClient)
 	}
 	waiting := start(ctx, p.lock("name"))
-	redistest.Eventually(t, within, "the replies to be held back", func() bool {
-		for _, r := range p.relays {
-			if r.Held(redistest.ToClient) == 0 {
-				return false
-			}
-		}
-		return true
-	})
+	p.awaitHeld(redistest.ToClient)
 	w.held("name")
 	cancel()
 	w.wantErr(receive(t, waiting).err, core.ErrNotAcquired, context.Canceled)
@@ -192,14 +185,7 @@ func lateRequestIsNotGranted(t *testing.T, s Subject) {
 		r.Hold(redistest.ToServer)
 	}
 	waiting := start(ctx, p.lock("name"))
-	redistest.Eventually(t, within, "the requests to be held back", func() bool {
-		for _, r := range p.relays {
-			if r.Held(redistest.ToServer) == 0 {
-				return false
-			}
-		}
-		return true
-	})
+	p.awaitHeld(redistest.ToServer)
 	cancel()
 	w.wantErr(receive(t, waiting).err, core.ErrNotAcquired, context.Canceled)
 	for _, r := range p.relays {
