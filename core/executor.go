@@ -16,15 +16,12 @@ type executor struct {
 	now  clock
 	stop <-chan struct{} // nobody waits for answers any more once it is closed
 
-	// Two lanes, so that renewals never queue behind user traffic.
-	calls    *lane
-	renewals *lane
+	nodes *nodes
 }
 
 func newExecutor(rdb redis.UniversalClient, now clock, stop <-chan struct{}) *executor {
 	e := &executor{rdb: rdb, now: now, stop: stop}
-	e.calls = newLane(callFlights, e.fly)
-	e.renewals = newLane(renewalFlights, e.fly)
+	e.nodes = newNodes(rdb, e.fly)
 	return e
 }
 
@@ -33,7 +30,7 @@ func newExecutor(rdb redis.UniversalClient, now clock, stop <-chan struct{}) *ex
 func (e *executor) do(ctx context.Context, s *script, keys []string, args ...any) (any, error) {
 	answered := make(chan struct{})
 	c := &call{ctx: ctx, script: s, keys: keys, args: args, done: func(*call) { close(answered) }}
-	e.calls.submit(c)
+	e.nodes.of(keys[0]).calls.submit(c)
 	select {
 	case <-answered:
 		return c.reply, c.err
@@ -48,8 +45,15 @@ func (e *executor) do(ctx context.Context, s *script, keys []string, args ...any
 
 // renew sends renewals; the done function of each is called when its outcome is known, on a goroutine of the
 // executor.
-func (e *executor) renew(calls ...*call) {
-	e.renewals.submit(calls...)
+func (e *executor) renew(calls []*call) {
+	batches := make(map[*node][]*call, 1)
+	for _, c := range calls {
+		n := e.nodes.of(c.keys[0])
+		batches[n] = append(batches[n], c)
+	}
+	for n, batch := range batches {
+		n.renewals.submit(batch...)
+	}
 }
 
 // fly sends a batch and completes each of its calls.

@@ -92,7 +92,7 @@ func (m mutex) renewAll(renewals []*renewal) {
 			done:   func(c *call) { r.done(c.sentAt, c.reply == int64(1), c.err) },
 		}
 	}
-	m.client.exec.renew(calls...)
+	m.client.exec.renew(calls)
 }
 
 func (mutex) channel(k keys) string { return k.channel }

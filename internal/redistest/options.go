@@ -12,6 +12,7 @@ type directive struct {
 
 type config struct {
 	tcp        bool
+	bus        bool // a node of a Cluster
 	directives []directive
 }
 

@@ -83,7 +83,7 @@ func (s *Server) startFirst() error {
 	s.network = "tcp"
 	var err error
 	for range 10 {
-		if s.addr, err = freeAddr(); err != nil {
+		if s.addr, err = s.cfg.freeAddr(); err != nil {
 			return err
 		}
 		if err = s.launch(); !errors.Is(err, errAddrInUse) {
@@ -93,7 +93,10 @@ func (s *Server) startFirst() error {
 	return err
 }
 
-func freeAddr() (string, error) {
+func (cfg config) freeAddr() (string, error) {
+	if cfg.bus {
+		return freeBusAddr()
+	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err

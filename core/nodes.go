@@ -1,0 +1,68 @@
+package core
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// node is the way to one server. It has two lanes, so that renewals never queue behind user traffic.
+type node struct {
+	calls    *lane
+	renewals *lane
+}
+
+// nodes finds the way to a key: commands for different masters of a Cluster never share a flight, because one that
+// does not answer would hold up the answers of the others. Elsewhere all keys have the same way.
+type nodes struct {
+	fly     func([]*call)
+	only    *node
+	cluster *redis.ClusterClient // nil elsewhere
+
+	known  atomic.Bool // the cluster client has learned who owns which slots
+	asking atomic.Bool // it is about to
+	byAddr sync.Map    // of *node, by the master's address
+}
+
+func newNodes(rdb redis.UniversalClient, fly func([]*call)) *nodes {
+	n := &nodes{fly: fly}
+	n.only = n.newNode()
+	n.cluster, _ = rdb.(*redis.ClusterClient)
+	return n
+}
+
+func (n *nodes) newNode() *node {
+	return &node{calls: newLane(callFlights, n.fly), renewals: newLane(renewalFlights, n.fly)}
+}
+
+// of returns the way to a key. It does no I/O: go-redis asks the Cluster for its slots when it first needs them,
+// which may take long, and keeps them up to date from then on. Until it has them, all commands go one way.
+func (n *nodes) of(key string) *node {
+	if n.cluster == nil {
+		return n.only
+	}
+	if !n.known.Load() {
+		if n.asking.CompareAndSwap(false, true) {
+			go n.ask(key)
+		}
+		return n.only
+	}
+	master, err := n.cluster.MasterForKey(context.Background(), key)
+	if err != nil {
+		return n.only // nobody owns the slot; the command will tell
+	}
+	addr := master.Options().Addr
+	if known, ok := n.byAddr.Load(addr); ok {
+		return known.(*node)
+	}
+	known, _ := n.byAddr.LoadOrStore(addr, n.newNode())
+	return known.(*node)
+}
+
+func (n *nodes) ask(key string) {
+	_, err := n.cluster.MasterForKey(context.Background(), key)
+	n.known.Store(err == nil)
+	n.asking.Store(false) // if it failed, the next command asks again
+}
