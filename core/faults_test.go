@@ -26,7 +26,7 @@ func TestFrozenRedis(t *testing.T) {
 	waitFor(t, lease.Done(), "the lease to end")
 	late := time.Since(lease.ValidUntil())
 	wantErr(t, context.Cause(lease.Context()), core.ErrLeaseLost)
-	if late < 0 {
+	if late < -20*time.Millisecond { // ValidUntil is made of readings of two clocks
 		t.Errorf("the lease ended %v before ValidUntil", -late)
 	}
 	t.Logf("the lease ended %v after ValidUntil", late)
@@ -45,27 +45,30 @@ func TestFrozenRedisHeedsContexts(t *testing.T) {
 	locks := newClient(t, server.Client())
 	held := mustLock(t, locks.Mutex("held"), core.WithTTL(long))
 	server.Pause()
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	deadline, _ := ctx.Deadline()
 	var latest atomic.Int64
 	var all sync.WaitGroup
-	note := func(err error) {
-		wantErr(t, err, core.ErrUnavailable)
-		wantErr(t, err, context.DeadlineExceeded)
-		for late := int64(time.Since(deadline)); ; {
-			if old := latest.Load(); late <= old || latest.CompareAndSwap(old, late) {
-				return
+	call := func(do func(ctx context.Context) error) {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			err := do(ctx)
+			deadline, _ := ctx.Deadline()
+			wantErr(t, err, core.ErrUnavailable)
+			wantErr(t, err, context.DeadlineExceeded)
+			for late := int64(time.Since(deadline)); ; {
+				if old := latest.Load(); late <= old || latest.CompareAndSwap(old, late) {
+					return
+				}
 			}
-		}
+		})
 	}
 	for i := range 64 {
-		name := fmt.Sprint("name", i)
-		all.Go(func() { _, err := locks.Mutex(name).Lock(ctx); note(err) })
-		all.Go(func() { _, err := locks.Mutex(name).TryLock(ctx); note(err) })
+		lock := locks.Mutex(fmt.Sprint("name", i))
+		call(func(ctx context.Context) error { _, err := lock.Lock(ctx); return err })
+		call(func(ctx context.Context) error { _, err := lock.TryLock(ctx); return err })
 	}
-	all.Go(func() { note(held.Unlock(ctx)) })
-	all.Go(func() { _, err := locks.Inspect(ctx, "held"); note(err) })
+	call(held.Unlock)
+	call(func(ctx context.Context) error { _, err := locks.Inspect(ctx, "held"); return err })
 	all.Wait()
 	t.Logf("the last of 130 calls returned %v after its deadline", time.Duration(latest.Load()))
 	server.Resume()

@@ -91,3 +91,26 @@ func TestStalledCrewsAreRelieved(t *testing.T) {
 		}
 	})
 }
+
+// TestRenewalsHaveTheirOwnLane: while all crews for calls are out, a renewal leaves at once.
+func TestRenewalsHaveTheirOwnLane(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &flights{sizes: make(chan int, 100), takes: stall / 2}
+		e := &executor{nodes: newNodes(nil, f.fly)}
+		for range callFlights + 5 {
+			e.nodes.only.calls.submit(new(call))
+			synctest.Wait()
+		}
+		if n := len(f.sizes); n != callFlights {
+			t.Fatalf("%d flights, want %d", n, callFlights)
+		}
+		e.renew([]*call{{keys: []string{"k"}}})
+		synctest.Wait()
+		if n := len(f.sizes); n != callFlights+1 {
+			t.Error("the renewal waits behind the calls")
+		}
+		time.Sleep(stall)
+		synctest.Wait()
+	})
+}

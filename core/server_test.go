@@ -1,8 +1,12 @@
 package core_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -39,4 +43,33 @@ func clientList(t testing.TB, server *redistest.Server) string {
 		t.Fatalf("CLIENT LIST: %v", err)
 	}
 	return list
+}
+
+// leftFor asks as a stranger and returns what the holder has left.
+func leftFor(t testing.TB, rdb *redis.Client, name string) time.Duration {
+	t.Helper()
+	_, err := newClient(t, rdb).Mutex(name).TryLock(context.Background())
+	var refused *core.NotAcquiredError
+	if !errors.As(err, &refused) {
+		t.Fatalf("error %v is no NotAcquiredError", err)
+	}
+	return refused.RetryAfter
+}
+
+// gone returns once the key is no longer there.
+func gone(t testing.TB, rdb *redis.Client, key string) {
+	t.Helper()
+	redistest.Eventually(t, within, key+" to be gone", func() bool {
+		return rdb.Exists(context.Background(), key).Val() == 0
+	})
+}
+
+// nth calls do when the n-th request about key is on its way, before it reaches the server.
+func nth(relay *redistest.Relay, key string, n int32, do func()) {
+	var seen atomic.Int32
+	relay.OnRequest(func(chunk []byte) {
+		if bytes.Contains(chunk, []byte(key)) && seen.Add(1) == n {
+			do()
+		}
+	})
 }

@@ -17,6 +17,8 @@ const (
 	long = 2 * time.Minute
 	// short is a TTL whose end a test waits for.
 	short = 300 * time.Millisecond
+	// clockGap is how far ValidUntil, which is made of readings of two clocks, may be off on a busy machine.
+	clockGap = 20 * time.Millisecond
 	// readTimeout is what connections through a relay wait for a reply.
 	readTimeout = 300 * time.Millisecond
 )

@@ -1,0 +1,202 @@
+package core_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+// TestAcquireAfterItsRelease: the release of a request that was given up overtakes it.
+func TestAcquireAfterItsRelease(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	server := redistest.Start(t)
+	rdb, relay := server.Client(), server.Relay()
+	locks := newClient(t, relay.Client(), core.WithTTL(long))
+	unlock(t, mustLock(t, locks.Mutex("name")))
+	before := len(rdb.Keys(ctx, "holdfast:released:*").Val())
+	pass, passed := make(chan struct{}), make(chan struct{})
+	nth(relay, "lock:name", 1, func() { cancel(); <-pass; close(passed) })
+	_, err := locks.Mutex("name").Lock(ctx)
+	wantErr(t, err, core.ErrNotAcquired)
+	redistest.Eventually(t, within, "the release to be executed", func() bool {
+		return len(rdb.Keys(context.Background(), "holdfast:released:*").Val()) > before
+	})
+	calls := server.CommandStats()["evalsha"].Calls
+	close(pass)
+	waitFor(t, passed, "the request to go on")
+	redistest.Eventually(t, within, "the request to be executed", func() bool {
+		return server.CommandStats()["evalsha"].Calls > calls
+	})
+	if rdb.Exists(context.Background(), "lock:name").Val() != 0 {
+		t.Error("granted to a caller that had given up")
+	}
+}
+
+// TestGrantThatComesTooLate: a lease that is over when its grant arrives is not handed out, but asked for anew.
+func TestGrantThatComesTooLate(t *testing.T) {
+	t.Parallel()
+	relay := redistest.Start(t).Relay()
+	var end core.AcquireEnd
+	locks := newClient(t, relay.Client(), core.WithHooks(core.Hooks{
+		AcquireEnd: func(_ context.Context, e core.AcquireEnd) { end = e },
+	}))
+	unlock(t, mustLock(t, locks.Mutex("warm")))
+	nth(relay, "lock:name", 1, func() {
+		relay.Hold(redistest.ToClient)
+		time.AfterFunc(500*time.Millisecond, relay.Deliver)
+	})
+	_, err := locks.Mutex("name").Lock(context.Background(), core.WithFixedTTL(200*time.Millisecond))
+	if err != nil || end.Asked < 2 {
+		t.Errorf("%v after %d requests", err, end.Asked)
+	}
+}
+
+// TestHoldGivenUpByAnother: a request whose hold is refused for good goes on under a new name.
+func TestHoldGivenUpByAnother(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithHooks(core.Hooks{
+		AcquireStart: func(ctx context.Context, s core.AcquireStart) context.Context {
+			rdb.Set(ctx, "holdfast:released:{lock:name}:"+s.Owner, 0, long)
+			return ctx
+		},
+	}))
+	unlock(t, mustLock(t, locks.Mutex("name"), core.WithWait(within)))
+}
+
+// TestUnknownOutcomesAreRemembered: replies get lost on connections that time out, then the server refuses: what
+// the first request was granted is given back all the same.
+func TestUnknownOutcomesAreRemembered(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	rdb, relay := server.Client(), server.Relay()
+	locks := newClient(t, relay.Client(func(o *redis.Options) { o.ReadTimeout = 300 * time.Millisecond }),
+		core.WithTTL(long))
+	unlock(t, mustLock(t, locks.Mutex("warm")))
+
+	relay.LoseReplies("lock:silent", 4, redistest.Silent) // all that TryLock sends
+	_, err := locks.Mutex("silent").TryLock(ctx)
+	wantErr(t, err, core.ErrUnavailable)
+	gone(t, rdb, "lock:silent")
+
+	relay.LoseReplies("lock:refused", 1, redistest.Closed)
+	nth(relay, "lock:refused", 2, func() { rdb.ConfigSet(ctx, "min-replicas-to-write", "1") })
+	_, err = locks.Mutex("refused").TryLock(ctx)
+	wantErr(t, err, core.ErrUnavailable)
+	if rdb.Exists(ctx, "lock:refused").Val() == 0 {
+		t.Error("nothing was granted: the test has tested nothing")
+	}
+	rdb.ConfigSet(ctx, "min-replicas-to-write", "0")
+	gone(t, rdb, "lock:refused")
+}
+
+// TestUnconfirmedReleaseIsFinished: Unlock gives up, the release does not.
+func TestUnconfirmedReleaseIsFinished(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(long))
+	lease := mustLock(t, locks.Mutex("name"))
+	rdb.ConfigSet(ctx, "min-replicas-to-write", "1")
+	wantErr(t, lease.Unlock(ctx), core.ErrUnavailable)
+	rdb.ConfigSet(ctx, "min-replicas-to-write", "0")
+	gone(t, rdb, "lock:name")
+}
+
+// TestExpiredHoldIsTakenOut: a lease that ended without an answer may still be in Redis.
+func TestExpiredHoldIsTakenOut(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	lease := mustLock(t, newClient(t, rdb).Mutex("name"), core.WithFixedTTL(200*time.Millisecond))
+	rdb.PExpire(ctx, "lock:name", long) // as a renewal without an answer leaves it
+	waitFor(t, lease.Done(), "the lease to end")
+	gone(t, rdb, "lock:name")
+}
+
+// TestReleaseOutlivesMissingRights: a release that Redis refuses is tried again until it is allowed.
+func TestReleaseOutlivesMissingRights(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	locks := newClient(t, restricted(t, server, "+@all"))
+	lease := mustLock(t, locks.Mutex("name"), core.WithTTL(long))
+	rdb := server.Client()
+	rdb.Do(ctx, "ACL", "SETUSER", t.Name(), "-del")
+	if err := lease.Unlock(ctx); err == nil {
+		t.Error("a refused release was reported as done")
+	}
+	rdb.Do(ctx, "ACL", "SETUSER", t.Name(), "+del")
+	unlock(t, mustLock(t, newClient(t, rdb).Mutex("name")))
+}
+
+// TestReleaseOutlivesAnOutage: the release of an inner hold is not confirmed during an outage that is longer than
+// the inner TTL. The outer hold keeps the lock in Redis meanwhile, so the inner one must still be taken out.
+func TestReleaseOutlivesAnOutage(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	relay := server.Relay()
+	locks := newClient(t, relay.Client(func(o *redis.Options) { o.ReadTimeout = 100 * time.Millisecond }))
+	outer := mustLock(t, locks.Mutex("name"), core.WithFixedTTL(long))
+	inner := mustLockWith(t, outer.Context(), locks.Mutex("name"), core.WithTTL(300*time.Millisecond))
+	relay.Drop(redistest.ToServer)
+	ended, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	wantErr(t, inner.Unlock(ended), core.ErrUnavailable)
+	began := time.Now()
+	redistest.Eventually(t, within, "the inner TTL", func() bool { return time.Since(began) > time.Second })
+	relay.Heal()
+	rdb := server.Client()
+	redistest.Eventually(t, within, "the inner hold to be gone", func() bool {
+		return rdb.HGet(ctx, "lock:name", outer.Owner()).Val() == "1"
+	})
+	unlock(t, outer)
+	unlock(t, mustLock(t, newClient(t, rdb).Mutex("name")))
+}
+
+// TestGivenUpHoldsAreRemembered for much longer than others: their requests may still be on the way.
+func TestGivenUpHoldsAreRemembered(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	relay := server.Relay()
+	locks := newClient(t, relay.Client())
+	unlock(t, mustLock(t, locks.Mutex("name")))
+	relay.Hold(redistest.ToClient)
+	ended, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	_, err := locks.Mutex("name").Lock(ended)
+	wantErr(t, err, context.DeadlineExceeded)
+	relay.Heal()
+	rdb := server.Client()
+	redistest.Eventually(t, within, "the hold to be remembered", func() bool {
+		for _, key := range rdb.Keys(ctx, "holdfast:released*").Val() {
+			if rdb.PTTL(ctx, key).Val() > 5*time.Minute {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// TestDoWithUnconfirmedRelease: that is no error of Do.
+func TestDoWithUnconfirmedRelease(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	err := core.Do(ctx, newClient(t, rdb).Mutex("name"), func(context.Context) error {
+		return rdb.ConfigSet(ctx, "min-replicas-to-write", "1").Err()
+	})
+	if err != nil {
+		t.Errorf("Do: %v", err)
+	}
+	rdb.ConfigSet(ctx, "min-replicas-to-write", "0")
+	gone(t, rdb, "lock:name")
+}

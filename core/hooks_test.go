@@ -1,0 +1,149 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+// TestHooksSeeRefusals: what AcquireEnd tells of calls that came to nothing.
+func TestHooksSeeRefusals(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	var start core.AcquireStart
+	var end core.AcquireEnd
+	locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{
+		AcquireStart: func(ctx context.Context, s core.AcquireStart) context.Context { start = s; return ctx },
+		AcquireEnd:   func(_ context.Context, e core.AcquireEnd) { end = e },
+	}))
+	lease := mustLock(t, locks.Mutex("name"), core.WithMaxHold(10*time.Second))
+	if start.Try || end.Err != nil {
+		t.Errorf("%+v, %+v", start, end)
+	}
+	if left := time.Until(lease.ValidUntil()); left > 10*time.Second {
+		t.Errorf("valid for %v, longer than it may be held", left)
+	}
+	_, _ = locks.Mutex("name").TryLock(context.Background())
+	if wantErr(t, end.Err, core.ErrNotAcquired); !start.Try || end.Token != 0 {
+		t.Errorf("%+v, %+v", start, end)
+	}
+	dead, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := locks.Mutex("name").Lock(dead); err == nil || end.Asked != 0 {
+		t.Errorf("a dead context: %v after %d requests", err, end.Asked)
+	}
+	_, err := locks.Mutex("name", core.WithTTL(366*24*time.Hour)).TryLock(context.Background())
+	wantErr(t, err, core.ErrInvalidOption)
+	unlock(t, lease)
+	_ = rdb.Close()
+	if _, err := locks.Mutex("name").Lock(context.Background()); !errors.Is(err, redis.ErrClosed) || end.Asked != 1 {
+		t.Errorf("a closed connection: %v after %d requests", err, end.Asked)
+	}
+}
+
+// TestMuteUserIsWarned: once, that waiters only poll.
+func TestMuteUserIsWarned(t *testing.T) {
+	t.Parallel()
+	out := &record{}
+	locks := newClient(t, restricted(t, redistest.Start(t), "+@all", "-publish"),
+		core.WithLogger(textLogger(out)))
+	for range 2 {
+		unlock(t, mustLock(t, locks.Mutex("name")))
+	}
+	if n := strings.Count(out.String(), "refuses PUBLISH"); n != 1 {
+		t.Errorf("warned %d times", n)
+	}
+}
+
+// valueHook sees the context of each command.
+type valueHook struct {
+	seen func(ctx context.Context, cmd redis.Cmder)
+}
+
+func (h valueHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (h valueHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h valueHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		h.seen(ctx, cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (h *panicHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		if h.armed.Load() {
+			panic("hook")
+		}
+		return err
+	}
+}
+
+func (h *panicHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if h.armed.Load() {
+			panic("hook")
+		}
+		return err
+	}
+}
+
+// TestContextValuesReachTheConnection: tracing of the user's client finds its span in every call.
+func TestContextValuesReachTheConnection(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	rdb := redistest.Start(t).Client()
+	rdb.AddHook(valueHook{func(ctx context.Context, cmd redis.Cmder) {
+		if strings.HasPrefix(cmd.Name(), "eval") && ctx.Value(key{}) != "span" {
+			t.Errorf("%s without the caller's values", cmd.Name())
+		}
+	}})
+	ctx := context.WithValue(context.Background(), key{}, "span")
+	lease := mustLockWith(t, ctx, newClient(t, rdb).Mutex("name"))
+	if err := lease.Extend(ctx, long); err != nil {
+		t.Error(err)
+	}
+	if err := lease.Unlock(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPanicInRedisHook: a hook of the go-redis client that panics on a goroutine of holdfast ends the call, not
+// the process, and nothing stays locked.
+func TestPanicInRedisHook(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	rdb := server.Client()
+	hook := &panicHook{}
+	rdb.AddHook(hook)
+	locks := newClient(t, rdb)
+	hook.armed.Store(true)
+	_, err := locks.Mutex("name").TryLock(context.Background())
+	if err == nil || !strings.Contains(err.Error(), "panic") {
+		t.Errorf("error %v does not tell of the panic", err)
+	}
+	hook.armed.Store(false)
+	unlock(t, mustLock(t, locks.Mutex("name")))
+	redistest.Eventually(t, within, "the first hold to be gone", func() bool {
+		return server.Client().Exists(context.Background(), "lock:name").Val() == 0
+	})
+}
+
+// panicHook panics after the command has run.
+type panicHook struct{ armed atomic.Bool }
+
+func (*panicHook) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}

@@ -1,0 +1,42 @@
+package core
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestExtendedLeaseMakesRoom: extending the lease that is next leaves the others' ends in order, and a renewal
+// takes nothing of the extension away.
+func TestExtendedLeaseMakesRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStand(func(_ int, answer func(bool, error)) { answer(true, nil) })
+		next := s.lease(t, lockConfig{ttl: time.Minute, fixed: true})
+		other := s.lease(t, lockConfig{ttl: 2 * time.Minute, fixed: true})
+		s.extended(next, s.now(), time.Hour)
+		<-other.ctx.Done()
+		if want := instant(0).until(2 * time.Minute); s.now() != want {
+			t.Errorf("ended at %v, want %v", time.Duration(s.now()), time.Duration(want))
+		}
+		renewed := s.lease(t, minute)
+		s.extended(renewed, s.now(), time.Hour)
+		until := s.validUntil(renewed)
+		time.Sleep(5 * time.Minute)
+		if len(s.times()) == 0 || s.validUntil(renewed) < until {
+			t.Errorf("after %d renewals valid for %v less", len(s.times()), until.sub(s.validUntil(renewed)))
+		}
+		s.close()
+	})
+}
+
+// TestDriftIsTakenOff: a holder stops before Redis does, by the rounding and by what clocks may differ.
+func TestDriftIsTakenOff(t *testing.T) {
+	t.Parallel()
+	for _, ttl := range []time.Duration{minTTL, time.Second, time.Hour} {
+		early := instant(0).add(ttl).sub(instant(0).until(ttl))
+		if early < time.Millisecond+ttl/1000 || early > ttl/4 {
+			t.Errorf("a lease of %v ends %v early", ttl, early)
+		}
+	}
+}
