@@ -14,11 +14,11 @@ help: ## show this list
 
 .PHONY: test
 test: needed ## run all tests with the race detector, on real Redis servers
-	set -e; for m in $(MODULES); do (cd $$m && $(GO) test -race -shuffle=on -parallel 8 -timeout 7m ./...); done
+	set -e; for m in $(MODULES); do (cd $$m && $(GO) test -race -shuffle=on -timeout 7m ./...); done
 
 .PHONY: stress
 stress: needed ## run the tests 20 times over, to find flaky ones
-	$(GO) test -race -shuffle=on -parallel 8 -count=20 -timeout 60m ./...
+	$(GO) test -race -shuffle=on -count=20 -timeout 60m ./...
 
 # The race detector needs a C compiler, the tests need a Redis server. Nothing else is installed, and nothing if
 # both are there.
@@ -48,13 +48,13 @@ format: ## format all Go code
 
 .PHONY: floor
 floor: needed ## test with exactly the dependencies of go.mod, as the oldest that users may have
-	GOWORK=off $(GO) test -parallel 8 ./...
+	GOWORK=off $(GO) test ./...
 
 .PHONY: latest
 latest: needed ## test with the newest dependencies
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; cp go.mod go.sum "$$dir"; \
 	GOWORK=off $(GO) get -modfile="$$dir/go.mod" -u -t ./...; \
-	GOWORK=off $(GO) test -modfile="$$dir/go.mod" -parallel 8 ./...
+	GOWORK=off $(GO) test -modfile="$$dir/go.mod" ./...
 
 .PHONY: bench
 bench: needed ## measure a lock and unlock against the bare script pair

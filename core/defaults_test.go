@@ -16,59 +16,97 @@ import (
 func TestLostRepliesWithDefaults(t *testing.T) {
 	t.Parallel()
 	for name, how := range map[string]redistest.LossMode{"Silent": redistest.Silent, "Closed": redistest.Closed} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ctx := context.Background()
-			server := redistest.Start(t)
-			relay := server.Relay()
-			rdb := relay.Client()
-			warmPool(t, rdb)
-			renewed := make(chan error, 16)
-			locks := newClient(t, rdb, core.WithTTL(6*time.Second), core.WithHooks(core.Hooks{
-				Renewed: func(r core.Renewed) { renewed <- r.Err },
-			}))
-			known := mustLock(t, locks.Mutex("known")) // the scripts
-			if err := known.Extend(ctx, long); err != nil {
-				t.Errorf("extend: %v", err)
-			}
-			unlock(t, known)
-
-			relay.LoseReplies("lock:name", 1, how) // acquire
-			outer := mustLock(t, locks.Mutex("name"))
-			relay.LoseReplies("lock:name", 1, how) // enter again
-			inner := mustLockWith(t, outer.Context(), locks.Mutex("name"))
-			if inner.Token() != outer.Token() {
-				t.Errorf("inner token %d, outer %d", inner.Token(), outer.Token())
-			}
-			wantHolds(t, locks, outer.Owner(), 2)
-
-			relay.LoseReplies("lock:name", 1, how) // renew
-			for renewals := 0; renewals < 2; {
-				select {
-				case err := <-renewed:
-					if err == nil {
-						renewals++
-					}
-				case <-outer.Done():
-					t.Fatalf("the lease ended: %v", context.Cause(outer.Context()))
-				case <-time.After(within):
-					t.Fatal("no renewal")
+		for step, test := range map[string]func(*testing.T, *loser){
+			"Acquire": loseAcquire, "Reentry": loseReentry, "Renew": loseRenew, "Release": loseRelease,
+		} {
+			t.Run(step+name, func(t *testing.T) {
+				t.Parallel()
+				l := newLoser(t, how)
+				test(t, l)
+				if l.relay.LostReplies() == 0 {
+					t.Error("no reply was lost")
 				}
-			}
-			wantHolds(t, locks, outer.Owner(), 2)
+				if n := l.server.Client().Exists(context.Background(), "lock:name").Val(); n != 0 {
+					t.Error("the lock is still there")
+				}
+			})
+		}
+	}
+}
 
-			for holds, lease := range []*core.Lease{outer, inner} { // release
-				relay.LoseReplies("lock:name", 1, how)
-				unlock(t, lease)
-				wantHolds(t, locks, outer.Owner(), 1-holds)
+// loser is a client whose replies get lost.
+type loser struct {
+	server  *redistest.Server
+	relay   *redistest.Relay
+	locks   *core.Client
+	renewed chan error
+	how     redistest.LossMode
+}
+
+func newLoser(t *testing.T, how redistest.LossMode) *loser {
+	t.Helper()
+	l := &loser{server: redistest.Start(t), renewed: make(chan error, 64), how: how}
+	l.relay = l.server.Relay()
+	rdb := l.relay.Client()
+	warmPool(t, rdb)
+	l.locks = newClient(t, rdb, core.WithTTL(6*time.Second), core.WithHooks(core.Hooks{
+		Renewed: func(r core.Renewed) { l.renewed <- r.Err },
+	}))
+	known := mustLock(t, l.locks.Mutex("known")) // the scripts
+	if err := known.Extend(context.Background(), long); err != nil {
+		t.Errorf("extend: %v", err)
+	}
+	unlock(t, known)
+	return l
+}
+
+func (l *loser) lose() { l.relay.LoseReplies("lock:name", 1, l.how) }
+
+func loseAcquire(t *testing.T, l *loser) {
+	l.lose()
+	lease := mustLock(t, l.locks.Mutex("name"))
+	wantHolds(t, l.locks, lease.Owner(), 1)
+	unlock(t, lease)
+}
+
+func loseReentry(t *testing.T, l *loser) {
+	outer := mustLock(t, l.locks.Mutex("name"))
+	l.lose()
+	inner := mustLockWith(t, outer.Context(), l.locks.Mutex("name"))
+	if inner.Token() != outer.Token() {
+		t.Errorf("inner token %d, outer %d", inner.Token(), outer.Token())
+	}
+	wantHolds(t, l.locks, outer.Owner(), 2)
+	unlock(t, inner)
+	unlock(t, outer)
+}
+
+func loseRenew(t *testing.T, l *loser) {
+	lease := mustLock(t, l.locks.Mutex("name"))
+	l.lose()
+	for renewals := 0; renewals < 2; {
+		select {
+		case err := <-l.renewed:
+			if err == nil {
+				renewals++
 			}
-			if lost := relay.LostReplies(); lost < 5 {
-				t.Errorf("%d replies were lost, want 5", lost)
-			}
-			if n := server.Client().Exists(ctx, "lock:name").Val(); n != 0 {
-				t.Error("the lock is still there")
-			}
-		})
+		case <-lease.Done():
+			t.Fatalf("the lease ended: %v", context.Cause(lease.Context()))
+		case <-time.After(within):
+			t.Fatal("no renewal")
+		}
+	}
+	wantHolds(t, l.locks, lease.Owner(), 1)
+	unlock(t, lease)
+}
+
+func loseRelease(t *testing.T, l *loser) {
+	outer := mustLock(t, l.locks.Mutex("name"))
+	inner := mustLockWith(t, outer.Context(), l.locks.Mutex("name"))
+	for left, lease := range []*core.Lease{outer, inner} {
+		l.lose()
+		unlock(t, lease)
+		wantHolds(t, l.locks, outer.Owner(), 1-left)
 	}
 }
 

@@ -9,13 +9,15 @@ import (
 	"os/exec"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
 
-// workerEnv makes the test binary a worker process: its value is "<network> <address> <goroutines> <rounds>".
+// workerEnv makes the test binary a worker process. Its value is an order: "visit" or "many", network and address of
+// the server, and two numbers.
 const workerEnv = "HOLDFAST_TEST_WORKER"
 
 // section is one stay in the critical section, by Redis's clock in microseconds.
@@ -25,22 +27,35 @@ type section struct {
 	To    int64
 }
 
-// work takes one lock again and again and writes what it saw, a JSON line for each section.
+// work carries out an order and says what it saw, in lines of JSON.
 func work(order string) error {
-	var network, addr string
-	var goroutines, rounds int
-	if _, err := fmt.Sscan(order, &network, &addr, &goroutines, &rounds); err != nil {
+	var what, network, addr string
+	var first, second int64
+	if _, err := fmt.Sscan(order, &what, &network, &addr, &first, &second); err != nil {
 		return err
 	}
 	rdb := redis.NewClient(&redis.Options{Network: network, Addr: addr})
 	defer rdb.Close()
+	out := json.NewEncoder(os.Stdout)
+	var mu sync.Mutex
+	say := func(v any) {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = out.Encode(v)
+	}
+	if what == "many" {
+		return holdMany(rdb, say, int(first), time.Duration(second))
+	}
+	return visitOften(rdb, say, int(first), int(second))
+}
+
+// visitOften takes one lock again and again, with several goroutines.
+func visitOften(rdb *redis.Client, say func(any), goroutines, rounds int) error {
 	locks, err := core.New(rdb)
 	if err != nil {
 		return err
 	}
 	defer locks.Close()
-	out := json.NewEncoder(os.Stdout)
-	var mu sync.Mutex
 	var all sync.WaitGroup
 	failed := make(chan error, goroutines)
 	for range goroutines {
@@ -51,9 +66,7 @@ func work(order string) error {
 					failed <- err
 					return
 				}
-				mu.Lock()
-				_ = out.Encode(s)
-				mu.Unlock()
+				say(s)
 			}
 		})
 	}
@@ -85,11 +98,21 @@ func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	const processes, goroutines, acquisitions = 2, 8, 2000
-	order := fmt.Sprint(server.Network(), " ", server.Addr(), " ", goroutines, " ",
+	order := fmt.Sprint("visit ", server.Network(), " ", server.Addr(), " ", goroutines, " ",
 		acquisitions/processes/goroutines)
 	results := make(chan []section, processes)
 	for range processes {
-		go func() { results <- runWorker(t, order) }()
+		go func() {
+			var sections []section
+			runWorker(t, order, func(line []byte) {
+				var s section
+				if err := json.Unmarshal(line, &s); err != nil {
+					t.Errorf("worker says %q: %v", line, err)
+				}
+				sections = append(sections, s)
+			})
+			results <- sections
+		}()
 	}
 	var sections []section
 	for range processes {
@@ -103,29 +126,25 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-func runWorker(t *testing.T, order string) (sections []section) {
+// runWorker carries out an order in a process of its own and calls heard with every line that it says.
+func runWorker(t *testing.T, order string, heard func(line []byte)) {
+	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), workerEnv+"="+order)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
 	if err != nil {
 		t.Error(err)
-		return nil
-	}
-	if err := cmd.Start(); err != nil {
-		t.Error(err)
-		return nil
+		return
 	}
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		var s section
-		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
-			t.Errorf("worker says %q: %v", lines.Text(), err)
-		}
-		sections = append(sections, s)
+		heard(lines.Bytes())
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("worker %d: %v", cmd.Process.Pid, err)
 	}
-	return sections
 }
