@@ -10,6 +10,7 @@ import (
 )
 
 func TestMutexConformance(t *testing.T) {
+	t.Parallel()
 	conformance.Run(t, conformance.Subject{
 		Servers: 1,
 		Connect: func(clients []*redis.Client, opts ...core.Option) (core.Strategy, io.Closer, error) {

@@ -87,6 +87,7 @@ func TestRenewedEachThird(t *testing.T) {
 		s := newStand(func(_ int, answer func(bool, error)) { answer(true, nil) })
 		l := s.lease(t, minute)
 		time.Sleep(10 * time.Minute)
+		synctest.Wait() // a tick may be due just now
 		if l.ctx.Err() != nil {
 			t.Errorf("ended: %v", context.Cause(l.ctx))
 		}
@@ -186,6 +187,7 @@ func TestAnswerAfterUnlockIsIgnored(t *testing.T) {
 		})
 		l := s.lease(t, minute)
 		time.Sleep(20*time.Second + 500*time.Millisecond)
+		synctest.Wait()
 		if len(s.times()) != 1 || !s.remove(l) {
 			t.Fatalf("%d renewals under way", len(s.times()))
 		}

@@ -109,6 +109,7 @@ func TestHalfAScript(t *testing.T) {
 	ctx := context.Background()
 	for _, command := range []string{"time", "exists", "set", "hset", "pexpire"} {
 		t.Run(command, func(t *testing.T) {
+			t.Parallel()
 			locks := newClient(t, restricted(t, server, "+@all", "-"+command), core.WithTTL(long))
 			name := "without " + command
 			_, err := locks.Mutex(name).TryLock(ctx)
@@ -123,6 +124,7 @@ func TestHalfAScript(t *testing.T) {
 	}
 	for _, command := range []string{"hmget", "del", "hdel", "hincrby", "get", "publish"} {
 		t.Run("release without "+command, func(t *testing.T) {
+			t.Parallel()
 			locks := newClient(t, restricted(t, server, "+@all", "-"+command), core.WithTTL(time.Second))
 			name := "release without " + command
 			outer := mustLock(t, locks.Mutex(name))

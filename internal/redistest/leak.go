@@ -17,12 +17,12 @@ const dialRetry = "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDia
 // leave a goroutine behind. It adds to goleak.VerifyTestMain one exception, for
 // what go-redis leaves for up to a second after a server was down.
 //
-// Unless told otherwise it lets eight times as many tests run in parallel as there are processors: they wait for
+// Unless told otherwise it lets sixteen times as many tests run in parallel as there are processors: they wait for
 // servers and for TTLs most of the time.
 func VerifyTestMain(m *testing.M) {
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		_ = flag.Set("test.parallel", strconv.Itoa(8*runtime.GOMAXPROCS(0)))
+		_ = flag.Set("test.parallel", strconv.Itoa(16*runtime.GOMAXPROCS(0)))
 	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(dialRetry))
 }
