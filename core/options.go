@@ -61,6 +61,10 @@ func (c lockConfig) with(opts []LockOption) lockConfig {
 	return c
 }
 
+// CheckOptions returns the [ErrInvalidOption] that a lock with these options would report when it is used, nil if
+// there is none: for adapters, which take options long before.
+func CheckOptions(opts ...LockOption) error { return lockConfig{}.with(opts).err }
+
 func (c *lockConfig) refuse(err error) {
 	if c.err == nil {
 		c.err = err

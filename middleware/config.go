@@ -91,6 +91,9 @@ func (c *Config) check() error {
 	case c.ConflictStatus < 400 || c.ConflictStatus > 599:
 		return fmt.Errorf("holdfast: conflict status %d: only 400 to 599 tell of a failure", c.ConflictStatus)
 	}
+	if err := core.CheckOptions(c.Lock...); err != nil {
+		return err
+	}
 	if _, err := url.Parse(c.ProblemBase); err != nil {
 		return fmt.Errorf("holdfast: problem base: %w", err)
 	}

@@ -259,6 +259,7 @@ func TestBuildErrors(t *testing.T) {
 		"wait":             {never, key, httplock.WithWait(-1), "negative wait"},
 		"body":             {never, key, httplock.WithBodyLimit(-1), "negative body limit"},
 		"status":           {never, key, httplock.WithConflictStatus(200), "conflict status 200"},
+		"lock option":      {never, key, httplock.WithLock(core.WithTTL(0)), "WithTTL(0s)"},
 		"conflict handler": {never, key, httplock.WithConflictHandler(nil), "WithConflictHandler"},
 		"problem base":     {never, key, httplock.WithProblemBase("http://[x"), "problem base"},
 	} {
