@@ -26,8 +26,8 @@ func TestClosingEndsTheLine(t *testing.T) {
 func TestNextLookIsAfterTheHoldersTime(t *testing.T) {
 	t.Parallel()
 	r := &request{left: 50 * time.Millisecond}
-	for _, confirmed := range []bool{false, true} {
-		if next := r.nextLook(confirmed); next <= r.left || next > r.left+5*time.Millisecond {
+	for _, limit := range []time.Duration{pollUnheard, pollHeard} {
+		if next := r.nextLook(limit); next <= r.left || next > r.left+5*time.Millisecond {
 			t.Errorf("looks again after %v, the holder has %v", next, r.left)
 		}
 	}

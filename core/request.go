@@ -12,9 +12,11 @@ const (
 	// outagePatience is how long a waiting Lock endures a Redis that does not answer.
 	outagePatience = 5 * time.Second
 	// pollHeard and pollUnheard bound the time between two looks at a busy lock, whatever is or is not heard on
-	// the subscription, which is only a hint: the first while a subscription is known to be confirmed.
+	// the subscription, which is only a hint: the first while a subscription is known to be confirmed. Before that,
+	// the looks begin at firstLook and grow apart: a short wait may be over before the confirmation comes.
 	pollHeard   = 2 * time.Second
 	pollUnheard = 250 * time.Millisecond
+	firstLook   = 10 * time.Millisecond
 )
 
 // The ends of a request that are not errors of a command.
@@ -112,7 +114,7 @@ func (r *request) wait(ctx context.Context) (*Lease, error) {
 // lead asks whenever there may be news: after a message, after the holder's time, and now and then.
 func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
 	var news *listener
-	for {
+	for unheard := 0; ; unheard++ {
 		lease, err := r.ask(ctx)
 		if err != errBusy {
 			return lease, err
@@ -124,19 +126,19 @@ func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
 			news = r.client.listen.to(r.protocol.channel(r.hold.keys))
 			defer news.close()
 		}
-		pause(ctx, r.nextLook(news.confirmed()), news.C, r.client.tasks.closing)
+		limit := min(firstLook<<min(unheard, 10), pollUnheard)
+		if news.confirmed() {
+			limit = pollHeard
+		}
+		pause(ctx, r.nextLook(limit), news.C, r.client.tasks.closing)
 		if r.over(ctx) {
 			return nil, errTimeUp
 		}
 	}
 }
 
-// nextLook returns how long to wait for news.
-func (r *request) nextLook(heard bool) time.Duration {
-	limit := pollUnheard
-	if heard {
-		limit = pollHeard
-	}
+// nextLook returns how long to wait for news: up to limit, or until the holder's time is over.
+func (r *request) nextLook(limit time.Duration) time.Duration {
 	look := limit/2 + rand.N(limit/2)
 	if r.left >= 0 {
 		// A little after the expiry, and not all at the same moment.
