@@ -91,10 +91,12 @@ func TestGrantedTooLateRunsNothing(t *testing.T) {
 	defer locks.Close()
 	ctx, leave := context.WithCancel(t.Context())
 	name := ""
+	config := middleware.DefaultConfig()
+	config.Wait = time.Minute // the machine may be busy
 	e, err := middleware.NewExclusive(func(n string, opts ...core.LockOption) core.Locker {
 		name = n
 		return late{locks.Mutex(n, opts...), leave}
-	}, middleware.DefaultConfig())
+	}, config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -149,7 +149,7 @@ func TestBodyCutShortIsNotRun(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
 	watch := newWatch()
-	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), watch.option())(http.HandlerFunc(
+	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())(http.HandlerFunc(
 		func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") })))
 	conn := dial(t, srv)
 	write(t, conn, "POST /?cart=7 HTTP/1.1\r\nHost: x\r\nX-User: ada\r\nContent-Length: 3\r\n\r\npa")
@@ -163,7 +163,7 @@ func TestHandlerGetsTheWholeBody(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
 	const limit = 1000
-	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithBodyLimit(limit))(http.HandlerFunc(
+	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), httplock.WithBodyLimit(limit))(http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
@@ -200,7 +200,7 @@ func TestHandlerGetsTheWholeBody(t *testing.T) {
 func TestHandlerGetsTheErrorOfTheBody(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	guarded := httplock.Exclusive(locks.Mutex, cart())(http.HandlerFunc(
+	guarded := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience))(http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) {
 			if text, err := io.ReadAll(r.Body); err != nil {
 				http.Error(w, string(text), http.StatusRequestEntityTooLarge)
@@ -218,7 +218,7 @@ func TestHandlerGetsTheErrorOfTheBody(t *testing.T) {
 func TestFilesOfFormAreRemoved(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	srv := serve(t, httplock.Exclusive(locks.Mutex, httplock.Constant("all"))(http.HandlerFunc(
+	srv := serve(t, httplock.Exclusive(locks.Mutex, httplock.Constant("all"), httplock.WithWait(patience))(http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) {
 			if err := r.ParseMultipartForm(1); err != nil {
 				t.Error(err)
@@ -290,7 +290,7 @@ func TestAnswersBeforeTheServerStopsWriting(t *testing.T) {
 func TestWriterIsPassedThrough(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	guard := httplock.Exclusive(locks.Mutex, httplock.Constant("all"))
+	guard := httplock.Exclusive(locks.Mutex, httplock.Constant("all"), httplock.WithWait(patience))
 	var outer http.ResponseWriter
 	inner := guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if w != outer {

@@ -54,7 +54,7 @@ func TestOtherKeysRunBesides(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
 	stage := newStage(t)
-	srv := serve(t, httplock.Exclusive(locks.Mutex, cart())(stage))
+	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience))(stage))
 	var answers []<-chan answer
 	for _, key := range [][2]string{{"ada", "7"}, {"ada", "8"}, {"bob", "7"}} {
 		answers = append(answers, postAside(t.Context(), srv, key[0], key[1]))
@@ -100,7 +100,7 @@ func TestSequentialClientIsNeverRefused(t *testing.T) {
 	})
 	var instances []*httptest.Server
 	for _, locks := range []*core.Client{newLocks(t, relay.Client()), newLocks(t, redis.Client())} {
-		srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(10*time.Second))(handler))
+		srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience))(handler))
 		srv.Client().Transport.(*http.Transport).DisableKeepAlives = true
 		instances = append(instances, srv)
 	}
@@ -131,7 +131,7 @@ func TestReleasedHoweverTheHandlerEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			watch, outside := newWatch(), make(chan any, 1)
-			guarded := httplock.Exclusive(locks.Mutex, cart(), watch.option())(
+			guarded := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())(
 				http.HandlerFunc(func(http.ResponseWriter, *http.Request) { end() }))
 			srv := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				defer func() {
@@ -167,7 +167,7 @@ func TestHandlerLearnsOfLostLease(t *testing.T) {
 		<-r.Context().Done()
 		cause <- context.Cause(r.Context())
 	})
-	guard := httplock.Exclusive(locks.Mutex, cart(), watch.option(), httplock.WithLock(core.WithTTL(time.Second)))
+	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option(), httplock.WithLock(core.WithTTL(time.Second)))
 	srv := serve(t, guard(handler))
 	done := postAside(t.Context(), srv, "ada", "7")
 	if token := receive(t, entered, "the run"); token <= 0 {
