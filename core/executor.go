@@ -40,6 +40,9 @@ func (e *executor) do(ctx context.Context, s *script, keys []string, args ...any
 	if c.withdraw() {
 		return nil, errNotSent
 	}
+	if closed(answered) {
+		return c.reply, c.err // at the same moment
+	}
 	return nil, errNotAnswered
 }
 
