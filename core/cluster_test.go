@@ -25,15 +25,7 @@ func TestCluster(t *testing.T) {
 		inner := mustLockWith(t, leases[i].Context(), a.Mutex(fmt.Sprint("name", i)))
 		unlock(t, inner)
 	}
-	began := time.Now()
-	redistest.Eventually(t, within, "renewals over two TTLs", func() bool {
-		for _, l := range leases {
-			if l.Context().Err() == nil && l.ValidUntil().Before(began.Add(2*time.Second)) {
-				return false
-			}
-		}
-		return true
-	})
+	awaitRenewed(t, leases, 2*time.Second)
 	for i, l := range leases {
 		if _, err := b.Mutex(fmt.Sprint("name", i)).TryLock(ctx); err == nil {
 			t.Errorf("name%d was granted twice", i)
@@ -73,7 +65,6 @@ func TestFrozenMasterDelaysNobodyElse(t *testing.T) {
 		}
 	}
 	cluster.Masters[0].Pause()
-	began := time.Now()
 	ctx, stop := context.WithCancel(context.Background())
 	var rounds atomic.Int64
 	var all sync.WaitGroup
@@ -97,14 +88,7 @@ func TestFrozenMasterDelaysNobodyElse(t *testing.T) {
 			}
 		})
 	}
-	redistest.Eventually(t, within, "renewals over two TTLs", func() bool {
-		for _, l := range healthy {
-			if l.Context().Err() == nil && l.ValidUntil().Before(began.Add(4*time.Second)) {
-				return false
-			}
-		}
-		return true
-	})
+	awaitRenewed(t, healthy, 4*time.Second)
 	stop()
 	all.Wait()
 	for _, l := range healthy {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -63,6 +64,20 @@ func waitFor(t testing.TB, done <-chan struct{}, what string) {
 	case <-time.After(within):
 		t.Fatalf("waited %v for %s", within, what)
 	}
+}
+
+// awaitRenewed returns once all leases are trusted for longer than d from now, or one has ended.
+func awaitRenewed(t testing.TB, leases []*core.Lease, d time.Duration) {
+	t.Helper()
+	now := time.Now()
+	redistest.Eventually(t, within, "the leases to be renewed", func() bool {
+		for _, l := range leases {
+			if l.Context().Err() == nil && l.ValidUntil().Before(now.Add(d)) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // lockLater locks in another goroutine; the result arrives when it is granted.

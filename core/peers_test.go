@@ -19,7 +19,8 @@ import (
 // are part of the conformance suite: late loss signal (FrozenServersLoseTheLease), clean-up with a dead context
 // (CancelledInFlight, UnlockWithDeadContextWorks), state in shared options (OptionsMayBeUsedAgain), unlock that
 // ends the renewal of the outer hold (InnerUnlockKeepsRenewing), re-entry on the strength of a remembered count
-// (ReentryAfterLossIsRefused), handles racing between goroutines (LeaseMayBeSharedByTasks).
+// (ReentryAfterLossIsRefused), handles racing between goroutines (LeaseMayBeSharedByTasks), scripts that are never
+// loaded again (ScriptsForgotten).
 
 // TestPeerClientClockReachesRedis: expiry computed from the client's wall clock. No number near the present
 // time may be sent.
@@ -101,15 +102,7 @@ func TestPeerRenewalsShareAMap(t *testing.T) {
 	first := mustLock(t, a.Mutex("name"))
 	second := mustLock(t, b.Mutex("name"))
 	third := mustLockWith(t, first.Context(), a.Mutex("name"))
-	began := time.Now()
-	redistest.Eventually(t, within, "all to be renewed beyond two TTLs", func() bool {
-		for _, l := range []*core.Lease{first, second, third} {
-			if l.Context().Err() == nil && l.ValidUntil().Before(began.Add(2*time.Second)) {
-				return false
-			}
-		}
-		return true
-	})
+	awaitRenewed(t, []*core.Lease{first, second, third}, 2*time.Second)
 	for _, l := range []*core.Lease{third, second, first} {
 		unlock(t, l)
 	}
