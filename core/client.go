@@ -93,8 +93,8 @@ func (c *Client) releaseAll(leases []*Lease) error {
 	for _, l := range leases {
 		l.cancel(ErrClosed)
 		go func() {
-			errs <- persist(c.base, 0, transient, func() error {
-				_, err := l.protocol.release(c.base, &l.hold, used)
+			errs <- insist(c.base, func(ctx context.Context) error {
+				_, err := l.protocol.release(ctx, &l.hold, used)
 				return err
 			})
 		}()

@@ -23,8 +23,8 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	k := newKeys(c.prefix + name)
 	done := k.released("forced:" + c.newID())
 	var reply any
-	err := persist(bounded, 0, transient, func() (err error) {
-		reply, err = c.exec.do(bounded, forceScript, []string{k.lock, done}, k.channel, milliseconds(abandonMemory))
+	err := insist(bounded, func(ctx context.Context) (err error) {
+		reply, err = c.exec.do(ctx, forceScript, []string{k.lock, done}, k.channel, milliseconds(abandonMemory))
 		return err
 	})
 	if err != nil {

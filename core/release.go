@@ -11,6 +11,10 @@ import (
 const (
 	// releaseTimeout bounds how long Unlock and Close wait for an answer.
 	releaseTimeout = 5 * time.Second
+	// firstAnswer is how long the first try of a release is waited for, and each further one twice as long as the
+	// one before it. Shorter than go-redis waits on a connection that says nothing, so that another connection has
+	// its chance in time.
+	firstAnswer = time.Second
 	// releaseGrace is what a release gets beyond the end of the caller's context, if that was alive when the
 	// release began: enough for an answer that is on its way, too little for a frozen server to be felt.
 	releaseGrace = 25 * time.Millisecond
@@ -23,14 +27,25 @@ const (
 func (c *Client) release(ctx context.Context, p protocol, h *hold) (held bool, err error) {
 	detached, cancel := detach(ctx)
 	defer cancel()
-	err = persist(detached, 0, transient, func() (err error) {
-		held, err = p.release(detached, h, used)
+	err = insist(detached, func(ctx context.Context) (err error) {
+		held, err = p.release(ctx, h, used)
 		return err
 	})
 	if err != nil {
 		c.giveUp(p, h, used)
 	}
 	return held, err
+}
+
+// insist sends an idempotent command until it is answered, on another connection if there is no answer soon.
+func insist(ctx context.Context, command func(context.Context) error) error {
+	limit := firstAnswer
+	return persist(ctx, 0, transient, func() error {
+		try, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		limit *= 2
+		return command(try)
+	})
 }
 
 // detach returns a context with the values of ctx and a lifetime of its own.
