@@ -108,6 +108,9 @@ func (l *Lease) Unlock(ctx context.Context) error {
 		defer l.client.tasks.end()
 	}
 	live := l.client.renewer.remove(l) // from here on nothing renews it, whatever the hooks do
+	if live {
+		l.cancel(ErrNotHeld)
+	}
 	hooks := &l.client.hooks
 	ctx = hooks.releaseStart(ctx, ReleaseStart{Name: l.hold.name, Owner: l.hold.owner, Token: l.token})
 	err := l.unlock(ctx, live)
@@ -125,7 +128,6 @@ func (l *Lease) unlock(ctx context.Context, live bool) error {
 		}
 		return l.notHeld()
 	}
-	l.cancel(ErrNotHeld)
 	held, err := l.client.release(ctx, l.protocol, &l.hold)
 	switch {
 	case err != nil:
