@@ -49,7 +49,7 @@ func TestLog(t *testing.T) {
 
 	relay := server.Relay()
 	locks := newClient(t, relay.Client(), logger, hooks)
-	lease := mustLock(t, locks.Mutex(name), core.WithTTL(600*time.Millisecond))
+	lease := mustLock(t, locks.Mutex(name), core.WithTTL(6*time.Second))
 	relay.Refuse(true)
 	relay.Reset()
 	redistest.Eventually(t, within, "a failed renewal", func() bool {
