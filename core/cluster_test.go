@@ -17,7 +17,7 @@ func TestCluster(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	cluster := redistest.StartCluster(t, 3)
-	a, b := newClient(t, cluster.Client(), core.WithTTL(time.Second)), newClient(t, cluster.Client())
+	a, b := newClient(t, cluster.Client(), core.WithTTL(3*time.Second)), newClient(t, cluster.Client())
 	const names = 30
 	var leases []*core.Lease
 	for i := range names {
@@ -25,7 +25,7 @@ func TestCluster(t *testing.T) {
 		inner := mustLockWith(t, leases[i].Context(), a.Mutex(fmt.Sprint("name", i)))
 		unlock(t, inner)
 	}
-	awaitRenewed(t, leases, 2*time.Second)
+	awaitRenewed(t, leases, 5*time.Second)
 	for i, l := range leases {
 		if _, err := b.Mutex(fmt.Sprint("name", i)).TryLock(ctx); err == nil {
 			t.Errorf("name%d was granted twice", i)

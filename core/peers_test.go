@@ -97,12 +97,12 @@ func TestPeerLeaseOffersLocking(t *testing.T) {
 func TestPeerRenewalsShareAMap(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	a := newClient(t, server.Client(), core.WithTTL(time.Second))
-	b := newClient(t, server.Client(), core.WithTTL(time.Second), core.WithPrefix("other:"))
+	a := newClient(t, server.Client(), core.WithTTL(3*time.Second))
+	b := newClient(t, server.Client(), core.WithTTL(3*time.Second), core.WithPrefix("other:"))
 	first := mustLock(t, a.Mutex("name"))
 	second := mustLock(t, b.Mutex("name"))
 	third := mustLockWith(t, first.Context(), a.Mutex("name"))
-	awaitRenewed(t, []*core.Lease{first, second, third}, 2*time.Second)
+	awaitRenewed(t, []*core.Lease{first, second, third}, 5*time.Second)
 	for _, l := range []*core.Lease{third, second, first} {
 		unlock(t, l)
 	}

@@ -143,7 +143,7 @@ func TestFullServer(t *testing.T) {
 	server := redistest.Start(t)
 	rdb := server.Client()
 	ctx := context.Background()
-	locks := newClient(t, rdb, core.WithTTL(time.Second))
+	locks := newClient(t, rdb, core.WithTTL(3*time.Second))
 	lease := mustLock(t, locks.Mutex("held"))
 	rdb.ConfigSet(ctx, "maxmemory-policy", "noeviction")
 	rdb.ConfigSet(ctx, "maxmemory", "1")
@@ -151,7 +151,7 @@ func TestFullServer(t *testing.T) {
 	if _, err := locks.Mutex("name").TryLock(ctx); err == nil || !strings.Contains(err.Error(), "OOM") {
 		t.Errorf("TryLock on a full server: %v", err)
 	}
-	awaitRenewed(t, []*core.Lease{lease}, 2*time.Second)
+	awaitRenewed(t, []*core.Lease{lease}, 5*time.Second)
 	if err := lease.Extend(ctx, long); err != nil {
 		t.Errorf("extend: %v", err)
 	}

@@ -162,7 +162,7 @@ func optionsMayBeUsedAgain(t *testing.T, s Subject) {
 // leaseMayBeSharedByTasks uses one lease in many goroutines; the race detector is the judge.
 func leaseMayBeSharedByTasks(t *testing.T, s Subject) {
 	w := newWorld(t, s)
-	p := w.process(core.WithTTL(time.Second))
+	p := w.process(core.WithTTL(3 * time.Second))
 	lease := w.must(p.lock("name").Lock(context.Background()))
 	const tasks = 8
 	done := make(chan struct{}, tasks)
@@ -171,7 +171,7 @@ func leaseMayBeSharedByTasks(t *testing.T, s Subject) {
 			defer func() { done <- struct{}{} }()
 			for range 10 {
 				_, _, _ = lease.ValidUntil(), lease.Token(), lease.Owner()
-				if err := lease.Extend(context.Background(), 2*time.Second); err != nil {
+				if err := lease.Extend(context.Background(), 4*time.Second); err != nil {
 					t.Errorf("extend: %v", err)
 				}
 				inner, err := p.lock("name").Lock(lease.Context())
@@ -194,7 +194,7 @@ func leaseMayBeSharedByTasks(t *testing.T, s Subject) {
 func panickingHooksLoseNoLock(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	var acquire, release atomic.Bool
-	p := w.process(core.WithLogger(nil), core.WithTTL(time.Second), core.WithHooks(core.Hooks{
+	p := w.process(core.WithLogger(nil), core.WithTTL(3*time.Second), core.WithHooks(core.Hooks{
 		AcquireEnd: func(context.Context, core.AcquireEnd) {
 			if acquire.Load() {
 				panic("acquired")
@@ -224,8 +224,8 @@ func panickingHooksLoseNoLock(t *testing.T, s Subject) {
 
 	lease := w.must(p.lock("name").Lock(context.Background()))
 	began := time.Now()
-	redistest.Eventually(t, within, "renewals over two TTLs", func() bool {
-		return lease.Context().Err() != nil || lease.ValidUntil().After(began.Add(2*time.Second))
+	redistest.Eventually(t, within, "two renewals", func() bool {
+		return lease.Context().Err() != nil || lease.ValidUntil().After(began.Add(5*time.Second))
 	})
 	release.Store(true)
 	panics(func() { _ = lease.Unlock(context.Background()) })

@@ -112,7 +112,7 @@ func transportErrorIsNoLoss(t *testing.T, s Subject) {
 			renewed.done()
 		}
 	}}))
-	lease := w.must(p.lock("name").Lock(context.Background(), core.WithTTL(6*time.Second)))
+	lease := w.must(p.lock("name").Lock(context.Background(), core.WithTTL(9*time.Second)))
 	for _, r := range p.relays {
 		r.Refuse(true)
 		r.Reset()
