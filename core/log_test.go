@@ -42,7 +42,7 @@ func TestLog(t *testing.T) {
 	logger := core.WithLogger(textLogger(log))
 	lost := make(chan struct{}, 1)
 	hooks := core.WithHooks(core.Hooks{Lost: func(core.Lost) { lost <- struct{}{} }})
-	const name = "customer 4711"
+	const name = "customer Lovelace"
 
 	mute := newClient(t, restricted(t, server, "+@all", "-publish"), logger)
 	unlock(t, mustLock(t, mute.Mutex(name)))
@@ -66,12 +66,12 @@ func TestLog(t *testing.T) {
 		t.Fatal("the loss was not told")
 	}
 	text := log.String()
-	for _, message := range []string{"refuses PUBLISH", "renewal failed", "lease lost", "lock=b865990a"} {
+	for _, message := range []string{"refuses PUBLISH", "renewal failed", "lease lost", "lock=3d7121ef"} {
 		if !strings.Contains(text, message) {
 			t.Errorf("the log does not have %q:\n%s", message, text)
 		}
 	}
-	for _, secret := range []string{name, "4711", lease.Owner()} {
+	for _, secret := range []string{name, "Lovelace", lease.Owner()} {
 		if strings.Contains(text, secret) {
 			t.Errorf("the log tells %q:\n%s", secret, text)
 		}
