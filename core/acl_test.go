@@ -42,6 +42,9 @@ func TestMinimalUser(t *testing.T) {
 	if err := receive(t, waiting); err != nil {
 		t.Errorf("waiter: %v", err)
 	}
+	for name, strategy := range strategies(locks) {
+		enterEveryWay(t, name, strategy, strategies(other)[name])
+	}
 	mustLock(t, locks.Mutex("name"))
 	if forced, err := other.ForceUnlock(ctx, "name"); !forced || err != nil {
 		t.Errorf("ForceUnlock = %v, %v", forced, err)
@@ -51,6 +54,34 @@ func TestMinimalUser(t *testing.T) {
 		if text := fmt.Sprint(denied); !strings.Contains(text, "object:client") {
 			t.Errorf("Redis denied %s", text)
 		}
+	}
+}
+
+// strategies returns all strategies of a client, by name.
+func strategies(c *core.Client) map[string]core.Strategy {
+	return map[string]core.Strategy{
+		"Mutex": c.Mutex, "Fair": c.Fair, "Read": c.Read, "Write": c.Write,
+		"FairRead": c.FairRead, "FairWrite": c.FairWrite,
+	}
+}
+
+// enterEveryWay locks a name, enters again, prolongs, and lets somebody wait and somebody give up.
+func enterEveryWay(t *testing.T, name string, lock, other core.Strategy) {
+	t.Helper()
+	ctx := context.Background()
+	outer := mustLock(t, lock(name), core.WithTTL(time.Second))
+	inner := mustLockWith(t, outer.Context(), lock(name))
+	if err := inner.Extend(ctx, 2*time.Second); err != nil {
+		t.Errorf("%s: extend: %v", name, err)
+	}
+	waiting := lockLater(other(name))
+	if lease, err := other(name).Lock(ctx, core.WithWait(10*time.Millisecond)); err == nil {
+		unlock(t, lease) // a reader beside a reader
+	}
+	unlock(t, inner)
+	unlock(t, outer)
+	if err := receive(t, waiting); err != nil {
+		t.Errorf("%s: waiter: %v", name, err)
 	}
 }
 

@@ -25,6 +25,7 @@ type Client struct {
 	renewer *renewer
 	queue   *queue
 	listen  *listeners
+	beats   *beats
 
 	tasks *tasks
 	base  context.Context // of work in the background; ends when Close has waited long enough
@@ -61,6 +62,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		c.warnOnce(&c.deaf, "Redis does not let this user subscribe: waiters learn of releases by polling only",
 			"error", err)
 	})
+	c.beats = newBeats(c.exec, c.now)
 	c.renewer = newRenewer(c.now)
 	c.renewer.onLost = c.lost
 	c.renewer.onTry = c.renewed

@@ -13,6 +13,8 @@ type Hooks struct {
 	// AcquireStart is called when Lock or TryLock begins; what it returns is the context of the call and is
 	// given to AcquireEnd.
 	AcquireStart func(ctx context.Context, start AcquireStart) context.Context
+	// Wait is called when Lock has found the lock held, or others in line, and begins to wait.
+	Wait func(ctx context.Context, wait Wait)
 	// AcquireEnd is called when Lock or TryLock returns.
 	AcquireEnd func(ctx context.Context, end AcquireEnd)
 	// ReleaseStart is called when Unlock begins.
@@ -31,6 +33,17 @@ type AcquireStart struct {
 	Owner string
 	// Try is true for TryLock.
 	Try bool
+}
+
+// Wait describes a call of Lock that begins to wait.
+type Wait struct {
+	Name  string
+	Owner string
+	// Position in line, from 1 for who is next. It is 0 if it is unknown, as it is for [Client.Mutex], whose waiters
+	// have no order between processes.
+	Position int
+	// RetryAfter is what the present holder's lease has left; zero if unknown.
+	RetryAfter time.Duration
 }
 
 // AcquireEnd describes how a call of Lock or TryLock came out.
@@ -90,6 +103,12 @@ func (h *Hooks) acquireStart(ctx context.Context, start AcquireStart) context.Co
 		return ctx
 	}
 	return h.AcquireStart(ctx, start)
+}
+
+func (h *Hooks) wait(ctx context.Context, wait Wait) {
+	if h.Wait != nil {
+		h.Wait(ctx, wait)
+	}
 }
 
 func (h *Hooks) acquireEnd(ctx context.Context, end AcquireEnd) {

@@ -3,9 +3,6 @@ package core
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -14,9 +11,10 @@ type Mode string
 
 // The modes of locks. The zero value is a lock that nobody holds.
 const (
-	ModeMutex Mode = "mutex" // by one owner, of holdfast or of Redisson's RLock
+	ModeMutex Mode = "mutex" // by one owner, with a Mutex or Redisson's RLock
+	ModeFair  Mode = "fair"  // by one owner, with Fair
 	ModeRead  Mode = "read"  // by readers
-	ModeWrite Mode = "write" // by a writer
+	ModeWrite Mode = "write" // by a writer, who may read too
 )
 
 // Info is the state of a lock at one instant.
@@ -32,8 +30,18 @@ type Info struct {
 	TTL time.Duration
 	// Waiters counts the clients that have listened for a release within the last seconds, each of which may
 	// wait for several of its goroutines. It is -1 if Redis refuses the question. In a Cluster it counts those
-	// that listen at the node that was asked.
+	// that listen at the node that was asked. Of those who wait in line it counts at most the first.
 	Waiters int
+	// Queue is who waits in line, in order; for [Client.Mutex] there is no line.
+	Queue []Waiter
+}
+
+// Waiter is somebody in line for a lock.
+type Waiter struct {
+	// Owner is who will hold the lock.
+	Owner string
+	// Mode is how.
+	Mode Mode
 }
 
 // Holder is one owner in a lock.
@@ -63,51 +71,18 @@ func (c *Client) Inspect(ctx context.Context, name string) (Info, error) {
 	k := newKeys(c.prefix + name)
 	var reply any
 	err := persist(ctx, 0, transient, func() (err error) {
-		reply, err = c.exec.do(ctx, inspectScript, []string{k.lock}, k.channel)
+		reply, err = c.exec.do(ctx, inspectScript,
+			[]string{k.lock, k.reads(), k.writers(), k.readers(), k.waiters()}, k.channel)
 		return err
 	})
 	if err != nil {
 		return Info{}, fmt.Errorf("holdfast: inspect lock %q: %w", name, failure(ctx, k.lock, err))
 	}
-	info, err := readInfo(reply)
+	state, err := readSnapshot(reply)
+	if err != nil {
+		return Info{}, err
+	}
+	info := state.info()
 	info.Name = name
-	return info, err
-}
-
-func readInfo(reply any) (Info, error) {
-	list, _ := reply.([]any)
-	if len(list) != 3 {
-		return Info{}, fmt.Errorf("holdfast: unexpected reply from Redis: %v", reply)
-	}
-	ttl, _ := list[0].(int64)
-	fields, _ := list[1].([]any)
-	state := make(map[string]string, len(fields)/2)
-	for i := 0; i+1 < len(fields); i += 2 {
-		field, _ := fields[i].(string)
-		state[field], _ = fields[i+1].(string)
-	}
-	waiters, _ := list[2].(int64)
-	info := Info{Waiters: int(waiters)}
-	if len(state) == 0 {
-		return info, nil
-	}
-	info.Mode, info.TTL = ModeMutex, time.Duration(ttl)*time.Millisecond
-	if mode := Mode(state["mode"]); mode == ModeRead || mode == ModeWrite {
-		info.Mode = mode
-	}
-	token, _ := strconv.ParseInt(state["token"], 10, 64)
-	granted, _ := strconv.ParseInt(state["granted"], 10, 64)
-	for field, value := range state {
-		if lockField(field) {
-			continue
-		}
-		h := Holder{Owner: field, TTL: info.TTL, Token: token}
-		h.Holds, _ = strconv.Atoi(value)
-		if granted > 0 {
-			h.Granted = time.UnixMicro(granted)
-		}
-		info.Holders = append(info.Holders, h)
-	}
-	slices.SortFunc(info.Holders, func(a, b Holder) int { return strings.Compare(a.Owner, b.Owner) })
 	return info, nil
 }

@@ -27,13 +27,20 @@ type Lease struct {
 	renewal *renewal // the last one, nil before the first
 }
 
-// newLease makes a lease of a grant whose request was sent at sentAt. Its context has the values of ctx but
+// grant is what Redis gave: a token, and a time that began after sentAt.
+type grant struct {
+	token  int64
+	sentAt instant
+	ttl    time.Duration
+}
+
+// newLease makes a lease of a grant. Its context has the values of ctx but
 // not its end: ctx bounded the waiting, not the holding.
-func (c *Client) newLease(ctx context.Context, p protocol, h hold, token int64, sentAt instant) (*Lease, error) {
-	l := &Lease{client: c, protocol: p, hold: h, token: token, granted: sentAt, index: -1}
-	ctx = withHolding(context.WithoutCancel(ctx), &l.hold, token)
+func (c *Client) newLease(ctx context.Context, p protocol, h hold, g grant) (*Lease, error) {
+	l := &Lease{client: c, protocol: p, hold: h, token: g.token, granted: g.sentAt, index: -1}
+	ctx = withHolding(context.WithoutCancel(ctx), &l.hold, g.token)
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
-	if err := c.renewer.add(l, sentAt); err != nil {
+	if err := c.renewer.add(l, g.sentAt, g.ttl); err != nil {
 		l.cancel(err)
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,18 +31,21 @@ type listeners struct {
 // topic is one channel and those who listen to it.
 type topic struct {
 	listeners  map[*listener]struct{}
-	requested  bool // SUBSCRIBE was sent on the present connection
+	addressed  map[string]*listener // those of them who are spoken to by name
+	requested  bool                 // SUBSCRIBE was sent on the present connection
 	subscribed atomic.Bool
 	idle       int // keepalive rounds without a listener
 }
 
 // listener is told when something happened on a channel: a message, or the start of a subscription, before
-// which messages may have been missed.
+// which messages may have been missed. One with an address hears only messages that begin with it.
 type listener struct {
-	C     <-chan struct{}
-	c     chan struct{}
-	all   *listeners
-	topic *topic
+	C       <-chan struct{}
+	c       chan struct{}
+	all     *listeners
+	topic   *topic
+	address string
+	said    int64 // the greatest number that followed the address; guarded by the listeners' mutex
 }
 
 const (
@@ -56,22 +61,18 @@ func newListeners(rdb redis.UniversalClient, warn func(error)) *listeners {
 	return &listeners{rdb: rdb, warn: warn, topics: make(map[string]*topic), changed: make(chan struct{}, 1)}
 }
 
-// to starts listening to a channel.
-func (s *listeners) to(channel string) *listener {
-	l := &listener{c: make(chan struct{}, 1), all: s}
-	l.C = l.c
+// to starts listening to a channel: to everything, or to what is said to the address.
+func (s *listeners) to(channel, address string) *listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.topics[channel]
-	if t == nil {
-		t = &topic{listeners: make(map[*listener]struct{})}
-		s.topics[channel] = t
+	if s.topics[channel] == nil {
+		s.topics[channel] = &topic{
+			listeners: make(map[*listener]struct{}), addressed: make(map[string]*listener),
+		}
 		signal(s.changed)
 	}
-	l.topic = t
-	t.listeners[l] = struct{}{}
-	t.idle = 0
-	if t.subscribed.Load() {
+	l := s.add(channel, address)
+	if l.topic.subscribed.Load() {
 		signal(l.c) // nothing will tell it later that the subscription is there
 	}
 	if !s.running && !s.closed {
@@ -80,10 +81,43 @@ func (s *listeners) to(channel string) *listener {
 	return l
 }
 
+// joining is to, for somebody who has not looked yet: it does nothing and returns nil unless others listen to the
+// channel, and that the subscription is there already is no news.
+func (s *listeners) joining(channel, address string) *listener {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.topics[channel] == nil {
+		return nil
+	}
+	return s.add(channel, address)
+}
+
+func (s *listeners) add(channel, address string) *listener {
+	l := &listener{c: make(chan struct{}, 1), all: s, address: address}
+	l.C = l.c
+	l.topic = s.topics[channel]
+	l.topic.listeners[l] = struct{}{}
+	if address != "" {
+		l.topic.addressed[address] = l
+	}
+	l.topic.idle = 0
+	return l
+}
+
 func (l *listener) close() {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
 	delete(l.topic.listeners, l)
+	if l.topic.addressed[l.address] == l {
+		delete(l.topic.addressed, l.address)
+	}
+}
+
+// token returns the number that was said to the listener, 0 if none was.
+func (l *listener) token() int64 {
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
+	return l.said
 }
 
 // confirmed reports whether messages can be expected.
@@ -177,17 +211,37 @@ func (s *listeners) prune() []string {
 	return channels
 }
 
-// tell wakes those who listen to a channel.
-func (s *listeners) tell(channel string, subscribed bool) {
+// tell passes a message on.
+func (s *listeners) tell(channel, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.topics[channel]
 	if t == nil {
 		return
 	}
-	if subscribed {
-		t.subscribed.Store(true)
+	address, number, _ := strings.Cut(message, " ")
+	if l := t.addressed[address]; l != nil {
+		n, _ := strconv.ParseInt(number, 10, 64)
+		l.said = max(l.said, n)
+		signal(l.c)
+		return
 	}
+	for l := range t.listeners {
+		if l.address == "" {
+			signal(l.c)
+		}
+	}
+}
+
+// confirm wakes all who listen to a channel: from now on they hear what is said there.
+func (s *listeners) confirm(channel string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.topics[channel]
+	if t == nil {
+		return
+	}
+	t.subscribed.Store(true)
 	for l := range t.listeners {
 		signal(l.c)
 	}

@@ -9,12 +9,12 @@ func TestConfirmationIsNews(t *testing.T) {
 	t.Parallel()
 	s := newListeners(nil, nil)
 	s.closed = true // no connection
-	first := s.to("c")
+	first := s.to("c", "")
 	if first.confirmed() || len(first.C) != 0 {
 		t.Error("confirmed before anything was said")
 	}
-	s.tell("c", true)
-	if second := s.to("c"); len(first.C) != 1 || len(second.C) != 1 || !second.confirmed() {
+	s.confirm("c")
+	if second := s.to("c", ""); len(first.C) != 1 || len(second.C) != 1 || !second.confirmed() {
 		t.Errorf("%d and %d notes, confirmed %v", len(first.C), len(second.C), second.confirmed())
 	}
 	s.forget()
@@ -28,7 +28,7 @@ func TestIdleTopicsAreDropped(t *testing.T) {
 	t.Parallel()
 	s := newListeners(nil, nil)
 	s.closed = true
-	busy, idle := s.to("busy"), s.to("idle")
+	busy, idle := s.to("busy", ""), s.to("idle", "")
 	idle.close()
 	for round := range idleRounds {
 		if got := s.prune(); len(got) != 0 {
@@ -39,4 +39,37 @@ func TestIdleTopicsAreDropped(t *testing.T) {
 		t.Errorf("%q dropped", got)
 	}
 	busy.close()
+}
+
+// TestAddressedMessages: a waiter hears what is said to it, and nobody hears what is said to others.
+func TestAddressedMessages(t *testing.T) {
+	t.Parallel()
+	s := newListeners(nil, nil)
+	s.closed = true
+	if s.joining("c", "a:1") != nil {
+		t.Error("joined a channel to which nobody listens")
+	}
+	one, all := s.to("c", "a:1"), s.to("c", "")
+	s.confirm("c")
+	<-one.C
+	<-all.C
+	two := s.joining("c", "a:2")
+	if len(two.C) != 0 {
+		t.Error("told of a subscription that was there before")
+	}
+	s.tell("c", "a:1 7")
+	s.tell("c", "a:1") // a message without a number takes nothing back
+	s.tell("c", "a:3 9")
+	if len(one.C) != 1 || one.token() != 7 || len(two.C) != 0 || two.token() != 0 {
+		t.Errorf("heard %d and %d", one.token(), two.token())
+	}
+	s.tell("c", "0")
+	if len(all.C) != 1 {
+		t.Error("missed what was said to everybody")
+	}
+	one.close()
+	s.tell("c", "a:1 8")
+	if one.token() != 7 {
+		t.Error("heard after close")
+	}
 }

@@ -53,3 +53,9 @@ func (c *Client) shielded(hook func()) {
 func (c *Client) warnOnce(once *sync.Once, message string, args ...any) {
 	once.Do(func() { c.logger.Warn("holdfast: "+message, args...) })
 }
+
+// cannotPublish tells, once, that releases are not announced.
+func (c *Client) cannotPublish() {
+	c.warnOnce(&c.unheard, "Redis refuses PUBLISH to this user: waiters learn of releases by polling only",
+		"channel", "redisson_lock__channel*")
+}

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -25,12 +26,12 @@ const (
 // Its state in Redis is that of Redisson's RLock, so Go and Java exclude and wake each other on the same key
 // (see [WithPrefix]).
 func (c *Client) Mutex(name string, opts ...LockOption) Locker {
-	return c.locker(name, mutex{client: c}, opts)
+	return c.locker(name, mutex{renewing{c}}, opts)
 }
 
 // mutex is the protocol of [Client.Mutex].
 type mutex struct {
-	client *Client
+	renewing
 }
 
 func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
@@ -40,17 +41,24 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	status, value, err := pair(reply)
+	list, err := integers(reply, 2)
 	switch {
 	case err != nil:
 		return answer{}, err
-	case status == 1:
-		return answer{granted: true, token: value}, nil
-	case status == 0:
-		return answer{left: time.Duration(value) * time.Millisecond}, nil
+	case list[0] == 1:
+		return answer{granted: true, token: list[1]}, nil
+	case list[0] == 0:
+		return answer{standing: standing{left: time.Duration(list[1]) * time.Millisecond}}, nil
+	case list[0] == -2:
+		return m.otherwise().acquire(ctx, h)
 	default:
 		return answer{gone: true}, nil
 	}
+}
+
+// otherwise is for locks that are not held by a Mutex only: another strategy has them, perhaps of the same owner.
+func (m mutex) otherwise() inLine {
+	return inLine{renewing: m.renewing, as: "fair"}
 }
 
 func (m mutex) release(ctx context.Context, h *hold, what usage) (bool, error) {
@@ -65,48 +73,30 @@ func (m mutex) release(ctx context.Context, h *hold, what usage) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if reply == int64(3) {
-		m.client.warnOnce(&m.client.unheard, "Redis refuses PUBLISH to this user: "+
-			"waiters learn of releases by polling only", "channel", "redisson_lock__channel*")
+	switch reply {
+	case int64(4):
+		return m.otherwise().release(ctx, h, what)
+	case int64(3):
+		m.client.cannotPublish()
 	}
 	return reply != int64(0), nil
 }
 
-func (m mutex) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error) {
-	reply, err := m.client.exec.do(ctx, renewScript, []string{h.keys.lock}, h.id, milliseconds(ttl))
-	if err != nil {
-		return false, err
-	}
-	return reply == int64(1), nil
-}
-
-func (m mutex) renewAll(renewals []*renewal) {
-	calls := make([]*call, len(renewals))
-	for i, r := range renewals {
-		calls[i] = &call{
-			ctx:    context.Background(),
-			script: renewScript,
-			keys:   []string{r.hold.keys.lock},
-			args:   []any{r.hold.id, milliseconds(r.hold.ttl)},
-			board:  func() { r.sent.Store(true) },
-			done:   func(c *call) { r.done(c.sentAt, c.reply == int64(1), c.err) },
-		}
-	}
-	m.client.exec.renew(calls)
-}
-
 func (mutex) channel(k keys) string { return k.channel }
 
-// pair reads a reply of two integers.
-func pair(reply any) (first, second int64, err error) {
+func (mutex) lines() bool { return false }
+
+// integers reads a reply that is a list of integers, of one of these lengths.
+func integers(reply any, lengths ...int) ([]int64, error) {
 	list, _ := reply.([]any)
-	if len(list) == 2 {
-		var ok, ok2 bool
-		first, ok = list[0].(int64)
-		second, ok2 = list[1].(int64)
-		if ok && ok2 {
-			return first, second, nil
+	numbers := make([]int64, 0, len(list))
+	for _, element := range list {
+		if n, ok := element.(int64); ok {
+			numbers = append(numbers, n)
 		}
 	}
-	return 0, 0, fmt.Errorf("holdfast: unexpected reply from Redis: %v", reply)
+	if len(numbers) != len(list) || !slices.Contains(lengths, len(list)) {
+		return nil, fmt.Errorf("holdfast: unexpected reply from Redis: %v", reply)
+	}
+	return numbers, nil
 }

@@ -89,3 +89,9 @@ func newKeys(lock string) keys {
 func (k keys) released(hold string) string {
 	return reserved + "released" + k.tag + ":" + hold
 }
+
+// Where the strategies with a line keep it, and their shared holds; see lua/line.lua.
+func (k keys) reads() string   { return reserved + "reads" + k.tag }
+func (k keys) writers() string { return reserved + "writers" + k.tag }
+func (k keys) readers() string { return reserved + "readers" + k.tag }
+func (k keys) waiters() string { return reserved + "waiters" + k.tag }

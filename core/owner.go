@@ -60,13 +60,19 @@ func (c *Client) newID() string {
 	return c.id + ":" + strconv.FormatUint(c.counter.Add(1), 10)
 }
 
-// Fields of a lock's hash that are not owners.
-const holdField = "hold:"
-
+// lockField reports whether a field of a lock's hash is something else than an owner who holds it exclusively.
 func lockField(field string) bool {
 	switch field {
-	case "mode", "token", "granted", "ttl", "keep":
+	case "mode", "token", "granted", "ttl", "keep", "writer", "until", "reads", "gate":
 		return true
 	}
-	return strings.HasPrefix(field, holdField)
+	for _, prefix := range []string{"hold:", "share:", readField} {
+		if strings.HasPrefix(field, prefix) {
+			return true
+		}
+	}
+	return false
 }
+
+// readField begins the fields of owners who share the lock.
+const readField = "read:"

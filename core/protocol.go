@@ -20,8 +20,11 @@ type protocol interface {
 	renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error)
 	// renewAll does so for many holds at once, without waiting.
 	renewAll(renewals []*renewal)
-	// channel is where releases of the lock are announced.
+	// channel is where those who wait hear of releases.
 	channel(k keys) string
+	// lines reports whether those who wait stand in a line that Redis keeps. If not, whoever asks first after
+	// a release gets the lock.
+	lines() bool
 }
 
 // hold is one entry into a lock: what Lock asks for, and what a Lease has.
@@ -31,23 +34,35 @@ type hold struct {
 	owner string
 	id    string // never used for another hold
 	lockConfig
+
+	waits  bool  // in line, if it is not granted at once
+	number int64 // in line; 0 before it stood in one
 }
 
-// usage tells what became of a hold that is released: one that nobody ever had does not count for
-// [WithMinHold], and requests for it may still arrive.
-type usage bool
+// usage tells what became of a hold that is released.
+type usage int
 
 const (
-	used      usage = true
-	neverUsed usage = false
+	used      usage = iota
+	neverUsed       // by anybody: WithMinHold does not count, and requests for it may still arrive
+	lined           // it was in line, and no request for it is on its way
 )
 
 // answer is what Redis says to an acquire.
 type answer struct {
 	granted bool
 	token   int64
-	left    time.Duration // of the present holder's lease; negative: it has no end
-	gone    bool          // the hold was given up before
+	gone    bool // the hold was given up before
+	upgrade bool // the owner shares the lock and would wait for itself
+	standing
+}
+
+// standing is how somebody who was not granted a lock stands.
+type standing struct {
+	left   time.Duration // of the present holder's lease; negative: it has no end
+	before int           // in line
+	last   int64         // token granted to anybody; 0 if unknown
+	plain  bool          // the holder announces its release to everybody, not to the first in line
 }
 
 // renewal is one lease's turn to be renewed.
@@ -57,4 +72,32 @@ type renewal struct {
 	sent atomic.Bool
 	// done takes the outcome, and when the request was sent. It may come late, or never.
 	done func(sentAt instant, held bool, err error)
+}
+
+// renewing is the part that all strategies on one Redis have in common: one script renews holds of every kind.
+type renewing struct {
+	client *Client
+}
+
+func (p renewing) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error) {
+	reply, err := p.client.exec.do(ctx, renewScript, []string{h.keys.lock, h.keys.reads()}, h.id, milliseconds(ttl))
+	if err != nil {
+		return false, err
+	}
+	return reply == int64(1), nil
+}
+
+func (p renewing) renewAll(renewals []*renewal) {
+	calls := make([]*call, len(renewals))
+	for i, r := range renewals {
+		calls[i] = &call{
+			ctx:    context.Background(),
+			script: renewScript,
+			keys:   []string{r.hold.keys.lock, r.hold.keys.reads()},
+			args:   []any{r.hold.id, milliseconds(r.hold.ttl)},
+			board:  func() { r.sent.Store(true) },
+			done:   func(c *call) { r.done(c.sentAt, c.reply == int64(1), c.err) },
+		}
+	}
+	p.client.exec.renew(calls)
 }

@@ -25,7 +25,7 @@ func TestClosingEndsTheLine(t *testing.T) {
 // TestNextLookIsAfterTheHoldersTime: whoever knows when the lock expires looks right after.
 func TestNextLookIsAfterTheHoldersTime(t *testing.T) {
 	t.Parallel()
-	r := &request{left: 50 * time.Millisecond}
+	r := &request{standing: standing{left: 50 * time.Millisecond}}
 	for _, limit := range []time.Duration{pollUnheard, pollHeard} {
 		if next := r.nextLook(limit); next <= r.left || next > r.left+5*time.Millisecond {
 			t.Errorf("looks again after %v, the holder has %v", next, r.left)

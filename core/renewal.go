@@ -54,13 +54,13 @@ func newRenewer(now clock) *renewer {
 	return &renewer{now: now, wakeAt: never}
 }
 
-// add makes the lease live. It fails if the lease's time is over already or the client was closed.
-func (r *renewer) add(l *Lease, sentAt instant) error {
+// add makes the lease live, for ttl from sentAt unless it is renewed. It fails if the lease's time is over already or the client was closed.
+func (r *renewer) add(l *Lease, sentAt instant, ttl time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l.term = term{validUntil: sentAt.until(l.hold.ttl), renewAt: never, endAt: never}
+	l.term = term{validUntil: sentAt.until(ttl), renewAt: never, endAt: never}
 	if !l.hold.fixed {
-		l.term.renewAt = renewTime(sentAt, l.hold.ttl)
+		l.term.renewAt = renewTime(sentAt, ttl)
 	}
 	if l.hold.maxHold > 0 {
 		l.term.endAt = sentAt.add(l.hold.maxHold)

@@ -43,6 +43,7 @@ func (s *stand) acquire(context.Context, *hold) (answer, error)            { pan
 func (s *stand) release(context.Context, *hold, usage) (bool, error)       { panic("not used") }
 func (s *stand) renew(context.Context, *hold, time.Duration) (bool, error) { panic("not used") }
 func (s *stand) channel(keys) string                                       { panic("not used") }
+func (s *stand) lines() bool                                               { panic("not used") }
 func (s *stand) renewAll(renewals []*renewal) {
 	for _, r := range renewals {
 		sentAt := s.now()
@@ -60,7 +61,7 @@ func (s *stand) lease(t *testing.T, config lockConfig) *Lease {
 	t.Helper()
 	l := &Lease{protocol: s, hold: hold{lockConfig: config}, index: -1}
 	l.ctx, l.cancel = context.WithCancelCause(t.Context())
-	if err := s.add(l, s.now()); err != nil {
+	if err := s.add(l, s.now(), config.ttl); err != nil {
 		t.Fatalf("add: %v", err)
 	}
 	return l
@@ -295,7 +296,7 @@ func TestManyLeasesShareRounds(t *testing.T) {
 		if got := len(s.close()); got != 1000 {
 			t.Errorf("%d leases at the end", got)
 		}
-		if s.add(&Lease{index: -1, hold: hold{lockConfig: minute}}, s.now()) == nil {
+		if s.add(&Lease{index: -1, hold: hold{lockConfig: minute}}, s.now(), time.Minute) == nil {
 			t.Error("a lease was added after close")
 		}
 	})

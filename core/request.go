@@ -32,13 +32,16 @@ type request struct {
 	hold     hold
 	entered  bool // the owner may hold the lock already
 
-	asked   int
+	ctx   context.Context // the caller's, with the values of its hooks
+	asked int
+	standing
+	told    bool    // the Wait hook was called
 	sentAt  instant // the last time
 	heard   bool    // Redis has answered at least once
-	left    time.Duration
 	trouble outage
 	lastErr error // why there was no answer the last time; nil if there was one
 	doubt   bool  // of some earlier try the outcome is unknown: it may have been, or yet be, granted
+	lined   bool  // it has stood in line
 }
 
 func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {
@@ -46,6 +49,7 @@ func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {
 	r := &request{client: c, protocol: l.protocol}
 	r.hold = hold{
 		name: l.name, keys: newKeys(c.prefix + l.name), owner: config.owner, id: c.newID(), lockConfig: config,
+		waits: l.protocol.lines() && config.wait != 0,
 	}
 	if r.hold.owner != "" {
 		r.entered = true // perhaps, by another process
@@ -62,7 +66,8 @@ func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {
 }
 
 // run asks until there is a lease or a reason to stop. Whatever the reason, it leaves nothing behind.
-func (r *request) run(caller context.Context) (*Lease, error) {
+func (r *request) run(caller context.Context) (lease *Lease, err error) {
+	r.ctx = caller
 	if caller.Err() != nil {
 		return nil, r.refusal(caller)
 	}
@@ -71,21 +76,33 @@ func (r *request) run(caller context.Context) (*Lease, error) {
 		ctx, cancel = context.WithTimeout(caller, r.hold.wait)
 	}
 	defer cancel()
-	lease, err := r.wait(ctx)
-	if err == nil {
-		return lease, nil
-	}
-	if r.doubt {
-		r.client.giveUp(r.protocol, &r.hold, neverUsed)
-	}
+	defer func() {
+		if lease == nil { // also if a hook panics
+			r.giveUp()
+		}
+	}()
+	lease, err = r.wait(ctx)
 	if err == errTimeUp {
 		err = r.refusal(caller)
 	}
-	return nil, err
+	return lease, err
+}
+
+// giveUp takes back what the request may have come to.
+func (r *request) giveUp() {
+	switch {
+	case r.doubt:
+		r.client.giveUp(r.protocol, &r.hold, neverUsed)
+	case r.lined:
+		r.client.giveUp(r.protocol, &r.hold, lined)
+	}
 }
 
 // wait asks when the turn has come.
 func (r *request) wait(ctx context.Context) (*Lease, error) {
+	if r.protocol.lines() {
+		return r.stand(ctx)
+	}
 	if r.entered || r.hold.wait == 0 {
 		// Whoever may hold the lock already does not queue: it would wait behind others for its own release.
 		lease, err := r.ask(ctx)
@@ -98,6 +115,9 @@ func (r *request) wait(ctx context.Context) (*Lease, error) {
 	}
 	t := r.client.queue.enter(r.hold.keys.lock)
 	defer t.leave()
+	if !closed(t.first) {
+		r.waits(0)
+	}
 	if err := t.wait(ctx, r.client.tasks.closing); err != nil {
 		if r.left, r.heard = t.told(r.client.now()); !r.heard {
 			r.lastErr = errNotAnswered
@@ -119,11 +139,12 @@ func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
 		if err != errBusy {
 			return lease, err
 		}
+		r.waits(0)
 		t.tell(r.left, r.client.now())
 		if news == nil {
 			// From the first refusal on. The confirmation counts as news, so the lock is looked at again once
 			// no release can be missed any more.
-			news = r.client.listen.to(r.protocol.channel(r.hold.keys))
+			news = r.client.listen.to(r.protocol.channel(r.hold.keys), "")
 			defer news.close()
 		}
 		limit := min(firstLook<<min(unheard, 10), pollUnheard)
@@ -158,6 +179,8 @@ func (r *request) ask(ctx context.Context) (*Lease, error) {
 		switch {
 		case err == nil || err == errBusy:
 			return lease, err
+		case err == ErrUpgrade:
+			return nil, fmt.Errorf("%w: %q", ErrUpgrade, r.hold.name)
 		case r.over(ctx):
 			return nil, errTimeUp
 		case !transient(err):
@@ -186,7 +209,7 @@ func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 	}
 	r.heard = true
 	if a.granted {
-		lease, err := r.client.newLease(ctx, r.protocol, r.hold, a.token, r.sentAt)
+		lease, err := r.client.newLease(ctx, r.protocol, r.hold, grant{a.token, r.sentAt, r.hold.ttl})
 		if err == nil {
 			return lease, nil
 		}
@@ -198,7 +221,10 @@ func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 		return nil, r.lastErr
 	}
 	r.trouble = outage{}
-	r.left = a.left
+	if a.upgrade {
+		return nil, ErrUpgrade
+	}
+	r.standing = a.standing
 	return nil, errBusy
 }
 
@@ -211,6 +237,17 @@ func (r *request) renounce(reason error) {
 		r.hold.owner = fresh
 	}
 	r.hold.id = fresh
+}
+
+// waits tells the hook, once, that the call has begun to wait; 0 is an unknown position.
+func (r *request) waits(position int) {
+	if r.told {
+		return
+	}
+	r.told = true
+	r.client.hooks.wait(r.ctx, Wait{
+		Name: r.hold.name, Owner: r.hold.owner, Position: position, RetryAfter: max(r.left, 0),
+	})
 }
 
 // over reports whether there is no time left to ask.

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"embed"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -10,12 +11,15 @@ import (
 //go:embed lua/*.lua
 var luaFiles embed.FS
 
-// The scripts, one per operation. Each file opens with its contract.
+// The scripts, one per operation. Each file opens with its contract; line.lua is what four of them begin with.
 var (
 	acquireScript = loadScript("acquire")
 	releaseScript = loadScript("release")
+	joinScript    = loadScript("line", "join")
+	leaveScript   = loadScript("line", "leave")
+	beatScript    = loadScript("line", "beat")
 	renewScript   = loadScript("renew")
-	forceScript   = loadScript("force")
+	forceScript   = loadScript("line", "force")
 	inspectScript = loadScript("inspect")
 )
 
@@ -25,12 +29,16 @@ type script struct {
 	sha    string
 }
 
-func loadScript(name string) *script {
-	source, err := luaFiles.ReadFile("lua/" + name + ".lua")
-	if err != nil {
-		panic(err) // the file is part of the binary
+func loadScript(names ...string) *script {
+	var text strings.Builder
+	for _, name := range names {
+		part, err := luaFiles.ReadFile("lua/" + name + ".lua")
+		if err != nil {
+			panic(err) // the file is part of the binary
+		}
+		text.Write(part)
 	}
-	return &script{source: string(source), sha: redis.NewScript(string(source)).Hash()}
+	return &script{source: text.String(), sha: redis.NewScript(text.String()).Hash()}
 }
 
 // attempt is one command on its way to Redis. The client's own retries are switched off for it (go-redis

@@ -90,11 +90,11 @@ func (s *subscription) read(ctx context.Context) {
 		silent = 0
 		switch m := message.(type) {
 		case *redis.Message:
-			s.all.tell(m.Channel, false)
+			s.all.tell(m.Channel, m.Payload)
 		case *redis.Subscription:
 			if m.Kind == "subscribe" {
 				s.worked = true
-				s.all.tell(m.Channel, true)
+				s.all.confirm(m.Channel)
 			}
 		}
 	}

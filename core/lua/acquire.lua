@@ -2,7 +2,7 @@
 --
 -- KEYS[1] lock      hash. Redisson's RLock state, <owner> -> hold count, and beside it, ignored by Redisson:
 --                   mode, token, granted (us), ttl (ms, the longest asked for), keep (us, see ARGV[5]),
---                   and one field hold:<id> per hold
+--                   and one field hold:<id> -> token per hold. Other strategies keep more: see line.lua
 -- KEYS[2] token     string, the last fencing token granted for this name
 -- KEYS[3] released  string, present once this very hold was released or given up
 -- ARGV[1] owner     ARGV[2] hold id     ARGV[3] ttl in ms
@@ -12,6 +12,7 @@
 -- Returns {1, token}  held: granted now, entered again, or granted by an earlier run of this very attempt
 --         {0, pttl}   held by someone else, with the ms left (-1: for ever)
 --         {-1, 0}     this hold was given up before the attempt arrived: nothing is granted
+--         {-2, 0}     held in another way than by a Mutex: join.lua knows what to do
 --
 -- Running it twice changes nothing: the hold id tells a repetition from a second entry, so the count never
 -- grows by a re-sent command; the repetition renews the TTL, because its sender counts from its own sending.
@@ -38,7 +39,10 @@ if redis.call('EXISTS', lock, KEYS[3]) > 0 then
   if redis.call('EXISTS', KEYS[3]) == 1 then
     return {-1, 0}
   end
-  local held = redis.call('HMGET', lock, owner, hold, 'token', 'ttl', 'keep')
+  local held = redis.call('HMGET', lock, owner, hold, 'token', 'ttl', 'keep', 'mode')
+  if held[6] and held[6] ~= 'mutex' then
+    return {-2, 0}
+  end
   local left = redis.call('PTTL', lock)
   local longest = tonumber(held[4])
   if not held[1] then
@@ -52,7 +56,7 @@ if redis.call('EXISTS', lock, KEYS[3]) > 0 then
   end
   if held[3] then
     if not held[2] then
-      redis.call('HSET', lock, owner, held[1] + 1, hold, 1, 'ttl', math.max(longest, ttl))
+      redis.call('HSET', lock, owner, held[1] + 1, hold, held[3], 'ttl', math.max(longest, ttl))
       if keep > 0 then
         redis.call('HSET', lock, 'keep', integer(math.max(held[5] or 0, microseconds() + keep * 1000)))
       end
@@ -76,7 +80,7 @@ if last and last >= token then
 end
 
 local fields = {
-  owner, count + 1, hold, 1, 'mode', 'mutex', 'ttl', ttl, 'token', integer(token), 'granted', integer(now),
+  owner, count + 1, hold, integer(token), 'mode', 'mutex', 'ttl', ttl, 'token', integer(token), 'granted', integer(now),
 }
 if keep > 0 then
   fields[#fields + 1] = 'keep'

@@ -9,6 +9,7 @@
 -- Returns 1  released, the lock is free
 --         2  released, the lock stays taken: by the owner's other holds, or for its minimum time
 --         3  released, the lock is free, but PUBLISH was refused: the waiters find out by themselves
+--         4  nothing was done: the lock is held in another way than by a Mutex, leave.lua knows what to do
 --         0  not held: expired, forced, or taken over; by nothing that this release did
 --
 -- Running it twice changes nothing and answers the same, however many others held the lock in between.
@@ -20,7 +21,10 @@
 
 local lock, owner, hold = KEYS[1], ARGV[1], 'hold:' .. ARGV[2]
 
-local held = redis.call('HMGET', lock, owner, hold, 'keep', 'ttl')
+local held = redis.call('HMGET', lock, owner, hold, 'keep', 'ttl', 'mode')
+if held[5] and held[5] ~= 'mutex' then
+  return 4
+end
 if not held[2] then
   local before = redis.call('GET', KEYS[2])
   if before then

@@ -1,31 +1,68 @@
--- Gives a hold its full time again, counted from now. Serves renewal and Extend.
+-- Gives a hold its full time again, counted from now. Serves renewal and Extend, for all strategies.
 --
--- KEYS[1] lock    hash, see acquire.lua
+-- KEYS[1] lock    hash, see acquire.lua and line.lua
+-- KEYS[2] reads   sorted set, see line.lua
 -- ARGV[1] hold id     ARGV[2] ttl in ms
 --
 -- Returns 1 if the hold is still there, 0 if it is not.
 --
--- Running it twice changes nothing. It never shortens what another hold of the same owner asked for, unless
--- more is left than anybody asked for: then the server's clock was set back, and a crash would block the
+-- Running it twice changes nothing. It never shortens what another hold asked for, and prolongs no other owner's,
+-- unless more is left than anybody asked for: then the server's clock was set back, and a crash would block the
 -- name for that long.
 --
--- Order of writes: PEXPIRE first, which a full server accepts; HSET, which it does not, passes after it.
+-- Order of writes: PEXPIRE first, which a full server accepts; HSET and ZADD, which it does not, pass after it.
 
-local lock, ttl = KEYS[1], tonumber(ARGV[2])
+local lock, reads, id, ttl = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
 
-local held = redis.call('HMGET', lock, 'hold:' .. ARGV[1], 'ttl')
-if not held[1] then
+local held = redis.call('HMGET', lock, 'hold:' .. id, 'ttl', 'until', 'token', 'share:' .. id)
+if not held[1] and not held[5] then
   return 0
 end
 
-local longest = tonumber(held[2])
+local longest = math.max(tonumber(held[2]), ttl)
 local left = redis.call('PTTL', lock)
-if left < ttl then
-  redis.call('PEXPIRE', lock, ttl)
-elseif left > longest then
-  redis.call('PEXPIRE', lock, math.max(longest, ttl))
+
+local function renew()
+  if left < ttl then
+    redis.call('PEXPIRE', lock, ttl)
+  elseif left > longest then
+    redis.call('PEXPIRE', lock, longest)
+  end
+  if longest > tonumber(held[2]) then
+    redis.call('HSET', lock, 'ttl', longest)
+  end
 end
-if ttl > longest then
-  redis.call('HSET', lock, 'ttl', ttl)
+
+if not held[3] and not held[5] then
+  renew() -- a Mutex has no other time than the key's
+  return 1
+end
+
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local ends = string.format('%.0f', now + ttl)
+
+if held[5] then
+  local before = tonumber(redis.call('ZSCORE', reads, id) or 0)
+  if before <= now then
+    return 0
+  end
+  renew()
+  if before < now + ttl or before > now + longest then
+    redis.call('ZADD', reads, ends, id)
+  end
+  if redis.call('PTTL', reads) < ttl then
+    redis.call('PEXPIRE', reads, ttl)
+  end
+  return 1
+end
+
+local before = tonumber(held[3])
+if before <= now or held[1] ~= held[4] then
+  return 0
+end
+renew()
+if before < now + ttl or before > now + longest then
+  redis.call('HSET', lock, 'until', ends)
 end
 return 1

@@ -1,0 +1,95 @@
+package core
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// placeTTL is how long Redis keeps the place of a waiter that gives no sign of life, and the lock that was
+	// granted to a waiter which has not asked for more. So it is what a waiter that crashes costs the others.
+	placeTTL = 5 * time.Second
+	// beat is how often a waiter gives a sign of life.
+	beat = time.Second
+)
+
+// inLine is the protocol of the strategies whose waiters stand in a line in Redis: who releases the lock grants it
+// to the next, in one script, and tells only that one. See lua/line.lua.
+type inLine struct {
+	renewing
+	as string // how Redis calls it: fair, writing or reading
+	// readersNext lets all readers who wait at the end of a write go before the next writer.
+	readersNext bool
+}
+
+func (inLine) lines() bool { return true }
+
+// channel is the client's own for this lock: what is said there is meant for one of its waiters.
+func (p inLine) channel(k keys) string { return k.channel + ":" + p.client.id }
+
+func (p inLine) acquire(ctx context.Context, h *hold) (answer, error) {
+	waits := 0
+	if h.waits {
+		waits = 1
+	}
+	reply, err := p.do(ctx, joinScript, h,
+		h.owner, h.id, milliseconds(h.ttl), milliseconds(h.minHold), p.as, waits, h.number)
+	if err != nil {
+		return answer{}, err
+	}
+	list, err := integers(reply, 1, 2, 6)
+	switch {
+	case err != nil:
+		return answer{}, err
+	case list[0] == 1:
+		return answer{granted: true, token: list[1]}, nil
+	case list[0] == -1:
+		return answer{gone: true}, nil
+	case list[0] == -2:
+		return answer{upgrade: true}, nil
+	}
+	h.number = list[3]
+	return answer{standing: standing{
+		left: time.Duration(list[1]) * time.Millisecond, before: int(list[2]), last: list[4], plain: list[5] == 1,
+	}}, nil
+}
+
+func (p inLine) release(ctx context.Context, h *hold, what usage) (bool, error) {
+	memory, abandoned, readersNext := releaseMemory, 0, 0
+	switch what {
+	case neverUsed:
+		memory, abandoned = abandonMemory, 1
+	case lined:
+		memory, abandoned = 0, 1
+	}
+	if p.readersNext {
+		readersNext = 1
+	}
+	reply, err := p.do(ctx, leaveScript, h, h.owner, h.id, milliseconds(memory), abandoned, readersNext)
+	if err != nil {
+		return false, err
+	}
+	list, err := integers(reply, 2)
+	if err != nil {
+		return false, err
+	}
+	if list[1] == 1 {
+		p.client.cannotPublish()
+	}
+	return list[0] == 1, nil
+}
+
+// do runs a script that begins with line.lua, about one hold.
+func (p inLine) do(ctx context.Context, s *script, h *hold, args ...any) (any, error) {
+	return p.client.exec.do(ctx, s, h.keys.line(h.keys.released(h.id)), h.keys.lineArgs(args...)...)
+}
+
+// line returns the keys of line.lua and the one that comes after them.
+func (k keys) line(more ...string) []string {
+	return append([]string{k.lock, k.token, k.reads(), k.writers(), k.readers(), k.waiters()}, more...)
+}
+
+// lineArgs returns the arguments of line.lua and those that come after them.
+func (k keys) lineArgs(more ...any) []any {
+	return append([]any{k.channel, milliseconds(tokenMemory), milliseconds(placeTTL)}, more...)
+}

@@ -1,0 +1,34 @@
+-- Keeps the places of some waiters of one client in one line, and tells them how they stand.
+--
+-- KEYS[1..6], ARGV[1..3]  see line.lua
+-- ARGV[4...] hold ids
+--
+-- Returns {ms that the lock is held for (-1: for ever), last token, 1 if it is a Mutex's or Redisson's,
+--          then for each id those before it, or -1 if it is not in line: granted, or forgotten}
+--
+-- Running it twice changes nothing. Order of writes: PEXPIRE first, which a full server accepts; HSET, which it does
+-- not, passes after it.
+
+call('PEXPIRE', waiters, grace)
+call('PEXPIRE', writers, grace)
+call('PEXPIRE', readers, grace)
+for i = 4, #ARGV do
+  local waiter = call('HGET', waiters, ARGV[i])
+  if waiter then
+    call('HSET', waiters, ARGV[i], integer(now + grace) .. string.match(waiter, ' .+'))
+  end
+end
+refresh()
+admit()
+
+local reply = {remaining(), tonumber(call('GET', lastToken) or 0), foreign and 1 or 0}
+for i = 4, #ARGV do
+  local number = call('ZSCORE', writers, ARGV[i]) or call('ZSCORE', readers, ARGV[i])
+  local place = -1
+  if number then
+    number = '(' .. integer(tonumber(number))
+    place = call('ZCOUNT', writers, '-inf', number) + call('ZCOUNT', readers, '-inf', number)
+  end
+  reply[#reply + 1] = place
+end
+return reply

@@ -1,0 +1,163 @@
+-- Enters a lock if it is the caller's turn, or takes a place in line.
+--
+-- KEYS[1..6], ARGV[1..3]  see line.lua
+-- KEYS[7] released  string, present once this very hold was released or given up
+-- ARGV[4] owner     ARGV[5] hold id     ARGV[6] ttl in ms
+-- ARGV[7] ms for which the lock stays taken at least, 0 for none
+-- ARGV[8] fair or writing for the exclusive lock, reading for a share
+-- ARGV[9] 1 to wait in line     ARGV[10] the number in line that the caller had before, 0 for none
+--
+-- Returns {1, token}   held: granted now or by another script before, entered again, or by an earlier run
+--         {0, ms left (-1: for ever), those before the caller, its number in line, last token,
+--          1 if the lock is a Mutex's or Redisson's}     not held
+--         {-1}         this hold was given up before the attempt arrived: nothing is granted
+--         {-2}         the owner shares the lock and would wait for itself
+--
+-- Running it twice changes nothing: the hold id tells a repetition from a second entry, and a place in line is the
+-- same one. The repetition renews the TTL, because its sender counts from its own sending.
+--
+-- Nobody passes those in line, whether the caller waits or not; except owners who hold the lock already.
+
+local released, owner, id, keep = KEYS[7], ARGV[4], ARGV[5], tonumber(ARGV[7])
+local ttl = math.max(tonumber(ARGV[6]), keep)
+local as, waits = ARGV[8], ARGV[9] == '1'
+local line = as == 'reading' and readers or writers
+
+local function prolongKeep(before)
+  return integer(math.max(tonumber(before or 0), tonumber(keepUntil(keep))))
+end
+
+-- prolong gives the hold its full time, and at least the minimum that its owner asked for.
+local function prolong(kind)
+  longest = math.max(longest, ttl)
+  if kind == 'hold:' then
+    ends = math.max(ends, now + ttl)
+    call('PEXPIREAT', lock, integer(ends))
+    call('HSET', lock, 'until', integer(ends), 'ttl', longest,
+      'keep', prolongKeep(call('HGET', lock, 'keep')))
+  else
+    call('PEXPIREAT', lock, integer(now + ttl))
+    call('ZADD', reads, integer(math.max(now + ttl, tonumber(call('ZSCORE', reads, id)))), id)
+    local before = string.match(call('HGET', lock, 'share:' .. id), '^%d+')
+    call('HSET', lock, 'share:' .. id, prolongKeep(before) .. ' ' .. owner, 'ttl', longest)
+  end
+  arm()
+end
+
+-- adopt makes a lock that a Mutex or Redisson has granted to this owner one of ours, so that the owner can enter
+-- it in another way too.
+local function adopt()
+  local left = call('PTTL', lock)
+  local state = call('HMGET', lock, 'token', 'granted')
+  token, granted = state[1] or newToken(), state[2] or integer(micros)
+  writer, foreign = owner, false
+  mode = as == 'fair' and 'fair' or 'writing'
+  ends = now + (left < 0 and ttl or left)
+  longest = math.max(longest, ttl, left)
+  call('PEXPIREAT', lock, integer(ends))
+  call('HSET', lock, 'mode', mode, 'writer', owner, 'until', integer(ends), 'token', token, 'granted', granted,
+    'ttl', longest)
+end
+
+-- again enters a lock that the owner holds exclusively.
+local function again()
+  call('PEXPIREAT', lock, integer(math.max(ends, now + ttl)))
+  call('HSET', lock, 'hold:' .. id, token)
+  call('HINCRBY', lock, owner, 1)
+  prolong('hold:')
+  return token
+end
+
+local nobody = call('EXISTS', lock, writers, readers, released) == 0
+local stands = false
+
+-- taken reports whether somebody is before the caller in that line, as far as this run gets.
+local function taken(queue)
+  return not nobody and (budget == 0 or first(queue))
+end
+
+-- enter returns the token if the caller may enter, nil if not.
+local function enter()
+  if mode then
+    local held = call('HMGET', lock, 'hold:' .. id, 'share:' .. id, owner, 'read:' .. owner)
+    if writer == owner and held[1] == token then
+      prolong('hold:')
+      return token
+    elseif shared and held[2] then
+      prolong('share:')
+      return string.match(held[4], '^%d+ (%d+)')
+    end
+    if foreign and held[3] then
+      adopt()
+    end
+    if foreign then
+      return
+    elseif as ~= 'reading' then
+      return writer == owner and again() or nil
+    elseif writer and writer ~= owner or not writer and not held[4] and taken(writers) then
+      return
+    end
+  elseif taken(writers) or as ~= 'reading' and taken(readers) then
+    return -- not let in yet, see the budget
+  end
+  if stands then
+    leaveLine(id)
+  end
+  if as ~= 'reading' then
+    return write(id, owner, ttl, as, keep)
+  end
+  local mine = read(id, owner, ttl, keep)
+  arm()
+  return mine
+end
+
+local function upgrades()
+  return as ~= 'reading' and shared and writer ~= owner and call('HEXISTS', lock, 'read:' .. owner) == 1
+end
+
+-- stand takes or keeps a place in line and returns the number.
+local function stand()
+  local number = tonumber(call('ZSCORE', line, id) or nil)
+  if not number then
+    number = tonumber(ARGV[10])
+    if number == 0 then
+      local behind = call('ZREVRANGE', writers, 0, 0, 'WITHSCORES')[2] or 0
+      local other = call('ZREVRANGE', readers, 0, 0, 'WITHSCORES')[2] or 0
+      number = math.max(micros, behind + 1, other + 1)
+    end
+  end
+  call('PEXPIRE', line, grace)
+  call('ZADD', line, integer(number), id)
+  call('PEXPIRE', line, grace)
+  call('HSET', waiters, id, integer(now + grace) .. ' ' .. ttl .. ' ' .. as .. ' ' .. owner)
+  call('PEXPIRE', waiters, grace)
+  return number
+end
+
+local function before(number)
+  number = '(' .. integer(number)
+  return call('ZCOUNT', writers, '-inf', number) + call('ZCOUNT', readers, '-inf', number)
+end
+
+if not nobody then
+  if call('EXISTS', released) == 1 then
+    return {-1}
+  end
+  refresh()
+  if upgrades() then
+    return {-2}
+  end
+  stands = call('HEXISTS', waiters, id) == 1
+  if stands then
+    stand() -- late as it may be, this is a sign of life
+  end
+  admit()
+end
+
+local mine = enter()
+if mine then
+  return {1, tonumber(mine)}
+end
+local number = waits and stand() or 0
+return {0, remaining(), number > 0 and before(number) or 0, number, tonumber(call('GET', lastToken) or 0),
+  foreign and 1 or 0}

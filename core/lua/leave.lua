@@ -1,0 +1,105 @@
+-- Ends one hold, or gives up a place in line, and lets in whose turn it is then.
+--
+-- KEYS[1..6], ARGV[1..3]  see line.lua
+-- KEYS[7] released  string, remembers what this release has done, so that a repetition says the same
+-- ARGV[4] owner     ARGV[5] hold id
+-- ARGV[6] ms for which the result is remembered, 0 for a place in line of which nothing is on its way any more
+-- ARGV[7] 1 if nobody ever had the hold: its minimum time does not count then
+-- ARGV[8] 1 if all readers who wait go before the next writer, when this ends the exclusive lock
+--
+-- Returns {status, 1 if PUBLISH was refused: waiters find out by themselves}
+--   status 1  released     0  not held: expired, forced, or never granted; by nothing that this release did
+--
+-- Running it twice changes nothing and answers the same, however many others held the lock in between.
+-- A hold that is given up before its acquire arrives is remembered too: join.lua refuses it then.
+--
+-- Order of writes: the hold goes before the count, so that a script that dies between them leaves the lock
+-- held too long rather than free too early. The first write is one that a full server accepts (UNLINK, ZREM, HDEL,
+-- PEXPIREAT), after which it accepts the others of the same script.
+
+local released, owner, id, remembered = KEYS[7], ARGV[4], ARGV[5], tonumber(ARGV[6])
+
+local function remember(status)
+  if remembered > 0 then
+    redis.pcall('SET', released, status, 'PX', remembered)
+  end
+end
+
+-- keptUntil returns until when (ms) the lock must stay taken.
+local function keptUntil(keep)
+  return ARGV[7] ~= '1' and math.ceil(tonumber(keep or 0) / 1000) or 0
+end
+
+-- endHold ends a hold of the exclusive lock, and the lock with the owner's last one.
+local function endHold()
+  local state = call('HMGET', lock, owner, 'keep')
+  if tonumber(state[1]) > 1 then
+    call('HDEL', lock, 'hold:' .. id)
+    call('HINCRBY', lock, owner, -1)
+    return
+  end
+  local kept = keptUntil(state[2])
+  if kept > now then
+    ends, writer = math.min(ends, kept), ''
+    call('HDEL', lock, 'hold:' .. id, owner)
+    call('HSET', lock, 'until', integer(ends), 'writer', writer)
+    return arm()
+  end
+  endWriting()
+  if ARGV[8] == '1' then
+    gate = tonumber(call('ZREVRANGE', readers, 0, 0, 'WITHSCORES')[2] or 0)
+  end
+end
+
+-- endShare ends a shared hold, and the lock with the last one.
+local function endShare(keep)
+  local before = last()
+  local kept = keptUntil(keep)
+  if kept > now then
+    call('ZADD', reads, integer(math.min(kept, tonumber(call('ZSCORE', reads, id)))), id)
+  else
+    call('ZREM', reads, id)
+  end
+  dropShare(id)
+  shared = call('EXISTS', reads) == 1
+  if not shared and not writer then
+    return free()
+  end
+  arm()
+  local next = not writer and last() < before and first(writers)
+  if next then
+    tell(next.id) -- what is left ends sooner than it was told
+  end
+end
+
+refresh()
+local status = 0
+local held = mode and call('HMGET', lock, 'hold:' .. id, 'share:' .. id) or {}
+if writer == owner and held[1] == token then
+  endHold()
+  status = 1
+elseif shared and held[2] then
+  endShare(string.match(held[2], '^%d+'))
+  status = 1
+else
+  local before = call('GET', released)
+  if before then
+    return {tonumber(before), 0}
+  end
+end
+local left = leaveLine(id) > 0
+remember(status)
+admit()
+if left and foreign then
+  local next = first(writers) or first(readers)
+  if next then
+    tell(next.id) -- it hears of the release from now on
+  end
+end
+if status == 1 and not mode then
+  local told = redis.pcall('PUBLISH', channel, '0')
+  if type(told) == 'table' and told.err then
+    mute = 1
+  end
+end
+return {status, mute}

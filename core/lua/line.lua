@@ -1,0 +1,278 @@
+-- The state of a lock that owners may share and wait for in line, and what happens to it by itself. This is no
+-- script: join.lua, leave.lua, beat.lua and force.lua begin with it.
+--
+-- KEYS[1] lock     hash; exists exactly while somebody holds the lock
+--                    mode       fair, writing, reading; anything else is a Mutex's, or Redisson's (acquire.lua)
+--                    exclusive  <owner> -> count, hold:<id> -> token, writer (the owner), until (ms), token,
+--                               granted (us), keep (us, see join.lua)
+--                    shared     read:<owner> -> count, token and granted, share:<id> -> keep and owner;
+--                               reads, once there is one
+--                    ttl        ms, the longest asked for
+--                    gate       readers who came until this number enter before any writer
+-- KEYS[2] token    string, the last fencing token granted for this name
+-- KEYS[3] reads    sorted set, id of a shared hold -> its expiry (ms); means nothing without reads in the hash
+-- KEYS[4] writers  sorted set, id of who waits for the exclusive lock -> number in line
+-- KEYS[5] readers  sorted set, the same for the shared lock
+-- KEYS[6] waiters  hash, id of who waits -> deadline (ms), ttl, mode and owner
+-- ARGV[1] channel on which releases are announced; <channel>:<client> is that of a waiter
+-- ARGV[2] ms for which the last token is remembered
+-- ARGV[3] ms for which a waiter keeps its place, and a grant that it has not asked for, without a sign of life
+--
+-- Numbers in line are microseconds of the server's clock or one more than the last, whichever is greater, so they
+-- grow also when the clock was set back, and a line that was lost is joined again in the old order.
+--
+-- Whatever script runs first after a hold has expired finds that out, and lets in whose turn it is. So a lock that
+-- is free has nobody in line, except those who were not let in yet because one run does a bounded amount of work.
+--
+-- Order of writes: a key that must not stay for ever is told its expiry before it is made, which does nothing but
+-- show that the command is allowed, and again right after. A grant takes the token first, which harms nobody.
+
+local lock, lastToken, reads = KEYS[1], KEYS[2], KEYS[3]
+local writers, readers, waiters = KEYS[4], KEYS[5], KEYS[6]
+local channel, memory, grace = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local call = redis.call
+
+local clock = call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local micros = clock[1] * 1000000 + clock[2]
+
+local mode    -- nil: the lock is free
+local foreign -- its mode is none of ours
+local writer  -- who holds it exclusively, '' for a minimum time only; nil: nobody
+local token, ends, granted -- of the writer
+local shared  -- there is a read hold
+local longest = 0
+local gate = 0
+local budget = 100 -- of grants and removals in one run
+local mute = 0     -- 1: PUBLISH was refused
+
+local function integer(n)
+  return string.format('%.0f', n)
+end
+
+-- free takes out whatever is left of the lock.
+local function free()
+  call('UNLINK', lock, reads)
+  mode, writer, shared, gate, longest = nil, nil, false, 0, 0
+end
+
+-- endWriting takes the exclusive part out; what is shared, which can only be the writer's own, stays.
+local function endWriting()
+  if not shared then
+    return free()
+  end
+  call('HDEL', lock, writer, 'writer', 'until', 'token', 'granted', 'keep')
+  call('HSET', lock, 'mode', 'reading')
+  mode, writer = 'reading', nil
+end
+
+-- dropShare takes one read hold out of the hash.
+local function dropShare(id)
+  local owner = string.match(call('HGET', lock, 'share:' .. id) or '', '^%d+ (.+)$')
+  call('HDEL', lock, 'share:' .. id)
+  if not owner then
+    return -- gone before, of its minimum time something was left
+  end
+  local count, rest = string.match(call('HGET', lock, 'read:' .. owner) or '', '^(%d+)( .+)$')
+  if tonumber(count or 0) > 1 then
+    call('HSET', lock, 'read:' .. owner, (count - 1) .. rest)
+  else
+    call('HDEL', lock, 'read:' .. owner)
+  end
+end
+
+-- last returns the expiry of the read hold that lasts longest, nil if there is none.
+local function last()
+  return tonumber(shared and call('ZREVRANGE', reads, 0, 0, 'WITHSCORES')[2] or nil)
+end
+
+-- arm lets the lock's key expire with its last hold.
+local function arm()
+  local at = math.max(ends and writer and ends or 0, last() or 0)
+  call('PEXPIREAT', lock, integer(at))
+  if shared then
+    call('PEXPIREAT', reads, integer(at))
+  end
+end
+
+-- setBack: more is left than was ever asked for, so the server's clock was set back. Without this a crashed holder
+-- would block the name for as long as the step was.
+local function setBack()
+  local limit = now + longest
+  if writer and ends > limit then
+    ends = limit
+    call('HSET', lock, 'until', integer(ends))
+  end
+  if (last() or 0) > limit then
+    local late = call('ZRANGEBYSCORE', reads, '(' .. integer(limit), '+inf')
+    for _, id in ipairs(late) do
+      call('ZADD', reads, integer(limit), id)
+    end
+  end
+  arm()
+end
+
+-- refresh reads the state and ends what has expired.
+local function refresh()
+  local left = call('PTTL', lock)
+  if left == -2 then
+    return
+  end
+  local state = call('HMGET', lock, 'mode', 'writer', 'until', 'token', 'granted', 'reads', 'ttl', 'gate')
+  mode, longest, gate = state[1] or 'mutex', tonumber(state[7] or 0), tonumber(state[8] or 0)
+  if mode ~= 'fair' and mode ~= 'writing' and mode ~= 'reading' then
+    foreign = true
+    if longest > 0 and left > longest then
+      call('PEXPIRE', lock, longest)
+    end
+    return
+  end
+  if state[2] then
+    writer, ends, token, granted = state[2], tonumber(state[3]), state[4], state[5]
+  end
+  shared = state[6] and true
+  if left > longest then
+    setBack()
+  end
+  if shared then
+    local dead
+    repeat
+      dead = call('ZRANGEBYSCORE', reads, '-inf', integer(now), 'LIMIT', 0, 100)
+      for _, id in ipairs(dead) do
+        dropShare(id)
+        call('ZREM', reads, id)
+      end
+    until #dead < 100
+    shared = call('EXISTS', reads) == 1
+  end
+  if writer and ends <= now then
+    endWriting()
+  elseif not writer and not shared then
+    free()
+  end
+end
+
+-- remaining returns for how long the lock stays held if nobody renews it, in ms; -1: for ever.
+local function remaining()
+  return mode and call('PTTL', lock) or 0
+end
+
+local function newToken()
+  local new = micros
+  local before = tonumber(call('SET', lastToken, integer(new), 'PX', memory, 'GET') or '')
+  if before and before >= new then
+    new = before + 1
+    call('SET', lastToken, integer(new), 'PX', memory)
+  end
+  return integer(new)
+end
+
+local function keepUntil(keep)
+  return integer(keep > 0 and micros + keep * 1000 or 0)
+end
+
+-- write grants the free lock to one owner.
+local function write(id, owner, ttl, as, keep)
+  token, granted = newToken(), integer(micros)
+  mode, writer, ends, longest = as, owner, now + ttl, ttl
+  call('PEXPIREAT', lock, integer(ends))
+  call('HSET', lock, owner, 1, 'hold:' .. id, token, 'mode', as, 'writer', owner, 'until', integer(ends),
+    'token', token, 'granted', granted, 'ttl', ttl, 'keep', keepUntil(keep))
+  call('PEXPIREAT', lock, integer(ends))
+  return token
+end
+
+-- read grants a share of the lock, or one more to an owner that has it; the caller arms the lock then.
+local function read(id, owner, ttl, keep)
+  local count, mine, since = string.match(mode and call('HGET', lock, 'read:' .. owner) or '', '^(%d+) (%d+) (%d+)$')
+  if not mine then
+    count = 0
+    if writer == owner then
+      mine, since = token, granted
+    else
+      mine, since = newToken(), integer(micros)
+    end
+  end
+  if not shared then
+    call('UNLINK', reads) -- of an earlier lock, which was deleted with them in it
+  end
+  local at = integer(now + ttl)
+  call('PEXPIREAT', reads, at)
+  call('ZADD', reads, at, id)
+  if not shared then
+    call('PEXPIREAT', reads, at)
+  end
+  longest = math.max(longest, ttl)
+  if not mode then
+    mode = 'reading'
+    call('PEXPIREAT', lock, at)
+    call('HSET', lock, 'mode', mode)
+    call('PEXPIREAT', lock, at)
+  end
+  call('HSET', lock, 'share:' .. id, keepUntil(keep) .. ' ' .. owner,
+    'read:' .. owner, (count + 1) .. ' ' .. mine .. ' ' .. since, 'reads', 1, 'ttl', longest)
+  shared = true
+  return mine
+end
+
+-- tell wakes one waiter: with a token, it holds the lock; without, it should ask.
+local function tell(id, granted)
+  local told = redis.pcall('PUBLISH', channel .. ':' .. string.match(id, '^(.*):'), id .. (granted or ''))
+  if type(told) == 'table' and told.err then
+    mute = 1
+  end
+end
+
+local function leaveLine(id)
+  return call('ZREM', writers, id) + call('ZREM', readers, id) + call('HDEL', waiters, id)
+end
+
+-- first returns the first of a line who has shown signs of life; nil if there is nobody, or the budget is used up.
+local function first(line)
+  while budget > 0 do
+    local head = call('ZRANGE', line, 0, 0, 'WITHSCORES')
+    if not head[1] then
+      return
+    end
+    local waiter = call('HGET', waiters, head[1])
+    local deadline, ttl, as, owner = string.match(waiter or '', '^(%d+) (%d+) (%a+) (.+)$')
+    if deadline and tonumber(deadline) > now then
+      if deadline - now > grace then -- the clock was set back
+        call('HSET', waiters, head[1], integer(now + grace) .. string.match(waiter, ' .+'))
+      end
+      return {
+        id = head[1], number = tonumber(head[2]), owner = owner, as = as, ttl = math.min(tonumber(ttl), grace),
+      }
+    end
+    budget = budget - 1
+    leaveLine(head[1])
+  end
+end
+
+-- admit lets in whose turn it is: the readers before the first writer, or that writer if nobody reads. They hold
+-- the lock for their grace; as long as they have not asked for more.
+local function admit()
+  if foreign or writer then
+    return
+  end
+  local next = first(writers)
+  local reader = first(readers)
+  while reader and budget > 0 and (not next or reader.number < next.number or reader.number <= gate) do
+    budget = budget - 1
+    leaveLine(reader.id)
+    tell(reader.id, ' ' .. read(reader.id, reader.owner, reader.ttl, 0))
+    reader = first(readers)
+  end
+  if budget > 0 and next and not mode then
+    leaveLine(next.id)
+    tell(next.id, ' ' .. write(next.id, next.owner, next.ttl, next.as, 0))
+  elseif shared then
+    arm()
+    if gate > 0 then
+      call('HSET', lock, 'gate', integer(gate))
+    end
+  end
+  if budget == 0 and (reader or next) then
+    tell((reader or next).id) -- it goes on with this
+  end
+end

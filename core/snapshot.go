@@ -1,0 +1,149 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// snapshot is the state of a lock as lua/inspect.lua returns it.
+type snapshot struct {
+	ttl       time.Duration
+	fields    map[string]string // of the lock's hash
+	listeners int
+	now       int64             // ms
+	reads     map[string]string // id of a shared hold: its expiry
+	lines     map[string]string // id of who waits: number in line
+	waiters   map[string]string // the same: deadline, ttl, mode and owner
+}
+
+func readSnapshot(reply any) (s snapshot, err error) {
+	list, _ := reply.([]any)
+	if len(list) != 8 {
+		return snapshot{}, fmt.Errorf("holdfast: unexpected reply from Redis: %v", reply)
+	}
+	ttl, _ := list[0].(int64)
+	listeners, _ := list[2].(int64)
+	s.ttl, s.listeners = time.Duration(ttl)*time.Millisecond, int(listeners)
+	s.now, _ = list[3].(int64)
+	s.fields, s.reads, s.waiters = pairs(list[1]), pairs(list[4]), pairs(list[7])
+	s.lines = pairs(list[5], list[6])
+	return s, nil
+}
+
+// pairs reads lists of keys and values.
+func pairs(lists ...any) map[string]string {
+	all := make(map[string]string)
+	for _, list := range lists {
+		elements, _ := list.([]any)
+		for i := 0; i+1 < len(elements); i += 2 {
+			key, _ := elements[i].(string)
+			all[key], _ = elements[i+1].(string)
+		}
+	}
+	return all
+}
+
+func (s snapshot) info() Info {
+	info := Info{Waiters: s.listeners, Queue: s.queue()}
+	if len(s.fields) == 0 {
+		return info
+	}
+	info.TTL = s.ttl
+	switch s.fields["mode"] {
+	case "fair":
+		info.Mode = ModeFair
+	case "reading", "read":
+		info.Mode = ModeRead
+	case "writing", "write":
+		info.Mode = ModeWrite
+	default:
+		info.Mode = ModeMutex
+	}
+	info.Holders = append(s.readers(), s.exclusive()...)
+	slices.SortFunc(info.Holders, func(a, b Holder) int { return strings.Compare(a.Owner, b.Owner) })
+	return info
+}
+
+// exclusive returns who holds the lock alone. (Of a Redisson read lock, whose hash looks the same, all readers.)
+func (s snapshot) exclusive() (holders []Holder) {
+	ttl := s.ttl
+	if until := s.fields["until"]; until != "" {
+		if ttl = s.left(until); ttl <= 0 {
+			return nil
+		}
+	}
+	for field, value := range s.fields {
+		if lockField(field) {
+			continue
+		}
+		h := Holder{Owner: field, TTL: ttl, Token: number(s.fields["token"]), Holds: int(number(value))}
+		if granted := number(s.fields["granted"]); granted > 0 {
+			h.Granted = time.UnixMicro(granted)
+		}
+		holders = append(holders, h)
+	}
+	return holders
+}
+
+// readers returns who shares the lock, each with the time of its hold that lasts longest.
+func (s snapshot) readers() (holders []Holder) {
+	byOwner := make(map[string]*Holder)
+	for id, expiry := range s.reads {
+		_, owner, _ := strings.Cut(s.fields["share:"+id], " ")
+		state := strings.Fields(s.fields[readField+owner]) // count, token and granted
+		left := s.left(expiry)
+		if len(state) != 3 || left <= 0 {
+			continue
+		}
+		h := byOwner[owner]
+		if h == nil {
+			h = &Holder{Owner: owner, Token: number(state[1]), Granted: time.UnixMicro(number(state[2]))}
+			byOwner[owner] = h
+		}
+		h.Holds++
+		h.TTL = max(h.TTL, left)
+	}
+	for _, h := range byOwner {
+		holders = append(holders, *h)
+	}
+	return holders
+}
+
+// queue returns who waits in line and has given a sign of life in time.
+func (s snapshot) queue() (queue []Waiter) {
+	ids := make([]string, 0, len(s.lines))
+	for id := range s.lines {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, func(a, b string) int { return cmp.Compare(number(s.lines[a]), number(s.lines[b])) })
+	for _, id := range ids {
+		state := strings.SplitN(s.waiters[id], " ", 4)
+		if len(state) != 4 || s.left(state[0]) <= 0 {
+			continue
+		}
+		w := Waiter{Owner: state[3], Mode: ModeFair}
+		switch state[2] {
+		case "reading":
+			w.Mode = ModeRead
+		case "writing":
+			w.Mode = ModeWrite
+		}
+		queue = append(queue, w)
+	}
+	return queue
+}
+
+// left returns the time to an expiry in ms by the server's clock.
+func (s snapshot) left(expiry string) time.Duration {
+	return time.Duration(number(expiry)-s.now) * time.Millisecond
+}
+
+// number reads what Redis writes for an integer, 0 if it is none.
+func number(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}
