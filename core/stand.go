@@ -14,10 +14,9 @@ const silence = 3 * beat
 // and its place is kept by beats. But messages get lost and so do places; then it asks.
 type waiter struct {
 	*request
-	place  *place
-	news   *listener // what is said to this waiter
-	plain  *listener // what is said to everybody, while that concerns it
-	waited bool
+	place *place
+	news  *listener // what is said to this waiter
+	plain *listener // what is said to everybody, while that concerns it
 }
 
 // stand waits in line.
