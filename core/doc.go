@@ -21,17 +21,26 @@
 //
 // # Strategies
 //
-// [Client.Mutex] is reentrant: whoever holds it enters again. Ownership travels in the context, so "whoever"
-// means the calls that use [Lease.Context], or the context that [Do] hands in, or what descends from them.
-// Every other call waits, also one in the same goroutine. Goroutines that share the context share the ownership of
-// this lock, and of no other.
+//   - [Client.Mutex]: one owner at a time. The quickest, and the one that Redisson shares.
+//   - [Client.Fair]: the same, in the order of arrival across all processes.
+//   - [Client.Read] and [Client.Write]: many readers or one writer, with the turns of [sync.RWMutex].
+//   - [Client.FairRead] and [Client.FairWrite]: the same in the order of arrival.
+//
+// All of them exclude each other on one name. All are reentrant: whoever holds a lock enters again. Ownership
+// travels in the context, so "whoever" means the calls that use [Lease.Context], or the context that [Do] hands in,
+// or what descends from them. Every other call waits, also one in the same goroutine. Goroutines that share the
+// context share the ownership of this lock, and of no other.
 //
 // # Waiting
 //
-// Lock waits until its context ends. Within a process waiters are served in the order in which they came, and
-// only the first of each name talks to Redis; between processes whoever asks first after a release wins. A
+// Lock waits until its context ends. Waiters of a Mutex are served in the order in which they came within a process,
+// and only the first of each name talks to Redis; between processes whoever asks first after a release wins. A
 // release is announced by message, so waiters wake at once; because messages get lost, they also look by
 // themselves every second or two.
+//
+// Waiters of the other strategies stand in a line that Redis keeps. Whoever unlocks grants the lock to the next,
+// which is told by a message of its own; if that is lost, a sign of life that every waiter gives each second brings
+// the news. A waiter without signs of life loses its place after five seconds.
 //
 // # Errors
 //
@@ -45,5 +54,6 @@
 // One server, Sentinel or Cluster, from version 6.2, without eviction (maxmemory-policy noeviction). All that
 // is written has an expiry. On the key itself lies what Redisson's RLock would write, so both can share a lock;
 // beside it "holdfast:token…", the last token of the name, for two hours, and "holdfast:released…", one for
-// every hold, for some seconds after its end.
+// every hold, for some seconds after its end. The strategies with a line add "holdfast:writers…",
+// "holdfast:readers…" and "holdfast:waiters…" while somebody waits, and "holdfast:reads…" while somebody reads.
 package core

@@ -37,7 +37,7 @@ type grant struct {
 // newLease makes a lease of a grant. Its context has the values of ctx but
 // not its end: ctx bounded the waiting, not the holding.
 func (c *Client) newLease(ctx context.Context, p protocol, h hold, g grant) (*Lease, error) {
-	l := &Lease{client: c, protocol: p, hold: h, token: g.token, granted: g.sentAt, index: -1}
+	l := &Lease{client: c, protocol: p, hold: h, token: g.token, granted: c.now(), index: -1}
 	ctx = withHolding(context.WithoutCancel(ctx), &l.hold, g.token)
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	if err := c.renewer.add(l, g.sentAt, g.ttl); err != nil {

@@ -61,7 +61,7 @@ func FuzzKeys(f *testing.F) {
 
 func allKeys(lock string) []string {
 	k := newKeys(lock)
-	return []string{k.lock, k.token, k.released("4b0c:1"), k.released("4b0c:2")}
+	return k.line(k.released("4b0c:1"), k.released("4b0c:2"))
 }
 
 func TestReservedNames(t *testing.T) {

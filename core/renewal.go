@@ -63,7 +63,7 @@ func (r *renewer) add(l *Lease, sentAt instant, ttl time.Duration) error {
 		l.term.renewAt = renewTime(sentAt, ttl)
 	}
 	if l.hold.maxHold > 0 {
-		l.term.endAt = sentAt.add(l.hold.maxHold)
+		l.term.endAt = r.now().add(l.hold.maxHold)
 	}
 	switch {
 	case r.closed:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -72,4 +73,16 @@ func nth(relay *redistest.Relay, key string, n int32, do func()) {
 			do()
 		}
 	})
+}
+
+// field returns the one that begins so.
+func field(t testing.TB, fields []string, prefix string) string {
+	t.Helper()
+	for _, f := range fields {
+		if strings.HasPrefix(f, prefix) {
+			return f
+		}
+	}
+	t.Fatalf("no field %s… in %q", prefix, fields)
+	return ""
 }

@@ -87,7 +87,7 @@ local function enter()
       prolong('share:')
       return string.match(held[4], '^%d+ (%d+)')
     end
-    if foreign and held[3] then
+    if mode == 'mutex' and held[3] then
       adopt()
     end
     if foreign then

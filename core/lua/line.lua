@@ -250,7 +250,7 @@ local function first(line)
 end
 
 -- admit lets in whose turn it is: the readers before the first writer, or that writer if nobody reads. They hold
--- the lock for their grace; as long as they have not asked for more.
+-- the lock for the grace, until they ask for more.
 local function admit()
   if foreign or writer then
     return
@@ -272,7 +272,10 @@ local function admit()
       call('HSET', lock, 'gate', integer(gate))
     end
   end
-  if budget == 0 and (reader or next) then
-    tell((reader or next).id) -- it goes on with this
+  if budget == 0 then
+    local goesOn = call('ZRANGE', readers, 0, 0)[1] or call('ZRANGE', writers, 0, 0)[1]
+    if goesOn then
+      tell(goesOn)
+    end
   end
 end

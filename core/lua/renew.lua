@@ -20,41 +20,44 @@ if not held[1] and not held[5] then
 end
 
 local longest = math.max(tonumber(held[2]), ttl)
-local left = redis.call('PTTL', lock)
 
+-- The time of the key that is the longest of its holds'.
+local function prolong(key)
+  local left = math.max(redis.call('PTTL', key), ttl)
+  redis.call('PEXPIRE', key, math.min(left, longest))
+end
+
+-- renew gives the lock's key the time, which is all that a Mutex has.
 local function renew()
-  if left < ttl then
-    redis.call('PEXPIRE', lock, ttl)
-  elseif left > longest then
-    redis.call('PEXPIRE', lock, longest)
-  end
+  prolong(lock)
   if longest > tonumber(held[2]) then
     redis.call('HSET', lock, 'ttl', longest)
   end
+  return 1
 end
 
 if not held[3] and not held[5] then
-  renew() -- a Mutex has no other time than the key's
-  return 1
+  return renew()
 end
 
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local ends = string.format('%.0f', now + ttl)
+
+local function expiry(before)
+  if before > now + longest then
+    before = 0 -- the clock was set back
+  end
+  return string.format('%.0f', math.max(before, now + ttl))
+end
 
 if held[5] then
   local before = tonumber(redis.call('ZSCORE', reads, id) or 0)
   if before <= now then
     return 0
   end
-  renew()
-  if before < now + ttl or before > now + longest then
-    redis.call('ZADD', reads, ends, id)
-  end
-  if redis.call('PTTL', reads) < ttl then
-    redis.call('PEXPIRE', reads, ttl)
-  end
-  return 1
+  prolong(reads)
+  redis.call('ZADD', reads, expiry(before), id)
+  return renew()
 end
 
 local before = tonumber(held[3])
@@ -62,7 +65,5 @@ if before <= now or held[1] ~= held[4] then
   return 0
 end
 renew()
-if before < now + ttl or before > now + longest then
-  redis.call('HSET', lock, 'until', ends)
-end
+redis.call('HSET', lock, 'until', expiry(before))
 return 1

@@ -1,0 +1,208 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+// lined returns the strategies whose waiters stand in a line.
+func lined(c *core.Client) map[string]core.Strategy {
+	all := strategies(c)
+	delete(all, "Mutex")
+	return all
+}
+
+// TestLineIsSeen: Inspect lists who waits in the order of arrival, and how; the hook tells everybody its position.
+func TestLineIsSeen(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	waits := make(chan core.Wait, 8)
+	locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{
+		Wait: func(_ context.Context, w core.Wait) { waits <- w },
+	}))
+	holder := mustLock(t, locks.Write("name"))
+	var done []<-chan error
+	var owners []string
+	for i, strategy := range []core.Strategy{locks.Read, locks.FairWrite, locks.Fair, locks.FairRead} {
+		done = append(done, lockLater(strategy("name")))
+		w := <-waits
+		if w.Name != "name" || w.Position != i+1 || w.RetryAfter < long-within {
+			t.Errorf("waiter %d: %+v", i+1, w)
+		}
+		owners = append(owners, w.Owner)
+	}
+	info, err := locks.Inspect(ctx, "name")
+	if err != nil || info.Mode != core.ModeWrite || len(info.Holders) != 1 || info.Holders[0].Owner != holder.Owner() {
+		t.Errorf("Inspect = %+v, %v", info, err)
+	}
+	want := []core.Waiter{
+		{Owner: owners[0], Mode: core.ModeRead},
+		{Owner: owners[1], Mode: core.ModeWrite},
+		{Owner: owners[2], Mode: core.ModeFair},
+		{Owner: owners[3], Mode: core.ModeRead},
+	}
+	if !slices.Equal(info.Queue, want) {
+		t.Errorf("queue %+v, want %+v", info.Queue, want)
+	}
+	unlock(t, holder)
+	for _, waiting := range done {
+		if err := receive(t, waiting); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestHoldersAreSeen: Inspect lists every reader with its own time, count and token.
+func TestHoldersAreSeen(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb)
+	fair := mustLock(t, locks.Fair("fair"))
+	if info, err := locks.Inspect(ctx, "fair"); err != nil || info.Mode != core.ModeFair ||
+		len(info.Holders) != 1 || info.Holders[0].Token != fair.Token() || info.Holders[0].Granted.IsZero() {
+		t.Errorf("Inspect = %+v, %v", info, err)
+	}
+	first := mustLock(t, locks.Read("name"), core.WithTTL(long))
+	again := mustLockWith(t, first.Context(), locks.Read("name"), core.WithTTL(10*time.Second))
+	second := mustLock(t, locks.FairRead("name"), core.WithTTL(20*time.Second))
+	info, err := locks.Inspect(ctx, "name")
+	if err != nil || info.Mode != core.ModeRead || len(info.Holders) != 2 || info.TTL < long-within {
+		t.Fatalf("Inspect = %+v, %v", info, err)
+	}
+	for _, h := range info.Holders {
+		l, holds, ttl := first, 2, long
+		if h.Owner == second.Owner() {
+			l, holds, ttl = second, 1, 20*time.Second
+		}
+		if h.Owner != l.Owner() || h.Holds != holds || h.Token != l.Token() || h.TTL > ttl || h.TTL < ttl-within ||
+			h.Granted.IsZero() {
+			t.Errorf("holder %+v, want %d holds and token %d for %v", h, holds, l.Token(), ttl)
+		}
+	}
+	unlock(t, first)
+	unlock(t, again)
+	unlock(t, second)
+	if info, err := locks.Inspect(ctx, "name"); err != nil || info.Mode != "" || len(info.Holders) != 0 {
+		t.Errorf("Inspect = %+v, %v", info, err)
+	}
+}
+
+// TestHalfALine takes one command after another from the user, and lets it lock, enter again, wait, give up and
+// unlock as far as it can. Whatever the scripts could still do, nothing may be left that has no expiry, and the lock
+// must become free.
+func TestHalfALine(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	rdb := server.Client()
+	for _, command := range []string{
+		"time", "exists", "pttl", "hmget", "hget", "hset", "hdel", "hexists", "hincrby", "get", "set", "unlink",
+		"zadd", "zrem", "zrange", "zrevrange", "zrangebyscore", "zscore", "zcount", "pexpire", "pexpireat", "publish",
+	} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			half := newClient(t, restricted(t, server, "+@all", "-"+command),
+				core.WithTTL(time.Second), core.WithLogger(nil))
+			whole := newClient(t, rdb, core.WithTTL(long))
+			for kind, strategy := range lined(half) {
+				name := kind + " without " + command
+				lockByHalves(strategy(name))
+				lease := mustLock(t, lined(whole)[kind](name)) // after the TTL, if not before
+				lockByHalves(strategy(name))
+				unlock(t, lease)
+			}
+			for _, key := range rdb.Keys(context.Background(), "*without "+command+"*").Val() {
+				if ttl := rdb.PTTL(context.Background(), key).Val(); ttl == -1 {
+					t.Errorf("key %q has no expiry", key)
+				}
+			}
+		})
+	}
+}
+
+// lockByHalves does what the user may.
+func lockByHalves(l core.Locker) {
+	ctx := context.Background()
+	outer, err := l.Lock(ctx, core.WithWait(10*time.Millisecond))
+	if err != nil {
+		return
+	}
+	if inner, err := l.TryLock(outer.Context()); err == nil {
+		_ = inner.Unlock(ctx)
+	}
+	_ = outer.Unlock(ctx)
+}
+
+// TestFullServerAndLine: a server without memory refuses places and grants, but renews, releases, and grants to those
+// who were in line before.
+func TestFullServerAndLine(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	rdb := server.Client()
+	locks := newClient(t, rdb, core.WithTTL(3*time.Second))
+	var leases []*core.Lease
+	var waiting []<-chan error
+	for kind, strategy := range lined(locks) {
+		leases = append(leases, mustLock(t, strategy(kind)))
+		waiting = append(waiting, lockLater(locks.Fair(kind)))
+		awaitQueue(t, locks, kind, 1)
+	}
+	leases = append(leases, mustLock(t, locks.Read("Read"+"er"), core.WithTTL(long)))
+	leases = append(leases, mustLock(t, locks.Read("Reader")))
+	rdb.ConfigSet(ctx, "maxmemory-policy", "noeviction")
+	rdb.ConfigSet(ctx, "maxmemory", "1")
+	for kind, strategy := range lined(locks) {
+		_, err := strategy(kind + " anew").TryLock(ctx)
+		if err == nil || !strings.Contains(err.Error(), "OOM") {
+			t.Errorf("%s on a full server: %v", kind, err)
+		}
+	}
+	awaitRenewed(t, leases, 5*time.Second) // and the places with them
+	for _, l := range leases {
+		unlock(t, l)
+	}
+	for _, done := range waiting {
+		if err := receive(t, done); err != nil {
+			t.Errorf("waiter: %v", err)
+		}
+	}
+	if keys := rdb.Keys(ctx, "lock:*").Val(); len(keys) != 0 {
+		t.Errorf("left behind: %v", keys)
+	}
+}
+
+// TestClockSetBackInLine: after the server's clock was set back, expiries lie far in the future, as they do here. No
+// crashed holder may block the name for that long, nor a crashed waiter.
+func TestClockSetBackInLine(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb)
+	ahead := time.Now().Add(time.Hour).UnixMilli()
+	mustLock(t, locks.Fair("writer"), core.WithFixedTTL(time.Second))
+	rdb.HSet(ctx, "lock:writer", "until", ahead)
+	rdb.PExpire(ctx, "lock:writer", time.Hour)
+	reader := mustLock(t, locks.Read("reader"), core.WithFixedTTL(time.Second))
+	id := strings.TrimPrefix(field(t, rdb.HKeys(ctx, "lock:reader").Val(), "share:"), "share:")
+	rdb.ZAdd(ctx, "holdfast:reads:{lock:reader}", redis.Z{Score: float64(ahead), Member: id})
+	rdb.PExpire(ctx, "lock:reader", time.Hour)
+	rdb.PExpire(ctx, "holdfast:reads:{lock:reader}", time.Hour)
+
+	mustLock(t, locks.Fair("line"), core.WithFixedTTL(time.Second))
+	rdb.ZAdd(ctx, "holdfast:writers:{lock:line}", redis.Z{Score: 1, Member: "dead:1"})
+	rdb.HSet(ctx, "holdfast:waiters:{lock:line}", "dead:1", fmt.Sprint(ahead, " 1000 fair dead"))
+	for _, name := range []string{"writer", "reader", "line"} {
+		unlock(t, mustLock(t, locks.Fair(name)))
+	}
+	waitFor(t, reader.Done(), "the reader's lease to end")
+}
