@@ -143,8 +143,8 @@ func (w *waiter) granted(token int64) *Lease {
 	at := w.place.look()
 	ttl := min(w.hold.ttl, placeTTL)
 	switch {
-	case token <= at.last:
-		return nil // a message from before, or no grant
+	case at.last == 0 || token <= at.last:
+		return nil // a message from before, or no grant; or that cannot be known
 	case w.hold.fixed || w.hold.minHold > 0:
 		return nil // their time begins when Redis is asked for it
 	case w.client.now() > at.askedAt.add(ttl/2):
