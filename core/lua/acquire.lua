@@ -2,7 +2,7 @@
 --
 -- KEYS[1] lock      hash. Redisson's RLock state, <owner> -> hold count, and beside it, ignored by Redisson:
 --                   mode, token, granted (us), ttl (ms, the longest asked for), keep (us, see ARGV[5]),
---                   and one field hold:<id> -> token per hold. Other strategies keep more: see line.lua
+--                   and one field hold:<id> -> 1 per hold. Other strategies keep more: see line.lua
 -- KEYS[2] token     string, the last fencing token granted for this name
 -- KEYS[3] released  string, present once this very hold was released or given up
 -- ARGV[1] owner     ARGV[2] hold id     ARGV[3] ttl in ms
@@ -56,7 +56,7 @@ if redis.call('EXISTS', lock, KEYS[3]) > 0 then
   end
   if held[3] then
     if not held[2] then
-      redis.call('HSET', lock, owner, held[1] + 1, hold, held[3], 'ttl', math.max(longest, ttl))
+      redis.call('HSET', lock, owner, held[1] + 1, hold, 1, 'ttl', math.max(longest, ttl))
       if keep > 0 then
         redis.call('HSET', lock, 'keep', integer(math.max(held[5] or 0, microseconds() + keep * 1000)))
       end
@@ -80,7 +80,7 @@ if last and last >= token then
 end
 
 local fields = {
-  owner, count + 1, hold, integer(token), 'mode', 'mutex', 'ttl', ttl, 'token', integer(token), 'granted', integer(now),
+  owner, count + 1, hold, 1, 'mode', 'mutex', 'ttl', ttl, 'token', integer(token), 'granted', integer(now),
 }
 if keep > 0 then
   fields[#fields + 1] = 'keep'

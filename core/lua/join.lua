@@ -50,19 +50,19 @@ local function adopt()
   local left = call('PTTL', lock)
   local state = call('HMGET', lock, 'token', 'granted')
   token, granted = state[1] or newToken(), state[2] or integer(micros)
-  writer, foreign = owner, false
+  writer, grant, foreign = owner, '1', false -- as in acquire.lua
   mode = as == 'fair' and 'fair' or 'writing'
   ends = now + (left < 0 and ttl or left)
   longest = math.max(longest, ttl, left)
   call('PEXPIREAT', lock, integer(ends))
   call('HSET', lock, 'mode', mode, 'writer', owner, 'until', integer(ends), 'token', token, 'granted', granted,
-    'ttl', longest)
+    'ttl', longest, 'grant', grant)
 end
 
 -- again enters a lock that the owner holds exclusively.
 local function again()
   call('PEXPIREAT', lock, integer(math.max(ends, now + ttl)))
-  call('HSET', lock, 'hold:' .. id, token)
+  call('HSET', lock, 'hold:' .. id, grant)
   call('HINCRBY', lock, owner, 1)
   prolong('hold:')
   return token
@@ -80,7 +80,7 @@ end
 local function enter()
   if mode then
     local held = call('HMGET', lock, 'hold:' .. id, 'share:' .. id, owner, 'read:' .. owner)
-    if writer == owner and held[1] == token then
+    if writer == owner and held[1] == grant then
       prolong('hold:')
       return token
     elseif shared and held[2] then

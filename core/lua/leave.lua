@@ -75,7 +75,7 @@ end
 refresh()
 local status = 0
 local held = mode and call('HMGET', lock, 'hold:' .. id, 'share:' .. id) or {}
-if writer == owner and held[1] == token then
+if writer == owner and held[1] == grant then
   endHold()
   status = 1
 elseif shared and held[2] then

@@ -3,8 +3,9 @@
 --
 -- KEYS[1] lock     hash; exists exactly while somebody holds the lock
 --                    mode       fair, writing, reading; anything else is a Mutex's, or Redisson's (acquire.lua)
---                    exclusive  <owner> -> count, hold:<id> -> token, writer (the owner), until (ms), token,
---                               granted (us), keep (us, see join.lua)
+--                    exclusive  <owner> -> count, hold:<id> -> grant, writer (the owner), until (ms), token,
+--                               granted (us), keep (us, see join.lua), grant: tells holds of this grant from those of
+--                               one that has expired
 --                    shared     read:<owner> -> count, token and granted, share:<id> -> keep and owner;
 --                               reads, once there is one
 --                    ttl        ms, the longest asked for
@@ -39,7 +40,7 @@ local micros = clock[1] * 1000000 + clock[2]
 local mode    -- nil: the lock is free
 local foreign -- its mode is none of ours
 local writer  -- who holds it exclusively, '' for a minimum time only; nil: nobody
-local token, ends, granted -- of the writer
+local token, ends, granted, grant -- of the writer
 local shared  -- there is a read hold
 local longest = 0
 local gate = 0
@@ -61,7 +62,7 @@ local function endWriting()
   if not shared then
     return free()
   end
-  call('HDEL', lock, writer, 'writer', 'until', 'token', 'granted', 'keep')
+  call('HDEL', lock, writer, 'writer', 'until', 'token', 'granted', 'keep', 'grant')
   call('HSET', lock, 'mode', 'reading')
   mode, writer = 'reading', nil
 end
@@ -118,7 +119,8 @@ local function refresh()
   if left == -2 then
     return
   end
-  local state = call('HMGET', lock, 'mode', 'writer', 'until', 'token', 'granted', 'reads', 'ttl', 'gate')
+  local state = call('HMGET', lock, 'mode', 'writer', 'until', 'token', 'granted', 'reads', 'ttl', 'gate',
+    'grant')
   mode, longest, gate = state[1] or 'mutex', tonumber(state[7] or 0), tonumber(state[8] or 0)
   if mode ~= 'fair' and mode ~= 'writing' and mode ~= 'reading' then
     foreign = true
@@ -128,7 +130,7 @@ local function refresh()
     return
   end
   if state[2] then
-    writer, ends, token, granted = state[2], tonumber(state[3]), state[4], state[5]
+    writer, ends, token, granted, grant = state[2], tonumber(state[3]), state[4], state[5], state[9]
   end
   shared = state[6] and true
   if left > longest then
@@ -174,10 +176,12 @@ end
 -- write grants the free lock to one owner.
 local function write(id, owner, ttl, as, keep)
   token, granted = newToken(), integer(micros)
+  grant = token
   mode, writer, ends, longest = as, owner, now + ttl, ttl
   call('PEXPIREAT', lock, integer(ends))
-  call('HSET', lock, owner, 1, 'hold:' .. id, token, 'mode', as, 'writer', owner, 'until', integer(ends),
-    'token', token, 'granted', granted, 'ttl', ttl, 'keep', keepUntil(keep))
+  call('HSET', lock, owner, 1, 'hold:' .. id, grant, 'mode', as, 'writer', owner, 'until', integer(ends),
+    'token', token, 'granted', granted, 'ttl', ttl, 'keep', keepUntil(keep),
+    'grant', grant)
   call('PEXPIREAT', lock, integer(ends))
   return token
 end
@@ -216,8 +220,8 @@ local function read(id, owner, ttl, keep)
 end
 
 -- tell wakes one waiter: with a token, it holds the lock; without, it should ask.
-local function tell(id, granted)
-  local told = redis.pcall('PUBLISH', channel .. ':' .. string.match(id, '^(.*):'), id .. (granted or ''))
+local function tell(id, its)
+  local told = redis.pcall('PUBLISH', channel .. ':' .. string.match(id, '^(.*):'), id .. (its and ' ' .. its or ''))
   if type(told) == 'table' and told.err then
     mute = 1
   end
@@ -260,12 +264,12 @@ local function admit()
   while reader and budget > 0 and (not next or reader.number < next.number or reader.number <= gate) do
     budget = budget - 1
     leaveLine(reader.id)
-    tell(reader.id, ' ' .. read(reader.id, reader.owner, reader.ttl, 0))
+    tell(reader.id, read(reader.id, reader.owner, reader.ttl, 0))
     reader = first(readers)
   end
   if budget > 0 and next and not mode then
     leaveLine(next.id)
-    tell(next.id, ' ' .. write(next.id, next.owner, next.ttl, next.as, 0))
+    tell(next.id, write(next.id, next.owner, next.ttl, next.as, 0))
   elseif shared then
     arm()
     if gate > 0 then

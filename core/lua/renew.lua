@@ -14,7 +14,7 @@
 
 local lock, reads, id, ttl = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
 
-local held = redis.call('HMGET', lock, 'hold:' .. id, 'ttl', 'until', 'token', 'share:' .. id)
+local held = redis.call('HMGET', lock, 'hold:' .. id, 'ttl', 'until', 'grant', 'share:' .. id)
 if not held[1] and not held[5] then
   return 0
 end
