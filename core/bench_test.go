@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -19,7 +20,7 @@ func BenchmarkPair(b *testing.B) {
 		server := redistest.Start(b, redistest.TCP())
 		rdb := server.Client(func(o *redis.Options) { o.PoolSize = 64 })
 		locks := newClient(b, rdb)
-		acquire, release := luaScript(b, "acquire"), luaScript(b, "release")
+		acquire, release := luaScript(b, "grant", "acquire"), luaScript(b, "release")
 		ctx := context.Background()
 		b.Run(fmt.Sprintf("holdfast/%d", goroutines), func(b *testing.B) {
 			each(b, goroutines, func(name string, _ int) error {
@@ -68,11 +69,15 @@ func each(b *testing.B, goroutines int, round func(name string, round int) error
 	})
 }
 
-func luaScript(b *testing.B, name string) *redis.Script {
+func luaScript(b *testing.B, names ...string) *redis.Script {
 	b.Helper()
-	source, err := os.ReadFile("lua/" + name + ".lua")
-	if err != nil {
-		b.Fatal(err)
+	var source strings.Builder
+	for _, name := range names {
+		text, err := os.ReadFile("lua/" + name + ".lua")
+		if err != nil {
+			b.Fatal(err)
+		}
+		source.Write(text)
 	}
-	return redis.NewScript(string(source))
+	return redis.NewScript(source.String())
 }

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"embed"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -12,11 +13,14 @@ var luaFiles embed.FS
 
 // The scripts, one per operation. Each file opens with its contract.
 var (
-	acquireScript = loadScript("acquire")
-	releaseScript = loadScript("release")
-	renewScript   = loadScript("renew")
-	forceScript   = loadScript("force")
-	inspectScript = loadScript("inspect")
+	acquireScript    = loadScript("grant", "acquire")
+	acquireAllScript = loadScript("grant", "acquire_all")
+	releaseScript    = loadScript("release")
+	renewScript      = loadScript("renew")
+	raiseScript      = loadScript("raise")
+	placeScript      = loadScript("place")
+	forceScript      = loadScript("force")
+	inspectScript    = loadScript("inspect")
 )
 
 // script is a Lua script and the SHA-1 under which servers know it.
@@ -25,12 +29,17 @@ type script struct {
 	sha    string
 }
 
-func loadScript(name string) *script {
-	source, err := luaFiles.ReadFile("lua/" + name + ".lua")
-	if err != nil {
-		panic(err) // the file is part of the binary
+// loadScript puts a script together from what it shares with others and its own file, which comes last.
+func loadScript(names ...string) *script {
+	var source strings.Builder
+	for _, name := range names {
+		text, err := luaFiles.ReadFile("lua/" + name + ".lua")
+		if err != nil {
+			panic(err) // the file is part of the binary
+		}
+		source.Write(text)
 	}
-	return &script{source: string(source), sha: redis.NewScript(string(source)).Hash()}
+	return &script{source: source.String(), sha: redis.NewScript(source.String()).Hash()}
 }
 
 // attempt is one command on its way to Redis. The client's own retries are switched off for it (go-redis
