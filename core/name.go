@@ -85,6 +85,9 @@ func newKeys(lock string) keys {
 	return k
 }
 
+// place is where the name of the place is kept, see place.go.
+func (k keys) place() string { return reserved + "place" + k.tag }
+
 // released is where a hold's end is remembered.
 func (k keys) released(hold string) string {
 	return reserved + "released" + k.tag + ":" + hold

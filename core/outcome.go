@@ -58,7 +58,7 @@ func classify(err error) outcome {
 			return notRun
 		}
 	}
-	if wrongType(err) {
+	if wrongType(err) || crossSlot(err) {
 		return denied // the scripts meet a key of another type before they write
 	}
 	return failed
@@ -71,6 +71,9 @@ func transient(err error) bool {
 }
 
 func wrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
+
+// crossSlot reports that the keys of a script do not lie together after all: behind a proxy, for instance.
+func crossSlot(err error) bool { return redis.HasErrorPrefix(err, "CROSSSLOT") }
 
 // scriptError is an error from inside a script, as servers before Redis 7 wrap it: the code that says what it
 // was comes after "ERR Error running script (call to f_…): @user_script:1: ".

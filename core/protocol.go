@@ -20,6 +20,8 @@ type protocol interface {
 	renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error)
 	// renewAll does so for many holds at once, without waiting.
 	renewAll(renewals []*renewal)
+	// raise gives the hold a greater token, for it and for all later grants, and reports whether it is still there.
+	raise(ctx context.Context, h *hold, token int64) (bool, error)
 	// channel is where releases of the lock are announced.
 	channel(k keys) string
 }

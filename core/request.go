@@ -31,6 +31,10 @@ type request struct {
 	protocol protocol
 	hold     hold
 	entered  bool // the owner may hold the lock already
+	once     bool // one answer is enough, however long there is time to wait for it
+
+	// settle makes the lease of a grant; newLease if nil.
+	settle func(ctx context.Context, h hold, token int64, sentAt instant) (*Lease, error)
 
 	asked   int
 	sentAt  instant // the last time
@@ -53,7 +57,7 @@ func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {
 	}
 	// Only a lease of this very lock is entered again. Under the lease of another one everybody is an owner of
 	// their own: the tasks of one batch, say, which share the batch's lease, exclude each other here.
-	if h := holdingFrom(ctx).of(r.hold.keys.lock); h != nil {
+	if h := holdingFrom(ctx).of(c, r.hold.keys.lock); h != nil {
 		r.hold.owner, r.entered = h.owner, true
 	} else {
 		r.hold.owner = r.hold.id
@@ -86,10 +90,11 @@ func (r *request) run(caller context.Context) (*Lease, error) {
 
 // wait asks when the turn has come.
 func (r *request) wait(ctx context.Context) (*Lease, error) {
-	if r.entered || r.hold.wait == 0 {
+	once := r.once || r.hold.wait == 0
+	if r.entered || once {
 		// Whoever may hold the lock already does not queue: it would wait behind others for its own release.
 		lease, err := r.ask(ctx)
-		if err == errBusy && r.hold.wait == 0 {
+		if err == errBusy && once {
 			err = errTimeUp
 		}
 		if err != errBusy {
@@ -186,7 +191,7 @@ func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 	}
 	r.heard = true
 	if a.granted {
-		lease, err := r.client.newLease(ctx, r.protocol, r.hold, a.token, r.sentAt)
+		lease, err := r.lease(ctx, a.token)
 		if err == nil {
 			return lease, nil
 		}
@@ -200,6 +205,13 @@ func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 	r.trouble = outage{}
 	r.left = a.left
 	return nil, errBusy
+}
+
+func (r *request) lease(ctx context.Context, token int64) (*Lease, error) {
+	if r.settle != nil {
+		return r.settle(ctx, r.hold, token, r.sentAt)
+	}
+	return r.client.newLease(ctx, r.protocol, r.hold, token, r.sentAt)
 }
 
 // renounce gives the hold up and goes on under a new name.
