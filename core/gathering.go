@@ -67,7 +67,7 @@ func (g *gathering) gather(ctx context.Context) (*Lease, error) {
 		lease, err := g.atOnce()
 		switch {
 		case errors.Is(err, ErrWrongType), crossSlot(err): // by itself, the member that is to blame tells more
-		case g.try, err == nil, ctx.Err() != nil, !errors.As(err, &busy):
+		case g.try, err == nil, ctx.Err() != nil, errors.Is(err, ErrUnavailable), !errors.As(err, &busy):
 			return lease, err
 		}
 	}
