@@ -26,6 +26,9 @@
 // Every other call waits, also one in the same goroutine. Goroutines that share the context share the ownership of
 // this lock, and of no other.
 //
+// [Multi] makes one lock of several, of any strategy and client: all are held, or none. It does not matter in which
+// order callers name them. The lease is over when one of theirs is, and has one token for all.
+//
 // # Waiting
 //
 // Lock waits until its context ends. Within a process waiters are served in the order in which they came, and
@@ -45,5 +48,6 @@
 // One server, Sentinel or Cluster, from version 6.2, without eviction (maxmemory-policy noeviction). All that
 // is written has an expiry. On the key itself lies what Redisson's RLock would write, so both can share a lock;
 // beside it "holdfast:token…", the last token of the name, for two hours, and "holdfast:released…", one for
-// every hold, for some seconds after its end.
+// every hold, for some seconds after its end. A [Multi] of clients with different connections to one key leaves
+// "holdfast:place…" there, for a day.
 package core

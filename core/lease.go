@@ -44,11 +44,13 @@ func (c *Client) newLease(ctx context.Context, p protocol, h hold, token int64, 
 // Name returns the name of the lock.
 func (l *Lease) Name() string { return l.hold.name }
 
-// Owner returns the owner as Redis knows it: the same for all leases of one chain of re-entries.
+// Owner returns the owner as Redis knows it: the same for all leases of one chain of re-entries. For a [Multi] it is
+// that of the member that was locked first.
 func (l *Lease) Owner() string { return l.hold.owner }
 
 // Token returns the fencing token: greater than that of every earlier grant of this name, the same on
-// re-entry, never 0. See [TokenFrom] for its use.
+// re-entry, never 0. That of a [Multi] is greater than those of all its members' earlier grants. See [TokenFrom] for
+// its use.
 func (l *Lease) Token() int64 { return l.token }
 
 // Context returns a context that carries the owner, so that locking the same name with it enters again
