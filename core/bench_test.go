@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
@@ -44,6 +45,25 @@ func BenchmarkPair(b *testing.B) {
 				return release.EvalSha(ctx, rdb, []string{lock, released},
 					id, id, "redisson_lock__channel"+tag, 15000).Err()
 			})
+		})
+	}
+}
+
+// BenchmarkMulti measures a lock and unlock of five free names, granted at once and in turn, and of one.
+func BenchmarkMulti(b *testing.B) {
+	server := redistest.Start(b, redistest.TCP())
+	locks := newClient(b, server.Client())
+	names := []string{"a", "b", "c", "d", "e"}
+	for what, lock := range map[string]core.Locker{
+		"one": locks.Mutex("a"), "at once": mutexes(locks, names...), "in turn": inTurn(locks, names...),
+	} {
+		b.Run(what, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := core.Do(context.Background(), lock, func(context.Context) error { return nil }); err != nil {
+					b.Fatal(err)
+				}
+			}
 		})
 	}
 }

@@ -33,7 +33,7 @@ func submit(ctx context.Context, l *lane, c *call) {
 func (s *seat) submit(l *lane, c *call) {
 	s.convoy.mu.Lock()
 	defer s.convoy.mu.Unlock()
-	if s.convoy.missing == 0 { // it has left
+	if s.taken { // and not answered in time, or answered
 		l.submit(c)
 		return
 	}

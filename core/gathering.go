@@ -49,6 +49,7 @@ func (g *gathering) run(wait time.Duration) (*Lease, error) {
 		case g.try || ctx.Err() != nil:
 			return nil, &NotAcquiredError{Name: lost.name, cause: errors.Join(g.caller.Err(), lost.cause)}
 		}
+		pause(ctx, firstPause, nil, nil) // should they always be lost, no busy loop
 	}
 }
 

@@ -17,7 +17,6 @@ func scriptsRun(server *redistest.Server) int64 {
 	return stats["evalsha"].Calls + stats["eval"].Calls
 }
 
-
 // TestMultiRoundTrips: mutexes of one client in one slot are locked by one script, in one round trip; those that are
 // held or are too many are not. What belongs together is also extended and released in one round trip.
 func TestMultiRoundTrips(t *testing.T) {

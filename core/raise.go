@@ -24,8 +24,10 @@ func raise(ctx context.Context, leases []*Lease) (int64, error) {
 	}
 	var smaller []*Lease
 	for _, l := range leases {
-		if l.token < token {
-			smaller = append(smaller, l)
+		for _, leaf := range l.leaves() {
+			if leaf.token < token {
+				smaller = append(smaller, leaf)
+			}
 		}
 	}
 	errs := together(ctx, len(smaller), func(ctx context.Context, i int) error {
