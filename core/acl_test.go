@@ -45,6 +45,11 @@ func TestMinimalUser(t *testing.T) {
 	for name, strategy := range strategies(locks) {
 		enterEveryWay(t, name, strategy, strategies(other)[name])
 	}
+	joint := mustLock(t, core.Multi(locks.Mutex("a"), locks.Mutex("b")))
+	unlock(t, mustLockWith(t, joint.Context(), core.Multi(foreign{locks.Mutex("a")}, foreign{locks.Mutex("c")})))
+	unlock(t, joint)
+	_, err := core.Multi(locks.Mutex("a"), other.Mutex("a")).TryLock(ctx)
+	wantErr(t, err, core.ErrInvalidOption)
 	mustLock(t, locks.Mutex("name"))
 	if forced, err := other.ForceUnlock(ctx, "name"); !forced || err != nil {
 		t.Errorf("ForceUnlock = %v, %v", forced, err)

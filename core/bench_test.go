@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
@@ -19,7 +21,7 @@ func BenchmarkPair(b *testing.B) {
 		server := redistest.Start(b, redistest.TCP())
 		rdb := server.Client(func(o *redis.Options) { o.PoolSize = 64 })
 		locks := newClient(b, rdb)
-		acquire, release := luaScript(b, "acquire"), luaScript(b, "release")
+		acquire, release := luaScript(b, "grant", "acquire"), luaScript(b, "release")
 		ctx := context.Background()
 		b.Run(fmt.Sprintf("holdfast/%d", goroutines), func(b *testing.B) {
 			each(b, goroutines, func(name string, _ int) error {
@@ -47,6 +49,25 @@ func BenchmarkPair(b *testing.B) {
 	}
 }
 
+// BenchmarkMulti measures a lock and unlock of five free names, granted at once and in turn, and of one.
+func BenchmarkMulti(b *testing.B) {
+	server := redistest.Start(b, redistest.TCP())
+	locks := newClient(b, server.Client())
+	names := []string{"a", "b", "c", "d", "e"}
+	for what, lock := range map[string]core.Locker{
+		"one": locks.Mutex("a"), "at once": mutexes(locks, names...), "in turn": inTurn(locks, names...),
+	} {
+		b.Run(what, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := core.Do(context.Background(), lock, func(context.Context) error { return nil }); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // each spreads b.N rounds over goroutines, each with a name of its own.
 func each(b *testing.B, goroutines int, round func(name string, round int) error) {
 	b.Helper()
@@ -68,11 +89,15 @@ func each(b *testing.B, goroutines int, round func(name string, round int) error
 	})
 }
 
-func luaScript(b *testing.B, name string) *redis.Script {
+func luaScript(b *testing.B, names ...string) *redis.Script {
 	b.Helper()
-	source, err := os.ReadFile("lua/" + name + ".lua")
-	if err != nil {
-		b.Fatal(err)
+	var source strings.Builder
+	for _, name := range names {
+		text, err := os.ReadFile("lua/" + name + ".lua")
+		if err != nil {
+			b.Fatal(err)
+		}
+		source.Write(text)
 	}
-	return redis.NewScript(string(source))
+	return redis.NewScript(source.String())
 }

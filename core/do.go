@@ -32,7 +32,7 @@ func TryDo(ctx context.Context, l Locker, fn func(context.Context) error, opts .
 
 // run calls fn and unlocks, however fn ends.
 func (l *Lease) run(ctx context.Context, fn func(context.Context) error) (err error) {
-	held, cancel := context.WithCancelCause(withHolding(ctx, &l.hold, l.token))
+	held, cancel := context.WithCancelCause(l.within(ctx))
 	stop := context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })
 	defer func() {
 		stop()

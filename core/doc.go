@@ -31,6 +31,9 @@
 // or what descends from them. Every other call waits, also one in the same goroutine. Goroutines that share the
 // context share the ownership of this lock, and of no other.
 //
+// [Multi] makes one lock of several, of any strategy and client: all are held, or none. It does not matter in which
+// order callers name them. The lease is over when one of theirs is, and has one token for all.
+//
 // # Waiting
 //
 // Lock waits until its context ends. Waiters of a Mutex are served in the order in which they came within a process,
@@ -55,5 +58,6 @@
 // is written has an expiry. On the key itself lies what Redisson's RLock would write, so both can share a lock;
 // beside it "holdfast:token…", the last token of the name, for two hours, and "holdfast:released…", one for
 // every hold, for some seconds after its end. The strategies with a line add "holdfast:writers…",
-// "holdfast:readers…" and "holdfast:waiters…" while somebody waits, and "holdfast:reads…" while somebody reads.
+// "holdfast:readers…" and "holdfast:waiters…" while somebody waits, and "holdfast:reads…" while somebody reads. A
+// [Multi] of clients with different connections to one key leaves "holdfast:location…" there, for a day.
 package core

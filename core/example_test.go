@@ -75,6 +75,28 @@ func ExampleClient_Mutex() {
 	// unlock: <nil>
 }
 
+func ExampleMulti() {
+	locks, done := exampleLocks()
+	defer done()
+	ctx := context.Background()
+	balances := map[string]int{"alice": 100, "bob": 20}
+
+	// Whoever moves money the other way at the same time names the accounts in the other order, and need not care.
+	accounts := core.Multi(locks.Mutex("account:bob"), locks.Mutex("account:alice"))
+	err := core.Do(ctx, accounts, func(ctx context.Context) error {
+		balances["bob"], balances["alice"] = balances["bob"]+30, balances["alice"]-30
+
+		// Somebody else gets none of them meanwhile.
+		_, err := locks.Mutex("account:alice").TryLock(context.Background())
+		fmt.Println("refused:", errors.Is(err, core.ErrNotAcquired))
+		return nil
+	})
+	fmt.Println(balances, err)
+	// Output:
+	// refused: true
+	// map[alice:70 bob:50] <nil>
+}
+
 func ExampleLease_Context() {
 	locks, done := exampleLocks()
 	defer done()

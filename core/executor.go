@@ -30,7 +30,7 @@ func newExecutor(rdb redis.UniversalClient, now clock, stop <-chan struct{}) *ex
 func (e *executor) do(ctx context.Context, s *script, keys []string, args ...any) (any, error) {
 	answered := make(chan struct{})
 	c := &call{ctx: ctx, script: s, keys: keys, args: args, done: func(*call) { close(answered) }}
-	e.nodes.of(keys[0]).calls.submit(c)
+	submit(ctx, e.nodes.of(keys[0]).calls, c)
 	select {
 	case <-answered:
 		return c.reply, c.err

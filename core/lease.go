@@ -21,6 +21,8 @@ type Lease struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
+	joint *joint // nil if the lease is of a single lock; otherwise there is no protocol
+
 	// Guarded by the renewer's mutex.
 	term    term
 	index   int      // in the renewer's heap; negative when the lease is over
@@ -38,8 +40,7 @@ type grant struct {
 // not its end: ctx bounded the waiting, not the holding.
 func (c *Client) newLease(ctx context.Context, p protocol, h hold, g grant) (*Lease, error) {
 	l := &Lease{client: c, protocol: p, hold: h, token: g.token, granted: c.now(), index: -1}
-	ctx = withHolding(context.WithoutCancel(ctx), &l.hold, g.token)
-	l.ctx, l.cancel = context.WithCancelCause(ctx)
+	l.ctx, l.cancel = context.WithCancelCause(l.within(context.WithoutCancel(ctx)))
 	if err := c.renewer.add(l, g.sentAt, g.ttl); err != nil {
 		l.cancel(err)
 		return nil, err
@@ -50,11 +51,13 @@ func (c *Client) newLease(ctx context.Context, p protocol, h hold, g grant) (*Le
 // Name returns the name of the lock.
 func (l *Lease) Name() string { return l.hold.name }
 
-// Owner returns the owner as Redis knows it: the same for all leases of one chain of re-entries.
+// Owner returns the owner as Redis knows it: the same for all leases of one chain of re-entries. For a [Multi] it is
+// that of the member that was locked first.
 func (l *Lease) Owner() string { return l.hold.owner }
 
 // Token returns the fencing token: greater than that of every earlier grant of this name, the same on
-// re-entry, never 0. See [TokenFrom] for its use.
+// re-entry, never 0. That of a [Multi] is greater than those of all its members' earlier grants. See [TokenFrom] for
+// its use.
 func (l *Lease) Token() int64 { return l.token }
 
 // Context returns a context that carries the owner, so that locking the same name with it enters again
@@ -71,6 +74,9 @@ func (l *Lease) Done() <-chan struct{} { return l.ctx.Done() }
 // ValidUntil returns the time until which the lease is certain, never later than its expiry in Redis. It moves
 // forward with every renewal. Compare the result at once: a value kept over a suspend of the host is wrong.
 func (l *Lease) ValidUntil() time.Time {
+	if l.joint != nil {
+		return l.joint.validUntil()
+	}
 	left := l.client.renewer.validUntil(l).sub(l.client.now())
 	return time.Now().Add(left)
 }
@@ -85,6 +91,9 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	}
 	if l.ctx.Err() != nil {
 		return l.notHeld()
+	}
+	if l.joint != nil {
+		return l.joint.extend(ctx, ttl)
 	}
 	var sentAt instant
 	var held bool
@@ -110,7 +119,12 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 // may have held the lock before the work was done; nothing of a later holder is touched. Any other error means
 // that Redis did not confirm the release; it is tried further in the background, and Redis frees the lock
 // after the TTL at the latest.
-func (l *Lease) Unlock(ctx context.Context) error {
+func (l *Lease) Unlock(ctx context.Context) error { return l.release(ctx, used) }
+
+func (l *Lease) release(ctx context.Context, what usage) error {
+	if l.joint != nil {
+		return l.joint.release(ctx, what)
+	}
 	if l.client.tasks.join() {
 		defer l.client.tasks.end()
 	}
@@ -120,7 +134,7 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	}
 	hooks := &l.client.hooks
 	ctx = hooks.releaseStart(ctx, ReleaseStart{Name: l.hold.name, Owner: l.hold.owner, Token: l.token})
-	err := l.unlock(ctx, live)
+	err := l.unlock(ctx, live, what)
 	hooks.releaseEnd(ctx, ReleaseEnd{
 		Name: l.hold.name, Owner: l.hold.owner, Token: l.token,
 		Held: l.client.now().sub(l.granted), Err: err,
@@ -128,14 +142,14 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	return err
 }
 
-func (l *Lease) unlock(ctx context.Context, live bool) error {
+func (l *Lease) unlock(ctx context.Context, live bool, what usage) error {
 	if !live {
 		if errors.Is(context.Cause(l.ctx), errHeldTooLong) {
 			l.client.giveUp(l.protocol, &l.hold, used) // the holder has stopped before the TTL is over
 		}
 		return l.notHeld()
 	}
-	held, err := l.client.release(ctx, l.protocol, &l.hold)
+	held, err := l.client.release(ctx, l.protocol, &l.hold, what)
 	switch {
 	case err != nil:
 		return fmt.Errorf("holdfast: release of lock %q not confirmed: %w", l.hold.name,

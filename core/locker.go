@@ -5,7 +5,7 @@ import "context"
 // Locker is a lock by name, of some strategy. It is cheap to make, holds nothing, and may be used by many
 // goroutines at once: what is held is the [Lease].
 type Locker interface {
-	// Name returns the name of the lock, without prefix.
+	// Name returns the name of the lock, without prefix; of a [Multi], those of its members, joined by "+".
 	Name() string
 	// Lock waits until the lock is granted or ctx ends; ctx bounds the waiting, not the holding. If ctx is,
 	// or descends from, the context of a lease, its owner is the one who asks.

@@ -85,6 +85,9 @@ func newKeys(lock string) keys {
 	return k
 }
 
+// location is where the name of the place is kept in which the lock lies, see location.go.
+func (k keys) location() string { return reserved + "location" + k.tag }
+
 // released is where a hold's end is remembered.
 func (k keys) released(hold string) string {
 	return reserved + "released" + k.tag + ":" + hold

@@ -27,6 +27,7 @@ var (
 	errNotAnswered = errors.New("not answered before the wait ended")
 	errTooLate     = errors.New("answered when the lease was over")
 	errGivenUp     = errors.New("given up before")
+	errOtherwise   = errors.New("held in another way than by a Mutex")
 	errPanic       = errors.New("panic in a hook")
 )
 
@@ -42,7 +43,7 @@ func classify(err error) outcome {
 	switch {
 	case err == nil:
 		return answered
-	case errors.Is(err, redis.ErrClosed):
+	case errors.Is(err, redis.ErrClosed), errors.Is(err, errOtherwise):
 		return denied
 	case errors.Is(err, errPanic):
 		return failed
@@ -58,7 +59,7 @@ func classify(err error) outcome {
 			return notRun
 		}
 	}
-	if wrongType(err) {
+	if wrongType(err) || crossSlot(err) {
 		return denied // the scripts meet a key of another type before they write
 	}
 	return failed
@@ -71,6 +72,9 @@ func transient(err error) bool {
 }
 
 func wrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
+
+// crossSlot reports that the keys of a script do not lie together after all: behind a proxy, for instance.
+func crossSlot(err error) bool { return redis.HasErrorPrefix(err, "CROSSSLOT") }
 
 // scriptError is an error from inside a script, as servers before Redis 7 wrap it: the code that says what it
 // was comes after "ERR Error running script (call to f_…): @user_script:1: ".

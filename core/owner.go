@@ -9,19 +9,20 @@ import (
 // holding is what the context of a lease carries: who holds which lock with which token, and the leases within
 // whose contexts it was taken.
 type holding struct {
-	owner string
-	token int64
-	lock  string // the key
-	outer *holding
+	owner  string
+	token  int64
+	client *Client
+	lock   string // the key
+	outer  *holding
 }
 
 type holdingKey struct{}
 
 // withHolding adds a lease to what ctx carries.
-func withHolding(ctx context.Context, h *hold, token int64) context.Context {
+func withHolding(ctx context.Context, l *Lease, token int64) context.Context {
 	outer := holdingFrom(ctx)
 	return context.WithValue(ctx, holdingKey{}, &holding{
-		owner: h.owner, token: token, lock: h.keys.lock, outer: outer,
+		owner: l.hold.owner, token: token, client: l.client, lock: l.hold.keys.lock, outer: outer,
 	})
 }
 
@@ -31,14 +32,20 @@ func holdingFrom(ctx context.Context) *holding {
 	return h
 }
 
-// of returns the lease of that lock within whose context another was taken, nil if there is none.
-func (h *holding) of(lock string) *holding {
+// of returns the lease of that lock within whose context another was taken, nil if there is none. One of the same
+// Redis comes before one of another client, which may reach the same Redis by another connection, or not.
+func (h *holding) of(c *Client, lock string) *holding {
+	var other *holding
 	for ; h != nil; h = h.outer {
-		if h.lock == lock {
+		switch {
+		case h.lock != lock:
+		case sameRedis(h.client, c):
 			return h
+		case other == nil:
+			other = h
 		}
 	}
-	return nil
+	return other
 }
 
 // TokenFrom returns the fencing token of the innermost lease whose context ctx is or descends from. It

@@ -20,6 +20,8 @@ type protocol interface {
 	renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error)
 	// renewAll does so for many holds at once, without waiting.
 	renewAll(renewals []*renewal)
+	// raise gives the hold a greater token, for it and for all later grants, and reports whether it is still there.
+	raise(ctx context.Context, h *hold, token int64) (bool, error)
 	// channel is where those who wait hear of releases.
 	channel(k keys) string
 	// lines reports whether those who wait stand in a line that Redis keeps. If not, whoever asks first after
@@ -74,7 +76,7 @@ type renewal struct {
 	done func(sentAt instant, held bool, err error)
 }
 
-// renewing is the part that all strategies on one Redis have in common: one script renews holds of every kind.
+// renewing is what all strategies on one Redis have in common: one script renews, one raises holds of every kind.
 type renewing struct {
 	client *Client
 }
@@ -100,4 +102,13 @@ func (p renewing) renewAll(renewals []*renewal) {
 		}
 	}
 	p.client.exec.renew(calls)
+}
+
+func (p renewing) raise(ctx context.Context, h *hold, token int64) (bool, error) {
+	reply, err := p.client.exec.do(ctx, raiseScript, []string{h.keys.lock, h.keys.token, h.keys.reads()},
+		h.id, token, milliseconds(tokenMemory))
+	if err != nil {
+		return false, err
+	}
+	return reply == int64(1), nil
 }

@@ -54,6 +54,13 @@ func (q *queue) enter(key string) *turn {
 	return t
 }
 
+// empty reports whether nobody waits for a name.
+func (q *queue) empty(key string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.lines[key] == nil
+}
+
 // wait returns when the turn has come: with errTimeUp if ctx or the client ended before, with another error if
 // the first has found that there is nothing to wait for.
 func (t *turn) wait(ctx context.Context, closing <-chan struct{}) error {

@@ -24,15 +24,15 @@ const (
 )
 
 // release ends a hold, detached from ctx and bounded. What it could not confirm is finished in the background.
-func (c *Client) release(ctx context.Context, p protocol, h *hold) (held bool, err error) {
+func (c *Client) release(ctx context.Context, p protocol, h *hold, what usage) (held bool, err error) {
 	detached, cancel := detach(ctx)
 	defer cancel()
 	err = insist(detached, func(ctx context.Context) (err error) {
-		held, err = p.release(ctx, h, used)
+		held, err = p.release(ctx, h, what)
 		return err
 	})
 	if err != nil {
-		c.giveUp(p, h, used)
+		c.giveUp(p, h, what)
 	}
 	return held, err
 }

@@ -42,6 +42,7 @@ func newStand(reply func(n int, answer func(held bool, err error))) *stand {
 func (s *stand) acquire(context.Context, *hold) (answer, error)            { panic("not used") }
 func (s *stand) release(context.Context, *hold, usage) (bool, error)       { panic("not used") }
 func (s *stand) renew(context.Context, *hold, time.Duration) (bool, error) { panic("not used") }
+func (s *stand) raise(context.Context, *hold, int64) (bool, error)         { panic("not used") }
 func (s *stand) channel(keys) string                                       { panic("not used") }
 func (s *stand) lines() bool                                               { panic("not used") }
 func (s *stand) renewAll(renewals []*renewal) {

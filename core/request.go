@@ -31,6 +31,10 @@ type request struct {
 	protocol protocol
 	hold     hold
 	entered  bool // the owner may hold the lock already
+	once     bool // one answer is enough, however long there is time to wait for it
+
+	// settle makes the lease of a grant; newLease if nil.
+	settle func(ctx context.Context, h hold, token int64, sentAt instant) (*Lease, error)
 
 	ctx   context.Context // the caller's, with the values of its hooks
 	asked int
@@ -57,7 +61,7 @@ func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {
 	}
 	// Only a lease of this very lock is entered again. Under the lease of another one everybody is an owner of
 	// their own: the tasks of one batch, say, which share the batch's lease, exclude each other here.
-	if h := holdingFrom(ctx).of(r.hold.keys.lock); h != nil {
+	if h := holdingFrom(ctx).of(c, r.hold.keys.lock); h != nil {
 		r.hold.owner, r.entered = h.owner, true
 	} else {
 		r.hold.owner = r.hold.id
@@ -103,10 +107,11 @@ func (r *request) wait(ctx context.Context) (*Lease, error) {
 	if r.protocol.lines() {
 		return r.stand(ctx)
 	}
-	if r.entered || r.hold.wait == 0 {
+	once := r.once || r.hold.wait == 0
+	if r.entered || once {
 		// Whoever may hold the lock already does not queue: it would wait behind others for its own release.
 		lease, err := r.ask(ctx)
-		if err == errBusy && r.hold.wait == 0 {
+		if err == errBusy && once {
 			err = errTimeUp
 		}
 		if err != errBusy {
@@ -209,7 +214,7 @@ func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 	}
 	r.heard = true
 	if a.granted {
-		lease, err := r.client.newLease(ctx, r.protocol, r.hold, grant{a.token, r.sentAt, r.hold.ttl})
+		lease, err := r.lease(ctx, a.token)
 		if err == nil {
 			return lease, nil
 		}
@@ -226,6 +231,13 @@ func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 	}
 	r.standing = a.standing
 	return nil, errBusy
+}
+
+func (r *request) lease(ctx context.Context, token int64) (*Lease, error) {
+	if r.settle != nil {
+		return r.settle(ctx, r.hold, token, r.sentAt)
+	}
+	return r.client.newLease(ctx, r.protocol, r.hold, grant{token, r.sentAt, r.hold.ttl})
 }
 
 // renounce gives the hold up and goes on under a new name.

@@ -11,16 +11,19 @@ import (
 //go:embed lua/*.lua
 var luaFiles embed.FS
 
-// The scripts, one per operation. Each file opens with its contract; line.lua is what four of them begin with.
+// The scripts, one per operation. Each file opens with its contract.
 var (
-	acquireScript = loadScript("acquire")
-	releaseScript = loadScript("release")
-	joinScript    = loadScript("line", "join")
-	leaveScript   = loadScript("line", "leave")
-	beatScript    = loadScript("line", "beat")
-	renewScript   = loadScript("renew")
-	forceScript   = loadScript("line", "force")
-	inspectScript = loadScript("inspect")
+	acquireScript    = loadScript("grant", "acquire")
+	acquireAllScript = loadScript("grant", "acquire_all")
+	releaseScript    = loadScript("release")
+	joinScript       = loadScript("line", "join")
+	leaveScript      = loadScript("line", "leave")
+	beatScript       = loadScript("line", "beat")
+	forceScript      = loadScript("line", "force")
+	renewScript      = loadScript("renew")
+	raiseScript      = loadScript("raise")
+	locationScript   = loadScript("location")
+	inspectScript    = loadScript("inspect")
 )
 
 // script is a Lua script and the SHA-1 under which servers know it.
@@ -29,16 +32,17 @@ type script struct {
 	sha    string
 }
 
+// loadScript puts a script together from what it shares with others and its own file, which comes last.
 func loadScript(names ...string) *script {
-	var text strings.Builder
+	var source strings.Builder
 	for _, name := range names {
-		part, err := luaFiles.ReadFile("lua/" + name + ".lua")
+		text, err := luaFiles.ReadFile("lua/" + name + ".lua")
 		if err != nil {
 			panic(err) // the file is part of the binary
 		}
-		text.Write(part)
+		source.Write(text)
 	}
-	return &script{source: text.String(), sha: redis.NewScript(text.String()).Hash()}
+	return &script{source: source.String(), sha: redis.NewScript(source.String()).Hash()}
 }
 
 // attempt is one command on its way to Redis. The client's own retries are switched off for it (go-redis

@@ -18,80 +18,23 @@
 -- grows by a re-sent command; the repetition renews the TTL, because its sender counts from its own sending.
 --
 -- Order of writes: the token first, because SET is what a full or restricted server refuses, and a token
--- without a lock harms nobody. The lock comes with all its fields in one HSET. Should PEXPIRE be refused,
--- the lock is undone with the one command that has just been allowed, so that none is left without a TTL.
+-- without a lock harms nobody. Then the lock, see grant.lua, which comes in front of this file.
 
-local lock, owner, hold = KEYS[1], ARGV[1], 'hold:' .. ARGV[2]
-local keep = tonumber(ARGV[5])
-local ttl = math.max(tonumber(ARGV[3]), keep)
-local count = 0
-
-local function microseconds()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
+local e = entry(1, ARGV[1], ARGV[2], ARGV[3], ARGV[5])
+local refusal = look(e)
+if refusal then
+  return refusal
 end
-
-local function integer(n)
-  return string.format('%.0f', n)
-end
-
-if redis.call('EXISTS', lock, KEYS[3]) > 0 then
-  if redis.call('EXISTS', KEYS[3]) == 1 then
-    return {-1, 0}
-  end
-  local held = redis.call('HMGET', lock, owner, hold, 'token', 'ttl', 'keep', 'mode')
-  if held[6] and held[6] ~= 'mutex' then
-    return {-2, 0}
-  end
-  local left = redis.call('PTTL', lock)
-  local longest = tonumber(held[4])
-  if not held[1] then
-    -- More left than was ever asked for: the server's clock was set back. Without this a crashed holder
-    -- would block the name for as long as the step was.
-    if longest and left > longest then
-      redis.call('PEXPIRE', lock, longest)
-      left = longest
-    end
-    return {0, left}
-  end
-  if held[3] then
-    if not held[2] then
-      redis.call('HSET', lock, owner, held[1] + 1, hold, 1, 'ttl', math.max(longest, ttl))
-      if keep > 0 then
-        redis.call('HSET', lock, 'keep', integer(math.max(held[5] or 0, microseconds() + keep * 1000)))
-      end
-    end
-    if left < ttl then
-      redis.call('PEXPIRE', lock, ttl)
-    end
-    return {1, tonumber(held[3])}
-  end
-  -- Taken by a Redisson client under this owner's name: it has no token yet, and its lease must not get shorter.
-  count = tonumber(held[1])
-  ttl = math.max(ttl, left)
+if e.held then
+  enter(e)
+  return {1, e.held}
 end
 
 local now = microseconds()
 local token = now
-local last = tonumber(redis.call('SET', KEYS[2], integer(token), 'PX', ARGV[4], 'GET') or '')
+local last = tonumber(redis.call('SET', e.token, integer(token), 'PX', ARGV[4], 'GET') or '')
 if last and last >= token then
   token = last + 1
-  redis.call('SET', KEYS[2], integer(token), 'PX', ARGV[4])
+  redis.call('SET', e.token, integer(token), 'PX', ARGV[4])
 end
-
-local fields = {
-  owner, count + 1, hold, 1, 'mode', 'mutex', 'ttl', ttl, 'token', integer(token), 'granted', integer(now),
-}
-if keep > 0 then
-  fields[#fields + 1] = 'keep'
-  fields[#fields + 1] = integer(now + keep * 1000)
-end
-redis.call('HSET', lock, unpack(fields))
-local expiring = redis.pcall('PEXPIRE', lock, ttl)
-if type(expiring) == 'table' and expiring.err then
-  if count == 0 then
-    redis.call('SET', lock, '', 'PX', 1)
-  end
-  return expiring
-end
-return {1, token}
+return grant(e, token, now) or {1, token}

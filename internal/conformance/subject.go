@@ -17,6 +17,8 @@ import (
 type Subject struct {
 	// Servers is on how many servers a lock lives.
 	Servers int
+	// Unordered says that callers of one process need not be served in the order in which they came.
+	Unordered bool
 	// Connect makes the strategy of one process from its connections, one to each server.
 	Connect func(clients []*redis.Client, opts ...core.Option) (core.Strategy, io.Closer, error)
 }

@@ -41,6 +41,9 @@ func waiterIsWoken(t *testing.T, s Subject) {
 
 // orderWithinAProcess starts waiters one after another; they must be served in that order.
 func orderWithinAProcess(t *testing.T, s Subject) {
+	if s.Unordered {
+		t.Skip("not promised")
+	}
 	w := newWorld(t, s)
 	ctx := context.Background()
 	p := w.process()
@@ -112,8 +115,13 @@ func cancelledInLine(t *testing.T, s Subject) {
 	cancel()
 	w.wantErr(receive(t, second).err, core.ErrNotAcquired, context.Canceled)
 	w.unlock(lease)
-	w.unlock(receive(t, first).check(t))
-	w.unlock(receive(t, third).check(t))
+	served := make(chan outcome, 2)
+	for _, next := range []<-chan outcome{first, third} {
+		go func() { served <- <-next }()
+	}
+	for range 2 { // which first, orderWithinAProcess asks
+		w.unlock(receive(t, served).check(t))
+	}
 	w.free("name")
 }
 

@@ -1,0 +1,42 @@
+-- Gives a hold a greater token, so that locks which were granted one after the other have one in common.
+--
+-- KEYS[1] lock    hash, see acquire.lua and line.lua
+-- KEYS[2] token   string, the last fencing token granted for this name
+-- KEYS[3] reads   sorted set, see line.lua
+-- ARGV[1] hold id     ARGV[2] the token     ARGV[3] ms for which the last token is remembered
+--
+-- Returns 1 if the hold is still there, 0 if it is not. The owner's other holds get the token too.
+--
+-- Running it twice changes nothing. It never makes a token smaller.
+--
+-- Order of writes: the last token first, because SET is what a full server refuses; should the script end there,
+-- the next grant gets a greater token than it had to.
+
+local lock, id, token = KEYS[1], ARGV[1], tonumber(ARGV[2])
+
+local function remember()
+  local last = tonumber(redis.call('GET', KEYS[2]) or '')
+  if not last or last < token then
+    redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+  end
+end
+
+local held = redis.call('HMGET', lock, 'hold:' .. id, 'token', 'grant', 'share:' .. id)
+if held[1] and held[1] == (held[3] or held[1]) then
+  if tonumber(held[2]) < token then
+    remember()
+    redis.call('HSET', lock, 'token', ARGV[2])
+  end
+  return 1
+end
+
+if not held[4] or not redis.call('ZSCORE', KEYS[3], id) then
+  return 0
+end
+local owner = 'read:' .. string.match(held[4], '^%d+ (.+)$')
+local count, mine, rest = string.match(redis.call('HGET', lock, owner), '^(%d+) (%d+)( .+)$')
+if tonumber(mine) < token then
+  remember()
+  redis.call('HSET', lock, owner, count .. ' ' .. ARGV[2] .. rest)
+end
+return 1

@@ -1,0 +1,126 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"reflect"
+	"strings"
+)
+
+// Multi returns a lock of all of lockers at once: all are held, or none. They may be of any strategy and of several
+// clients, on several servers; a Multi among them counts as its members. Callers who name the same locks in another
+// order do not block each other for ever, because members are always locked in one order, that of their names: so
+// call a lock by the same name wherever it is part of a Multi, and do not lock a Multi under the lease of a lock that
+// others take inside one.
+//
+// TryLock asks for each in turn and lets go of all at the first refusal, which is its error. Lock holds the earlier
+// ones, which are renewed, while it waits for the later ones; if one is lost meanwhile, it starts over. Mutexes of
+// one client in one Cluster slot, 64 at most, are first asked for in one round trip, all or none; hooks see that as a
+// TryLock of each, and then, if one of them was held, the waiting for each.
+//
+// Options given to Lock or TryLock go to every member, except [WithWait], which bounds the whole. The [Lease] is that
+// of all: it is valid until the earliest of their ends, it is over, and the others are released, as soon as one of
+// them is lost, its context enters each of them again, and its token is greater than that of every earlier grant of
+// each of them and smaller than that of every later one. If a member was entered again, the outer lease keeps the
+// token that it has, and a resource that has seen the joint one refuses it: use the token of the innermost lease, see
+// [TokenFrom].
+//
+// Multi does no I/O. Lock and TryLock return [ErrInvalidOption] if there are no members, if one of them is nil, and
+// if one is there twice, that is with the same key in the same Redis, whatever the strategy. Members with the same
+// key and different connections are told apart by a mark that Lock and TryLock then leave in Redis. A Locker that is
+// not of this package needs a name of its own among the members, and its Lock and TryLock have to return a lease of
+// this package.
+func Multi(lockers ...Locker) Locker {
+	m := &multi{}
+	if len(lockers) == 0 {
+		m.refuse(invalidOption("Multi: no members"))
+	}
+	names := make([]string, len(lockers))
+	for i, l := range lockers {
+		names[i] = m.add(i, l)
+	}
+	m.name = strings.Join(names, "+")
+	if m.err == nil {
+		m.err = m.sort()
+	}
+	if m.err == nil {
+		m.mutexes = m.sisters()
+	}
+	return m
+}
+
+// multi is the [Locker] that [Multi] returns.
+type multi struct {
+	name    string
+	members []member  // sorted
+	twins   bool      // the order of some of them depends on where they lie
+	mutexes []*locker // the same, if one script can grant them all
+	err     error
+}
+
+// member is one lock of a Multi.
+type member struct {
+	Locker
+	name  string
+	own   *locker // nil if it is somebody else's implementation
+	key   string  // in Redis, if it is known
+	where string  // it lies, see location.go; asked for only if the key does not decide
+}
+
+// add takes in the i-th of the lockers and returns its name.
+func (m *multi) add(i int, l Locker) string {
+	b := member{Locker: l}
+	switch l := l.(type) {
+	case *multi:
+		m.refuse(l.err)
+		m.members = append(m.members, l.members...)
+		return l.name
+	case *locker:
+		b.name, b.own, b.key = l.name, l, l.client.prefix+l.name
+	default:
+		if l == nil || reflect.ValueOf(l).Kind() == reflect.Pointer && reflect.ValueOf(l).IsNil() {
+			m.refuse(invalidOption("Multi: member %d is nil", i+1))
+			return ""
+		}
+		b.name = l.Name()
+	}
+	m.members = append(m.members, b)
+	return b.name
+}
+
+func (m *multi) refuse(err error) {
+	if m.err == nil {
+		m.err = err
+	}
+}
+
+func (m *multi) Name() string { return m.name }
+
+func (m *multi) Lock(ctx context.Context, opts ...LockOption) (*Lease, error) {
+	return m.acquire(ctx, false, opts)
+}
+
+func (m *multi) TryLock(ctx context.Context, opts ...LockOption) (*Lease, error) {
+	return m.acquire(ctx, true, opts)
+}
+
+func (m *multi) acquire(ctx context.Context, try bool, opts []LockOption) (*Lease, error) {
+	call := lockConfig{wait: -1}.with(opts)
+	if err := cmp.Or(m.err, call.err); err != nil {
+		return nil, err
+	}
+	for _, member := range m.members {
+		if member.own == nil {
+			continue
+		}
+		// Before anything is locked, rather than when its turn comes.
+		if err := cmp.Or(member.own.err, member.own.config.with(opts).err); err != nil {
+			return nil, err
+		}
+	}
+	g := &gathering{multi: m, caller: ctx, try: try || call.wait == 0, opts: opts}
+	if try {
+		call.wait = -1
+	}
+	return g.run(call.wait)
+}

@@ -1,0 +1,176 @@
+package core
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// maxAtOnce bounds how many mutexes one script grants: while it runs, the server does nothing else.
+const maxAtOnce = 64
+
+// sisters returns the members if one script can grant them all: mutexes of one client in one slot.
+func (m *multi) sisters() []*locker {
+	if len(m.members) > maxAtOnce {
+		return nil
+	}
+	var mutexes []*locker
+	var keys []string
+	for _, member := range m.members {
+		if member.own == nil || member.own.client != m.members[0].own.client {
+			return nil
+		}
+		if _, ok := member.own.protocol.(mutex); !ok {
+			return nil
+		}
+		mutexes, keys = append(mutexes, member.own), append(keys, member.key)
+	}
+	if !sameSlot(mutexes[0].client.exec.rdb, keys) {
+		return nil
+	}
+	return mutexes
+}
+
+// mutexes is the protocol of several mutexes, granted all or none. Its hold stands for one on each of them, with the
+// same id; the leases are theirs.
+type mutexes struct {
+	mutex
+	holds []hold // without id; without owner, if that is not yet in any of them
+}
+
+// of returns the holds for which h stands.
+func (m mutexes) of(h *hold) []hold {
+	holds := slices.Clone(m.holds)
+	for i := range holds {
+		holds[i].id = h.id
+		if holds[i].owner == "" {
+			holds[i].owner = h.owner
+		}
+	}
+	return holds
+}
+
+func (m mutexes) acquire(ctx context.Context, h *hold) (answer, error) {
+	holds := m.of(h)
+	keys := make([]string, 0, 3*len(holds))
+	args := []any{h.id, milliseconds(tokenMemory)}
+	for _, o := range holds {
+		keys = append(keys, o.keys.lock, o.keys.token, o.keys.released(o.id))
+		args = append(args, o.owner, milliseconds(o.ttl), milliseconds(o.minHold))
+	}
+	reply, err := m.client.exec.do(ctx, acquireAllScript, keys, args...)
+	if err != nil {
+		return answer{}, err
+	}
+	list, err := integers(reply, 3)
+	if err != nil {
+		return answer{}, err
+	}
+	switch status, value, which := list[0], list[1], list[2]; status {
+	case 1:
+		return answer{granted: true, token: value}, nil
+	case 0:
+		h.name = holds[which-1].name // who refuses, for the error
+		return answer{standing: standing{left: time.Duration(value) * time.Millisecond}}, nil
+	case -2:
+		return answer{}, errOtherwise
+	default:
+		return answer{gone: true}, nil
+	}
+}
+
+func (m mutexes) release(ctx context.Context, h *hold, what usage) (bool, error) {
+	holds := m.of(h)
+	held := make([]bool, len(holds))
+	errs := together(ctx, len(holds), func(ctx context.Context, i int) (err error) {
+		held[i], err = m.mutex.release(ctx, &holds[i], what)
+		return err
+	})
+	return !slices.Contains(held, false), worst(errs)
+}
+
+// undisturbed reports whether no caller of this process waits for one of the mutexes, whose turn would be before.
+func (g *gathering) undisturbed() bool {
+	for _, l := range g.multi.mutexes {
+		if !l.client.queue.empty(l.client.prefix + l.name) {
+			return false
+		}
+	}
+	return true
+}
+
+// atOnce asks for all mutexes together, once.
+func (g *gathering) atOnce() (joint *Lease, err error) {
+	members := g.multi.mutexes
+	c := members[0].client
+	if !c.tasks.begin() {
+		return nil, ErrClosed
+	}
+	defer c.tasks.end()
+	r, all := g.request()
+	began, ctxs := c.now(), make([]context.Context, len(members))
+	for i, h := range all.of(&r.hold) {
+		ctxs[i] = c.hooks.acquireStart(g.caller, AcquireStart{Name: h.name, Owner: h.owner, Try: true})
+	}
+	joint, err = r.run(g.caller)
+	handed := false
+	defer func() {
+		if joint != nil && !handed { // a hook panics: nobody gets the lease
+			_ = joint.release(g.caller, neverUsed)
+		}
+	}()
+	for i, h := range all.of(&r.hold) {
+		end := AcquireEnd{Name: h.name, Owner: h.owner, Waited: c.now().sub(began), Asked: r.asked, Err: err}
+		if joint != nil {
+			end.Token = joint.token
+		}
+		c.hooks.acquireEnd(ctxs[i], end)
+	}
+	handed = true
+	return joint, err
+}
+
+// request prepares the request for all of them. They are of one new owner, except those of which the caller holds
+// the lease already, or has named the owner.
+func (g *gathering) request() (*request, mutexes) {
+	first := g.multi.mutexes[0]
+	all := mutexes{mutex: mutex{renewing{first.client}}}
+	r := &request{client: first.client, once: true}
+	for _, l := range g.multi.mutexes {
+		h := l.newRequest(g.caller, l.config.with(g.opts)).hold
+		if h.owner == h.id {
+			h.owner = ""
+		}
+		all.holds = append(all.holds, h)
+		r.hold.ttl, r.hold.minHold = max(r.hold.ttl, h.ttl), max(r.hold.minHold, h.minHold)
+	}
+	r.hold.id = first.client.newID()
+	r.hold.owner, r.hold.name, r.hold.keys = r.hold.id, g.multi.name, all.holds[0].keys
+	if !g.try {
+		r.hold.wait = -1
+		if !g.ends.IsZero() {
+			r.hold.wait = max(time.Until(g.ends), 0)
+		}
+	}
+	r.protocol, r.settle = all, func(ctx context.Context, h hold, token int64, sentAt instant) (*Lease, error) {
+		return all.settle(ctx, g, &h, token, sentAt)
+	}
+	return r, all
+}
+
+// settle makes a lease for each, and one of them all.
+func (m mutexes) settle(ctx context.Context, g *gathering, h *hold, token int64, sentAt instant) (*Lease, error) {
+	var leases []*Lease
+	for _, o := range m.of(h) {
+		l, err := m.client.newLease(ctx, m.mutex, o, grant{token, sentAt, o.ttl})
+		if err != nil { // too late: the request gives all holds up
+			for _, l := range leases {
+				m.client.renewer.remove(l)
+				l.cancel(err)
+			}
+			return nil, err
+		}
+		leases = append(leases, l)
+	}
+	return newJoint(g.caller, g.multi.name, leases, token), nil
+}

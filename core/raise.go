@@ -1,0 +1,50 @@
+package core
+
+import (
+	"context"
+	"fmt"
+)
+
+// raise gives all leases the greatest of their tokens in Redis and returns it. So the work under all of them has one
+// token, which every later grant of any of them exceeds. It fails with a [memberLost] if one of them is over.
+func raise(ctx context.Context, leases []*Lease) (int64, error) {
+	var token int64
+	for _, l := range leases {
+		token = max(token, l.token)
+	}
+	var smaller []*Lease
+	for _, l := range leases {
+		for _, leaf := range l.leaves() {
+			if leaf.token < token {
+				smaller = append(smaller, leaf)
+			}
+		}
+	}
+	errs := together(ctx, len(smaller), func(ctx context.Context, i int) error {
+		return smaller[i].raise(ctx, token)
+	})
+	for _, err := range errs {
+		if err != nil {
+			return 0, err
+		}
+	}
+	return token, nil
+}
+
+func (l *Lease) raise(ctx context.Context, token int64) error {
+	var held bool
+	err := insist(ctx, func(ctx context.Context) (err error) {
+		held, err = l.protocol.raise(ctx, &l.hold, token)
+		return err
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("holdfast: lock %q: %w", l.hold.name, failure(ctx, l.hold.keys.lock, err))
+	case !held:
+		if l.client.renewer.remove(l) {
+			l.client.lost(l, errTaken)
+		}
+		return &memberLost{name: l.hold.name, cause: errTaken}
+	}
+	return nil
+}
