@@ -3,7 +3,6 @@ package core_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -68,11 +67,3 @@ func each(b *testing.B, goroutines int, round func(name string, round int) error
 	})
 }
 
-func luaScript(b *testing.B, name string) *redis.Script {
-	b.Helper()
-	source, err := os.ReadFile("lua/" + name + ".lua")
-	if err != nil {
-		b.Fatal(err)
-	}
-	return redis.NewScript(string(source))
-}
