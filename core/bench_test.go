@@ -66,4 +66,3 @@ func each(b *testing.B, goroutines int, round func(name string, round int) error
 		}
 	})
 }
-

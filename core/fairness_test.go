@@ -56,7 +56,7 @@ func holdContest(t *testing.T, waiters, grants int) contest {
 	all.Wait()
 	beats := took.Seconds() * float64(contestants)
 	return contest{
-		waiters: waiters, turns: ledger.history()[:grants], took: took,
+		waiters: waiters, turns: ledger.history(t)[:grants], took: took,
 		commands: (float64(sent) - beats) / float64(counted),
 	}
 }
@@ -111,7 +111,7 @@ func TestFairness(t *testing.T) {
 	t.Parallel()
 	rounds := 16
 	if testing.Short() {
-		rounds = 4
+		rounds = 8
 	}
 	var contests [3]contest
 	t.Run("contests", func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestFairness(t *testing.T) {
 				c := holdContest(t, waiters, max(rounds*64, 2*waiters))
 				contests[i] = c
 				t.Log(c)
-				for _, overtaker := range overtakers(arrivals(t, c.turns)) {
+				for _, overtaker := range overtakers(c.turns) {
 					t.Error(overtaker)
 				}
 				if waiters < 256 && c.jain() < 0.99 {

@@ -92,50 +92,53 @@ func (l *ledger) pass(ctx context.Context, lock core.Locker, by turn, do func())
 	if err := lease.Unlock(context.Background()); err != nil {
 		return err
 	}
-	to, err := l.rdb.Time(context.Background()).Result()
-	if err != nil {
-		return err
-	}
-	by.To = to.UnixMicro()
+	by.To = l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.turns = append(l.turns, by)
 	return nil
 }
 
-// history returns all turns in the order of their tokens.
-func (l *ledger) history() []turn {
+// now returns the time by Redis's clock.
+func (l *ledger) now() int64 {
+	now, _ := l.rdb.Time(context.Background()).Result()
+	return now.UnixMicro()
+}
+
+// history returns all turns in the order of their tokens. The test fails if it is of few known when they came.
+func (l *ledger) history(t testing.TB) []turn {
+	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	turns := slices.Clone(l.turns)
-	slices.SortFunc(turns, func(a, b turn) int { return cmp.Compare(a.Token, b.Token) })
+	turns := slices.SortedFunc(slices.Values(l.turns), func(a, b turn) int { return cmp.Compare(a.Token, b.Token) })
+	unknown := 0
 	for i, turn := range turns {
-		if turns[i].Number = l.numbers[turn.Owner]; turns[i].Number == 0 && !l.waited[turn.Owner] {
+		switch number, seen := l.numbers[turn.Owner]; {
+		case seen:
+			turns[i].Number = number
+		case l.waited[turn.Owner]:
+			unknown++
+		default:
 			turns[i].Number = turn.Token
 		}
 	}
-	return turns
-}
-
-// arrivals returns the turns of which it is known when they came. The test fails if these are few.
-func arrivals(t testing.TB, turns []turn) []turn {
-	t.Helper()
-	known := slices.DeleteFunc(slices.Clone(turns), func(turn turn) bool { return turn.Number == 0 })
-	if len(known) < len(turns)/2 || len(known) == 0 {
-		t.Errorf("of %d turns only %d were seen in line", len(turns), len(known))
+	if unknown > len(turns)/2 {
+		t.Errorf("%d of %d turns were not seen in line", unknown, len(turns))
 	}
-	return known
+	return turns
 }
 
 // overtakers lists who was granted the lock before somebody who had come earlier. The turns are in the order of their
 // tokens.
 func overtakers(turns []turn) (found []string) {
-	for i, earliest := len(turns)-1, (turn{}); i >= 0; i-- {
-		if earliest.Number != 0 && turns[i].Number > earliest.Number {
-			found = append(found, fmt.Sprintf("%+v went before %+v", turns[i], earliest))
-		}
-		if earliest.Number == 0 || turns[i].Number < earliest.Number {
-			earliest = turns[i]
+	var earliest turn // of those who were granted the lock later
+	for _, turn := range slices.Backward(turns) {
+		switch {
+		case turn.Number == 0:
+		case earliest.Number == 0 || turn.Number < earliest.Number:
+			earliest = turn
+		default:
+			found = append(found, fmt.Sprintf("%+v went before %+v", turn, earliest))
 		}
 	}
 	return found
@@ -143,30 +146,20 @@ func overtakers(turns []turn) (found []string) {
 
 // unruly lists breaches of the turns of [sync.RWMutex]. The turns are in the order of their tokens.
 func unruly(turns []turn) (found []string) {
-	var writes, reads []turn
-	for _, turn := range turns {
-		if turn.Write {
-			writes = append(writes, turn)
-		} else {
-			reads = append(reads, turn)
-		}
-	}
+	reads := slices.DeleteFunc(slices.Clone(turns), func(t turn) bool { return t.Write || t.Number == 0 })
+	writes := slices.DeleteFunc(slices.Clone(turns), func(t turn) bool { return !t.Write })
 	found = overtakers(writes)
 	for _, r := range reads {
-		next, _ := slices.BinarySearchFunc(writes, r.Token, func(w turn, token int64) int {
-			return cmp.Compare(w.Token, token)
-		})
+		next, _ := slices.BinarySearchFunc(writes, r, func(w, r turn) int { return cmp.Compare(w.Token, r.Token) })
 		if next > 1 && writes[next-2].Token > r.Number {
-			found = append(found, fmt.Sprintf("reader %+v waited for more writers than %+v", r, writes[next-2]))
+			found = append(found, fmt.Sprintf("%+v waited for two writers, %+v and one more", r, writes[next-2]))
 		}
-		// Having come while the write before it went on, it goes first whoever waits. Otherwise it must not have
-		// come after a writer that was still waiting.
 		if next > 0 && r.Number <= writes[next-1].To {
-			continue
+			continue // came during that write: goes next, whoever else waits
 		}
 		for _, w := range writes[next:] {
-			if w.Number < r.Number {
-				found = append(found, fmt.Sprintf("reader %+v went before writer %+v", r, w))
+			if 0 < w.Number && w.Number < r.Number {
+				found = append(found, fmt.Sprintf("%+v went before %+v", r, w))
 			}
 		}
 	}
