@@ -227,7 +227,7 @@ func TestKilledHolder(t *testing.T) {
 	for _, strategy := range []string{"Fair", "Write", "Read"} {
 		t.Run(strategy, func(t *testing.T) {
 			t.Parallel()
-			const ttl = 2 * time.Second
+			const ttl = 4 * time.Second
 			server := redistest.Start(t)
 			rdb := server.Client()
 			dying := startStaying(t, server, strategy, 1, ttl)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -30,6 +31,8 @@ func TestPausedWaiterKeepsItsPlace(t *testing.T) {
 			if err := paused.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
+			stopped := time.Now()
+			redistest.Eventually(t, within, "its time to pass", func() bool { return time.Since(stopped) > placeTTL })
 			awaitQueue(t, locks, "name", 1)
 			if holder == "Read" {
 				redistest.Eventually(t, within, "its place to be taken out", func() bool {

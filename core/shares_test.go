@@ -37,9 +37,9 @@ func TestKilledReader(t *testing.T) {
 		dead, living time.Duration // TTLs
 		unlockLast   bool
 	}{
-		"dead one ends last": {dead: 3 * time.Second, living: time.Second},
-		"living one unlocks": {dead: time.Second, living: 3 * time.Second, unlockLast: true},
-		"same TTL":           {dead: 2 * time.Second, living: 2 * time.Second, unlockLast: true},
+		"dead one ends last": {dead: 5 * time.Second, living: 2 * time.Second},
+		"living one unlocks": {dead: 2 * time.Second, living: 4 * time.Second, unlockLast: true},
+		"same TTL":           {dead: 3 * time.Second, living: 3 * time.Second, unlockLast: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,7 +104,7 @@ func TestSharesKeepTheirOwnTime(t *testing.T) {
 			}
 		}
 	}
-	renewed := mustLock(t, lock, core.WithTTL(time.Second))
+	renewed := mustLock(t, lock, core.WithTTL(2*time.Second))
 	unmoved("the entry of another")
 	for range 2 {
 		awaitRenewal(t, renewed)
