@@ -3,9 +3,7 @@ package core_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -87,17 +85,4 @@ func each(b *testing.B, goroutines int, round func(name string, round int) error
 			}
 		}
 	})
-}
-
-func luaScript(b *testing.B, names ...string) *redis.Script {
-	b.Helper()
-	var source strings.Builder
-	for _, name := range names {
-		text, err := os.ReadFile("lua/" + name + ".lua")
-		if err != nil {
-			b.Fatal(err)
-		}
-		source.Write(text)
-	}
-	return redis.NewScript(source.String())
 }

@@ -2,9 +2,11 @@ package core_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"sync"
@@ -16,8 +18,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// workerEnv makes the test binary a worker process. Its value is an order: "visit" or "many", network and address of
-// the server, and two numbers.
+// workerEnv makes the test binary a worker process. Its value is an order: "visit", "many" or a strategy, network and
+// address of the server, and two numbers.
 const workerEnv = "HOLDFAST_TEST_WORKER"
 
 // section is one stay in the critical section, by Redis's clock in microseconds.
@@ -43,10 +45,13 @@ func work(order string) error {
 		defer mu.Unlock()
 		_ = out.Encode(v)
 	}
-	if what == "many" {
+	switch what {
+	case "many":
 		return holdMany(rdb, say, int(first), time.Duration(second))
+	case "visit":
+		return visitOften(rdb, say, int(first), int(second))
 	}
-	return visitOften(rdb, say, int(first), int(second))
+	return stayUntilTold(rdb, say, what, int(first), time.Duration(second))
 }
 
 // visitOften takes one lock again and again, with several goroutines.
@@ -129,22 +134,56 @@ func TestTwoProcesses(t *testing.T) {
 // runWorker carries out an order in a process of its own and calls heard with every line that it says.
 func runWorker(t *testing.T, order string, heard func(line []byte)) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), workerEnv+"="+order)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
+	w := startWorker(t, order)
+	for line := range w.lines {
+		heard(line)
+	}
+	if err := <-w.ended; err != nil {
+		t.Errorf("worker: %v", err)
+	}
+}
+
+// worker is a process that carries out an order.
+type worker struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	lines chan []byte // that it says
+	ended chan error  // holds one element, then
+}
+
+// startWorker starts a process that is killed with the test if it has not ended by then.
+func startWorker(t *testing.T, order string) *worker {
+	t.Helper()
+	w := &worker{cmd: exec.Command(os.Args[0]), lines: make(chan []byte, 100), ended: make(chan error, 1)}
+	w.cmd.Env = append(os.Environ(), workerEnv+"="+order)
+	w.cmd.Stderr = os.Stderr
+	out, err := w.cmd.StdoutPipe()
 	if err == nil {
-		err = cmd.Start()
+		w.stdin, err = w.cmd.StdinPipe()
+	}
+	if err == nil {
+		err = w.cmd.Start()
 	}
 	if err != nil {
 		t.Error(err)
-		return
+		close(w.lines)
+		w.ended <- nil
+		return w
 	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		heard(lines.Bytes())
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("worker %d: %v", cmd.Process.Pid, err)
-	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			w.lines <- bytes.Clone(lines.Bytes())
+		}
+		close(w.lines)
+		w.ended <- w.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = w.cmd.Process.Kill()
+		for range w.lines { // it must not be stuck with them
+		}
+		<-done
+	})
+	return w
 }
