@@ -257,6 +257,33 @@ func TestMultiHalfway(t *testing.T) {
 	})
 }
 
+// TestMultiTokenOutlivesAClockStep: a member whose last token lies ahead of the server's clock, which was set back,
+// raises those of the others for good.
+func TestMultiTokenOutlivesAClockStep(t *testing.T) {
+	eachWay(t, func(t *testing.T, server *redistest.Server, multi func(*core.Client, ...string) core.Locker) {
+		ctx := context.Background()
+		rdb := server.Client()
+		locks := newClient(t, rdb)
+		last := time.Now().Add(time.Hour).UnixMicro()
+		rdb.Set(ctx, "holdfast:token:{lock:b}", last, time.Hour)
+		for range 2 {
+			for _, lock := range []core.Locker{multi(locks, "a", "b"), locks.Mutex("a"), locks.Mutex("b")} {
+				lease := mustLock(t, lock)
+				if lock.Name() == "b" && lease.Token() < last || lock.Name() != "b" && lease.Token() <= last {
+					t.Errorf("%s: token %d after %d", lock.Name(), lease.Token(), last)
+				}
+				last = max(last, lease.Token())
+				unlock(t, lease)
+			}
+		}
+		for _, name := range []string{"a", "b"} {
+			if ttl := rdb.PTTL(ctx, "holdfast:token:{lock:"+name+"}").Val(); ttl < time.Hour {
+				t.Errorf("%s: the token is remembered for %v", name, ttl)
+			}
+		}
+	})
+}
+
 // TestMultiKeepsAdoptedLease: the joint script treats each member as the single one does.
 func TestMultiKeepsAdoptedLease(t *testing.T) {
 	t.Parallel()

@@ -35,10 +35,12 @@ func TestMultiMaxHold(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	rdb := redistest.Start(t).Client()
-	locks := newClient(t, rdb, core.WithTTL(long))
+	var lost atomic.Int32
+	locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{Lost: func(core.Lost) { lost.Add(1) }}))
 	lease := mustLock(t, core.Multi(locks.Mutex("a"), locks.Mutex("b", core.WithMaxHold(50*time.Millisecond))))
 	waitFor(t, lease.Done(), "the lease to end")
 	wantErr(t, context.Cause(lease.Context()), core.ErrLeaseLost)
+	redistest.Eventually(t, within, "both to be told of", func() bool { return lost.Load() == 2 })
 	for _, name := range []string{"a", "b"} {
 		if left := leftFor(t, rdb, name); left < long-within {
 			t.Errorf("%s: %v left", name, left)

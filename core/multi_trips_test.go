@@ -118,7 +118,15 @@ func TestMultiInCluster(t *testing.T) {
 	ctx := context.Background()
 	cluster := redistest.StartCluster(t, 3)
 	rdb := cluster.Client()
-	locks, other := newClient(t, rdb, core.WithTTL(long)), newClient(t, cluster.Client())
+	tries := 0
+	locks, other := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{
+		AcquireStart: func(ctx context.Context, s core.AcquireStart) context.Context {
+			if s.Try {
+				tries++
+			}
+			return ctx
+		},
+	})), newClient(t, cluster.Client())
 	total := func() (n int64) {
 		for _, s := range cluster.Masters {
 			n += scriptsRun(s)
@@ -134,7 +142,11 @@ func TestMultiInCluster(t *testing.T) {
 	} {
 		unlock(t, mustLock(t, mutexes(locks, tc.names...)))
 		before := total()
+		tries = 0
 		lease := mustLock(t, mutexes(locks, tc.names...))
+		if (tries > 0) != (what == "one slot") {
+			t.Errorf("%s: %d members were tried at once", what, tries)
+		}
 		if n := total() - before; n > tc.scripts {
 			t.Errorf("%s: %d scripts", what, n)
 		}
