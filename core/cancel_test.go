@@ -70,7 +70,7 @@ func TestCancelledWaiterLeaves(t *testing.T) {
 	}
 }
 
-// TestCancelledWriterLetsReadersIn: those behind it join the present readers.
+// TestCancelledWriterLetsReadersIn: those behind it join the present readers in the moment in which it leaves.
 func TestCancelledWriterLetsReadersIn(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client()
@@ -89,6 +89,15 @@ func TestCancelledWriterLetsReadersIn(t *testing.T) {
 			awaitQueue(t, locks, kind, 2+i)
 		}
 		cancel()
+		var info core.Info
+		var err error
+		redistest.Eventually(t, within, "the writer to leave", func() bool {
+			info, err = locks.Inspect(context.Background(), kind)
+			return err == nil && len(info.Queue) <= len(readers)
+		})
+		if len(info.Queue) != 0 || len(info.Holders) != 1+len(readers) {
+			t.Errorf("%s: after the writer has left: %+v", kind, info)
+		}
 		wantErr(t, receive(t, cancelled), core.ErrNotAcquired)
 		for _, reader := range readers {
 			unlock(t, awaitLease(t, reader))
