@@ -13,53 +13,53 @@ type convoy struct {
 	calls   map[*lane][]*call
 }
 
-// seat is one traveller's place in a convoy; it travels in the context.
-type seat struct {
+// ticket is one traveller't place in a convoy; it travels in the context.
+type ticket struct {
 	convoy *convoy
-	taken  bool // guarded by the convoy's mutex
+	used   bool // guarded by the convoy't mutex
 }
 
-type seatKey struct{}
+type ticketKey struct{}
 
-// submit puts a call into its lane, at once or with the convoy for which ctx has a seat.
+// submit puts a call into its lane, at once or with the convoy for which ctx has a ticket.
 func submit(ctx context.Context, l *lane, c *call) {
-	if s, _ := ctx.Value(seatKey{}).(*seat); s != nil {
-		s.submit(l, c)
+	if t, _ := ctx.Value(ticketKey{}).(*ticket); t != nil {
+		t.submit(l, c)
 	} else {
 		l.submit(c)
 	}
 }
 
-func (s *seat) submit(l *lane, c *call) {
-	s.convoy.mu.Lock()
-	defer s.convoy.mu.Unlock()
-	if s.taken { // and not answered in time, or answered
+func (t *ticket) submit(l *lane, c *call) {
+	t.convoy.mu.Lock()
+	defer t.convoy.mu.Unlock()
+	if t.used { // and not answered in time, or answered
 		l.submit(c)
 		return
 	}
-	s.convoy.calls[l] = append(s.convoy.calls[l], c)
-	s.take()
+	t.convoy.calls[l] = append(t.convoy.calls[l], c)
+	t.use()
 }
 
 // leave lets the others depart without this traveller.
-func (s *seat) leave() {
-	s.convoy.mu.Lock()
-	defer s.convoy.mu.Unlock()
-	s.take()
+func (t *ticket) leave() {
+	t.convoy.mu.Lock()
+	defer t.convoy.mu.Unlock()
+	t.use()
 }
 
-func (s *seat) take() {
-	if s.taken {
+func (t *ticket) use() {
+	if t.used {
 		return
 	}
-	s.taken = true
-	if s.convoy.missing--; s.convoy.missing > 0 {
+	t.used = true
+	if t.convoy.missing--; t.convoy.missing > 0 {
 		return
 	}
-	for l, calls := range s.convoy.calls {
+	for l, calls := range t.convoy.calls {
 		l.submit(calls...)
 	}
-	s.convoy.calls = nil
+	t.convoy.calls = nil
 }
 
 // together calls do for each of n side by side, in one convoy, and returns their errors. If one panics, the others
@@ -75,14 +75,14 @@ func together(ctx context.Context, n int, do func(ctx context.Context, i int) er
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
-			s := &seat{convoy: v}
-			defer s.leave()
+			t := &ticket{convoy: v}
+			defer t.leave()
 			defer func() {
 				if p := recover(); p != nil {
 					panics <- p
 				}
 			}()
-			errs[i] = do(context.WithValue(ctx, seatKey{}, s), i)
+			errs[i] = do(context.WithValue(ctx, ticketKey{}, t), i)
 		})
 	}
 	all.Wait()
