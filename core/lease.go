@@ -132,8 +132,14 @@ func (l *Lease) release(ctx context.Context, what usage) error {
 	if live {
 		l.cancel(ErrNotHeld)
 	}
-	hooks := &l.client.hooks
+	hooks, asked := &l.client.hooks, false
+	defer func() {
+		if live && !asked { // the hook panics
+			l.client.giveUp(l.protocol, &l.hold, what)
+		}
+	}()
 	ctx = hooks.releaseStart(ctx, ReleaseStart{Name: l.hold.name, Owner: l.hold.owner, Token: l.token})
+	asked = true
 	err := l.unlock(ctx, live, what)
 	hooks.releaseEnd(ctx, ReleaseEnd{
 		Name: l.hold.name, Owner: l.hold.owner, Token: l.token,

@@ -81,7 +81,7 @@ func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lea
 	handed := false
 	defer func() {
 		if lease != nil && !handed { // the hook panics: nobody gets the lease
-			_ = lease.Unlock(ctx)
+			_ = lease.release(ctx, neverUsed)
 		}
 	}()
 	c.hooks.acquireEnd(ctx, end)

@@ -57,16 +57,6 @@ local function free()
   mode, writer, shared, gate, longest = nil, nil, false, 0, 0
 end
 
--- endWriting takes the exclusive part out; what is shared, which can only be the writer's own, stays.
-local function endWriting()
-  if not shared then
-    return free()
-  end
-  call('HDEL', lock, writer, 'writer', 'until', 'token', 'granted', 'keep', 'grant')
-  call('HSET', lock, 'mode', 'reading')
-  mode, writer = 'reading', nil
-end
-
 -- dropShare takes one read hold out of the hash.
 local function dropShare(id)
   local owner = string.match(call('HGET', lock, 'share:' .. id) or '', '^%d+ (.+)$')
@@ -94,6 +84,17 @@ local function arm()
   if shared then
     call('PEXPIREAT', reads, integer(at))
   end
+end
+
+-- endWriting takes the exclusive part out; what is shared, which can only be the writer's own, stays.
+local function endWriting()
+  if not shared then
+    return free()
+  end
+  call('HDEL', lock, writer, 'writer', 'until', 'token', 'granted', 'keep', 'grant')
+  call('HSET', lock, 'mode', 'reading')
+  mode, writer = 'reading', nil
+  arm()
 end
 
 -- setBack: more is left than was ever asked for, so the server's clock was set back. Without this a crashed holder
@@ -260,9 +261,9 @@ local function admit()
     return
   end
   local next = first(writers)
-  local reader = first(readers)
+  local reader, entered = first(readers), false
   while reader and budget > 0 and (not next or reader.number < next.number or reader.number <= gate) do
-    budget = budget - 1
+    budget, entered = budget - 1, true
     leaveLine(reader.id)
     tell(reader.id, read(reader.id, reader.owner, reader.ttl, 0))
     reader = first(readers)
@@ -271,7 +272,9 @@ local function admit()
     leaveLine(next.id)
     tell(next.id, write(next.id, next.owner, next.ttl, next.as, 0))
   elseif shared then
-    arm()
+    if entered then
+      arm()
+    end
     if gate > 0 and budget == 0 then
       call('HSET', lock, 'gate', integer(gate)) -- for the others who waited then
     elseif gate > 0 then
