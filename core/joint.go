@@ -86,13 +86,18 @@ func (j *joint) ended(m *Lease) {
 	j.lease.client.shielded(func() { _ = releaseTogether(context.Background(), others, used) })
 }
 
+// release ends the whole for the one who asks first.
 func (j *joint) release(ctx context.Context, what usage) error {
-	if j.over.CompareAndSwap(false, true) {
-		for _, stop := range j.stops {
-			stop()
+	if !j.over.CompareAndSwap(false, true) {
+		if errors.Is(context.Cause(j.lease.ctx), errHeldTooLong) {
+			_ = releaseTogether(ctx, j.members, what) // the holder has stopped before the TTL is over
 		}
-		j.lease.cancel(ErrNotHeld)
+		return j.lease.notHeld()
 	}
+	for _, stop := range j.stops {
+		stop()
+	}
+	j.lease.cancel(ErrNotHeld)
 	return releaseTogether(ctx, j.members, what)
 }
 

@@ -4,45 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/conformance"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
 
 // foreign is a Locker that is not of this package, as those that trace or count.
 type foreign struct{ core.Locker }
-
-// TestMultiConformance: a Multi of one is as good as that one, whether its members are locked at once or in turn.
-func TestMultiConformance(t *testing.T) {
-	t.Parallel()
-	for how, member := range map[string]func(core.Locker) core.Locker{
-		"at once": func(l core.Locker) core.Locker { return l },
-		"in turn": func(l core.Locker) core.Locker { return foreign{l} },
-	} {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			conformance.Run(t, conformance.Subject{
-				Servers:   1,
-				Unordered: true, // each member is waited for in order, once its turn has come
-				Connect: func(clients []*redis.Client, opts ...core.Option) (core.Strategy, io.Closer, error) {
-					c, err := core.New(clients[0], opts...)
-					if err != nil {
-						return nil, nil, err
-					}
-					return func(name string, opts ...core.LockOption) core.Locker {
-						return core.Multi(member(c.Mutex(name, opts...)))
-					}, c, nil
-				},
-			})
-		})
-	}
-}
 
 // mutexes makes a Multi of mutexes of these names.
 func mutexes(c *core.Client, names ...string) core.Locker {

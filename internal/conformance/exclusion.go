@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,38 +12,28 @@ import (
 
 var exclusionTests = map[string]func(*testing.T, Subject){
 	"OneAtATime":                oneAtATime,
+	"SharesAsItSays":            sharesAsItSays,
 	"NamesAreIndependent":       namesAreIndependent,
 	"TryLockDoesNotWait":        tryLockDoesNotWait,
 	"UnlockTouchesOnlyOwnLease": unlockTouchesOnlyOwnLease,
 }
 
-// oneAtATime lets several processes with several goroutines each fight for one name.
+// oneAtATime lets several processes with several goroutines each fight for one name, from both sides by turns.
 func oneAtATime(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	const processes, goroutines, rounds = 3, 4, 15
-	var inside, total atomic.Int32
-	var last int64 // guarded by the lock under test
+	var room room
+	var total atomic.Int32
 	var all sync.WaitGroup
 	for range processes {
 		p := w.process()
-		for range goroutines {
+		for turn := range goroutines {
 			all.Go(func() {
-				for range rounds {
-					lease, err := p.lock("name").Lock(context.Background())
-					if err != nil {
-						t.Errorf("lock: %v", err)
+				for round := range rounds {
+					if !w.visit(&room, p.byTurns(turn+round)) {
 						return
 					}
-					if n := inside.Add(1); n != 1 {
-						t.Errorf("%d holders at once", n)
-					}
-					if lease.Token() <= last {
-						t.Errorf("token %d after %d", lease.Token(), last)
-					}
-					last = lease.Token()
 					total.Add(1)
-					inside.Add(-1)
-					w.unlock(lease)
 				}
 			})
 		}
@@ -53,13 +44,50 @@ func oneAtATime(t *testing.T, s Subject) {
 	}
 }
 
+// visit is in the room for a moment, under the lock of that side.
+func (w *world) visit(room *room, side Side) bool {
+	lease, err := side.Strategy("name").Lock(context.Background())
+	if err != nil {
+		w.t.Errorf("lock: %v", err)
+		return false
+	}
+	if err := room.enter(side.Shared, lease.Token()); err != nil {
+		w.t.Error(err)
+	}
+	runtime.Gosched() // whoever has come in too may go on
+	room.leave(side.Shared)
+	w.unlock(lease)
+	return true
+}
+
+// sharesAsItSays: a side that shares lets its own holders in together, and no other side does.
+func sharesAsItSays(t *testing.T, s Subject) {
+	w := newWorld(t, s)
+	ctx := context.Background()
+	a, b := w.process(core.WithTTL(long)).pair, w.process(core.WithTTL(long)).pair
+	for name, sides := range map[string][2]Side{"lock": {a.Lock, b.Lock}, "rival": {a.Rival, b.Rival}} {
+		first := w.must(sides[0].Strategy(name).TryLock(ctx))
+		second, err := sides[1].Strategy(name).TryLock(ctx)
+		if !sides[1].Shared {
+			w.wantErr(err, core.ErrNotAcquired)
+		} else if w.must(second, err).Owner() == first.Owner() {
+			t.Errorf("both leases are of %s", first.Owner())
+		}
+	}
+}
+
 func namesAreIndependent(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	p := w.process()
-	for _, name := range []string{"a", "{a}", "a:b", "{a}:b", "ä€", "with space\r\n"} {
-		lease := w.must(p.lock(name).TryLock(context.Background()))
-		if lease.Name() != name {
-			t.Errorf("Name() = %q, want %q", lease.Name(), name)
+	names := []string{"a", "{a}", "a:b", "{a}:b", "ä€", "with space\r\n"}
+	if s.bringsTag() {
+		names = append(names, emptyTags...)
+	}
+	for _, name := range names {
+		l := p.lock(name)
+		lease := w.must(l.TryLock(context.Background()))
+		if lease.Name() != l.Name() || !p.pair.Lock.calls(name, l.Name()) {
+			t.Errorf("the lock %q is named %q, its lease %q", name, l.Name(), lease.Name())
 		}
 	}
 	w.held("{a}:b")
@@ -68,13 +96,14 @@ func namesAreIndependent(t *testing.T, s Subject) {
 func tryLockDoesNotWait(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	lease := w.must(w.process().lock("name", core.WithTTL(long)).Lock(context.Background()))
-	_, err := w.process().lock("name").TryLock(context.Background(), core.WithWait(within))
+	p := w.process()
+	_, err := p.rival("name").TryLock(context.Background(), core.WithWait(within))
 	var refused *core.NotAcquiredError
 	w.wantErr(err, core.ErrNotAcquired)
 	if !asError(err, &refused) {
 		t.Fatalf("error %v is no NotAcquiredError", err)
 	}
-	if refused.Name != "name" || refused.RetryAfter <= 0 || refused.RetryAfter > long {
+	if !p.pair.Rival.calls("name", refused.Name) || refused.RetryAfter <= 0 || refused.RetryAfter > long {
 		t.Errorf("refused with %+v", refused)
 	}
 	w.unlock(lease)
@@ -85,13 +114,11 @@ func unlockTouchesOnlyOwnLease(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	ctx := context.Background()
 	late := w.must(w.process().lock("name").Lock(ctx, core.WithFixedTTL(short)))
-	next := w.must(w.process().lock("name").Lock(ctx, core.WithTTL(long))) // waits until late has expired
+	next := w.must(w.process().rival("name").Lock(ctx, core.WithTTL(long))) // waits until late has expired
 	w.wantErr(late.Unlock(ctx), core.ErrNotHeld)
 	w.wantErr(late.Extend(ctx, long), core.ErrNotHeld)
-	w.held("name")
-	if next.Token() <= late.Token() {
-		t.Errorf("token %d after %d", next.Token(), late.Token())
-	}
+	w.heldByRival("name")
+	w.wantNewer(next, late)
 	w.unlock(next)
 	w.free("name")
 }

@@ -55,7 +55,7 @@ func renewalOutlivesTTL(t *testing.T, s Subject) {
 	}}))
 	lease := w.must(p.lock("name").Lock(context.Background(), core.WithTTL(3*time.Second)))
 	first := lease.ValidUntil()
-	for range 4 { // one renewal each third of the TTL
+	for range 4 * p.pair.Lock.members() { // one renewal each third of the TTL
 		select {
 		case <-renewed:
 		case <-time.After(within):
@@ -81,12 +81,10 @@ func frozenServersLoseTheLease(t *testing.T, s Subject) {
 	ended := time.Now()
 	redistest.Eventually(t, within, "twice the TTL", func() bool { return time.Since(ended) > short })
 	w.each((*redistest.Server).Resume)
-	next := w.must(w.process().lock("name").Lock(ctx, core.WithTTL(long)))
+	next := w.must(w.process().rival("name").Lock(ctx, core.WithTTL(long)))
 	w.wantErr(lease.Unlock(ctx), core.ErrNotHeld)
-	w.held("name")
-	if next.Token() <= lease.Token() {
-		t.Errorf("token %d after %d", next.Token(), lease.Token())
-	}
+	w.heldByRival("name")
+	w.wantNewer(next, lease)
 }
 
 // forgottenLeaseIsTold restarts the servers without persistence: the next renewal finds nothing.
@@ -119,9 +117,7 @@ func transportErrorIsNoLoss(t *testing.T, s Subject) {
 	}
 	wait(t, failed.zero(), "a renewal to fail")
 	renewed.expect(1)
-	for _, r := range p.relays {
-		r.Heal()
-	}
+	p.heal()
 	wait(t, renewed.zero(), "a renewal to succeed again")
 	if err := lease.Context().Err(); err != nil {
 		t.Fatalf("the lease ended: %v", context.Cause(lease.Context()))
@@ -155,7 +151,7 @@ func extendProlongs(t *testing.T, s Subject) {
 		t.Errorf("%v left: Extend must not shorten", left)
 	}
 	w.wantErr(lease.Extend(ctx, -time.Second), core.ErrInvalidOption)
-	_, err := w.process().lock("name").TryLock(ctx)
+	_, err := w.process().rival("name").TryLock(ctx)
 	var refused *core.NotAcquiredError
 	if !asError(err, &refused) || refused.RetryAfter < long-within {
 		t.Errorf("Redis keeps the lease for %v", refused.RetryAfter)
@@ -170,8 +166,8 @@ func closedClientReleases(t *testing.T, s Subject) {
 	p, other := w.process(), w.process()
 	mine := w.must(p.lock("mine").Lock(ctx, core.WithTTL(long)))
 	w.must(other.lock("theirs").Lock(ctx, core.WithTTL(long)))
-	waiting := start(ctx, p.lock("theirs"))
-	queued := start(ctx, p.lock("theirs"))
+	waiting := p.lineUp(ctx, "theirs")
+	queued := p.lineUp(ctx, "theirs")
 	if err := p.close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
@@ -193,7 +189,7 @@ func crashedHolderCostsItsTTL(t *testing.T, s Subject) {
 	ctx := context.Background()
 	crashing := w.relayed()
 	lease := w.must(crashing.lock("name").Lock(ctx, core.WithTTL(time.Second)))
-	waiting := start(ctx, w.process().lock("name"))
+	waiting := w.process().lineUp(ctx, "name")
 	until := lease.ValidUntil()
 	for _, r := range crashing.relays {
 		r.Drop(redistest.Both)
@@ -212,7 +208,7 @@ func minHoldKeepsOthersOut(t *testing.T, s Subject) {
 	lease := w.must(w.process().lock("name").Lock(ctx, core.WithMinHold(time.Second)))
 	w.unlock(lease)
 	w.wantErr(lease.Unlock(ctx), core.ErrNotHeld)
-	w.must(w.process().lock("name").Lock(ctx))
+	w.must(w.process().rival("name").Lock(ctx))
 	if took := time.Since(before); took < time.Second {
 		t.Errorf("free after %v", took)
 	}

@@ -50,8 +50,7 @@ func otherContextsWait(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	p := w.process(core.WithTTL(long))
 	w.must(p.lock("name").Lock(context.Background()))
-	_, err := p.lock("name").TryLock(context.Background())
-	w.wantErr(err, core.ErrNotAcquired)
+	w.wantRefused(p.rival("name"))
 }
 
 // siblingsExcludeEachOther: the tasks of one batch, all under the batch's lease, are owners of their own on every
@@ -61,7 +60,7 @@ func siblingsExcludeEachOther(t *testing.T, s Subject) {
 	p := w.process(core.WithTTL(long))
 	batch := w.must(p.lock("batch").Lock(context.Background()))
 	order := w.must(p.lock("order").Lock(batch.Context()))
-	_, err := p.lock("order").TryLock(batch.Context())
+	_, err := p.rival("order").TryLock(batch.Context())
 	w.wantErr(err, core.ErrNotAcquired)
 	w.unlock(w.must(p.lock("order").TryLock(order.Context())))
 
@@ -80,7 +79,7 @@ func reentryDoesNotQueue(t *testing.T, s Subject) {
 	ctx := context.Background()
 	p := w.process(core.WithTTL(long))
 	outer := w.must(p.lock("name").Lock(ctx))
-	waiting := start(ctx, p.lock("name"))
+	waiting := p.lineUp(ctx, "name")
 	inner := w.must(p.lock("name").Lock(outer.Context()))
 	w.unlock(inner)
 	w.unlock(outer)
@@ -126,7 +125,7 @@ func reentryAfterLossIsRefused(t *testing.T, s Subject) {
 	p := w.process(core.WithTTL(long))
 	lease := w.must(p.lock("name").Lock(context.Background()))
 	w.each((*redistest.Server).Restart) // nothing was saved
-	next := w.must(w.process(core.WithTTL(long)).lock("name").Lock(context.Background()))
+	next := w.must(w.process(core.WithTTL(long)).rival("name").Lock(context.Background()))
 	_, err := p.lock("name").TryLock(lease.Context())
 	w.wantErr(err, core.ErrNotAcquired)
 	w.unlock(next)

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -31,18 +32,20 @@ func eachLoss(t *testing.T, test func(*testing.T, redistest.LossMode)) {
 // lose lets the replies to the process's next request about name be lost, after it was executed.
 func (p *process) lose(name string, how redistest.LossMode) {
 	for _, r := range p.relays {
-		r.LoseReplies(name, 1, how)
+		r.LoseReplies(p.w.subject.key(name), 1, how)
 	}
 }
 
-// wantLost checks that the fault was met.
+// wantLostReplies checks that the fault was met.
 func (p *process) wantLostReplies() {
 	p.w.t.Helper()
-	for _, r := range p.relays {
-		if r.LostReplies() == 0 {
-			p.w.t.Error("no reply was lost: the test has tested nothing")
-		}
+	if !p.lostReplies() {
+		p.w.t.Error("no reply was lost: the test has tested nothing")
 	}
+}
+
+func (p *process) lostReplies() bool {
+	return !slices.ContainsFunc(p.relays, func(r *redistest.Relay) bool { return r.LostReplies() == 0 })
 }
 
 // known locks and unlocks another name, so that the servers know the scripts.
@@ -100,7 +103,7 @@ func renewReplyLost(t *testing.T, s Subject) {
 		p.known()
 		lease := w.must(p.lock("name").Lock(context.Background(), core.WithTTL(3*time.Second)))
 		p.lose("name", how)
-		renewed.expect(2)
+		renewed.expect(2 * p.pair.Lock.members())
 		wait(t, renewed.zero(), "two renewals after the lost one")
 		p.wantLostReplies()
 		if err := lease.Context().Err(); err != nil {
@@ -138,12 +141,12 @@ func releaseReplyLostInCrowd(t *testing.T, s Subject) {
 		p := w.relayed(core.WithTTL(long))
 		p.known()
 		lease := w.must(p.lock("name").Lock(ctx))
-		waiting := start(ctx, w.process().lock("name", core.WithTTL(long)))
+		waiting := w.process().lineUp(ctx, "name", core.WithTTL(long))
 		p.lose("name", how)
 		w.unlock(lease)
 		p.wantLostReplies()
 		next := receive(t, waiting).check(t)
-		w.held("name")
+		w.heldByRival("name")
 		w.unlock(next)
 		w.free("name")
 	})
@@ -171,9 +174,9 @@ func scriptsForgotten(t *testing.T, s Subject) {
 	var leases []*core.Lease
 	for i := range names {
 		forget()
-		leases = append(leases, w.must(p.lock(string(rune('a'+i))).Lock(ctx, core.WithTTL(2*time.Second))))
+		leases = append(leases, w.must(p.lock(string(rune('a'+i))).Lock(ctx, core.WithTTL(3*time.Second))))
 	}
-	renewed.expect(2 * names)
+	renewed.expect(2 * names * p.pair.Lock.members())
 	forget()
 	wait(t, renewed.zero(), "two rounds of renewals")
 	for _, l := range leases {

@@ -2,31 +2,48 @@ package conformance
 
 import (
 	"context"
-	"errors"
 	"io"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
 
-// Subject is a strategy under test.
+// Subject is what the suite is run on: a strategy and its rival, and where their locks live.
 type Subject struct {
 	// Servers is on how many servers a lock lives.
 	Servers int
-	// Unordered says that callers of one process need not be served in the order in which they came.
-	Unordered bool
-	// Connect makes the strategy of one process from its connections, one to each server.
-	Connect func(clients []*redis.Client, opts ...core.Option) (core.Strategy, io.Closer, error)
+	// Prefix precedes every name in Redis. It may bring a hash tag. Empty stands for the default of core.
+	Prefix string
+	// Connect makes what one process locks with from its connections, one to each server. The options are those
+	// of the test and, if the subject has a prefix, that.
+	Connect func(clients []*redis.Client, opts ...core.Option) (Pair, io.Closer, error)
+}
+
+// Pair is what a process locks with: two strategies, or one twice, that exclude each other on the same name.
+type Pair struct {
+	Lock  Side // the strategy under test
+	Rival Side
+}
+
+// Side is one strategy of a pair, and what has to be known of it.
+type Side struct {
+	Strategy core.Strategy
+	// Shared tells that its holders exclude those of the other side, but not each other.
+	Shared bool
+	// Members is how many locks of core one of its locks is made of, if several: hooks are told of each. The lock
+	// of the same name has to be among them, and the first that is asked for.
+	Members int
+	// Waiters counts those who wait for a name in Redis, where waiters are in line one by one. Nil says that those
+	// of one process are in line there, from the moment they begin to wait.
+	Waiters func(ctx context.Context, name string) (int, error)
 }
 
 // Run runs the suite as parallel subtests of t.
 func Run(t *testing.T, s Subject) {
 	for _, group := range []map[string]func(*testing.T, Subject){
 		exclusionTests, lossTests, waitingTests, reentryTests, retryTests, tokenTests, inputTests, lifeTests,
+		hookTests,
 	} {
 		for name, test := range group {
 			t.Run(name, func(t *testing.T) {
@@ -37,147 +54,23 @@ func Run(t *testing.T, s Subject) {
 	}
 }
 
-// world is what one test has to itself.
-type world struct {
-	t       *testing.T
-	subject Subject
-	servers []*redistest.Server
-}
-
-func newWorld(t *testing.T, s Subject, opts ...redistest.Option) *world {
-	w := &world{t: t, subject: s}
-	for range s.Servers {
-		w.servers = append(w.servers, redistest.Start(t, opts...))
+// key is where the lock of that name lies in Redis.
+func (s Subject) key(name string) string {
+	if s.Prefix == "" {
+		return "lock:" + name
 	}
-	return w
+	return s.Prefix + name
 }
 
-// process is one participant, with connections of its own.
-type process struct {
-	w      *world
-	lock   core.Strategy
-	close  func() error
-	relays []*redistest.Relay // empty unless it was connected through them
-}
-
-// process connects a new participant.
-func (w *world) process(opts ...core.Option) *process {
-	w.t.Helper()
-	var clients []*redis.Client
-	for _, s := range w.servers {
-		clients = append(clients, s.Client())
+func (s Subject) options(opts []core.Option) []core.Option {
+	if s.Prefix == "" {
+		return opts
 	}
-	return w.connect(clients, nil, opts)
+	return append([]core.Option{core.WithPrefix(s.Prefix)}, opts...)
 }
 
-// relayed connects a new participant through a relay to each server. Its connections give up on a silent server
-// soon, so that tests of lost replies need not wait long, and several are warm: with a single one, go-redis
-// would meet the fault in a handshake and not re-send.
-func (w *world) relayed(opts ...core.Option) *process {
-	w.t.Helper()
-	var clients []*redis.Client
-	var relays []*redistest.Relay
-	for _, s := range w.servers {
-		relay := s.Relay()
-		rdb := relay.Client(impatient)
-		warm(w.t, rdb)
-		clients, relays = append(clients, rdb), append(relays, relay)
-	}
-	return w.connect(clients, relays, opts)
-}
+// members is 1 for a plain strategy.
+func (s Side) members() int { return max(s.Members, 1) }
 
-func impatient(o *redis.Options) { o.ReadTimeout = readTimeout }
-
-// warm opens several connections, by as many requests at once that take a moment.
-func warm(t *testing.T, rdb *redis.Client) {
-	t.Helper()
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			nothing := &redis.XReadArgs{Streams: []string{"warm", "$"}, Block: 20 * time.Millisecond}
-			if err := rdb.XRead(context.Background(), nothing).Err(); !errors.Is(err, redis.Nil) {
-				t.Errorf("warm the pool: %v", err)
-			}
-		})
-	}
-	all.Wait()
-}
-
-func (w *world) connect(clients []*redis.Client, relays []*redistest.Relay, opts []core.Option) *process {
-	w.t.Helper()
-	strategy, closer, err := w.subject.Connect(clients, opts...)
-	if err != nil {
-		w.t.Fatalf("connect: %v", err)
-	}
-	w.t.Cleanup(func() { _ = closer.Close() })
-	return &process{w: w, lock: strategy, close: closer.Close, relays: relays}
-}
-
-// awaitHeld returns once every relay of the process holds something back.
-func (p *process) awaitHeld(d redistest.Direction) {
-	p.w.t.Helper()
-	redistest.Eventually(p.w.t, within, "what passes to be held back", func() bool {
-		for _, r := range p.relays {
-			if r.Held(d) == 0 {
-				return false
-			}
-		}
-		return true
-	})
-}
-
-// must returns the lease or ends the test.
-func (w *world) must(lease *core.Lease, err error) *core.Lease {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatalf("lock: %v", err)
-	}
-	return lease
-}
-
-func (w *world) unlock(lease *core.Lease) {
-	w.t.Helper()
-	if err := lease.Unlock(context.Background()); err != nil {
-		w.t.Errorf("unlock: %v", err)
-	}
-}
-
-// wantErr checks that err is all of targets.
-func (w *world) wantErr(err error, targets ...error) {
-	w.t.Helper()
-	for _, target := range targets {
-		if !errors.Is(err, target) {
-			w.t.Errorf("error %v is not %v", err, target)
-		}
-	}
-}
-
-// free checks that nobody holds the lock, by taking it in a new process. Every TTL in this suite is much longer
-// than within, so a hold that was left behind fails the test.
-func (w *world) free(name string) {
-	w.t.Helper()
-	other := w.process()
-	redistest.Eventually(w.t, within, "the lock to be free", func() bool {
-		lease, err := other.lock(name).TryLock(context.Background())
-		if err != nil && !errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable) {
-			w.t.Errorf("try lock: %v", err)
-		}
-		if lease != nil {
-			w.unlock(lease)
-		}
-		return lease != nil
-	})
-}
-
-// held checks that another process does not get the lock.
-func (w *world) held(name string) {
-	w.t.Helper()
-	_, err := w.process().lock(name).TryLock(context.Background())
-	w.wantErr(err, core.ErrNotAcquired)
-}
-
-func (w *world) each(do func(*redistest.Server)) {
-	for _, s := range w.servers {
-		do(s)
-	}
-}
+// calls reports whether its lock of a name may call itself got: one that is made of several has a name of its own.
+func (s Side) calls(name, got string) bool { return got == name || s.members() > 1 && got != "" }

@@ -1,0 +1,92 @@
+package core_test
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/conformance"
+	"github.com/redis/go-redis/v9"
+)
+
+// side is one of the strategies of a client, with what the suite has to know of it.
+type side func(*core.Client) conformance.Side
+
+func mutex(c *core.Client) conformance.Side { return conformance.Side{Strategy: c.Mutex} }
+
+// standing is the side of a strategy whose waiters stand in line.
+func standing(c *core.Client, strategy core.Strategy, shared bool) conformance.Side {
+	return conformance.Side{
+		Strategy: strategy,
+		Shared:   shared,
+		Waiters: func(ctx context.Context, name string) (int, error) {
+			info, err := c.Inspect(ctx, name)
+			return len(info.Queue), err
+		},
+	}
+}
+
+func fair(c *core.Client) conformance.Side      { return standing(c, c.Fair, false) }
+func read(c *core.Client) conformance.Side      { return standing(c, c.Read, true) }
+func write(c *core.Client) conformance.Side     { return standing(c, c.Write, false) }
+func fairRead(c *core.Client) conformance.Side  { return standing(c, c.FairRead, true) }
+func fairWrite(c *core.Client) conformance.Side { return standing(c, c.FairWrite, false) }
+
+// atOnce is a Multi that one script grants.
+func atOnce(c *core.Client) conformance.Side {
+	return conformance.Side{Members: 2, Strategy: func(name string, opts ...core.LockOption) core.Locker {
+		return core.Multi(c.Mutex(name+" too", opts...), c.Mutex(name, opts...))
+	}}
+}
+
+// oneByOne is a Multi whose members are locked one after the other.
+func oneByOne(c *core.Client) conformance.Side {
+	s := fair(c)
+	s.Members, s.Strategy = 2, func(name string, opts ...core.LockOption) core.Locker {
+		return core.Multi(c.Write(name+" too", opts...), c.Fair(name, opts...))
+	}
+	return s
+}
+
+// TestConformance runs the suite on every strategy, and on those that meet on one name both ways round.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	for name, subject := range map[string]struct {
+		lock, rival side
+		prefix      string
+	}{
+		"Mutex":                  {lock: mutex, rival: mutex},
+		"MutexOfOneSlot":         {lock: mutex, rival: mutex, prefix: "{lock}:"},
+		"Fair":                   {lock: fair, rival: fair},
+		"FairOfOneSlot":          {lock: fair, rival: fair, prefix: "{lock}:"},
+		"ReadAndWrite":           {lock: read, rival: write},
+		"WriteAndRead":           {lock: write, rival: read},
+		"WriteOfOneSlot":         {lock: write, rival: write, prefix: "{lock}:"},
+		"ReadOfOneSlot":          {lock: read, rival: fairWrite, prefix: "{lock}:"},
+		"FairReadAndFairWrite":   {lock: fairRead, rival: fairWrite},
+		"FairWriteAndFairRead":   {lock: fairWrite, rival: fairRead, prefix: "{lock}:"},
+		"MutexAndFair":           {lock: mutex, rival: fair},
+		"FairAndMutex":           {lock: fair, rival: mutex},
+		"MutexAndRead":           {lock: mutex, rival: read},
+		"ReadAndMutex":           {lock: read, rival: mutex},
+		"MultiAtOnceAndMutex":    {lock: atOnce, rival: mutex},
+		"MultiOneByOne":          {lock: oneByOne, rival: oneByOne},
+		"MultiOneByOneOfOneSlot": {lock: oneByOne, rival: mutex, prefix: "{lock}:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conformance.Run(t, conformance.Subject{
+				Servers: 1,
+				Prefix:  subject.prefix,
+				Connect: func(clients []*redis.Client, opts ...core.Option) (conformance.Pair, io.Closer, error) {
+					c, err := core.New(clients[0], opts...)
+					if err != nil {
+						return conformance.Pair{}, nil, err
+					}
+					return conformance.Pair{Lock: subject.lock(c), Rival: subject.rival(c)}, c, nil
+				},
+			})
+		})
+	}
+}
