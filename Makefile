@@ -60,6 +60,10 @@ latest: needed ## test with the newest dependencies
 bench: needed ## measure a lock and unlock against the bare script pair
 	$(GO) test -run '^$$' -bench . -benchmem -count 5 ./core
 
+.PHONY: fairness
+fairness: needed ## let 16, 64 and 256 waiters contest for a fair lock, and measure what lines cost the server
+	$(GO) test -count=1 -v -run 'TestFairness|TestServerTime' ./core -contest 5s
+
 .PHONY: fuzz
 fuzz: ## search for names whose keys collide, for a minute
 	$(GO) test -run '^$$' -fuzz FuzzKeys -fuzztime 60s ./core

@@ -3,6 +3,7 @@ package core_test
 import (
 	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"slices"
 	"sync"
@@ -14,8 +15,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// contestants is how many clients there are in a contest.
-const contestants = 8
+const (
+	contestants = 8 // clients in a contest
+	heldFor     = 2 * time.Millisecond
+)
 
 // contest is what came of letting waiters take one lock over and over.
 type contest struct {
@@ -40,7 +43,7 @@ func holdContest(t *testing.T, waiters, rounds int) contest {
 		lock := newClient(t, server.Client(), ledger.hooks()).Fair("name")
 		for who := client; who < waiters; who += contestants {
 			all.Go(func() {
-				hold := func() { time.Sleep(2 * time.Millisecond); taken.Add(1) }
+				hold := func() { time.Sleep(heldFor); taken.Add(1) }
 				for ledger.pass(ctx, lock, turn{Who: who, Write: true}, hold) == nil {
 				}
 			})
@@ -122,6 +125,8 @@ func checkContest(t *testing.T, c contest) {
 	}
 }
 
+var contestTime = flag.Duration("contest", 0, "let the contests of TestFairness last so long, one after the other")
+
 // TestFairness: everybody gets the same, in the order of arrival, and it costs the same however many wait.
 func TestFairness(t *testing.T) {
 	t.Parallel()
@@ -131,8 +136,13 @@ func TestFairness(t *testing.T) {
 			if testing.Short() {
 				c.rounds = max(1, c.rounds/3)
 			}
+			if *contestTime > 0 {
+				c.rounds = int(*contestTime/heldFor) / c.waiters
+			}
 			t.Run(fmt.Sprint(c.waiters), func(t *testing.T) {
-				t.Parallel()
+				if *contestTime == 0 {
+					t.Parallel()
+				}
 				contests[i] = holdContest(t, c.waiters, c.rounds)
 				checkContest(t, contests[i])
 			})
