@@ -71,12 +71,12 @@ func strategies(c *core.Client) map[string]core.Strategy {
 }
 
 // enterEveryWay locks a name, enters again, prolongs, and lets somebody wait and somebody give up.
-func enterEveryWay(t *testing.T, name string, lock, other core.Strategy) {
+func enterEveryWay(t testing.TB, name string, lock, other core.Strategy) {
 	t.Helper()
 	ctx := context.Background()
-	outer := mustLock(t, lock(name), core.WithTTL(time.Second))
+	outer := mustLock(t, lock(name), core.WithTTL(3*time.Second))
 	inner := mustLockWith(t, outer.Context(), lock(name))
-	if err := inner.Extend(ctx, 2*time.Second); err != nil {
+	if err := inner.Extend(ctx, 5*time.Second); err != nil {
 		t.Errorf("%s: extend: %v", name, err)
 	}
 	waiting := lockLater(other(name))

@@ -41,6 +41,22 @@ func TestCluster(t *testing.T) {
 	}
 }
 
+// TestStrategiesInCluster uses every strategy on names all over a Cluster: whatever a script touches lies in one slot.
+func TestStrategiesInCluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3)
+	a, b := newClient(t, cluster.Client()), newClient(t, cluster.Client())
+	for kind, strategy := range strategies(a) {
+		for i := range 6 {
+			name := fmt.Sprint(kind, i)
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				enterEveryWay(t, name, strategy, strategies(b)[kind])
+			})
+		}
+	}
+}
+
 // TestFrozenMasterDelaysNobodyElse freezes one master of a Cluster, with a read timeout that outlasts the leases.
 // Leases on the other masters must be renewed, and locks there be taken, as if nothing had happened.
 func TestFrozenMasterDelaysNobodyElse(t *testing.T) {
