@@ -14,9 +14,9 @@
 
 local lock, reads, id, ttl = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
 
-local held = redis.call('HMGET', lock, 'hold:' .. id, 'ttl', 'until', 'token', 'share:' .. id)
-if not held[1] and not held[5] then
-  return 0
+local held = redis.call('HMGET', lock, 'hold:' .. id, 'ttl', 'until', 'token', 'share:' .. id, 'mode')
+if not held[5] and (not held[1] or held[6] == 'reading') then
+  return 0 -- of a writer whose time is over, while its shares last, the hold may be left
 end
 
 local longest = math.max(tonumber(held[2]), ttl)
@@ -65,5 +65,6 @@ if before <= now or held[1] ~= held[4] then
   return 0
 end
 renew()
+prolong(reads) -- without it, shares that expired would not be found any more, and stay in the hash
 redis.call('HSET', lock, 'until', expiry(before))
 return 1
