@@ -90,11 +90,9 @@ local function enter()
     if mode == 'mutex' and held[3] then
       adopt()
     end
-    if foreign then
+    if foreign or as ~= 'reading' and writer ~= owner then
       return
-    elseif as ~= 'reading' then
-      return writer == owner and again() or nil
-    elseif writer and writer ~= owner or not writer and not held[4] and taken(writers) then
+    elseif as == 'reading' and writer ~= owner and not held[4] and (writer or taken(writers)) then
       return
     end
   elseif taken(writers) or as ~= 'reading' and taken(readers) then
@@ -104,7 +102,7 @@ local function enter()
     leaveLine(id)
   end
   if as ~= 'reading' then
-    return write(id, owner, ttl, as, keep)
+    return writer and again() or write(id, owner, ttl, as, keep)
   end
   local mine = read(id, owner, ttl, keep)
   arm()
@@ -144,14 +142,14 @@ if not nobody then
     return {-1}
   end
   refresh()
-  if upgrades() then
-    return {-2}
-  end
   stands = call('HEXISTS', waiters, id) == 1
   if stands then
     stand() -- late as it may be, this is a sign of life
   end
   admit()
+  if upgrades() then
+    return {-2}
+  end
 end
 
 local mine = enter()
