@@ -129,6 +129,7 @@ local function stand()
   call('PEXPIRE', line, grace)
   call('HSET', waiters, id, integer(now + grace) .. ' ' .. ttl .. ' ' .. as .. ' ' .. owner)
   call('PEXPIRE', waiters, grace)
+  call('PEXPIRE', line == writers and readers or writers, grace) -- the dead in it are found through it only
   return number
 end
 
