@@ -84,7 +84,7 @@ elseif shared and held[2] then
 else
   local before = call('GET', released)
   if before then
-    return {tonumber(before), 0}
+    return {before == '0' and 0 or 1, 0} -- release.lua distinguishes more
   end
 end
 local left = leaveLine(id) > 0
