@@ -15,14 +15,15 @@ local before = call('GET', KEYS[7])
 if before then
   return tonumber(before)
 end
-if call('HLEN', lock) == 0 then
+local held = call('HLEN', lock) > 0
+if held then
+  free()
+  call('SET', KEYS[7], 1, 'PX', ARGV[4])
+else
   redis.pcall('SET', KEYS[7], 0, 'PX', ARGV[4])
-  return 0
 end
-free()
-call('SET', KEYS[7], 1, 'PX', ARGV[4])
-admit()
-if not mode then
+admit() -- also if it was free: then nobody has found out yet
+if held and not mode then
   redis.pcall('PUBLISH', channel, '0')
 end
-return 1
+return held and 1 or 0
