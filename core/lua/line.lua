@@ -268,8 +268,10 @@ local function admit()
     tell(next.id, ' ' .. write(next.id, next.owner, next.ttl, next.as, 0))
   elseif shared then
     arm()
-    if gate > 0 then
-      call('HSET', lock, 'gate', integer(gate))
+    if gate > 0 and budget == 0 then
+      call('HSET', lock, 'gate', integer(gate)) -- for the others who waited then
+    elseif gate > 0 then
+      call('HDEL', lock, 'gate') -- not for one of them who comes back
     end
   end
   if budget == 0 then
