@@ -57,12 +57,12 @@ if redis.call('EXISTS', lock, KEYS[3]) > 0 then
   if held[3] then
     if not held[2] then
       redis.call('HSET', lock, owner, held[1] + 1, hold, held[3], 'ttl', math.max(longest, ttl))
-      if keep > 0 then
-        redis.call('HSET', lock, 'keep', integer(math.max(held[5] or 0, microseconds() + keep * 1000)))
-      end
     end
     if left < ttl then
       redis.call('PEXPIRE', lock, ttl)
+    end
+    if keep > 0 then
+      redis.call('HSET', lock, 'keep', integer(math.max(held[5] or 0, microseconds() + keep * 1000)))
     end
     return {1, tonumber(held[3])}
   end
