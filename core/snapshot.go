@@ -63,18 +63,29 @@ func (s snapshot) info() Info {
 	default:
 		info.Mode = ModeMutex
 	}
+	if s.over() {
+		info.Mode = ModeRead
+	}
 	info.Holders = append(s.readers(), s.exclusive()...)
 	slices.SortFunc(info.Holders, func(a, b Holder) int { return strings.Compare(a.Owner, b.Owner) })
 	return info
 }
 
+// over reports whether the exclusive hold has ended and what is left are its owner's shares. The hash says otherwise
+// until a script finds that out.
+func (s snapshot) over() bool {
+	until := s.fields["until"]
+	return until != "" && s.left(until) <= 0
+}
+
 // exclusive returns who holds the lock alone. (Of a Redisson read lock, whose hash looks the same, all readers.)
 func (s snapshot) exclusive() (holders []Holder) {
+	if s.over() {
+		return nil
+	}
 	ttl := s.ttl
 	if until := s.fields["until"]; until != "" {
-		if ttl = s.left(until); ttl <= 0 {
-			return nil
-		}
+		ttl = s.left(until)
 	}
 	for field, value := range s.fields {
 		if lockField(field) {
