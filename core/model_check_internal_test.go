@@ -1,0 +1,251 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ageScript moves a lock into the past, which is what the passage of time is to it. The keys are those that line.lua
+// keeps for the lock, then any others; the argument is the time in ms.
+const ageScript = `
+local lock, reads, waiters = KEYS[1], KEYS[2], KEYS[5]
+local age = tonumber(ARGV[1])
+
+local function earlier(n, by)
+  return string.format('%.0f', math.max(n - by, 0))
+end
+
+local state = redis.call('HGETALL', lock)
+for i = 1, #state, 2 do
+  local field, value = state[i], state[i + 1]
+  if field == 'until' then
+    redis.call('HSET', lock, field, earlier(value, age))
+  elseif field == 'keep' then
+    redis.call('HSET', lock, field, earlier(value, age * 1000))
+  elseif string.sub(field, 1, 6) == 'share:' then
+    local keep, rest = string.match(value, '^(%d+)(.+)$')
+    redis.call('HSET', lock, field, earlier(keep, age * 1000) .. rest)
+  end
+end
+
+local shares = redis.call('ZRANGE', reads, 0, -1, 'WITHSCORES')
+for i = 1, #shares, 2 do
+  redis.call('ZADD', reads, earlier(shares[i + 1], age), shares[i])
+end
+
+local line = redis.call('HGETALL', waiters)
+for i = 1, #line, 2 do
+  local deadline, rest = string.match(line[i + 1], '^(%d+)(.+)$')
+  redis.call('HSET', waiters, line[i], earlier(deadline, age) .. rest)
+end
+
+for _, key in ipairs(KEYS) do
+  local left = redis.call('PTTL', key)
+  if left >= 0 and left <= age then
+    redis.call('UNLINK', key)
+  elseif left > 0 then
+    redis.call('PEXPIRE', key, left - age)
+  end
+end`
+
+var age = redis.NewScript(ageScript)
+
+// age lets some time go by, or as much as it takes for one thing to expire.
+func (e *episode) age() {
+	ends := e.model.expiries()
+	if len(ends) == 0 || e.rand.IntN(3) == 0 {
+		e.pass(2 * some(e, []int{1, 1, 1, 2, 2, 3, 5}))
+		return
+	}
+	e.pass(some(e, ends) - e.model.now + 1)
+}
+
+// expiries returns when something will expire, in order.
+func (m *model) expiries() (ends []int) {
+	if m.sole != nil {
+		ends = append(ends, m.sole.expires)
+	}
+	for _, s := range m.shares {
+		ends = append(ends, s.expires)
+	}
+	for _, s := range m.line {
+		ends = append(ends, s.dies)
+	}
+	ends = slices.DeleteFunc(ends, func(end int) bool { return end <= m.now })
+	slices.Sort(ends)
+	return ends
+}
+
+// pass lets time go by, for the model as for Redis.
+func (e *episode) pass(seconds int) {
+	e.do(false, func() string {
+		e.note("%d seconds pass", seconds)
+		e.model.expire()
+		all := []string{e.keys.lock, e.keys.reads(), e.keys.writers(), e.keys.readers(), e.keys.waiters()}
+		for id := range e.model.released {
+			all = append(all, e.keys.released(id))
+		}
+		e.model.pass(seconds)
+		if err := age.Run(context.Background(), e.client.exec.rdb, all, 1000*seconds).Err(); err != nil && err != redis.Nil {
+			e.differs("age: %v", err)
+		}
+		return ""
+	})
+}
+
+// settle finds out what is up to Redis: whether it still has a place in line whose owner was taken for dead.
+func (e *episode) settle(c *contender) {
+	s := e.model.seatOf(c.id)
+	if s == nil || s.dies > e.model.now {
+		return
+	}
+	if !e.client.exec.rdb.HExists(context.Background(), e.keys.waiters(), c.id).Val() {
+		e.model.leave(c.id)
+	}
+}
+
+// stored returns the keys in Redis that belong to the lock.
+func (e *episode) stored() []string {
+	all, err := e.client.exec.rdb.Keys(context.Background(), "*"+e.keys.lock+"*").Result()
+	if err != nil {
+		e.differs("KEYS: %v", err)
+	}
+	return all
+}
+
+func (e *episode) delete(all ...string) {
+	if len(all) == 0 {
+		return
+	}
+	if err := e.client.exec.rdb.Unlink(context.Background(), all...).Err(); err != nil {
+		e.differs("UNLINK: %v", err)
+	}
+}
+
+// clear removes what the episode leaves in Redis.
+func (e *episode) clear() { e.delete(e.stored()...) }
+
+// check compares the state as a whole.
+func (e *episode) check() {
+	e.model.expire()
+	e.checkInfo()
+	e.checkKeys()
+}
+
+func (e *episode) checkInfo() {
+	got, err := e.client.Inspect(context.Background(), e.name)
+	if err != nil {
+		e.differs("Inspect: %v", err)
+		return
+	}
+	want := e.model.info()
+	if got.Mode != want.Mode || !slices.Equal(got.Queue, want.Queue) || len(got.Holders) != len(want.Holders) {
+		e.differs("Inspect: %+v, want %+v", got, want)
+		return
+	}
+	e.lasts("Inspect", got.TTL, seconds(want.TTL))
+	sortHolders(got.Holders)
+	for i, h := range want.Holders {
+		g := got.Holders[i]
+		if g.Owner != h.Owner || g.Holds != h.Holds || g.Granted.IsZero() {
+			e.differs("Inspect: %+v, want %+v", got, want)
+			return
+		}
+		e.learn(int(h.Token), g.Token)
+		e.lasts("Inspect of "+h.Owner, g.TTL, seconds(h.TTL))
+	}
+}
+
+// sortHolders puts the two of an owner who holds the lock in both ways in a certain order.
+func sortHolders(all []Holder) {
+	slices.SortFunc(all, func(a, b Holder) int {
+		return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Holds, b.Holds), cmp.Compare(a.TTL, b.TTL))
+	})
+}
+
+// info is what Inspect must say, with grants for tokens.
+func (m *model) info() (info Info) {
+	left := func(expires int) time.Duration { return time.Duration(expires-m.now) * time.Second }
+	byOwner := make(map[string]Holder)
+	for _, s := range m.shares {
+		h := byOwner[s.owner]
+		byOwner[s.owner] = Holder{Owner: s.owner, Holds: h.Holds + 1, TTL: max(h.TTL, left(s.expires)), Token: int64(s.grant)}
+	}
+	for _, h := range byOwner {
+		info.Holders = append(info.Holders, h)
+	}
+	if !m.free() {
+		info.Mode, info.TTL = ModeRead, left(m.until())
+	}
+	if m.sole != nil {
+		info.Mode = m.sole.mode
+		if n := len(m.sole.ids); n > 0 {
+			info.Holders = append(info.Holders,
+				Holder{Owner: m.sole.owner, Holds: n, TTL: left(m.sole.expires), Token: int64(m.sole.grant)})
+		}
+	}
+	sortHolders(info.Holders)
+	for _, s := range m.line {
+		if s.dies > m.now {
+			info.Queue = append(info.Queue, Waiter{Owner: s.owner, Mode: s.mode})
+		}
+	}
+	return info
+}
+
+// checkKeys looks at the times of the keys, and for places of which only a part is there.
+func (e *episode) checkKeys() {
+	ctx := context.Background()
+	all := e.stored()
+	times := make([]*redis.DurationCmd, len(all))
+	var writers, readers, waiters *redis.IntCmd
+	_, err := e.client.exec.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, key := range all {
+			times[i] = pipe.PTTL(ctx, key)
+		}
+		writers, readers = pipe.ZCard(ctx, e.keys.writers()), pipe.ZCard(ctx, e.keys.readers())
+		waiters = pipe.HLen(ctx, e.keys.waiters())
+		return nil
+	})
+	if err != nil {
+		e.differs("look at the keys: %v", err)
+		return
+	}
+	for i, key := range all {
+		switch left := times[i].Val(); {
+		case left == -1:
+			e.differs("%s never expires", key)
+		case key == e.keys.lock:
+			e.lasts(key, left, e.model.until()-e.model.now)
+		}
+	}
+	if writers.Val()+readers.Val() != waiters.Val() {
+		e.differs("%d writers and %d readers are in line, but %d waiters", writers.Val(), readers.Val(), waiters.Val())
+	}
+}
+
+// finish lets all holds and places end, and looks at what is left.
+func (e *episode) finish() {
+	if e.rand.IntN(2) == 0 {
+		for _, c := range append(e.active, e.ended...) {
+			e.release(c, used)
+		}
+	}
+	e.check()
+	if !e.model.free() || len(e.model.line) > 0 || e.lost {
+		e.pass(40)
+	}
+	e.checkNews()
+	for _, key := range e.stored() {
+		if key != e.keys.token && !strings.HasPrefix(key, e.keys.released("")) {
+			e.differs("left when all is over: %s", key)
+		}
+	}
+	e.note("the end, with %s", fmt.Sprint(e.stored()))
+}

@@ -1,0 +1,187 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The operations of an episode: each is done by the scripts and by the model, and the answers compared.
+
+// do makes an operation known. It returns its answer, which must be the same if it is repeated at once.
+func (e *episode) do(repeatable bool, command func() string) {
+	e.ops++
+	e.last = nil
+	e.answer = command()
+	if repeatable {
+		e.last = func() string {
+			e.ops++
+			return command()
+		}
+	}
+}
+
+func (e *episode) acquire(c *contender) {
+	e.settle(c)
+	asked := c.number
+	// Who comes back to a place that was lost, before others who are there, is let in by the next script.
+	back := asked != 0 && e.model.seatOf(c.id) == nil
+	e.do(!back, func() string {
+		h := c.hold
+		h.number = asked
+		got, err := e.protocol(c.kind).acquire(context.Background(), &h)
+		want := e.model.acquire(c)
+		text := fmt.Sprintf("granted=%v gone=%v upgrade=%v token=%d before=%d number=%d",
+			got.granted, got.gone, got.upgrade, got.token, got.before, h.number)
+		e.note("%s by %s, ttl %v, min %v, waits %v: %s", c.strategy, c.id, c.ttl, c.minHold, c.waits, text)
+		switch {
+		case err != nil:
+			e.differs("acquire: %v", err)
+		case got.granted != want.granted || got.gone != want.gone || got.upgrade != want.upgrade:
+			e.differs("acquire: granted=%v gone=%v upgrade=%v, want %v, %v, %v",
+				got.granted, got.gone, got.upgrade, want.granted, want.gone, want.upgrade)
+		case got.granted:
+			e.learn(want.grant, got.token)
+		case !got.gone && !got.upgrade:
+			e.refused(c, h.number, got.standing, want)
+		}
+		return text
+	})
+}
+
+// refused compares how somebody stands who was not let in.
+func (e *episode) refused(c *contender, number int64, got standing, want verdict) {
+	e.lasts("the answer", got.left, want.left)
+	if got.plain != want.plain {
+		e.differs("plain=%v, want %v", got.plain, want.plain)
+	}
+	if got.before < want.before || got.before > want.atMost {
+		e.differs("%d before it, want %d, or %d with the dead", got.before, want.before, want.atMost)
+	}
+	if c.plain() {
+		return
+	}
+	e.lastToken(got.last)
+	switch {
+	case !c.waits && number != 0, c.number != 0 && c.number != number:
+		e.differs("number %d in line, had %d", number, c.number)
+	case c.waits && c.number == 0 && number <= e.number:
+		e.differs("number %d in line after %d", number, e.number)
+	}
+	c.number, e.number = number, max(e.number, number)
+}
+
+func (e *episode) release(c *contender, what usage) {
+	e.do(what != lined, func() string {
+		got, err := e.protocol(c.kind).release(context.Background(), &c.hold, what)
+		want := e.model.release(c, what)
+		e.note("release %s of %s, usage %d: %v", c.strategy, c.id, what, got)
+		if err != nil || got != want {
+			e.differs("release: %v, %v, want %v", got, err, want)
+		}
+		return strconv.FormatBool(got)
+	})
+}
+
+func (e *episode) renew(c *contender, ttl int) {
+	e.do(true, func() string {
+		got, err := e.protocol(c.kind).renew(context.Background(), &c.hold, time.Duration(ttl)*time.Second)
+		want := e.model.renew(c, ttl)
+		e.note("renew %s of %s for %ds: %v", c.strategy, c.id, ttl, got)
+		if err != nil || got != want {
+			e.differs("renew: %v, %v, want %v", got, err, want)
+		}
+		return strconv.FormatBool(got)
+	})
+}
+
+func (e *episode) beat(all []*contender) {
+	ids := make([]any, len(all))
+	names := make([]string, len(all))
+	for i, c := range all {
+		ids[i], names[i] = c.id, c.id
+		e.settle(c)
+	}
+	e.do(true, func() string {
+		reply, err := e.client.exec.do(context.Background(), beatScript, e.keys.line(), e.keys.lineArgs(ids...)...)
+		e.model.beat(all)
+		e.note("beat of %s: %v", strings.Join(names, " "), reply)
+		list, bad := integers(reply, 3+len(all))
+		if err != nil || bad != nil {
+			e.differs("beat: %v, %v", reply, err)
+			return ""
+		}
+		e.lasts("the answer", time.Duration(list[0])*time.Millisecond, max(0, e.model.until()-e.model.now))
+		e.lastToken(list[1])
+		if (list[2] == 1) != e.model.isPlain() {
+			e.differs("plain=%d, want %v", list[2], e.model.isPlain())
+		}
+		for i, c := range all {
+			if least, most := e.model.before(c.id); int(list[3+i]) < least || int(list[3+i]) > most {
+				e.differs("%d before %s, want %d, or %d with the dead", list[3+i], c.id, least, most)
+			}
+		}
+		return fmt.Sprint(list[1:])
+	})
+}
+
+func (e *episode) forceIt() {
+	e.nextID++
+	id := fmt.Sprintf("forced:%d", e.nextID)
+	e.do(true, func() string {
+		got, err := e.client.exec.do(context.Background(), forceScript,
+			e.keys.line(e.keys.released(id)), e.keys.lineArgs(milliseconds(abandonMemory))...)
+		want := e.model.force(id)
+		e.note("force %s: %v", id, got)
+		if err != nil || (got == int64(1)) != want {
+			e.differs("force: %v, %v, want %v", got, err, want)
+		}
+		return fmt.Sprint(got)
+	})
+}
+
+func (e *episode) loseLock() {
+	e.do(false, func() string {
+		e.note("deletion of the lock's key")
+		e.lost = true
+		e.model.lose()
+		e.delete(e.keys.lock)
+		return ""
+	})
+}
+
+func (e *episode) loseAll() {
+	e.do(false, func() string {
+		e.note("deletion of all keys")
+		e.model.flush()
+		e.delete(e.stored()...)
+		return ""
+	})
+}
+
+// learn takes in the token of a grant.
+func (e *episode) learn(grant int, token int64) {
+	if !e.model.token(grant, token) {
+		e.differs("token %d of grant %d among %v", token, grant, e.model.tokens)
+	}
+}
+
+// lastToken compares what Redis calls the last token.
+func (e *episode) lastToken(token int64) {
+	switch grants := len(e.model.tokens); {
+	case grants > e.model.known:
+		e.learn(grants-1, token)
+	case token != 0:
+		e.differs("last token %d, but it was deleted", token)
+	}
+}
+
+// lasts compares a time that Redis says is left with the model's, in seconds.
+func (e *episode) lasts(what string, got time.Duration, want int) {
+	most := time.Duration(want) * time.Second
+	if got > most+time.Millisecond || got < most-time.Since(e.began)-2*time.Millisecond {
+		e.differs("%s: %v are left, want %v", what, got, most)
+	}
+}

@@ -1,0 +1,170 @@
+package core
+
+// The operations of the model.
+
+// pass lets time go by.
+func (m *model) pass(seconds int) { m.now += seconds }
+
+func (m *model) acquire(c *contender) verdict {
+	m.expire()
+	if _, was := m.released[c.id]; was {
+		return verdict{answer: answer{gone: true}}
+	}
+	waits := c.waits
+	if c.plain() {
+		// A Mutex takes a lock that it finds free without a look at the line. Otherwise it enters with the rules of
+		// the others, but never waits in line.
+		if m.free() {
+			return m.grant(c)
+		}
+		if m.isPlain() && m.sole.owner != c.owner {
+			return m.refuse(c)
+		}
+		waits = false
+	}
+	if !m.isPlain() || !c.plain() {
+		if m.seatOf(c.id) != nil {
+			m.sit(c)
+		}
+		m.handOver(false)
+	}
+	switch {
+	case m.holds(c) || m.admits(c):
+		return m.grant(c)
+	case !c.shared() && m.shareOf(c.owner) != nil:
+		return verdict{answer: answer{upgrade: true}}
+	}
+	if waits {
+		m.sit(c)
+	}
+	return m.refuse(c)
+}
+
+// admits reports whether somebody who asks may enter.
+func (m *model) admits(c *contender) bool {
+	switch {
+	case m.sole != nil && m.sole.owner == c.owner:
+		return true
+	case c.shared() && m.shareOf(c.owner) != nil:
+		return true
+	case m.sole != nil:
+		return false
+	case c.shared():
+		return len(m.living(false)) == 0
+	}
+	return m.free() && len(m.living(false)) == 0 && len(m.living(true)) == 0
+}
+
+func (m *model) grant(c *contender) verdict {
+	return verdict{answer: answer{granted: true}, grant: m.enter(c, c.time(), seconds(c.minHold))}
+}
+
+func (m *model) refuse(c *contender) verdict {
+	v := verdict{left: m.until() - m.now}
+	v.plain = m.isPlain() && !c.plain()
+	if m.seatOf(c.id) != nil && c.waits {
+		v.before, v.atMost = m.before(c.id)
+	}
+	return v
+}
+
+func (m *model) release(c *contender, what usage) bool {
+	m.expire()
+	held := m.holds(c)
+	was, remembered := m.released[c.id]
+	if !held && remembered {
+		return was.held
+	}
+	alone := c.plain() && (m.free() || m.isPlain()) // with Mutexes: then the line looks after itself
+	last := held && m.end(c, what)
+	switch what {
+	case used:
+		m.released[c.id] = memory{held, m.now + seconds(releaseMemory)}
+	case neverUsed:
+		m.released[c.id] = memory{held, m.now + seconds(abandonMemory)}
+	}
+	if !alone {
+		m.leave(c.id)
+		m.handOver(last && c.readersNext)
+	}
+	if held {
+		m.announce()
+	}
+	return held
+}
+
+// end ends a hold and reports whether nobody holds the lock exclusively any more since then.
+func (m *model) end(c *contender, what usage) bool {
+	if c.shared() {
+		if s := m.shares[c.id]; what == used && s.keep > m.now {
+			m.kept = max(m.kept, s.keep)
+		}
+		delete(m.shares, c.id)
+		return false
+	}
+	delete(m.sole.ids, c.id)
+	switch {
+	case len(m.sole.ids) > 0:
+		return false
+	case what == used && m.sole.keep > m.now:
+		m.sole.owner, m.sole.expires = "", m.sole.keep
+		return false
+	}
+	m.sole = nil
+	return true
+}
+
+func (m *model) renew(c *contender, ttl int) bool {
+	m.expire()
+	switch {
+	case !m.holds(c):
+		return false
+	case c.shared():
+		s := m.shares[c.id]
+		s.expires = max(s.expires, m.now+ttl)
+	default:
+		m.sole.expires = max(m.sole.expires, m.now+ttl)
+	}
+	return true
+}
+
+// beat gives signs of life for those who are in line.
+func (m *model) beat(all []*contender) {
+	for _, c := range all {
+		if m.seatOf(c.id) != nil {
+			m.sit(c)
+		}
+	}
+	m.expire()
+	m.handOver(false)
+}
+
+// force takes the lock from all holders and reports whether there were any. The id is of this call.
+func (m *model) force(id string) bool {
+	m.expire()
+	if was, again := m.released[id]; again {
+		return was.held
+	}
+	held := !m.free()
+	m.lose()
+	m.released[id] = memory{held, m.now + seconds(abandonMemory)}
+	m.handOver(false)
+	if held {
+		m.announce()
+	}
+	return held
+}
+
+// lose is what happens if the lock's key is deleted by somebody else.
+func (m *model) lose() {
+	m.sole, m.kept = nil, 0
+	clear(m.shares)
+}
+
+// flush is what happens if all keys are.
+func (m *model) flush() {
+	m.lose()
+	m.line = nil
+	clear(m.released)
+	m.known = len(m.tokens)
+}

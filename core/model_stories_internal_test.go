@@ -1,0 +1,161 @@
+package core
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// The kinds of the stories.
+var (
+	aMutex     = kind{strategy: "Mutex", mode: ModeMutex}
+	aFair      = kind{strategy: "Fair", mode: ModeFair}
+	aWrite     = kind{strategy: "Write", mode: ModeWrite, readersNext: true}
+	aFairWrite = kind{strategy: "FairWrite", mode: ModeWrite}
+	aRead      = kind{strategy: "Read", mode: ModeRead}
+)
+
+// stories are short courses of events of which the scripts once had, or easily might have, another idea than the model,
+// and which random ones do not meet often.
+var stories = map[string]func(*episode){
+	"a waiter whose owner was let in enters too, and leaves the line": func(e *episode) {
+		other, first, second := e.asks("B", aFair, 9), e.asks("A", aFair, 9), e.asks("A", aFair, 9)
+		e.release(other, used)
+		e.acquire(second)
+		e.check()
+		e.forceIt()
+		e.release(first, used)
+	},
+	"an owner whose own reader is let in right now cannot wait for the lock": func(e *episode) {
+		e.asks("B", aFair, 3)
+		e.asks("A", aRead, 9)
+		e.pass(4)
+		e.asks("A", aFair, 9)
+	},
+	"readers who died are forgotten though writers still wait": func(e *episode) {
+		e.asks("B", aFair, 29)
+		e.asks("A", aRead, 9)
+		e.pass(4)
+		e.asks("C", aFair, 9)
+		e.pass(2)
+	},
+	"a writer whose time is over cannot renew while its share lasts": func(e *episode) {
+		writer, reader := e.asks("A", aWrite, 1), e.asks("A", aRead, 9)
+		e.pass(2)
+		e.asks("B", aRead, 9)
+		e.renew(writer, 9)
+		e.renew(reader, 9)
+	},
+	"a share that expired while only its owner's write was renewed is gone": func(e *episode) {
+		writer, reader := e.asks("A", aWrite, 3), e.asks("A", aRead, 1)
+		e.renew(writer, 29)
+		e.pass(4)
+		again := e.asks("A", aRead, 9)
+		e.asks("C", aRead, 9)
+		e.acquire(reader)
+		e.release(reader, used)
+		e.release(writer, used)
+		e.release(again, used)
+		e.asks("A", aRead, 9)
+	},
+	"a release that another strategy repeats is still one": func(e *episode) {
+		first := e.asks("A", aMutex, 9)
+		e.asks("A", aMutex, 9)
+		e.release(first, used)
+		e.asks("A", aFair, 9)
+		e.release(first, used)
+	},
+	"force lets somebody in though the lock is free": func(e *episode) {
+		e.asks("B", aFair, 1)
+		e.asks("A", aFair, 9)
+		e.pass(2)
+		e.forceIt()
+	},
+	"an owner reads again within the minimum time of its write": func(e *episode) {
+		writer := e.contend("A", aWrite, 9)
+		writer.minHold = 3 * time.Second
+		e.acquire(writer)
+		e.asks("A", aRead, 9)
+		e.release(writer, used)
+		e.asks("A", aRead, 9)
+		e.asks("B", aRead, 9)
+	},
+	"a reader who comes back does not go before a writer once more": func(e *episode) {
+		before := e.asks("A", aWrite, 9)
+		writer, short, long := e.asks("B", aFair, 9), e.asks("C", aRead, 1), e.asks("D", aRead, 29)
+		e.release(before, used)
+		e.renew(long, 29)
+		e.pass(2)
+		e.acquire(short)
+		e.beat([]*contender{writer, short})
+		e.release(long, used)
+	},
+	"a Mutex that is asked for again has its minimum time from then on": func(e *episode) {
+		mutex := e.contend("A", aMutex, 7)
+		mutex.minHold = 7 * time.Second
+		e.acquire(mutex)
+		e.pass(4)
+		e.acquire(mutex)
+		e.release(mutex, used)
+	},
+	"what is left of an expired write is a read": func(e *episode) {
+		e.asks("A", aWrite, 1)
+		e.asks("A", aRead, 9)
+		e.pass(2)
+	},
+}
+
+// TestModelStories compares the scripts with the model in certain courses of events.
+func TestModelStories(t *testing.T) {
+	client, err := New(redistest.Start(t).Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ears := listenAll(t, client)
+	for name, tell := range stories {
+		t.Run(name, func(t *testing.T) {
+			inTime(t, client, ears, func(e *episode) {
+				tell(e)
+				e.check()
+				e.finish()
+			})
+		})
+	}
+}
+
+// inTime runs an episode, again if it took too long.
+func inTime(t *testing.T, client *Client, ears *ears, tell func(*episode)) {
+	for range 10 {
+		e := newEpisode(client, ears, uint64(time.Now().UnixNano()))
+		tell(e)
+		e.clear()
+		switch {
+		case e.tooLate():
+		case e.err != nil:
+			t.Fatal(e.report())
+		default:
+			return
+		}
+	}
+	t.Skip("the machine is too slow for this")
+}
+
+// contend returns somebody who will wait in line if need be.
+func (e *episode) contend(owner string, k kind, ttl time.Duration) *contender {
+	e.nextID++
+	c := &contender{kind: k}
+	c.name, c.keys, c.owner, c.id = e.name, e.keys, owner, fmt.Sprintf("%s:%d", owner, e.nextID)
+	c.ttl, c.waits = ttl*time.Second, !k.plain()
+	e.active = append(e.active, c)
+	return c
+}
+
+// asks lets somebody ask for the first time.
+func (e *episode) asks(owner string, k kind, ttl time.Duration) *contender {
+	c := e.contend(owner, k, ttl)
+	e.acquire(c)
+	return c
+}
