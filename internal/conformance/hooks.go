@@ -23,9 +23,9 @@ func hooksSeeEveryStep(t *testing.T, s Subject) {
 	p := w.process(core.WithHooks(seen.hooks()))
 	lock := p.pair.Lock
 	members := lock.members()
-	w.unlock(w.must(p.lock("name").Lock(context.Background())))
+	w.unlock(w.must(p.lock("name").TryLock(context.Background())))
 	seen.want(members, members, members)
-	lease := w.must(p.lock("name").TryLock(context.Background(), core.WithFixedTTL(short)))
+	lease := w.must(p.lock("name").Lock(context.Background(), core.WithFixedTTL(short)))
 	select {
 	case l := <-seen.lost:
 		w.wantErr(l.Cause, core.ErrLeaseLost)
