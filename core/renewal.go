@@ -22,6 +22,8 @@ type term struct {
 	validUntil instant // the holder steps down by itself here, answer or not
 	renewAt    instant // never, if the TTL is fixed
 	endAt      instant // WithMaxHold
+
+	ttl time.Duration // for which Redis gave the lease the last time: the pace of renewals that fail
 }
 
 func (t term) next() instant { return min(t.validUntil, t.renewAt, t.endAt) }
@@ -58,7 +60,7 @@ func newRenewer(now clock) *renewer {
 func (r *renewer) add(l *Lease, sentAt instant, ttl time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l.term = term{validUntil: sentAt.until(ttl), renewAt: never, endAt: never}
+	l.term = term{validUntil: sentAt.until(ttl), renewAt: never, endAt: never, ttl: ttl}
 	if !l.hold.fixed {
 		l.term.renewAt = renewTime(sentAt, ttl)
 	}
@@ -142,7 +144,7 @@ func (r *renewer) tick() {
 		}
 		// Should no answer come, the next attempt leaves after half the usual time, and with it the chance of a
 		// better connection.
-		l.term.renewAt = now.add(max(l.hold.ttl/6, time.Millisecond))
+		l.term.renewAt = now.add(max(l.term.ttl/6, time.Millisecond))
 		heap.Fix(&r.leases, 0)
 		if l.renewal != nil && !l.renewal.sent.Load() {
 			continue // too busy to send even the last one: another would only make the queue longer
@@ -191,11 +193,11 @@ func (r *renewer) answered(l *Lease, sentAt instant, held bool, err error) {
 	switch {
 	case err != nil:
 		// Not a loss: the lease stands until its time is over. Ask again soon.
-		retry := max(l.hold.ttl/12, time.Millisecond)
+		retry := max(l.term.ttl/12, time.Millisecond)
 		l.term.renewAt = min(l.term.renewAt, r.now().add(retry/2+rand.N(retry)))
 	case held:
 		l.term.validUntil = max(l.term.validUntil, sentAt.until(l.hold.ttl))
-		l.term.renewAt = renewTime(sentAt, l.hold.ttl)
+		l.term.renewAt, l.term.ttl = renewTime(sentAt, l.hold.ttl), l.hold.ttl
 	default:
 		lost = r.take(l)
 	}

@@ -146,6 +146,37 @@ func TestTwoLostRenewalsAreSurvived(t *testing.T) {
 	})
 }
 
+// TestShortGrantIsRenewedInTime: a grant for less than its TTL, as the next in line gets it, survives renewals without
+// an answer just as a whole one does.
+func TestShortGrantIsRenewedInTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStand(func(n int, answer func(bool, error)) {
+			switch n {
+			case 1: // no answer
+			case 2:
+				answer(false, errors.New("connection reset"))
+			default:
+				answer(true, nil)
+			}
+		})
+		l := &Lease{protocol: s, hold: hold{lockConfig: minute}, index: -1}
+		l.ctx, l.cancel = context.WithCancelCause(t.Context())
+		if err := s.add(l, s.now(), time.Minute/12); err != nil {
+			t.Fatalf("add: %v", err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if l.ctx.Err() != nil {
+			t.Errorf("ended: %v, renewals at %v", context.Cause(l.ctx), s.times())
+		}
+		if n := len(s.times()); n < 4 || n > 6 {
+			t.Errorf("renewals at %v: one each third of the TTL after the first answer", s.times())
+		}
+		s.close()
+	})
+}
+
 // TestLateAnswerCountsFromSending: what is trusted counts from before the request, however late its answer.
 func TestLateAnswerCountsFromSending(t *testing.T) {
 	t.Parallel()
