@@ -130,6 +130,11 @@ func (m *model) holds(c *contender) bool {
 	return m.sole != nil && m.sole.ids[c.id]
 }
 
+// isIn reports whether an owner holds the lock in any way.
+func (m *model) isIn(owner string) bool {
+	return m.sole != nil && m.sole.owner == owner || m.shareOf(owner) != nil
+}
+
 // shareOf returns a shared hold of the owner, nil if there is none.
 func (m *model) shareOf(owner string) *share {
 	for _, s := range m.shares {
