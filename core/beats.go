@@ -35,7 +35,7 @@ type place struct {
 	standing
 	askedAt    instant // when the answer that said so was asked for: the waiter was in line after that
 	answeredAt instant
-	gone       bool // it is not in line: granted, or forgotten
+	gone       bool // it should ask: it is not in line, or its owner is in by another request
 }
 
 // maxCompany bounds the waiters in one command, and so how long the server is busy with it.

@@ -142,6 +142,58 @@ func lockByHalves(l core.Locker) {
 	_ = outer.Unlock(ctx)
 }
 
+// TestOwnerIsLetInTwice: of two who wait under one owner's name, the second does not wait for the first to unlock, nor
+// for those between them.
+func TestOwnerIsLetInTwice(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks, second := newClient(t, rdb, core.WithTTL(long)), newClient(t, rdb, core.WithTTL(long))
+	held := make(map[string]*core.Lease)
+	waiting := make(map[string][]<-chan *core.Lease)
+	var between []<-chan error
+	for kind, strategy := range lined(locks) {
+		held[kind] = mustLock(t, locks.FairWrite(kind))
+		waiting[kind] = append(waiting[kind], leaseLater(t, strategy(kind), core.WithOwner("owner")))
+		awaitQueue(t, locks, kind, 1)
+		between = append(between, lockLater(locks.Write(kind)))
+		awaitQueue(t, locks, kind, 2)
+		waiting[kind] = append(waiting[kind], leaseLater(t, lined(second)[kind](kind), core.WithOwner("owner")))
+		awaitQueue(t, locks, kind, 3)
+	}
+	for _, lease := range held {
+		unlock(t, lease)
+	}
+	for kind := range held {
+		first, again := awaitLease(t, waiting[kind][0]), awaitLease(t, waiting[kind][1])
+		if first.Token() != again.Token() {
+			t.Errorf("%s: tokens %d and %d", kind, first.Token(), again.Token())
+		}
+		unlock(t, first)
+		unlock(t, again)
+	}
+	for _, done := range between {
+		if err := receive(t, done); err != nil {
+			t.Error(err)
+		}
+	}
+
+	unlocked := mustLock(t, locks.Fair("mutex"))
+	entering := leaseLater(t, second.Fair("mutex"), core.WithOwner("owner"))
+	awaitQueue(t, locks, "mutex", 1)
+	_, err := rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error { // a Mutex is quicker
+		tx.Del(ctx, "lock:mutex")
+		tx.HSet(ctx, "lock:mutex", "owner", 1)
+		tx.PExpire(ctx, "lock:mutex", long)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock(t, awaitLease(t, entering))
+	wantErr(t, unlocked.Unlock(ctx), core.ErrNotHeld)
+}
+
 // TestFullServerAndLine: a server without memory refuses places and grants, but renews, releases, and grants to those
 // who were in line before.
 func TestFullServerAndLine(t *testing.T) {
