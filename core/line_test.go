@@ -233,6 +233,35 @@ func TestFullServerAndLine(t *testing.T) {
 	}
 }
 
+// TestFullServerReleases what is released with a minimum time left, or after the server's clock was set back.
+func TestFullServerReleases(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	var leases []*core.Lease
+	ahead := time.Now().Add(time.Hour).UnixMilli()
+	for kind, strategy := range lined(newClient(t, rdb, core.WithTTL(long))) {
+		leases = append(leases, mustLock(t, strategy(kind+" kept"), core.WithMinHold(2*time.Second)))
+		lease := mustLock(t, strategy(kind))
+		leases = append(leases, lease)
+		rdb.PExpire(ctx, "lock:"+kind, time.Hour)
+		if rdb.HExists(ctx, "lock:"+kind, "until").Val() {
+			rdb.HSet(ctx, "lock:"+kind, "until", ahead)
+			continue
+		}
+		rdb.ZAdd(ctx, "holdfast:reads:{lock:"+kind+"}", redis.Z{Score: float64(ahead), Member: lease.Owner()})
+		rdb.PExpire(ctx, "holdfast:reads:{lock:"+kind+"}", time.Hour)
+	}
+	rdb.ConfigSet(ctx, "maxmemory-policy", "noeviction")
+	rdb.ConfigSet(ctx, "maxmemory", "1")
+	for _, lease := range leases {
+		unlock(t, lease)
+	}
+	redistest.Eventually(t, within, "all locks to be gone", func() bool {
+		return len(rdb.Keys(ctx, "lock:*").Val()) == 0
+	})
+}
+
 // TestClockSetBackInLine: after the server's clock was set back, expiries lie far in the future, as they do here. No
 // crashed holder may block the name for that long, nor a crashed waiter.
 func TestClockSetBackInLine(t *testing.T) {

@@ -55,12 +55,12 @@ end
 local function endShare(keep)
   local before = last()
   local kept = keptUntil(keep)
+  dropShare(id)
   if kept > now then
     call('ZADD', reads, integer(math.min(kept, tonumber(call('ZSCORE', reads, id)))), id)
   else
     call('ZREM', reads, id)
   end
-  dropShare(id)
   shared = call('EXISTS', reads) == 1
   if not shared and not writer then
     return free()

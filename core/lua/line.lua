@@ -98,9 +98,10 @@ local function endWriting()
 end
 
 -- setBack: more is left than was ever asked for, so the server's clock was set back. Without this a crashed holder
--- would block the name for as long as the step was.
+-- would block the name for as long as the step was. PEXPIREAT comes first, because a full server accepts it.
 local function setBack()
   local limit = now + longest
+  call('PEXPIREAT', lock, integer(limit))
   if writer and ends > limit then
     ends = limit
     call('HSET', lock, 'until', integer(ends))
