@@ -90,6 +90,27 @@ func TestReleaseTakesTheHoldFirst(t *testing.T) {
 	}
 }
 
+// TestAcquireBetweenTwoReleases: a mutex is given up while another strategy has the lock, which takes two scripts. The
+// lock becomes free and the acquire arrives between them.
+func TestAcquireBetweenTwoReleases(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	held := mustLock(t, newClient(t, rdb).Fair("name"))
+	released := "holdfast:released:{lock:name}:late:1"
+	status, err := luaScript(t, "release").Run(ctx, rdb, []string{"lock:name", released},
+		"late:1", "late:1", "channel", 60_000, 1).Int()
+	if err != nil || status != 4 {
+		t.Fatalf("release: %v, %v", status, err)
+	}
+	unlock(t, held)
+	reply, err := luaScript(t, "grant", "acquire").Run(ctx, rdb,
+		[]string{"lock:name", "holdfast:token:{lock:name}", released}, "late:1", "late:1", 60_000, 60_000, 0).Slice()
+	if err != nil || len(reply) != 2 || reply[0] != int64(-1) {
+		t.Errorf("acquire: %v, %v", reply, err)
+	}
+}
+
 // TestHalfAnAcquire is TestHalfAScript for a user whose compensating release cannot tidy up either.
 func TestHalfAnAcquire(t *testing.T) {
 	t.Parallel()

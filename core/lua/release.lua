@@ -23,6 +23,10 @@ local lock, owner, hold = KEYS[1], ARGV[1], 'hold:' .. ARGV[2]
 
 local held = redis.call('HMGET', lock, owner, hold, 'keep', 'ttl', 'mode')
 if held[5] and held[5] ~= 'mutex' then
+  if ARGV[5] == '1' then
+    -- Should the acquire arrive before leave.lua does, and find the lock free, it must be refused.
+    redis.pcall('SET', KEYS[2], 0, 'PX', ARGV[4])
+  end
   return 4
 end
 if not held[2] then
