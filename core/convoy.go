@@ -13,10 +13,10 @@ type convoy struct {
 	calls   map[*lane][]*call
 }
 
-// ticket is one traveller't place in a convoy; it travels in the context.
+// ticket is one traveller's place in a convoy; it travels in the context.
 type ticket struct {
 	convoy *convoy
-	used   bool // guarded by the convoy't mutex
+	used   bool // guarded by the convoy's mutex
 }
 
 type ticketKey struct{}
@@ -69,6 +69,9 @@ func together(ctx context.Context, n int, do func(ctx context.Context, i int) er
 	if n == 1 {
 		errs[0] = do(ctx, 0)
 		return errs
+	}
+	if t, _ := ctx.Value(ticketKey{}).(*ticket); t != nil {
+		t.leave() // no convoy waits for another one's answers
 	}
 	v := &convoy{missing: n, calls: make(map[*lane][]*call)}
 	panics := make(chan any, n)

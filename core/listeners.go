@@ -30,8 +30,8 @@ type listeners struct {
 
 // topic is one channel and those who listen to it.
 type topic struct {
-	listeners  map[*listener]struct{}
-	addressed  map[string]*listener // those of them who are spoken to by name
+	everybody  map[*listener]struct{} // who hear all that is said
+	addressed  map[string]*listener   // who hear what is said to them
 	requested  bool                 // SUBSCRIBE was sent on the present connection
 	subscribed atomic.Bool
 	idle       int // keepalive rounds without a listener
@@ -67,7 +67,7 @@ func (s *listeners) to(channel, address string) *listener {
 	defer s.mu.Unlock()
 	if s.topics[channel] == nil {
 		s.topics[channel] = &topic{
-			listeners: make(map[*listener]struct{}), addressed: make(map[string]*listener),
+			everybody: make(map[*listener]struct{}), addressed: make(map[string]*listener),
 		}
 		signal(s.changed)
 	}
@@ -96,8 +96,9 @@ func (s *listeners) add(channel, address string) *listener {
 	l := &listener{c: make(chan struct{}, 1), all: s, address: address}
 	l.C = l.c
 	l.topic = s.topics[channel]
-	l.topic.listeners[l] = struct{}{}
-	if address != "" {
+	if address == "" {
+		l.topic.everybody[l] = struct{}{}
+	} else {
 		l.topic.addressed[address] = l
 	}
 	l.topic.idle = 0
@@ -107,7 +108,7 @@ func (s *listeners) add(channel, address string) *listener {
 func (l *listener) close() {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
-	delete(l.topic.listeners, l)
+	delete(l.topic.everybody, l)
 	if l.topic.addressed[l.address] == l {
 		delete(l.topic.addressed, l.address)
 	}
@@ -200,7 +201,7 @@ func (s *listeners) prune() []string {
 	defer s.mu.Unlock()
 	var channels []string
 	for channel, t := range s.topics {
-		if len(t.listeners) > 0 {
+		if len(t.everybody)+len(t.addressed) > 0 {
 			continue
 		}
 		if t.idle++; t.idle > idleRounds {
@@ -226,10 +227,8 @@ func (s *listeners) tell(channel, message string) {
 		signal(l.c)
 		return
 	}
-	for l := range t.listeners {
-		if l.address == "" {
-			signal(l.c)
-		}
+	for l := range t.everybody {
+		signal(l.c)
 	}
 }
 
@@ -242,7 +241,10 @@ func (s *listeners) confirm(channel string) {
 		return
 	}
 	t.subscribed.Store(true)
-	for l := range t.listeners {
+	for l := range t.everybody {
+		signal(l.c)
+	}
+	for _, l := range t.addressed {
 		signal(l.c)
 	}
 }

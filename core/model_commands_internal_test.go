@@ -120,7 +120,7 @@ func (e *episode) beat(all []*contender) {
 		}
 		for i, c := range all {
 			least, most := e.model.before(c.id)
-			if c.owner != c.id && e.model.isIn(c.owner) {
+			if e.model.isIn(c) {
 				least, most = -1, -1 // it can enter
 			}
 			if int(list[3+i]) < least || int(list[3+i]) > most {

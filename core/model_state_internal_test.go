@@ -130,9 +130,9 @@ func (m *model) holds(c *contender) bool {
 	return m.sole != nil && m.sole.ids[c.id]
 }
 
-// isIn reports whether an owner holds the lock in any way.
-func (m *model) isIn(owner string) bool {
-	return m.sole != nil && m.sole.owner == owner || m.shareOf(owner) != nil
+// isIn reports whether somebody in line could enter, because its owner holds the lock by another request.
+func (m *model) isIn(c *contender) bool {
+	return c.owner != c.id && (m.sole != nil && m.sole.owner == c.owner || c.shared() && m.shareOf(c.owner) != nil)
 }
 
 // shareOf returns a shared hold of the owner, nil if there is none.

@@ -150,7 +150,7 @@ func (w *waiter) granted(token int64) *Lease {
 	case w.client.now() > at.askedAt.add(ttl/2):
 		return nil // a renewal might come too late
 	}
-	lease, err := w.client.newLease(context.WithoutCancel(w.ctx), w.protocol, w.hold, grant{token, at.askedAt, ttl})
+	lease, err := w.client.newLease(w.ctx, w.protocol, w.hold, grant{token, at.askedAt, ttl})
 	if err != nil {
 		return nil
 	}

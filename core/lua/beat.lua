@@ -13,32 +13,33 @@
 call('PEXPIRE', waiters, grace)
 call('PEXPIRE', writers, grace)
 call('PEXPIRE', readers, grace)
-local owners = {} -- of the waiters whose owner may have several requests
+local places = {}
 for i = 4, #ARGV do
   local waiter = call('HGET', waiters, ARGV[i])
   if waiter then
-    local owner = string.match(waiter, '^%d+ %d+ %a+ (.+)$')
-    owners[i] = owner ~= ARGV[i] and owner
+    local as, owner = string.match(waiter, '^%d+ %d+ (%a+) (.+)$')
+    places[i] = {reads = as == 'reading', owner = owner ~= ARGV[i] and owner} -- no owner: it has no other request
     call('HSET', waiters, ARGV[i], integer(now + grace) .. string.match(waiter, ' .+'))
   end
 end
 refresh()
 admit()
 
--- isIn reports whether an owner holds the lock, which its other requests can enter then.
-local function isIn(owner)
-  return writer == owner or shared and call('HEXISTS', lock, 'read:' .. owner) == 1
-    or mode == 'mutex' and call('HEXISTS', lock, owner) == 1
+-- isIn reports whether the owner of a waiter holds the lock, which its other requests can enter then.
+local function isIn(place)
+  local owner = place.owner
+  return owner and (writer == owner or mode == 'mutex' and call('HEXISTS', lock, owner) == 1
+    or shared and place.reads and call('HEXISTS', lock, 'read:' .. owner) == 1)
 end
 
 local reply = {remaining(), tonumber(call('GET', lastToken) or 0), foreign and 1 or 0}
 for i = 4, #ARGV do
-  local number = call('ZSCORE', writers, ARGV[i]) or call('ZSCORE', readers, ARGV[i])
-  local place = -1
-  if number and not (owners[i] and isIn(owners[i])) then
+  local place, before = places[i], -1
+  local number = place and call('ZSCORE', place.reads and readers or writers, ARGV[i])
+  if number and not isIn(place) then
     number = '(' .. integer(tonumber(number))
-    place = call('ZCOUNT', writers, '-inf', number) + call('ZCOUNT', readers, '-inf', number)
+    before = call('ZCOUNT', writers, '-inf', number) + call('ZCOUNT', readers, '-inf', number)
   end
-  reply[#reply + 1] = place
+  reply[#reply + 1] = before
 end
 return reply
