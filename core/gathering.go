@@ -47,19 +47,28 @@ func (g *gathering) run(wait time.Duration) (*Lease, error) {
 		case errors.Is(lost.cause, ErrClosed):
 			return nil, ErrClosed
 		case g.try || ctx.Err() != nil:
-			return nil, &NotAcquiredError{Name: lost.name, cause: errors.Join(g.caller.Err(), lost.cause)}
+			return nil, &NotAcquiredError{Name: lost.name, cause: errors.Join(ended(g.caller), lost.cause)}
 		}
 		pause(ctx, firstPause, nil, nil) // should they always be lost, no busy loop
 	}
 }
 
-// refusal is the error of a call that err has ended. An outage that lasted until the time was up is a refusal too, as
-// it is for a single lock.
+// refusal is the error of a call that err has ended, or the end of the caller's context meanwhile. An outage that
+// lasted until the time was up is a refusal too, as it is for a single lock.
 func (g *gathering) refusal(ctx context.Context, err error) error {
-	if ctx.Err() == nil || errors.Is(err, ErrNotAcquired) || !errors.Is(err, ErrUnavailable) {
+	var busy *NotAcquiredError
+	switch cause := ended(g.caller); {
+	case ctx.Err() == nil:
 		return err
+	case errors.As(err, &busy):
+		if cause == nil || errors.Is(err, g.caller.Err()) {
+			return err
+		}
+		return &NotAcquiredError{Name: busy.Name, RetryAfter: busy.RetryAfter, cause: errors.Join(busy.cause, cause)}
+	case errors.Is(err, ErrUnavailable):
+		return &NotAcquiredError{Name: g.multi.name, cause: errors.Join(cause, ErrUnavailable)}
 	}
-	return &NotAcquiredError{Name: g.multi.name, cause: errors.Join(g.caller.Err(), ErrUnavailable)}
+	return err
 }
 
 func (g *gathering) gather(ctx context.Context) (*Lease, error) {
@@ -67,7 +76,8 @@ func (g *gathering) gather(ctx context.Context) (*Lease, error) {
 	if g.multi.mutexes != nil && (g.try || g.undisturbed()) {
 		lease, err := g.atOnce()
 		switch {
-		case errors.Is(err, ErrWrongType), errors.Is(err, errOtherwise), crossSlot(err): // by itself, the member that is to blame tells more
+		case errors.Is(err, ErrWrongType), errors.Is(err, errOtherwise), crossSlot(err):
+			// By itself, the member that is to blame tells more.
 		case g.try, err == nil, ctx.Err() != nil, errors.Is(err, ErrUnavailable), !errors.As(err, &busy):
 			return lease, err
 		}
@@ -80,7 +90,7 @@ func (g *gathering) gather(ctx context.Context) (*Lease, error) {
 	lease, err := g.inTurn(ctx, members)
 	if busy != nil && time.Since(heard) < stall && errors.Is(err, ErrNotAcquired) && errors.Is(err, ErrUnavailable) {
 		// The time was up before the next answer. That is no outage: there was one just now.
-		err = &NotAcquiredError{Name: busy.Name, RetryAfter: busy.RetryAfter, cause: g.caller.Err()}
+		err = &NotAcquiredError{Name: busy.Name, RetryAfter: busy.RetryAfter, cause: ended(g.caller)}
 	}
 	return lease, err
 }

@@ -32,7 +32,7 @@ type listeners struct {
 type topic struct {
 	everybody  map[*listener]struct{} // who hear all that is said
 	addressed  map[string]*listener   // who hear what is said to them
-	requested  bool                 // SUBSCRIBE was sent on the present connection
+	requested  bool                   // SUBSCRIBE was sent on the present connection
 	subscribed atomic.Bool
 	idle       int // keepalive rounds without a listener
 }

@@ -269,10 +269,7 @@ func (r *request) over(ctx context.Context) bool {
 
 // refusal is the error of a request whose time was up.
 func (r *request) refusal(caller context.Context) error {
-	cause := caller.Err()
-	if cause != nil && context.Cause(caller) != cause {
-		cause = errors.Join(cause, context.Cause(caller))
-	}
+	cause := ended(caller)
 	switch {
 	case cause == nil && r.client.tasks.isClosed():
 		return ErrClosed
@@ -282,6 +279,15 @@ func (r *request) refusal(caller context.Context) error {
 		cause = errors.Join(ErrUnavailable, cause)
 	}
 	return &NotAcquiredError{Name: r.hold.name, RetryAfter: max(r.left, 0), cause: cause}
+}
+
+// ended returns why a caller's context is over, nil if it is not.
+func ended(caller context.Context) error {
+	err := caller.Err()
+	if cause := context.Cause(caller); cause != err {
+		return errors.Join(err, cause)
+	}
+	return err
 }
 
 // cutOff reports whether the last request has no answer only because the time was up before.
