@@ -75,7 +75,8 @@ func (m *model) release(c *contender, what usage) bool {
 	if !held && remembered {
 		return was.held
 	}
-	alone := c.plain() && (m.free() || m.isPlain()) // with Mutexes: then the line looks after itself
+	// With Mutexes, or if release.lua has said already that it was not held: then the line looks after itself.
+	alone := c.plain() && (m.free() || m.isPlain() || what == neverUsed && !held)
 	last := held && m.end(c, what)
 	switch what {
 	case used:
