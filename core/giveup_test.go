@@ -143,7 +143,7 @@ func TestReleaseOutlivesAnOutage(t *testing.T) {
 	ctx := context.Background()
 	server := redistest.Start(t)
 	relay := server.Relay()
-	locks := newClient(t, relay.Client(func(o *redis.Options) { o.ReadTimeout = 100 * time.Millisecond }))
+	locks := newClient(t, relay.Client(func(o *redis.Options) { o.ReadTimeout = time.Second }))
 	outer := mustLock(t, locks.Mutex("name"), core.WithFixedTTL(long))
 	inner := mustLockWith(t, outer.Context(), locks.Mutex("name"), core.WithTTL(300*time.Millisecond))
 	relay.Drop(redistest.ToServer)

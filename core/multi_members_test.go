@@ -82,7 +82,7 @@ func TestMultiOverServers(t *testing.T) {
 			core.Multi(a.Mutex("name"), b.Mutex("name")), core.Multi(b.Mutex("name"), a.Mutex("name")),
 		} {
 			go func() {
-				for range 50 {
+				for range 10 {
 					if err := core.Do(ctx, lock, func(context.Context) error { return nil }); err != nil {
 						done <- err
 						return

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -33,7 +34,12 @@ func (p *process) lineUp(ctx context.Context, name string, opts ...core.LockOpti
 // waiters counts who is in line in Redis.
 func (p *process) waiters(name string) int {
 	p.w.t.Helper()
-	n, err := p.pair.Rival.Waiters(context.Background(), name)
+	var n int
+	var err error
+	redistest.Eventually(p.w.t, within, "the waiters to be counted", func() bool {
+		n, err = p.pair.Rival.Waiters(context.Background(), name)
+		return !errors.Is(err, core.ErrUnavailable) // as on a busy machine
+	})
 	if err != nil {
 		p.w.t.Fatalf("count the waiters: %v", err)
 	}
