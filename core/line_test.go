@@ -209,10 +209,9 @@ func TestFullServerAndLine(t *testing.T) {
 		waiting = append(waiting, lockLater(locks.Fair(kind)))
 		awaitQueue(t, locks, kind, 1)
 	}
-	leases = append(leases, mustLock(t, locks.Read("Read"+"er"), core.WithTTL(long)))
+	leases = append(leases, mustLock(t, locks.Read("Reader"), core.WithTTL(long)))
 	leases = append(leases, mustLock(t, locks.Read("Reader")))
-	rdb.ConfigSet(ctx, "maxmemory-policy", "noeviction")
-	rdb.ConfigSet(ctx, "maxmemory", "1")
+	fillUp(rdb)
 	for kind, strategy := range lined(locks) {
 		_, err := strategy(kind + " anew").TryLock(ctx)
 		if err == nil || !strings.Contains(err.Error(), "OOM") {
@@ -252,8 +251,7 @@ func TestFullServerReleases(t *testing.T) {
 		rdb.ZAdd(ctx, "holdfast:reads:{lock:"+kind+"}", redis.Z{Score: float64(ahead), Member: lease.Owner()})
 		rdb.PExpire(ctx, "holdfast:reads:{lock:"+kind+"}", time.Hour)
 	}
-	rdb.ConfigSet(ctx, "maxmemory-policy", "noeviction")
-	rdb.ConfigSet(ctx, "maxmemory", "1")
+	fillUp(rdb)
 	for _, lease := range leases {
 		unlock(t, lease)
 	}

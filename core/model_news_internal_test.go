@@ -16,6 +16,7 @@ import (
 type ears struct {
 	mu    sync.Mutex
 	heard map[string][]string // by the channel on which the releases of a lock are announced
+	more  chan struct{}       // closed and replaced when something was heard
 }
 
 // silentChannel ends the name of a channel on which an episode says that it is over.
@@ -28,7 +29,7 @@ func listenAll(t *testing.T, client *Client) *ears {
 	if _, err := sub.Receive(ctx); err != nil {
 		t.Fatal(err)
 	}
-	e := &ears{heard: make(map[string][]string)}
+	e := &ears{heard: make(map[string][]string), more: make(chan struct{})}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -53,21 +54,28 @@ func (e *ears) hear(m *redis.Message) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.heard[lock+"}"] = append(e.heard[lock+"}"], m.Payload)
+	close(e.more)
+	e.more = make(chan struct{})
 }
 
 // take returns what has been said on a channel until that word, false if that was not said in time.
 func (e *ears) take(channel, word string, limit time.Time) ([]string, bool) {
-	for ; time.Now().Before(limit); time.Sleep(100 * time.Microsecond) {
+	late := time.After(time.Until(limit))
+	for {
 		e.mu.Lock()
-		all := e.heard[channel]
+		all, more := e.heard[channel], e.more
 		if n := len(all); n > 0 && all[n-1] == word {
 			delete(e.heard, channel)
 			e.mu.Unlock()
 			return all[:n-1], true
 		}
 		e.mu.Unlock()
+		select {
+		case <-more:
+		case <-late:
+			return nil, false
+		}
 	}
-	return nil, false
 }
 
 // messages returns what has been said to the waiters of the lock: the grants and announcements, and the others, which

@@ -86,3 +86,10 @@ func field(t testing.TB, fields []string, prefix string) string {
 	t.Fatalf("no field %s… in %q", prefix, fields)
 	return ""
 }
+
+// fillUp makes a server behave as if its memory were used up.
+func fillUp(rdb *redis.Client) {
+	ctx := context.Background()
+	rdb.ConfigSet(ctx, "maxmemory-policy", "noeviction")
+	rdb.ConfigSet(ctx, "maxmemory", "1")
+}

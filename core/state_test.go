@@ -145,8 +145,7 @@ func TestFullServer(t *testing.T) {
 	ctx := context.Background()
 	locks := newClient(t, rdb, core.WithTTL(3*time.Second))
 	lease := mustLock(t, locks.Mutex("held"))
-	rdb.ConfigSet(ctx, "maxmemory-policy", "noeviction")
-	rdb.ConfigSet(ctx, "maxmemory", "1")
+	fillUp(rdb)
 
 	if _, err := locks.Mutex("name").TryLock(ctx); err == nil || !strings.Contains(err.Error(), "OOM") {
 		t.Errorf("TryLock on a full server: %v", err)
