@@ -121,6 +121,15 @@ func (l *listener) token() int64 {
 	return l.said
 }
 
+// ear is where somebody hears of releases: a listener, or several of them.
+type ear interface {
+	news() <-chan struct{}
+	confirmed() bool // reports whether messages can be expected
+	close()
+}
+
+func (l *listener) news() <-chan struct{} { return l.C }
+
 // confirmed reports whether messages can be expected.
 func (l *listener) confirmed() bool { return l.topic.subscribed.Load() }
 
