@@ -29,6 +29,8 @@ type clientConfig struct {
 	logger *slog.Logger
 	hooks  Hooks
 	lock   lockConfig
+
+	nodeTimeout time.Duration // of a Redlock; 0: by the TTL
 }
 
 // lockConfig is what a call ends up with, once client, lock and call have had their say.
@@ -99,6 +101,18 @@ func WithLogger(logger *slog.Logger) Option {
 // WithHooks sets functions that are told about every acquisition, release, renewal and loss. Defaults to none.
 func WithHooks(hooks Hooks) Option {
 	return clientOption(func(c *clientConfig) { c.hooks = hooks })
+}
+
+// WithNodeTimeout sets how long each server of a [Redlock] gets to answer; [New] refuses it. Short enough that a dead
+// server does not use up the lease that the others grant, long enough for a slow one. Defaults to 50 ms, or a hundredth
+// of the lock's TTL if that is longer.
+func WithNodeTimeout(limit time.Duration) Option {
+	return clientOption(func(c *clientConfig) {
+		if limit < time.Millisecond || limit > time.Minute {
+			c.lock.refuse(invalidOption("WithNodeTimeout(%v): 1ms to 1m is allowed", limit))
+		}
+		c.nodeTimeout = limit
+	})
 }
 
 // WithTTL sets how long Redis keeps a lease that is not renewed, which is how long a crashed holder blocks the

@@ -40,9 +40,12 @@ var passing = []string{
 func classify(err error) outcome {
 	var reply redis.Error
 	var dial *net.OpError
+	var votes *quorumError
 	switch {
 	case err == nil:
 		return answered
+	case errors.As(err, &votes):
+		return votes.outcome()
 	case errors.Is(err, redis.ErrClosed), errors.Is(err, errOtherwise):
 		return denied
 	case errors.Is(err, errPanic):

@@ -82,5 +82,8 @@ func (k *keeper) giveUp(p protocol, h *hold, what usage) {
 }
 
 // curable reports whether an error of a release may pass: any but those that time does not change. Rights may be
-// given back, memory and disks become free.
-func curable(err error) bool { return !errors.Is(err, redis.ErrClosed) && !wrongType(err) }
+// given back, memory and disks become free. Each server of a Redlock is asked again by itself, see debts.go.
+func curable(err error) bool {
+	var votes *quorumError
+	return !errors.Is(err, redis.ErrClosed) && !wrongType(err) && !errors.As(err, &votes)
+}
