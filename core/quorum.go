@@ -47,6 +47,11 @@ func (e *quorumError) Error() string {
 
 func (e *quorumError) Unwrap() []error { return e.errs }
 
+func undecided(err error) bool {
+	var votes *quorumError
+	return errors.As(err, &votes)
+}
+
 // outcome is that of a request which every server was asked for and which was taken back where it succeeded.
 func (e *quorumError) outcome() outcome {
 	if slices.ContainsFunc(e.errs, transient) {

@@ -201,7 +201,7 @@ func TestRedlockRestoresForgottenHolds(t *testing.T) {
 	five := startMasters(t, 5)
 	a, b := five.redlock(t), five.redlock(t)
 	outer := mustLock(t, a.Mutex("name"), core.WithTTL(3*time.Second))
-	inner := mustLockWith(t, outer.Context(), a.Mutex("name"))
+	inner := mustLockWith(t, outer.Context(), a.Mutex("name"), core.WithTTL(3*time.Second))
 	for i, s := range five.servers {
 		s.Restart()
 		five.awaitHolders(t, "lock:name", 5)

@@ -62,8 +62,8 @@ func (v *voter) ask(ctx context.Context, ttl time.Duration, request func(ctx con
 	if err == nil {
 		err = request(ctx)
 	}
-	if errors.Is(err, errNotAnswered) || errors.Is(err, errNotSent) {
-		err = errSlow
+	if err != nil && ctx.Err() != nil {
+		err = errSlow // whichever way the connection puts it: it is not the caller whose time is up
 	}
 	if transient(err) {
 		v.trouble.Store(int64(v.quorum.keeper.now()))
