@@ -30,7 +30,9 @@ type clientConfig struct {
 	hooks  Hooks
 	lock   lockConfig
 
-	nodeTimeout time.Duration // of a Redlock; 0: by the TTL
+	// Of a Redlock.
+	nodeTimeout  time.Duration // 0: by the TTL
+	restartDelay time.Duration
 }
 
 // lockConfig is what a call ends up with, once client, lock and call have had their say.
@@ -112,6 +114,19 @@ func WithNodeTimeout(limit time.Duration) Option {
 			c.lock.refuse(invalidOption("WithNodeTimeout(%v): 1ms to 1m is allowed", limit))
 		}
 		c.nodeTimeout = limit
+	})
+}
+
+// WithRestartDelay keeps each server of a [Redlock] from granting free locks until it has been up for so long: it may
+// have forgotten locks when it restarted, which are over by then if no TTL is longer. Servers that keep an append-only
+// file do not need it. It does not keep holders from entering again or renewing. Servers count their time up in whole
+// seconds, so up to one more may pass. [New] refuses it. 0 is none. Defaults to 0.
+func WithRestartDelay(least time.Duration) Option {
+	return clientOption(func(c *clientConfig) {
+		if least < 0 || least > maxTTL {
+			c.lock.refuse(invalidOption("WithRestartDelay(%v): 0 to %v is allowed", least, maxTTL))
+		}
+		c.restartDelay = least
 	})
 }
 

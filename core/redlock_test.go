@@ -13,60 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// masters is a set of independent servers for one test.
-type masters struct {
-	servers []*redistest.Server
-	looks   []*redis.Client // of the test itself, one to each
-}
-
-func startMasters(t testing.TB, n int, opts ...redistest.Option) masters {
-	t.Helper()
-	var m masters
-	for range n {
-		s := redistest.Start(t, opts...)
-		m.servers, m.looks = append(m.servers, s), append(m.looks, s.Client())
-	}
-	return m
-}
-
-func (m masters) clients(edit ...func(*redis.Options)) []redis.UniversalClient {
-	nodes := make([]redis.UniversalClient, len(m.servers))
-	for i, s := range m.servers {
-		nodes[i] = s.Client(edit...)
-	}
-	return nodes
-}
-
-// redlock connects a process of its own. Each server has time enough to answer on a busy machine.
-func (m masters) redlock(t testing.TB, opts ...core.Option) *core.Redlock {
-	t.Helper()
-	return newRedlock(t, m.clients(), append([]core.Option{core.WithNodeTimeout(time.Second)}, opts...)...)
-}
-
-func newRedlock(t testing.TB, nodes []redis.UniversalClient, opts ...core.Option) *core.Redlock {
-	t.Helper()
-	r, err := core.NewRedlock(nodes, opts...)
-	if err != nil {
-		t.Fatalf("NewRedlock: %v", err)
-	}
-	t.Cleanup(func() { _ = r.Close() })
-	return r
-}
-
-// holders counts the servers on which the key is held.
-func (m masters) holders(key string) int {
-	n := 0
-	for _, rdb := range m.looks {
-		n += int(rdb.Exists(context.Background(), key).Val())
-	}
-	return n
-}
-
-func (m masters) awaitHolders(t testing.TB, key string, n int) {
-	t.Helper()
-	redistest.Eventually(t, within, "servers to hold or free "+key, func() bool { return m.holders(key) == n })
-}
-
 func TestRedlockRefusesNodes(t *testing.T) {
 	t.Parallel()
 	five := startMasters(t, 5).clients()
@@ -104,8 +50,12 @@ func TestRedlockRefusesNodes(t *testing.T) {
 		_, err := core.NewRedlock(five, core.WithNodeTimeout(limit))
 		wantErr(t, err, core.ErrInvalidOption)
 	}
-	_, err := core.New(five[0], core.WithNodeTimeout(time.Second))
+	_, err := core.NewRedlock(five, core.WithRestartDelay(-time.Second))
 	wantErr(t, err, core.ErrInvalidOption)
+	for _, opt := range []core.Option{core.WithNodeTimeout(time.Second), core.WithRestartDelay(time.Second)} {
+		_, err := core.New(five[0], opt)
+		wantErr(t, err, core.ErrInvalidOption)
+	}
 }
 
 // TestRedlockTwinThatWasDown leads two clients to one server which is down when they are introduced. It must not get
@@ -192,83 +142,6 @@ func TestRedlockWithoutAMajority(t *testing.T) {
 	unlock(t, mustLock(t, r.Mutex("name")))
 	five.awaitHolders(t, "lock:name", 0)
 	five.awaitHolders(t, "lock:held", 0)
-}
-
-// TestRedlockRestoresForgottenHolds has every server restart empty, one after the other while a lease lasts: each is
-// given the holds again at a renewal, so the majority is never lost.
-func TestRedlockRestoresForgottenHolds(t *testing.T) {
-	t.Parallel()
-	five := startMasters(t, 5)
-	a, b := five.redlock(t), five.redlock(t)
-	outer := mustLock(t, a.Mutex("name"), core.WithTTL(3*time.Second))
-	inner := mustLockWith(t, outer.Context(), a.Mutex("name"), core.WithTTL(3*time.Second))
-	for i, s := range five.servers {
-		s.Restart()
-		five.awaitHolders(t, "lock:name", 5)
-		redistest.Eventually(t, within, "both holds to be there again", func() bool {
-			return five.looks[i].HGet(context.Background(), "lock:name", outer.Owner()).Val() == "2"
-		})
-	}
-	for _, rdb := range five.looks {
-		if token, err := rdb.HGet(context.Background(), "lock:name", "token").Int64(); token != outer.Token() {
-			t.Errorf("token %d on a server that has forgotten %d: %v", token, outer.Token(), err)
-		}
-	}
-	if _, err := b.Mutex("name").TryLock(context.Background()); !errors.Is(err, core.ErrNotAcquired) {
-		t.Errorf("a second holder: %v", err)
-	}
-	unlock(t, inner)
-	unlock(t, outer)
-	five.awaitHolders(t, "lock:name", 0)
-}
-
-// TestRedlockLosesALeaseWithTheMajority flushes three servers: somebody else could have had the lock since, so the
-// lease is over, although all servers would give it back.
-func TestRedlockLosesALeaseWithTheMajority(t *testing.T) {
-	t.Parallel()
-	five := startMasters(t, 5)
-	r := five.redlock(t)
-	lease := mustLock(t, r.Mutex("name"), core.WithTTL(3*time.Second))
-	for _, rdb := range five.looks[2:] {
-		rdb.FlushAll(context.Background())
-	}
-	waitFor(t, lease.Done(), "the loss to be noticed")
-	wantErr(t, context.Cause(lease.Context()), core.ErrLeaseLost)
-	wantErr(t, lease.Unlock(context.Background()), core.ErrNotHeld)
-	five.awaitHolders(t, "lock:name", 0)
-	if next := mustLock(t, r.Mutex("name")); next.Token() <= lease.Token() {
-		t.Errorf("token %d after %d", next.Token(), lease.Token())
-	}
-}
-
-// TestRedlockReleasesOnServersThatWereAway unlocks while two servers are frozen, and takes a lock that these get to
-// hear of late. When they are back, nothing is held there.
-func TestRedlockReleasesOnServersThatWereAway(t *testing.T) {
-	t.Parallel()
-	five := startMasters(t, 5)
-	r := five.redlock(t, core.WithNodeTimeout(100*time.Millisecond))
-	early := mustLock(t, r.Mutex("early"), core.WithTTL(long))
-	for _, s := range five.servers[:2] {
-		s.Pause()
-	}
-	unlock(t, early)
-	late := mustLock(t, r.Mutex("late"), core.WithTTL(long))
-	unlock(t, late)
-	if _, err := r.Mutex("given up").TryLock(cancelled()); err == nil {
-		t.Error("locked with an ended context")
-	}
-	for _, s := range five.servers[:2] {
-		s.Resume()
-	}
-	for _, key := range []string{"lock:early", "lock:late", "lock:given up"} {
-		five.awaitHolders(t, key, 0)
-	}
-}
-
-func cancelled() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
 }
 
 // TestRedlockElectsSomebody lets many processes try at the same moment, again and again: votes split, but one of them

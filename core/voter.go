@@ -25,7 +25,10 @@ const shunned = instant(time.Second)
 var errSlow = errors.New("not answered in the time that one server of several gets")
 
 func newVoter(number int, s *server, q *quorum) *voter {
-	v := &voter{mutex: mutex{oneRedis{s}}, number: number, quorum: q}
+	v := &voter{
+		mutex:  mutex{oneRedis: oneRedis{s}, restartDelay: q.keeper.restartDelay},
+		number: number, quorum: q,
+	}
 	v.trouble.Store(int64(-shunned))
 	v.debts = &debts{voter: v}
 	return v
