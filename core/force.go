@@ -24,7 +24,7 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	done := k.released("forced:" + c.newID())
 	var reply any
 	err := insist(bounded, func(ctx context.Context) (err error) {
-		reply, err = c.exec.do(ctx, forceScript, k.line(done), k.lineArgs(milliseconds(abandonMemory))...)
+		reply, err = c.exec.do(ctx, forceScript, k.line(done), c.lineArgs(k, milliseconds(abandonMemory))...)
 		return err
 	})
 	if err != nil {

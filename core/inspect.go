@@ -29,8 +29,8 @@ type Info struct {
 	// a foreign client can cause.
 	TTL time.Duration
 	// Waiters counts the clients that have listened for a release within the last seconds, each of which may
-	// wait for several of its goroutines. It is -1 if Redis refuses the question. In a Cluster it counts those
-	// that listen at the node that was asked. Of those who wait in line it counts at most the first.
+	// wait for several of its goroutines. It is -1 if Redis refuses the question. In a Cluster older than Redis 7 it
+	// counts those that listen at the node that was asked. Of those who wait in line it counts at most the first.
 	Waiters int
 	// Queue is who waits in line, in order; for [Client.Mutex] there is no line.
 	Queue []Waiter
@@ -72,7 +72,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (Info, error) {
 	var reply any
 	err := persist(ctx, 0, transient, func() (err error) {
 		reply, err = c.exec.do(ctx, inspectScript,
-			[]string{k.lock, k.reads(), k.writers(), k.readers(), k.waiters()}, k.channel)
+			[]string{k.lock, k.reads(), k.writers(), k.readers(), k.waiters()}, k.channel, c.verb)
 		return err
 	})
 	if err != nil {
