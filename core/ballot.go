@@ -42,6 +42,8 @@ func newBallot(q *quorum, h *hold) *ballot {
 }
 
 // hold asks all servers at once, or one of them first, and returns as soon as it is clear whether a majority grants.
+// Should the first refuse, the next is asked, as long as a majority is left: a minority may hold what somebody who
+// crashed has left there, or what others have locked on these servers only.
 func (b *ballot) hold(ctx context.Context, oneFirst bool) (won bool) {
 	defer func() {
 		b.won = won
@@ -51,7 +53,7 @@ func (b *ballot) hold(ctx context.Context, oneFirst bool) (won bool) {
 	voters := b.quorum.voters
 	if oneFirst {
 		voters = b.inOrder()
-		for b.granted == 0 && len(b.lefts) == 0 && len(voters) > 0 {
+		for b.granted == 0 && len(voters) >= b.quorum.majority {
 			b.ask(apart, voters[0])
 			voters = voters[1:]
 			if !b.count(ctx) {

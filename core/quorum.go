@@ -62,8 +62,8 @@ func (e *quorumError) outcome() outcome {
 }
 
 // acquire holds ballots until somebody has won. When several callers ask all servers at the same moment, each may get
-// some, and none a majority. So after a first defeat a caller asks one server first, the same for all, and the others
-// only if that one grants the lock; and each waits a moment before, a random one that grows.
+// some, and none a majority. So after a first defeat a caller asks the servers in one order, the same for all, one after
+// the other until one grants the lock, and then all others; and each waits a moment before, a random one that grows.
 func (q *quorum) acquire(ctx context.Context, h *hold) (answer, error) {
 	until := q.keeper.now().add(splitPatience * q.patience(h.ttl))
 	for {
