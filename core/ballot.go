@@ -16,14 +16,16 @@ type ballot struct {
 	votes  chan vote
 
 	// Of the one who counts, until it is decided.
-	pending int
+	pending map[*voter]bool // true if the server has lately failed to answer
 	granted int
+	again   int             // of those: to an owner who was in already
 	lefts   []time.Duration // of those who refused
 	failed  []error
 
 	decided chan struct{}
 	won     bool  // set before decided is closed
 	token   int64 // the same
+	agreed  int64 // the token of an owner who was in already; 0 if nobody knows it
 	settled chan error
 }
 
@@ -37,7 +39,7 @@ type vote struct {
 func newBallot(q *quorum, h *hold) *ballot {
 	n := len(q.voters)
 	return &ballot{
-		quorum: q, claim: *h, votes: make(chan vote, n), decided: make(chan struct{}), settled: make(chan error, n),
+		quorum: q, claim: *h, votes: make(chan vote, n), pending: make(map[*voter]bool), decided: make(chan struct{}), settled: make(chan error, n),
 	}
 }
 
@@ -46,6 +48,9 @@ func newBallot(q *quorum, h *hold) *ballot {
 // crashed has left there, or what others have locked on these servers only.
 func (b *ballot) hold(ctx context.Context, oneFirst bool) (won bool) {
 	defer func() {
+		if b.again >= b.quorum.majority && b.agreed > 0 {
+			b.token = b.agreed // nobody else can have had the lock since
+		}
 		b.won = won
 		close(b.decided)
 	}()
@@ -54,6 +59,9 @@ func (b *ballot) hold(ctx context.Context, oneFirst bool) (won bool) {
 	if oneFirst {
 		voters = b.inOrder()
 		for b.granted == 0 && len(voters) >= b.quorum.majority {
+			if b.refused() {
+				pause(ctx, breath(1), nil, nil) // whoever has got that one is asking for the others now
+			}
 			b.ask(apart, voters[0])
 			voters = voters[1:]
 			if !b.count(ctx) {
@@ -68,12 +76,26 @@ func (b *ballot) hold(ctx context.Context, oneFirst bool) (won bool) {
 		b.ask(apart, v)
 	}
 	for b.granted < b.quorum.majority {
-		if b.granted+b.pending < b.quorum.majority || !b.count(ctx) {
+		if !b.open() || !b.count(ctx) {
 			return false
 		}
 	}
 	return true
 }
+
+// open reports whether a majority is possible. Once somebody has refused, those who have lately failed to answer are not
+// waited for: meanwhile what the others have granted would keep everybody from winning.
+func (b *ballot) open() bool {
+	hopes := 0
+	for _, troubled := range b.pending {
+		if !troubled || !b.refused() {
+			hopes++
+		}
+	}
+	return b.granted+hopes >= b.quorum.majority
+}
+
+func (b *ballot) refused() bool { return len(b.lefts) > 0 }
 
 // inOrder returns the servers in an order that is the same for all callers, except that those which have just failed
 // to answer come last.
@@ -93,13 +115,17 @@ func (b *ballot) inOrder() []*voter {
 func (b *ballot) count(ctx context.Context) bool {
 	select {
 	case v := <-b.votes:
-		b.pending--
+		delete(b.pending, v.voter)
 		switch {
 		case v.err != nil:
 			b.failed = append(b.failed, v.err)
 		case v.answer.granted:
 			b.granted++
 			b.token = max(b.token, v.token)
+			b.agreed = max(b.agreed, v.agreed)
+			if v.again {
+				b.again++
+			}
 		default:
 			b.lefts = append(b.lefts, v.left)
 		}
@@ -111,7 +137,7 @@ func (b *ballot) count(ctx context.Context) bool {
 
 // ask sends the request to one server, and sees to what follows from its answer.
 func (b *ballot) ask(ctx context.Context, v *voter) {
-	b.pending++
+	b.pending[v] = v.troubled()
 	running := b.quorum.keeper.background(func(context.Context) {
 		claim := b.claim
 		got := vote{voter: v}
@@ -131,7 +157,7 @@ func (b *ballot) ask(ctx context.Context, v *voter) {
 // follow does what the decision asks for. A server that refused has nothing to release: it is its script that says so.
 func (b *ballot) follow(ctx context.Context, got vote, claim *hold) {
 	switch o := classify(got.err); {
-	case b.won && got.answer.granted && got.token != b.token:
+	case b.won && got.answer.granted && got.agreed != b.token:
 		b.settled <- got.voter.settle(ctx, claim, b.token, false)
 	case b.won && got.answer.granted:
 		b.settled <- nil

@@ -45,10 +45,12 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	list, err := integers(reply, 2)
+	list, err := integers(reply, 2, 3)
 	switch {
 	case err != nil:
 		return answer{}, err
+	case len(list) == 3:
+		return answer{granted: true, token: list[1], again: true, agreed: list[2]}, nil
 	case list[0] == 1:
 		return answer{granted: true, token: list[1]}, nil
 	case list[0] == 0:

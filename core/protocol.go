@@ -59,8 +59,10 @@ const (
 type answer struct {
 	granted bool
 	token   int64
-	gone    bool // the hold was given up before
-	upgrade bool // the owner shares the lock and would wait for itself
+	again   bool  // the owner was in already
+	agreed  int64 // the token, if the servers of a Redlock are known to have agreed on it
+	gone    bool  // the hold was given up before
+	upgrade bool  // the owner shares the lock and would wait for itself
 	standing
 }
 

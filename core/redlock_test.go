@@ -85,12 +85,12 @@ func TestRedlockWithoutAMinority(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			five := startMasters(t, 5)
-			a, b := five.redlock(t, core.WithNodeTimeout(100*time.Millisecond)), five.redlock(t)
+			a, b := five.redlock(t, core.WithNodeTimeout(500*time.Millisecond)), five.redlock(t)
 			before := mustLock(t, a.Mutex("before"))
 			takeDown(five.servers[1])
 			takeDown(five.servers[4])
 			unlock(t, before)
-			lease := mustLock(t, a.Mutex("name"), core.WithTTL(3*time.Second))
+			lease := mustLock(t, a.Mutex("name"), core.WithTTL(9*time.Second))
 			if lease.Token() <= before.Token() {
 				t.Errorf("token %d after %d", lease.Token(), before.Token())
 			}
@@ -102,8 +102,8 @@ func TestRedlockWithoutAMinority(t *testing.T) {
 				t.Errorf("token %d on re-entry, want %d", inner.Token(), lease.Token())
 			}
 			unlock(t, inner)
-			awaitRenewed(t, []*core.Lease{lease}, 3*time.Second)
-			if err := lease.Extend(context.Background(), 5*time.Second); err != nil {
+			awaitRenewed(t, []*core.Lease{lease}, 9*time.Second)
+			if err := lease.Extend(context.Background(), 15*time.Second); err != nil {
 				t.Errorf("extend: %v", err)
 			}
 			waiting := lockLater(b.Mutex("name"))
@@ -230,6 +230,11 @@ func TestRedlockInMulti(t *testing.T) {
 			return token >= lease.Token()
 		})
 	}
+	again := mustLock(t, other.Mutex("many"), core.WithOwner(lease.Owner()))
+	if again.Token() != lease.Token() {
+		t.Errorf("token %d on re-entry, the joint one is %d", again.Token(), lease.Token())
+	}
+	unlock(t, again)
 	if _, err := core.Multi(locks.Mutex("two"), other.Mutex("many")).TryLock(context.Background()); err == nil {
 		t.Error("a member was granted twice")
 	}

@@ -1,7 +1,8 @@
 -- Grants a mutex to an owner, lets the owner in again, or says how long the present holder has left.
 --
 -- KEYS[1] lock      hash. Redisson's RLock state, <owner> -> hold count, and beside it, ignored by Redisson:
---                   mode, token, granted (us), ttl (ms, the longest asked for), keep (us, see ARGV[5]),
+--                   mode, token, granted (us), ttl (ms, the longest asked for), keep (us, see ARGV[5]), agreed (see
+--                   settle.lua),
 --                   and one field hold:<id> -> 1 per hold. Other strategies keep more: see line.lua
 -- KEYS[2] token     string, the last fencing token granted for this name
 -- KEYS[3] released  string, present once this very hold was released or given up
@@ -11,7 +12,9 @@
 -- ARGV[6] ms for which the server must have been up to grant a lock that is free, if it may have forgotten who holds
 --         it; may be absent
 --
--- Returns {1, token}  held: granted now, entered again, or granted by an earlier run of this very attempt
+-- Returns {1, token}  held: granted now
+--         {1, token, agreed}  held: entered again, or granted by an earlier run of this very attempt; agreed is the token
+--                     once several servers have agreed on it, see settle.lua, and 0 before and elsewhere
 --         {0, pttl}   held by someone else, with the ms left (-1: for ever)
 --         {-1, 0}     this hold was given up before the attempt arrived: nothing is granted
 --         {-2, 0}     held in another way than by a Mutex: join.lua knows what to do
@@ -30,7 +33,7 @@ if refusal then
 end
 if e.held then
   enter(e)
-  return {1, e.held}
+  return {1, e.held, e.agreed}
 end
 
 if ARGV[6] and not e.left then

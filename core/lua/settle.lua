@@ -8,6 +8,8 @@
 -- Returns 1 if the hold is there and has the token, 0 if it is not: it was released, it is not to be granted, or the
 -- lock is held by someone else.
 --
+-- The field agreed of the lock's hash says that a majority has the token, or will have before anybody sees it.
+--
 -- Running it twice changes nothing. The hold's token may become smaller than the one that this server has given it,
 -- which nobody has seen; the last token never does, so all later grants get a greater one.
 --
@@ -25,10 +27,12 @@ if not last or last < token then
   redis.call('SET', e.token, integer(token), 'PX', ARGV[5])
 end
 if not e.held then
-  return grant(e, token, microseconds()) or 1
-end
-if not e.again then
+  local failed = grant(e, token, microseconds())
+  if failed then
+    return failed
+  end
+elseif not e.again then
   enter(e)
 end
-redis.call('HSET', e.lock, 'token', integer(token))
+redis.call('HSET', e.lock, 'token', integer(token), 'agreed', integer(token))
 return 1
