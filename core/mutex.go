@@ -35,7 +35,7 @@ type mutex struct {
 }
 
 func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
-	reply, err := m.server.exec.do(ctx, acquireScript,
+	reply, err := m.server.exec.doAcked(ctx, h.ack, acquireScript,
 		[]string{h.keys.lock, h.keys.token, h.keys.released(h.id)},
 		h.owner, h.id, milliseconds(h.ttl), milliseconds(tokenMemory), milliseconds(h.minHold))
 	if err != nil {

@@ -12,7 +12,8 @@ type oneRedis struct {
 }
 
 func (p oneRedis) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error) {
-	reply, err := p.server.exec.do(ctx, renewScript, []string{h.keys.lock, h.keys.reads()}, h.id, milliseconds(ttl))
+	reply, err := p.server.exec.doAcked(ctx, h.ack, renewScript, []string{h.keys.lock, h.keys.reads()},
+		h.id, milliseconds(ttl))
 	if err != nil {
 		return false, err
 	}
@@ -27,6 +28,7 @@ func (p oneRedis) renewAll(renewals []*renewal) {
 			script: renewScript,
 			keys:   []string{r.hold.keys.lock, r.hold.keys.reads()},
 			args:   []any{r.hold.id, milliseconds(r.hold.ttl)},
+			ack:    r.hold.ack,
 			board:  func() { r.sent.Store(true) },
 			done:   func(c *call) { r.done(c.sentAt, c.reply == int64(1), c.err) },
 		}
@@ -35,7 +37,7 @@ func (p oneRedis) renewAll(renewals []*renewal) {
 }
 
 func (p oneRedis) raise(ctx context.Context, h *hold, token int64) (bool, error) {
-	reply, err := p.server.exec.do(ctx, raiseScript, []string{h.keys.lock, h.keys.token, h.keys.reads()},
+	reply, err := p.server.exec.doAcked(ctx, h.ack, raiseScript, []string{h.keys.lock, h.keys.token, h.keys.reads()},
 		h.id, token, milliseconds(tokenMemory))
 	if err != nil {
 		return false, err

@@ -1,9 +1,12 @@
 package core
 
 import (
+	"cmp"
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Option configures a [Client]. Every [LockOption] is an Option too: what a lock or a call does not set is
@@ -39,6 +42,7 @@ type lockConfig struct {
 	maxHold time.Duration
 	minHold time.Duration
 	owner   string
+	ack     ack
 	err     error // the first invalid option
 }
 
@@ -64,6 +68,11 @@ func (c lockConfig) with(opts []LockOption) lockConfig {
 // CheckOptions returns the [ErrInvalidOption] that a lock with these options would report when it is used, nil if
 // there is none: for adapters, which take options long before.
 func CheckOptions(opts ...LockOption) error { return lockConfig{}.with(opts).err }
+
+// check returns the first invalid option, or what is wrong with them taken together, for locks on these servers.
+func (c lockConfig) check(rdbs []redis.UniversalClient) error {
+	return cmp.Or(c.err, c.ack.check(c.ttl, rdbs))
+}
 
 func (c *lockConfig) refuse(err error) {
 	if c.err == nil {
