@@ -16,6 +16,8 @@ type executor struct {
 	now  clock
 	stop <-chan struct{} // nobody waits for answers any more once it is closed
 
+	onReply func() // called when a server has answered, often, and must not take long; may be nil
+
 	nodes *nodes
 }
 
@@ -69,6 +71,9 @@ func (e *executor) fly(batch []*call) {
 	e.send(batch)
 	for _, c := range batch {
 		c.done(c)
+	}
+	if e.onReply != nil && replied(batch[0].err) {
+		e.onReply()
 	}
 }
 

@@ -97,6 +97,11 @@ func WithPrefix(prefix string) Option {
 
 // WithLogger sets where lost leases, failing renewals and the like are reported. Names of locks appear as a
 // digest only, the first 8 hex digits of the key's SHA-256; hooks see them whole. Nil switches logging off.
+//
+// Once Redis has first answered, the client asks it for INFO, in the background, and warns of what loses locks or keeps
+// them from working: an evicting maxmemory-policy, a replica in place of the master, a server before 6.2. It does not
+// ask if the logger does not take warnings.
+//
 // Defaults to [slog.Default].
 func WithLogger(logger *slog.Logger) Option {
 	if logger == nil {

@@ -14,12 +14,14 @@ type server struct {
 	listen *listeners
 	beats  *beats
 
-	unheard sync.Once // PUBLISH is refused
-	deaf    sync.Once // SUBSCRIBE is refused
+	unheard  sync.Once // PUBLISH is refused
+	deaf     sync.Once // SUBSCRIBE is refused
+	findings sync.Map  // that were warned of, see setup.go
 }
 
 func newServer(k *keeper, rdb redis.UniversalClient) *server {
 	s := &server{keeper: k, exec: newExecutor(rdb, k.now, k.base.Done())}
+	s.exec.onReply = sync.OnceFunc(s.inspect)
 	s.listen = newListeners(rdb, func(err error) {
 		k.warnOnce(&s.deaf, "Redis does not let this user subscribe: waiters learn of releases by polling only",
 			"error", err)
