@@ -1,19 +1,24 @@
 package redistest
 
 import (
-	"context"
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
 // Slot returns the hash slot of a key.
 func (c *Cluster) Slot(key string) int {
 	c.t.Helper()
-	n, err := c.Masters[0].Client().ClusterKeySlot(context.Background(), key).Result()
-	if err != nil {
-		c.t.Fatalf("redistest: slot of %q: %v", key, err)
+	for _, s := range c.Servers() {
+		reply, err := s.ask(fmt.Sprintf("CLUSTER KEYSLOT %q", key), time.Second)
+		if slot, found := strings.CutPrefix(reply, ":"); err == nil && found {
+			n, _ := strconv.Atoi(slot)
+			return n
+		}
 	}
-	return int(n)
+	c.t.Fatalf("redistest: no server tells the slot of %q", key)
+	return 0
 }
 
 // Owner returns the master that a slot belongs to, as all servers say that answer.
