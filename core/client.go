@@ -1,14 +1,9 @@
 package core
 
 import (
-	"context"
 	"errors"
 	"reflect"
-	"sync"
-	"sync/atomic"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -16,24 +11,8 @@ import (
 // and waits for all locks on one subscription, so make one per process and share it; it is safe for concurrent
 // use.
 type Client struct {
-	clientConfig
-	id      string // of this client, first part of its owners' names
-	counter atomic.Uint64
-	now     clock
-
-	exec    *executor
-	renewer *renewer
-	queue   *queue
-	listen  *listeners
-	beats   *beats
-
-	tasks *tasks
-	base  context.Context // of work in the background; ends when Close has waited long enough
-	stop  context.CancelFunc
-
-	unheard sync.Once // PUBLISH is refused
-	deaf    sync.Once // SUBSCRIBE is refused
-	failing atomic.Bool
+	*keeper
+	*server
 }
 
 // New returns a client for rdb, which stays the caller's to close, after the Client. It does no I/O. Fails with
@@ -42,31 +21,23 @@ type Client struct {
 // The commands of locks wait in rdb's connection pool like all others: give locks a go-redis client of their
 // own if the application keeps the pool busy, with blocking commands for instance.
 func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
-	if rdb == nil || reflect.ValueOf(rdb).Kind() == reflect.Pointer && reflect.ValueOf(rdb).IsNil() {
+	if isNil(rdb) {
 		return nil, invalidOption("New: the Redis client is nil")
 	}
 	config := newClientConfig(opts)
 	if err := errors.Join(config.lock.err, checkPrefix(config.prefix)); err != nil {
 		return nil, err
 	}
-	c := &Client{
-		clientConfig: config,
-		id:           uuid.NewString(),
-		now:          systemClock,
-		queue:        newQueue(),
-		tasks:        newTasks(),
+	if config.nodeTimeout != 0 || config.restartDelay != 0 {
+		return nil, invalidOption("New: WithNodeTimeout and WithRestartDelay are for NewRedlock")
 	}
-	c.base, c.stop = context.WithCancel(context.Background())
-	c.exec = newExecutor(rdb, c.now, c.base.Done())
-	c.listen = newListeners(rdb, func(err error) {
-		c.warnOnce(&c.deaf, "Redis does not let this user subscribe: waiters learn of releases by polling only",
-			"error", err)
-	})
-	c.beats = newBeats(c.exec, c.now)
-	c.renewer = newRenewer(c.now)
-	c.renewer.onLost = c.lost
-	c.renewer.onTry = c.renewed
-	return c, nil
+	k := newKeeper(config, []redis.UniversalClient{rdb}, drift)
+	return &Client{keeper: k, server: newServer(k, rdb)}, nil
+}
+
+// isNil also finds a nil pointer of one of the client's types.
+func isNil(rdb redis.UniversalClient) bool {
+	return rdb == nil || reflect.ValueOf(rdb).Kind() == reflect.Pointer && reflect.ValueOf(rdb).IsNil()
 }
 
 // Close ends all leases with the cause [ErrClosed], releases their locks, and stops renewing and listening.
@@ -75,58 +46,9 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 // not be released then frees itself after its TTL. The error is nil, or that of the first failed release.
 // Closing again waits for the first Close and returns nil. It must not be called from a hook.
 func (c *Client) Close() error {
-	if !c.tasks.close() {
-		<-c.tasks.resting
-		return nil
+	first, err := c.keeper.close()
+	if first {
+		c.listen.close(releaseTimeout)
 	}
-	timer := time.AfterFunc(releaseTimeout, c.stop)
-	err := c.releaseAll(c.renewer.close())
-	c.tasks.end()
-	<-c.tasks.resting
-	timer.Stop()
-	c.stop()
-	c.listen.close(releaseTimeout)
 	return err
-}
-
-// releaseAll ends leases side by side; the executor makes batches of it.
-func (c *Client) releaseAll(leases []*Lease) error {
-	errs := make(chan error, len(leases))
-	for _, l := range leases {
-		l.cancel(ErrClosed)
-		go func() {
-			errs <- insist(c.base, func(ctx context.Context) error {
-				_, err := l.protocol.release(ctx, &l.hold, used)
-				return err
-			})
-		}()
-	}
-	var first error
-	for range leases {
-		if err := <-errs; err != nil && first == nil {
-			first = err
-		}
-	}
-	return first
-}
-
-// background runs work that outlives its caller but not the client.
-func (c *Client) background(work func(ctx context.Context)) {
-	if !c.tasks.join() {
-		return
-	}
-	go func() {
-		defer c.tasks.end()
-		work(c.base)
-	}()
-}
-
-// lost ends a lease that was not unlocked. Its hold may still be in Redis, if the answer to a renewal was late or
-// lost, so it is taken out; except after WithMaxHold, when the rest of the TTL is the holder's time to stop.
-func (c *Client) lost(l *Lease, cause error) {
-	l.cancel(cause)
-	if !errors.Is(cause, errHeldTooLong) {
-		c.giveUp(l.protocol, &l.hold, used)
-	}
-	c.report(l, cause)
 }

@@ -55,7 +55,7 @@ func (l *Lease) finish(ctx context.Context) error {
 	case errors.Is(err, ErrNotHeld):
 		return errTaken
 	case err != nil:
-		l.client.logger.Warn("holdfast: lock not released, it frees itself after its TTL",
+		l.keeper.logger.Warn("holdfast: lock not released, it frees itself after its TTL",
 			"lock", digest(l.hold.keys.lock), "ttl", l.hold.ttl, "error", err)
 	}
 	return nil

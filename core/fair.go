@@ -11,5 +11,5 @@ package core
 // [Client.FairRead] and [Client.FairWrite] are in its line: use one kind of lock for one name. It costs a little more
 // than [Client.Mutex], which has no order between processes.
 func (c *Client) Fair(name string, opts ...LockOption) Locker {
-	return c.locker(name, inLine{renewing: renewing{c}, as: "fair"}, opts)
+	return c.locker(name, inLine{oneRedis: oneRedis{c.server}, as: "fair"}, opts)
 }

@@ -164,7 +164,7 @@ func letGo(ctx context.Context, held []*Lease) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		held[0].client.shielded(func() { _ = releaseTogether(context.WithoutCancel(ctx), held, neverUsed) })
+		held[0].keeper.shielded(func() { _ = releaseTogether(context.WithoutCancel(ctx), held, neverUsed) })
 	}()
 	select {
 	case <-done:

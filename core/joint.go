@@ -22,7 +22,7 @@ type joint struct {
 func newJoint(ctx context.Context, name string, members []*Lease, token int64) *Lease {
 	j := &joint{members: members}
 	first := members[0].leaves()[0]
-	j.lease = &Lease{client: first.client, token: token, granted: first.granted, joint: j, index: -1}
+	j.lease = &Lease{keeper: first.keeper, token: token, granted: first.granted, joint: j, index: -1}
 	j.lease.hold = hold{name: name, owner: first.hold.owner}
 	var keys []string
 	for _, l := range j.lease.leaves() {
@@ -71,8 +71,8 @@ func (j *joint) ended(m *Lease) {
 	j.lease.cancel(cause)
 	if errors.Is(cause, errHeldTooLong) {
 		for _, l := range j.lease.leaves() {
-			if l.client.renewer.remove(l) {
-				l.client.lost(l, cause)
+			if l.keeper.renewer.remove(l) {
+				l.keeper.lost(l, cause)
 			}
 		}
 		return
@@ -83,7 +83,7 @@ func (j *joint) ended(m *Lease) {
 			others = append(others, l)
 		}
 	}
-	j.lease.client.shielded(func() { _ = releaseTogether(context.Background(), others, used) })
+	j.lease.keeper.shielded(func() { _ = releaseTogether(context.Background(), others, used) })
 }
 
 // release ends the whole for the one who asks first.

@@ -12,7 +12,7 @@ import (
 //
 // Its methods may be called from several goroutines at once.
 type Lease struct {
-	client   *Client
+	keeper   *keeper
 	protocol protocol
 	hold     hold
 	token    int64
@@ -38,10 +38,10 @@ type grant struct {
 
 // newLease makes a lease of a grant. Its context has the values of ctx but
 // not its end: ctx bounded the waiting, not the holding.
-func (c *Client) newLease(ctx context.Context, p protocol, h hold, g grant) (*Lease, error) {
-	l := &Lease{client: c, protocol: p, hold: h, token: g.token, granted: c.now(), index: -1}
+func (k *keeper) newLease(ctx context.Context, p protocol, h hold, g grant) (*Lease, error) {
+	l := &Lease{keeper: k, protocol: p, hold: h, token: g.token, granted: k.now(), index: -1}
 	l.ctx, l.cancel = context.WithCancelCause(l.within(context.WithoutCancel(ctx)))
-	if err := c.renewer.add(l, g.sentAt, g.ttl); err != nil {
+	if err := k.renewer.add(l, g.sentAt, g.ttl); err != nil {
 		l.cancel(err)
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (l *Lease) ValidUntil() time.Time {
 	if l.joint != nil {
 		return l.joint.validUntil()
 	}
-	left := l.client.renewer.validUntil(l).sub(l.client.now())
+	left := l.keeper.renewer.validUntil(l).sub(l.keeper.now())
 	return time.Now().Add(left)
 }
 
@@ -98,17 +98,17 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	var sentAt instant
 	var held bool
 	err := persist(ctx, 0, transient, func() (err error) {
-		sentAt = l.client.now()
+		sentAt = l.keeper.now()
 		held, err = l.protocol.renew(ctx, &l.hold, ttl)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("holdfast: extend lock %q: %w", l.hold.name, failure(ctx, l.hold.keys.lock, err))
 	}
-	if !held && l.client.renewer.remove(l) {
-		l.client.lost(l, errTaken)
+	if !held && l.keeper.renewer.remove(l) {
+		l.keeper.lost(l, errTaken)
 	}
-	if !held || !l.client.renewer.extended(l, sentAt, ttl) {
+	if !held || !l.keeper.renewer.extended(l, sentAt, ttl) {
 		return l.notHeld()
 	}
 	return nil
@@ -125,17 +125,17 @@ func (l *Lease) release(ctx context.Context, what usage) error {
 	if l.joint != nil {
 		return l.joint.release(ctx, what)
 	}
-	if l.client.tasks.join() {
-		defer l.client.tasks.end()
+	if l.keeper.tasks.join() {
+		defer l.keeper.tasks.end()
 	}
-	live := l.client.renewer.remove(l) // from here on nothing renews it, whatever the hooks do
+	live := l.keeper.renewer.remove(l) // from here on nothing renews it, whatever the hooks do
 	if live {
 		l.cancel(ErrNotHeld)
 	}
-	hooks, asked := &l.client.hooks, false
+	hooks, asked := &l.keeper.hooks, false
 	defer func() {
 		if live && !asked { // the hook panics
-			l.client.giveUp(l.protocol, &l.hold, what)
+			l.keeper.giveUp(l.protocol, &l.hold, what)
 		}
 	}()
 	ctx = hooks.releaseStart(ctx, ReleaseStart{Name: l.hold.name, Owner: l.hold.owner, Token: l.token})
@@ -143,7 +143,7 @@ func (l *Lease) release(ctx context.Context, what usage) error {
 	err := l.unlock(ctx, live, what)
 	hooks.releaseEnd(ctx, ReleaseEnd{
 		Name: l.hold.name, Owner: l.hold.owner, Token: l.token,
-		Held: l.client.now().sub(l.granted), Err: err,
+		Held: l.keeper.now().sub(l.granted), Err: err,
 	})
 	return err
 }
@@ -151,17 +151,17 @@ func (l *Lease) release(ctx context.Context, what usage) error {
 func (l *Lease) unlock(ctx context.Context, live bool, what usage) error {
 	if !live {
 		if errors.Is(context.Cause(l.ctx), errHeldTooLong) {
-			l.client.giveUp(l.protocol, &l.hold, used) // the holder has stopped before the TTL is over
+			l.keeper.giveUp(l.protocol, &l.hold, used) // the holder has stopped before the TTL is over
 		}
 		return l.notHeld()
 	}
-	held, err := l.client.release(ctx, l.protocol, &l.hold, what)
+	held, err := l.keeper.release(ctx, l.protocol, &l.hold, what)
 	switch {
 	case err != nil:
 		return fmt.Errorf("holdfast: release of lock %q not confirmed: %w", l.hold.name,
 			failure(ctx, l.hold.keys.lock, err))
 	case !held:
-		l.client.report(l, errTaken)
+		l.keeper.report(l, errTaken)
 		return l.notHeld()
 	}
 	return nil

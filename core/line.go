@@ -16,16 +16,16 @@ const (
 // inLine is the protocol of the strategies whose waiters stand in a line in Redis: who releases the lock grants it
 // to the next, in one script, and tells only that one. See lua/line.lua.
 type inLine struct {
-	renewing
+	oneRedis
 	as string // how Redis calls it: fair, writing or reading
 	// readersNext lets all readers who wait at the end of a write go before the next writer.
 	readersNext bool
 }
 
-func (inLine) lines() bool { return true }
+func (p inLine) line() *inLine { return &p }
 
 // channel is the client's own for this lock: what is said there is meant for one of its waiters.
-func (p inLine) channel(k keys) string { return k.channel + ":" + p.client.id }
+func (p inLine) channel(k keys) string { return k.channel + ":" + p.server.keeper.id }
 
 func (p inLine) acquire(ctx context.Context, h *hold) (answer, error) {
 	waits := 0
@@ -74,14 +74,14 @@ func (p inLine) release(ctx context.Context, h *hold, what usage) (bool, error) 
 		return false, err
 	}
 	if list[1] == 1 {
-		p.client.cannotPublish()
+		p.server.cannotPublish()
 	}
 	return list[0] == 1, nil
 }
 
 // do runs a script that begins with line.lua, about one hold.
 func (p inLine) do(ctx context.Context, s *script, h *hold, args ...any) (any, error) {
-	return p.client.exec.do(ctx, s, h.keys.line(h.keys.released(h.id)), h.keys.lineArgs(args...)...)
+	return p.server.exec.do(ctx, s, h.keys.line(h.keys.released(h.id)), h.keys.lineArgs(args...)...)
 }
 
 // line returns the keys of line.lua and the one that comes after them.

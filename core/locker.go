@@ -25,20 +25,20 @@ type Strategy = func(name string, opts ...LockOption) Locker
 
 // locker is the [Locker] of every protocol: it decides when to ask, the protocol what to ask.
 type locker struct {
-	client   *Client
+	keeper   *keeper
 	name     string
 	protocol protocol
 	config   lockConfig
 	err      error // name refused
 }
 
-func (c *Client) locker(name string, p protocol, opts []LockOption) *locker {
+func (k *keeper) locker(name string, p protocol, opts []LockOption) *locker {
 	return &locker{
-		client:   c,
+		keeper:   k,
 		name:     name,
 		protocol: p,
-		config:   c.lock.with(opts),
-		err:      checkName(c.prefix, name),
+		config:   k.lock.with(opts),
+		err:      checkName(k.prefix, name),
 	}
 }
 
@@ -63,17 +63,17 @@ func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lea
 	if try {
 		config.wait = 0
 	}
-	c := l.client
-	if !c.tasks.begin() {
+	k := l.keeper
+	if !k.tasks.begin() {
 		return nil, ErrClosed
 	}
-	defer c.tasks.end()
+	defer k.tasks.end()
 	r := l.newRequest(ctx, config)
-	began := c.now()
-	ctx = c.hooks.acquireStart(ctx, AcquireStart{Name: l.name, Owner: r.hold.owner, Try: try})
+	began := k.now()
+	ctx = k.hooks.acquireStart(ctx, AcquireStart{Name: l.name, Owner: r.hold.owner, Try: try})
 	lease, err := r.run(ctx)
 	end := AcquireEnd{
-		Name: l.name, Owner: r.hold.owner, Waited: c.now().sub(began), Asked: r.asked, Err: err,
+		Name: l.name, Owner: r.hold.owner, Waited: k.now().sub(began), Asked: r.asked, Err: err,
 	}
 	if lease != nil {
 		end.Token = lease.token
@@ -84,7 +84,7 @@ func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lea
 			_ = lease.release(ctx, neverUsed)
 		}
 	}()
-	c.hooks.acquireEnd(ctx, end)
+	k.hooks.acquireEnd(ctx, end)
 	handed = true
 	return lease, err
 }

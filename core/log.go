@@ -14,48 +14,42 @@ func digest(key string) string {
 }
 
 // report tells the operator of a lost lease.
-func (c *Client) report(l *Lease, cause error) {
-	held := c.now().sub(l.granted)
-	c.logger.Warn("holdfast: lease lost",
+func (k *keeper) report(l *Lease, cause error) {
+	held := k.now().sub(l.granted)
+	k.logger.Warn("holdfast: lease lost",
 		"lock", digest(l.hold.keys.lock), "token", l.token, "held", held, "cause", cause)
-	c.shielded(func() {
-		c.hooks.lost(Lost{
+	k.shielded(func() {
+		k.hooks.lost(Lost{
 			Name: l.hold.name, Owner: l.hold.owner, Token: l.token, Held: held, Cause: cause,
 		})
 	})
 }
 
 // renewed takes note of a renewal. The log tells of the first failure and of the first success after it.
-func (c *Client) renewed(l *Lease, err error) {
-	if failed := err != nil; c.failing.Swap(failed) != failed {
+func (k *keeper) renewed(l *Lease, err error) {
+	if failed := err != nil; k.failing.Swap(failed) != failed {
 		if failed {
-			c.logger.Warn("holdfast: renewal failed, trying again while the leases are valid", "error", err)
+			k.logger.Warn("holdfast: renewal failed, trying again while the leases are valid", "error", err)
 		} else {
-			c.logger.Info("holdfast: renewals succeed again")
+			k.logger.Info("holdfast: renewals succeed again")
 		}
 	}
-	c.shielded(func() {
-		c.hooks.renewed(Renewed{Name: l.hold.name, Owner: l.hold.owner, Token: l.token, Err: err})
+	k.shielded(func() {
+		k.hooks.renewed(Renewed{Name: l.hold.name, Owner: l.hold.owner, Token: l.token, Err: err})
 	})
 }
 
 // shielded calls a hook from a goroutine of the client, where a panic would end the process, and the renewal of all
 // leases with it.
-func (c *Client) shielded(hook func()) {
+func (k *keeper) shielded(hook func()) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.logger.Error("holdfast: panic in a hook", "panic", p, "stack", string(debug.Stack()))
+			k.logger.Error("holdfast: panic in a hook", "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
 	hook()
 }
 
-func (c *Client) warnOnce(once *sync.Once, message string, args ...any) {
-	once.Do(func() { c.logger.Warn("holdfast: "+message, args...) })
-}
-
-// cannotPublish tells, once, that releases are not announced.
-func (c *Client) cannotPublish() {
-	c.warnOnce(&c.unheard, "Redis refuses PUBLISH to this user: waiters learn of releases by polling only",
-		"channel", "redisson_lock__channel*")
+func (k *keeper) warnOnce(once *sync.Once, message string, args ...any) {
+	once.Do(func() { k.logger.Warn("holdfast: "+message, args...) })
 }

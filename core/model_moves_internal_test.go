@@ -62,16 +62,16 @@ func (e *episode) step() {
 }
 
 func (e *episode) protocol(k kind) protocol {
-	r := renewing{e.client}
+	r := oneRedis{e.client.server}
 	switch k.mode {
 	case ModeMutex:
-		return mutex{r}
+		return mutex{oneRedis: r}
 	case ModeRead:
-		return inLine{renewing: r, as: "reading"}
+		return inLine{oneRedis: r, as: "reading"}
 	case ModeWrite:
-		return inLine{renewing: r, as: "writing", readersNext: k.readersNext}
+		return inLine{oneRedis: r, as: "writing", readersNext: k.readersNext}
 	}
-	return inLine{renewing: r, as: "fair"}
+	return inLine{oneRedis: r, as: "fair"}
 }
 
 // some returns one of the elements at random.

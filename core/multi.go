@@ -76,7 +76,7 @@ func (m *multi) add(i int, l Locker) string {
 		m.members = append(m.members, l.members...)
 		return l.name
 	case *locker:
-		b.name, b.own, b.key = l.name, l, l.client.prefix+l.name
+		b.name, b.own, b.key = l.name, l, l.keeper.prefix+l.name
 	default:
 		if l == nil || reflect.ValueOf(l).Kind() == reflect.Pointer && reflect.ValueOf(l).IsNil() {
 			m.refuse(invalidOption("Multi: member %d is nil", i+1))

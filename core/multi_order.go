@@ -26,7 +26,7 @@ func (m *multi) sort() error {
 			continue
 		}
 		for _, other := range keys[b.key] {
-			if sameRedis(other.client, b.own.client) {
+			if sameRedis(other.keeper, b.own.keeper) {
 				return invalidOption("Multi: %q is a member twice", b.name)
 			}
 			m.twins = true

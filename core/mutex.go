@@ -26,18 +26,22 @@ const (
 // Its state in Redis is that of Redisson's RLock, so Go and Java exclude and wake each other on the same key
 // (see [WithPrefix]).
 func (c *Client) Mutex(name string, opts ...LockOption) Locker {
-	return c.locker(name, mutex{renewing{c}}, opts)
+	return c.locker(name, mutex{oneRedis: oneRedis{c.server}}, opts)
 }
 
 // mutex is the protocol of [Client.Mutex].
 type mutex struct {
-	renewing
+	oneRedis
+	restartDelay time.Duration // see [WithRestartDelay]
 }
 
 func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
-	reply, err := m.client.exec.do(ctx, acquireScript,
-		[]string{h.keys.lock, h.keys.token, h.keys.released(h.id)},
-		h.owner, h.id, milliseconds(h.ttl), milliseconds(tokenMemory), milliseconds(h.minHold))
+	args := []any{h.owner, h.id, milliseconds(h.ttl), milliseconds(tokenMemory), milliseconds(h.minHold)}
+	if m.restartDelay > 0 {
+		args = append(args, milliseconds(m.restartDelay))
+	}
+	reply, err := m.server.exec.do(ctx, acquireScript,
+		[]string{h.keys.lock, h.keys.token, h.keys.released(h.id)}, args...)
 	if err != nil {
 		return answer{}, err
 	}
@@ -51,6 +55,9 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 		return answer{standing: standing{left: time.Duration(list[1]) * time.Millisecond}}, nil
 	case list[0] == -2:
 		return m.otherwise().acquire(ctx, h)
+	case list[0] == -3:
+		return answer{}, fmt.Errorf("%w: for %v more it grants no locks", errRestarted,
+			time.Duration(list[1])*time.Millisecond)
 	default:
 		return answer{gone: true}, nil
 	}
@@ -58,7 +65,7 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 
 // otherwise is for locks that are not held by a Mutex only: another strategy has them, perhaps of the same owner.
 func (m mutex) otherwise() inLine {
-	return inLine{renewing: m.renewing, as: "fair"}
+	return inLine{oneRedis: m.oneRedis, as: "fair"}
 }
 
 func (m mutex) release(ctx context.Context, h *hold, what usage) (bool, error) {
@@ -67,7 +74,7 @@ func (m mutex) release(ctx context.Context, h *hold, what usage) (bool, error) {
 	if what == neverUsed {
 		memory, abandoned = abandonMemory, 1
 	}
-	reply, err := m.client.exec.do(ctx, releaseScript,
+	reply, err := m.server.exec.do(ctx, releaseScript,
 		[]string{h.keys.lock, h.keys.released(h.id)},
 		h.owner, h.id, h.keys.channel, milliseconds(memory), abandoned)
 	if err != nil {
@@ -77,14 +84,12 @@ func (m mutex) release(ctx context.Context, h *hold, what usage) (bool, error) {
 	case int64(4):
 		return m.otherwise().release(ctx, h, what)
 	case int64(3):
-		m.client.cannotPublish()
+		m.server.cannotPublish()
 	}
 	return reply != int64(0), nil
 }
 
-func (mutex) channel(k keys) string { return k.channel }
-
-func (mutex) lines() bool { return false }
+func (mutex) line() *inLine { return nil }
 
 // integers reads a reply that is a list of integers, of one of these lengths.
 func integers(reply any, lengths ...int) ([]int64, error) {

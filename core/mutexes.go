@@ -16,16 +16,19 @@ func (m *multi) sisters() []*locker {
 	}
 	var mutexes []*locker
 	var keys []string
+	var on *server
 	for _, member := range m.members {
-		if member.own == nil || member.own.client != m.members[0].own.client {
+		if member.own == nil {
 			return nil
 		}
-		if _, ok := member.own.protocol.(mutex); !ok {
+		p, ok := member.own.protocol.(mutex)
+		if !ok || on != nil && p.server != on {
 			return nil
 		}
+		on = p.server
 		mutexes, keys = append(mutexes, member.own), append(keys, member.key)
 	}
-	if !sameSlot(mutexes[0].client.exec.rdb, keys) {
+	if !sameSlot(on.exec.rdb, keys) {
 		return nil
 	}
 	return mutexes
@@ -58,7 +61,7 @@ func (m mutexes) acquire(ctx context.Context, h *hold) (answer, error) {
 		keys = append(keys, o.keys.lock, o.keys.token, o.keys.released(o.id))
 		args = append(args, o.owner, milliseconds(o.ttl), milliseconds(o.minHold))
 	}
-	reply, err := m.client.exec.do(ctx, acquireAllScript, keys, args...)
+	reply, err := m.server.exec.do(ctx, acquireAllScript, keys, args...)
 	if err != nil {
 		return answer{}, err
 	}
@@ -92,7 +95,7 @@ func (m mutexes) release(ctx context.Context, h *hold, what usage) (bool, error)
 // undisturbed reports whether no caller of this process waits for one of the mutexes, whose turn would be before.
 func (g *gathering) undisturbed() bool {
 	for _, l := range g.multi.mutexes {
-		if !l.client.queue.empty(l.client.prefix + l.name) {
+		if !l.keeper.queue.empty(l.keeper.prefix + l.name) {
 			return false
 		}
 	}
@@ -102,15 +105,15 @@ func (g *gathering) undisturbed() bool {
 // atOnce asks for all mutexes together, once.
 func (g *gathering) atOnce() (joint *Lease, err error) {
 	members := g.multi.mutexes
-	c := members[0].client
-	if !c.tasks.begin() {
+	k := members[0].keeper
+	if !k.tasks.begin() {
 		return nil, ErrClosed
 	}
-	defer c.tasks.end()
+	defer k.tasks.end()
 	r, all := g.request()
-	began, ctxs := c.now(), make([]context.Context, len(members))
+	began, ctxs := k.now(), make([]context.Context, len(members))
 	for i, h := range all.of(&r.hold) {
-		ctxs[i] = c.hooks.acquireStart(g.caller, AcquireStart{Name: h.name, Owner: h.owner, Try: true})
+		ctxs[i] = k.hooks.acquireStart(g.caller, AcquireStart{Name: h.name, Owner: h.owner, Try: true})
 	}
 	joint, err = r.run(g.caller)
 	handed := false
@@ -120,11 +123,11 @@ func (g *gathering) atOnce() (joint *Lease, err error) {
 		}
 	}()
 	for i, h := range all.of(&r.hold) {
-		end := AcquireEnd{Name: h.name, Owner: h.owner, Waited: c.now().sub(began), Asked: r.asked, Err: err}
+		end := AcquireEnd{Name: h.name, Owner: h.owner, Waited: k.now().sub(began), Asked: r.asked, Err: err}
 		if joint != nil {
 			end.Token = joint.token
 		}
-		c.hooks.acquireEnd(ctxs[i], end)
+		k.hooks.acquireEnd(ctxs[i], end)
 	}
 	handed = true
 	return joint, err
@@ -134,8 +137,8 @@ func (g *gathering) atOnce() (joint *Lease, err error) {
 // the lease already, or has named the owner.
 func (g *gathering) request() (*request, mutexes) {
 	first := g.multi.mutexes[0]
-	all := mutexes{mutex: mutex{renewing{first.client}}}
-	r := &request{client: first.client, once: true}
+	all := mutexes{mutex: first.protocol.(mutex)}
+	r := &request{keeper: first.keeper, once: true}
 	for _, l := range g.multi.mutexes {
 		h := l.newRequest(g.caller, l.config.with(g.opts)).hold
 		if h.owner == h.id {
@@ -144,7 +147,7 @@ func (g *gathering) request() (*request, mutexes) {
 		all.holds = append(all.holds, h)
 		r.hold.ttl, r.hold.minHold = max(r.hold.ttl, h.ttl), max(r.hold.minHold, h.minHold)
 	}
-	r.hold.id = first.client.newID()
+	r.hold.id = first.keeper.newID()
 	r.hold.owner, r.hold.name, r.hold.keys = r.hold.id, g.multi.name, all.holds[0].keys
 	if !g.try {
 		r.hold.wait = -1
@@ -162,10 +165,10 @@ func (g *gathering) request() (*request, mutexes) {
 func (m mutexes) settle(ctx context.Context, g *gathering, h *hold, token int64, sentAt instant) (*Lease, error) {
 	var leases []*Lease
 	for _, o := range m.of(h) {
-		l, err := m.client.newLease(ctx, m.mutex, o, grant{token, sentAt, o.ttl})
+		l, err := m.server.keeper.newLease(ctx, m.mutex, o, grant{token, sentAt, o.ttl})
 		if err != nil { // too late: the request gives all holds up
 			for _, l := range leases {
-				m.client.renewer.remove(l)
+				m.server.keeper.renewer.remove(l)
 				l.cancel(err)
 			}
 			return nil, err

@@ -11,7 +11,7 @@ import (
 type holding struct {
 	owner  string
 	token  int64
-	client *Client
+	keeper *keeper
 	lock   string // the key
 	outer  *holding
 }
@@ -22,7 +22,7 @@ type holdingKey struct{}
 func withHolding(ctx context.Context, l *Lease, token int64) context.Context {
 	outer := holdingFrom(ctx)
 	return context.WithValue(ctx, holdingKey{}, &holding{
-		owner: l.hold.owner, token: token, client: l.client, lock: l.hold.keys.lock, outer: outer,
+		owner: l.hold.owner, token: token, keeper: l.keeper, lock: l.hold.keys.lock, outer: outer,
 	})
 }
 
@@ -34,12 +34,12 @@ func holdingFrom(ctx context.Context) *holding {
 
 // of returns the lease of that lock within whose context another was taken, nil if there is none. One of the same
 // Redis comes before one of another client, which may reach the same Redis by another connection, or not.
-func (h *holding) of(c *Client, lock string) *holding {
+func (h *holding) of(k *keeper, lock string) *holding {
 	var other *holding
 	for ; h != nil; h = h.outer {
 		switch {
 		case h.lock != lock:
-		case sameRedis(h.client, c):
+		case sameRedis(h.keeper, k):
 			return h
 		case other == nil:
 			other = h
@@ -63,8 +63,8 @@ func TokenFrom(ctx context.Context) (int64, bool) {
 
 // newID names an owner or a hold: the client's UUID and a number that is never used again. An owner is named
 // like the first of its holds.
-func (c *Client) newID() string {
-	return c.id + ":" + strconv.FormatUint(c.counter.Add(1), 10)
+func (k *keeper) newID() string {
+	return k.id + ":" + strconv.FormatUint(k.counter.Add(1), 10)
 }
 
 // lockField reports whether a field of a lock's hash is something else than an owner who holds it exclusively.

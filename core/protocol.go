@@ -22,11 +22,13 @@ type protocol interface {
 	renewAll(renewals []*renewal)
 	// raise gives the hold a greater token, for it and for all later grants, and reports whether it is still there.
 	raise(ctx context.Context, h *hold, token int64) (bool, error)
-	// channel is where those who wait hear of releases.
-	channel(k keys) string
-	// lines reports whether those who wait stand in a line that Redis keeps. If not, whoever asks first after
-	// a release gets the lock.
-	lines() bool
+	// listen hears of releases.
+	listen(k keys) ear
+	// line is where those who wait stand in a line that Redis keeps. If it is nil, whoever asks first after a release
+	// gets the lock.
+	line() *inLine
+	// location names the place where the lock lies, see location.go.
+	location(ctx context.Context, k keys) (string, error)
 }
 
 // hold is one entry into a lock: what Lock asks for, and what a Lease has.
@@ -39,6 +41,9 @@ type hold struct {
 
 	waits  bool  // in line, if it is not granted at once
 	number int64 // in line; 0 before it stood in one
+
+	token   int64 // that the servers of a Redlock have agreed on
+	defeats int   // in ballots, since one was not split
 }
 
 // usage tells what became of a hold that is released.
@@ -74,41 +79,4 @@ type renewal struct {
 	sent atomic.Bool
 	// done takes the outcome, and when the request was sent. It may come late, or never.
 	done func(sentAt instant, held bool, err error)
-}
-
-// renewing is what all strategies on one Redis have in common: one script renews, one raises holds of every kind.
-type renewing struct {
-	client *Client
-}
-
-func (p renewing) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error) {
-	reply, err := p.client.exec.do(ctx, renewScript, []string{h.keys.lock, h.keys.reads()}, h.id, milliseconds(ttl))
-	if err != nil {
-		return false, err
-	}
-	return reply == int64(1), nil
-}
-
-func (p renewing) renewAll(renewals []*renewal) {
-	calls := make([]*call, len(renewals))
-	for i, r := range renewals {
-		calls[i] = &call{
-			ctx:    context.Background(),
-			script: renewScript,
-			keys:   []string{r.hold.keys.lock, r.hold.keys.reads()},
-			args:   []any{r.hold.id, milliseconds(r.hold.ttl)},
-			board:  func() { r.sent.Store(true) },
-			done:   func(c *call) { r.done(c.sentAt, c.reply == int64(1), c.err) },
-		}
-	}
-	p.client.exec.renew(calls)
-}
-
-func (p renewing) raise(ctx context.Context, h *hold, token int64) (bool, error) {
-	reply, err := p.client.exec.do(ctx, raiseScript, []string{h.keys.lock, h.keys.token, h.keys.reads()},
-		h.id, token, milliseconds(tokenMemory))
-	if err != nil {
-		return false, err
-	}
-	return reply == int64(1), nil
 }

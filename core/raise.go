@@ -41,8 +41,8 @@ func (l *Lease) raise(ctx context.Context, token int64) error {
 	case err != nil:
 		return fmt.Errorf("holdfast: lock %q: %w", l.hold.name, failure(ctx, l.hold.keys.lock, err))
 	case !held:
-		if l.client.renewer.remove(l) {
-			l.client.lost(l, errTaken)
+		if l.keeper.renewer.remove(l) {
+			l.keeper.lost(l, errTaken)
 		}
 		return &memberLost{name: l.hold.name, cause: errTaken}
 	}

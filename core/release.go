@@ -24,7 +24,7 @@ const (
 )
 
 // release ends a hold, detached from ctx and bounded. What it could not confirm is finished in the background.
-func (c *Client) release(ctx context.Context, p protocol, h *hold, what usage) (held bool, err error) {
+func (k *keeper) release(ctx context.Context, p protocol, h *hold, what usage) (held bool, err error) {
 	detached, cancel := detach(ctx)
 	defer cancel()
 	err = insist(detached, func(ctx context.Context) (err error) {
@@ -32,7 +32,7 @@ func (c *Client) release(ctx context.Context, p protocol, h *hold, what usage) (
 		return err
 	})
 	if err != nil {
-		c.giveUp(p, h, what)
+		k.giveUp(p, h, what)
 	}
 	return held, err
 }
@@ -64,9 +64,9 @@ func detach(ctx context.Context) (context.Context, context.CancelFunc) {
 // giveUp sees to it in the background that a hold which nobody has any more is not left in Redis: one that was
 // perhaps granted to a caller who is gone, or whose release was not confirmed. It keeps at it until Redis has
 // answered. The release script remembers the hold, so an acquire that arrives after it is refused.
-func (c *Client) giveUp(p protocol, h *hold, what usage) {
+func (k *keeper) giveUp(p protocol, h *hold, what usage) {
 	abandoned := *h
-	c.background(func(ctx context.Context) {
+	k.background(func(ctx context.Context) {
 		limit := max(h.ttl, h.minHold) + afterthought
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
@@ -74,13 +74,15 @@ func (c *Client) giveUp(p protocol, h *hold, what usage) {
 			_, err := p.release(ctx, &abandoned, what)
 			return err
 		})
-		if err != nil && !wrongType(err) {
-			c.logger.Warn("holdfast: a hold that was given up could not be taken out of Redis",
+		if err != nil && !wrongType(err) && !undecided(err) {
+			k.logger.Warn("holdfast: a hold that was given up could not be taken out of Redis",
 				"lock", digest(abandoned.keys.lock), "error", err)
 		}
 	})
 }
 
 // curable reports whether an error of a release may pass: any but those that time does not change. Rights may be
-// given back, memory and disks become free.
-func curable(err error) bool { return !errors.Is(err, redis.ErrClosed) && !wrongType(err) }
+// given back, memory and disks become free. Each server of a Redlock is asked again by itself, see debts.go.
+func curable(err error) bool {
+	return !errors.Is(err, redis.ErrClosed) && !wrongType(err) && !undecided(err)
+}

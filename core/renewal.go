@@ -33,7 +33,7 @@ func (t term) next() instant { return min(t.validUntil, t.renewAt, t.endAt) }
 func drift(ttl time.Duration) time.Duration { return 2*time.Millisecond + ttl/1000 }
 
 // until is the end of the time for which a grant or renewal sent at t can be trusted.
-func (t instant) until(ttl time.Duration) instant { return t.add(ttl - drift(ttl)) }
+func (r *renewer) until(t instant, ttl time.Duration) instant { return t.add(ttl - r.drift(ttl)) }
 
 // renewer keeps all leases of a client alive, or ends them in time. It has no goroutine of its own: one timer,
 // a heap ordered by what comes next, and batches that the executor sends.
@@ -42,6 +42,7 @@ func (t instant) until(ttl time.Duration) instant { return t.add(ttl - drift(ttl
 // one of them can take it out.
 type renewer struct {
 	now    clock
+	drift  func(ttl time.Duration) time.Duration
 	onLost func(l *Lease, cause error)
 	onTry  func(l *Lease, err error)
 
@@ -52,15 +53,16 @@ type renewer struct {
 	wakeAt instant // when the timer fires; never, if it is not set
 }
 
-func newRenewer(now clock) *renewer {
-	return &renewer{now: now, wakeAt: never}
+func newRenewer(now clock, drift func(ttl time.Duration) time.Duration) *renewer {
+	return &renewer{now: now, drift: drift, wakeAt: never}
 }
 
-// add makes the lease live, for ttl from sentAt unless it is renewed. It fails if the lease's time is over already or the client was closed.
+// add makes the lease live, for ttl from sentAt unless it is renewed. It fails if the lease's time is over already
+// or the client was closed.
 func (r *renewer) add(l *Lease, sentAt instant, ttl time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l.term = term{validUntil: sentAt.until(ttl), renewAt: never, endAt: never, ttl: ttl}
+	l.term = term{validUntil: r.until(sentAt, ttl), renewAt: never, endAt: never, ttl: ttl}
 	if !l.hold.fixed {
 		l.term.renewAt = renewTime(sentAt, ttl)
 	}
@@ -123,7 +125,7 @@ func (r *renewer) extended(l *Lease, sentAt instant, ttl time.Duration) bool {
 	if l.index < 0 {
 		return false
 	}
-	l.term.validUntil = max(l.term.validUntil, sentAt.until(ttl))
+	l.term.validUntil = max(l.term.validUntil, r.until(sentAt, ttl))
 	heap.Fix(&r.leases, l.index)
 	return true
 }
@@ -196,7 +198,7 @@ func (r *renewer) answered(l *Lease, sentAt instant, held bool, err error) {
 		retry := max(l.term.ttl/12, time.Millisecond)
 		l.term.renewAt = min(l.term.renewAt, r.now().add(retry/2+rand.N(retry)))
 	case held:
-		l.term.validUntil = max(l.term.validUntil, sentAt.until(l.hold.ttl))
+		l.term.validUntil = max(l.term.validUntil, r.until(sentAt, l.hold.ttl))
 		l.term.renewAt, l.term.ttl = renewTime(sentAt, l.hold.ttl), l.hold.ttl
 	default:
 		lost = r.take(l)

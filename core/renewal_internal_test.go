@@ -16,7 +16,8 @@ import (
 // stand is a renewer with a script for its servers.
 type stand struct {
 	*renewer
-	offset atomic.Int64 // nanoseconds by which the clock is ahead of the timers: suspends
+	protocol              // of which only renewAll is used
+	offset   atomic.Int64 // nanoseconds by which the clock is ahead of the timers: suspends
 
 	busy  atomic.Bool // no renewal is sent: all stay queued
 	mu    sync.Mutex
@@ -28,7 +29,7 @@ type stand struct {
 func newStand(reply func(n int, answer func(held bool, err error))) *stand {
 	s := &stand{reply: reply}
 	began := time.Now()
-	s.renewer = newRenewer(func() instant { return instant(time.Since(began)) + instant(s.offset.Load()) })
+	s.renewer = newRenewer(func() instant { return instant(time.Since(began)) + instant(s.offset.Load()) }, drift)
 	s.onLost = func(l *Lease, cause error) {
 		l.cancel(cause)
 		s.mu.Lock()
@@ -39,12 +40,6 @@ func newStand(reply func(n int, answer func(held bool, err error))) *stand {
 	return s
 }
 
-func (s *stand) acquire(context.Context, *hold) (answer, error)            { panic("not used") }
-func (s *stand) release(context.Context, *hold, usage) (bool, error)       { panic("not used") }
-func (s *stand) renew(context.Context, *hold, time.Duration) (bool, error) { panic("not used") }
-func (s *stand) raise(context.Context, *hold, int64) (bool, error)         { panic("not used") }
-func (s *stand) channel(keys) string                                       { panic("not used") }
-func (s *stand) lines() bool                                               { panic("not used") }
 func (s *stand) renewAll(renewals []*renewal) {
 	for _, r := range renewals {
 		sentAt := s.now()
@@ -113,7 +108,7 @@ func TestUnansweredRenewalsAreRepeatedUntilTheEnd(t *testing.T) {
 		s := newStand(func(int, func(bool, error)) {})
 		l := s.lease(t, minute)
 		<-l.ctx.Done()
-		if got, want := s.now(), instant(0).until(time.Minute); got != want {
+		if got, want := s.now(), s.until(0, time.Minute); got != want {
 			t.Errorf("ended at %v, want %v", time.Duration(got), time.Duration(want))
 		}
 		if !errors.Is(context.Cause(l.ctx), ErrLeaseLost) {
@@ -189,7 +184,7 @@ func TestLateAnswerCountsFromSending(t *testing.T) {
 		})
 		l := s.lease(t, minute)
 		<-l.ctx.Done()
-		want := instant(s.times()[0]).until(time.Minute)
+		want := s.until(instant(s.times()[0]), time.Minute)
 		if s.now() != want {
 			t.Errorf("ended at %v, want %v, a TTL after the renewal was sent", time.Duration(s.now()), time.Duration(want))
 		}
@@ -262,7 +257,7 @@ func TestFixedAndBoundedLeasesEnd(t *testing.T) {
 			<-l.ctx.Done()
 			want := instant(config.maxHold)
 			if config.fixed {
-				want = instant(0).until(config.ttl)
+				want = s.until(0, config.ttl)
 				if len(s.times()) != 0 {
 					t.Errorf("%s: renewed", name)
 				}
@@ -285,7 +280,7 @@ func TestExtendedLeaseOutlivesItsTTL(t *testing.T) {
 			t.Fatal("not extended")
 		}
 		<-l.ctx.Done()
-		if want := sent.until(10 * time.Minute); s.now() != want {
+		if want := s.until(sent, 10*time.Minute); s.now() != want {
 			t.Errorf("ended at %v, want %v", time.Duration(s.now()), time.Duration(want))
 		}
 		if s.extended(l, s.now(), time.Minute) {

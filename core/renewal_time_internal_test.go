@@ -16,7 +16,7 @@ func TestExtendedLeaseMakesRoom(t *testing.T) {
 		other := s.lease(t, lockConfig{ttl: 2 * time.Minute, fixed: true})
 		s.extended(next, s.now(), time.Hour)
 		<-other.ctx.Done()
-		if want := instant(0).until(2 * time.Minute); s.now() != want {
+		if want := s.until(0, 2*time.Minute); s.now() != want {
 			t.Errorf("ended at %v, want %v", time.Duration(s.now()), time.Duration(want))
 		}
 		renewed := s.lease(t, minute)
@@ -34,7 +34,7 @@ func TestExtendedLeaseMakesRoom(t *testing.T) {
 func TestDriftIsTakenOff(t *testing.T) {
 	t.Parallel()
 	for _, ttl := range []time.Duration{minTTL, time.Second, time.Hour} {
-		early := instant(0).add(ttl).sub(instant(0).until(ttl))
+		early := drift(ttl)
 		if early < time.Millisecond+ttl/1000 || early > ttl/4 {
 			t.Errorf("a lease of %v ends %v early", ttl, early)
 		}

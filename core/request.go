@@ -27,7 +27,7 @@ var (
 
 // request is one call of Lock or TryLock on its way to a lease.
 type request struct {
-	client   *Client
+	keeper   *keeper
 	protocol protocol
 	hold     hold
 	entered  bool // the owner may hold the lock already
@@ -49,11 +49,11 @@ type request struct {
 }
 
 func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {
-	c := l.client
-	r := &request{client: c, protocol: l.protocol}
+	k := l.keeper
+	r := &request{keeper: k, protocol: l.protocol}
 	r.hold = hold{
-		name: l.name, keys: newKeys(c.prefix + l.name), owner: config.owner, id: c.newID(), lockConfig: config,
-		waits: l.protocol.lines() && config.wait != 0,
+		name: l.name, keys: newKeys(k.prefix + l.name), owner: config.owner, id: k.newID(), lockConfig: config,
+		waits: l.protocol.line() != nil && config.wait != 0,
 	}
 	if r.hold.owner != "" {
 		r.entered = true // perhaps, by another process
@@ -61,7 +61,7 @@ func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {
 	}
 	// Only a lease of this very lock is entered again. Under the lease of another one everybody is an owner of
 	// their own: the tasks of one batch, say, which share the batch's lease, exclude each other here.
-	if h := holdingFrom(ctx).of(c, r.hold.keys.lock); h != nil {
+	if h := holdingFrom(ctx).of(k, r.hold.keys.lock); h != nil {
 		r.hold.owner, r.entered = h.owner, true
 	} else {
 		r.hold.owner = r.hold.id
@@ -96,16 +96,16 @@ func (r *request) run(caller context.Context) (lease *Lease, err error) {
 func (r *request) giveUp() {
 	switch {
 	case r.doubt:
-		r.client.giveUp(r.protocol, &r.hold, neverUsed)
+		r.keeper.giveUp(r.protocol, &r.hold, neverUsed)
 	case r.lined:
-		r.client.giveUp(r.protocol, &r.hold, lined)
+		r.keeper.giveUp(r.protocol, &r.hold, lined)
 	}
 }
 
 // wait asks when the turn has come.
 func (r *request) wait(ctx context.Context) (*Lease, error) {
-	if r.protocol.lines() {
-		return r.stand(ctx)
+	if line := r.protocol.line(); line != nil {
+		return r.stand(ctx, line)
 	}
 	once := r.once || r.hold.wait == 0
 	if r.entered || once {
@@ -118,13 +118,13 @@ func (r *request) wait(ctx context.Context) (*Lease, error) {
 			return lease, err
 		}
 	}
-	t := r.client.queue.enter(r.hold.keys.lock)
+	t := r.keeper.queue.enter(r.hold.keys.lock)
 	defer t.leave()
 	if !closed(t.first) {
 		r.waits(0)
 	}
-	if err := t.wait(ctx, r.client.tasks.closing); err != nil {
-		if r.left, r.heard = t.told(r.client.now()); !r.heard {
+	if err := t.wait(ctx, r.keeper.tasks.closing); err != nil {
+		if r.left, r.heard = t.told(r.keeper.now()); !r.heard {
 			r.lastErr = errNotAnswered
 		}
 		return nil, err
@@ -138,25 +138,25 @@ func (r *request) wait(ctx context.Context) (*Lease, error) {
 
 // lead asks whenever there may be news: after a message, after the holder's time, and now and then.
 func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
-	var news *listener
+	var news ear
 	for unheard := 0; ; unheard++ {
 		lease, err := r.ask(ctx)
 		if err != errBusy {
 			return lease, err
 		}
 		r.waits(0)
-		t.tell(r.left, r.client.now())
+		t.tell(r.left, r.keeper.now())
 		if news == nil {
 			// From the first refusal on. The confirmation counts as news, so the lock is looked at again once
 			// no release can be missed any more.
-			news = r.client.listen.to(r.protocol.channel(r.hold.keys), "")
+			news = r.protocol.listen(r.hold.keys)
 			defer news.close()
 		}
 		limit := min(firstLook<<min(unheard, 10), pollUnheard)
 		if news.confirmed() {
 			limit = pollHeard
 		}
-		pause(ctx, r.nextLook(limit), news.C, r.client.tasks.closing)
+		pause(ctx, r.nextLook(limit), news.news(), r.keeper.tasks.closing)
 		if r.over(ctx) {
 			return nil, errTimeUp
 		}
@@ -195,7 +195,7 @@ func (r *request) ask(ctx context.Context) (*Lease, error) {
 		if !again {
 			return nil, r.unavailable(nil)
 		}
-		pause(ctx, time, nil, r.client.tasks.closing)
+		pause(ctx, time, nil, r.keeper.tasks.closing)
 		if r.over(ctx) {
 			return nil, errTimeUp
 		}
@@ -204,7 +204,7 @@ func (r *request) ask(ctx context.Context) (*Lease, error) {
 
 func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 	r.asked++
-	r.sentAt = r.client.now()
+	r.sentAt = r.keeper.now()
 	a, err := r.protocol.acquire(ctx, &r.hold)
 	r.lastErr = err
 	if err != nil {
@@ -237,14 +237,14 @@ func (r *request) lease(ctx context.Context, token int64) (*Lease, error) {
 	if r.settle != nil {
 		return r.settle(ctx, r.hold, token, r.sentAt)
 	}
-	return r.client.newLease(ctx, r.protocol, r.hold, grant{token, r.sentAt, r.hold.ttl})
+	return r.keeper.newLease(ctx, r.protocol, r.hold, grant{token, r.sentAt, r.hold.ttl})
 }
 
 // renounce gives the hold up and goes on under a new name.
 func (r *request) renounce(reason error) {
 	r.lastErr = reason
-	r.client.giveUp(r.protocol, &r.hold, neverUsed)
-	fresh := r.client.newID()
+	r.keeper.giveUp(r.protocol, &r.hold, neverUsed)
+	fresh := r.keeper.newID()
 	if r.hold.owner == r.hold.id {
 		r.hold.owner = fresh
 	}
@@ -257,21 +257,21 @@ func (r *request) waits(position int) {
 		return
 	}
 	r.told = true
-	r.client.hooks.wait(r.ctx, Wait{
+	r.keeper.hooks.wait(r.ctx, Wait{
 		Name: r.hold.name, Owner: r.hold.owner, Position: position, RetryAfter: max(r.left, 0),
 	})
 }
 
 // over reports whether there is no time left to ask.
 func (r *request) over(ctx context.Context) bool {
-	return ctx.Err() != nil || r.client.tasks.isClosed()
+	return ctx.Err() != nil || r.keeper.tasks.isClosed()
 }
 
 // refusal is the error of a request whose time was up.
 func (r *request) refusal(caller context.Context) error {
 	cause := ended(caller)
 	switch {
-	case cause == nil && r.client.tasks.isClosed():
+	case cause == nil && r.keeper.tasks.isClosed():
 		return ErrClosed
 	case r.lastErr != nil && !r.cutOff():
 		return r.unavailable(cause)
@@ -302,7 +302,7 @@ func (r *request) cutOff() bool {
 
 // silent reports whether that looks like an outage: Redis has never answered this call, or not for a while.
 func (r *request) silent() bool {
-	return !r.heard || r.client.now().sub(r.sentAt) >= stall
+	return !r.heard || r.keeper.now().sub(r.sentAt) >= stall
 }
 
 // unavailable is the error of a request that met with an outage.

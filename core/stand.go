@@ -14,21 +14,22 @@ const silence = 3 * beat
 // and its place is kept by beats. But messages get lost and so do places; then it asks.
 type waiter struct {
 	*request
+	line  *inLine
 	place *place
 	news  *listener // what is said to this waiter
 	plain *listener // what is said to everybody, while that concerns it
 }
 
 // stand waits in line.
-func (r *request) stand(ctx context.Context) (*Lease, error) {
-	w := &waiter{request: r}
+func (r *request) stand(ctx context.Context, line *inLine) (*Lease, error) {
+	w := &waiter{request: r, line: line}
 	defer w.leave()
 	for {
-		channel := r.protocol.channel(r.hold.keys)
+		channel := line.channel(r.hold.keys)
 		if w.news == nil {
 			// What is said from now on must not be missed; if nobody of this client listens yet, it will be asked for
 			// again once somebody does.
-			w.news = r.client.listen.joining(channel, r.hold.id)
+			w.news = line.server.listen.joining(channel, r.hold.id)
 		}
 		id := r.hold.id
 		lease, err := r.ask(ctx)
@@ -42,7 +43,7 @@ func (r *request) stand(ctx context.Context) (*Lease, error) {
 			w.leave()
 		}
 		if w.news == nil {
-			w.news = r.client.listen.to(channel, r.hold.id)
+			w.news = line.server.listen.to(channel, r.hold.id)
 		}
 		w.keep()
 		if lease, err := w.sit(ctx); lease != nil || err != nil {
@@ -55,7 +56,7 @@ func (r *request) stand(ctx context.Context) (*Lease, error) {
 func (w *waiter) keep() {
 	w.lined = true
 	if w.place == nil {
-		w.place = w.client.beats.keep(&w.hold, w.standing, w.sentAt)
+		w.place = w.line.server.beats.keep(&w.hold, w.standing, w.sentAt)
 	} else {
 		w.place.stands(w.standing, w.sentAt)
 	}
@@ -88,7 +89,7 @@ func (w *waiter) sit(ctx context.Context) (*Lease, error) {
 		if l := w.hearEverybody(at.plain && at.before == 0); l != nil {
 			everybody = l.C
 		}
-		timer := time.NewTimer(at.nextLook(w.client.now()))
+		timer := time.NewTimer(at.nextLook(w.keeper.now()))
 		select {
 		case <-w.news.C:
 			timer.Stop()
@@ -98,7 +99,7 @@ func (w *waiter) sit(ctx context.Context) (*Lease, error) {
 			return nil, nil
 		case <-w.place.C:
 		case <-ctx.Done():
-		case <-w.client.tasks.closing:
+		case <-w.keeper.tasks.closing:
 		case <-timer.C:
 			if w.place.look().askedAt == at.askedAt {
 				return nil, nil
@@ -116,7 +117,7 @@ func (w *waiter) sit(ctx context.Context) (*Lease, error) {
 func (w *waiter) hearEverybody(listen bool) *listener {
 	switch {
 	case listen && w.plain == nil:
-		w.plain = w.client.listen.to(w.hold.keys.channel, "")
+		w.plain = w.line.server.listen.to(w.hold.keys.channel, "")
 	case !listen && w.plain != nil:
 		w.plain.close()
 		w.plain = nil
@@ -147,10 +148,10 @@ func (w *waiter) granted(token int64) *Lease {
 		return nil // a message from before, or no grant; or that cannot be known
 	case w.hold.fixed || w.hold.minHold > 0:
 		return nil // their time begins when Redis is asked for it
-	case w.client.now() > at.askedAt.add(ttl/2):
+	case w.keeper.now() > at.askedAt.add(ttl/2):
 		return nil // a renewal might come too late
 	}
-	lease, err := w.client.newLease(w.ctx, w.protocol, w.hold, grant{token, at.askedAt, ttl})
+	lease, err := w.keeper.newLease(w.ctx, w.protocol, w.hold, grant{token, at.askedAt, ttl})
 	if err != nil {
 		return nil
 	}

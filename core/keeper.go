@@ -1,0 +1,104 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+// keeper keeps leases: it is what a [Client] and a [Redlock] have in common, whatever servers their locks live on.
+type keeper struct {
+	clientConfig
+	id      string // of this client, first part of its owners' names
+	counter atomic.Uint64
+	now     clock
+	redis   []redis.UniversalClient // where the locks live
+
+	renewer *renewer
+	queue   *queue
+
+	tasks *tasks
+	base  context.Context // of work in the background; ends when Close has waited long enough
+	stop  context.CancelFunc
+
+	failing atomic.Bool
+}
+
+// newKeeper makes a keeper whose leases are trusted for their TTL less the drift.
+func newKeeper(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl time.Duration) time.Duration) *keeper {
+	k := &keeper{
+		clientConfig: config,
+		id:           uuid.NewString(),
+		now:          systemClock,
+		redis:        rdbs,
+		queue:        newQueue(),
+		tasks:        newTasks(),
+	}
+	k.base, k.stop = context.WithCancel(context.Background())
+	k.renewer = newRenewer(k.now, drift)
+	k.renewer.onLost = k.lost
+	k.renewer.onTry = k.renewed
+	return k
+}
+
+// close ends all leases with the cause [ErrClosed] and releases their locks. It reports false if that was done before.
+func (k *keeper) close() (first bool, err error) {
+	if !k.tasks.close() {
+		<-k.tasks.resting
+		return false, nil
+	}
+	timer := time.AfterFunc(releaseTimeout, k.stop)
+	err = k.releaseAll(k.renewer.close())
+	k.tasks.end()
+	<-k.tasks.resting
+	timer.Stop()
+	k.stop()
+	return true, err
+}
+
+// releaseAll ends leases side by side; the executor makes batches of it.
+func (k *keeper) releaseAll(leases []*Lease) error {
+	errs := make(chan error, len(leases))
+	for _, l := range leases {
+		l.cancel(ErrClosed)
+		go func() {
+			errs <- insist(k.base, func(ctx context.Context) error {
+				_, err := l.protocol.release(ctx, &l.hold, used)
+				return err
+			})
+		}()
+	}
+	var first error
+	for range leases {
+		if err := <-errs; err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// background runs work that outlives its caller but not the keeper. It reports false if that has come to rest.
+func (k *keeper) background(work func(ctx context.Context)) bool {
+	if !k.tasks.join() {
+		return false
+	}
+	go func() {
+		defer k.tasks.end()
+		work(k.base)
+	}()
+	return true
+}
+
+// lost ends a lease that was not unlocked. Its hold may still be in Redis, if the answer to a renewal was late or
+// lost, so it is taken out; except after WithMaxHold, when the rest of the TTL is the holder's time to stop.
+func (k *keeper) lost(l *Lease, cause error) {
+	l.cancel(cause)
+	if !errors.Is(cause, errHeldTooLong) {
+		k.giveUp(l.protocol, &l.hold, used)
+	}
+	k.report(l, cause)
+}
