@@ -54,6 +54,12 @@ func TestMinimalUser(t *testing.T) {
 	if forced, err := other.ForceUnlock(ctx, "name"); !forced || err != nil {
 		t.Errorf("ForceUnlock = %v, %v", forced, err)
 	}
+	redlock := newRedlock(t, []redis.UniversalClient{
+		connect(), redistest.Start(t).Client(), redistest.Start(t).Client(),
+	}, core.WithRestartDelay(time.Millisecond))
+	lease := mustLock(t, redlock.Mutex("name of many"))
+	awaitHolds(t, server, "lock:name of many")
+	unlock(t, lease)
 	for _, denied := range server.Client().Do(ctx, "ACL", "LOG").Val().([]any) {
 		// go-redis introduces itself with CLIENT SETINFO and does not mind if that is denied.
 		if text := fmt.Sprint(denied); !strings.Contains(text, "object:client") {
@@ -90,6 +96,15 @@ func enterEveryWay(t testing.TB, name string, lock, other core.Strategy) {
 	}
 }
 
+// awaitHolds returns once the server has the key.
+func awaitHolds(t testing.TB, server *redistest.Server, key string) {
+	t.Helper()
+	rdb := server.Client()
+	redistest.Eventually(t, within, key+" to be held", func() bool {
+		return rdb.Exists(context.Background(), key).Val() == 1
+	})
+}
+
 // documentedRules reads the rights from the README, so that it cannot say less than is needed.
 func documentedRules(t *testing.T) []string {
 	t.Helper()
@@ -97,7 +112,7 @@ func documentedRules(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	section := regexp.MustCompile("(?s)A Redis user needs (.*?)\\.\n").FindStringSubmatch(string(readme))
+	section := regexp.MustCompile("(?s)A Redis user needs (.*?)\\.\n\\* ").FindStringSubmatch(string(readme))
 	if section == nil {
 		t.Fatal("the README lists no rights")
 	}

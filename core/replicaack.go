@@ -19,7 +19,7 @@ import (
 // It costs the way to the replicas and back, with each of these and also with the answer that the lock is held.
 // Commands that wait for replicas share the waiting, among themselves only. Whole milliseconds, shorter than the TTL:
 // better far shorter, so that a renewal has time for a second try. The client has to be a [redis.Client], also one for
-// Sentinel, or a [redis.ClusterClient]. Defaults to none: nothing is waited for.
+// Sentinel, or a [redis.ClusterClient]; a [Redlock] refuses the option. Defaults to none: nothing is waited for.
 func WithReplicaAck(n int, timeout time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) {
 		switch {
@@ -61,6 +61,9 @@ func strictest(batch []*call) ack {
 func (a ack) check(ttl time.Duration, rdbs []redis.UniversalClient) error {
 	if !a.wanted() {
 		return nil
+	}
+	if len(rdbs) > 1 {
+		return invalidOption("WithReplicaAck: not with a Redlock, whose masters have no replicas")
 	}
 	if a.timeout >= ttl {
 		return invalidOption("WithReplicaAck(%d, %v): a timeout shorter than the TTL of %v is needed",
