@@ -20,6 +20,16 @@ test: needed ## run all tests with the race detector, on real Redis servers
 stress: needed ## run the tests 20 times over, to find flaky ones
 	$(GO) test -race -shuffle=on -count=20 -timeout 60m ./...
 
+# One failure does not keep the other servers from being tested.
+.PHONY: versions
+versions: needed ## run the tests on every supported version of Redis and Valkey; it downloads them, on Debian
+	@servers=$$(tools/servers.sh) || exit; failed=; IFS=$$'\n'; \
+	for server in $$servers; do \
+		printf '\n== '; "$$server" --version; \
+		HOLDFAST_REDIS_SERVER=$$server $(GO) test -race -shuffle=on -timeout 7m ./... || failed+=$$'\n'$$server; \
+	done; \
+	[ -z "$$failed" ] || { echo "failed on:$$failed" >&2; exit 1; }
+
 # The race detector needs a C compiler, the tests need a Redis server. Nothing else is installed, and nothing if
 # both are there.
 .PHONY: needed

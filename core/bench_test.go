@@ -20,7 +20,7 @@ func BenchmarkPair(b *testing.B) {
 		server := redistest.Start(b, redistest.TCP())
 		rdb := server.Client(func(o *redis.Options) { o.PoolSize = 64 })
 		locks := newClient(b, rdb)
-		acquire, release := luaScript(b, "grant", "acquire"), luaScript(b, "release")
+		acquire, release := luaScript(b, "grant", "acquire"), luaScript(b, "publish", "release")
 		ctx := context.Background()
 		b.Run(fmt.Sprintf("holdfast/%d", goroutines), func(b *testing.B) {
 			each(b, goroutines, func(name string, _ int) error {
@@ -42,7 +42,7 @@ func BenchmarkPair(b *testing.B) {
 					return err
 				}
 				return release.EvalSha(ctx, rdb, []string{lock, released},
-					id, id, "redisson_lock__channel"+tag, 15000).Err()
+					id, id, "redisson_lock__channel"+tag, 15000, 0, "PUBLISH").Err()
 			})
 		})
 	}

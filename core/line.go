@@ -81,7 +81,7 @@ func (p inLine) release(ctx context.Context, h *hold, what usage) (bool, error) 
 
 // do runs a script that begins with line.lua, about one hold.
 func (p inLine) do(ctx context.Context, a ack, s *script, h *hold, args ...any) (any, error) {
-	return p.server.exec.doAcked(ctx, a, s, h.keys.line(h.keys.released(h.id)), h.keys.lineArgs(args...)...)
+	return p.server.exec.doAcked(ctx, a, s, h.keys.line(h.keys.released(h.id)), p.server.lineArgs(h.keys, args...)...)
 }
 
 // line returns the keys of line.lua and the one that comes after them.
@@ -90,6 +90,6 @@ func (k keys) line(more ...string) []string {
 }
 
 // lineArgs returns the arguments of line.lua and those that come after them.
-func (k keys) lineArgs(more ...any) []any {
-	return append([]any{k.channel, milliseconds(tokenMemory), milliseconds(placeTTL)}, more...)
+func (s *server) lineArgs(k keys, more ...any) []any {
+	return append([]any{k.channel, milliseconds(tokenMemory), milliseconds(placeTTL), s.verb}, more...)
 }

@@ -7,18 +7,18 @@ import (
 // TestConfirmationIsNews: whoever listens looks again once the subscription is there, also when it came later.
 func TestConfirmationIsNews(t *testing.T) {
 	t.Parallel()
-	s := newListeners(nil, nil)
+	s := newListeners(nil, newNodes(nil, nil), nil)
 	s.closed = true // no connection
 	first := s.to("c", "")
 	if first.confirmed() || len(first.C) != 0 {
 		t.Error("confirmed before anything was said")
 	}
-	s.confirm("c")
+	s.confirm(first.topic.shard, "c")
 	if second := s.to("c", ""); len(first.C) != 1 || len(second.C) != 1 || !second.confirmed() {
 		t.Errorf("%d and %d notes, confirmed %v", len(first.C), len(second.C), second.confirmed())
 	}
-	s.forget()
-	if first.confirmed() || len(s.missing()) != 1 {
+	first.topic.shard.forget()
+	if first.confirmed() || len(first.topic.shard.missing()) != 1 {
 		t.Error("the topic outlived its connection")
 	}
 }
@@ -26,17 +26,17 @@ func TestConfirmationIsNews(t *testing.T) {
 // TestIdleTopicsAreDropped: after a while, and never while somebody listens.
 func TestIdleTopicsAreDropped(t *testing.T) {
 	t.Parallel()
-	s := newListeners(nil, nil)
+	s := newListeners(nil, newNodes(nil, nil), nil)
 	s.closed = true
 	busy, idle := s.to("busy", ""), s.to("idle", "")
 	idle.close()
 	for round := range idleRounds {
-		if got := s.prune(); len(got) != 0 {
+		if got, _ := busy.topic.shard.prune(); len(got) != 0 {
 			t.Errorf("round %d: %q dropped", round, got)
 		}
 	}
-	if got := s.prune(); len(got) != 1 || got[0] != "idle" || s.empty() {
-		t.Errorf("%q dropped", got)
+	if got, others := busy.topic.shard.prune(); len(got) != 1 || got[0] != "idle" || !others {
+		t.Errorf("%q dropped, others %v", got, others)
 	}
 	busy.close()
 }
@@ -44,13 +44,13 @@ func TestIdleTopicsAreDropped(t *testing.T) {
 // TestAddressedMessages: a waiter hears what is said to it, and nobody hears what is said to others.
 func TestAddressedMessages(t *testing.T) {
 	t.Parallel()
-	s := newListeners(nil, nil)
+	s := newListeners(nil, newNodes(nil, nil), nil)
 	s.closed = true
 	if s.joining("c", "a:1") != nil {
 		t.Error("joined a channel to which nobody listens")
 	}
 	one, all := s.to("c", "a:1"), s.to("c", "")
-	s.confirm("c")
+	s.confirm(one.topic.shard, "c")
 	<-one.C
 	<-all.C
 	two := s.joining("c", "a:2")

@@ -76,7 +76,7 @@ func (m mutex) release(ctx context.Context, h *hold, what usage) (bool, error) {
 	}
 	reply, err := m.server.exec.do(ctx, releaseScript,
 		[]string{h.keys.lock, h.keys.released(h.id)},
-		h.owner, h.id, h.keys.channel, milliseconds(memory), abandoned)
+		h.owner, h.id, h.keys.channel, milliseconds(memory), abandoned, m.server.verb)
 	if err != nil {
 		return false, err
 	}

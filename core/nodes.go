@@ -57,21 +57,11 @@ func (n *nodes) newNode() *node {
 	}
 }
 
-// of returns the way to a key. It does no I/O: go-redis asks the Cluster for its slots when it first needs them,
-// which may take long, and keeps them up to date from then on. Until it has them, all commands go one way.
+// of returns the way to a key. Until the Cluster has told its slots, all commands go one way.
 func (n *nodes) of(key string) *node {
-	if n.cluster == nil {
-		return n.only
-	}
-	if !n.known.Load() {
-		if n.asking.CompareAndSwap(false, true) {
-			go n.ask(key)
-		}
-		return n.only
-	}
-	master, err := n.cluster.MasterForKey(context.Background(), key)
-	if err != nil {
-		return n.only // nobody owns the slot; the command will tell
+	master := n.master(key)
+	if master == nil {
+		return n.only // if nobody owns the slot, the command will tell
 	}
 	addr := master.Options().Addr
 	if known, ok := n.byAddr.Load(addr); ok {
@@ -79,6 +69,33 @@ func (n *nodes) of(key string) *node {
 	}
 	known, _ := n.byAddr.LoadOrStore(addr, n.newNode())
 	return known.(*node)
+}
+
+// master returns the client of the master that owns a key's slot, nil elsewhere or if that is not known. It does no
+// I/O: go-redis asks the Cluster for its slots when it first needs them, which may take long, and keeps them up to date
+// from then on.
+func (n *nodes) master(key string) *redis.Client {
+	if n.cluster == nil {
+		return nil
+	}
+	if !n.known.Load() {
+		if n.asking.CompareAndSwap(false, true) {
+			go n.ask(key)
+		}
+		return nil
+	}
+	master, err := n.cluster.MasterForKey(context.Background(), key)
+	if err != nil {
+		return nil
+	}
+	return master
+}
+
+// reload lets go-redis ask who owns which slots now. It does not wait for the answer.
+func (n *nodes) reload() {
+	if n.cluster != nil {
+		n.cluster.ReloadState(context.Background())
+	}
 }
 
 func (n *nodes) ask(key string) {

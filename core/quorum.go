@@ -23,8 +23,9 @@ const (
 	// leastPatience, or a hundredth of the TTL if that is longer, is what each server gets to answer, so that a
 	// dead one does not use up the lease that the others grant.
 	leastPatience = 50 * time.Millisecond
-	// splits is how often an attempt in which nobody got a majority is repeated before it counts as busy.
-	splits = 4
+	// splitPatience times what each server gets to answer is how long attempts in which nobody got a majority are
+	// repeated before the lock counts as busy.
+	splitPatience = 4
 )
 
 // patience is how long one server gets to answer.
@@ -64,14 +65,13 @@ func (e *quorumError) outcome() outcome {
 // some, and none a majority. So after a first defeat a caller asks one server first, the same for all, and the others
 // only if that one grants the lock; and each waits a moment before, a random one that grows.
 func (q *quorum) acquire(ctx context.Context, h *hold) (answer, error) {
-	for range splits - 1 {
+	until := q.keeper.now().add(splitPatience * q.patience(h.ttl))
+	for {
 		a, split, err := q.attempt(ctx, h)
-		if !split || ctx.Err() != nil {
+		if !split || ctx.Err() != nil || q.keeper.now() > until {
 			return a, err
 		}
 	}
-	a, _, err := q.attempt(ctx, h)
-	return a, err
 }
 
 // attempt holds one ballot. It reports a split if there was no majority for anybody, as far as can be told.

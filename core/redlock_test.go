@@ -175,6 +175,47 @@ func TestRedlockElectsSomebody(t *testing.T) {
 	}
 }
 
+// TestRedlockOperations looks at a lock with one server frozen, and takes it from its holder.
+func TestRedlockOperations(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	r := five.redlock(t, core.WithNodeTimeout(200*time.Millisecond))
+	lease := mustLock(t, r.Mutex("name"), core.WithTTL(long))
+	five.awaitHolders(t, "lock:name", 5)
+	five.servers[2].Pause()
+	nodes, err := r.Inspect(context.Background(), "name")
+	if err != nil || len(nodes) != 5 {
+		t.Fatalf("%d nodes, %v", len(nodes), err)
+	}
+	for i, n := range nodes {
+		switch {
+		case i == 2:
+			wantErr(t, n.Err, core.ErrUnavailable)
+		case n.Err != nil || n.Mode != core.ModeMutex || len(n.Holders) != 1 || n.Holders[0].Owner != lease.Owner():
+			t.Errorf("node %d: %+v", i+1, n)
+		}
+	}
+	if forced, err := r.ForceUnlock(context.Background(), "name"); !forced || err != nil {
+		t.Errorf("ForceUnlock = %v, %v", forced, err)
+	}
+	if forced, err := r.ForceUnlock(context.Background(), "name"); forced || err != nil {
+		t.Errorf("ForceUnlock of a free lock = %v, %v", forced, err)
+	}
+	wantErr(t, lease.Unlock(context.Background()), core.ErrNotHeld)
+	five.servers[2].Resume()
+	for _, name := range []string{"", "{}"} {
+		_, err := r.Inspect(context.Background(), name)
+		wantErr(t, err, core.ErrInvalidName)
+		_, err = r.ForceUnlock(context.Background(), name)
+		wantErr(t, err, core.ErrInvalidName)
+	}
+	_ = r.Close()
+	_, err = r.Inspect(context.Background(), "name")
+	wantErr(t, err, core.ErrClosed)
+	_, err = r.ForceUnlock(context.Background(), "name")
+	wantErr(t, err, core.ErrClosed)
+}
+
 // TestRedlockInMulti joins a lock on five servers with one on a single server.
 func TestRedlockInMulti(t *testing.T) {
 	t.Parallel()

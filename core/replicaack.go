@@ -84,7 +84,7 @@ func (a ack) check(ttl time.Duration, rdbs []redis.UniversalClient) error {
 // connection has written: on another one, whose last write replicas know, it says yes at once. One WAIT serves the
 // whole batch.
 func (e *executor) sendAcked(batch []*call) {
-	cluster, _ := e.rdb.(*redis.ClusterClient)
+	cluster := e.nodes.cluster
 	if cluster == nil {
 		rdb, _ := e.rdb.(*redis.Client)
 		sendTogether(batch, patient(rdb, batch))
@@ -96,7 +96,7 @@ func (e *executor) sendAcked(batch []*call) {
 		for _, c := range part {
 			if c.err != nil && transient(c.err) {
 				// Perhaps MOVED, or the master is gone. What sees to that for other commands was passed by.
-				cluster.ReloadState(context.Background())
+				e.nodes.reload()
 				break
 			}
 		}

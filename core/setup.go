@@ -20,10 +20,10 @@ const (
 	inspectionPause = time.Minute
 )
 
-// inspect looks, in the background, for settings with which Redis loses locks or refuses them, and warns of them. It
+// inspectLater looks, in the background, for settings with which Redis loses locks or refuses them, and warns of them. It
 // is called once Redis has answered for the first time: before, there is nothing to look at, and connecting stays with
 // those who want a lock. If nobody would read a warning, it does nothing.
-func (s *server) inspect() {
+func (s *server) inspectLater() {
 	k := s.keeper
 	if !k.logger.Enabled(context.Background(), slog.LevelWarn) {
 		return

@@ -45,7 +45,7 @@ func TestInspectionGivesUp(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rdb := &silent{err: test.err}
 				k := newKeeper(newClientConfig(nil), []redis.UniversalClient{rdb}, drift)
-				newServer(k, rdb).inspect()
+				newServer(k, rdb).inspectLater()
 				time.Sleep(10 * inspectionPause)
 				if asked := rdb.asked.Load(); asked != test.want {
 					t.Errorf("asked %d times, want %d", asked, test.want)
