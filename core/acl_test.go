@@ -46,7 +46,7 @@ func TestMinimalUserInCluster(t *testing.T) {
 func TestMinimalUserOfRedlock(t *testing.T) {
 	t.Parallel()
 	three := startMasters(t, 3)
-	rules := append(documentedRules(t, "A Redis user needs"), documentedRules(t, "With `NewRedlock` it needs")...)
+	rules := documentedRules(t, "A Redis user needs")
 	setUser(t, three.servers[0], rules)
 	nodes := three.clients()
 	nodes[0] = three.servers[0].Client(func(o *redis.Options) { o.Username, o.Password = "locker", "secret" })

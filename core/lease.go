@@ -83,7 +83,7 @@ func (l *Lease) ValidUntil() time.Time {
 
 // Extend makes Redis keep the lease for at least ttl from now; it never shortens it. A lease with [WithFixedTTL]
 // is prolonged this way. Returns [ErrNotHeld] if the lease is over, which it then was before. Any other error
-// leaves the lease as it was.
+// leaves the lease as it was, also [ErrNotReplicated] if [WithReplicaAck] asks for more replicas than acknowledged it.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	var check lockConfig
 	if check.checkTTL("Extend", ttl); check.err != nil {
@@ -97,7 +97,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	}
 	var sentAt instant
 	var held bool
-	err := persist(ctx, 0, transient, func() (err error) {
+	err := persist(ctx, 0, worthExtending, func() (err error) {
 		sentAt = l.keeper.now()
 		held, err = l.protocol.renew(ctx, &l.hold, ttl)
 		return err
@@ -113,6 +113,9 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	}
 	return nil
 }
+
+// worthExtending reports whether to ask again: not if replicas did not acknowledge it, which have had their time.
+func worthExtending(err error) bool { return transient(err) && !errors.Is(err, ErrNotReplicated) }
 
 // Unlock ends the lease. It works although ctx was cancelled: it is bounded by its own few seconds, and by ctx
 // only if that ends while Unlock waits. Returns [ErrNotHeld] if the lease was over, because then somebody else

@@ -40,7 +40,7 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 	if m.restartDelay > 0 {
 		args = append(args, milliseconds(m.restartDelay))
 	}
-	reply, err := m.server.exec.do(ctx, acquireScript,
+	reply, err := m.server.exec.doAcked(ctx, h.ack, acquireScript,
 		[]string{h.keys.lock, h.keys.token, h.keys.released(h.id)}, args...)
 	if err != nil {
 		return answer{}, err

@@ -12,7 +12,8 @@ type oneRedis struct {
 }
 
 func (p oneRedis) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error) {
-	reply, err := p.server.exec.do(ctx, renewScript, []string{h.keys.lock, h.keys.reads()}, h.id, milliseconds(ttl))
+	reply, err := p.server.exec.doAcked(ctx, h.ack, renewScript, []string{h.keys.lock, h.keys.reads()},
+		h.id, milliseconds(ttl))
 	if err != nil {
 		return false, err
 	}
@@ -34,13 +35,14 @@ func (p oneRedis) renewal(r *renewal, done func(sentAt instant, held bool, err e
 		script: renewScript,
 		keys:   []string{r.hold.keys.lock, r.hold.keys.reads()},
 		args:   []any{r.hold.id, milliseconds(r.hold.ttl)},
+		ack:    r.hold.ack,
 		board:  func() { r.sent.Store(true) },
 		done:   func(c *call) { done(c.sentAt, c.reply == int64(1), c.err) },
 	}
 }
 
 func (p oneRedis) raise(ctx context.Context, h *hold, token int64) (bool, error) {
-	reply, err := p.server.exec.do(ctx, raiseScript, []string{h.keys.lock, h.keys.token, h.keys.reads()},
+	reply, err := p.server.exec.doAcked(ctx, h.ack, raiseScript, []string{h.keys.lock, h.keys.token, h.keys.reads()},
 		h.id, token, milliseconds(tokenMemory))
 	if err != nil {
 		return false, err

@@ -32,7 +32,7 @@ type Redlock struct {
 // that do not answer yet are asked again before their votes count. Fails with [ErrInvalidOption].
 func NewRedlock(nodes []redis.UniversalClient, opts ...Option) (*Redlock, error) {
 	config := newClientConfig(opts)
-	if err := errors.Join(checkNodes(nodes), config.lock.err, checkPrefix(config.prefix)); err != nil {
+	if err := errors.Join(checkNodes(nodes), config.lock.check(nodes), checkPrefix(config.prefix)); err != nil {
 		return nil, err
 	}
 	k := newKeeper(config, nodes, redlockDrift)

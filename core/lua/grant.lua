@@ -55,13 +55,16 @@ local function look(e)
   end
 end
 
--- Lets the owner in once more, unless this very hold is in already.
+-- Lets the owner in once more, unless this very hold is in already. It writes in any case: a WAIT that follows is about
+-- the last write of its own connection, and this may be the first one there.
 local function enter(e)
   if not e.again then
     redis.call('HSET', e.lock, e.owner, e.count + 1, e.hold, 1, 'ttl', math.max(e.longest, e.ttl))
   end
   if e.left < e.ttl then
     redis.call('PEXPIRE', e.lock, e.ttl)
+  elseif e.again then
+    redis.call('HSET', e.lock, e.hold, 1)
   end
   if e.keep > 0 then
     redis.call('HSET', e.lock, 'keep', integer(math.max(e.kept or 0, microseconds() + e.keep * 1000)))
