@@ -64,6 +64,10 @@ bench: needed ## measure a lock and unlock against the bare script pair
 fairness: needed ## let 16, 64 and 256 waiters contest for a fair lock, and measure what lines cost the server
 	$(GO) test -count=1 -v -run 'TestFairness|TestServerTime' ./core -contest 5s
 
+.PHONY: storm
+storm: needed ## break pairs and triples of a Redlock's five servers under load for a minute
+	$(GO) test -count=1 -v -run TestRedlockStorm ./core -storm 60s
+
 .PHONY: fuzz
 fuzz: ## search for names whose keys collide, for a minute
 	$(GO) test -run '^$$' -fuzz FuzzKeys -fuzztime 60s ./core

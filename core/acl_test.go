@@ -22,6 +22,13 @@ func TestMinimalUser(t *testing.T) {
 	doEverything(t, func() redis.UniversalClient {
 		return server.Client(func(o *redis.Options) { o.Username, o.Password = "locker", "secret" })
 	})
+	redlock := newRedlock(t, []redis.UniversalClient{
+		server.Client(func(o *redis.Options) { o.Username, o.Password = "locker", "secret" }),
+		redistest.Start(t).Client(), redistest.Start(t).Client(),
+	}, core.WithRestartDelay(time.Millisecond))
+	lease := mustLock(t, redlock.Mutex("name of many"))
+	awaitHolds(t, server, "lock:name of many")
+	unlock(t, lease)
 	nothingDenied(t, server)
 }
 
@@ -121,6 +128,15 @@ func enterEveryWay(t testing.TB, name string, lock, other core.Strategy) {
 	if err := receive(t, waiting); err != nil {
 		t.Errorf("%s: waiter: %v", name, err)
 	}
+}
+
+// awaitHolds returns once the server has the key.
+func awaitHolds(t testing.TB, server *redistest.Server, key string) {
+	t.Helper()
+	rdb := server.Client()
+	redistest.Eventually(t, within, key+" to be held", func() bool {
+		return rdb.Exists(context.Background(), key).Val() == 1
+	})
 }
 
 // documentedRules reads the rights from the README, so that it cannot say less than is needed.

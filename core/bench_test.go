@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -84,5 +85,40 @@ func each(b *testing.B, goroutines int, round func(name string, round int) error
 				return
 			}
 		}
+	})
+}
+
+// BenchmarkRedlock measures a lock and unlock on five masters: alone, and by four clients that contend for one name.
+func BenchmarkRedlock(b *testing.B) {
+	five := startMasters(b, 5)
+	var clients []*core.Redlock
+	for range 4 {
+		clients = append(clients, five.redlock(b))
+	}
+	do := func(r *core.Redlock) error {
+		return core.Do(context.Background(), r.Mutex("name"), func(context.Context) error { return nil })
+	}
+	b.Run("alone", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := do(clients[0]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("contended", func(b *testing.B) {
+		var left atomic.Int64
+		left.Store(int64(b.N))
+		var all sync.WaitGroup
+		for _, r := range clients {
+			all.Go(func() {
+				for left.Add(-1) >= 0 {
+					if err := do(r); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
 	})
 }

@@ -28,6 +28,9 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	if err := errors.Join(config.lock.err, checkPrefix(config.prefix)); err != nil {
 		return nil, err
 	}
+	if config.nodeTimeout != 0 || config.restartDelay != 0 {
+		return nil, invalidOption("New: WithNodeTimeout and WithRestartDelay are for NewRedlock")
+	}
 	k := newKeeper(config, []redis.UniversalClient{rdb}, drift)
 	return &Client{keeper: k, server: newServer(k, rdb)}, nil
 }

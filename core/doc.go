@@ -26,6 +26,8 @@
 //   - [Client.Read] and [Client.Write]: many readers or one writer, with the turns of [sync.RWMutex].
 //   - [Client.FairRead] and [Client.FairWrite]: the same in the order of arrival.
 //
+// [NewRedlock] makes such locks on several independent servers; a majority of them decides.
+//
 // All of them exclude each other on one name. All are reentrant: whoever holds a lock enters again. Ownership
 // travels in the context, so "whoever" means the calls that use [Lease.Context], or the context that [Do] hands in,
 // or what descends from them. Every other call waits, also one in the same goroutine. Goroutines that share the

@@ -81,15 +81,16 @@ func (k *keeper) releaseAll(leases []*Lease) error {
 	return first
 }
 
-// background runs work that outlives its caller but not the keeper.
-func (k *keeper) background(work func(ctx context.Context)) {
+// background runs work that outlives its caller but not the keeper. It reports false if that has come to rest.
+func (k *keeper) background(work func(ctx context.Context)) bool {
 	if !k.tasks.join() {
-		return
+		return false
 	}
 	go func() {
 		defer k.tasks.end()
 		work(k.base)
 	}()
+	return true
 }
 
 // lost ends a lease that was not unlocked. Its hold may still be in Redis, if the answer to a renewal was late or

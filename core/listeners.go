@@ -69,6 +69,15 @@ func newListeners(rdb redis.UniversalClient, nodes *nodes, warn func(error, bool
 
 // to starts listening to a channel: to everything, or to what is said to the address.
 func (s *listeners) to(channel, address string) *listener {
+	return s.listen(&listener{c: make(chan struct{}, 1), address: address}, channel)
+}
+
+// into is to everything that is said on a channel, for somebody who hears of it on c.
+func (s *listeners) into(c chan struct{}, channel string) *listener {
+	return s.listen(&listener{c: c}, channel)
+}
+
+func (s *listeners) listen(l *listener, channel string) *listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.topics[channel] == nil {
@@ -76,7 +85,7 @@ func (s *listeners) to(channel, address string) *listener {
 		s.topics[channel] = t
 		s.place(channel, t)
 	}
-	l := s.add(channel, address)
+	s.add(l, channel)
 	if l.topic.subscribed.Load() {
 		signal(l.c) // nothing will tell it later that the subscription is there
 	}
@@ -91,20 +100,19 @@ func (s *listeners) joining(channel, address string) *listener {
 	if s.topics[channel] == nil {
 		return nil
 	}
-	return s.add(channel, address)
+	l := &listener{c: make(chan struct{}, 1), address: address}
+	s.add(l, channel)
+	return l
 }
 
-func (s *listeners) add(channel, address string) *listener {
-	l := &listener{c: make(chan struct{}, 1), all: s, address: address}
-	l.C = l.c
-	l.topic = s.topics[channel]
-	if address == "" {
+func (s *listeners) add(l *listener, channel string) {
+	l.all, l.C, l.topic = s, l.c, s.topics[channel]
+	if l.address == "" {
 		l.topic.everybody[l] = struct{}{}
 	} else {
-		l.topic.addressed[address] = l
+		l.topic.addressed[l.address] = l
 	}
 	l.topic.idle = 0
-	return l
 }
 
 func (l *listener) close() {

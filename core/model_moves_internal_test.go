@@ -65,7 +65,7 @@ func (e *episode) protocol(k kind) protocol {
 	r := oneRedis{e.client.server}
 	switch k.mode {
 	case ModeMutex:
-		return mutex{r}
+		return mutex{oneRedis: r}
 	case ModeRead:
 		return inLine{oneRedis: r, as: "reading"}
 	case ModeWrite:

@@ -26,18 +26,22 @@ const (
 // Its state in Redis is that of Redisson's RLock, so Go and Java exclude and wake each other on the same key
 // (see [WithPrefix]).
 func (c *Client) Mutex(name string, opts ...LockOption) Locker {
-	return c.locker(name, mutex{oneRedis{c.server}}, opts)
+	return c.locker(name, mutex{oneRedis: oneRedis{c.server}}, opts)
 }
 
 // mutex is the protocol of [Client.Mutex].
 type mutex struct {
 	oneRedis
+	restartDelay time.Duration // see [WithRestartDelay]
 }
 
 func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
+	args := []any{h.owner, h.id, milliseconds(h.ttl), milliseconds(tokenMemory), milliseconds(h.minHold)}
+	if m.restartDelay > 0 {
+		args = append(args, milliseconds(m.restartDelay))
+	}
 	reply, err := m.server.exec.do(ctx, acquireScript,
-		[]string{h.keys.lock, h.keys.token, h.keys.released(h.id)},
-		h.owner, h.id, milliseconds(h.ttl), milliseconds(tokenMemory), milliseconds(h.minHold))
+		[]string{h.keys.lock, h.keys.token, h.keys.released(h.id)}, args...)
 	if err != nil {
 		return answer{}, err
 	}
@@ -51,6 +55,9 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 		return answer{standing: standing{left: time.Duration(list[1]) * time.Millisecond}}, nil
 	case list[0] == -2:
 		return m.otherwise().acquire(ctx, h)
+	case list[0] == -3:
+		return answer{}, fmt.Errorf("%w: for %v more it grants no locks", errRestarted,
+			time.Duration(list[1])*time.Millisecond)
 	default:
 		return answer{gone: true}, nil
 	}

@@ -22,16 +22,21 @@ func (p oneRedis) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, 
 func (p oneRedis) renewAll(renewals []*renewal) {
 	calls := make([]*call, len(renewals))
 	for i, r := range renewals {
-		calls[i] = &call{
-			ctx:    context.Background(),
-			script: renewScript,
-			keys:   []string{r.hold.keys.lock, r.hold.keys.reads()},
-			args:   []any{r.hold.id, milliseconds(r.hold.ttl)},
-			board:  func() { r.sent.Store(true) },
-			done:   func(c *call) { r.done(c.sentAt, c.reply == int64(1), c.err) },
-		}
+		calls[i] = p.renewal(r, r.done)
 	}
 	p.server.exec.renew(calls)
+}
+
+// renewal is the command that renews; done takes its outcome.
+func (p oneRedis) renewal(r *renewal, done func(sentAt instant, held bool, err error)) *call {
+	return &call{
+		ctx:    context.Background(),
+		script: renewScript,
+		keys:   []string{r.hold.keys.lock, r.hold.keys.reads()},
+		args:   []any{r.hold.id, milliseconds(r.hold.ttl)},
+		board:  func() { r.sent.Store(true) },
+		done:   func(c *call) { done(c.sentAt, c.reply == int64(1), c.err) },
+	}
 }
 
 func (p oneRedis) raise(ctx context.Context, h *hold, token int64) (bool, error) {

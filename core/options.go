@@ -29,6 +29,10 @@ type clientConfig struct {
 	logger *slog.Logger
 	hooks  Hooks
 	lock   lockConfig
+
+	// Of a Redlock.
+	nodeTimeout  time.Duration // 0: by the TTL
+	restartDelay time.Duration
 }
 
 // lockConfig is what a call ends up with, once client, lock and call have had their say.
@@ -99,6 +103,31 @@ func WithLogger(logger *slog.Logger) Option {
 // WithHooks sets functions that are told about every acquisition, release, renewal and loss. Defaults to none.
 func WithHooks(hooks Hooks) Option {
 	return clientOption(func(c *clientConfig) { c.hooks = hooks })
+}
+
+// WithNodeTimeout sets how long each server of a [Redlock] gets to answer; [New] refuses it. Short enough that a dead
+// server does not use up the lease that the others grant, long enough for a slow one. Defaults to 50 ms, or a hundredth
+// of the lock's TTL if that is longer.
+func WithNodeTimeout(limit time.Duration) Option {
+	return clientOption(func(c *clientConfig) {
+		if limit < time.Millisecond || limit > time.Minute {
+			c.lock.refuse(invalidOption("WithNodeTimeout(%v): 1ms to 1m is allowed", limit))
+		}
+		c.nodeTimeout = limit
+	})
+}
+
+// WithRestartDelay keeps each server of a [Redlock] from granting free locks until it has been up for so long: it may
+// have forgotten locks when it restarted, which are over by then if no TTL is longer. Servers that keep an append-only
+// file do not need it. It does not keep holders from entering again or renewing. Servers count their time up in whole
+// seconds, so up to one more may pass. [New] refuses it. 0 is none. Defaults to 0.
+func WithRestartDelay(least time.Duration) Option {
+	return clientOption(func(c *clientConfig) {
+		if least < 0 || least > maxTTL {
+			c.lock.refuse(invalidOption("WithRestartDelay(%v): 0 to %v is allowed", least, maxTTL))
+		}
+		c.restartDelay = least
+	})
 }
 
 // WithTTL sets how long Redis keeps a lease that is not renewed, which is how long a crashed holder blocks the

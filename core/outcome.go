@@ -26,6 +26,7 @@ var (
 	errNotSent     = errors.New("not sent before the wait ended")
 	errNotAnswered = errors.New("not answered before the wait ended")
 	errTooLate     = errors.New("answered when the lease was over")
+	errRestarted   = errors.New("server was started lately and may have forgotten who holds the lock")
 	errGivenUp     = errors.New("given up before")
 	errOtherwise   = errors.New("held in another way than by a Mutex")
 	errPanic       = errors.New("panic in a hook")
@@ -40,14 +41,17 @@ var passing = []string{
 func classify(err error) outcome {
 	var reply redis.Error
 	var dial *net.OpError
+	var votes *quorumError
 	switch {
 	case err == nil:
 		return answered
+	case errors.As(err, &votes):
+		return votes.outcome()
 	case errors.Is(err, redis.ErrClosed), errors.Is(err, errOtherwise):
 		return denied
 	case errors.Is(err, errPanic):
 		return failed
-	case errors.Is(err, errNotSent), errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
+	case errors.Is(err, errNotSent), errors.Is(err, errRestarted), errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
 		return notRun
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return notRun

@@ -74,7 +74,7 @@ func (k *keeper) giveUp(p protocol, h *hold, what usage) {
 			_, err := p.release(ctx, &abandoned, what)
 			return err
 		})
-		if err != nil && !wrongType(err) {
+		if err != nil && !wrongType(err) && !undecided(err) {
 			k.logger.Warn("holdfast: a hold that was given up could not be taken out of Redis",
 				"lock", digest(abandoned.keys.lock), "error", err)
 		}
@@ -82,5 +82,7 @@ func (k *keeper) giveUp(p protocol, h *hold, what usage) {
 }
 
 // curable reports whether an error of a release may pass: any but those that time does not change. Rights may be
-// given back, memory and disks become free.
-func curable(err error) bool { return !errors.Is(err, redis.ErrClosed) && !wrongType(err) }
+// given back, memory and disks become free. Each server of a Redlock is asked again by itself, see debts.go.
+func curable(err error) bool {
+	return !errors.Is(err, redis.ErrClosed) && !wrongType(err) && !undecided(err)
+}

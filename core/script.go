@@ -22,6 +22,8 @@ var (
 	forceScript      = loadScript("publish", "line", "force")
 	renewScript      = loadScript("renew")
 	raiseScript      = loadScript("raise")
+	settleScript     = loadScript("grant", "settle")
+	identityScript   = loadScript("identity")
 	locationScript   = loadScript("location")
 	inspectScript    = loadScript("inspect")
 )

@@ -90,3 +90,23 @@ func TestConformance(t *testing.T) {
 		})
 	}
 }
+
+// TestRedlockConformance runs the suite on five masters.
+func TestRedlockConformance(t *testing.T) {
+	t.Parallel()
+	conformance.Run(t, conformance.Subject{
+		Servers: 5,
+		Connect: func(clients []*redis.Client, opts ...core.Option) (conformance.Pair, io.Closer, error) {
+			nodes := make([]redis.UniversalClient, len(clients))
+			for i, rdb := range clients {
+				nodes[i] = rdb
+			}
+			r, err := core.NewRedlock(nodes, opts...)
+			if err != nil {
+				return conformance.Pair{}, nil, err
+			}
+			side := conformance.Side{Strategy: r.Mutex}
+			return conformance.Pair{Lock: side, Rival: side}, r, nil
+		},
+	})
+}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,8 +19,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// workerEnv makes the test binary a worker process. Its value is an order: "visit", "many" or a strategy, network and
-// address of the server, and two numbers.
+// workerEnv makes the test binary a worker process. Its value is an order: "visit", "many", "bid" or a strategy, network
+// and address of the server (for "bid", of several), and two numbers.
 const workerEnv = "HOLDFAST_TEST_WORKER"
 
 // section is one stay in the critical section, by Redis's clock in microseconds.
@@ -36,8 +37,6 @@ func work(order string) error {
 	if _, err := fmt.Sscan(order, &what, &network, &addr, &first, &second); err != nil {
 		return err
 	}
-	rdb := redis.NewClient(&redis.Options{Network: network, Addr: addr})
-	defer rdb.Close()
 	out := json.NewEncoder(os.Stdout)
 	var mu sync.Mutex
 	say := func(v any) {
@@ -45,6 +44,11 @@ func work(order string) error {
 		defer mu.Unlock()
 		_ = out.Encode(v)
 	}
+	if what == "bid" {
+		return bidUntilTold(strings.Split(addr, ","), say, int(first), time.Duration(second))
+	}
+	rdb := redis.NewClient(&redis.Options{Network: network, Addr: addr})
+	defer rdb.Close()
 	switch what {
 	case "many":
 		return holdMany(rdb, say, int(first), time.Duration(second))

@@ -8,11 +8,14 @@
 -- ARGV[1] owner     ARGV[2] hold id     ARGV[3] ttl in ms
 -- ARGV[4] ms for which the last token is remembered
 -- ARGV[5] ms for which the lock stays taken at least, 0 for none
+-- ARGV[6] ms for which the server must have been up to grant a lock that is free, if it may have forgotten who holds
+--         it; may be absent
 --
 -- Returns {1, token}  held: granted now, entered again, or granted by an earlier run of this very attempt
 --         {0, pttl}   held by someone else, with the ms left (-1: for ever)
 --         {-1, 0}     this hold was given up before the attempt arrived: nothing is granted
 --         {-2, 0}     held in another way than by a Mutex: join.lua knows what to do
+--         {-3, ms}    free, as far as this server remembers, which has not been up for long enough by so much
 --
 -- Running it twice changes nothing: the hold id tells a repetition from a second entry, so the count never
 -- grows by a re-sent command; the repetition renews the TTL, because its sender counts from its own sending.
@@ -28,6 +31,13 @@ end
 if e.held then
   enter(e)
   return {1, e.held}
+end
+
+if ARGV[6] and not e.left then
+  local up = tonumber(string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)') or 0)
+  if up * 1000 < tonumber(ARGV[6]) then
+    return {-3, ARGV[6] - up * 1000}
+  end
 end
 
 local now = microseconds()

@@ -1,11 +1,12 @@
 package redistest
 
 import (
-	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -16,65 +17,117 @@ const slots = 16384
 // busOffset is how far the port on which nodes talk to each other lies above that for clients.
 const busOffset = 10000
 
-// Cluster is a Redis Cluster of masters, private to a test. Start it with [StartCluster].
+// Cluster is a Redis Cluster, private to a test. Start it with [StartCluster].
 type Cluster struct {
-	// Masters own the slots in order, each an equal range of them.
+	// Masters own the slots at the start, in order, each an equal range of them.
 	Masters []*Server
+	// Replicas are those of the masters in turn: the first is of the first master, the next of the next.
+	Replicas []*Server
+
+	t         testing.TB
+	downAfter time.Duration
 }
 
-// StartCluster runs a Cluster of that many masters until the test ends, and returns when all agree on it. A master
-// that does not answer is not given up by the others within a test, and does not keep them from serving.
-func StartCluster(t testing.TB, masters int) *Cluster {
+// StartCluster runs a Cluster of that many masters, and of their [Replicas], until the test ends, and returns when
+// all agree on it and the replicas are in sync. A master that is not given up yet, see [DownAfter], does not keep the
+// others from serving. The options are those of all servers.
+func StartCluster(t testing.TB, masters int, opts ...Option) *Cluster {
 	t.Helper()
-	c := &Cluster{}
+	cfg := newConfig(append([]Option{Replicas(0)}, opts...))
+	opts = slices.Concat([]Option{
+		clusterNode(),
+		Config("cluster-enabled", "yes"),
+		Config("cluster-node-timeout", strconv.FormatInt(cfg.downAfter.Milliseconds(), 10)),
+		Config("cluster-replica-validity-factor", "0"), // a replica that was cut off is good enough
+		Config("cluster-require-full-coverage", "no"),
+	}, opts)
+	c := &Cluster{t: t, downAfter: cfg.downAfter}
 	for range masters {
-		c.Masters = append(c.Masters, Start(t, clusterNode(),
-			Config("cluster-enabled", "yes"),
-			Config("cluster-node-timeout", "60000"),
-			Config("cluster-require-full-coverage", "no")))
+		c.Masters = append(c.Masters, Start(t, opts...))
 	}
-	ctx := context.Background()
+	for range masters * cfg.replicas {
+		c.Replicas = append(c.Replicas, Start(t, opts...))
+	}
 	for i, s := range c.Masters {
-		rdb := s.Client()
-		from, to := slots*i/masters, slots*(i+1)/masters
-		if err := rdb.ClusterAddSlotsRange(ctx, from, to-1).Err(); err != nil {
-			t.Fatalf("redistest: slots of master %d: %v", i, err)
-		}
-		if err := rdb.ClusterMeet(ctx, "127.0.0.1", strconv.Itoa(c.Masters[0].Port())).Err(); err != nil {
-			t.Fatalf("redistest: introduce master %d: %v", i, err)
-		}
+		s.do("cluster", "addslotsrange", slots*i/masters, slots*(i+1)/masters-1)
 	}
-	for _, s := range c.Masters {
-		rdb := s.Client()
-		Eventually(t, 2*startTimeout, "the Cluster to agree", func() bool {
-			info := rdb.ClusterInfo(ctx).Val()
-			state, _ := infoField(info, "cluster_state")
-			assigned, _ := infoField(info, "cluster_slots_assigned")
-			known, _ := infoField(info, "cluster_known_nodes")
-			return state == "ok" && assigned == strconv.Itoa(slots) && known == strconv.Itoa(masters)
-		})
+	c.introduce()
+	for i, s := range c.Replicas {
+		c.attach(s, c.Masters[i%masters])
+	}
+	Eventually(t, agreeTimeout, "the Cluster to agree", c.complete)
+	for i, s := range c.Replicas {
+		c.whisper(s)
+		s.AwaitInSync(c.Masters[i%masters])
 	}
 	return c
 }
 
+// introduce lets each server know all others, which takes seconds by hearsay.
+func (c *Cluster) introduce() {
+	c.t.Helper()
+	for i, s := range c.Servers() {
+		for _, other := range c.Servers()[:i] {
+			s.do("cluster", "meet", "127.0.0.1", portOf(other))
+		}
+	}
+}
+
+// attach makes a server the replica of a master once it knows it.
+func (c *Cluster) attach(s, master *Server) {
+	c.t.Helper()
+	id := master.nodeID()
+	Eventually(c.t, agreeTimeout, "the replica to know its master", func() bool {
+		reply, _ := s.roundTrip("CLUSTER REPLICATE " + id)
+		return reply == "+OK"
+	})
+	c.shout(s)
+}
+
+// shout lets a replica talk to each other server twice a second. They hear otherwise what it is now at some time
+// within half of the time after which a silent one is given up. It gives up nobody by that: this takes masters.
+func (c *Cluster) shout(replica *Server) {
+	c.t.Helper()
+	replica.do("config", "set", "cluster-node-timeout", min(time.Second, c.downAfter).Milliseconds())
+}
+
+// whisper ends shout.
+func (c *Cluster) whisper(replica *Server) {
+	c.t.Helper()
+	replica.do("config", "set", "cluster-node-timeout", c.downAfter.Milliseconds())
+}
+
+// Servers returns the masters and the replicas.
+func (c *Cluster) Servers() []*Server { return slices.Concat(c.Masters, c.Replicas) }
+
 // Client returns a new client of the Cluster, which is closed when the test ends. Each edit may change its options.
 func (c *Cluster) Client(edit ...func(*redis.ClusterOptions)) *redis.ClusterClient {
 	opts := &redis.ClusterOptions{}
-	for _, s := range c.Masters {
+	for _, s := range c.Servers() {
 		opts.Addrs = append(opts.Addrs, s.Addr())
 	}
 	for _, fn := range edit {
 		fn(opts)
 	}
 	rdb := redis.NewClusterClient(opts)
-	c.Masters[0].t.Cleanup(func() {
-		for _, s := range c.Masters {
-			s.thaw()
-		}
+	c.t.Cleanup(func() {
+		thaw(c.Servers())
 		_ = rdb.Close()
 	})
 	return rdb
 }
+
+// nodeID returns what a node of a Cluster is called by the others.
+func (s *Server) nodeID() string {
+	s.t.Helper()
+	id, err := s.roundTrip("CLUSTER MYID")
+	if err != nil {
+		s.t.Fatalf("redistest: name of node %s: %v", s.addr, err)
+	}
+	return id
+}
+
+func portOf(s *Server) string { return strconv.Itoa(s.Port()) }
 
 // clusterNode makes the server listen on a port that has its bus port free as well.
 func clusterNode() Option {

@@ -49,6 +49,13 @@ func (s *Server) Kill() {
 	s.stop()
 }
 
+// running reports whether the server was not killed.
+func (s *Server) running() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proc != nil
+}
+
 // stop is Kill for callers which hold s.mu.
 func (s *Server) stop() {
 	if s.proc != nil {
@@ -58,18 +65,19 @@ func (s *Server) stop() {
 }
 
 // Restart starts the server again on the same address, after killing it if it
-// still runs, and waits until it answers. Without [AOF] it comes back empty.
+// still runs, and waits until it answers. Without [AOF] it comes back empty. Its
+// configuration is what it was, with what sentinels have rewritten in it.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stop()
-	err := s.launch()
+	err := s.run()
 	// The port was free for a moment: a connection of some other process may
 	// have got it as its local port, and will hardly keep it.
 	for deadline := time.Now().Add(startTimeout); errors.Is(err, errAddrInUse) && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
-		err = s.launch()
+		err = s.run()
 	}
 	if err != nil {
 		s.t.Fatalf("redistest: restart: %v", err)

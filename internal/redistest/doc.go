@@ -14,6 +14,23 @@
 //	rdb := srv.Client()
 //	srv.Pause() // the server is frozen: requests queue up in its socket
 //
+// # Deployments
+//
+// [StartSentinel] starts a master with replicas and three sentinels, [StartCluster]
+// a Cluster of masters with or without replicas. Both can hand over to a replica
+// in good order, wait for the one that takes over from a server which a test has
+// killed, and lose what a server has acknowledged, by [Server.CutReplication].
+// Slots of a Cluster migrate step by step, see [Cluster.BeginMigration]. These
+// servers know and tell each other's TCP ports, so clients reach them through
+// [Relays] only by a dialer.
+//
+//	s := redistest.StartSentinel(t, redistest.DownAfter(time.Second))
+//	rdb := s.Client()
+//	s.Servers[1].CutReplication()
+//	rdb.Set(ctx, "lost", "x", 0)
+//	s.Servers[0].Kill()
+//	s.AwaitMaster(s.Servers[0])
+//
 // # Relays
 //
 // A [Relay] stands between clients and a server and loses, delays or holds
@@ -43,6 +60,6 @@
 // after they are started.
 //
 // The methods of [Server] and [Relay] may be called from any goroutine. Those
-// of Server end the calling goroutine by t.Fatalf if the server does not obey,
-// so the test itself should be the caller.
+// of Server, and of deployments, end the calling goroutine by t.Fatalf if a
+// server does not obey, so the test itself should be the caller.
 package redistest

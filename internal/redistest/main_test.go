@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 // impatient makes a client give up soon, and never try again by itself.
 func impatient(o *redis.Options) {
 	o.MaxRetries = -1
-	o.ReadTimeout = 150 * time.Millisecond
+	o.ReadTimeout = 500 * time.Millisecond
 	o.PoolSize = 1
 }
 

@@ -1,6 +1,8 @@
 package redistest
 
-// Option changes how [Start] sets up a server.
+import "time"
+
+// Option changes how [Start] sets up a server, or [StartSentinel] and [StartCluster] all of theirs.
 type Option interface {
 	apply(cfg *config)
 }
@@ -13,11 +15,15 @@ type directive struct {
 type config struct {
 	tcp        bool
 	bus        bool // a node of a Cluster
+	sentinel   bool // run as a sentinel
 	directives []directive
+
+	replicas  int // of each master; below 0 for as many as usual
+	downAfter time.Duration
 }
 
 func newConfig(opts []Option) config {
-	var cfg config
+	cfg := config{replicas: -1, downAfter: time.Minute}
 	for _, opt := range opts {
 		opt.apply(&cfg)
 	}
@@ -53,4 +59,17 @@ func Config(name, value string) Option {
 	return optionFunc(func(cfg *config) {
 		cfg.directives = append(cfg.directives, directive{name, value})
 	})
+}
+
+// Replicas sets how many replicas each master of a deployment has. Defaults to 1
+// for [StartSentinel] and to 0 for [StartCluster].
+func Replicas(n int) Option {
+	return optionFunc(func(cfg *config) { cfg.replicas = n })
+}
+
+// DownAfter sets for how long a server of a deployment may be silent before the
+// others give it up and put a replica in its place. Defaults to a minute, so that
+// none is given up while a test kills or freezes it.
+func DownAfter(d time.Duration) Option {
+	return optionFunc(func(cfg *config) { cfg.downAfter = d })
 }

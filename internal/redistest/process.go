@@ -67,8 +67,8 @@ func (p *process) exited() bool {
 	}
 }
 
-// launch starts the server at s.addr and waits until it answers. The caller
-// holds s.mu.
+// launch configures the server for s.addr, starts it and waits until it answers.
+// The caller holds s.mu.
 func (s *Server) launch() error {
 	_, refused := noDebugDirective.Load(s.binary)
 	debug := !refused
@@ -81,17 +81,25 @@ func (s *Server) launch() error {
 }
 
 func (s *Server) launchWith(debug bool) error {
-	conf := filepath.Join(s.dir, "redis.conf")
-	if err := os.WriteFile(conf, []byte(s.configFile(debug)), 0o600); err != nil {
+	if err := os.WriteFile(s.configPath(), []byte(s.configFile(debug)), 0o600); err != nil {
 		return err
 	}
+	return s.run()
+}
+
+// run starts the server as it is configured and waits until it answers. The
+// caller holds s.mu.
+func (s *Server) run() error {
 	// A file, not a pipe: a pipe would need a goroutine that reads it.
 	out, err := os.Create(s.logPath())
 	if err != nil {
 		return err
 	}
 	defer out.Close()
-	cmd := exec.Command(s.binary, conf)
+	cmd := exec.Command(s.binary, s.configPath())
+	if s.cfg.sentinel {
+		cmd.Args = append(cmd.Args, "--sentinel")
+	}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, out, out
 	cmd.SysProcAttr = sysProcAttr()
 	p, err := startProcess(cmd)
@@ -115,6 +123,9 @@ func (s *Server) configFile(debug bool) string {
 		{"dir", fmt.Sprintf("%q", s.dir)},
 		{"save", `""`},
 		{"appendonly", "no"},
+		// Replicas need not wait for others to come.
+		{"repl-diskless-sync", "yes"},
+		{"repl-diskless-sync-delay", "0"},
 	}
 	if s.network == "unix" {
 		all = append(all, directive{"port", "0"}, directive{"unixsocket", fmt.Sprintf("%q", s.addr)})
@@ -177,6 +188,8 @@ func (s *Server) ping(p *process) error {
 	}
 	return nil
 }
+
+func (s *Server) configPath() string { return filepath.Join(s.dir, "redis.conf") }
 
 func (s *Server) logPath() string { return filepath.Join(s.dir, "log") }
 

@@ -242,19 +242,3 @@ func TestFrozenAtTheEnd(t *testing.T) {
 		return relay.Held(redistest.ToServer) > 0
 	})
 }
-
-func TestCluster(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t, 3)
-	rdb := cluster.Client()
-	for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
-		if err := rdb.Set(t.Context(), key, "x", 0).Err(); err != nil {
-			t.Errorf("set %s: %v", key, err)
-		}
-	}
-	for i, s := range cluster.Masters {
-		if n := s.Client().DBSize(t.Context()).Val(); n == 0 {
-			t.Errorf("master %d has no key", i)
-		}
-	}
-}

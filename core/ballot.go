@@ -1,0 +1,186 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+)
+
+// ballot asks the servers of a Redlock for one hold, once. Each server's answer is followed up by the one who brought
+// it, when the ballot is decided: if it is won, the server gets the token that all agree on; if it is lost, a hold
+// that the server has granted, or may have granted, is taken out again.
+type ballot struct {
+	quorum *quorum
+	claim  hold
+	votes  chan vote
+
+	// Of the one who counts, until it is decided.
+	pending int
+	granted int
+	lefts   []time.Duration // of those who refused
+	failed  []error
+
+	decided chan struct{}
+	won     bool  // set before decided is closed
+	token   int64 // the same
+	settled chan error
+}
+
+// vote is what one server says.
+type vote struct {
+	voter *voter
+	answer
+	err error
+}
+
+func newBallot(q *quorum, h *hold) *ballot {
+	n := len(q.voters)
+	return &ballot{
+		quorum: q, claim: *h, votes: make(chan vote, n), decided: make(chan struct{}), settled: make(chan error, n),
+	}
+}
+
+// hold asks all servers at once, or one of them first, and returns as soon as it is clear whether a majority grants.
+func (b *ballot) hold(ctx context.Context, oneFirst bool) (won bool) {
+	defer func() {
+		b.won = won
+		close(b.decided)
+	}()
+	apart := alone(ctx)
+	voters := b.quorum.voters
+	if oneFirst {
+		voters = b.inOrder()
+		for b.granted == 0 && len(b.lefts) == 0 && len(voters) > 0 {
+			b.ask(apart, voters[0])
+			voters = voters[1:]
+			if !b.count(ctx) {
+				return false
+			}
+		}
+		if b.granted == 0 {
+			return false
+		}
+	}
+	for _, v := range voters {
+		b.ask(apart, v)
+	}
+	for b.granted < b.quorum.majority {
+		if b.granted+b.pending < b.quorum.majority || !b.count(ctx) {
+			return false
+		}
+	}
+	return true
+}
+
+// inOrder returns the servers in an order that is the same for all callers, except that those which have just failed
+// to answer come last.
+func (b *ballot) inOrder() []*voter {
+	voters := slices.Clone(b.quorum.voters)
+	shy := make(map[*voter]int)
+	for _, v := range voters {
+		if v.troubled() {
+			shy[v] = 1
+		}
+	}
+	slices.SortStableFunc(voters, func(a, b *voter) int { return cmp.Compare(shy[a], shy[b]) })
+	return voters
+}
+
+// count takes in one vote; it reports false if ctx ends before.
+func (b *ballot) count(ctx context.Context) bool {
+	select {
+	case v := <-b.votes:
+		b.pending--
+		switch {
+		case v.err != nil:
+			b.failed = append(b.failed, v.err)
+		case v.answer.granted:
+			b.granted++
+			b.token = max(b.token, v.token)
+		default:
+			b.lefts = append(b.lefts, v.left)
+		}
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// ask sends the request to one server, and sees to what follows from its answer.
+func (b *ballot) ask(ctx context.Context, v *voter) {
+	b.pending++
+	running := b.quorum.keeper.background(func(context.Context) {
+		claim := b.claim
+		got := vote{voter: v}
+		got.err = v.ask(ctx, claim.ttl, func(ctx context.Context) (err error) {
+			got.answer, err = v.acquire(ctx, &claim)
+			return err
+		})
+		b.votes <- got
+		<-b.decided
+		b.follow(ctx, got, &claim)
+	})
+	if !running {
+		b.votes <- vote{voter: v, err: ErrClosed}
+	}
+}
+
+// follow does what the decision asks for. A server that refused has nothing to release: it is its script that says so.
+func (b *ballot) follow(ctx context.Context, got vote, claim *hold) {
+	switch o := classify(got.err); {
+	case b.won && got.answer.granted && got.token != b.token:
+		b.settled <- got.voter.settle(ctx, claim, b.token, false)
+	case b.won && got.answer.granted:
+		b.settled <- nil
+	case b.won:
+		b.settled <- cmp.Or(got.err, errTaken)
+	case got.answer.granted, o == unknown, o == failed:
+		_, _ = got.voter.letGo(ctx, claim, neverUsed)
+	}
+}
+
+// settle returns once a majority remembers the token, so that every later majority has one who knows a greater one.
+func (b *ballot) settle(ctx context.Context) error {
+	var errs []error
+	for settled := 0; settled < b.quorum.majority; {
+		select {
+		case err := <-b.settled:
+			if err == nil {
+				settled++
+				continue
+			}
+			errs = append(errs, err)
+			if len(errs) > len(b.quorum.voters)-b.quorum.majority {
+				return &quorumError{answered: settled, of: len(b.quorum.voters), errs: errs}
+			}
+		case <-ctx.Done():
+			return errNotAnswered
+		}
+	}
+	return nil
+}
+
+// busy reports whether enough servers have answered to say that the lock is held, or contested.
+func (b *ballot) busy() bool {
+	return len(b.lefts) > 0 && len(b.failed) <= len(b.quorum.voters)-b.quorum.majority
+}
+
+func (b *ballot) err() error {
+	return &quorumError{answered: b.granted + len(b.lefts), of: len(b.quorum.voters), errs: b.failed}
+}
+
+// left is when a majority could be free, if nobody renews. Negative: it has no end.
+func (b *ballot) left() time.Duration {
+	slices.SortFunc(b.lefts, func(x, y time.Duration) int {
+		return cmp.Or(cmp.Compare(endless(x), endless(y)), cmp.Compare(x, y))
+	})
+	return b.lefts[min(b.quorum.majority-b.granted, len(b.lefts))-1]
+}
+
+func endless(left time.Duration) int {
+	if left < 0 {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,38 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+func ExampleNewRedlock() {
+	var nodes []redis.UniversalClient
+	for range 3 { // servers that know nothing of each other
+		rdb, stop := redistest.ForExample()
+		defer stop()
+		nodes = append(nodes, rdb)
+	}
+	locks, err := core.NewRedlock(nodes)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer locks.Close()
+
+	ctx := context.Background()
+	err = core.Do(ctx, locks.Mutex("order:42"), func(ctx context.Context) error {
+		token, _ := core.TokenFrom(ctx) // for the resource, which refuses smaller ones
+		err := core.TryDo(context.Background(), locks.Mutex("order:42"), func(context.Context) error { return nil })
+		fmt.Println("a token:", token > 0, "refused:", errors.Is(err, core.ErrNotAcquired))
+		return nil
+	})
+	fmt.Println("error:", err)
+	// Output:
+	// a token: true refused: true
+	// error: <nil>
+}

@@ -1,0 +1,231 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// quorum is the protocol of [Redlock.Mutex]: that of a Mutex on each of several servers, and what a majority of them
+// says is the answer. No operation waits for a minority; what that could not be asked is made up for in the background.
+type quorum struct {
+	keeper   *keeper
+	voters   []*voter
+	majority int
+	roster   *roster
+}
+
+const (
+	// leastPatience, or a hundredth of the TTL if that is longer, is what each server gets to answer, so that a
+	// dead one does not use up the lease that the others grant.
+	leastPatience = 50 * time.Millisecond
+	// splits is how often an attempt in which nobody got a majority is repeated before it counts as busy.
+	splits = 4
+)
+
+// patience is how long one server gets to answer.
+func (q *quorum) patience(ttl time.Duration) time.Duration {
+	if q.keeper.nodeTimeout > 0 {
+		return q.keeper.nodeTimeout
+	}
+	return max(leastPatience, ttl/100)
+}
+
+// quorumError says that too few servers have answered.
+type quorumError struct {
+	answered, of int
+	errs         []error
+}
+
+func (e *quorumError) Error() string {
+	return fmt.Sprintf("%d of %d servers answered: %v", e.answered, e.of, errors.Join(e.errs...))
+}
+
+func (e *quorumError) Unwrap() []error { return e.errs }
+
+func undecided(err error) bool {
+	var votes *quorumError
+	return errors.As(err, &votes)
+}
+
+// outcome is that of a request which every server was asked for and which was taken back where it succeeded.
+func (e *quorumError) outcome() outcome {
+	if slices.ContainsFunc(e.errs, transient) {
+		return notRun
+	}
+	return denied
+}
+
+// acquire holds ballots until somebody has won. When several callers ask all servers at the same moment, each may get
+// some, and none a majority. So after a first defeat a caller asks one server first, the same for all, and the others
+// only if that one grants the lock; and each waits a moment before, a random one that grows.
+func (q *quorum) acquire(ctx context.Context, h *hold) (answer, error) {
+	for range splits - 1 {
+		a, split, err := q.attempt(ctx, h)
+		if !split || ctx.Err() != nil {
+			return a, err
+		}
+	}
+	a, _, err := q.attempt(ctx, h)
+	return a, err
+}
+
+// attempt holds one ballot. It reports a split if there was no majority for anybody, as far as can be told.
+func (q *quorum) attempt(ctx context.Context, h *hold) (a answer, split bool, err error) {
+	if h.defeats > 0 {
+		pause(ctx, breath(h.defeats), nil, nil)
+		h.id = q.keeper.newID() // the old one is being given up
+	}
+	began := q.keeper.now()
+	b := newBallot(q, h)
+	won := b.hold(ctx, h.defeats > 0)
+	if won {
+		err := b.settle(ctx)
+		if left := q.keeper.renewer.until(began, h.ttl).sub(q.keeper.now()); err == nil && left < h.ttl/10 {
+			err = errTooLate
+		}
+		if err != nil {
+			q.abandon(h)
+			h.defeats++
+			return answer{}, false, err
+		}
+		h.token = b.token
+		return answer{granted: true, token: b.token}, false, nil
+	}
+	split = b.granted > 0 && len(b.lefts) > 0
+	if split {
+		h.defeats++
+	} else {
+		h.defeats = 1
+	}
+	if ctx.Err() != nil {
+		return answer{}, false, errNotSent // nothing that has to be taken back by anybody else
+	}
+	if !b.busy() {
+		return answer{}, false, b.err()
+	}
+	return answer{standing: standing{left: b.left()}}, split, nil
+}
+
+// breath is how long to wait before the next ballot: until a release has reached all servers, and not as long as the
+// others wait.
+func breath(defeats int) time.Duration {
+	longest := time.Millisecond << min(defeats, 8)
+	return time.Millisecond + rand.N(longest)
+}
+
+// abandon takes a hold out of all servers, in the background.
+func (q *quorum) abandon(h *hold) {
+	abandoned := *h
+	for _, v := range q.voters {
+		q.keeper.background(func(ctx context.Context) { _, _ = v.letGo(ctx, &abandoned, neverUsed) })
+	}
+}
+
+// agree asks all servers the same, side by side, and returns what a majority says, as soon as that is known.
+func (q *quorum) agree(ctx context.Context, ask func(ctx context.Context, v *voter) (bool, error)) (bool, error) {
+	type vote struct {
+		yes bool
+		err error
+	}
+	votes := make(chan vote, len(q.voters))
+	apart := alone(ctx)
+	for _, v := range q.voters {
+		if !q.keeper.background(func(context.Context) {
+			yes, err := ask(apart, v)
+			votes <- vote{yes, err}
+		}) {
+			return false, ErrClosed
+		}
+	}
+	yes, no := 0, 0
+	var errs []error
+	for range q.voters {
+		select {
+		case v := <-votes:
+			switch {
+			case v.err != nil:
+				errs = append(errs, v.err)
+			case v.yes:
+				yes++
+			default:
+				no++
+			}
+		case <-ctx.Done():
+			return false, errNotAnswered
+		}
+		switch {
+		case yes >= q.majority:
+			return true, nil
+		case no > len(q.voters)-q.majority:
+			return false, nil
+		}
+	}
+	return false, &quorumError{answered: yes + no, of: len(q.voters), errs: errs}
+}
+
+// alone returns ctx without its end, which must not keep requests from the servers that are asked last, and without
+// its place in a convoy, which is for one request.
+func alone(ctx context.Context) context.Context {
+	if t, _ := ctx.Value(ticketKey{}).(*ticket); t != nil {
+		t.leave()
+		ctx = context.WithValue(ctx, ticketKey{}, (*ticket)(nil))
+	}
+	return context.WithoutCancel(ctx)
+}
+
+func (q *quorum) release(ctx context.Context, h *hold, what usage) (bool, error) {
+	return q.agree(ctx, func(ctx context.Context, v *voter) (bool, error) {
+		mine := *h
+		return v.letGo(ctx, &mine, what)
+	})
+}
+
+func (q *quorum) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error) {
+	return q.agree(ctx, func(ctx context.Context, v *voter) (held bool, err error) {
+		err = v.ask(ctx, h.ttl, func(ctx context.Context) (err error) {
+			held, err = v.renew(ctx, h, ttl)
+			return err
+		})
+		return held, err
+	})
+}
+
+func (q *quorum) raise(ctx context.Context, h *hold, token int64) (bool, error) {
+	return q.agree(ctx, func(ctx context.Context, v *voter) (held bool, err error) {
+		err = v.ask(ctx, h.ttl, func(ctx context.Context) (err error) {
+			held, err = v.raise(ctx, h, token)
+			return err
+		})
+		return held, err
+	})
+}
+
+func (q *quorum) line() *inLine { return nil }
+
+// location is the smallest of the names that the servers have for the place, so it is the same for all who ask while
+// the same servers answer.
+func (q *quorum) location(ctx context.Context, k keys) (string, error) {
+	names, errs := make([]string, len(q.voters)), make([]error, len(q.voters))
+	var all sync.WaitGroup
+	apart := alone(ctx)
+	for i, v := range q.voters {
+		all.Go(func() {
+			errs[i] = v.ask(apart, 0, func(ctx context.Context) (err error) {
+				names[i], err = v.location(ctx, k)
+				return err
+			})
+		})
+	}
+	all.Wait()
+	names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
+	if len(names) < q.majority {
+		errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+		return "", &quorumError{answered: len(names), of: len(q.voters), errs: errs}
+	}
+	return slices.Min(names), nil
+}

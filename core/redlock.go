@@ -1,0 +1,139 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Redlock makes locks on several independent Redis masters at once. A lock is held if a majority of them has granted
+// it, so it stays available, and exclusive, while any minority is down, frozen or cut off. Make one per process and
+// share it; it is safe for concurrent use.
+//
+// What it needs and what it cannot do is told in docs/redlock.md. In short: servers that lose their memory when they
+// restart must not come back before the longest TTL has passed, or have to keep an append-only file; and a holder
+// that is paused past its lease is stopped by its token only, here as with one server.
+//
+// Source: the distributed locks page of Redis's documentation.
+type Redlock struct {
+	*keeper
+	quorum *quorum
+}
+
+// NewRedlock returns a Redlock on the masters that nodes lead to: three, five or another odd number, each a server of
+// its own that replicates to no other of them. The clients stay the caller's to close, after the Redlock.
+//
+// It asks the servers who they are, for a second at most: two clients of one server are refused by its run id. Servers
+// that do not answer yet are asked again before their votes count. Fails with [ErrInvalidOption].
+func NewRedlock(nodes []redis.UniversalClient, opts ...Option) (*Redlock, error) {
+	config := newClientConfig(opts)
+	if err := errors.Join(checkNodes(nodes), config.lock.err, checkPrefix(config.prefix)); err != nil {
+		return nil, err
+	}
+	k := newKeeper(config, nodes, redlockDrift)
+	q := &quorum{keeper: k, majority: len(nodes)/2 + 1, roster: &roster{byRunID: make(map[string]*voter)}}
+	for i, rdb := range nodes {
+		q.voters = append(q.voters, newVoter(i+1, newServer(k, rdb), q))
+	}
+	if err := q.introduce(); err != nil {
+		k.stop()
+		return nil, err
+	}
+	return &Redlock{keeper: k, quorum: q}, nil
+}
+
+// checkNodes refuses what cannot be a set of independent masters.
+func checkNodes(nodes []redis.UniversalClient) error {
+	if len(nodes) < 3 || len(nodes)%2 == 0 {
+		return invalidOption("NewRedlock: %d nodes, an odd number from 3 on is needed", len(nodes))
+	}
+	for i, node := range nodes {
+		if isNil(node) {
+			return invalidOption("NewRedlock: node %d is nil", i+1)
+		}
+		switch node.(type) {
+		case *redis.ClusterClient, *redis.Ring:
+			return invalidOption("NewRedlock: node %d is a %T, which leads to more than one server", i+1, node)
+		}
+		for j, other := range nodes[:i] {
+			if reflect.ValueOf(node).Comparable() && node == other {
+				return invalidOption("NewRedlock: node %d is node %d again", i+1, j+1)
+			}
+		}
+	}
+	return nil
+}
+
+// redlockDrift is taken off every TTL, for the clocks of several servers: a hundredth, and 2 ms for the rounding of
+// short ones.
+func redlockDrift(ttl time.Duration) time.Duration { return 2*time.Millisecond + ttl/100 }
+
+// Mutex returns a reentrant lock on a majority of the servers: whoever holds it, enters it again. It does no I/O; what
+// is wrong with name or options is reported by Lock and TryLock.
+//
+// It costs two round trips, because its token is written to a majority before the lease is returned: so tokens grow
+// whatever minority fails. Without a majority, Lock and TryLock fail with [ErrUnavailable], and leases end at their
+// ValidUntil.
+//
+// On each server it has the state of [Client.Mutex], so all that lock the name there are excluded.
+func (r *Redlock) Mutex(name string, opts ...LockOption) Locker {
+	return r.keeper.locker(name, r.quorum, opts)
+}
+
+// Close is [Client.Close] for all servers.
+func (r *Redlock) Close() error {
+	first, err := r.keeper.close()
+	if !first {
+		return nil
+	}
+	var all sync.WaitGroup
+	for _, v := range r.quorum.voters {
+		all.Go(func() { v.server.listen.close(releaseTimeout) })
+	}
+	all.Wait()
+	return err
+}
+
+// roster knows the servers by their run ids.
+type roster struct {
+	mu      sync.Mutex
+	byRunID map[string]*voter
+}
+
+// introductionTime bounds how long NewRedlock waits for the servers to say who they are.
+const introductionTime = time.Second
+
+// introduce asks all servers who they are, and fails if two of them are one.
+func (q *quorum) introduce() error {
+	ctx, cancel := context.WithTimeout(context.Background(), introductionTime)
+	defer cancel()
+	errs := make([]error, len(q.voters))
+	var all sync.WaitGroup
+	for i, v := range q.voters {
+		all.Go(func() { errs[i] = v.introduce(ctx) })
+	}
+	all.Wait()
+	for _, err := range errs {
+		if errors.Is(err, ErrInvalidOption) {
+			return err
+		}
+	}
+	return nil
+}
+
+// enter adds a server to the roster.
+func (r *roster) enter(runID string, v *voter) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if other := r.byRunID[runID]; other != nil && other != v {
+		return fmt.Errorf("%w: NewRedlock: nodes %d and %d are the same server", ErrInvalidOption,
+			min(other.number, v.number), max(other.number, v.number))
+	}
+	r.byRunID[runID] = v
+	return nil
+}

@@ -1,0 +1,71 @@
+package core_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+// masters is a set of independent servers for one test.
+type masters struct {
+	servers []*redistest.Server
+	looks   []*redis.Client // of the test itself, one to each
+}
+
+func startMasters(t testing.TB, n int, opts ...redistest.Option) masters {
+	t.Helper()
+	var m masters
+	for range n {
+		s := redistest.Start(t, opts...)
+		m.servers, m.looks = append(m.servers, s), append(m.looks, s.Client())
+	}
+	return m
+}
+
+func (m masters) clients(edit ...func(*redis.Options)) []redis.UniversalClient {
+	nodes := make([]redis.UniversalClient, len(m.servers))
+	for i, s := range m.servers {
+		nodes[i] = s.Client(edit...)
+	}
+	return nodes
+}
+
+// redlock connects a process of its own. Each server has time enough to answer on a busy machine.
+func (m masters) redlock(t testing.TB, opts ...core.Option) *core.Redlock {
+	t.Helper()
+	return newRedlock(t, m.clients(), append([]core.Option{core.WithNodeTimeout(time.Second)}, opts...)...)
+}
+
+func newRedlock(t testing.TB, nodes []redis.UniversalClient, opts ...core.Option) *core.Redlock {
+	t.Helper()
+	r, err := core.NewRedlock(nodes, opts...)
+	if err != nil {
+		t.Fatalf("NewRedlock: %v", err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+// holders counts the servers on which the key is held.
+func (m masters) holders(key string) int {
+	n := 0
+	for _, rdb := range m.looks {
+		n += int(rdb.Exists(context.Background(), key).Val())
+	}
+	return n
+}
+
+func (m masters) awaitHolders(t testing.TB, key string, n int) {
+	t.Helper()
+	redistest.Eventually(t, within, "servers to hold or free "+key, func() bool { return m.holders(key) == n })
+}
+
+func cancelled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}

@@ -1,0 +1,116 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestRedlockRestoresForgottenHolds has every server restart empty, one after the other while a lease lasts: each is
+// given the holds again at a renewal, so the majority is never lost.
+func TestRedlockRestoresForgottenHolds(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	a, b := five.redlock(t), five.redlock(t)
+	outer := mustLock(t, a.Mutex("name"), core.WithTTL(3*time.Second))
+	inner := mustLockWith(t, outer.Context(), a.Mutex("name"), core.WithTTL(3*time.Second))
+	for i, s := range five.servers {
+		s.Restart()
+		five.awaitHolders(t, "lock:name", 5)
+		redistest.Eventually(t, within, "both holds to be there again", func() bool {
+			return five.looks[i].HGet(context.Background(), "lock:name", outer.Owner()).Val() == "2"
+		})
+	}
+	for _, rdb := range five.looks {
+		if token, err := rdb.HGet(context.Background(), "lock:name", "token").Int64(); token != outer.Token() {
+			t.Errorf("token %d on a server that has forgotten %d: %v", token, outer.Token(), err)
+		}
+	}
+	if _, err := b.Mutex("name").TryLock(context.Background()); !errors.Is(err, core.ErrNotAcquired) {
+		t.Errorf("a second holder: %v", err)
+	}
+	unlock(t, inner)
+	unlock(t, outer)
+	five.awaitHolders(t, "lock:name", 0)
+}
+
+// TestRedlockLosesALeaseWithTheMajority flushes three servers: somebody else could have had the lock since, so the
+// lease is over, although all servers would give it back.
+func TestRedlockLosesALeaseWithTheMajority(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	r := five.redlock(t)
+	lease := mustLock(t, r.Mutex("name"), core.WithTTL(3*time.Second))
+	for _, rdb := range five.looks[2:] {
+		rdb.FlushAll(context.Background())
+	}
+	waitFor(t, lease.Done(), "the loss to be noticed")
+	wantErr(t, context.Cause(lease.Context()), core.ErrLeaseLost)
+	wantErr(t, lease.Unlock(context.Background()), core.ErrNotHeld)
+	five.awaitHolders(t, "lock:name", 0)
+	if next := mustLock(t, r.Mutex("name")); next.Token() <= lease.Token() {
+		t.Errorf("token %d after %d", next.Token(), lease.Token())
+	}
+}
+
+// TestRedlockRestartDelay restarts three of five servers, which come back empty, while a lease lasts. Without the delay
+// they would grant the lock at once; with it, nobody gets it before the lease is over.
+func TestRedlockRestartDelay(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	const ttl = 2 * time.Second
+	for _, rdb := range five.looks {
+		redistest.Eventually(t, within, "the servers to be up for long enough", func() bool {
+			up := rdb.InfoMap(context.Background(), "server").Val()["Server"]["uptime_in_seconds"]
+			seconds, _ := strconv.Atoi(up)
+			return seconds >= 3
+		})
+	}
+	delay := core.WithRestartDelay(3 * time.Second)
+	holder, other, hasty := five.redlock(t, delay), five.redlock(t, delay), five.redlock(t)
+	lease := mustLock(t, holder.Mutex("name"), core.WithFixedTTL(ttl))
+	_ = mustLock(t, holder.Mutex("control"), core.WithFixedTTL(long))
+	for _, s := range five.servers[2:] {
+		s.Restart()
+	}
+	_ = mustLock(t, hasty.Mutex("control")) // granted twice
+	if _, err := other.Mutex("name").TryLock(context.Background()); err == nil {
+		t.Error("servers that have forgotten the lock granted it")
+	}
+	next := mustLock(t, other.Mutex("name"))
+	if lease.Context().Err() == nil {
+		t.Error("granted while the lease lasted")
+	}
+	if next.Token() <= lease.Token() {
+		t.Errorf("token %d after %d", next.Token(), lease.Token())
+	}
+}
+
+// TestRedlockReleasesOnServersThatWereAway unlocks while two servers are frozen, and takes a lock that these get to
+// hear of late. When they are back, nothing is held there.
+func TestRedlockReleasesOnServersThatWereAway(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	r := five.redlock(t, core.WithNodeTimeout(100*time.Millisecond))
+	early := mustLock(t, r.Mutex("early"), core.WithTTL(long))
+	for _, s := range five.servers[:2] {
+		s.Pause()
+	}
+	unlock(t, early)
+	late := mustLock(t, r.Mutex("late"), core.WithTTL(long))
+	unlock(t, late)
+	if _, err := r.Mutex("given up").TryLock(cancelled()); err == nil {
+		t.Error("locked with an ended context")
+	}
+	for _, s := range five.servers[:2] {
+		s.Resume()
+	}
+	for _, key := range []string{"lock:early", "lock:late", "lock:given up"} {
+		five.awaitHolders(t, key, 0)
+	}
+}

@@ -1,0 +1,205 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+func TestRedlockRefusesNodes(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5).clients()
+	again := func(i int) redis.UniversalClient { // another client of the same server
+		return redis.NewClient(five[i].(*redis.Client).Options())
+	}
+	twin := again(3)
+	t.Cleanup(func() { _ = twin.Close() })
+	var none *redis.Client
+	for name, nodes := range map[string][]redis.UniversalClient{
+		"none":             nil,
+		"one":              five[:1],
+		"even":             five[:4],
+		"nil":              {five[0], nil, five[1]},
+		"nil pointer":      {five[0], none, five[1]},
+		"same client":      {five[0], five[1], five[0]},
+		"same server":      {five[3], five[1], twin},
+		"more than one":    {five[0], five[1], redis.NewRing(&redis.RingOptions{})},
+		"a whole Cluster":  {five[0], five[1], redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})},
+		"same five, twice": append(slices.Clone(five), five...),
+	} {
+		r, err := core.NewRedlock(nodes)
+		if r != nil {
+			_ = r.Close()
+		}
+		wantErr(t, err, core.ErrInvalidOption)
+		for _, node := range nodes {
+			if node != nil && node != redis.UniversalClient(none) && !slices.Contains(five, node) {
+				_ = node.Close()
+			}
+		}
+		t.Logf("%s: %v", name, err)
+	}
+	for _, limit := range []time.Duration{0, -time.Second, time.Hour} {
+		_, err := core.NewRedlock(five, core.WithNodeTimeout(limit))
+		wantErr(t, err, core.ErrInvalidOption)
+	}
+	_, err := core.NewRedlock(five, core.WithRestartDelay(-time.Second))
+	wantErr(t, err, core.ErrInvalidOption)
+	for _, opt := range []core.Option{core.WithNodeTimeout(time.Second), core.WithRestartDelay(time.Second)} {
+		_, err := core.New(five[0], opt)
+		wantErr(t, err, core.ErrInvalidOption)
+	}
+}
+
+// TestRedlockTwinThatWasDown leads two clients to one server which is down when they are introduced. It must not get
+// two votes later.
+func TestRedlockTwinThatWasDown(t *testing.T) {
+	t.Parallel()
+	two := startMasters(t, 2)
+	servers := two.servers
+	servers[0].Kill()
+	servers[1].Kill()
+	nodes := append(two.clients(), servers[0].Client())
+	r := newRedlock(t, nodes, core.WithNodeTimeout(time.Second))
+	servers[0].Restart() // two of three clients lead to it
+	_, err := r.Mutex("name").TryLock(context.Background())
+	wantErr(t, err, core.ErrUnavailable)
+	servers[1].Restart()
+	unlock(t, mustLock(t, r.Mutex("name")))
+}
+
+// TestRedlockWithoutAMinority has two of five servers down, in each of the ways that a server can be down.
+func TestRedlockWithoutAMinority(t *testing.T) {
+	t.Parallel()
+	for name, takeDown := range map[string]func(*redistest.Server){
+		"killed": (*redistest.Server).Kill,
+		"frozen": (*redistest.Server).Pause,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			five := startMasters(t, 5)
+			a, b := five.redlock(t, core.WithNodeTimeout(100*time.Millisecond)), five.redlock(t)
+			before := mustLock(t, a.Mutex("before"))
+			takeDown(five.servers[1])
+			takeDown(five.servers[4])
+			unlock(t, before)
+			lease := mustLock(t, a.Mutex("name"), core.WithTTL(3*time.Second))
+			if lease.Token() <= before.Token() {
+				t.Errorf("token %d after %d", lease.Token(), before.Token())
+			}
+			if _, err := b.Mutex("name").TryLock(context.Background()); !errors.Is(err, core.ErrNotAcquired) {
+				t.Errorf("a second holder: %v", err)
+			}
+			inner := mustLockWith(t, lease.Context(), a.Mutex("name"))
+			if inner.Token() != lease.Token() {
+				t.Errorf("token %d on re-entry, want %d", inner.Token(), lease.Token())
+			}
+			unlock(t, inner)
+			awaitRenewed(t, []*core.Lease{lease}, 3*time.Second)
+			if err := lease.Extend(context.Background(), 5*time.Second); err != nil {
+				t.Errorf("extend: %v", err)
+			}
+			waiting := lockLater(b.Mutex("name"))
+			unlock(t, lease)
+			if err := receive(t, waiting); err != nil {
+				t.Errorf("waiter: %v", err)
+			}
+		})
+	}
+}
+
+// TestRedlockWithoutAMajority has three of five servers frozen: nobody gets a lock, a lease ends by itself, and Lock
+// returns when its context ends.
+func TestRedlockWithoutAMajority(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	r := five.redlock(t, core.WithNodeTimeout(100*time.Millisecond))
+	lease := mustLock(t, r.Mutex("held"), core.WithTTL(2*time.Second))
+	for _, s := range five.servers[:3] {
+		s.Pause()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	deadline, _ := ctx.Deadline()
+	_, err := r.Mutex("name").Lock(ctx)
+	t.Logf("Lock returned %v after its deadline: %v", time.Since(deadline), err)
+	wantErr(t, err, core.ErrUnavailable)
+	wantErr(t, err, context.DeadlineExceeded)
+	_, err = r.Mutex("name").TryLock(context.Background())
+	wantErr(t, err, core.ErrUnavailable)
+	waitFor(t, lease.Done(), "the lease to end")
+	wantErr(t, context.Cause(lease.Context()), core.ErrLeaseLost)
+	for _, s := range five.servers[:3] {
+		s.Resume()
+	}
+	unlock(t, mustLock(t, r.Mutex("name")))
+	five.awaitHolders(t, "lock:name", 0)
+	five.awaitHolders(t, "lock:held", 0)
+}
+
+// TestRedlockElectsSomebody lets many processes try at the same moment, again and again: votes split, but one of them
+// has to win each time.
+func TestRedlockElectsSomebody(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	var processes []*core.Redlock
+	for range 8 {
+		processes = append(processes, five.redlock(t))
+	}
+	for round := range 20 {
+		var all sync.WaitGroup
+		won := make(chan *core.Lease, len(processes))
+		for _, r := range processes {
+			all.Go(func() {
+				lease, err := r.Mutex("name").TryLock(context.Background())
+				if err == nil {
+					won <- lease
+				} else if !errors.Is(err, core.ErrNotAcquired) {
+					t.Errorf("TryLock: %v", err)
+				}
+			})
+		}
+		all.Wait()
+		if len(won) != 1 {
+			t.Fatalf("round %d: %d of %d got the lock", round, len(won), len(processes))
+		}
+		unlock(t, <-won)
+		five.awaitHolders(t, "lock:name", 0)
+	}
+}
+
+// TestRedlockInMulti joins a lock on five servers with one on a single server.
+func TestRedlockInMulti(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	r, other := five.redlock(t), five.redlock(t)
+	single := redistest.Start(t)
+	locks := newClient(t, single.Client())
+	lease := mustLock(t, core.Multi(r.Mutex("many"), locks.Fair("one")))
+	for _, rdb := range five.looks {
+		redistest.Eventually(t, within, "the joint token to arrive", func() bool {
+			token, _ := rdb.Get(context.Background(), "holdfast:token:{lock:many}").Int64()
+			return token >= lease.Token()
+		})
+	}
+	if _, err := core.Multi(locks.Mutex("two"), other.Mutex("many")).TryLock(context.Background()); err == nil {
+		t.Error("a member was granted twice")
+	}
+	if n := single.Client().Exists(context.Background(), "lock:two").Val(); n != 0 {
+		t.Error("a member was not released after another was refused")
+	}
+	unlock(t, lease)
+	next := mustLock(t, other.Mutex("many"))
+	if next.Token() <= lease.Token() {
+		t.Errorf("token %d after the joint one %d", next.Token(), lease.Token())
+	}
+	_, err := core.Multi(r.Mutex("many"), other.Mutex("many")).TryLock(context.Background())
+	wantErr(t, err, core.ErrInvalidOption)
+}

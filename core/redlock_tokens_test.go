@@ -1,0 +1,85 @@
+package core_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestRedlockTokensGrowWhateverMinorityFails makes one server's tokens greater than all others by an hour. The token
+// of a grant in which it took part must be known to a majority, so the next grant exceeds it without that server.
+func TestRedlockTokensGrowWhateverMinorityFails(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	r := five.redlock(t)
+	ahead := time.Now().Add(time.Hour).UnixMicro()
+	servers := five.servers
+	for first := range servers {
+		second := (first + 1) % len(servers)
+		five.looks[first].Set(context.Background(), "holdfast:token:{lock:name}", ahead, time.Hour)
+		var last int64
+		redistest.Eventually(t, within, "a grant in which the server that is ahead took part", func() bool {
+			lease := mustLock(t, r.Mutex("name"))
+			last = lease.Token()
+			unlock(t, lease)
+			return last > ahead
+		})
+		servers[first].Pause()
+		servers[second].Pause()
+		lease := mustLock(t, r.Mutex("name"))
+		if lease.Token() <= last {
+			t.Errorf("token %d after %d, without servers %d and %d", lease.Token(), last, first, second)
+		}
+		ahead = lease.Token() + time.Hour.Microseconds()
+		unlock(t, lease)
+		servers[first].Resume()
+		servers[second].Resume()
+	}
+}
+
+// TestRedlockTokenIsTheSameEverywhere looks at what the servers say of a lease, one of whose grants came late.
+func TestRedlockTokenIsTheSameEverywhere(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	r := five.redlock(t)
+	five.servers[4].Pause()
+	lease := mustLock(t, r.Mutex("name"), core.WithOwner("owner"))
+	five.servers[4].Resume()
+	five.awaitHolders(t, "lock:name", 5)
+	for _, rdb := range five.looks {
+		redistest.Eventually(t, within, "the token to be agreed on", func() bool {
+			token, _ := rdb.HGet(context.Background(), "lock:name", "token").Int64()
+			return token == lease.Token()
+		})
+	}
+	again := mustLock(t, five.redlock(t).Mutex("name"), core.WithOwner("owner"))
+	if again.Token() != lease.Token() {
+		t.Errorf("token %d on re-entry by another process, want %d", again.Token(), lease.Token())
+	}
+	unlock(t, again)
+	unlock(t, lease)
+}
+
+// TestRedlockValidity compares the lease's end with what the servers give it: a majority must keep it for longer.
+func TestRedlockValidity(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	r := five.redlock(t)
+	for range 20 {
+		lease := mustLock(t, r.Mutex("name"), core.WithFixedTTL(10*time.Second))
+		left := time.Until(lease.ValidUntil())
+		longer := 0
+		for _, rdb := range five.looks {
+			if rdb.PTTL(context.Background(), "lock:name").Val() >= time.Until(lease.ValidUntil()) {
+				longer++
+			}
+		}
+		if longer < 3 || left > 10*time.Second-102*time.Millisecond {
+			t.Errorf("valid for %v; %d servers keep the lock for longer", left, longer)
+		}
+		unlock(t, lease)
+	}
+}

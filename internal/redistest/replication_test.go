@@ -1,0 +1,42 @@
+package redistest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestReplicaThroughRelay loses an acknowledged write by dropping what the master replicates.
+func TestReplicaThroughRelay(t *testing.T) {
+	t.Parallel()
+	master, replica := redistest.Start(t), redistest.Start(t)
+	link := master.Relay()
+	replica.ReplicaOf(link.Addr())
+	set(t, master.Client(), "replicated")
+	replica.AwaitInSync(master)
+	link.Drop(redistest.ToClient)
+	set(t, master.Client(), "lost")
+	master.Kill()
+	replica.Promote()
+	if !has(t, replica, "replicated") || has(t, replica, "lost") {
+		t.Error("the new master does not have what it should")
+	}
+	set(t, replica.Client(), "after")
+}
+
+func TestReplicationIsCutAndRestored(t *testing.T) {
+	t.Parallel()
+	master, replica := redistest.Start(t), redistest.Start(t)
+	replica.ReplicaOf(master.Relay().Addr())
+	replica.CutReplication()
+	set(t, master.Client(), "k")
+	if n := master.Client().Wait(t.Context(), 1, 10*time.Millisecond).Val(); n != 0 || has(t, replica, "k") {
+		t.Error("the link is not cut")
+	}
+	replica.RestoreReplication()
+	replica.AwaitInSync(master)
+	if !has(t, replica, "k") {
+		t.Error("the replica has not caught up")
+	}
+}

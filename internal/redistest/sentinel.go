@@ -1,0 +1,126 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// MasterName is what sentinels call the master.
+	MasterName = "holdfast"
+
+	sentinels = 3
+	quorum    = 2
+)
+
+// Sentinel is a master with replicas, which sentinels watch over, private to a test. Start it with [StartSentinel].
+type Sentinel struct {
+	// Servers are the master at the start, and then its replicas.
+	Servers []*Server
+	// Sentinels are three, of whom two have to agree.
+	Sentinels []*Server
+
+	t testing.TB
+}
+
+// StartSentinel runs a master, replicas and sentinels until the test ends, and returns when the sentinels know each
+// other and all servers, and the replicas are in sync. The options are those of the servers, which are on TCP ports.
+func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
+	t.Helper()
+	cfg := newConfig(append([]Option{Replicas(1)}, opts...))
+	opts = slices.Concat([]Option{TCP()}, opts)
+	master := Start(t, opts...)
+	s := &Sentinel{t: t, Servers: []*Server{master}}
+	for range cfg.replicas {
+		link := Config("replicaof", fmt.Sprintf("127.0.0.1 %d", master.Port()))
+		s.Servers = append(s.Servers, Start(t, slices.Concat(opts, []Option{link})...))
+	}
+	for range sentinels {
+		watching := Start(t, TCP(), sentinelOf(master, cfg.downAfter))
+		hasten(watching)
+		s.Sentinels = append(s.Sentinels, watching)
+	}
+	for _, sentinel := range s.Sentinels {
+		Eventually(t, agreeTimeout, "the sentinels to know each other and the replicas", func() bool {
+			return s.knowsAll(sentinel)
+		})
+	}
+	s.AwaitInSync()
+	return s
+}
+
+// sentinelOf makes the server a sentinel for a master.
+func sentinelOf(master *Server, downAfter time.Duration) Option {
+	return optionFunc(func(cfg *config) {
+		cfg.sentinel = true
+		for _, setting := range []string{
+			fmt.Sprintf("monitor %s 127.0.0.1 %d %d", MasterName, master.Port(), quorum),
+			fmt.Sprintf("down-after-milliseconds %s %d", MasterName, downAfter.Milliseconds()),
+			fmt.Sprintf("failover-timeout %s 5000", MasterName),
+		} {
+			cfg.directives = append(cfg.directives, directive{"sentinel", setting})
+		}
+	})
+}
+
+// hasten lets a sentinel tell the others of itself, and ask its servers who they are, more often than each second,
+// and go on even if the machine was too busy to let it run for a while. Redis before 7.0 cannot be told.
+func hasten(sentinel *Server) {
+	rdb := redis.NewClient(sentinel.Options())
+	defer rdb.Close()
+	_ = rdb.Do(context.Background(), "sentinel", "debug",
+		"publish-period", "200", "info-period", "1000", "tilt-trigger", "60000").Err()
+}
+
+func (s *Sentinel) knowsAll(sentinel *Server) bool {
+	rdb := connect(sentinel)
+	defer rdb.Close()
+	ctx := context.Background()
+	master := rdb.Master(ctx, MasterName).Val()
+	if master["flags"] != "master" || master["num-other-sentinels"] != strconv.Itoa(sentinels-1) {
+		return false
+	}
+	replicas := rdb.Replicas(ctx, MasterName).Val()
+	for _, r := range replicas {
+		if r["flags"] != "slave" || r["master-link-status"] != "ok" {
+			return false
+		}
+	}
+	return len(replicas) == len(s.Servers)-1
+}
+
+// connect returns a connection to a sentinel that gives up soon, for the caller to close.
+func connect(sentinel *Server) *redis.SentinelClient {
+	return redis.NewSentinelClient(&redis.Options{Addr: sentinel.Addr(), MaxRetries: -1, ReadTimeout: time.Second})
+}
+
+// Client returns a new client of the master, whoever that is at each time, which is closed when the test ends. Each
+// edit may change its options.
+func (s *Sentinel) Client(edit ...func(*redis.FailoverOptions)) *redis.Client {
+	opts := &redis.FailoverOptions{MasterName: MasterName}
+	for _, sentinel := range s.Sentinels {
+		opts.SentinelAddrs = append(opts.SentinelAddrs, sentinel.Addr())
+	}
+	for _, fn := range edit {
+		fn(opts)
+	}
+	rdb := redis.NewFailoverClient(opts)
+	s.t.Cleanup(func() {
+		thaw(s.Servers, s.Sentinels)
+		_ = rdb.Close()
+	})
+	return rdb
+}
+
+// thaw lets all frozen servers go on.
+func thaw(all ...[]*Server) {
+	for _, s := range slices.Concat(all...) {
+		s.thaw()
+	}
+}

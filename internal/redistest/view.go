@@ -1,0 +1,108 @@
+package redistest
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// node is a server of a Cluster in the eyes of one of them.
+type node struct {
+	port   string
+	master string   // name of the node that it is a replica of, or "-"
+	slots  [][2]int // first and last of each range that it owns
+}
+
+// view returns how a server sees the Cluster, nothing if it does not answer soon.
+func view(s *Server) []node {
+	text, _ := s.ask("CLUSTER NODES", time.Second)
+	var nodes []node
+	for line := range strings.Lines(text) {
+		// name, address, flags, master, four more, and the slots
+		if fields := strings.Fields(line); len(fields) >= 8 {
+			addr, _, _ := strings.Cut(fields[1], "@")
+			nodes = append(nodes, node{
+				port:   addr[strings.LastIndex(addr, ":")+1:],
+				master: fields[3],
+				slots:  ranges(fields[8:]),
+			})
+		}
+	}
+	return nodes
+}
+
+// ranges parses slots like 7 and 10-20. Those that are on their way are in brackets too, and are left out there.
+func ranges(fields []string) (all [][2]int) {
+	for _, field := range fields {
+		if strings.HasPrefix(field, "[") {
+			continue
+		}
+		first, last, found := strings.Cut(field, "-")
+		if !found {
+			last = first
+		}
+		from, _ := strconv.Atoi(first)
+		to, _ := strconv.Atoi(last)
+		all = append(all, [2]int{from, to})
+	}
+	return all
+}
+
+func (n node) owns(slot int) bool {
+	return slices.ContainsFunc(n.slots, func(r [2]int) bool { return r[0] <= slot && slot <= r[1] })
+}
+
+// owner returns whom all servers that answer call the owner of a slot, or nil.
+func (c *Cluster) owner(slot int) *Server {
+	port := ""
+	for _, s := range c.Servers() {
+		for _, n := range view(s) {
+			if !n.owns(slot) {
+				continue
+			}
+			if port != "" && port != n.port {
+				return nil
+			}
+			port = n.port
+		}
+	}
+	for _, s := range c.Servers() {
+		if portOf(s) == port {
+			return s
+		}
+	}
+	return nil
+}
+
+// isReplica reports whether all servers that answer know whose replica a server is.
+func (c *Cluster) isReplica(replica, master *Server) bool {
+	id := master.nodeID()
+	for _, s := range c.Servers() {
+		for _, n := range view(s) {
+			if n.port == portOf(replica) && n.master != id {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// complete reports whether all servers know each other, who is whose replica, and that the Cluster works.
+func (c *Cluster) complete() bool {
+	for _, s := range c.Servers() {
+		info, _ := s.roundTrip("CLUSTER INFO")
+		state, _ := infoField(info, "cluster_state")
+		known, _ := infoField(info, "cluster_known_nodes")
+		size, _ := infoField(info, "cluster_size")
+		if state != "ok" || known != strconv.Itoa(len(c.Servers())) || size != strconv.Itoa(len(c.Masters)) {
+			return false
+		}
+	}
+	for i, replica := range c.Replicas {
+		if !c.isReplica(replica, c.Masters[i%len(c.Masters)]) {
+			return false
+		}
+	}
+	return true
+}
