@@ -18,12 +18,14 @@ type ballot struct {
 	// Of the one who counts, until it is decided.
 	pending int
 	granted int
+	entered int             // those of them that the owner has held before, with a token that was agreed on
 	lefts   []time.Duration // of those who refused
 	failed  []error
 
 	decided chan struct{}
 	won     bool  // set before decided is closed
 	token   int64 // the same
+	before  int64 // the token with which it was entered
 	settled chan error
 }
 
@@ -67,12 +69,21 @@ func (b *ballot) hold(ctx context.Context, oneFirst bool) (won bool) {
 	for _, v := range voters {
 		b.ask(apart, v)
 	}
-	for b.granted < b.quorum.majority {
+	for b.granted < b.quorum.majority || b.mayBeEntered() {
 		if b.granted+b.pending < b.quorum.majority || !b.count(ctx) {
 			return false
 		}
 	}
+	if b.entered >= b.quorum.majority {
+		b.token = b.before
+	}
 	return true
+}
+
+// mayBeEntered reports whether more votes can tell that the owner is in already. If a majority has the owner, nobody
+// else was in meanwhile, and the token stays, although servers that were away then have granted the lock anew.
+func (b *ballot) mayBeEntered() bool {
+	return b.entered < b.quorum.majority && b.entered+b.pending >= b.quorum.majority
 }
 
 // inOrder returns the servers in an order that is the same for all callers, except that those which have just failed
@@ -100,6 +111,10 @@ func (b *ballot) count(ctx context.Context) bool {
 		case v.answer.granted:
 			b.granted++
 			b.token = max(b.token, v.token)
+			if v.settled {
+				b.entered++
+				b.before = max(b.before, v.token)
+			}
 		default:
 			b.lefts = append(b.lefts, v.left)
 		}
@@ -131,7 +146,7 @@ func (b *ballot) ask(ctx context.Context, v *voter) {
 // follow does what the decision asks for. A server that refused has nothing to release: it is its script that says so.
 func (b *ballot) follow(ctx context.Context, got vote, claim *hold) {
 	switch o := classify(got.err); {
-	case b.won && got.answer.granted && got.token != b.token:
+	case b.won && got.answer.granted && !(got.settled && got.token == b.token):
 		b.settled <- got.voter.settle(ctx, claim, b.token, false)
 	case b.won && got.answer.granted:
 		b.settled <- nil

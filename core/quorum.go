@@ -93,7 +93,6 @@ func (q *quorum) attempt(ctx context.Context, h *hold) (a answer, split bool, er
 			h.defeats++
 			return answer{}, false, err
 		}
-		h.token = b.token
 		return answer{granted: true, token: b.token}, false, nil
 	}
 	split = b.granted > 0 && len(b.lefts) > 0

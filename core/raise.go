@@ -46,5 +46,6 @@ func (l *Lease) raise(ctx context.Context, token int64) error {
 		}
 		return &memberLost{name: l.hold.name, cause: errTaken}
 	}
+	l.keeper.renewer.raised(l, token)
 	return nil
 }
