@@ -18,14 +18,14 @@ type ballot struct {
 	// Of the one who counts, until it is decided.
 	pending map[*voter]bool // true if the server has lately failed to answer
 	granted int
-	again   int             // of those: to an owner who was in already
+	entered int             // those of them that the owner has held before, with a token that was agreed on
 	lefts   []time.Duration // of those who refused
 	failed  []error
 
 	decided chan struct{}
 	won     bool  // set before decided is closed
 	token   int64 // the same
-	agreed  int64 // the token of an owner who was in already; 0 if nobody knows it
+	before  int64 // the token with which it was entered
 	settled chan error
 }
 
@@ -39,7 +39,8 @@ type vote struct {
 func newBallot(q *quorum, h *hold) *ballot {
 	n := len(q.voters)
 	return &ballot{
-		quorum: q, claim: *h, votes: make(chan vote, n), pending: make(map[*voter]bool), decided: make(chan struct{}), settled: make(chan error, n),
+		quorum: q, claim: *h, votes: make(chan vote, n), pending: make(map[*voter]bool),
+		decided: make(chan struct{}), settled: make(chan error, n),
 	}
 }
 
@@ -48,9 +49,6 @@ func newBallot(q *quorum, h *hold) *ballot {
 // crashed has left there, or what others have locked on these servers only.
 func (b *ballot) hold(ctx context.Context, oneFirst bool) (won bool) {
 	defer func() {
-		if b.again >= b.quorum.majority && b.agreed > 0 {
-			b.token = b.agreed // nobody else can have had the lock since
-		}
 		b.won = won
 		close(b.decided)
 	}()
@@ -75,10 +73,13 @@ func (b *ballot) hold(ctx context.Context, oneFirst bool) (won bool) {
 	for _, v := range voters {
 		b.ask(apart, v)
 	}
-	for b.granted < b.quorum.majority {
+	for b.granted < b.quorum.majority || b.mayBeEntered() {
 		if !b.open() || !b.count(ctx) {
 			return false
 		}
+	}
+	if b.entered >= b.quorum.majority {
+		b.token = b.before
 	}
 	return true
 }
@@ -96,6 +97,12 @@ func (b *ballot) open() bool {
 }
 
 func (b *ballot) refused() bool { return len(b.lefts) > 0 }
+
+// mayBeEntered reports whether more votes can tell that the owner is in already. If a majority has the owner, nobody
+// else was in meanwhile, and the token stays, although servers that were away then have granted the lock anew.
+func (b *ballot) mayBeEntered() bool {
+	return b.entered < b.quorum.majority && b.entered+len(b.pending) >= b.quorum.majority
+}
 
 // inOrder returns the servers in an order that is the same for all callers, except that those which have just failed
 // to answer come last.
@@ -122,9 +129,9 @@ func (b *ballot) count(ctx context.Context) bool {
 		case v.answer.granted:
 			b.granted++
 			b.token = max(b.token, v.token)
-			b.agreed = max(b.agreed, v.agreed)
-			if v.again {
-				b.again++
+			if v.settled {
+				b.entered++
+				b.before = max(b.before, v.token)
 			}
 		default:
 			b.lefts = append(b.lefts, v.left)
@@ -157,7 +164,7 @@ func (b *ballot) ask(ctx context.Context, v *voter) {
 // follow does what the decision asks for. A server that refused has nothing to release: it is its script that says so.
 func (b *ballot) follow(ctx context.Context, got vote, claim *hold) {
 	switch o := classify(got.err); {
-	case b.won && got.answer.granted && got.agreed != b.token:
+	case b.won && got.answer.granted && !(got.settled && got.token == b.token):
 		b.settled <- got.voter.settle(ctx, claim, b.token, false)
 	case b.won && got.answer.granted:
 		b.settled <- nil

@@ -49,10 +49,8 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 	switch {
 	case err != nil:
 		return answer{}, err
-	case len(list) == 3:
-		return answer{granted: true, token: list[1], again: true, agreed: list[2]}, nil
 	case list[0] == 1:
-		return answer{granted: true, token: list[1]}, nil
+		return answer{granted: true, token: list[1], settled: list[2] == 1}, nil
 	case list[0] == 0:
 		return answer{standing: standing{left: time.Duration(list[1]) * time.Millisecond}}, nil
 	case list[0] == -2:

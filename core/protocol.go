@@ -43,8 +43,7 @@ type hold struct {
 	number int64 // in line; 0 before it stood in one
 	shares bool  // others may have the lock too
 
-	token   int64 // that the servers of a Redlock have agreed on
-	defeats int   // in ballots, since one was not split
+	defeats int // in ballots, since one was not split
 }
 
 // usage tells what became of a hold that is released.
@@ -60,10 +59,9 @@ const (
 type answer struct {
 	granted bool
 	token   int64
-	again   bool  // the owner was in already
-	agreed  int64 // the token, if the servers of a Redlock are known to have agreed on it
-	gone    bool  // the hold was given up before
-	upgrade bool  // the owner shares the lock and would wait for itself
+	settled bool // the owner was in before, with this token, on which the servers of a Redlock have agreed
+	gone    bool // the hold was given up before
+	upgrade bool // the owner shares the lock and would wait for itself
 	standing
 }
 
@@ -77,7 +75,10 @@ type standing struct {
 
 // renewal is one lease's turn to be renewed.
 type renewal struct {
-	hold *hold
+	hold  *hold
+	token int64
+	// left is for how long the hold has to be in Redis at least, whether this renewal succeeds or not.
+	left time.Duration
 	// sent is set when the request leaves; until then it waits for its turn.
 	sent atomic.Bool
 	// done takes the outcome, and when the request was sent. It may come late, or never.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -93,7 +92,6 @@ func (q *quorum) attempt(ctx context.Context, h *hold) (a answer, split bool, er
 			h.defeats++
 			return answer{}, false, err
 		}
-		h.token = b.token
 		return answer{granted: true, token: b.token}, false, nil
 	}
 	split = b.granted > 0 && len(b.lefts) > 0
@@ -208,23 +206,41 @@ func (q *quorum) raise(ctx context.Context, h *hold, token int64) (bool, error) 
 func (q *quorum) line() *inLine { return nil }
 
 // location is the smallest of the names that the servers have for the place, so it is the same for all who ask while
-// the same servers answer.
+// the same servers answer. That is why it waits for all of them, each for as long as one gets.
 func (q *quorum) location(ctx context.Context, k keys) (string, error) {
-	names, errs := make([]string, len(q.voters)), make([]error, len(q.voters))
-	var all sync.WaitGroup
+	type reply struct {
+		name string
+		err  error
+	}
+	replies := make(chan reply, len(q.voters))
 	apart := alone(ctx)
-	for i, v := range q.voters {
-		all.Go(func() {
-			errs[i] = v.ask(apart, 0, func(ctx context.Context) (err error) {
-				names[i], err = v.location(ctx, k)
+	for _, v := range q.voters {
+		if !q.keeper.background(func(context.Context) {
+			var r reply
+			r.err = v.ask(apart, 0, func(ctx context.Context) (err error) {
+				r.name, err = v.location(ctx, k)
 				return err
 			})
-		})
+			replies <- r
+		}) {
+			return "", ErrClosed
+		}
 	}
-	all.Wait()
-	names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
+	var names []string
+	var errs []error
+	for range q.voters {
+		select {
+		case r := <-replies:
+			if r.err != nil {
+				errs = append(errs, r.err)
+			} else {
+				names = append(names, r.name)
+			}
+		case <-ctx.Done():
+			return "", errNotAnswered
+		}
+	}
 	if len(names) < q.majority {
-		errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 		return "", &quorumError{answered: len(names), of: len(q.voters), errs: errs}
 	}
 	return slices.Min(names), nil

@@ -249,3 +249,24 @@ func TestRedlockInMulti(t *testing.T) {
 	_, err := core.Multi(r.Mutex("many"), other.Mutex("many")).TryLock(context.Background())
 	wantErr(t, err, core.ErrInvalidOption)
 }
+
+// TestRedlockTwinsInMulti joins locks of one key on different servers, whose order has to be asked for. One of those
+// servers is frozen: Lock waits for its answer, but not beyond its own end.
+func TestRedlockTwinsInMulti(t *testing.T) {
+	t.Parallel()
+	slow := func(o *redis.Options) { o.ReadTimeout = time.Hour }
+	five, three := startMasters(t, 5), startMasters(t, 3)
+	patient := newRedlock(t, five.clients(slow), core.WithNodeTimeout(time.Minute))
+	twins := core.Multi(patient.Mutex("name"), newRedlock(t, three.clients()).Mutex("name"))
+	unlock(t, mustLock(t, twins))
+	five.servers[0].Pause()
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	refused := make(chan error, 1)
+	go func() {
+		_, err := twins.Lock(ctx)
+		refused <- err
+	}()
+	wantErr(t, receive(t, refused), context.DeadlineExceeded)
+	five.servers[0].Resume()
+}

@@ -21,14 +21,11 @@ local function remember()
   end
 end
 
-local held = redis.call('HMGET', lock, 'hold:' .. id, 'token', 'grant', 'share:' .. id, 'agreed')
+local held = redis.call('HMGET', lock, 'hold:' .. id, 'token', 'grant', 'share:' .. id)
 if held[1] and held[1] == (held[3] or held[1]) then
   if tonumber(held[2]) < token then
     remember()
     redis.call('HSET', lock, 'token', ARGV[2])
-    if held[5] then
-      redis.call('HSET', lock, 'agreed', ARGV[2]) -- see settle.lua
-    end
   end
   return 1
 end
