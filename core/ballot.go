@@ -20,6 +20,7 @@ type ballot struct {
 	granted int
 	entered int             // those of them that the owner has held before, with a token that was agreed on
 	lefts   []time.Duration // of those who refused
+	trip    time.Duration   // the longest time that an answer took
 	failed  []error
 
 	decided chan struct{}
@@ -33,7 +34,8 @@ type ballot struct {
 type vote struct {
 	voter *voter
 	answer
-	err error
+	took time.Duration
+	err  error
 }
 
 func newBallot(q *quorum, h *hold) *ballot {
@@ -58,7 +60,7 @@ func (b *ballot) hold(ctx context.Context, oneFirst bool) (won bool) {
 		voters = b.inOrder()
 		for b.granted == 0 && len(voters) >= b.quorum.majority {
 			if b.refused() {
-				pause(ctx, breath(1), nil, nil) // whoever has got that one is asking for the others now
+				pause(ctx, breath(1, b.trip), nil, nil) // whoever has got that one is asking for the others now
 			}
 			b.ask(apart, voters[0])
 			voters = voters[1:]
@@ -126,6 +128,7 @@ func (b *ballot) count(ctx context.Context) bool {
 		switch {
 		case v.err != nil:
 			b.failed = append(b.failed, v.err)
+			return true
 		case v.answer.granted:
 			b.granted++
 			b.token = max(b.token, v.token)
@@ -136,6 +139,7 @@ func (b *ballot) count(ctx context.Context) bool {
 		default:
 			b.lefts = append(b.lefts, v.left)
 		}
+		b.trip = max(b.trip, v.took)
 		return true
 	case <-ctx.Done():
 		return false
@@ -148,10 +152,12 @@ func (b *ballot) ask(ctx context.Context, v *voter) {
 	running := b.quorum.keeper.background(func(context.Context) {
 		claim := b.claim
 		got := vote{voter: v}
+		began := b.quorum.keeper.now()
 		got.err = v.ask(ctx, claim.ttl, func(ctx context.Context) (err error) {
 			got.answer, err = v.acquire(ctx, &claim)
 			return err
 		})
+		got.took = b.quorum.keeper.now().sub(began)
 		b.votes <- got
 		<-b.decided
 		b.follow(ctx, got, &claim)

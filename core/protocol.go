@@ -43,7 +43,9 @@ type hold struct {
 	number int64 // in line; 0 before it stood in one
 	shares bool  // others may have the lock too
 
-	defeats int // in ballots, since one was not split
+	// Of a Redlock.
+	defeats int           // in ballots, since one was not split
+	trip    time.Duration // that the servers' answers took
 }
 
 // usage tells what became of a hold that is released.

@@ -76,12 +76,13 @@ func (q *quorum) acquire(ctx context.Context, h *hold) (answer, error) {
 // attempt holds one ballot. It reports a split if there was no majority for anybody, as far as can be told.
 func (q *quorum) attempt(ctx context.Context, h *hold) (a answer, split bool, err error) {
 	if h.defeats > 0 {
-		pause(ctx, breath(h.defeats), nil, nil)
+		pause(ctx, min(breath(h.defeats, h.trip), q.patience(h.ttl)), nil, nil)
 		h.id = q.keeper.newID() // the old one is being given up
 	}
 	began := q.keeper.now()
 	b := newBallot(q, h)
 	won := b.hold(ctx, h.defeats > 0)
+	h.trip = max(b.trip, h.trip/2)
 	if won {
 		err := b.settle(ctx)
 		if left := q.keeper.renewer.until(began, h.ttl).sub(q.keeper.now()); err == nil && left < h.ttl/10 {
@@ -109,11 +110,11 @@ func (q *quorum) attempt(ctx context.Context, h *hold) (a answer, split bool, er
 	return answer{standing: standing{left: b.left()}}, split, nil
 }
 
-// breath is how long to wait before the next ballot: until a release has reached all servers, and not as long as the
-// others wait.
-func breath(defeats int) time.Duration {
-	longest := time.Millisecond << min(defeats, 8)
-	return time.Millisecond + rand.N(longest)
+// breath is how long to wait before the next ballot: as long as a release or a vote takes to reach all servers, and not
+// as long as the others wait.
+func breath(defeats int, trip time.Duration) time.Duration {
+	trip = max(trip, time.Millisecond)
+	return trip + rand.N(trip<<min(defeats, 8))
 }
 
 // abandon takes a hold out of all servers, in the background.
