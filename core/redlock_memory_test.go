@@ -92,7 +92,7 @@ func TestRedlockLosesALeaseWithTheMajority(t *testing.T) {
 	t.Parallel()
 	five := startMasters(t, 5)
 	r := five.redlock(t)
-	lease := mustLock(t, r.Mutex("name"), core.WithTTL(3*time.Second))
+	lease := mustLock(t, r.Mutex("name"), core.WithTTL(9*time.Second)) // renewed after all are flushed
 	for _, rdb := range five.looks[2:] {
 		rdb.FlushAll(context.Background())
 	}
