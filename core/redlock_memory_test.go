@@ -161,3 +161,25 @@ func TestRedlockReleasesOnServersThatWereAway(t *testing.T) {
 		five.awaitHolders(t, key, 0)
 	}
 }
+
+// TestRedlockReleasesWhatWasExtended unlocks a lease that was extended while a server is down that knows it when it is
+// back, after the lease's TTL, and not before what it was extended by.
+func TestRedlockReleasesWhatWasExtended(t *testing.T) {
+	t.Parallel()
+	three := startMasters(t, 3, redistest.AOF())
+	r := three.redlock(t)
+	lease := mustLock(t, r.Mutex("name"), core.WithFixedTTL(time.Second))
+	three.awaitHolders(t, "lock:name", 3)
+	if err := lease.Extend(context.Background(), long); err != nil {
+		t.Fatalf("extend: %v", err)
+	}
+	redistest.Eventually(t, within, "all servers to extend it", func() bool {
+		return three.looks[0].PTTL(context.Background(), "lock:name").Val() > long/2
+	})
+	three.servers[0].Kill()
+	unlock(t, lease)
+	longer := mustLock(t, r.Mutex("longer"), core.WithFixedTTL(2*time.Second))
+	waitFor(t, longer.Done(), "the first lease's TTL to be over")
+	three.servers[0].Restart()
+	three.awaitHolders(t, "lock:name", 0)
+}
