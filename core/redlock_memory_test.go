@@ -50,8 +50,8 @@ func TestRedlockRestoresHoldsAsTheyWere(t *testing.T) {
 	ahead := time.Now().Add(time.Hour).UnixMicro()
 	single.Set(ctx, "holdfast:token:{lock:one}", ahead, time.Hour)
 	locks := core.Multi(r.Mutex("name", core.WithMinHold(long)), newClient(t, single).Mutex("one"))
-	outer := mustLock(t, r.Mutex("name"), core.WithTTL(2*time.Second))
-	lease := mustLockWith(t, outer.Context(), locks, core.WithTTL(2*time.Second))
+	outer := mustLock(t, r.Mutex("name"), core.WithTTL(3*time.Second))
+	lease := mustLockWith(t, outer.Context(), locks, core.WithTTL(3*time.Second))
 	if err := lease.Extend(ctx, 2*long); err != nil {
 		t.Fatalf("extend: %v", err)
 	}
