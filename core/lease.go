@@ -138,7 +138,7 @@ func (l *Lease) release(ctx context.Context, what usage) error {
 	hooks, asked := &l.keeper.hooks, false
 	defer func() {
 		if live && !asked { // the hook panics
-			l.keeper.giveUp(l.protocol, &l.hold, what)
+			l.keeper.giveUp(l.protocol, l.keeper.renewer.outstanding(l), what)
 		}
 	}()
 	ctx = hooks.releaseStart(ctx, ReleaseStart{Name: l.hold.name, Owner: l.hold.owner, Token: l.token})
@@ -154,11 +154,11 @@ func (l *Lease) release(ctx context.Context, what usage) error {
 func (l *Lease) unlock(ctx context.Context, live bool, what usage) error {
 	if !live {
 		if errors.Is(context.Cause(l.ctx), errHeldTooLong) {
-			l.keeper.giveUp(l.protocol, &l.hold, used) // the holder has stopped before the TTL is over
+			l.keeper.giveUp(l.protocol, l.keeper.renewer.outstanding(l), used) // the holder has stopped before the TTL is over
 		}
 		return l.notHeld()
 	}
-	held, err := l.keeper.release(ctx, l.protocol, &l.hold, what)
+	held, err := l.keeper.release(ctx, l.protocol, l.keeper.renewer.outstanding(l), what)
 	switch {
 	case err != nil:
 		return fmt.Errorf("holdfast: release of lock %q not confirmed: %w", l.hold.name,

@@ -121,7 +121,7 @@ func WithHooks(hooks Hooks) Option {
 
 // WithNodeTimeout sets how long each server of a [Redlock] gets to answer; [New] refuses it. Short enough that a dead
 // server does not use up the lease that the others grant, long enough for a slow one. Defaults to 50 ms, or a hundredth
-// of the lock's TTL if that is longer.
+// of the lock's TTL if that is longer, but not to more than a second.
 func WithNodeTimeout(limit time.Duration) Option {
 	return clientOption(func(c *clientConfig) {
 		if limit < time.Millisecond || limit > time.Minute {

@@ -61,9 +61,10 @@ const (
 type answer struct {
 	granted bool
 	token   int64
-	settled bool // the owner was in before, with this token, on which the servers of a Redlock have agreed
-	gone    bool // the hold was given up before
-	upgrade bool // the owner shares the lock and would wait for itself
+	sentAt  instant // of the request that was granted, if others went before it
+	settled bool    // the owner was in before, with this token, on which the servers of a Redlock have agreed
+	gone    bool    // the hold was given up before
+	upgrade bool    // the owner shares the lock and would wait for itself
 	standing
 }
 

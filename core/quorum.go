@@ -20,8 +20,9 @@ type quorum struct {
 
 const (
 	// leastPatience, or a hundredth of the TTL if that is longer, is what each server gets to answer, so that a
-	// dead one does not use up the lease that the others grant.
+	// dead one does not use up the lease that the others grant. Not more than mostPatience, since some callers wait.
 	leastPatience = 50 * time.Millisecond
+	mostPatience  = time.Second
 	// splitPatience times what each server gets to answer is how long attempts in which nobody got a majority are
 	// repeated before the lock counts as busy.
 	splitPatience = 4
@@ -32,7 +33,7 @@ func (q *quorum) patience(ttl time.Duration) time.Duration {
 	if q.keeper.nodeTimeout > 0 {
 		return q.keeper.nodeTimeout
 	}
-	return max(leastPatience, ttl/100)
+	return min(max(leastPatience, ttl/100), mostPatience)
 }
 
 // quorumError says that too few servers have answered.
@@ -93,7 +94,7 @@ func (q *quorum) attempt(ctx context.Context, h *hold) (a answer, split bool, er
 			h.defeats++
 			return answer{}, false, err
 		}
-		return answer{granted: true, token: b.token}, false, nil
+		return answer{granted: true, token: b.token, sentAt: began}, false, nil
 	}
 	split = b.granted > 0 && len(b.lefts) > 0
 	if split {

@@ -50,8 +50,8 @@ func TestRedlockRestoresHoldsAsTheyWere(t *testing.T) {
 	ahead := time.Now().Add(time.Hour).UnixMicro()
 	single.Set(ctx, "holdfast:token:{lock:one}", ahead, time.Hour)
 	locks := core.Multi(r.Mutex("name", core.WithMinHold(long)), newClient(t, single).Mutex("one"))
-	outer := mustLock(t, r.Mutex("name"), core.WithTTL(2*time.Second))
-	lease := mustLockWith(t, outer.Context(), locks, core.WithTTL(2*time.Second))
+	outer := mustLock(t, r.Mutex("name"), core.WithTTL(3*time.Second))
+	lease := mustLockWith(t, outer.Context(), locks, core.WithTTL(3*time.Second))
 	if err := lease.Extend(ctx, 2*long); err != nil {
 		t.Fatalf("extend: %v", err)
 	}
@@ -92,7 +92,7 @@ func TestRedlockLosesALeaseWithTheMajority(t *testing.T) {
 	t.Parallel()
 	five := startMasters(t, 5)
 	r := five.redlock(t)
-	lease := mustLock(t, r.Mutex("name"), core.WithTTL(9*time.Second)) // all are flushed between two renewals
+	lease := mustLock(t, r.Mutex("name"), core.WithTTL(9*time.Second)) // renewed after all are flushed
 	for _, rdb := range five.looks[2:] {
 		rdb.FlushAll(context.Background())
 	}
@@ -160,4 +160,26 @@ func TestRedlockReleasesOnServersThatWereAway(t *testing.T) {
 	for _, key := range []string{"lock:early", "lock:late", "lock:given up"} {
 		five.awaitHolders(t, key, 0)
 	}
+}
+
+// TestRedlockReleasesWhatWasExtended unlocks a lease that was extended while a server is down that knows it when it is
+// back, after the lease's TTL, and not before what it was extended by.
+func TestRedlockReleasesWhatWasExtended(t *testing.T) {
+	t.Parallel()
+	three := startMasters(t, 3, redistest.AOF())
+	r := three.redlock(t)
+	lease := mustLock(t, r.Mutex("name"), core.WithFixedTTL(time.Second))
+	three.awaitHolders(t, "lock:name", 3)
+	if err := lease.Extend(context.Background(), long); err != nil {
+		t.Fatalf("extend: %v", err)
+	}
+	redistest.Eventually(t, within, "all servers to extend it", func() bool {
+		return three.looks[0].PTTL(context.Background(), "lock:name").Val() > long/2
+	})
+	three.servers[0].Kill()
+	unlock(t, lease)
+	longer := mustLock(t, r.Mutex("longer"), core.WithFixedTTL(2*time.Second))
+	waitFor(t, longer.Done(), "the first lease's TTL to be over")
+	three.servers[0].Restart()
+	three.awaitHolders(t, "lock:name", 0)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -67,12 +68,35 @@ func TestRedlockTwinThatWasDown(t *testing.T) {
 	servers[0].Kill()
 	servers[1].Kill()
 	nodes := append(two.clients(), servers[0].Client())
-	r := newRedlock(t, nodes, core.WithNodeTimeout(time.Second))
+	log := &record{}
+	r := newRedlock(t, nodes, core.WithNodeTimeout(time.Second), core.WithLogger(textLogger(log)))
 	servers[0].Restart() // two of three clients lead to it
 	_, err := r.Mutex("name").TryLock(context.Background())
 	wantErr(t, err, core.ErrUnavailable)
 	servers[1].Restart()
 	unlock(t, mustLock(t, r.Mutex("name")))
+	if !strings.Contains(log.String(), "are the same server") {
+		t.Errorf("nobody is told: %s", log)
+	}
+}
+
+// TestRedlockTellsOfAServerThatRefuses fills the memory of one server: nobody else would notice before others fail.
+func TestRedlockTellsOfAServerThatRefuses(t *testing.T) {
+	t.Parallel()
+	three := startMasters(t, 3)
+	fillUp(three.looks[1])
+	log := &record{}
+	r := three.redlock(t, core.WithLogger(textLogger(log)))
+	for range 2 {
+		unlock(t, mustLock(t, r.Mutex("name")))
+	}
+	redistest.Eventually(t, within, "the log to tell", func() bool {
+		return strings.Contains(log.String(), "refuses requests")
+	})
+	if n := strings.Count(log.String(), "node=2"); n != 1 {
+		t.Errorf("told %d times:\n%s", n, log)
+	}
+	three.awaitHolders(t, "lock:name", 0)
 }
 
 // TestRedlockWithoutAMinority has two of five servers down, in each of the ways that a server can be down.

@@ -124,3 +124,29 @@ func TestRedlockReentryKeepsTheToken(t *testing.T) {
 		})
 	}
 }
+
+// TestRedlockTokenIsWrittenToAMajority cuts two of three servers off after they have granted the lock: without them,
+// the token is remembered by one server only, so nobody may get to see it.
+func TestRedlockTokenIsWrittenToAMajority(t *testing.T) {
+	t.Parallel()
+	three := startMasters(t, 3)
+	nodes := three.clients()
+	healed := make(chan struct{})
+	for i, s := range three.servers[:2] {
+		relay := s.Relay()
+		nodes[i] = relay.Client()
+		nth(relay, "lock:name", 2, func() {
+			relay.Drop(redistest.Both)
+			<-healed
+		})
+		t.Cleanup(relay.Heal)
+	}
+	defer close(healed)
+	r := newRedlock(t, nodes, core.WithNodeTimeout(500*time.Millisecond))
+	unlock(t, mustLock(t, r.Mutex("warm")))
+	lease, err := r.Mutex("name").TryLock(context.Background())
+	if lease != nil {
+		t.Errorf("token %d was returned", lease.Token())
+	}
+	wantErr(t, err, core.ErrUnavailable)
+}

@@ -153,7 +153,7 @@ func (r *renewer) tick() {
 		if l.renewal != nil && !l.renewal.sent.Load() {
 			continue // too busy to send even the last one: another would only make the queue longer
 		}
-		l.renewal = r.renewal(l, now)
+		l.renewal = r.renewal(l)
 		due[l.protocol] = append(due[l.protocol], l.renewal)
 	}
 	r.arm()
@@ -186,12 +186,26 @@ func (r *renewer) raised(l *Lease, token int64) {
 	l.term.token = max(l.term.token, token)
 }
 
-func (r *renewer) renewal(l *Lease, now instant) *renewal {
-	left := l.term.validUntil.sub(now)
+// outstanding returns the lease's hold as a server may still have it: for longer than its TTL, if it was extended.
+func (r *renewer) outstanding(l *Lease) *hold {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := l.hold
+	h.ttl = max(h.ttl, r.left(l))
+	return &h
+}
+
+// left returns for how long the hold is in Redis at least, as far as the holder relies on it; r.mu is held.
+func (r *renewer) left(l *Lease) time.Duration {
+	left := l.term.validUntil.sub(r.now())
+	return left + r.drift(left)
+}
+
+func (r *renewer) renewal(l *Lease) *renewal {
 	return &renewal{
 		hold:  &l.hold,
 		token: l.term.token,
-		left:  left + r.drift(left),
+		left:  r.left(l),
 		done:  func(sentAt instant, held bool, err error) { r.answered(l, sentAt, held, err) },
 	}
 }

@@ -220,6 +220,7 @@ func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 	}
 	r.heard = true
 	if a.granted {
+		r.sentAt = max(r.sentAt, a.sentAt)
 		lease, err := r.lease(ctx, a.token)
 		if err == nil {
 			return lease, nil

@@ -93,7 +93,7 @@ func forgottenLeaseIsTold(t *testing.T, s Subject) {
 	ctx := context.Background()
 	lease := w.must(w.process().lock("name").Lock(ctx, core.WithTTL(long)))
 	short := w.must(w.process().lock("other").Lock(ctx, core.WithTTL(3*time.Second)))
-	w.each((*redistest.Server).Restart)
+	w.restart()
 	w.wantLost(short, core.ErrLeaseLost)
 	w.wantErr(lease.Unlock(ctx), core.ErrNotHeld)
 }

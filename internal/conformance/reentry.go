@@ -124,7 +124,7 @@ func reentryAfterLossIsRefused(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	p := w.process(core.WithTTL(long))
 	lease := w.must(p.lock("name").Lock(context.Background()))
-	w.each((*redistest.Server).Restart) // nothing was saved
+	w.restart() // nothing was saved
 	next := w.must(w.process(core.WithTTL(long)).rival("name").Lock(context.Background()))
 	_, err := p.lock("name").TryLock(lease.Context())
 	w.wantErr(err, core.ErrNotAcquired)

@@ -33,6 +33,12 @@ func (w *world) each(do func(*redistest.Server)) {
 	}
 }
 
+// restart has all servers down before the first is back, so that none is given a lease again by a renewal in between.
+func (w *world) restart() {
+	w.each((*redistest.Server).Kill)
+	w.each((*redistest.Server).Restart)
+}
+
 // process is one participant, with connections of its own.
 type process struct {
 	w      *world
