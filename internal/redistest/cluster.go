@@ -55,11 +55,11 @@ func StartCluster(t testing.TB, masters int, opts ...Option) *Cluster {
 	for i, s := range c.Replicas {
 		c.attach(s, c.Masters[i%masters])
 	}
-	Eventually(t, agreeTimeout, "the Cluster to agree", c.complete)
-	for i, s := range c.Replicas {
+	await(t, "the Cluster to agree", c.complete)
+	for _, s := range c.Replicas {
 		c.whisper(s)
-		s.AwaitInSync(c.Masters[i%masters])
 	}
+	c.AwaitInSync()
 	return c
 }
 
@@ -77,7 +77,7 @@ func (c *Cluster) introduce() {
 func (c *Cluster) attach(s, master *Server) {
 	c.t.Helper()
 	id := master.nodeID()
-	Eventually(c.t, agreeTimeout, "the replica to know its master", func() bool {
+	await(c.t, "the replica to know its master", func() bool {
 		reply, _ := s.roundTrip("CLUSTER REPLICATE " + id)
 		return reply == "+OK"
 	})
@@ -99,6 +99,13 @@ func (c *Cluster) whisper(replica *Server) {
 
 // Servers returns the masters and the replicas.
 func (c *Cluster) Servers() []*Server { return slices.Concat(c.Masters, c.Replicas) }
+
+// For returns the same Cluster for another test that uses it: its clients and relays end with that test.
+func (c *Cluster) For(t testing.TB) *Cluster {
+	shared := *c
+	shared.t = t
+	return &shared
+}
 
 // Client returns a new client of the Cluster, which is closed when the test ends. Each edit may change its options.
 func (c *Cluster) Client(edit ...func(*redis.ClusterOptions)) *redis.ClusterClient {

@@ -146,7 +146,12 @@ func (s *Server) Client(edit ...func(*redis.Options)) *redis.Client {
 // Relay returns a new relay in front of the server, closed when the test ends.
 func (s *Server) Relay() *Relay {
 	s.t.Helper()
-	r := NewRelay(s.t, s.network, s.addr)
+	return s.relayFor(s.t)
+}
+
+func (s *Server) relayFor(t testing.TB) *Relay {
+	t.Helper()
+	r := NewRelay(t, s.network, s.addr)
 	r.thaw = s.thaw
 	return r
 }
