@@ -1,8 +1,6 @@
 package redistest
 
 import (
-	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"testing"
@@ -13,9 +11,6 @@ import (
 
 // slots is the number of hash slots of a Cluster, by its specification.
 const slots = 16384
-
-// busOffset is how far the port on which nodes talk to each other lies above that for clients.
-const busOffset = 10000
 
 // Cluster is a Redis Cluster, private to a test. Start it with [StartCluster].
 type Cluster struct {
@@ -139,23 +134,4 @@ func portOf(s *Server) string { return strconv.Itoa(s.Port()) }
 // clusterNode makes the server listen on a port that has its bus port free as well.
 func clusterNode() Option {
 	return optionFunc(func(cfg *config) { cfg.tcp, cfg.bus = true, true })
-}
-
-// freeBusAddr is freeAddr for a node of a Cluster. The addresses it has tried stay taken until it returns, so that
-// each try is another one.
-func freeBusAddr() (string, error) {
-	for range 1000 {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return "", err
-		}
-		defer ln.Close()
-		port := ln.Addr().(*net.TCPAddr).Port
-		bus, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+busOffset))
-		if err == nil {
-			_ = bus.Close()
-			return ln.Addr().String(), nil
-		}
-	}
-	return "", fmt.Errorf("no free pair of ports, %d apart", busOffset)
 }
