@@ -55,7 +55,7 @@ func doReleasesOnPanic(t *testing.T, s Subject) {
 }
 
 func doTellsOfTheLoss(t *testing.T, s Subject) {
-	w := newWorld(t, s)
+	w := newOwnWorld(t, s)
 	l := w.process().lock("name")
 	err := core.Do(context.Background(), l, func(ctx context.Context) error {
 		w.restart()

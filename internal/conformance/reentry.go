@@ -121,7 +121,7 @@ func reentryNeverShortens(t *testing.T, s Subject) {
 // reentryAfterLossIsRefused deletes the lock under its holder and lets another have it: the former holder's
 // owner must not get in on the strength of what it remembers.
 func reentryAfterLossIsRefused(t *testing.T, s Subject) {
-	w := newWorld(t, s)
+	w := newOwnWorld(t, s)
 	p := w.process(core.WithTTL(long))
 	lease := w.must(p.lock("name").Lock(context.Background()))
 	w.restart() // nothing was saved
