@@ -74,6 +74,10 @@ bench: needed ## measure a lock and unlock against the bare script pair
 fairness: needed ## let 16, 64 and 256 waiters contest for a fair lock, and measure what lines cost the server
 	$(GO) test -count=1 -v -run 'TestFairness|TestServerTime' ./core -contest 5s
 
+.PHONY: failovers
+failovers: needed ## replace a master ten times planned and ten times by SIGKILL, under load, and count what is lost
+	$(GO) test -count=1 -v -run 'TestFailoverUnderLoad' ./core -failovers 10
+
 .PHONY: storm
 storm: needed ## break pairs and triples of a Redlock's five servers under load for a minute
 	$(GO) test -count=1 -v -run TestRedlockStorm ./core -storm 60s
