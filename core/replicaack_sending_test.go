@@ -94,12 +94,8 @@ func TestSlowReplicaDelaysNothingElse(t *testing.T) {
 func TestReplicaAckOutlastsReadTimeout(t *testing.T) {
 	t.Parallel()
 	p := startReplicated(t)
-	rdb := p.master.Client(func(o *redis.Options) { o.ReadTimeout = 200 * time.Millisecond })
+	rdb := p.master.Client(func(o *redis.Options) { o.ReadTimeout = time.Second })
 	locks := newClient(t, rdb, core.WithTTL(long))
-	p.link.Delay(redistest.ToServer, 500*time.Millisecond)
-	lease, err := locks.Mutex("name").TryLock(context.Background(), core.WithReplicaAck(1, patient))
-	if err != nil {
-		t.Fatal(err)
-	}
-	unlock(t, lease)
+	p.link.Delay(redistest.ToServer, 2*time.Second)
+	unlock(t, mustLock(t, locks.Mutex("name"), core.WithReplicaAck(1, patient)))
 }
