@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -37,12 +38,10 @@ func (e *executor) do(ctx context.Context, s *script, keys []string, args ...any
 func (e *executor) doAcked(ctx context.Context, a ack, s *script, keys []string, args ...any) (any, error) {
 	answered := make(chan struct{})
 	c := &call{ctx: ctx, script: s, keys: keys, args: args, ack: a, done: func(*call) { close(answered) }}
-	submit(ctx, e.nodes.of(keys[0]).laneFor(c), c)
-	select {
-	case <-answered:
+	n := e.nodes.of(keys[0])
+	submit(ctx, n.laneFor(c), c)
+	if e.wait(ctx, answered, func() bool { return e.nodes.moved(keys[0], n) }) {
 		return c.reply, c.err
-	case <-ctx.Done():
-	case <-e.stop:
 	}
 	if c.withdraw() {
 		return nil, errNotSent
@@ -51,6 +50,32 @@ func (e *executor) doAcked(ctx context.Context, a ack, s *script, keys []string,
 		return c.reply, c.err // at the same moment
 	}
 	return nil, errNotAnswered
+}
+
+// wait returns true when the answer is there. It returns false if there will be none in time, or if a command that has
+// not been answered for a while should go to another master now.
+func (e *executor) wait(ctx context.Context, answered <-chan struct{}, moved func() bool) bool {
+	var late <-chan time.Time
+	if e.nodes.topology != nil {
+		ticker := time.NewTicker(stall)
+		defer ticker.Stop()
+		late = ticker.C
+	}
+	for {
+		select {
+		case <-answered:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-e.stop:
+			return false
+		case <-late:
+			e.nodes.doubt()
+			if moved() {
+				return false
+			}
+		}
+	}
 }
 
 // renew sends renewals; the done function of each is called when its outcome is known, on a goroutine of the
@@ -70,6 +95,9 @@ func (e *executor) renew(calls []*call) {
 func (e *executor) fly(batch []*call) {
 	e.send(batch)
 	for _, c := range batch {
+		if misled(c.err) {
+			e.nodes.doubt()
+		}
 		c.done(c)
 	}
 	if e.onReply != nil && replied(batch[0].err) {

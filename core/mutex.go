@@ -45,12 +45,12 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	list, err := integers(reply, 2)
+	list, err := integers(reply, 2, 3)
 	switch {
 	case err != nil:
 		return answer{}, err
 	case list[0] == 1:
-		return answer{granted: true, token: list[1]}, nil
+		return answer{granted: true, token: list[1], settled: list[2] == 1}, nil
 	case list[0] == 0:
 		return answer{standing: standing{left: time.Duration(list[1]) * time.Millisecond}}, nil
 	case list[0] == -2:

@@ -85,12 +85,12 @@ func TestRedlockWithoutAMinority(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			five := startMasters(t, 5)
-			a, b := five.redlock(t, core.WithNodeTimeout(100*time.Millisecond)), five.redlock(t)
+			a, b := five.redlock(t, core.WithNodeTimeout(500*time.Millisecond)), five.redlock(t)
 			before := mustLock(t, a.Mutex("before"))
 			takeDown(five.servers[1])
 			takeDown(five.servers[4])
 			unlock(t, before)
-			lease := mustLock(t, a.Mutex("name"), core.WithTTL(3*time.Second))
+			lease := mustLock(t, a.Mutex("name"), core.WithTTL(9*time.Second))
 			if lease.Token() <= before.Token() {
 				t.Errorf("token %d after %d", lease.Token(), before.Token())
 			}
@@ -102,8 +102,8 @@ func TestRedlockWithoutAMinority(t *testing.T) {
 				t.Errorf("token %d on re-entry, want %d", inner.Token(), lease.Token())
 			}
 			unlock(t, inner)
-			awaitRenewed(t, []*core.Lease{lease}, 3*time.Second)
-			if err := lease.Extend(context.Background(), 5*time.Second); err != nil {
+			awaitRenewed(t, []*core.Lease{lease}, 9*time.Second)
+			if err := lease.Extend(context.Background(), 15*time.Second); err != nil {
 				t.Errorf("extend: %v", err)
 			}
 			waiting := lockLater(b.Mutex("name"))
@@ -230,6 +230,11 @@ func TestRedlockInMulti(t *testing.T) {
 			return token >= lease.Token()
 		})
 	}
+	again := mustLock(t, other.Mutex("many"), core.WithOwner(lease.Owner()))
+	if again.Token() != lease.Token() {
+		t.Errorf("token %d on re-entry, the joint one is %d", again.Token(), lease.Token())
+	}
+	unlock(t, again)
 	if _, err := core.Multi(locks.Mutex("two"), other.Mutex("many")).TryLock(context.Background()); err == nil {
 		t.Error("a member was granted twice")
 	}
@@ -243,4 +248,25 @@ func TestRedlockInMulti(t *testing.T) {
 	}
 	_, err := core.Multi(r.Mutex("many"), other.Mutex("many")).TryLock(context.Background())
 	wantErr(t, err, core.ErrInvalidOption)
+}
+
+// TestRedlockTwinsInMulti joins locks of one key on different servers, whose order has to be asked for. One of those
+// servers is frozen: Lock waits for its answer, but not beyond its own end.
+func TestRedlockTwinsInMulti(t *testing.T) {
+	t.Parallel()
+	slow := func(o *redis.Options) { o.ReadTimeout = time.Hour }
+	five, three := startMasters(t, 5), startMasters(t, 3)
+	patient := newRedlock(t, five.clients(slow), core.WithNodeTimeout(time.Minute))
+	twins := core.Multi(patient.Mutex("name"), newRedlock(t, three.clients()).Mutex("name"))
+	unlock(t, mustLock(t, twins))
+	five.servers[0].Pause()
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	refused := make(chan error, 1)
+	go func() {
+		_, err := twins.Lock(ctx)
+		refused <- err
+	}()
+	wantErr(t, receive(t, refused), context.DeadlineExceeded)
+	five.servers[0].Resume()
 }

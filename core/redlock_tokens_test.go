@@ -83,3 +83,44 @@ func TestRedlockValidity(t *testing.T) {
 		unlock(t, lease)
 	}
 }
+
+// TestRedlockReentryKeepsTheToken enters a lock again after two servers that did not have the hold when it was granted
+// are back: empty, so that they grant it anew, or with a grant that came too late to be given the token.
+func TestRedlockReentryKeepsTheToken(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, comeBack := range map[string]func(s *redistest.Server, owner string){
+		"empty": func(s *redistest.Server, _ string) { s.Restart() },
+		"late": func(s *redistest.Server, owner string) {
+			s.Restart()
+			late := mustLock(t, newClient(t, s.Client(), core.WithTTL(long)).Mutex("name"), core.WithOwner(owner))
+			t.Logf("granted late with %d", late.Token())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			five := startMasters(t, 5)
+			r := five.redlock(t, core.WithTTL(long))
+			for _, s := range five.servers[:2] {
+				s.Kill()
+			}
+			outer := mustLock(t, r.Mutex("name"))
+			for _, s := range five.servers[:2] {
+				comeBack(s, outer.Owner())
+			}
+			for range 10 {
+				inner := mustLockWith(t, outer.Context(), r.Mutex("name"))
+				if inner.Token() != outer.Token() {
+					t.Errorf("token %d on re-entry, want %d", inner.Token(), outer.Token())
+				}
+				unlock(t, inner)
+			}
+			for _, rdb := range five.looks[2:] { // somebody else may have been in since
+				rdb.FlushAll(ctx)
+			}
+			if next := mustLockWith(t, outer.Context(), r.Mutex("name")); next.Token() <= outer.Token() {
+				t.Errorf("token %d after a majority has forgotten %d", next.Token(), outer.Token())
+			}
+		})
+	}
+}

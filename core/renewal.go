@@ -24,6 +24,8 @@ type term struct {
 	endAt      instant // WithMaxHold
 
 	ttl time.Duration // for which Redis gave the lease the last time: the pace of renewals that fail
+
+	token int64 // in Redis: the lease's own, or a greater one since it was raised
 }
 
 func (t term) next() instant { return min(t.validUntil, t.renewAt, t.endAt) }
@@ -62,7 +64,7 @@ func newRenewer(now clock, drift func(ttl time.Duration) time.Duration) *renewer
 func (r *renewer) add(l *Lease, sentAt instant, ttl time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l.term = term{validUntil: r.until(sentAt, ttl), renewAt: never, endAt: never, ttl: ttl}
+	l.term = term{validUntil: r.until(sentAt, ttl), renewAt: never, endAt: never, ttl: ttl, token: l.token}
 	if !l.hold.fixed {
 		l.term.renewAt = renewTime(sentAt, ttl)
 	}
@@ -151,7 +153,7 @@ func (r *renewer) tick() {
 		if l.renewal != nil && !l.renewal.sent.Load() {
 			continue // too busy to send even the last one: another would only make the queue longer
 		}
-		l.renewal = r.renewal(l)
+		l.renewal = r.renewal(l, now)
 		due[l.protocol] = append(due[l.protocol], l.renewal)
 	}
 	r.arm()
@@ -177,10 +179,20 @@ func (t term) verdict(now instant) error {
 	return errExpired
 }
 
-func (r *renewer) renewal(l *Lease) *renewal {
+// raised records that the lease has a greater token in Redis.
+func (r *renewer) raised(l *Lease, token int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l.term.token = max(l.term.token, token)
+}
+
+func (r *renewer) renewal(l *Lease, now instant) *renewal {
+	left := l.term.validUntil.sub(now)
 	return &renewal{
-		hold: &l.hold,
-		done: func(sentAt instant, held bool, err error) { r.answered(l, sentAt, held, err) },
+		hold:  &l.hold,
+		token: l.term.token,
+		left:  left + r.drift(left),
+		done:  func(sentAt instant, held bool, err error) { r.answered(l, sentAt, held, err) },
 	}
 }
 

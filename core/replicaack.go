@@ -96,7 +96,7 @@ func (e *executor) sendAcked(batch []*call) {
 		for _, c := range part {
 			if c.err != nil && transient(c.err) {
 				// Perhaps MOVED, or the master is gone. What sees to that for other commands was passed by.
-				e.nodes.reload()
+				e.nodes.doubt()
 				break
 			}
 		}
@@ -149,10 +149,11 @@ func (c *call) confirm(replicas int, err error) {
 	}
 }
 
-// successful reports whether a script says that the hold is there: it answers 1, alone or with more behind it.
+// successful reports whether a script says that the hold is there: it answers 1, alone or with more behind it, or that
+// it was renewed in part.
 func successful(reply any) bool {
 	if list, ok := reply.([]any); ok && len(list) > 0 {
 		reply = list[0]
 	}
-	return reply == int64(1)
+	return reply == int64(1) || reply == renewedInPart
 }

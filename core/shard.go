@@ -29,6 +29,7 @@ func (h *shard) run() {
 		}
 		end := newSubscription(h, sharded).serve(ctx)
 		h.forget()
+		h.all.nodes.doubt()
 		switch {
 		case end == endRefused && sharded:
 			sharded = false // on the next connection

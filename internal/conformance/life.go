@@ -59,6 +59,7 @@ func doTellsOfTheLoss(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	l := w.process().lock("name")
 	err := core.Do(context.Background(), l, func(ctx context.Context) error {
+		w.each((*redistest.Server).Kill) // all of them, before one is back
 		w.each((*redistest.Server).Restart)
 		wait(t, ctx.Done(), "the context to end")
 		w.wantErr(context.Cause(ctx), core.ErrLeaseLost)

@@ -1,0 +1,35 @@
+package core_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// TestRedlockWaiterPassesAMinority has the name locked for good on each two of five servers, as crashed callers leave
+// it, or others who lock on these servers only. Whoever waits for the Redlock must get it nevertheless.
+func TestRedlockWaiterPassesAMinority(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	waits := make(chan struct{}, 1)
+	holder := five.redlock(t)
+	other := five.redlock(t, core.WithHooks(core.Hooks{Wait: func(context.Context, core.Wait) { waits <- struct{}{} }}))
+	for first := range five.servers {
+		minority := []*core.Lease{
+			mustLock(t, newClient(t, five.looks[first]).Mutex("name")),
+			mustLock(t, newClient(t, five.looks[(first+1)%5]).Fair("name")),
+		}
+		lease := mustLock(t, holder.Mutex("name"))
+		waiting := lockLater(other.Mutex("name"))
+		waitFor(t, waits, "the other to be refused")
+		unlock(t, lease)
+		if err := receive(t, waiting); err != nil {
+			t.Errorf("waiter: %v", err)
+		}
+		for _, l := range minority {
+			unlock(t, l)
+		}
+		five.awaitHolders(t, "lock:name", 0)
+	}
+}
