@@ -167,6 +167,9 @@ func pipeline(rdb redis.UniversalClient, batch []*call, command verb, behind ...
 	sent := make([]attempt, len(batch))
 	for i, c := range batch {
 		sent[i] = command(c.script, c.keys, c.args)
+		if c.asking {
+			_ = pipe.Process(ctx, attempt{redis.NewCmd(ctx, "asking")})
+		}
 		_ = pipe.Process(ctx, sent[i])
 	}
 	for _, a := range behind {

@@ -2,6 +2,8 @@ package core
 
 import (
 	"context"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -93,14 +95,42 @@ func (e *executor) sendAcked(batch []*call) {
 	// WAIT has no key by which a ClusterClient would find the way.
 	for master, part := range masters(cluster, batch) {
 		sendTogether(part, patient(master, part))
-		for _, c := range part {
-			if c.err != nil && transient(c.err) {
-				// Perhaps MOVED, or the master is gone. What sees to that for other commands was passed by.
-				e.nodes.doubt()
-				break
+		for addr, asked := range sentOn(part) {
+			if master := masterAt(cluster, addr); master != nil {
+				sendTogether(asked, patient(master, asked))
 			}
 		}
 	}
+}
+
+// sentOn returns the calls whose slot moves and whose key is no longer where it was, by the address where to ask for it.
+func sentOn(batch []*call) map[string][]*call {
+	var asked map[string][]*call
+	for _, c := range batch {
+		if c.err == nil || !redis.HasErrorPrefix(c.err, "ASK") {
+			continue
+		}
+		if asked == nil {
+			asked = make(map[string][]*call)
+		}
+		words := strings.Fields(c.err.Error())
+		addr := words[len(words)-1]
+		c.asking = true
+		asked[addr] = append(asked[addr], c)
+	}
+	return asked
+}
+
+// masterAt returns the client of the master at that address, nil if go-redis does not know it. It asks the Cluster.
+func masterAt(cluster *redis.ClusterClient, addr string) *redis.Client {
+	var found atomic.Pointer[redis.Client]
+	_ = cluster.ForEachMaster(context.Background(), func(_ context.Context, master *redis.Client) error {
+		if master.Options().Addr == addr {
+			found.Store(master)
+		}
+		return nil
+	})
+	return found.Load()
 }
 
 // masters divides a batch by who has the keys. It may ask the Cluster for that. Calls whose master nobody knows fail.

@@ -59,16 +59,13 @@ func TestEachCountsItsOwnReplicas(t *testing.T) {
 	for i := range 40 {
 		all.Go(func() {
 			wanted := 1 + i%2
-			lease, err := locks.Mutex(fmt.Sprint("name", i)).TryLock(context.Background(),
-				core.WithReplicaAck(wanted, 500*time.Millisecond))
-			switch {
-			case wanted == 2:
-				wantNotReplicated(t, err, 1, 2)
-			case err != nil:
-				t.Errorf("one replica: %v", err)
-			default:
-				unlock(t, lease)
+			lock := locks.Mutex(fmt.Sprint("name", i), core.WithReplicaAck(wanted, 5*soon))
+			if wanted == 1 {
+				unlock(t, mustLock(t, lock))
+				return
 			}
+			_, err := lock.TryLock(context.Background())
+			wantNotReplicated(t, err, 1, 2)
 		})
 	}
 	all.Wait()
@@ -96,7 +93,7 @@ func TestRefusalsNeedNoReplica(t *testing.T) {
 func TestLossNeedsNoReplica(t *testing.T) {
 	t.Parallel()
 	p := startReplicated(t)
-	locks := newClient(t, p.master.Client(), core.WithTTL(long), core.WithReplicaAck(1, soon))
+	locks := newClient(t, p.master.Client(), core.WithTTL(long), core.WithReplicaAck(1, 5*soon))
 	lease := mustLock(t, locks.Mutex("name"))
 	p.link.Drop(redistest.Both)
 	if forced, err := locks.ForceUnlock(context.Background(), "name"); !forced || err != nil {
