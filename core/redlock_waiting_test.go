@@ -33,3 +33,16 @@ func TestRedlockWaiterPassesAMinority(t *testing.T) {
 		five.awaitHolders(t, "lock:name", 0)
 	}
 }
+
+// TestRedlockDefeatLeavesNothing has a majority held by others: what the two other servers grant is taken back, and
+// kept for no minimum time.
+func TestRedlockDefeatLeavesNothing(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	for _, rdb := range five.looks[:3] {
+		_ = mustLock(t, newClient(t, rdb).Mutex("name"))
+	}
+	_, err := five.redlock(t).Mutex("name").TryLock(context.Background(), core.WithMinHold(long))
+	wantErr(t, err, core.ErrNotAcquired)
+	five.awaitHolders(t, "lock:name", 3)
+}
