@@ -47,7 +47,7 @@ func newBallot(q *quorum, h *hold) *ballot {
 }
 
 // hold asks all servers at once, or one of them first, and returns as soon as it is clear whether a majority grants.
-// Should the first refuse, the next is asked, as long as a majority is left: a minority may hold what somebody who
+// Should the first refuse, the next is asked, until a majority has refused: a minority may hold what somebody who
 // crashed has left there, or what others have locked on these servers only.
 func (b *ballot) hold(ctx context.Context, oneFirst bool) (won bool) {
 	defer func() {
@@ -58,7 +58,7 @@ func (b *ballot) hold(ctx context.Context, oneFirst bool) (won bool) {
 	voters := b.quorum.voters
 	if oneFirst {
 		voters = b.inOrder()
-		for b.granted == 0 && len(voters) >= b.quorum.majority {
+		for b.granted == 0 && !b.clear() && len(voters) > 0 {
 			if b.refused() {
 				pause(ctx, breath(1, b.trip), nil, nil) // whoever has got that one is asking for the others now
 			}
@@ -76,7 +76,7 @@ func (b *ballot) hold(ctx context.Context, oneFirst bool) (won bool) {
 		b.ask(apart, v)
 	}
 	for b.granted < b.quorum.majority || b.mayBeEntered() {
-		if !b.open() || !b.count(ctx) {
+		if !b.open() && b.clear() || !b.count(ctx) {
 			return false
 		}
 	}
@@ -203,8 +203,12 @@ func (b *ballot) settle(ctx context.Context) error {
 }
 
 // busy reports whether enough servers have answered to say that the lock is held, or contested.
-func (b *ballot) busy() bool {
-	return len(b.lefts) > 0 && len(b.failed) <= len(b.quorum.voters)-b.quorum.majority
+func (b *ballot) busy() bool { return b.granted+len(b.lefts) >= b.quorum.majority }
+
+// clear reports whether more votes could not change that: a defeat must not be taken for an outage, nor the other way
+// round.
+func (b *ballot) clear() bool {
+	return b.busy() || len(b.failed) > len(b.quorum.voters)-b.quorum.majority
 }
 
 func (b *ballot) err() error {

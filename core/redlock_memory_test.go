@@ -143,7 +143,7 @@ func TestRedlockRestartDelay(t *testing.T) {
 func TestRedlockReleasesOnServersThatWereAway(t *testing.T) {
 	t.Parallel()
 	five := startMasters(t, 5)
-	r := five.redlock(t, core.WithNodeTimeout(100*time.Millisecond))
+	r := five.redlock(t, core.WithNodeTimeout(400*time.Millisecond))
 	early := mustLock(t, r.Mutex("early"), core.WithTTL(long))
 	for _, s := range five.servers[:2] {
 		s.Pause()
@@ -168,7 +168,7 @@ func TestRedlockReleasesWhatWasExtended(t *testing.T) {
 	t.Parallel()
 	three := startMasters(t, 3, redistest.AOF())
 	r := three.redlock(t)
-	lease := mustLock(t, r.Mutex("name"), core.WithFixedTTL(time.Second))
+	lease := mustLock(t, r.Mutex("name"), core.WithFixedTTL(5*time.Second))
 	three.awaitHolders(t, "lock:name", 3)
 	if err := lease.Extend(context.Background(), long); err != nil {
 		t.Fatalf("extend: %v", err)
@@ -178,7 +178,7 @@ func TestRedlockReleasesWhatWasExtended(t *testing.T) {
 	})
 	three.servers[0].Kill()
 	unlock(t, lease)
-	longer := mustLock(t, r.Mutex("longer"), core.WithFixedTTL(2*time.Second))
+	longer := mustLock(t, r.Mutex("longer"), core.WithFixedTTL(6*time.Second))
 	waitFor(t, longer.Done(), "the first lease's TTL to be over")
 	three.servers[0].Restart()
 	three.awaitHolders(t, "lock:name", 0)

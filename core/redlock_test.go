@@ -144,7 +144,7 @@ func TestRedlockWithoutAMinority(t *testing.T) {
 func TestRedlockWithoutAMajority(t *testing.T) {
 	t.Parallel()
 	five := startMasters(t, 5)
-	r := five.redlock(t, core.WithNodeTimeout(100*time.Millisecond))
+	r := five.redlock(t, core.WithNodeTimeout(400*time.Millisecond))
 	lease := mustLock(t, r.Mutex("held"), core.WithTTL(2*time.Second))
 	for _, s := range five.servers[:3] {
 		s.Pause()

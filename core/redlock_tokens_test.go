@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
 )
 
 // TestRedlockTokensGrowWhateverMinorityFails makes one server's tokens greater than all others by an hour. The token
@@ -84,6 +85,30 @@ func TestRedlockValidity(t *testing.T) {
 	}
 }
 
+// TestRedlockGrantWithLittleTimeLeft: a majority answers when the lease is nearly over. It is not returned.
+func TestRedlockGrantWithLittleTimeLeft(t *testing.T) {
+	t.Parallel()
+	three := startMasters(t, 3)
+	nodes := three.clients()
+	for i, s := range three.servers {
+		relay := s.Relay()
+		nodes[i] = relay.Client(func(o *redis.Options) { o.ReadTimeout = within })
+		nth(relay, "lock:name", 1, func() {
+			relay.Hold(redistest.ToClient)
+			time.AfterFunc(1900*time.Millisecond, relay.Deliver)
+		})
+	}
+	var end core.AcquireEnd
+	r := newRedlock(t, nodes, core.WithNodeTimeout(within), core.WithHooks(core.Hooks{
+		AcquireEnd: func(_ context.Context, e core.AcquireEnd) { end = e },
+	}))
+	unlock(t, mustLock(t, r.Mutex("warm")))
+	lease := mustLock(t, r.Mutex("name"), core.WithFixedTTL(2*time.Second))
+	if end.Asked < 2 {
+		t.Errorf("returned with %v left", time.Until(lease.ValidUntil()))
+	}
+}
+
 // TestRedlockReentryKeepsTheToken enters a lock again after two servers that did not have the hold when it was granted
 // are back: empty, so that they grant it anew, or with a grant that came too late to be given the token.
 func TestRedlockReentryKeepsTheToken(t *testing.T) {
@@ -144,9 +169,12 @@ func TestRedlockTokenIsWrittenToAMajority(t *testing.T) {
 	defer close(healed)
 	r := newRedlock(t, nodes, core.WithNodeTimeout(500*time.Millisecond))
 	unlock(t, mustLock(t, r.Mutex("warm")))
-	lease, err := r.Mutex("name").TryLock(context.Background())
+	lease, err := r.Mutex("name").TryLock(context.Background(), core.WithMinHold(long))
 	if lease != nil {
 		t.Errorf("token %d was returned", lease.Token())
 	}
 	wantErr(t, err, core.ErrUnavailable)
+	redistest.Eventually(t, within, "the third server's grant to be taken back", func() bool {
+		return three.looks[2].Exists(context.Background(), "lock:name").Val() == 0
+	})
 }

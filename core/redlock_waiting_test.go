@@ -2,7 +2,9 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 )
@@ -32,4 +34,39 @@ func TestRedlockWaiterPassesAMinority(t *testing.T) {
 		}
 		five.awaitHolders(t, "lock:name", 0)
 	}
+}
+
+// TestRedlockDefeatLeavesNothing has a majority held by others: what the two other servers grant is taken back, and
+// kept for no minimum time.
+func TestRedlockDefeatLeavesNothing(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	for _, rdb := range five.looks[:3] {
+		_ = mustLock(t, newClient(t, rdb).Mutex("name"))
+	}
+	_, err := five.redlock(t).Mutex("name").TryLock(context.Background(), core.WithMinHold(long))
+	wantErr(t, err, core.ErrNotAcquired)
+	five.awaitHolders(t, "lock:name", 3)
+}
+
+// TestRedlockTellsAnOutageFromARefusal has one of the two servers that are left of five hold the lock: that is too few
+// to say that it is held.
+func TestRedlockTellsAnOutageFromARefusal(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	r := newRedlock(t, five.clients(), core.WithNodeTimeout(200*time.Millisecond))
+	unlock(t, mustLock(t, r.Mutex("name")))
+	_ = mustLock(t, newClient(t, five.looks[0]).Mutex("name"))
+	for _, s := range five.servers[2:] {
+		s.Pause()
+	}
+	_, err := r.Mutex("name").TryLock(context.Background())
+	wantErr(t, err, core.ErrUnavailable)
+	if errors.Is(err, core.ErrNotAcquired) {
+		t.Errorf("%v is a refusal", err)
+	}
+	for _, s := range five.servers[2:] {
+		s.Resume()
+	}
+	five.awaitHolders(t, "lock:name", 1)
 }
