@@ -44,7 +44,11 @@ func StartCluster(t testing.TB, masters int, opts ...Option) *Cluster {
 		c.Replicas = append(c.Replicas, Start(t, opts...))
 	}
 	for i, s := range c.Masters {
-		s.do("cluster", "addslotsrange", slots*i/masters, slots*(i+1)/masters-1)
+		own := []any{"cluster", "addslots"} // Redis before 7.0 takes no ranges
+		for slot := slots * i / masters; slot < slots*(i+1)/masters; slot++ {
+			own = append(own, slot)
+		}
+		s.do(own...)
 	}
 	c.introduce()
 	for i, s := range c.Replicas {
