@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -30,12 +31,10 @@ func newExecutor(rdb redis.UniversalClient, now clock, stop <-chan struct{}) *ex
 func (e *executor) do(ctx context.Context, s *script, keys []string, args ...any) (any, error) {
 	answered := make(chan struct{})
 	c := &call{ctx: ctx, script: s, keys: keys, args: args, done: func(*call) { close(answered) }}
-	submit(ctx, e.nodes.of(keys[0]).calls, c)
-	select {
-	case <-answered:
+	c.way = e.nodes.of(keys[0])
+	submit(ctx, c.way.calls, c)
+	if e.wait(ctx, c, answered) {
 		return c.reply, c.err
-	case <-ctx.Done():
-	case <-e.stop:
 	}
 	if c.withdraw() {
 		return nil, errNotSent
@@ -46,13 +45,39 @@ func (e *executor) do(ctx context.Context, s *script, keys []string, args ...any
 	return nil, errNotAnswered
 }
 
+// wait returns true when the answer is there. It returns false if there will be none in time, or if a command that has
+// not been answered for a while should go to another master now.
+func (e *executor) wait(ctx context.Context, c *call, answered <-chan struct{}) bool {
+	var late <-chan time.Time
+	if e.nodes.topology != nil {
+		ticker := time.NewTicker(stall)
+		defer ticker.Stop()
+		late = ticker.C
+	}
+	for {
+		select {
+		case <-answered:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-e.stop:
+			return false
+		case <-late:
+			e.nodes.doubt()
+			if e.nodes.moved(c) {
+				return false
+			}
+		}
+	}
+}
+
 // renew sends renewals; the done function of each is called when its outcome is known, on a goroutine of the
 // executor.
 func (e *executor) renew(calls []*call) {
 	batches := make(map[*node][]*call, 1)
 	for _, c := range calls {
-		n := e.nodes.of(c.keys[0])
-		batches[n] = append(batches[n], c)
+		c.way = e.nodes.of(c.keys[0])
+		batches[c.way] = append(batches[c.way], c)
 	}
 	for n, batch := range batches {
 		n.renewals.submit(batch...)
@@ -63,6 +88,14 @@ func (e *executor) renew(calls []*call) {
 func (e *executor) fly(batch []*call) {
 	e.send(batch)
 	for _, c := range batch {
+		if misled(c.err) {
+			e.nodes.doubt()
+		}
+		if c.err == nil && e.nodes.moved(c) {
+			// A master that was frozen until its replica was promoted answers before it learns of that, and what it
+			// says is lost.
+			c.reply, c.err = nil, errNotAnswered
+		}
 		c.done(c)
 	}
 }

@@ -64,6 +64,9 @@ func newListeners(rdb redis.UniversalClient, nodes *nodes, warn func(error, bool
 		rdb: rdb, nodes: nodes, warn: warn, topics: make(map[string]*topic), shards: make(map[*redis.Client]*shard),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
+	if nodes.topology != nil {
+		nodes.topology.onNews = s.settle
+	}
 	return s
 }
 

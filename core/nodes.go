@@ -21,6 +21,8 @@ type nodes struct {
 	only    *node
 	cluster *redis.ClusterClient // nil elsewhere
 
+	topology *topology // nil elsewhere
+
 	known  atomic.Bool // the cluster client has learned who owns which slots
 	asking atomic.Bool // it is about to
 	byAddr sync.Map    // of *node, by the master's address
@@ -29,7 +31,9 @@ type nodes struct {
 func newNodes(rdb redis.UniversalClient, fly func([]*call)) *nodes {
 	n := &nodes{fly: fly}
 	n.only = n.newNode()
-	n.cluster, _ = rdb.(*redis.ClusterClient)
+	if n.cluster, _ = rdb.(*redis.ClusterClient); n.cluster != nil {
+		n.topology = &topology{cluster: n.cluster, onNews: func() {}}
+	}
 	return n
 }
 
@@ -71,10 +75,13 @@ func (n *nodes) master(key string) *redis.Client {
 	return master
 }
 
-// reload lets go-redis ask who owns which slots now. It does not wait for the answer.
-func (n *nodes) reload() {
-	if n.cluster != nil {
-		n.cluster.ReloadState(context.Background())
+// moved reports whether the way that a call has taken is another one now.
+func (n *nodes) moved(c *call) bool { return c.way != n.only && n.of(c.keys[0]) != c.way }
+
+// doubt lets the Cluster be asked anew who owns which slots.
+func (n *nodes) doubt() {
+	if n.topology != nil {
+		n.topology.doubt()
 	}
 }
 
