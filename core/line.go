@@ -28,6 +28,7 @@ func (p inLine) line() *inLine { return &p }
 func (p inLine) channel(k keys) string { return k.channel + ":" + p.server.keeper.id }
 
 func (p inLine) acquire(ctx context.Context, h *hold) (answer, error) {
+	h.shares = p.as == "reading"
 	waits := 0
 	if h.waits {
 		waits = 1

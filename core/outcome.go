@@ -75,6 +75,10 @@ func transient(err error) bool {
 	return o == notRun || o == unknown
 }
 
+// moving reports that the slot is on its way from one master of a Cluster to another. As long as it is, commands with
+// several keys are refused unless all of them exist, and in one place.
+func moving(err error) bool { return err != nil && redis.HasErrorPrefix(err, "TRYAGAIN") }
+
 func wrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
 
 // crossSlot reports that the keys of a script do not lie together after all: behind a proxy, for instance.

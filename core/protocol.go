@@ -41,6 +41,7 @@ type hold struct {
 
 	waits  bool  // in line, if it is not granted at once
 	number int64 // in line; 0 before it stood in one
+	shares bool  // others may have the lock too
 
 	token   int64 // that the servers of a Redlock have agreed on
 	defeats int   // in ballots, since one was not split

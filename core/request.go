@@ -191,7 +191,11 @@ func (r *request) ask(ctx context.Context) (*Lease, error) {
 		case !transient(err):
 			return nil, fmt.Errorf("holdfast: lock %q: %w", r.hold.name, failure(ctx, r.hold.keys.lock, err))
 		}
-		time, again := r.trouble.pause(patience)
+		longest := askingPause
+		if moving(err) && patience > 0 {
+			r.trouble.began, longest = time.Now(), movingPause // no outage, however long it takes
+		}
+		time, again := r.trouble.pause(patience, longest)
 		if !again {
 			return nil, r.unavailable(nil)
 		}
