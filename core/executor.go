@@ -31,9 +31,9 @@ func newExecutor(rdb redis.UniversalClient, now clock, stop <-chan struct{}) *ex
 func (e *executor) do(ctx context.Context, s *script, keys []string, args ...any) (any, error) {
 	answered := make(chan struct{})
 	c := &call{ctx: ctx, script: s, keys: keys, args: args, done: func(*call) { close(answered) }}
-	n := e.nodes.of(keys[0])
-	submit(ctx, n.calls, c)
-	if e.wait(ctx, answered, func() bool { return e.nodes.moved(keys[0], n) }) {
+	c.way = e.nodes.of(keys[0])
+	submit(ctx, c.way.calls, c)
+	if e.wait(ctx, c, answered) {
 		return c.reply, c.err
 	}
 	if c.withdraw() {
@@ -47,7 +47,7 @@ func (e *executor) do(ctx context.Context, s *script, keys []string, args ...any
 
 // wait returns true when the answer is there. It returns false if there will be none in time, or if a command that has
 // not been answered for a while should go to another master now.
-func (e *executor) wait(ctx context.Context, answered <-chan struct{}, moved func() bool) bool {
+func (e *executor) wait(ctx context.Context, c *call, answered <-chan struct{}) bool {
 	var late <-chan time.Time
 	if e.nodes.topology != nil {
 		ticker := time.NewTicker(stall)
@@ -64,7 +64,7 @@ func (e *executor) wait(ctx context.Context, answered <-chan struct{}, moved fun
 			return false
 		case <-late:
 			e.nodes.doubt()
-			if moved() {
+			if e.nodes.moved(c) {
 				return false
 			}
 		}
@@ -76,8 +76,8 @@ func (e *executor) wait(ctx context.Context, answered <-chan struct{}, moved fun
 func (e *executor) renew(calls []*call) {
 	batches := make(map[*node][]*call, 1)
 	for _, c := range calls {
-		n := e.nodes.of(c.keys[0])
-		batches[n] = append(batches[n], c)
+		c.way = e.nodes.of(c.keys[0])
+		batches[c.way] = append(batches[c.way], c)
 	}
 	for n, batch := range batches {
 		n.renewals.submit(batch...)
@@ -90,6 +90,11 @@ func (e *executor) fly(batch []*call) {
 	for _, c := range batch {
 		if misled(c.err) {
 			e.nodes.doubt()
+		}
+		if c.err == nil && e.nodes.moved(c) {
+			// A master that was frozen until its replica was promoted answers before it learns of that, and what it
+			// says is lost.
+			c.reply, c.err = nil, errNotAnswered
 		}
 		c.done(c)
 	}

@@ -88,7 +88,25 @@ func TestCoordinatedFailover(t *testing.T) {
 			t.Errorf("%s was lost: %v", l.Name(), context.Cause(l.Context()))
 		}
 	}
-	for what, n := range r.failed {
-		t.Logf("%d times %s", n, what)
+}
+
+// TestFrozenMasterIsReplaced freezes a master with commands under way, which go-redis would wait for in vain for a
+// minute. They must be sent to its replica once that is promoted.
+func TestFrozenMasterIsReplaced(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3, redistest.Replicas(1), redistest.DownAfter(time.Second))
+	patient := func(o *redis.ClusterOptions) { o.ReadTimeout = time.Minute }
+	locks := newClient(t, cluster.Client(seldom, patient), core.WithTTL(20*time.Second))
+	held := []*core.Lease{mustLock(t, locks.Mutex("{f}:held")), mustLock(t, locks.Fair("{f}:fair"))}
+	victim := cluster.Owner(cluster.Slot("{f}"))
+	replicaOf(t, cluster, victim).AwaitInSync(victim)
+	victim.Pause()
+	for _, kind := range []string{"Mutex", "Fair"} {
+		unlock(t, awaitLease(t, leaseLater(t, strategies(locks)[kind]("{f}:"+kind))))
 	}
+	awaitRenewed(t, held, 20*time.Second)
+	for _, l := range held {
+		unlock(t, l)
+	}
+	victim.Resume()
 }

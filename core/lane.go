@@ -27,6 +27,7 @@ type call struct {
 	script *script
 	keys   []string
 	args   []any
+	way    *node
 	board  func() // called when it leaves, if not nil
 	done   func(*call)
 

@@ -75,8 +75,8 @@ func (n *nodes) master(key string) *redis.Client {
 	return master
 }
 
-// moved reports whether the way to a key is another one now.
-func (n *nodes) moved(key string, from *node) bool { return from != n.only && n.of(key) != from }
+// moved reports whether the way that a call has taken is another one now.
+func (n *nodes) moved(c *call) bool { return c.way != n.only && n.of(c.keys[0]) != c.way }
 
 // doubt lets the Cluster be asked anew who owns which slots.
 func (n *nodes) doubt() {

@@ -18,6 +18,7 @@ type shard struct {
 // inCluster reports whether channels belong to masters. There they are those of SSUBSCRIBE, if Redis lets us.
 func (h *shard) inCluster() bool { return h.all.nodes.cluster != nil }
 
+// run ends when there is nothing to listen to any more.
 func (h *shard) run() {
 	ctx := h.all.ctx
 	sharded := h.inCluster()
@@ -29,7 +30,9 @@ func (h *shard) run() {
 		}
 		end := newSubscription(h, sharded).serve(ctx)
 		h.forget()
-		h.all.nodes.doubt()
+		if end != endRefused {
+			h.all.nodes.doubt() // the master may be gone
+		}
 		switch {
 		case end == endRefused && sharded:
 			sharded = false // on the next connection
