@@ -44,6 +44,14 @@ func TestMinimalUserInCluster(t *testing.T) {
 	doEverything(t, func() redis.UniversalClient {
 		return cluster.Client(func(o *redis.ClusterOptions) { o.Username, o.Password = "locker", "secret" })
 	})
+	locks := newClient(t, cluster.Client(func(o *redis.ClusterOptions) { o.Username, o.Password = "locker", "secret" }))
+	lease := mustLock(t, locks.Mutex("name"), core.WithTTL(4*time.Second))
+	slot := cluster.Slot("lock:name")
+	migration := cluster.BeginMigration(slot, elsewhere(cluster, slot))
+	migration.MoveKeys()
+	awaitRenewed(t, []*core.Lease{lease}, 5*time.Second)
+	migration.End()
+	unlock(t, lease)
 	for _, s := range cluster.Masters {
 		nothingDenied(t, s)
 	}
@@ -66,9 +74,9 @@ func doEverything(t *testing.T, connect func() redis.UniversalClient) {
 	t.Helper()
 	ctx := context.Background()
 	locks, other := newClient(t, connect()), newClient(t, connect())
-	outer := mustLock(t, locks.Mutex("name"), core.WithTTL(time.Second), core.WithMinHold(20*time.Millisecond))
+	outer := mustLock(t, locks.Mutex("name"), core.WithTTL(10*time.Second), core.WithMinHold(20*time.Millisecond))
 	inner := mustLockWith(t, outer.Context(), locks.Mutex("name"))
-	if err := inner.Extend(ctx, 2*time.Second); err != nil {
+	if err := inner.Extend(ctx, 20*time.Second); err != nil {
 		t.Errorf("extend: %v", err)
 	}
 	waiting := lockLater(other.Mutex("name"))

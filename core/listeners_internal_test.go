@@ -73,3 +73,31 @@ func TestAddressedMessages(t *testing.T) {
 		t.Error("heard after close")
 	}
 }
+
+// TestChannelsThatMove: what a master does not serve any more, or refuses, is asked for again, and nothing else.
+func TestChannelsThatMove(t *testing.T) {
+	t.Parallel()
+	s := newListeners(nil, newNodes(nil, nil), nil)
+	s.closed = true
+	heard := s.to("heard", "")
+	s.to("refused", "")
+	h := heard.topic.shard
+	if got := h.missing(); len(got) != 2 {
+		t.Fatalf("to be subscribed: %q", got)
+	}
+	s.confirm(h, "heard")
+	h.notHere()
+	if got := h.missing(); len(got) != 1 || got[0] != "refused" {
+		t.Errorf("after a refusal: %q", got)
+	}
+	if h.moved("refused") || !h.moved("heard") || heard.confirmed() {
+		t.Error("a channel was taken for another one")
+	}
+	if got := h.missing(); len(got) != 1 || got[0] != "heard" {
+		t.Errorf("after a move: %q", got)
+	}
+	s.confirm(&shard{}, "heard")
+	if heard.confirmed() {
+		t.Error("confirmed by a master that it has left")
+	}
+}

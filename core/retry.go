@@ -45,17 +45,20 @@ func (o *outage) pause(patience, longest time.Duration) (time.Duration, bool) {
 // persist repeats try while its errors are worth it, until ctx ends or both the tries and patience are used up.
 // It returns the last error. A slot that moves is waited for as an outage is by a request.
 func persist(ctx context.Context, patience time.Duration, worth func(error) bool, try func() error) error {
-	var trouble outage
+	var trouble, move outage
 	for {
 		err := try()
 		if err == nil || !worth(err) || ctx.Err() != nil {
 			return err
 		}
-		enough, longest := patience, longestPause
+		var time time.Duration
+		var again bool
 		if moving(err) {
-			enough, longest = max(patience, outagePatience), movingPause
+			trouble = outage{} // Redis answers
+			time, again = move.pause(max(patience, outagePatience), movingPause)
+		} else {
+			time, again = trouble.pause(patience, longestPause)
 		}
-		time, again := trouble.pause(enough, longest)
 		if !again {
 			return err
 		}

@@ -63,16 +63,6 @@ func (r *rivals) pass(ctx context.Context, l core.Locker) {
 	}
 }
 
-// passed returns how often the locks were held so far.
-func (r *rivals) passed() (n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, sections := range r.sections {
-		n += len(sections)
-	}
-	return n
-}
-
 // least returns how often the lock was held that was held the least.
 func (r *rivals) least(names []string) int {
 	r.mu.Lock()

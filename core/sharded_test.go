@@ -109,6 +109,30 @@ func TestRedissonInCluster(t *testing.T) {
 	}
 }
 
+// TestClusterWithoutShards: on servers that do not know of sharded pub/sub, releases are announced as ever.
+func TestClusterWithoutShards(t *testing.T) {
+	t.Parallel()
+	var old []redistest.Option
+	for _, command := range []string{"spublish", "ssubscribe", "sunsubscribe"} {
+		old = append(old, redistest.Config("rename-command", command+` ""`))
+	}
+	cluster := redistest.StartCluster(t, 3, old...)
+	a, b := newClient(t, cluster.Client(), core.WithTTL(long)), newClient(t, cluster.Client(), core.WithTTL(long))
+	for i := range 6 {
+		name := fmt.Sprint("name", i)
+		held := mustLock(t, a.Mutex(name))
+		waiting := lockLater(b.Mutex(name))
+		awaitListeners(t, a, name, 1)
+		unlock(t, held)
+		if err := receive(t, waiting); err != nil {
+			t.Error(err)
+		}
+	}
+	if said := calls(cluster, "publish"); said < 6 {
+		t.Errorf("PUBLISH was called %d times", said)
+	}
+}
+
 // TestRightsInCluster: whatever a user may do of what has to do with messages, waiters get the lock; and users with the
 // same rights hear each other.
 func TestRightsInCluster(t *testing.T) {

@@ -9,15 +9,13 @@
 
 local call = redis.call
 local clock = call('TIME')
-local listeners = {}
+local listeners = redis.pcall('PUBSUB', 'NUMSUB', ARGV[1])[2]
 if ARGV[2] == 'SPUBLISH' then
-  listeners = redis.pcall('PUBSUB', 'SHARDNUMSUB', ARGV[1])
-end
-if not listeners[2] then
-  listeners = redis.pcall('PUBSUB', 'NUMSUB', ARGV[1])
+  local sharded = redis.pcall('PUBSUB', 'SHARDNUMSUB', ARGV[1])[2]
+  listeners = sharded and sharded + (listeners or 0) or listeners
 end
 return {
-  call('PTTL', KEYS[1]), call('HGETALL', KEYS[1]), listeners[2] or -1,
+  call('PTTL', KEYS[1]), call('HGETALL', KEYS[1]), listeners or -1,
   clock[1] * 1000 + math.floor(clock[2] / 1000),
   call('ZRANGE', KEYS[2], 0, -1, 'WITHSCORES'),
   call('ZRANGE', KEYS[3], 0, -1, 'WITHSCORES'), call('ZRANGE', KEYS[4], 0, -1, 'WITHSCORES'),
