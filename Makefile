@@ -68,6 +68,10 @@ fairness: needed ## let 16, 64 and 256 waiters contest for a fair lock, and meas
 storm: needed ## break pairs and triples of a Redlock's five servers under load for a minute
 	$(GO) test -count=1 -v -run TestRedlockStorm ./core -storm 60s
 
+.PHONY: outages
+outages: needed ## kill, freeze and replace masters of a Cluster and move slots, and measure how long locks cannot be had
+	$(GO) test -count=1 -v -timeout 30m -run TestOutages ./core -outages 10
+
 .PHONY: fuzz
 fuzz: ## search for names whose keys collide, for a minute
 	$(GO) test -run '^$$' -fuzz FuzzKeys -fuzztime 60s ./core
