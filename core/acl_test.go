@@ -17,22 +17,74 @@ import (
 // TestMinimalUser does everything as a Redis user with just the rights that the README lists.
 func TestMinimalUser(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	server := redistest.Start(t)
-	setUser := []any{"ACL", "SETUSER", "locker", "reset", "on", ">secret", "resetchannels"}
-	for _, rule := range documentedRules(t) {
-		setUser = append(setUser, rule)
-	}
-	if err := server.Client().Do(ctx, setUser...).Err(); err != nil {
-		t.Fatalf("%v: %v", setUser, err)
-	}
-	connect := func() redis.UniversalClient {
+	setUser(t, server, documentedRules(t, "A Redis user needs"))
+	doEverything(t, func() redis.UniversalClient {
 		return server.Client(func(o *redis.Options) { o.Username, o.Password = "locker", "secret" })
+	})
+	nothingDenied(t, server)
+}
+
+// TestMinimalUserInCluster does the same in a Cluster.
+func TestMinimalUserInCluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3)
+	lacksShards(t, cluster)
+	rules := append(documentedRules(t, "A Redis user needs"), documentedRules(t, "In a Cluster it needs")...)
+	for _, s := range cluster.Masters {
+		setUser(t, s, rules)
 	}
+	doEverything(t, func() redis.UniversalClient {
+		return cluster.Client(func(o *redis.ClusterOptions) { o.Username, o.Password = "locker", "secret" })
+	})
+	locks := newClient(t, cluster.Client(func(o *redis.ClusterOptions) { o.Username, o.Password = "locker", "secret" }))
+	lease := mustLock(t, locks.Mutex("name"), core.WithTTL(4*time.Second))
+	slot := cluster.Slot("lock:name")
+	migration := cluster.BeginMigration(slot, elsewhere(cluster, slot))
+	migration.MoveKeys()
+	awaitRenewed(t, []*core.Lease{lease}, 5*time.Second)
+	migration.End()
+	unlock(t, lease)
+	for _, s := range cluster.Masters {
+		nothingDenied(t, s)
+	}
+}
+
+// TestMinimalUserOfRedlock locks with one server as such a user.
+func TestMinimalUserOfRedlock(t *testing.T) {
+	t.Parallel()
+	three := startMasters(t, 3)
+	rules := documentedRules(t, "A Redis user needs")
+	setUser(t, three.servers[0], rules)
+	nodes := three.clients()
+	nodes[0] = three.servers[0].Client(func(o *redis.Options) { o.Username, o.Password = "locker", "secret" })
+	r := newRedlock(t, nodes, core.WithNodeTimeout(time.Second), core.WithRestartDelay(time.Millisecond))
+	lease := mustLock(t, r.Mutex("name"))
+	three.awaitHolders(t, "lock:name", 3)
+	unlock(t, lease)
+	nothingDenied(t, three.servers[0])
+}
+
+// setUser makes the user "locker" with these rights alone.
+func setUser(t testing.TB, s *redistest.Server, rules []string) {
+	t.Helper()
+	args := []any{"ACL", "SETUSER", "locker", "reset", "on", ">secret", "resetchannels"}
+	for _, rule := range rules {
+		args = append(args, rule)
+	}
+	if err := s.Client().Do(context.Background(), args...).Err(); err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+}
+
+// doEverything uses all there is of locks, with connections of a restricted user.
+func doEverything(t *testing.T, connect func() redis.UniversalClient) {
+	t.Helper()
+	ctx := context.Background()
 	locks, other := newClient(t, connect()), newClient(t, connect())
-	outer := mustLock(t, locks.Mutex("name"), core.WithTTL(time.Second), core.WithMinHold(20*time.Millisecond))
+	outer := mustLock(t, locks.Mutex("name"), core.WithTTL(10*time.Second), core.WithMinHold(20*time.Millisecond))
 	inner := mustLockWith(t, outer.Context(), locks.Mutex("name"))
-	if err := inner.Extend(ctx, 2*time.Second); err != nil {
+	if err := inner.Extend(ctx, 20*time.Second); err != nil {
 		t.Errorf("extend: %v", err)
 	}
 	waiting := lockLater(other.Mutex("name"))
@@ -54,13 +106,11 @@ func TestMinimalUser(t *testing.T) {
 	if forced, err := other.ForceUnlock(ctx, "name"); !forced || err != nil {
 		t.Errorf("ForceUnlock = %v, %v", forced, err)
 	}
-	redlock := newRedlock(t, []redis.UniversalClient{
-		connect(), redistest.Start(t).Client(), redistest.Start(t).Client(),
-	}, core.WithRestartDelay(time.Millisecond))
-	lease := mustLock(t, redlock.Mutex("name of many"))
-	awaitHolds(t, server, "lock:name of many")
-	unlock(t, lease)
-	for _, denied := range server.Client().Do(ctx, "ACL", "LOG").Val().([]any) {
+}
+
+func nothingDenied(t *testing.T, server *redistest.Server) {
+	t.Helper()
+	for _, denied := range server.Client().Do(context.Background(), "ACL", "LOG").Val().([]any) {
 		// go-redis introduces itself with CLIENT SETINFO and does not mind if that is denied.
 		if text := fmt.Sprint(denied); !strings.Contains(text, "object:client") {
 			t.Errorf("Redis denied %s", text)
@@ -96,23 +146,14 @@ func enterEveryWay(t testing.TB, name string, lock, other core.Strategy) {
 	}
 }
 
-// awaitHolds returns once the server has the key.
-func awaitHolds(t testing.TB, server *redistest.Server, key string) {
-	t.Helper()
-	rdb := server.Client()
-	redistest.Eventually(t, within, key+" to be held", func() bool {
-		return rdb.Exists(context.Background(), key).Val() == 1
-	})
-}
-
 // documentedRules reads the rights from the README, so that it cannot say less than is needed.
-func documentedRules(t *testing.T) []string {
+func documentedRules(t *testing.T, sentence string) []string {
 	t.Helper()
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	section := regexp.MustCompile("(?s)A Redis user needs (.*?)\\.\n\\* ").FindStringSubmatch(string(readme))
+	section := regexp.MustCompile("(?s)" + sentence + " (.*?)\\.\n").FindStringSubmatch(string(readme))
 	if section == nil {
 		t.Fatal("the README lists no rights")
 	}

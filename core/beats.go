@@ -10,8 +10,8 @@ import (
 // the waiters of one line share commands, and those share round trips with renewals. The answers tell the waiters
 // how they stand.
 type beats struct {
-	exec *executor
-	now  clock
+	server *server
+	now    clock
 
 	mu    sync.Mutex
 	lines map[string]*company // by the lock's key
@@ -41,8 +41,8 @@ type place struct {
 // maxCompany bounds the waiters in one command, and so how long the server is busy with it.
 const maxCompany = 64
 
-func newBeats(exec *executor, now clock) *beats {
-	return &beats{exec: exec, now: now, lines: make(map[string]*company)}
+func newBeats(s *server, now clock) *beats {
+	return &beats{server: s, now: now, lines: make(map[string]*company)}
 }
 
 // keep keeps a place that was just taken.
@@ -103,7 +103,7 @@ func (b *beats) tick() {
 		b.timer = time.AfterFunc(beat, b.tick)
 	}
 	b.mu.Unlock()
-	b.exec.renew(calls)
+	b.server.exec.renew(calls)
 }
 
 // calls makes the commands for one company; b.mu is held.
@@ -134,7 +134,7 @@ func (b *beats) call(c *company, places []*place) *call {
 		ctx:    context.Background(),
 		script: beatScript,
 		keys:   k.line(),
-		args:   k.lineArgs(ids...),
+		args:   b.server.lineArgs(k, ids...),
 		board: func() {
 			b.mu.Lock()
 			defer b.mu.Unlock()

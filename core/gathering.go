@@ -113,7 +113,11 @@ func (g *gathering) inTurn(ctx context.Context, members []member) (joint *Lease,
 		held = append(held, lease)
 		defer context.AfterFunc(lease.ctx, func() { cut(context.Cause(lease.ctx)) })()
 	}
-	token, err := raise(ctx, held)
+	patience := forever
+	if g.try {
+		patience = 0
+	}
+	token, err := raise(ctx, held, patience)
 	if err := cmp.Or(g.lost(held), err); err != nil {
 		return nil, err
 	}

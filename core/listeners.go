@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,27 +11,30 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// listeners tells waiters of releases, over one subscription connection for all names of a client. What it
-// tells is only a hint: messages get lost with connections, buffers and failovers, so every waiter also looks
-// by itself now and then.
+// listeners tells waiters of releases, over one subscription connection for all names of a client, or one per master of
+// a Cluster. What it tells is only a hint: messages get lost with connections, buffers and failovers, so every waiter
+// also looks by itself now and then.
 type listeners struct {
-	rdb  redis.UniversalClient
-	warn func(error) // of a refusal
+	rdb   redis.UniversalClient
+	nodes *nodes
+	warn  func(err error, sharded bool) // of a refusal
 
-	mu      sync.Mutex
-	topics  map[string]*topic // by channel
-	changed chan struct{}     // holds one element if topics were added that are not subscribed yet
-	running bool
-	stop    context.CancelFunc
-	done    chan struct{} // closed when the run is over
-	closed  bool
+	ctx  context.Context // of all connections
+	stop context.CancelFunc
+	runs sync.WaitGroup // of the shards
+
+	mu     sync.Mutex
+	topics map[string]*topic        // by channel
+	shards map[*redis.Client]*shard // by master; nil outside of a Cluster, or while it is not known
+	closed bool
 }
 
 // topic is one channel and those who listen to it.
 type topic struct {
 	everybody  map[*listener]struct{} // who hear all that is said
 	addressed  map[string]*listener   // who hear what is said to them
-	requested  bool                   // SUBSCRIBE was sent on the present connection
+	shard      *shard
+	requested  bool // SUBSCRIBE was sent on the shard's present connection
 	subscribed atomic.Bool
 	idle       int // keepalive rounds without a listener
 }
@@ -57,8 +59,15 @@ const (
 	idleRounds = 2
 )
 
-func newListeners(rdb redis.UniversalClient, warn func(error)) *listeners {
-	return &listeners{rdb: rdb, warn: warn, topics: make(map[string]*topic), changed: make(chan struct{}, 1)}
+func newListeners(rdb redis.UniversalClient, nodes *nodes, warn func(error, bool)) *listeners {
+	s := &listeners{
+		rdb: rdb, nodes: nodes, warn: warn, topics: make(map[string]*topic), shards: make(map[*redis.Client]*shard),
+	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	if nodes.topology != nil {
+		nodes.topology.onNews = s.settle
+	}
+	return s
 }
 
 // to starts listening to a channel: to everything, or to what is said to the address.
@@ -75,17 +84,13 @@ func (s *listeners) listen(l *listener, channel string) *listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.topics[channel] == nil {
-		s.topics[channel] = &topic{
-			everybody: make(map[*listener]struct{}), addressed: make(map[string]*listener),
-		}
-		signal(s.changed)
+		t := &topic{everybody: make(map[*listener]struct{}), addressed: make(map[string]*listener)}
+		s.topics[channel] = t
+		s.place(channel, t)
 	}
 	s.add(l, channel)
 	if l.topic.subscribed.Load() {
 		signal(l.c) // nothing will tell it later that the subscription is there
-	}
-	if !s.running && !s.closed {
-		s.start()
 	}
 	return l
 }
@@ -141,92 +146,47 @@ func (l *listener) news() <-chan struct{} { return l.C }
 // confirmed reports whether messages can be expected.
 func (l *listener) confirmed() bool { return l.topic.subscribed.Load() }
 
-// start begins a run; s.mu is held.
-func (s *listeners) start() {
-	ctx, cancel := context.WithCancel(context.Background())
-	s.running, s.stop, s.done = true, cancel, make(chan struct{})
-	go s.run(ctx, s.done)
+// place puts a channel where it is to be heard now; s.mu is held.
+func (s *listeners) place(channel string, t *topic) {
+	master := s.nodes.master(channel)
+	if t.shard != nil && (master == nil || master == t.shard.master) {
+		return
+	}
+	h := s.shards[master]
+	if h == nil {
+		h = &shard{all: s, master: master, changed: make(chan struct{}, 1)}
+		s.shards[master] = h
+		if !s.closed {
+			s.runs.Go(h.run)
+		}
+	}
+	t.shard, t.requested = h, false
+	t.subscribed.Store(false)
+	signal(h.changed)
 }
 
-// close ends the run. It waits for that, but not for longer than limit: go-redis does not interrupt the dial of a
-// server that does not answer.
+// settle puts all channels where they are to be heard now.
+func (s *listeners) settle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for channel, t := range s.topics {
+		s.place(channel, t)
+	}
+}
+
+// close ends all connections. It waits for that, but not for longer than limit: go-redis does not interrupt the dial of
+// a server that does not answer.
 func (s *listeners) close(limit time.Duration) {
 	s.mu.Lock()
 	s.closed = true
-	running, stop, done := s.running, s.stop, s.done
 	s.mu.Unlock()
-	if running {
-		stop()
-		pause(context.Background(), limit, done, nil)
-	}
-}
-
-// run keeps a subscription up while there is something to listen to.
-func (s *listeners) run(ctx context.Context, done chan struct{}) {
-	defer close(done)
-	for !s.rest(ctx) {
-		worked := newSubscription(s).serve(ctx)
-		s.forget()
-		if worked {
-			pause(ctx, firstPause+rand.N(10*firstPause), nil, nil)
-		} else {
-			pause(ctx, keepalive/2+rand.N(keepalive/2), nil, nil)
-		}
-	}
-}
-
-// rest ends the run if nobody listens or ctx ended.
-func (s *listeners) rest(ctx context.Context) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if ctx.Err() == nil && len(s.topics) > 0 {
-		return false
-	}
-	s.running = false
 	s.stop()
-	return true
-}
-
-// forget notes that the connection is gone, and everything subscribed on it.
-func (s *listeners) forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.topics {
-		t.requested = false
-		t.subscribed.Store(false)
-	}
-	signal(s.changed)
-}
-
-// missing returns the channels to subscribe now.
-func (s *listeners) missing() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var channels []string
-	for channel, t := range s.topics {
-		if !t.requested {
-			t.requested = true
-			channels = append(channels, channel)
-		}
-	}
-	return channels
-}
-
-// prune drops the channels to which nobody has listened for a while and returns them.
-func (s *listeners) prune() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var channels []string
-	for channel, t := range s.topics {
-		if len(t.everybody)+len(t.addressed) > 0 {
-			continue
-		}
-		if t.idle++; t.idle > idleRounds {
-			delete(s.topics, channel)
-			channels = append(channels, channel)
-		}
-	}
-	return channels
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.runs.Wait()
+	}()
+	pause(context.Background(), limit, done, nil)
 }
 
 // tell passes a message on.
@@ -249,12 +209,13 @@ func (s *listeners) tell(channel, message string) {
 	}
 }
 
-// confirm wakes all who listen to a channel: from now on they hear what is said there.
-func (s *listeners) confirm(channel string) {
+// confirm wakes all who listen to a channel: from now on they hear what is said there, unless it has moved away from
+// the shard meanwhile.
+func (s *listeners) confirm(h *shard, channel string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.topics[channel]
-	if t == nil {
+	if t == nil || t.shard != h {
 		return
 	}
 	t.subscribed.Store(true)
@@ -272,10 +233,4 @@ func signal(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
-}
-
-func (s *listeners) empty() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.topics) == 0
 }

@@ -7,18 +7,18 @@ import (
 // TestConfirmationIsNews: whoever listens looks again once the subscription is there, also when it came later.
 func TestConfirmationIsNews(t *testing.T) {
 	t.Parallel()
-	s := newListeners(nil, nil)
+	s := newListeners(nil, newNodes(nil, nil), nil)
 	s.closed = true // no connection
 	first := s.to("c", "")
 	if first.confirmed() || len(first.C) != 0 {
 		t.Error("confirmed before anything was said")
 	}
-	s.confirm("c")
+	s.confirm(first.topic.shard, "c")
 	if second := s.to("c", ""); len(first.C) != 1 || len(second.C) != 1 || !second.confirmed() {
 		t.Errorf("%d and %d notes, confirmed %v", len(first.C), len(second.C), second.confirmed())
 	}
-	s.forget()
-	if first.confirmed() || len(s.missing()) != 1 {
+	first.topic.shard.forget()
+	if first.confirmed() || len(first.topic.shard.missing()) != 1 {
 		t.Error("the topic outlived its connection")
 	}
 }
@@ -26,17 +26,17 @@ func TestConfirmationIsNews(t *testing.T) {
 // TestIdleTopicsAreDropped: after a while, and never while somebody listens.
 func TestIdleTopicsAreDropped(t *testing.T) {
 	t.Parallel()
-	s := newListeners(nil, nil)
+	s := newListeners(nil, newNodes(nil, nil), nil)
 	s.closed = true
 	busy, idle := s.to("busy", ""), s.to("idle", "")
 	idle.close()
 	for round := range idleRounds {
-		if got := s.prune(); len(got) != 0 {
+		if got, _ := busy.topic.shard.prune(); len(got) != 0 {
 			t.Errorf("round %d: %q dropped", round, got)
 		}
 	}
-	if got := s.prune(); len(got) != 1 || got[0] != "idle" || s.empty() {
-		t.Errorf("%q dropped", got)
+	if got, others := busy.topic.shard.prune(); len(got) != 1 || got[0] != "idle" || !others {
+		t.Errorf("%q dropped, others %v", got, others)
 	}
 	busy.close()
 }
@@ -44,13 +44,13 @@ func TestIdleTopicsAreDropped(t *testing.T) {
 // TestAddressedMessages: a waiter hears what is said to it, and nobody hears what is said to others.
 func TestAddressedMessages(t *testing.T) {
 	t.Parallel()
-	s := newListeners(nil, nil)
+	s := newListeners(nil, newNodes(nil, nil), nil)
 	s.closed = true
 	if s.joining("c", "a:1") != nil {
 		t.Error("joined a channel to which nobody listens")
 	}
 	one, all := s.to("c", "a:1"), s.to("c", "")
-	s.confirm("c")
+	s.confirm(one.topic.shard, "c")
 	<-one.C
 	<-all.C
 	two := s.joining("c", "a:2")
@@ -71,5 +71,33 @@ func TestAddressedMessages(t *testing.T) {
 	s.tell("c", "a:1 8")
 	if one.token() != 7 {
 		t.Error("heard after close")
+	}
+}
+
+// TestChannelsThatMove: what a master does not serve any more, or refuses, is asked for again, and nothing else.
+func TestChannelsThatMove(t *testing.T) {
+	t.Parallel()
+	s := newListeners(nil, newNodes(nil, nil), nil)
+	s.closed = true
+	heard := s.to("heard", "")
+	s.to("refused", "")
+	h := heard.topic.shard
+	if got := h.missing(); len(got) != 2 {
+		t.Fatalf("to be subscribed: %q", got)
+	}
+	s.confirm(h, "heard")
+	h.notHere()
+	if got := h.missing(); len(got) != 1 || got[0] != "refused" {
+		t.Errorf("after a refusal: %q", got)
+	}
+	if h.moved("refused") || !h.moved("heard") || heard.confirmed() {
+		t.Error("a channel was taken for another one")
+	}
+	if got := h.missing(); len(got) != 1 || got[0] != "heard" {
+		t.Errorf("after a move: %q", got)
+	}
+	s.confirm(&shard{}, "heard")
+	if heard.confirmed() {
+		t.Error("confirmed by a master that it has left")
 	}
 }

@@ -105,7 +105,7 @@ func (e *episode) beat(all []*contender) {
 		e.settle(c)
 	}
 	e.do(true, func() string {
-		reply, err := e.client.exec.do(context.Background(), beatScript, e.keys.line(), e.keys.lineArgs(ids...)...)
+		reply, err := e.client.exec.do(context.Background(), beatScript, e.keys.line(), e.client.lineArgs(e.keys, ids...)...)
 		e.model.beat(all)
 		e.note("beat of %s: %v", strings.Join(names, " "), reply)
 		list, bad := integers(reply, 3+len(all))
@@ -136,7 +136,7 @@ func (e *episode) forceIt() {
 	id := fmt.Sprintf("forced:%d", e.nextID)
 	e.do(true, func() string {
 		got, err := e.client.exec.do(context.Background(), forceScript,
-			e.keys.line(e.keys.released(id)), e.keys.lineArgs(milliseconds(abandonMemory))...)
+			e.keys.line(e.keys.released(id)), e.client.lineArgs(e.keys, milliseconds(abandonMemory))...)
 		want := e.model.force(id)
 		e.note("force %s: %v", id, got)
 		if err != nil || (got == int64(1)) != want {

@@ -101,7 +101,7 @@ func (e *episode) converge() {
 			return
 		}
 		e.checkNewcomer(want)
-		if _, err := e.client.exec.do(context.Background(), beatScript, e.keys.line(), e.keys.lineArgs()...); err != nil {
+		if _, err := e.client.exec.do(context.Background(), beatScript, e.keys.line(), e.client.lineArgs(e.keys)...); err != nil {
 			e.differs("beat: %v", err)
 		}
 	}

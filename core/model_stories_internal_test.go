@@ -148,7 +148,7 @@ func (e *episode) contend(owner string, k kind, ttl time.Duration) *contender {
 	e.nextID++
 	c := &contender{kind: k}
 	c.name, c.keys, c.owner, c.id = e.name, e.keys, owner, fmt.Sprintf("%s:%d", owner, e.nextID)
-	c.ttl, c.waits = ttl*time.Second, !k.plain()
+	c.ttl, c.waits, c.shares = ttl*time.Second, !k.plain(), k.shared()
 	e.active = append(e.active, c)
 	return c
 }

@@ -18,7 +18,7 @@ func slotTag(key string) string {
 	return key[open+1 : open+1+length]
 }
 
-// FuzzKeys checks for any two names that are allowed: all keys of a name share a slot, and no key of one is a key
+// FuzzKeys checks for any two names that are allowed: all keys and channels of a name share a slot, and no key of one is a key
 // of the other.
 func FuzzKeys(f *testing.F) {
 	for _, seed := range [][2]string{
@@ -41,7 +41,8 @@ func FuzzKeys(f *testing.F) {
 			return
 		}
 		mine := allKeys(prefix + a)
-		for _, key := range mine {
+		channel := newKeys(prefix + a).channel
+		for _, key := range append(mine, channel, channel+":4b0c") {
 			if slotTag(key) != slotTag(mine[0]) {
 				t.Errorf("%q and %q lie in different slots", mine[0], key)
 			}

@@ -8,10 +8,27 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// node is the way to one server. It has two lanes, so that renewals never queue behind user traffic.
+// node is the way to one server. It has two lanes, so that renewals never queue behind user traffic, and two more for
+// what replicas have to acknowledge, so that a slow replica holds up nothing else.
 type node struct {
-	calls    *lane
-	renewals *lane
+	calls         *lane
+	renewals      *lane
+	ackedCalls    *lane
+	ackedRenewals *lane
+}
+
+func (n *node) laneFor(c *call) *lane {
+	if c.ack.wanted() {
+		return n.ackedCalls
+	}
+	return n.calls
+}
+
+func (n *node) renewalLaneFor(c *call) *lane {
+	if c.ack.wanted() {
+		return n.ackedRenewals
+	}
+	return n.renewals
 }
 
 // nodes finds the way to a key: commands for different masters of a Cluster never share a flight, because one that
@@ -21,6 +38,8 @@ type nodes struct {
 	only    *node
 	cluster *redis.ClusterClient // nil elsewhere
 
+	topology *topology // nil elsewhere
+
 	known  atomic.Bool // the cluster client has learned who owns which slots
 	asking atomic.Bool // it is about to
 	byAddr sync.Map    // of *node, by the master's address
@@ -29,29 +48,24 @@ type nodes struct {
 func newNodes(rdb redis.UniversalClient, fly func([]*call)) *nodes {
 	n := &nodes{fly: fly}
 	n.only = n.newNode()
-	n.cluster, _ = rdb.(*redis.ClusterClient)
+	if n.cluster, _ = rdb.(*redis.ClusterClient); n.cluster != nil {
+		n.topology = &topology{cluster: n.cluster, onNews: func() {}}
+	}
 	return n
 }
 
 func (n *nodes) newNode() *node {
-	return &node{calls: newLane(callFlights, n.fly), renewals: newLane(renewalFlights, n.fly)}
+	return &node{
+		calls: newLane(callFlights, n.fly), renewals: newLane(renewalFlights, n.fly),
+		ackedCalls: newLane(callFlights, n.fly), ackedRenewals: newLane(renewalFlights, n.fly),
+	}
 }
 
-// of returns the way to a key. It does no I/O: go-redis asks the Cluster for its slots when it first needs them,
-// which may take long, and keeps them up to date from then on. Until it has them, all commands go one way.
+// of returns the way to a key. Until the Cluster has told its slots, all commands go one way.
 func (n *nodes) of(key string) *node {
-	if n.cluster == nil {
-		return n.only
-	}
-	if !n.known.Load() {
-		if n.asking.CompareAndSwap(false, true) {
-			go n.ask(key)
-		}
-		return n.only
-	}
-	master, err := n.cluster.MasterForKey(context.Background(), key)
-	if err != nil {
-		return n.only // nobody owns the slot; the command will tell
+	master := n.master(key)
+	if master == nil {
+		return n.only // if nobody owns the slot, the command will tell
 	}
 	addr := master.Options().Addr
 	if known, ok := n.byAddr.Load(addr); ok {
@@ -59,6 +73,36 @@ func (n *nodes) of(key string) *node {
 	}
 	known, _ := n.byAddr.LoadOrStore(addr, n.newNode())
 	return known.(*node)
+}
+
+// master returns the client of the master that owns a key's slot, nil elsewhere or if that is not known. It does no
+// I/O: go-redis asks the Cluster for its slots when it first needs them, which may take long, and keeps them up to date
+// from then on.
+func (n *nodes) master(key string) *redis.Client {
+	if n.cluster == nil {
+		return nil
+	}
+	if !n.known.Load() {
+		if n.asking.CompareAndSwap(false, true) {
+			go n.ask(key)
+		}
+		return nil
+	}
+	master, err := n.cluster.MasterForKey(context.Background(), key)
+	if err != nil {
+		return nil
+	}
+	return master
+}
+
+// moved reports whether the way that a call has taken is another one now.
+func (n *nodes) moved(c *call) bool { return c.way != n.only && n.of(c.keys[0]) != c.way }
+
+// doubt lets the Cluster be asked anew who owns which slots.
+func (n *nodes) doubt() {
+	if n.topology != nil {
+		n.topology.doubt()
+	}
 }
 
 func (n *nodes) ask(key string) {

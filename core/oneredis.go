@@ -12,12 +12,18 @@ type oneRedis struct {
 }
 
 func (p oneRedis) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error) {
-	reply, err := p.server.exec.do(ctx, renewScript, []string{h.keys.lock, h.keys.reads()}, h.id, milliseconds(ttl))
+	reply, err := p.server.exec.doAcked(ctx, h.ack, renewScript, h.renewed(), h.id, milliseconds(ttl))
+	if err == nil && reply == renewedInPart {
+		reply, err = p.server.exec.doAcked(ctx, h.ack, renewScript, h.keys.shared(), h.id, milliseconds(ttl))
+	}
 	if err != nil {
 		return false, err
 	}
 	return reply == int64(1), nil
 }
+
+// renewedInPart is the answer to a renewal that prolongs an exclusive hold of an owner who has, or had, shares too.
+const renewedInPart = int64(2)
 
 func (p oneRedis) renewAll(renewals []*renewal) {
 	calls := make([]*call, len(renewals))
@@ -32,15 +38,40 @@ func (p oneRedis) renewal(r *renewal, done func(sentAt instant, held bool, err e
 	return &call{
 		ctx:    context.Background(),
 		script: renewScript,
-		keys:   []string{r.hold.keys.lock, r.hold.keys.reads()},
+		keys:   r.hold.renewed(),
 		args:   []any{r.hold.id, milliseconds(r.hold.ttl)},
+		ack:    r.hold.ack,
 		board:  func() { r.sent.Store(true) },
-		done:   func(c *call) { done(c.sentAt, c.reply == int64(1), c.err) },
+		done: func(c *call) {
+			if c.reply == renewedInPart {
+				p.renewRest(r.hold)
+			}
+			done(c.sentAt, c.reply == int64(1) || c.reply == renewedInPart, c.err)
+		},
 	}
 }
 
+// renewRest sends a renewal again that was made in part. Should it fail, the next one will be made in part too.
+func (p oneRedis) renewRest(h *hold) {
+	p.server.exec.renew([]*call{{
+		ctx: context.Background(), script: renewScript, keys: h.keys.shared(), args: []any{h.id, milliseconds(h.ttl)},
+		done: func(*call) {},
+	}})
+}
+
+// renewed returns the keys of a renewal, see lua/renew.lua.
+func (h *hold) renewed() []string {
+	if h.shares {
+		return h.keys.shared()
+	}
+	return []string{h.keys.lock}
+}
+
+// shared returns the keys of a lock that is shared.
+func (k keys) shared() []string { return []string{k.lock, k.reads()} }
+
 func (p oneRedis) raise(ctx context.Context, h *hold, token int64) (bool, error) {
-	reply, err := p.server.exec.do(ctx, raiseScript, []string{h.keys.lock, h.keys.token, h.keys.reads()},
+	reply, err := p.server.exec.doAcked(ctx, h.ack, raiseScript, []string{h.keys.lock, h.keys.token, h.keys.reads()},
 		h.id, token, milliseconds(tokenMemory))
 	if err != nil {
 		return false, err

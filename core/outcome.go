@@ -47,7 +47,7 @@ func classify(err error) outcome {
 		return answered
 	case errors.As(err, &votes):
 		return votes.outcome()
-	case errors.Is(err, redis.ErrClosed), errors.Is(err, errOtherwise):
+	case errors.Is(err, redis.ErrClosed), errors.Is(err, errOtherwise), errors.Is(err, ErrInvalidOption):
 		return denied
 	case errors.Is(err, errPanic):
 		return failed
@@ -74,6 +74,10 @@ func transient(err error) bool {
 	o := classify(err)
 	return o == notRun || o == unknown
 }
+
+// moving reports that the slot is on its way from one master of a Cluster to another. As long as it is, commands with
+// several keys are refused unless all of them exist, and in one place.
+func moving(err error) bool { return err != nil && redis.HasErrorPrefix(err, "TRYAGAIN") }
 
 func wrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
 

@@ -3,11 +3,12 @@ package core
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // raise gives all leases the greatest of their tokens in Redis and returns it. So the work under all of them has one
 // token, which every later grant of any of them exceeds. It fails with a [memberLost] if one of them is over.
-func raise(ctx context.Context, leases []*Lease) (int64, error) {
+func raise(ctx context.Context, leases []*Lease, patience time.Duration) (int64, error) {
 	var token int64
 	for _, l := range leases {
 		token = max(token, l.token)
@@ -21,7 +22,7 @@ func raise(ctx context.Context, leases []*Lease) (int64, error) {
 		}
 	}
 	errs := together(ctx, len(smaller), func(ctx context.Context, i int) error {
-		return smaller[i].raise(ctx, token)
+		return smaller[i].raise(ctx, token, patience)
 	})
 	for _, err := range errs {
 		if err != nil {
@@ -31,11 +32,14 @@ func raise(ctx context.Context, leases []*Lease) (int64, error) {
 	return token, nil
 }
 
-func (l *Lease) raise(ctx context.Context, token int64) error {
+// raise waits with patience for a slot that moves.
+func (l *Lease) raise(ctx context.Context, token int64, patience time.Duration) error {
 	var held bool
-	err := insist(ctx, func(ctx context.Context) (err error) {
-		held, err = l.protocol.raise(ctx, &l.hold, token)
-		return err
+	err := persist(ctx, patience, moving, func() error {
+		return insist(ctx, func(ctx context.Context) (err error) {
+			held, err = l.protocol.raise(ctx, &l.hold, token)
+			return err
+		})
 	})
 	switch {
 	case err != nil:
@@ -46,5 +50,6 @@ func (l *Lease) raise(ctx context.Context, token int64) error {
 		}
 		return &memberLost{name: l.hold.name, cause: errTaken}
 	}
+	l.keeper.renewer.raised(l, token)
 	return nil
 }

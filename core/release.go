@@ -43,7 +43,7 @@ func insist(ctx context.Context, command func(context.Context) error) error {
 	return persist(ctx, 0, transient, func() error {
 		try, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
-		limit *= 2
+		limit = min(2*limit, releaseTimeout) // tries can be many while a slot moves
 		return command(try)
 	})
 }

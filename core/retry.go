@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"time"
 )
@@ -12,6 +13,13 @@ const (
 	// Pauses between tries double from the first to the longest, each shortened by up to half at random.
 	firstPause   = 10 * time.Millisecond
 	longestPause = time.Second
+	// forever is the patience of those who wait until their context ends.
+	forever = time.Duration(math.MaxInt64)
+	// askingPause is the longest between those of a request, which endures an outage for some seconds only.
+	askingPause = 250 * time.Millisecond
+	// movingPause is the longest while a slot moves from one master of a Cluster to another, so that its locks can be
+	// used soon after.
+	movingPause = 100 * time.Millisecond
 )
 
 // outage counts failures in a row.
@@ -20,9 +28,9 @@ type outage struct {
 	began    time.Time
 }
 
-// pause returns how long to wait before the next try; false if there have been enough of them and patience
-// is used up.
-func (o *outage) pause(patience time.Duration) (time.Duration, bool) {
+// pause returns how long to wait before the next try, longest at most; false if there have been enough of them and
+// patience is used up.
+func (o *outage) pause(patience, longest time.Duration) (time.Duration, bool) {
 	if o.failures == 0 {
 		o.began = time.Now()
 	}
@@ -30,20 +38,27 @@ func (o *outage) pause(patience time.Duration) (time.Duration, bool) {
 	if o.failures >= tries && time.Since(o.began) >= patience {
 		return 0, false
 	}
-	pause := min(firstPause<<min(o.failures-1, 10), longestPause)
+	pause := min(firstPause<<min(o.failures-1, 10), longest)
 	return pause/2 + rand.N(pause/2), true
 }
 
 // persist repeats try while its errors are worth it, until ctx ends or both the tries and patience are used up.
-// It returns the last error.
+// It returns the last error. A slot that moves is waited for as an outage is by a request.
 func persist(ctx context.Context, patience time.Duration, worth func(error) bool, try func() error) error {
-	var trouble outage
+	var trouble, move outage
 	for {
 		err := try()
 		if err == nil || !worth(err) || ctx.Err() != nil {
 			return err
 		}
-		time, again := trouble.pause(patience)
+		var time time.Duration
+		var again bool
+		if moving(err) {
+			trouble = outage{} // Redis answers
+			time, again = move.pause(max(patience, outagePatience), movingPause)
+		} else {
+			time, again = trouble.pause(patience, longestPause)
+		}
 		if !again {
 			return err
 		}

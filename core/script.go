@@ -15,11 +15,11 @@ var luaFiles embed.FS
 var (
 	acquireScript    = loadScript("grant", "acquire")
 	acquireAllScript = loadScript("grant", "acquire_all")
-	releaseScript    = loadScript("release")
-	joinScript       = loadScript("line", "join")
-	leaveScript      = loadScript("line", "leave")
-	beatScript       = loadScript("line", "beat")
-	forceScript      = loadScript("line", "force")
+	releaseScript    = loadScript("publish", "release")
+	joinScript       = loadScript("publish", "line", "join")
+	leaveScript      = loadScript("publish", "line", "leave")
+	beatScript       = loadScript("publish", "line", "beat")
+	forceScript      = loadScript("publish", "line", "force")
 	renewScript      = loadScript("renew")
 	raiseScript      = loadScript("raise")
 	settleScript     = loadScript("grant", "settle")
@@ -56,6 +56,9 @@ type attempt struct {
 
 // NoRetry is asked by go-redis before it re-sends a command.
 func (attempt) NoRetry() bool { return true }
+
+// verb is the way to ask for a script.
+type verb = func(s *script, keys []string, args []any) attempt
 
 // evalsha asks for the script by its hash, eval by its text, for a server that does not know it (yet, or any
 // more: SCRIPT FLUSH, restart, failover).

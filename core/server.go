@@ -11,21 +11,37 @@ import (
 type server struct {
 	keeper *keeper
 	exec   *executor
+	verb   string // with which scripts announce something, see lua/publish.lua
 	listen *listeners
 	beats  *beats
 
-	unheard sync.Once // PUBLISH is refused
-	deaf    sync.Once // SUBSCRIBE is refused
+	unheard sync.Once // publishing is refused
+	deaf    sync.Once // subscribing is refused
+	plain   sync.Once // only SSUBSCRIBE is
+
+	findings sync.Map // that were warned of, see setup.go
 }
 
 func newServer(k *keeper, rdb redis.UniversalClient) *server {
-	s := &server{keeper: k, exec: newExecutor(rdb, k.now, k.base.Done())}
-	s.listen = newListeners(rdb, func(err error) {
-		k.warnOnce(&s.deaf, "Redis does not let this user subscribe: waiters learn of releases by polling only",
-			"error", err)
-	})
-	s.beats = newBeats(s.exec, k.now)
+	s := &server{keeper: k, exec: newExecutor(rdb, k.now, k.base.Done()), verb: "PUBLISH"}
+	if s.exec.nodes.cluster != nil {
+		s.verb = "SPUBLISH"
+	}
+	s.exec.onReply = sync.OnceFunc(s.inspectLater)
+	s.listen = newListeners(rdb, s.exec.nodes, s.cannotSubscribe)
+	s.beats = newBeats(s, k.now)
 	return s
+}
+
+// cannotSubscribe tells, once, that releases are not heard of.
+func (s *server) cannotSubscribe(err error, sharded bool) {
+	if sharded {
+		s.keeper.warnOnce(&s.plain, "Redis does not let this user SSUBSCRIBE: waiters learn by polling only of releases by "+
+			"those who may SPUBLISH", "error", err)
+		return
+	}
+	s.keeper.warnOnce(&s.deaf, "Redis does not let this user subscribe: waiters learn of releases by polling only",
+		"error", err)
 }
 
 // cannotPublish tells, once, that releases are not announced.

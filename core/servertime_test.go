@@ -23,7 +23,8 @@ func newCrowd(t testing.TB, rdb *redis.Client, name string) *crowd {
 	t.Helper()
 	c := &crowd{
 		name: name, pipe: rdb.Pipeline(),
-		join: luaScript(t, "line", "join"), leave: luaScript(t, "line", "leave"), renew: luaScript(t, "renew"),
+		join: luaScript(t, "publish", "line", "join"), leave: luaScript(t, "publish", "line", "leave"),
+		renew: luaScript(t, "renew"),
 	}
 	for _, s := range []*redis.Script{c.join, c.leave, c.renew} {
 		if err := s.Load(context.Background(), rdb).Err(); err != nil {
@@ -44,7 +45,7 @@ func (c *crowd) run(s *redis.Script, n int, args ...any) {
 		c.key("released") + ":" + c.id(n),
 	}
 	const hour = 3_600_000
-	args = append([]any{"redisson_lock__channel:{lock:" + c.name + "}", hour, hour, c.id(n), c.id(n)}, args...)
+	args = append([]any{"redisson_lock__channel:{lock:" + c.name + "}", hour, hour, "PUBLISH", c.id(n), c.id(n)}, args...)
 	s.EvalSha(context.Background(), c.pipe, keys, args...)
 }
 

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -128,4 +129,32 @@ func TestSharesKeepTheirOwnTime(t *testing.T) {
 	}
 	unlock(t, short)
 	awaitTidy(t, rdb)
+}
+
+// TestDeadShareUnderAWriter: a writer's own share ends without being unlocked. However long the writer goes on, its
+// renewals keep what is needed to find that out.
+func TestDeadShareUnderAWriter(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	rdb, relay := server.Client(), server.Relay()
+	writer := mustLock(t, newClient(t, rdb).Write("name"), core.WithTTL(4*time.Second))
+	share := mustLock(t, newClient(t, relay.Client()).Read("name"), core.WithOwner(writer.Owner()),
+		core.WithFixedTTL(time.Second))
+	relay.Drop(redistest.Both)
+	waitFor(t, share.Done(), "the share to end")
+	awaitRenewed(t, []*core.Lease{writer}, 8*time.Second) // longer than the share's key was given at first
+	if writer.Context().Err() != nil {
+		t.Fatal("the writer's lease was lost")
+	}
+	if _, err := newClient(t, rdb).Fair("name").TryLock(ctx); err == nil {
+		t.Error("locked")
+	}
+	for field := range rdb.HGetAll(ctx, "lock:name").Val() {
+		if strings.HasPrefix(field, "share:") || strings.HasPrefix(field, "read:") {
+			t.Errorf("%s was left", field)
+		}
+	}
+	unlock(t, writer)
+	relay.Heal()
 }

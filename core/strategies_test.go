@@ -5,6 +5,7 @@ import (
 	"flag"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/conformance"
@@ -135,7 +136,8 @@ func TestRedlockConformance(t *testing.T) {
 	conformance.Run(t, conformance.Subject{
 		Servers: 5,
 		Connect: func(clients []redis.UniversalClient, opts ...core.Option) (conformance.Pair, io.Closer, error) {
-			r, err := core.NewRedlock(clients, opts...)
+			// Each server has time enough to answer on a busy machine.
+			r, err := core.NewRedlock(clients, append([]core.Option{core.WithNodeTimeout(time.Second)}, opts...)...)
 			if err != nil {
 				return conformance.Pair{}, nil, err
 			}

@@ -10,21 +10,34 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// subscription is one connection on which listeners hear. It ends with its first error; its successor
-// subscribes anew, which makes all listeners look at their locks.
+// subscription is one connection on which listeners hear what is said in a shard. It ends with its first error; its
+// successor subscribes anew, which makes all listeners look at their locks.
 type subscription struct {
-	all    *listeners
-	pubsub *redis.PubSub
-	worked bool // something was subscribed; of the reader
+	shard   *shard
+	pubsub  *redis.PubSub
+	sharded bool // with SSUBSCRIBE
+	end     end  // of the reader
 }
 
-func newSubscription(all *listeners) *subscription {
-	return &subscription{all: all, pubsub: all.rdb.Subscribe(context.Background())}
+// end tells how a subscription went.
+type end int
+
+const (
+	endUnheard end = iota // nothing was subscribed
+	endBroken             // something was
+	endRefused            // the server does not know the command, or the user may not use it
+)
+
+func newSubscription(h *shard, sharded bool) *subscription {
+	rdb := h.all.rdb
+	if h.master != nil {
+		rdb = h.master
+	}
+	return &subscription{shard: h, sharded: sharded, pubsub: rdb.Subscribe(context.Background())}
 }
 
-// serve listens until the connection fails, ctx ends, or there is nothing left to listen to. It reports whether
-// anything was subscribed at all.
-func (s *subscription) serve(ctx context.Context) bool {
+// serve listens until the connection fails, ctx ends, or there is nothing left to listen to.
+func (s *subscription) serve(ctx context.Context) end {
 	ctx, cancel := context.WithCancel(ctx)
 	var both sync.WaitGroup
 	both.Go(func() {
@@ -38,34 +51,62 @@ func (s *subscription) serve(ctx context.Context) bool {
 	s.read(ctx)
 	cancel()
 	both.Wait()
-	return s.worked
+	return s.end
 }
 
 // write subscribes what is missing, unsubscribes what is idle, and ends when nothing is left.
 func (s *subscription) write(ctx context.Context) {
 	ticker := time.NewTicker(keepalive)
 	defer ticker.Stop()
-	for {
-		var err error
-		if missing := s.all.missing(); len(missing) > 0 {
-			err = s.pubsub.Subscribe(ctx, missing...)
-		}
-		if err != nil {
-			return
-		}
+	for s.subscribe(ctx, s.shard.missing()) == nil {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.all.changed:
+		case <-s.shard.changed:
 		case <-ticker.C:
-			if idle := s.all.prune(); len(idle) > 0 {
-				err = s.pubsub.Unsubscribe(ctx, idle...)
-			}
-			if err != nil || s.all.empty() {
+			s.shard.all.settle()
+			idle, others := s.shard.prune()
+			if s.unsubscribe(ctx, idle) != nil || !others {
 				return
 			}
 		}
 	}
+}
+
+func (s *subscription) subscribe(ctx context.Context, channels []string) error {
+	if !s.sharded {
+		return inOne(ctx, channels, s.pubsub.Subscribe)
+	}
+	return bySlot(ctx, channels, s.pubsub.SSubscribe)
+}
+
+func (s *subscription) unsubscribe(ctx context.Context, channels []string) error {
+	if !s.sharded {
+		return inOne(ctx, channels, s.pubsub.Unsubscribe)
+	}
+	return bySlot(ctx, channels, s.pubsub.SUnsubscribe)
+}
+
+// inOne sends one command for all channels, if there are any.
+func inOne(ctx context.Context, channels []string, send func(context.Context, ...string) error) error {
+	if len(channels) == 0 {
+		return nil
+	}
+	return send(ctx, channels...)
+}
+
+// bySlot sends one command for the channels of each slot: Redis refuses those of several slots in one.
+func bySlot(ctx context.Context, channels []string, send func(context.Context, ...string) error) error {
+	slots := make(map[uint16][]string)
+	for _, channel := range channels {
+		slots[slot(channel)] = append(slots[slot(channel)], channel)
+	}
+	for _, together := range slots {
+		if err := send(ctx, together...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // read passes on what arrives. A silent connection is asked for a sign of life; one that gives none is dead.
@@ -81,21 +122,48 @@ func (s *subscription) read(ctx context.Context) {
 				return
 			}
 			continue
+		case elsewhere(err):
+			s.shard.notHere()
+			s.shard.all.nodes.doubt()
+			continue
 		case err != nil:
-			if classify(err) == failed {
-				s.all.warn(err)
-			}
+			s.refused(err)
 			return
 		}
 		silent = 0
 		switch m := message.(type) {
 		case *redis.Message:
-			s.all.tell(m.Channel, m.Payload)
+			s.shard.all.tell(m.Channel, m.Payload)
 		case *redis.Subscription:
-			if m.Kind == "subscribe" {
-				s.worked = true
-				s.all.confirm(m.Channel)
-			}
+			s.changed(m)
+		}
+	}
+}
+
+// elsewhere reports whether a channel was refused because its slot is served somewhere else, or nowhere now.
+func elsewhere(err error) bool {
+	return err != nil && (redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "CLUSTERDOWN"))
+}
+
+// refused tells of an error that another try will not cure.
+func (s *subscription) refused(err error) {
+	if classify(err) != failed {
+		return
+	}
+	s.end = endRefused
+	if !s.sharded || redis.HasErrorPrefix(err, "NOPERM") {
+		s.shard.all.warn(err, s.sharded)
+	}
+}
+
+func (s *subscription) changed(m *redis.Subscription) {
+	switch m.Kind {
+	case "subscribe", "ssubscribe":
+		s.end = endBroken
+		s.shard.all.confirm(s.shard, m.Channel)
+	case "sunsubscribe":
+		if s.shard.moved(m.Channel) {
+			s.shard.all.nodes.doubt()
 		}
 	}
 }

@@ -1,7 +1,7 @@
 -- Keeps the places of some waiters of one client in one line, and tells them how they stand.
 --
--- KEYS[1..6], ARGV[1..3]  see line.lua
--- ARGV[4...] hold ids
+-- KEYS[1..6], ARGV[1..4]  see line.lua
+-- ARGV[5...] hold ids
 --
 -- Returns {ms that the lock is held for (-1: for ever), last token, 1 if it is a Mutex's or Redisson's,
 --          then for each id those before it, or -1 if it should ask: it is not in line, because it was granted
@@ -14,7 +14,7 @@ call('PEXPIRE', waiters, grace)
 call('PEXPIRE', writers, grace)
 call('PEXPIRE', readers, grace)
 local places = {}
-for i = 4, #ARGV do
+for i = 5, #ARGV do
   local waiter = call('HGET', waiters, ARGV[i])
   if waiter then
     local as, owner = string.match(waiter, '^%d+ %d+ (%a+) (.+)$')
@@ -33,7 +33,7 @@ local function isIn(place)
 end
 
 local reply = {remaining(), tonumber(call('GET', lastToken) or 0), foreign and 1 or 0}
-for i = 4, #ARGV do
+for i = 5, #ARGV do
   local place, before = places[i], -1
   local number = place and call('ZSCORE', place.reads and readers or writers, ARGV[i])
   if number and not isIn(place) then

@@ -1,8 +1,8 @@
 -- Takes a lock from whoever holds it, of whatever strategy, and lets in whose turn it is then.
 --
--- KEYS[1..6], ARGV[1..3]  see line.lua
+-- KEYS[1..6], ARGV[1..4]  see line.lua
 -- KEYS[7] forced  string, remembers what this call has done, so that a repetition says the same
--- ARGV[4] ms for which the result is remembered
+-- ARGV[5] ms for which the result is remembered
 --
 -- Returns 1 if there was a lock, 0 if the name was free.
 --
@@ -18,12 +18,12 @@ end
 local held = call('HLEN', lock) > 0
 if held then
   free()
-  call('SET', KEYS[7], 1, 'PX', ARGV[4])
+  call('SET', KEYS[7], 1, 'PX', ARGV[5])
 else
-  redis.pcall('SET', KEYS[7], 0, 'PX', ARGV[4])
+  redis.pcall('SET', KEYS[7], 0, 'PX', ARGV[5])
 end
 admit() -- also if it was free: then nobody has found out yet
 if held and not mode then
-  redis.pcall('PUBLISH', channel, '0')
+  publish(ARGV[4], channel, '0')
 end
 return held and 1 or 0

@@ -1,11 +1,11 @@
 -- Enters a lock if it is the caller's turn, or takes a place in line.
 --
--- KEYS[1..6], ARGV[1..3]  see line.lua
+-- KEYS[1..6], ARGV[1..4]  see line.lua
 -- KEYS[7] released  string, present once this very hold was released or given up
--- ARGV[4] owner     ARGV[5] hold id     ARGV[6] ttl in ms
--- ARGV[7] ms for which the lock stays taken at least, 0 for none
--- ARGV[8] fair or writing for the exclusive lock, reading for a share
--- ARGV[9] 1 to wait in line     ARGV[10] the number in line that the caller had before, 0 for none
+-- ARGV[5] owner     ARGV[6] hold id     ARGV[7] ttl in ms
+-- ARGV[8] ms for which the lock stays taken at least, 0 for none
+-- ARGV[9] fair or writing for the exclusive lock, reading for a share
+-- ARGV[10] 1 to wait in line     ARGV[11] the number in line that the caller had before, 0 for none
 --
 -- Returns {1, token}   held: granted now or by another script before, entered again, or by an earlier run
 --         {0, ms left (-1: for ever), those before the caller, its number in line, last token,
@@ -18,9 +18,9 @@
 --
 -- Nobody passes those in line, whether the caller waits or not; except owners who hold the lock already.
 
-local released, owner, id, keep = KEYS[7], ARGV[4], ARGV[5], tonumber(ARGV[7])
-local ttl = math.max(tonumber(ARGV[6]), keep)
-local as, waits = ARGV[8], ARGV[9] == '1'
+local released, owner, id, keep = KEYS[7], ARGV[5], ARGV[6], tonumber(ARGV[8])
+local ttl = math.max(tonumber(ARGV[7]), keep)
+local as, waits = ARGV[9], ARGV[10] == '1'
 local line = as == 'reading' and readers or writers
 
 local function prolongKeep(before)
@@ -117,7 +117,7 @@ end
 local function stand()
   local number = tonumber(call('ZSCORE', line, id) or nil)
   if not number then
-    number = tonumber(ARGV[10])
+    number = tonumber(ARGV[11])
     if number == 0 then
       local behind = call('ZREVRANGE', writers, 0, 0, 'WITHSCORES')[2] or 0
       local other = call('ZREVRANGE', readers, 0, 0, 'WITHSCORES')[2] or 0

@@ -1,13 +1,13 @@
 -- Ends one hold, or gives up a place in line, and lets in whose turn it is then.
 --
--- KEYS[1..6], ARGV[1..3]  see line.lua
+-- KEYS[1..6], ARGV[1..4]  see line.lua
 -- KEYS[7] released  string, remembers what this release has done, so that a repetition says the same
--- ARGV[4] owner     ARGV[5] hold id
--- ARGV[6] ms for which the result is remembered, 0 for a place in line of which nothing is on its way any more
--- ARGV[7] 1 if nobody ever had the hold: its minimum time does not count then
--- ARGV[8] 1 if all readers who wait go before the next writer, when this ends the exclusive lock
+-- ARGV[5] owner     ARGV[6] hold id
+-- ARGV[7] ms for which the result is remembered, 0 for a place in line of which nothing is on its way any more
+-- ARGV[8] 1 if nobody ever had the hold: its minimum time does not count then
+-- ARGV[9] 1 if all readers who wait go before the next writer, when this ends the exclusive lock
 --
--- Returns {status, 1 if PUBLISH was refused: waiters find out by themselves}
+-- Returns {status, 1 if something could not be announced: waiters find out by themselves}
 --   status 1  released     0  not held: expired, forced, or never granted; by nothing that this release did
 --
 -- Running it twice changes nothing and answers the same, however many others held the lock in between.
@@ -17,7 +17,7 @@
 -- held too long rather than free too early. The first write is one that a full server accepts (UNLINK, ZREM, HDEL,
 -- PEXPIREAT), after which it accepts the others of the same script.
 
-local released, owner, id, remembered = KEYS[7], ARGV[4], ARGV[5], tonumber(ARGV[6])
+local released, owner, id, remembered = KEYS[7], ARGV[5], ARGV[6], tonumber(ARGV[7])
 
 local function remember(status)
   if remembered > 0 then
@@ -27,7 +27,7 @@ end
 
 -- keptUntil returns until when (ms) the lock must stay taken.
 local function keptUntil(keep)
-  return ARGV[7] ~= '1' and math.ceil(tonumber(keep or 0) / 1000) or 0
+  return ARGV[8] ~= '1' and math.ceil(tonumber(keep or 0) / 1000) or 0
 end
 
 -- endHold ends a hold of the exclusive lock, and the lock with the owner's last one.
@@ -46,7 +46,7 @@ local function endHold()
     return arm()
   end
   endWriting()
-  if ARGV[8] == '1' then
+  if ARGV[9] == '1' then
     gate = tonumber(call('ZREVRANGE', readers, 0, 0, 'WITHSCORES')[2] or 0)
   end
 end
@@ -97,8 +97,7 @@ if left and foreign then
   end
 end
 if status == 1 and not mode then
-  local told = redis.pcall('PUBLISH', channel, '0')
-  if type(told) == 'table' and told.err then
+  if not publish(ARGV[4], channel, '0') then
     mute = 1
   end
 end

@@ -1,5 +1,5 @@
 -- The state of a lock that owners may share and wait for in line, and what happens to it by itself. This is no
--- script: join.lua, leave.lua, beat.lua and force.lua begin with it.
+-- script: join.lua, leave.lua, beat.lua and force.lua begin with it, after publish.lua.
 --
 -- KEYS[1] lock     hash; exists exactly while somebody holds the lock
 --                    mode       fair, writing, reading; anything else is a Mutex's, or Redisson's (acquire.lua)
@@ -18,6 +18,7 @@
 -- ARGV[1] channel on which releases are announced; <channel>:<client> is that of a waiter
 -- ARGV[2] ms for which the last token is remembered
 -- ARGV[3] ms for which a waiter keeps its place, and a grant that it has not asked for, without a sign of life
+-- ARGV[4] SPUBLISH or PUBLISH, see publish.lua
 --
 -- Numbers in line are microseconds of the server's clock or one more than the last, whichever is greater, so they
 -- grow also when the clock was set back, and a line that was lost is joined again in the old order.
@@ -45,7 +46,7 @@ local shared  -- there is a read hold
 local longest = 0
 local gate = 0
 local budget = 100 -- of grants and removals in one run
-local mute = 0     -- 1: PUBLISH was refused
+local mute = 0     -- 1: it may not publish
 
 local function integer(n)
   return string.format('%.0f', n)
@@ -223,8 +224,7 @@ end
 
 -- tell wakes one waiter: with a token, it holds the lock; without, it should ask.
 local function tell(id, its)
-  local told = redis.pcall('PUBLISH', channel .. ':' .. string.match(id, '^(.*):'), id .. (its and ' ' .. its or ''))
-  if type(told) == 'table' and told.err then
+  if not publish(ARGV[4], channel .. ':' .. string.match(id, '^(.*):'), id .. (its and ' ' .. its or '')) then
     mute = 1
   end
 end

@@ -5,10 +5,11 @@
 -- ARGV[1] owner     ARGV[2] hold id     ARGV[3] channel on which the waiters listen
 -- ARGV[4] ms for which the result is remembered
 -- ARGV[5] 1 if nobody ever had the hold: its minimum time does not count then
+-- ARGV[6] SPUBLISH or PUBLISH, see publish.lua, which comes in front of this file
 --
 -- Returns 1  released, the lock is free
 --         2  released, the lock stays taken: by the owner's other holds, or for its minimum time
---         3  released, the lock is free, but PUBLISH was refused: the waiters find out by themselves
+--         3  released, the lock is free, but that was not announced: the waiters find out by themselves
 --         4  nothing was done: the lock is held in another way than by a Mutex, leave.lua knows what to do
 --         0  not held: expired, forced, or taken over; by nothing that this release did
 --
@@ -59,8 +60,4 @@ end
 
 redis.call('DEL', lock)
 redis.call('SET', KEYS[2], 1, 'PX', ARGV[4])
-local told = redis.pcall('PUBLISH', ARGV[3], '0')
-if type(told) == 'table' and told.err then
-  return 3
-end
-return 1
+return publish(ARGV[6], ARGV[3], '0') and 1 or 3

@@ -1,10 +1,14 @@
 -- Gives a hold its full time again, counted from now. Serves renewal and Extend, for all strategies.
 --
 -- KEYS[1] lock    hash, see acquire.lua and line.lua
--- KEYS[2] reads   sorted set, see line.lua
+-- KEYS[2] reads   sorted set, see line.lua; only for a shared hold, and after the answer 2
 -- ARGV[1] hold id     ARGV[2] ttl in ms
 --
--- Returns 1 if the hold is still there, 0 if it is not.
+-- Returns 1 if the hold is still there, 0 if it is not, 2 if it is but should be renewed with KEYS[2] too: the lock is or
+-- was shared by its owner.
+--
+-- With one key, because then a Cluster runs it also while the slot moves. With two it does not, unless both exist and
+-- in one place; and reads seldom exists.
 --
 -- Running it twice changes nothing. It never shortens what another hold asked for, and prolongs no other owner's,
 -- unless more is left than anybody asked for: then the server's clock was set back, and a crash would block the
@@ -14,7 +18,8 @@
 
 local lock, reads, id, ttl = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
 
-local held = redis.call('HMGET', lock, 'hold:' .. id, 'ttl', 'until', 'grant', 'share:' .. id, 'mode')
+local held = redis.call('HMGET', lock, 'hold:' .. id, 'ttl', 'until', 'grant', 'share:' .. id, 'mode',
+  'reads')
 if not held[5] and (not held[1] or held[6] == 'reading') then
   return 0 -- of a writer whose time is over, while its shares last, the hold may be left
 end
@@ -51,6 +56,9 @@ local function expiry(before)
 end
 
 if held[5] then
+  if not reads then
+    return redis.error_reply('ERR a shared hold is renewed with two keys')
+  end
   local before = tonumber(redis.call('ZSCORE', reads, id) or 0)
   if before <= now then
     return 0
@@ -65,6 +73,12 @@ if before <= now or held[1] ~= held[4] then
   return 0
 end
 renew()
-prolong(reads) -- without it, shares that expired would not be found any more, and stay in the hash
 redis.call('HSET', lock, 'until', expiry(before))
+if not held[7] then
+  return 1
+end
+if not reads then
+  return 2
+end
+prolong(reads) -- without it, shares that expired would not be found any more, and stay in the hash
 return 1

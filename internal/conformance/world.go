@@ -54,9 +54,11 @@ func (w *world) each(do func(*redistest.Server)) {
 	}
 }
 
-// restart restarts all servers and returns when they work again.
+// restart restarts all servers and returns when they work again. All are down before the first is back, so that none
+// is given a lease again by a renewal in between.
 func (w *world) restart() {
 	w.t.Helper()
+	w.each((*redistest.Server).Kill)
 	w.each((*redistest.Server).Restart)
 	for _, p := range w.places {
 		p.settled()

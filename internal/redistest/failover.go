@@ -52,6 +52,16 @@ func (s *Sentinel) Failover() *Server {
 	return s.AwaitMaster(old)
 }
 
+// AwaitSettled is [Sentinel.AwaitInSync] for all servers, and waits until each sentinel knows of it. Until then they may
+// find nobody to put in the place of the master.
+func (s *Sentinel) AwaitSettled() {
+	s.t.Helper()
+	s.AwaitInSync()
+	for _, sentinel := range s.Sentinels {
+		Eventually(s.t, agreeTimeout, "the sentinels to know the replicas", func() bool { return s.knowsAll(sentinel) })
+	}
+}
+
 // AwaitInSync returns once all servers that were not killed are replicas of the master and have all that it has now.
 func (s *Sentinel) AwaitInSync() {
 	s.t.Helper()

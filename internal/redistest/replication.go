@@ -43,6 +43,7 @@ func (s *Server) CutReplication() {
 func (s *Server) RestoreReplication() {
 	s.t.Helper()
 	s.do("config", "set", "masterauth", "")
+	s.do("config", "rewrite") // a sentinel may have put the password there, for the server's next start
 }
 
 // AwaitInSync returns once the server, a replica, has all that the master has now.
