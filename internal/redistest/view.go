@@ -1,6 +1,8 @@
 package redistest
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,6 +85,28 @@ func (c *Cluster) isReplica(replica, master *Server) bool {
 	return true
 }
 
+// restartable reports whether what a node has noted of the Cluster is consistent. Since Redis 7.2 it says which shard
+// each node belongs to, and a node does not start again with a note that knows a replica, but not yet its new shard.
+func restartable(s *Server) bool {
+	text, err := os.ReadFile(filepath.Join(s.dir, "nodes.conf"))
+	shards, masters := make(map[string]string), make(map[string]string)
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) >= 8 {
+			_, shard, _ := strings.Cut(fields[1], "shard-id=")
+			shards[fields[0]] = shard
+			if fields[3] != "-" {
+				masters[fields[0]] = fields[3]
+			}
+		}
+	}
+	for replica, master := range masters {
+		if shards[replica] != shards[master] {
+			return false
+		}
+	}
+	return err == nil
+}
+
 // complete reports whether all servers know each other, who is whose replica, and that the Cluster works.
 func (c *Cluster) complete() bool {
 	for _, s := range c.Servers() {
@@ -90,7 +114,7 @@ func (c *Cluster) complete() bool {
 		state, _ := infoField(info, "cluster_state")
 		known, _ := infoField(info, "cluster_known_nodes")
 		assigned, _ := infoField(info, "cluster_slots_assigned")
-		if state != "ok" || known != strconv.Itoa(len(c.Servers())) || assigned != strconv.Itoa(slots) {
+		if state != "ok" || known != strconv.Itoa(len(c.Servers())) || assigned != strconv.Itoa(slots) || !restartable(s) {
 			return false
 		}
 	}
