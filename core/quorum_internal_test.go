@@ -43,3 +43,28 @@ func TestBallotsBeforeTakeNothingOff(t *testing.T) {
 		t.Errorf("%+v, %v: counted from %v after the call", a, err, a.sentAt.sub(began))
 	}
 }
+
+// TestWhenAMajorityCouldBeFree: servers that have granted the lock need not be waited for, and those that are held for
+// ever come last.
+func TestWhenAMajorityCouldBeFree(t *testing.T) {
+	t.Parallel()
+	const endless = -time.Millisecond
+	q := &quorum{voters: make([]*voter, 5), majority: 3}
+	for _, c := range []struct {
+		granted int
+		lefts   []time.Duration
+		want    time.Duration
+	}{
+		{0, []time.Duration{5, 1, 4, 2, 3}, 3},
+		{1, []time.Duration{5, 1, 4, 2}, 2},
+		{2, []time.Duration{5, endless, 4}, 4},
+		{0, []time.Duration{endless, 1, endless, 2, 3}, 3},
+		{0, []time.Duration{endless, 1, endless, 2, endless}, endless},
+		{0, []time.Duration{2, 1}, 2},
+	} {
+		b := &ballot{quorum: q, granted: c.granted, lefts: c.lefts}
+		if got := b.left(); got != c.want {
+			t.Errorf("%d granted, others held for %v: %v, want %v", c.granted, c.lefts, got, c.want)
+		}
+	}
+}
