@@ -152,8 +152,21 @@ func (b *bidders) grants() int {
 // awaitGrants returns once there were so many more.
 func (b *bidders) awaitGrants(t *testing.T, n int, while string) {
 	t.Helper()
+	defer b.tellIfFailed(t)
 	before := b.grants()
 	redistest.Eventually(t, within, "grants "+while, func() bool { return b.grants() >= before+n })
+}
+
+// tellIfFailed logs what was said last.
+func (b *bidders) tellIfFailed(t *testing.T) {
+	if !t.Failed() {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, got := range b.bids[max(0, len(b.bids)-40):] {
+		t.Logf("%+v", got)
+	}
 }
 
 // TestRedlockStorm lets four processes contend for a lock on five masters, of which any two at a time are killed,

@@ -203,7 +203,7 @@ func TestRedlockElectsSomebody(t *testing.T) {
 func TestRedlockOperations(t *testing.T) {
 	t.Parallel()
 	five := startMasters(t, 5)
-	r := five.redlock(t, core.WithNodeTimeout(200*time.Millisecond))
+	r := five.redlock(t, core.WithNodeTimeout(time.Second))
 	lease := mustLock(t, r.Mutex("name"), core.WithTTL(9*time.Second)) // a server that was too slow gets it at a renewal
 	five.awaitHolders(t, "lock:name", 5)
 	five.servers[2].Pause()
