@@ -52,7 +52,7 @@ func TestClusterFailover(t *testing.T) {
 
 func TestClusterLosesWrites(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t, 3, redistest.Replicas(1), redistest.DownAfter(time.Second))
+	c := redistest.StartCluster(t, 3, redistest.Replicas(1), redistest.DownAfter(3*time.Second))
 	rdb := c.Client(quick)
 	slot := c.Slot("k")
 	old := c.Owner(slot)

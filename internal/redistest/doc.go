@@ -24,7 +24,7 @@
 // servers know and tell each other's TCP ports, so clients reach them through
 // [Relays] only by a dialer.
 //
-//	s := redistest.StartSentinel(t, redistest.DownAfter(time.Second))
+//	s := redistest.StartSentinel(t, redistest.DownAfter(3*time.Second))
 //	rdb := s.Client()
 //	s.Servers[1].CutReplication()
 //	rdb.Set(ctx, "lost", "x", 0)

@@ -1,6 +1,9 @@
 package redistest
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // Master returns the server that is master now, as most sentinels say.
 func (s *Sentinel) Master() *Server {
@@ -65,10 +68,10 @@ func (s *Sentinel) AwaitSettled() {
 // AwaitInSync returns once all servers that were not killed are replicas of the master and have all that it has now.
 func (s *Sentinel) AwaitInSync() {
 	s.t.Helper()
-	master := s.Master()
-	for _, server := range s.Servers {
-		if server != master && server.running() {
-			server.AwaitInSync(master)
-		}
-	}
+	await(s.t, "the replicas to be in sync", func() bool {
+		master := s.elected() // who may change once more while a former master comes back
+		return master != nil && !slices.ContainsFunc(s.Servers, func(server *Server) bool {
+			return server != master && server.running() && !server.inSync(master)
+		})
+	})
 }

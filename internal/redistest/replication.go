@@ -49,13 +49,15 @@ func (s *Server) RestoreReplication() {
 // AwaitInSync returns once the server, a replica, has all that the master has now.
 func (s *Server) AwaitInSync(master *Server) {
 	s.t.Helper()
-	await(s.t, "the replica to be in sync", func() bool {
-		original, err := master.roundTrip("INFO replication")
-		copied, _ := s.roundTrip("INFO replication")
-		link, _ := infoField(copied, "master_link_status")
-		return err == nil && link == "up" && sameHistory(original, copied) &&
-			offsetOf(copied, "slave_repl_offset") >= offsetOf(original, "master_repl_offset")
-	})
+	await(s.t, "the replica to be in sync", func() bool { return s.inSync(master) })
+}
+
+func (s *Server) inSync(master *Server) bool {
+	original, err := master.roundTrip("INFO replication")
+	copied, _ := s.roundTrip("INFO replication")
+	link, _ := infoField(copied, "master_link_status")
+	return err == nil && link == "up" && sameHistory(original, copied) &&
+		offsetOf(copied, "slave_repl_offset") >= offsetOf(original, "master_repl_offset")
 }
 
 // sameHistory reports whether offsets in these two answers count the same bytes.

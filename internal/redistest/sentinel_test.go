@@ -66,7 +66,7 @@ func TestSentinelFailover(t *testing.T) {
 
 func TestSentinelLosesWrites(t *testing.T) {
 	t.Parallel()
-	s := redistest.StartSentinel(t, redistest.DownAfter(time.Second))
+	s := redistest.StartSentinel(t, redistest.DownAfter(3*time.Second))
 	rdb := s.Client()
 	set(t, rdb, "replicated")
 	s.AwaitInSync()

@@ -84,14 +84,12 @@ func (c *Cluster) AwaitInSync() {
 		if !s.running() {
 			continue
 		}
-		await(c.t, "the Cluster to serve", func() bool {
+		await(c.t, "the Cluster to serve and be in sync", func() bool {
 			info, _ := s.roundTrip("CLUSTER INFO")
 			state, _ := infoField(info, "cluster_state")
-			return state == "ok"
+			master := c.byPort(s.replicates())
+			return state == "ok" && (master == nil || !master.running() || s.inSync(master))
 		})
-		if master := c.byPort(s.replicates()); master != nil && master.running() {
-			s.AwaitInSync(master)
-		}
 	}
 }
 
