@@ -20,6 +20,16 @@ test: needed ## run all tests with the race detector, on real Redis servers
 stress: needed ## run the tests 20 times over, to find flaky ones
 	$(GO) test -race -shuffle=on -count=20 -timeout 60m ./...
 
+# One failure does not keep the other servers from being tested.
+.PHONY: versions
+versions: needed ## run the tests on every supported version of Redis and Valkey; it downloads them, on Debian
+	@servers=$$(tools/servers.sh) || exit; failed=; IFS=$$'\n'; \
+	for server in $$servers; do \
+		printf '\n== '; "$$server" --version; \
+		HOLDFAST_REDIS_SERVER=$$server $(GO) test -race -shuffle=on -timeout 7m ./... || failed+=$$'\n'$$server; \
+	done; \
+	[ -z "$$failed" ] || { echo "failed on:$$failed" >&2; exit 1; }
+
 # The race detector needs a C compiler, the tests need a Redis server. Nothing else is installed, and nothing if
 # both are there.
 .PHONY: needed
@@ -63,6 +73,14 @@ bench: needed ## measure a lock and unlock against the bare script pair
 .PHONY: fairness
 fairness: needed ## let 16, 64 and 256 waiters contest for a fair lock, and measure what lines cost the server
 	$(GO) test -count=1 -v -run 'TestFairness|TestServerTime' ./core -contest 5s
+
+.PHONY: topologies
+topologies: needed ## run the conformance suite on all strategies on Sentinel and Cluster; make test takes two of them
+	$(GO) test -race -count=1 -timeout 30m -run TestTopologies ./core -topologies
+
+.PHONY: failovers
+failovers: needed ## replace a master ten times planned and ten times by SIGKILL, under load, and count what is lost
+	$(GO) test -count=1 -v -run 'TestFailoverUnderLoad' ./core -failovers 10
 
 .PHONY: storm
 storm: needed ## break pairs and triples of a Redlock's five servers under load for a minute

@@ -16,14 +16,17 @@ type ballot struct {
 	votes  chan vote
 
 	// Of the one who counts, until it is decided.
-	pending int
+	pending map[*voter]bool // true if the server has lately failed to answer
 	granted int
+	entered int             // those of them that the owner has held before, with a token that was agreed on
 	lefts   []time.Duration // of those who refused
+	trip    time.Duration   // the longest time that an answer took
 	failed  []error
 
 	decided chan struct{}
 	won     bool  // set before decided is closed
 	token   int64 // the same
+	before  int64 // the token with which it was entered
 	settled chan error
 }
 
@@ -31,17 +34,21 @@ type ballot struct {
 type vote struct {
 	voter *voter
 	answer
-	err error
+	took time.Duration
+	err  error
 }
 
 func newBallot(q *quorum, h *hold) *ballot {
 	n := len(q.voters)
 	return &ballot{
-		quorum: q, claim: *h, votes: make(chan vote, n), decided: make(chan struct{}), settled: make(chan error, n),
+		quorum: q, claim: *h, votes: make(chan vote, n), pending: make(map[*voter]bool),
+		decided: make(chan struct{}), settled: make(chan error, n),
 	}
 }
 
 // hold asks all servers at once, or one of them first, and returns as soon as it is clear whether a majority grants.
+// Should the first refuse, the next is asked, until a majority has refused: a minority may hold what somebody who
+// crashed has left there, or what others have locked on these servers only.
 func (b *ballot) hold(ctx context.Context, oneFirst bool) (won bool) {
 	defer func() {
 		b.won = won
@@ -51,7 +58,10 @@ func (b *ballot) hold(ctx context.Context, oneFirst bool) (won bool) {
 	voters := b.quorum.voters
 	if oneFirst {
 		voters = b.inOrder()
-		for b.granted == 0 && len(b.lefts) == 0 && len(voters) > 0 {
+		for b.granted == 0 && !b.clear() && len(voters) > 0 {
+			if b.refused() {
+				pause(ctx, breath(1, b.trip), nil, nil) // whoever has got that one is asking for the others now
+			}
 			b.ask(apart, voters[0])
 			voters = voters[1:]
 			if !b.count(ctx) {
@@ -65,12 +75,35 @@ func (b *ballot) hold(ctx context.Context, oneFirst bool) (won bool) {
 	for _, v := range voters {
 		b.ask(apart, v)
 	}
-	for b.granted < b.quorum.majority {
-		if b.granted+b.pending < b.quorum.majority || !b.count(ctx) {
+	for b.granted < b.quorum.majority || b.mayBeEntered() {
+		if !b.open() && b.clear() || !b.count(ctx) {
 			return false
 		}
 	}
+	if b.entered >= b.quorum.majority {
+		b.token = b.before
+	}
 	return true
+}
+
+// open reports whether a majority is possible. Once somebody has refused, those who have lately failed to answer are not
+// waited for: meanwhile what the others have granted would keep everybody from winning.
+func (b *ballot) open() bool {
+	hopes := 0
+	for _, troubled := range b.pending {
+		if !troubled || !b.refused() {
+			hopes++
+		}
+	}
+	return b.granted+hopes >= b.quorum.majority
+}
+
+func (b *ballot) refused() bool { return len(b.lefts) > 0 }
+
+// mayBeEntered reports whether more votes can tell that the owner is in already. If a majority has the owner, nobody
+// else was in meanwhile, and the token stays, although servers that were away then have granted the lock anew.
+func (b *ballot) mayBeEntered() bool {
+	return b.entered < b.quorum.majority && b.entered+len(b.pending) >= b.quorum.majority
 }
 
 // inOrder returns the servers in an order that is the same for all callers, except that those which have just failed
@@ -91,16 +124,22 @@ func (b *ballot) inOrder() []*voter {
 func (b *ballot) count(ctx context.Context) bool {
 	select {
 	case v := <-b.votes:
-		b.pending--
+		delete(b.pending, v.voter)
 		switch {
 		case v.err != nil:
 			b.failed = append(b.failed, v.err)
+			return true
 		case v.answer.granted:
 			b.granted++
 			b.token = max(b.token, v.token)
+			if v.settled {
+				b.entered++
+				b.before = max(b.before, v.token)
+			}
 		default:
 			b.lefts = append(b.lefts, v.left)
 		}
+		b.trip = max(b.trip, v.took)
 		return true
 	case <-ctx.Done():
 		return false
@@ -109,14 +148,16 @@ func (b *ballot) count(ctx context.Context) bool {
 
 // ask sends the request to one server, and sees to what follows from its answer.
 func (b *ballot) ask(ctx context.Context, v *voter) {
-	b.pending++
+	b.pending[v] = v.troubled()
 	running := b.quorum.keeper.background(func(context.Context) {
 		claim := b.claim
 		got := vote{voter: v}
+		began := b.quorum.keeper.now()
 		got.err = v.ask(ctx, claim.ttl, func(ctx context.Context) (err error) {
 			got.answer, err = v.acquire(ctx, &claim)
 			return err
 		})
+		got.took = b.quorum.keeper.now().sub(began)
 		b.votes <- got
 		<-b.decided
 		b.follow(ctx, got, &claim)
@@ -129,7 +170,7 @@ func (b *ballot) ask(ctx context.Context, v *voter) {
 // follow does what the decision asks for. A server that refused has nothing to release: it is its script that says so.
 func (b *ballot) follow(ctx context.Context, got vote, claim *hold) {
 	switch o := classify(got.err); {
-	case b.won && got.answer.granted && got.token != b.token:
+	case b.won && got.answer.granted && !(got.settled && got.token == b.token):
 		b.settled <- got.voter.settle(ctx, claim, b.token, false)
 	case b.won && got.answer.granted:
 		b.settled <- nil
@@ -162,8 +203,12 @@ func (b *ballot) settle(ctx context.Context) error {
 }
 
 // busy reports whether enough servers have answered to say that the lock is held, or contested.
-func (b *ballot) busy() bool {
-	return len(b.lefts) > 0 && len(b.failed) <= len(b.quorum.voters)-b.quorum.majority
+func (b *ballot) busy() bool { return b.granted+len(b.lefts) >= b.quorum.majority }
+
+// clear reports whether more votes could not change that: a defeat must not be taken for an outage, nor the other way
+// round.
+func (b *ballot) clear() bool {
+	return b.busy() || len(b.failed) > len(b.quorum.voters)-b.quorum.majority
 }
 
 func (b *ballot) err() error {

@@ -48,6 +48,47 @@ func BenchmarkPair(b *testing.B) {
 	}
 }
 
+// BenchmarkReplicaAck measures a lock and unlock of a free name on a master with a replica: with nothing waited for, with
+// WithReplicaAck, and with a WAIT of its own behind each acquire, as one would send it by hand.
+func BenchmarkReplicaAck(b *testing.B) {
+	ctx := context.Background()
+	for _, goroutines := range []int{1, 64} {
+		p := startReplicated(b)
+		rdb := p.master.Client(func(o *redis.Options) { o.PoolSize = 64 })
+		locks := newClient(b, rdb)
+		pair := func(opts ...core.LockOption) func(string, int) error {
+			return func(name string, _ int) error {
+				lease, err := locks.Mutex(name).Lock(ctx, opts...)
+				if err != nil {
+					return err
+				}
+				return lease.Unlock(ctx)
+			}
+		}
+		b.Run(fmt.Sprintf("none/%d", goroutines), func(b *testing.B) { each(b, goroutines, pair()) })
+		b.Run(fmt.Sprintf("acknowledged/%d", goroutines), func(b *testing.B) {
+			each(b, goroutines, pair(core.WithReplicaAck(1, patient)))
+		})
+		b.Run(fmt.Sprintf("by hand/%d", goroutines), func(b *testing.B) {
+			each(b, goroutines, func(name string, _ int) error {
+				lease, err := locks.Mutex(name).Lock(ctx)
+				if err != nil {
+					return err
+				}
+				_, err = rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+					pipe.Publish(ctx, name, "a write, as the acquire was")
+					pipe.Do(ctx, "wait", 1, 10000)
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+				return lease.Unlock(ctx)
+			})
+		})
+	}
+}
+
 // BenchmarkMulti measures a lock and unlock of five free names, granted at once and in turn, and of one.
 func BenchmarkMulti(b *testing.B) {
 	server := redistest.Start(b, redistest.TCP())

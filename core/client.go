@@ -25,7 +25,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		return nil, invalidOption("New: the Redis client is nil")
 	}
 	config := newClientConfig(opts)
-	if err := errors.Join(config.lock.err, checkPrefix(config.prefix)); err != nil {
+	if err := errors.Join(config.lock.check([]redis.UniversalClient{rdb}), checkPrefix(config.prefix)); err != nil {
 		return nil, err
 	}
 	if config.nodeTimeout != 0 || config.restartDelay != 0 {

@@ -63,23 +63,32 @@ func (d *debts) pay(ctx context.Context) {
 			d.forgive("")
 			return
 		}
+		d.expire()
 		pause(ctx, dunning, nil, closing)
 	}
 }
 
-// next returns one of the debts that are not over; if there is none, the paying has ended.
+// next returns one of the debts; if there is none, the paying has ended.
 func (d *debts) next() (next debt, more bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, owed := range d.owed {
+		return owed, true
+	}
+	d.paying = false
+	return debt{}, false
+}
+
+// expire drops the debts that are over, all of them each time: a server that is down for hours misses more and more.
+func (d *debts) expire() {
 	now := d.voter.quorum.keeper.now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for id, owed := range d.owed {
-		if owed.until > now {
-			return owed, true
+		if owed.until <= now {
+			delete(d.owed, id)
 		}
-		delete(d.owed, id)
 	}
-	d.paying = false
-	return debt{}, false
 }
 
 // forgive drops a debt; "" drops all, and ends the paying.

@@ -37,6 +37,10 @@ var (
 	// connection, if there was one, is wrapped beside it.
 	ErrUnavailable = errors.New("holdfast: no answer from Redis")
 
+	// ErrNotReplicated says that fewer replicas have acknowledged a grant or an extension than [WithReplicaAck] asks
+	// for. It comes with [ErrUnavailable]. See [NotReplicatedError] for the numbers.
+	ErrNotReplicated = errors.New("holdfast: not acknowledged by enough replicas")
+
 	// ErrWrongType says that the key of the lock holds something else than a lock in Redis. Nothing was
 	// overwritten.
 	ErrWrongType = errors.New("holdfast: key holds another type")
@@ -79,6 +83,22 @@ func (e *NotAcquiredError) Unwrap() []error {
 	}
 	return []error{ErrNotAcquired, e.cause}
 }
+
+// NotReplicatedError is the [ErrNotReplicated] of one command.
+type NotReplicatedError struct {
+	// Acknowledged is how many replicas did it in time.
+	Acknowledged int
+	// Wanted is how many [WithReplicaAck] asks for.
+	Wanted int
+}
+
+// Error tells how many replicas acknowledged, and how many should have.
+func (e *NotReplicatedError) Error() string {
+	return fmt.Sprintf("acknowledged by %d of %d replicas", e.Acknowledged, e.Wanted)
+}
+
+// Unwrap makes the error [ErrNotReplicated].
+func (e *NotReplicatedError) Unwrap() error { return ErrNotReplicated }
 
 func invalidOption(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalidOption, fmt.Sprintf(format, args...))

@@ -17,6 +17,8 @@ type executor struct {
 	now  clock
 	stop <-chan struct{} // nobody waits for answers any more once it is closed
 
+	onReply func() // called when a server has answered, often, and must not take long; may be nil
+
 	nodes *nodes
 }
 
@@ -29,10 +31,15 @@ func newExecutor(rdb redis.UniversalClient, now clock, stop <-chan struct{}) *ex
 // do runs a script and returns its reply. It returns within moments of ctx ending, then with errNotSent if
 // the command was withdrawn in time and with errNotAnswered if it may still run.
 func (e *executor) do(ctx context.Context, s *script, keys []string, args ...any) (any, error) {
+	return e.doAcked(ctx, ack{}, s, keys, args...)
+}
+
+// doAcked is do for a script whose success counts only if replicas acknowledge it, see replicaack.go.
+func (e *executor) doAcked(ctx context.Context, a ack, s *script, keys []string, args ...any) (any, error) {
 	answered := make(chan struct{})
-	c := &call{ctx: ctx, script: s, keys: keys, args: args, done: func(*call) { close(answered) }}
+	c := &call{ctx: ctx, script: s, keys: keys, args: args, ack: a, done: func(*call) { close(answered) }}
 	c.way = e.nodes.of(keys[0])
-	submit(ctx, c.way.calls, c)
+	submit(ctx, c.way.laneFor(c), c)
 	if e.wait(ctx, c, answered) {
 		return c.reply, c.err
 	}
@@ -74,13 +81,14 @@ func (e *executor) wait(ctx context.Context, c *call, answered <-chan struct{}) 
 // renew sends renewals; the done function of each is called when its outcome is known, on a goroutine of the
 // executor.
 func (e *executor) renew(calls []*call) {
-	batches := make(map[*node][]*call, 1)
+	batches := make(map[*lane][]*call, 1)
 	for _, c := range calls {
 		c.way = e.nodes.of(c.keys[0])
-		batches[c.way] = append(batches[c.way], c)
+		l := c.way.renewalLaneFor(c)
+		batches[l] = append(batches[l], c)
 	}
-	for n, batch := range batches {
-		n.renewals.submit(batch...)
+	for l, batch := range batches {
+		l.submit(batch...)
 	}
 }
 
@@ -97,6 +105,9 @@ func (e *executor) fly(batch []*call) {
 			c.reply, c.err = nil, errNotAnswered
 		}
 		c.done(c)
+	}
+	if e.onReply != nil && replied(batch[0].err) {
+		e.onReply()
 	}
 }
 
@@ -117,10 +128,13 @@ func (e *executor) send(batch []*call) {
 			c.board()
 		}
 	}
-	if len(batch) == 1 {
+	switch {
+	case batch[0].ack.wanted():
+		e.sendAcked(batch)
+	case len(batch) == 1:
 		e.sendAlone(batch[0])
-	} else {
-		e.sendTogether(batch)
+	default:
+		sendTogether(batch, e.pipeline)
 	}
 }
 
@@ -137,8 +151,8 @@ func (e *executor) process(c *call, a attempt) {
 }
 
 // sendTogether sends a batch in one round trip, and those whose script the server did not know in a second.
-func (e *executor) sendTogether(batch []*call) {
-	e.pipeline(batch, (*script).evalsha)
+func sendTogether(batch []*call, pipeline func([]*call, verb)) {
+	pipeline(batch, (*script).evalsha)
 	var unknown []*call
 	for _, c := range batch {
 		if unknownScript(c.err) {
@@ -146,17 +160,26 @@ func (e *executor) sendTogether(batch []*call) {
 		}
 	}
 	if len(unknown) > 0 {
-		e.pipeline(unknown, (*script).eval)
+		pipeline(unknown, (*script).eval)
 	}
 }
 
-func (e *executor) pipeline(batch []*call, command func(*script, []string, []any) attempt) {
+func (e *executor) pipeline(batch []*call, command verb) { pipeline(e.rdb, batch, command) }
+
+// pipeline sends a batch, and behind it what else there is, on one connection (in a Cluster, one for each master).
+func pipeline(rdb redis.UniversalClient, batch []*call, command verb, behind ...attempt) {
 	ctx := context.Background() // no caller's: each leaves by itself when its own ends
-	pipe := e.rdb.Pipeline()
+	pipe := rdb.Pipeline()
 	sent := make([]attempt, len(batch))
 	for i, c := range batch {
 		sent[i] = command(c.script, c.keys, c.args)
+		if c.asking {
+			_ = pipe.Process(ctx, attempt{redis.NewCmd(ctx, "asking")})
+		}
 		_ = pipe.Process(ctx, sent[i])
+	}
+	for _, a := range behind {
+		_ = pipe.Process(ctx, a)
 	}
 	_, _ = pipe.Exec(ctx) // each command carries its error
 	for i, c := range batch {

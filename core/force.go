@@ -17,18 +17,44 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 		return false, ErrClosed
 	}
 	defer c.tasks.end()
-	// Bounded, so that no repetition comes later than Redis remembers the first.
-	bounded, cancel := context.WithTimeout(ctx, releaseTimeout)
-	defer cancel()
 	k := newKeys(c.prefix + name)
-	done := k.released("forced:" + c.newID())
-	var reply any
-	err := insist(bounded, func(ctx context.Context) (err error) {
-		reply, err = c.exec.do(ctx, forceScript, k.line(done), c.lineArgs(k, milliseconds(abandonMemory))...)
-		return err
+	forced, err := c.force(ctx, k, c.newID())
+	if err != nil {
+		return false, fmt.Errorf("holdfast: force lock %q: %w", name, failure(ctx, k.lock, err))
+	}
+	return forced, nil
+}
+
+// ForceUnlock is [Client.ForceUnlock] on all servers. It reports whether somebody held the lock on a majority of them.
+// A server that does not answer keeps the hold until its TTL is over, which harms nobody while a majority is free.
+func (r *Redlock) ForceUnlock(ctx context.Context, name string) (bool, error) {
+	if err := checkName(r.prefix, name); err != nil {
+		return false, err
+	}
+	if !r.tasks.begin() {
+		return false, ErrClosed
+	}
+	defer r.tasks.end()
+	k, id := newKeys(r.prefix+name), r.newID()
+	forced, err := r.quorum.agree(ctx, func(ctx context.Context, v *voter) (bool, error) {
+		return v.server.force(ctx, k, id)
 	})
 	if err != nil {
 		return false, fmt.Errorf("holdfast: force lock %q: %w", name, failure(ctx, k.lock, err))
 	}
-	return reply == int64(1), nil
+	return forced, nil
+}
+
+// force is idempotent by its id.
+func (s *server) force(ctx context.Context, k keys, id string) (bool, error) {
+	// Bounded, so that no repetition comes later than Redis remembers the first.
+	bounded, cancel := context.WithTimeout(ctx, releaseTimeout)
+	defer cancel()
+	done := k.released("forced:" + id)
+	var reply any
+	err := insist(bounded, func(ctx context.Context) (err error) {
+		reply, err = s.exec.do(ctx, forceScript, k.line(done), s.lineArgs(k, milliseconds(abandonMemory))...)
+		return err
+	})
+	return reply == int64(1), err
 }

@@ -141,6 +141,25 @@ func TestPanicInRedisHook(t *testing.T) {
 	})
 }
 
+// TestRedlockPanicInRedisHook: the same with hooks of two of three clients. What their servers have granted is taken back.
+func TestRedlockPanicInRedisHook(t *testing.T) {
+	t.Parallel()
+	three := startMasters(t, 3)
+	nodes, hook := three.clients(), &panicHook{}
+	for _, node := range nodes[:2] {
+		node.AddHook(hook)
+	}
+	r := newRedlock(t, nodes, core.WithNodeTimeout(time.Second), core.WithTTL(long))
+	unlock(t, mustLock(t, r.Mutex("name")))
+	hook.armed.Store(true)
+	_, err := r.Mutex("name").TryLock(context.Background())
+	if err == nil || !strings.Contains(err.Error(), "panic") {
+		t.Errorf("error %v does not tell of the panic", err)
+	}
+	hook.armed.Store(false)
+	three.awaitHolders(t, "lock:name", 0)
+}
+
 // panicHook panics after the command has run.
 type panicHook struct{ armed atomic.Bool }
 

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -69,20 +70,60 @@ func (c *Client) Inspect(ctx context.Context, name string) (Info, error) {
 	}
 	defer c.tasks.end()
 	k := newKeys(c.prefix + name)
+	info, err := c.inspect(ctx, k)
+	if err != nil {
+		return Info{}, fmt.Errorf("holdfast: inspect lock %q: %w", name, failure(ctx, k.lock, err))
+	}
+	info.Name = name
+	return info, nil
+}
+
+// NodeInfo is what one server of a [Redlock] knows of a lock.
+type NodeInfo struct {
+	Info
+	// Err is why the server could not be asked; nil if it could.
+	Err error
+}
+
+// Inspect is [Client.Inspect] on each server, in the order of the nodes given to [NewRedlock]. Whoever is a holder on a
+// majority of them holds the lock.
+func (r *Redlock) Inspect(ctx context.Context, name string) ([]NodeInfo, error) {
+	if err := checkName(r.prefix, name); err != nil {
+		return nil, err
+	}
+	if !r.tasks.begin() {
+		return nil, ErrClosed
+	}
+	defer r.tasks.end()
+	k := newKeys(r.prefix + name)
+	nodes := make([]NodeInfo, len(r.quorum.voters))
+	var all sync.WaitGroup
+	for i, v := range r.quorum.voters {
+		all.Go(func() {
+			err := v.ask(ctx, 0, func(ctx context.Context) (err error) {
+				nodes[i].Info, err = v.server.inspect(ctx, k)
+				return err
+			})
+			nodes[i].Name, nodes[i].Err = name, failure(ctx, k.lock, err)
+		})
+	}
+	all.Wait()
+	return nodes, nil
+}
+
+func (s *server) inspect(ctx context.Context, k keys) (Info, error) {
 	var reply any
 	err := persist(ctx, 0, transient, func() (err error) {
-		reply, err = c.exec.do(ctx, inspectScript,
-			[]string{k.lock, k.reads(), k.writers(), k.readers(), k.waiters()}, k.channel, c.verb)
+		reply, err = s.exec.do(ctx, inspectScript,
+			[]string{k.lock, k.reads(), k.writers(), k.readers(), k.waiters()}, k.channel, s.verb)
 		return err
 	})
 	if err != nil {
-		return Info{}, fmt.Errorf("holdfast: inspect lock %q: %w", name, failure(ctx, k.lock, err))
+		return Info{}, err
 	}
 	state, err := readSnapshot(reply)
 	if err != nil {
 		return Info{}, err
 	}
-	info := state.info()
-	info.Name = name
-	return info, nil
+	return state.info(), nil
 }

@@ -65,9 +65,10 @@ func (k *keeper) releaseAll(leases []*Lease) error {
 	errs := make(chan error, len(leases))
 	for _, l := range leases {
 		l.cancel(ErrClosed)
+		h := k.renewer.outstanding(l)
 		go func() {
 			errs <- insist(k.base, func(ctx context.Context) error {
-				_, err := l.protocol.release(ctx, &l.hold, used)
+				_, err := l.protocol.release(ctx, h, used)
 				return err
 			})
 		}()
@@ -98,7 +99,7 @@ func (k *keeper) background(work func(ctx context.Context)) bool {
 func (k *keeper) lost(l *Lease, cause error) {
 	l.cancel(cause)
 	if !errors.Is(cause, errHeldTooLong) {
-		k.giveUp(l.protocol, &l.hold, used)
+		k.giveUp(l.protocol, k.renewer.outstanding(l), used)
 	}
 	k.report(l, cause)
 }

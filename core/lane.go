@@ -28,6 +28,8 @@ type call struct {
 	keys   []string
 	args   []any
 	way    *node
+	ack    ack    // of replicas; all calls of a lane want one, or none does
+	asking bool   // it goes where its slot is about to move
 	board  func() // called when it leaves, if not nil
 	done   func(*call)
 
@@ -65,7 +67,9 @@ type lane struct {
 
 // crew is a goroutine that flies until the queue is empty.
 type crew struct {
-	departed time.Time // of the present flight; guarded by the lane's mutex
+	// Of the present flight; guarded by the lane's mutex.
+	departed time.Time
+	waits    time.Duration // for replicas, which is no stall
 }
 
 func newLane(limit int, fly func([]*call)) *lane {
@@ -98,7 +102,7 @@ func (l *lane) relieve() {
 	defer l.mu.Unlock()
 	l.relief = nil
 	for c := range l.crews {
-		if time.Since(c.departed) >= stall {
+		if time.Since(c.departed) >= stall+c.waits {
 			delete(l.crews, c)
 		}
 	}
@@ -134,7 +138,7 @@ func (l *lane) board(c *crew) []*call {
 		delete(l.crews, c)
 		return nil
 	}
-	c.departed = time.Now()
+	c.departed, c.waits = time.Now(), strictest(batch).timeout
 	l.dispatch() // of a queue longer than a batch, others may take the rest
 	return batch
 }

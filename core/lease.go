@@ -83,7 +83,7 @@ func (l *Lease) ValidUntil() time.Time {
 
 // Extend makes Redis keep the lease for at least ttl from now; it never shortens it. A lease with [WithFixedTTL]
 // is prolonged this way. Returns [ErrNotHeld] if the lease is over, which it then was before. Any other error
-// leaves the lease as it was.
+// leaves the lease as it was, also [ErrNotReplicated] if [WithReplicaAck] asks for more replicas than acknowledged it.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	var check lockConfig
 	if check.checkTTL("Extend", ttl); check.err != nil {
@@ -97,7 +97,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	}
 	var sentAt instant
 	var held bool
-	err := persist(ctx, 0, transient, func() (err error) {
+	err := persist(ctx, 0, worthExtending, func() (err error) {
 		sentAt = l.keeper.now()
 		held, err = l.protocol.renew(ctx, &l.hold, ttl)
 		return err
@@ -113,6 +113,9 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	}
 	return nil
 }
+
+// worthExtending reports whether to ask again: not if replicas did not acknowledge it, which have had their time.
+func worthExtending(err error) bool { return transient(err) && !errors.Is(err, ErrNotReplicated) }
 
 // Unlock ends the lease. It works although ctx was cancelled: it is bounded by its own few seconds, and by ctx
 // only if that ends while Unlock waits. Returns [ErrNotHeld] if the lease was over, because then somebody else
@@ -135,7 +138,7 @@ func (l *Lease) release(ctx context.Context, what usage) error {
 	hooks, asked := &l.keeper.hooks, false
 	defer func() {
 		if live && !asked { // the hook panics
-			l.keeper.giveUp(l.protocol, &l.hold, what)
+			l.keeper.giveUp(l.protocol, l.keeper.renewer.outstanding(l), what)
 		}
 	}()
 	ctx = hooks.releaseStart(ctx, ReleaseStart{Name: l.hold.name, Owner: l.hold.owner, Token: l.token})
@@ -151,11 +154,11 @@ func (l *Lease) release(ctx context.Context, what usage) error {
 func (l *Lease) unlock(ctx context.Context, live bool, what usage) error {
 	if !live {
 		if errors.Is(context.Cause(l.ctx), errHeldTooLong) {
-			l.keeper.giveUp(l.protocol, &l.hold, used) // the holder has stopped before the TTL is over
+			l.keeper.giveUp(l.protocol, l.keeper.renewer.outstanding(l), used) // the holder has stopped before the TTL is over
 		}
 		return l.notHeld()
 	}
-	held, err := l.keeper.release(ctx, l.protocol, &l.hold, what)
+	held, err := l.keeper.release(ctx, l.protocol, l.keeper.renewer.outstanding(l), what)
 	switch {
 	case err != nil:
 		return fmt.Errorf("holdfast: release of lock %q not confirmed: %w", l.hold.name,

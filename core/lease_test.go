@@ -55,7 +55,7 @@ func TestUnlockOutlivesTheLease(t *testing.T) {
 	var lost atomic.Int32
 	locks := newClient(t, relay.Client(), core.WithHooks(core.Hooks{Lost: func(core.Lost) { lost.Add(1) }}))
 	unlock(t, mustLock(t, locks.Mutex("warm")))
-	lease := mustLock(t, locks.Mutex("name"), core.WithFixedTTL(time.Second))
+	lease := mustLock(t, locks.Mutex("name"), core.WithFixedTTL(3*time.Second))
 	until := lease.ValidUntil()
 	relay.Hold(redistest.ToClient)
 	time.AfterFunc(time.Until(until)+500*time.Millisecond, relay.Deliver)
@@ -128,7 +128,7 @@ func TestArguments(t *testing.T) {
 	locks := newClient(t, rdb, core.WithLogger(nil))
 	lease := mustLock(t, locks.Mutex(strings.Repeat("x", 512)), core.WithTTL(10*time.Millisecond), core.WithFixedTTL(20*time.Millisecond))
 	waitFor(t, lease.Done(), "the lease to end, which is logged")
-	for _, owner := range []string{"granted", "keep", "ttl", "token", "ä", "x\x7f"} {
+	for _, owner := range []string{"granted", "keep", "ttl", "token", "settled", "ä", "x\x7f"} {
 		_, err := locks.Mutex("name", core.WithOwner(owner)).TryLock(context.Background())
 		wantErr(t, err, core.ErrInvalidOption)
 	}

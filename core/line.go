@@ -33,7 +33,7 @@ func (p inLine) acquire(ctx context.Context, h *hold) (answer, error) {
 	if h.waits {
 		waits = 1
 	}
-	reply, err := p.do(ctx, joinScript, h,
+	reply, err := p.do(ctx, h.ack, joinScript, h,
 		h.owner, h.id, milliseconds(h.ttl), milliseconds(h.minHold), p.as, waits, h.number)
 	if err != nil {
 		return answer{}, err
@@ -66,7 +66,7 @@ func (p inLine) release(ctx context.Context, h *hold, what usage) (bool, error) 
 	if p.readersNext {
 		readersNext = 1
 	}
-	reply, err := p.do(ctx, leaveScript, h, h.owner, h.id, milliseconds(memory), abandoned, readersNext)
+	reply, err := p.do(ctx, ack{}, leaveScript, h, h.owner, h.id, milliseconds(memory), abandoned, readersNext)
 	if err != nil {
 		return false, err
 	}
@@ -81,8 +81,8 @@ func (p inLine) release(ctx context.Context, h *hold, what usage) (bool, error) 
 }
 
 // do runs a script that begins with line.lua, about one hold.
-func (p inLine) do(ctx context.Context, s *script, h *hold, args ...any) (any, error) {
-	return p.server.exec.do(ctx, s, h.keys.line(h.keys.released(h.id)), p.server.lineArgs(h.keys, args...)...)
+func (p inLine) do(ctx context.Context, a ack, s *script, h *hold, args ...any) (any, error) {
+	return p.server.exec.doAcked(ctx, a, s, h.keys.line(h.keys.released(h.id)), p.server.lineArgs(h.keys, args...)...)
 }
 
 // line returns the keys of line.lua and the one that comes after them.

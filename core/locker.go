@@ -57,8 +57,8 @@ func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lea
 	if l.err != nil {
 		return nil, l.err
 	}
-	if config.err != nil {
-		return nil, config.err
+	if err := config.check(l.keeper.redis); err != nil {
+		return nil, err
 	}
 	if try {
 		config.wait = 0

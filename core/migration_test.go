@@ -17,9 +17,20 @@ import (
 func TestLeasesSurviveAMigration(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * time.Second
-	cluster := redistest.StartCluster(t, 2)
-	rdb := cluster.Client()
-	locks := newClient(t, rdb, core.WithTTL(ttl))
+	t.Run("plain", func(t *testing.T) {
+		t.Parallel()
+		surviveMigration(t, redistest.StartCluster(t, 2), ttl)
+	})
+	t.Run("acknowledged", func(t *testing.T) {
+		t.Parallel()
+		surviveMigration(t, redistest.StartCluster(t, 2, redistest.Replicas(1)), 2*ttl,
+			core.WithReplicaAck(1, time.Second))
+	})
+}
+
+func surviveMigration(t *testing.T, cluster *redistest.Cluster, ttl time.Duration, opts ...core.Option) {
+	t.Helper()
+	locks := newClient(t, cluster.Client(), append(opts, core.WithTTL(ttl))...)
 	var exclusive, shared []*core.Lease
 	var moved []string
 	for kind, lock := range strategies(locks) {

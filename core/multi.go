@@ -114,7 +114,7 @@ func (m *multi) acquire(ctx context.Context, try bool, opts []LockOption) (*Leas
 			continue
 		}
 		// Before anything is locked, rather than when its turn comes.
-		if err := cmp.Or(member.own.err, member.own.config.with(opts).err); err != nil {
+		if err := cmp.Or(member.own.err, member.own.config.with(opts).check(member.own.keeper.redis)); err != nil {
 			return nil, err
 		}
 	}

@@ -40,17 +40,17 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 	if m.restartDelay > 0 {
 		args = append(args, milliseconds(m.restartDelay))
 	}
-	reply, err := m.server.exec.do(ctx, acquireScript,
+	reply, err := m.server.exec.doAcked(ctx, h.ack, acquireScript,
 		[]string{h.keys.lock, h.keys.token, h.keys.released(h.id)}, args...)
 	if err != nil {
 		return answer{}, err
 	}
-	list, err := integers(reply, 2)
+	list, err := integers(reply, 2, 3)
 	switch {
 	case err != nil:
 		return answer{}, err
 	case list[0] == 1:
-		return answer{granted: true, token: list[1]}, nil
+		return answer{granted: true, token: list[1], settled: list[2] == 1}, nil
 	case list[0] == 0:
 		return answer{standing: standing{left: time.Duration(list[1]) * time.Millisecond}}, nil
 	case list[0] == -2:

@@ -61,7 +61,7 @@ func (m mutexes) acquire(ctx context.Context, h *hold) (answer, error) {
 		keys = append(keys, o.keys.lock, o.keys.token, o.keys.released(o.id))
 		args = append(args, o.owner, milliseconds(o.ttl), milliseconds(o.minHold))
 	}
-	reply, err := m.server.exec.do(ctx, acquireAllScript, keys, args...)
+	reply, err := m.server.exec.doAcked(ctx, h.ack, acquireAllScript, keys, args...)
 	if err != nil {
 		return answer{}, err
 	}
@@ -146,6 +146,7 @@ func (g *gathering) request() (*request, mutexes) {
 		}
 		all.holds = append(all.holds, h)
 		r.hold.ttl, r.hold.minHold = max(r.hold.ttl, h.ttl), max(r.hold.minHold, h.minHold)
+		r.hold.ack = r.hold.ack.and(h.ack)
 	}
 	r.hold.id = first.keeper.newID()
 	r.hold.owner, r.hold.name, r.hold.keys = r.hold.id, g.multi.name, all.holds[0].keys

@@ -8,10 +8,27 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// node is the way to one server. It has two lanes, so that renewals never queue behind user traffic.
+// node is the way to one server. It has two lanes, so that renewals never queue behind user traffic, and two more for
+// what replicas have to acknowledge, so that a slow replica holds up nothing else.
 type node struct {
-	calls    *lane
-	renewals *lane
+	calls         *lane
+	renewals      *lane
+	ackedCalls    *lane
+	ackedRenewals *lane
+}
+
+func (n *node) laneFor(c *call) *lane {
+	if c.ack.wanted() {
+		return n.ackedCalls
+	}
+	return n.calls
+}
+
+func (n *node) renewalLaneFor(c *call) *lane {
+	if c.ack.wanted() {
+		return n.ackedRenewals
+	}
+	return n.renewals
 }
 
 // nodes finds the way to a key: commands for different masters of a Cluster never share a flight, because one that
@@ -38,7 +55,10 @@ func newNodes(rdb redis.UniversalClient, fly func([]*call)) *nodes {
 }
 
 func (n *nodes) newNode() *node {
-	return &node{calls: newLane(callFlights, n.fly), renewals: newLane(renewalFlights, n.fly)}
+	return &node{
+		calls: newLane(callFlights, n.fly), renewals: newLane(renewalFlights, n.fly),
+		ackedCalls: newLane(callFlights, n.fly), ackedRenewals: newLane(renewalFlights, n.fly),
+	}
 }
 
 // of returns the way to a key. Until the Cluster has told its slots, all commands go one way.

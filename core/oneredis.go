@@ -12,9 +12,9 @@ type oneRedis struct {
 }
 
 func (p oneRedis) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error) {
-	reply, err := p.server.exec.do(ctx, renewScript, h.renewed(), h.id, milliseconds(ttl))
+	reply, err := p.server.exec.doAcked(ctx, h.ack, renewScript, h.renewed(), h.id, milliseconds(ttl))
 	if err == nil && reply == renewedInPart {
-		reply, err = p.server.exec.do(ctx, renewScript, h.keys.shared(), h.id, milliseconds(ttl))
+		reply, err = p.server.exec.doAcked(ctx, h.ack, renewScript, h.keys.shared(), h.id, milliseconds(ttl))
 	}
 	if err != nil {
 		return false, err
@@ -40,6 +40,7 @@ func (p oneRedis) renewal(r *renewal, done func(sentAt instant, held bool, err e
 		script: renewScript,
 		keys:   r.hold.renewed(),
 		args:   []any{r.hold.id, milliseconds(r.hold.ttl)},
+		ack:    r.hold.ack,
 		board:  func() { r.sent.Store(true) },
 		done: func(c *call) {
 			if c.reply == renewedInPart {
@@ -70,7 +71,7 @@ func (h *hold) renewed() []string {
 func (k keys) shared() []string { return []string{k.lock, k.reads()} }
 
 func (p oneRedis) raise(ctx context.Context, h *hold, token int64) (bool, error) {
-	reply, err := p.server.exec.do(ctx, raiseScript, []string{h.keys.lock, h.keys.token, h.keys.reads()},
+	reply, err := p.server.exec.doAcked(ctx, h.ack, raiseScript, []string{h.keys.lock, h.keys.token, h.keys.reads()},
 		h.id, token, milliseconds(tokenMemory))
 	if err != nil {
 		return false, err

@@ -1,9 +1,12 @@
 package core
 
 import (
+	"cmp"
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Option configures a [Client]. Every [LockOption] is an Option too: what a lock or a call does not set is
@@ -43,6 +46,7 @@ type lockConfig struct {
 	maxHold time.Duration
 	minHold time.Duration
 	owner   string
+	ack     ack
 	err     error // the first invalid option
 }
 
@@ -69,6 +73,11 @@ func (c lockConfig) with(opts []LockOption) lockConfig {
 // there is none: for adapters, which take options long before.
 func CheckOptions(opts ...LockOption) error { return lockConfig{}.with(opts).err }
 
+// check returns the first invalid option, or what is wrong with them taken together, for locks on these servers.
+func (c lockConfig) check(rdbs []redis.UniversalClient) error {
+	return cmp.Or(c.err, c.ack.check(c.ttl, rdbs))
+}
+
 func (c *lockConfig) refuse(err error) {
 	if c.err == nil {
 		c.err = err
@@ -92,6 +101,11 @@ func WithPrefix(prefix string) Option {
 
 // WithLogger sets where lost leases, failing renewals and the like are reported. Names of locks appear as a
 // digest only, the first 8 hex digits of the key's SHA-256; hooks see them whole. Nil switches logging off.
+//
+// Once Redis has first answered, the client asks it for INFO, in the background, and warns of what loses locks or keeps
+// them from working: an evicting maxmemory-policy, a replica in place of the master, a server before 6.2. It does not
+// ask if the logger does not take warnings.
+//
 // Defaults to [slog.Default].
 func WithLogger(logger *slog.Logger) Option {
 	if logger == nil {
@@ -107,7 +121,7 @@ func WithHooks(hooks Hooks) Option {
 
 // WithNodeTimeout sets how long each server of a [Redlock] gets to answer; [New] refuses it. Short enough that a dead
 // server does not use up the lease that the others grant, long enough for a slow one. Defaults to 50 ms, or a hundredth
-// of the lock's TTL if that is longer.
+// of the lock's TTL if that is longer, but not to more than a second.
 func WithNodeTimeout(limit time.Duration) Option {
 	return clientOption(func(c *clientConfig) {
 		if limit < time.Millisecond || limit > time.Minute {

@@ -47,7 +47,7 @@ func classify(err error) outcome {
 		return answered
 	case errors.As(err, &votes):
 		return votes.outcome()
-	case errors.Is(err, redis.ErrClosed), errors.Is(err, errOtherwise):
+	case errors.Is(err, redis.ErrClosed), errors.Is(err, errOtherwise), errors.Is(err, ErrInvalidOption):
 		return denied
 	case errors.Is(err, errPanic):
 		return failed

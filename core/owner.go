@@ -70,7 +70,7 @@ func (k *keeper) newID() string {
 // lockField reports whether a field of a lock's hash is something else than an owner who holds it exclusively.
 func lockField(field string) bool {
 	switch field {
-	case "mode", "token", "granted", "ttl", "keep", "writer", "until", "reads", "gate", "grant":
+	case "mode", "token", "granted", "ttl", "keep", "writer", "until", "reads", "gate", "grant", "settled":
 		return true
 	}
 	for _, prefix := range []string{"hold:", "share:", readField} {

@@ -43,8 +43,9 @@ type hold struct {
 	number int64 // in line; 0 before it stood in one
 	shares bool  // others may have the lock too
 
-	token   int64 // that the servers of a Redlock have agreed on
-	defeats int   // in ballots, since one was not split
+	// Of a Redlock.
+	defeats int           // in ballots, since one was not split
+	trip    time.Duration // that the servers' answers took
 }
 
 // usage tells what became of a hold that is released.
@@ -60,8 +61,10 @@ const (
 type answer struct {
 	granted bool
 	token   int64
-	gone    bool // the hold was given up before
-	upgrade bool // the owner shares the lock and would wait for itself
+	sentAt  instant // of the request that was granted, if others went before it
+	settled bool    // the owner was in before, with this token, on which the servers of a Redlock have agreed
+	gone    bool    // the hold was given up before
+	upgrade bool    // the owner shares the lock and would wait for itself
 	standing
 }
 
@@ -75,7 +78,10 @@ type standing struct {
 
 // renewal is one lease's turn to be renewed.
 type renewal struct {
-	hold *hold
+	hold  *hold
+	token int64
+	// left is for how long the hold has to be in Redis at least, whether this renewal succeeds or not.
+	left time.Duration
 	// sent is set when the request leaves; until then it waits for its turn.
 	sent atomic.Bool
 	// done takes the outcome, and when the request was sent. It may come late, or never.

@@ -3,6 +3,7 @@ package core
 import (
 	"container/list"
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -31,6 +32,7 @@ type turn struct {
 	first chan struct{} // closed when the turn has come, or there is none to come
 	err   error         // why there is none; set before first is closed
 	out   bool          // of the line
+	ack   ack           // that the caller wants
 }
 
 func newQueue() *queue {
@@ -38,7 +40,7 @@ func newQueue() *queue {
 }
 
 // enter takes the last place in a name's line.
-func (q *queue) enter(key string) *turn {
+func (q *queue) enter(key string, a ack) *turn {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.lines[key]
@@ -46,7 +48,7 @@ func (q *queue) enter(key string) *turn {
 		l = new(line)
 		q.lines[key] = l
 	}
-	t := &turn{queue: q, key: key, line: l, first: make(chan struct{})}
+	t := &turn{queue: q, key: key, line: l, first: make(chan struct{}), ack: a}
 	t.place = l.turns.PushBack(t)
 	if l.turns.Len() == 1 {
 		close(t.first)
@@ -89,27 +91,41 @@ func (t *turn) leave() {
 	t.out = true
 	wasFirst := t.line.turns.Front() == t.place
 	t.line.turns.Remove(t.place)
-	switch next := t.line.turns.Front(); {
-	case next == nil:
-		delete(t.queue.lines, t.key)
-	case wasFirst:
-		close(next.Value.(*turn).first)
+	if wasFirst {
+		t.proceed()
 	}
 }
 
-// fail sends everybody in the line away; only the first may call it.
+// fail sends the line away, except those who want less of replicas, if that is what failed; only the first may call
+// it.
 func (t *turn) fail(err error) {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
-	for place := t.line.turns.Front(); place != nil; place = place.Next() {
+	short := errors.Is(err, ErrNotReplicated)
+	var next *list.Element
+	for place := t.place; place != nil; place = next {
+		next = place.Next()
 		other := place.Value.(*turn)
+		if short && other.ack.replicas < t.ack.replicas {
+			continue
+		}
 		other.out = true
+		t.line.turns.Remove(place)
 		if other != t {
 			other.err = err
 			close(other.first)
 		}
 	}
-	delete(t.queue.lines, t.key)
+	t.proceed()
+}
+
+// proceed gives the turn to the next after the first has left; the queue's mutex is held.
+func (t *turn) proceed() {
+	if next := t.line.turns.Front(); next != nil {
+		close(next.Value.(*turn).first)
+	} else {
+		delete(t.queue.lines, t.key)
+	}
 }
 
 // tell notes what the first was told, for those behind it who give up.

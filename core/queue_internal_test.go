@@ -10,7 +10,7 @@ import (
 func TestClosingEndsTheLine(t *testing.T) {
 	t.Parallel()
 	q := newQueue()
-	first, second := q.enter("k"), q.enter("k")
+	first, second := q.enter("k", ack{}), q.enter("k", ack{})
 	closing := make(chan struct{})
 	close(closing)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -30,5 +30,22 @@ func TestNextLookIsAfterTheHoldersTime(t *testing.T) {
 		if next := r.nextLook(limit); next <= r.left || next > r.left+5*time.Millisecond {
 			t.Errorf("looks again after %v, the holder has %v", next, r.left)
 		}
+	}
+}
+
+// TestFailureOfReplicasStays: who wants fewer replicas than the first keeps its place, and its turn comes.
+func TestFailureOfReplicasStays(t *testing.T) {
+	t.Parallel()
+	q := newQueue()
+	first, weaker, same := q.enter("k", ack{replicas: 2}), q.enter("k", ack{replicas: 1}), q.enter("k", ack{replicas: 2})
+	err := error(&NotReplicatedError{Wanted: 2})
+	first.fail(err)
+	first.leave()
+	if closing := make(chan struct{}); same.wait(t.Context(), closing) != err || weaker.wait(t.Context(), closing) != nil {
+		t.Error("the wrong ones were sent away")
+	}
+	weaker.fail(ErrUnavailable)
+	if !q.empty("k") {
+		t.Error("somebody is left")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -21,10 +20,12 @@ type quorum struct {
 
 const (
 	// leastPatience, or a hundredth of the TTL if that is longer, is what each server gets to answer, so that a
-	// dead one does not use up the lease that the others grant.
+	// dead one does not use up the lease that the others grant. Not more than mostPatience, since some callers wait.
 	leastPatience = 50 * time.Millisecond
-	// splits is how often an attempt in which nobody got a majority is repeated before it counts as busy.
-	splits = 4
+	mostPatience  = time.Second
+	// splitPatience times what each server gets to answer is how long attempts in which nobody got a majority are
+	// repeated before the lock counts as busy.
+	splitPatience = 4
 )
 
 // patience is how long one server gets to answer.
@@ -32,7 +33,7 @@ func (q *quorum) patience(ttl time.Duration) time.Duration {
 	if q.keeper.nodeTimeout > 0 {
 		return q.keeper.nodeTimeout
 	}
-	return max(leastPatience, ttl/100)
+	return min(max(leastPatience, ttl/100), mostPatience)
 }
 
 // quorumError says that too few servers have answered.
@@ -61,28 +62,28 @@ func (e *quorumError) outcome() outcome {
 }
 
 // acquire holds ballots until somebody has won. When several callers ask all servers at the same moment, each may get
-// some, and none a majority. So after a first defeat a caller asks one server first, the same for all, and the others
-// only if that one grants the lock; and each waits a moment before, a random one that grows.
+// some, and none a majority. So after a first defeat a caller asks the servers in one order, the same for all, one after
+// the other until one grants the lock, and then all others; and each waits a moment before, a random one that grows.
 func (q *quorum) acquire(ctx context.Context, h *hold) (answer, error) {
-	for range splits - 1 {
+	until := q.keeper.now().add(splitPatience * q.patience(h.ttl))
+	for {
 		a, split, err := q.attempt(ctx, h)
-		if !split || ctx.Err() != nil {
+		if !split || ctx.Err() != nil || q.keeper.now() > until {
 			return a, err
 		}
 	}
-	a, _, err := q.attempt(ctx, h)
-	return a, err
 }
 
 // attempt holds one ballot. It reports a split if there was no majority for anybody, as far as can be told.
 func (q *quorum) attempt(ctx context.Context, h *hold) (a answer, split bool, err error) {
 	if h.defeats > 0 {
-		pause(ctx, breath(h.defeats), nil, nil)
+		pause(ctx, min(breath(h.defeats, h.trip), q.patience(h.ttl)), nil, nil)
 		h.id = q.keeper.newID() // the old one is being given up
 	}
 	began := q.keeper.now()
 	b := newBallot(q, h)
 	won := b.hold(ctx, h.defeats > 0)
+	h.trip = max(b.trip, h.trip/2)
 	if won {
 		err := b.settle(ctx)
 		if left := q.keeper.renewer.until(began, h.ttl).sub(q.keeper.now()); err == nil && left < h.ttl/10 {
@@ -93,8 +94,7 @@ func (q *quorum) attempt(ctx context.Context, h *hold) (a answer, split bool, er
 			h.defeats++
 			return answer{}, false, err
 		}
-		h.token = b.token
-		return answer{granted: true, token: b.token}, false, nil
+		return answer{granted: true, token: b.token, sentAt: began}, false, nil
 	}
 	split = b.granted > 0 && len(b.lefts) > 0
 	if split {
@@ -111,11 +111,11 @@ func (q *quorum) attempt(ctx context.Context, h *hold) (a answer, split bool, er
 	return answer{standing: standing{left: b.left()}}, split, nil
 }
 
-// breath is how long to wait before the next ballot: until a release has reached all servers, and not as long as the
-// others wait.
-func breath(defeats int) time.Duration {
-	longest := time.Millisecond << min(defeats, 8)
-	return time.Millisecond + rand.N(longest)
+// breath is how long to wait before the next ballot: as long as a release or a vote takes to reach all servers, and not
+// as long as the others wait.
+func breath(defeats int, trip time.Duration) time.Duration {
+	trip = max(trip, time.Millisecond)
+	return trip + rand.N(trip<<min(defeats, 8))
 }
 
 // abandon takes a hold out of all servers, in the background.
@@ -208,23 +208,41 @@ func (q *quorum) raise(ctx context.Context, h *hold, token int64) (bool, error) 
 func (q *quorum) line() *inLine { return nil }
 
 // location is the smallest of the names that the servers have for the place, so it is the same for all who ask while
-// the same servers answer.
+// the same servers answer. That is why it waits for all of them, each for as long as one gets.
 func (q *quorum) location(ctx context.Context, k keys) (string, error) {
-	names, errs := make([]string, len(q.voters)), make([]error, len(q.voters))
-	var all sync.WaitGroup
+	type reply struct {
+		name string
+		err  error
+	}
+	replies := make(chan reply, len(q.voters))
 	apart := alone(ctx)
-	for i, v := range q.voters {
-		all.Go(func() {
-			errs[i] = v.ask(apart, 0, func(ctx context.Context) (err error) {
-				names[i], err = v.location(ctx, k)
+	for _, v := range q.voters {
+		if !q.keeper.background(func(context.Context) {
+			var r reply
+			r.err = v.ask(apart, 0, func(ctx context.Context) (err error) {
+				r.name, err = v.location(ctx, k)
 				return err
 			})
-		})
+			replies <- r
+		}) {
+			return "", ErrClosed
+		}
 	}
-	all.Wait()
-	names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
+	var names []string
+	var errs []error
+	for range q.voters {
+		select {
+		case r := <-replies:
+			if r.err != nil {
+				errs = append(errs, r.err)
+			} else {
+				names = append(names, r.name)
+			}
+		case <-ctx.Done():
+			return "", errNotAnswered
+		}
+	}
 	if len(names) < q.majority {
-		errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 		return "", &quorumError{answered: len(names), of: len(q.voters), errs: errs}
 	}
 	return slices.Min(names), nil

@@ -50,5 +50,6 @@ func (l *Lease) raise(ctx context.Context, token int64, patience time.Duration) 
 		}
 		return &memberLost{name: l.hold.name, cause: errTaken}
 	}
+	l.keeper.renewer.raised(l, token)
 	return nil
 }

@@ -28,11 +28,11 @@ type Redlock struct {
 // NewRedlock returns a Redlock on the masters that nodes lead to: three, five or another odd number, each a server of
 // its own that replicates to no other of them. The clients stay the caller's to close, after the Redlock.
 //
-// It asks the servers who they are, for a second at most: two clients of one server are refused by its run id. Servers
+// It asks the servers who they are, for two seconds at most: two clients of one server are refused by its run id. Servers
 // that do not answer yet are asked again before their votes count. Fails with [ErrInvalidOption].
 func NewRedlock(nodes []redis.UniversalClient, opts ...Option) (*Redlock, error) {
 	config := newClientConfig(opts)
-	if err := errors.Join(checkNodes(nodes), config.lock.err, checkPrefix(config.prefix)); err != nil {
+	if err := errors.Join(checkNodes(nodes), config.lock.check(nodes), checkPrefix(config.prefix)); err != nil {
 		return nil, err
 	}
 	k := newKeeper(config, nodes, redlockDrift)
@@ -106,7 +106,7 @@ type roster struct {
 }
 
 // introductionTime bounds how long NewRedlock waits for the servers to say who they are.
-const introductionTime = time.Second
+const introductionTime = 2 * time.Second
 
 // introduce asks all servers who they are, and fails if two of them are one.
 func (q *quorum) introduce() error {

@@ -39,13 +39,60 @@ func TestRedlockRestoresForgottenHolds(t *testing.T) {
 	five.awaitHolders(t, "lock:name", 0)
 }
 
+// TestRedlockRestoresHoldsAsTheyWere has every server restart empty, one after the other, while a lease lasts that was
+// extended, raised to a greater token by a Multi, and that has a minimum time: nothing of that may be forgotten.
+func TestRedlockRestoresHoldsAsTheyWere(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	five := startMasters(t, 5)
+	r := five.redlock(t)
+	single := redistest.Start(t).Client()
+	ahead := time.Now().Add(time.Hour).UnixMicro()
+	single.Set(ctx, "holdfast:token:{lock:one}", ahead, time.Hour)
+	locks := core.Multi(r.Mutex("name", core.WithMinHold(long)), newClient(t, single).Mutex("one"))
+	outer := mustLock(t, r.Mutex("name"), core.WithTTL(3*time.Second))
+	lease := mustLockWith(t, outer.Context(), locks, core.WithTTL(3*time.Second))
+	if err := lease.Extend(ctx, 2*long); err != nil {
+		t.Fatalf("extend: %v", err)
+	}
+	for i, s := range five.servers {
+		s.Restart()
+		redistest.Eventually(t, within, "both holds to be there again", func() bool {
+			return five.looks[i].HGet(ctx, "lock:name", outer.Owner()).Val() == "2"
+		})
+	}
+	kept, until := 0, lease.ValidUntil()
+	for _, rdb := range five.looks {
+		if token, err := rdb.HGet(ctx, "lock:name", "token").Int64(); token != lease.Token() {
+			t.Errorf("token %d on a server that has forgotten %d: %v", token, lease.Token(), err)
+		}
+		if rdb.PTTL(ctx, "lock:name").Val() >= time.Until(until) {
+			kept++
+		}
+	}
+	if kept < 3 {
+		t.Errorf("valid until %v, and only %d servers keep it for so long", until, kept)
+	}
+	unlock(t, lease)
+	unlock(t, outer)
+	if n := five.holders("lock:name"); n < 3 {
+		t.Errorf("only %d servers keep it for the minimum time", n)
+	}
+	for _, rdb := range five.looks {
+		rdb.Del(ctx, "lock:name")
+	}
+	if next := mustLock(t, r.Mutex("name")); next.Token() <= lease.Token() {
+		t.Errorf("token %d after %d", next.Token(), lease.Token())
+	}
+}
+
 // TestRedlockLosesALeaseWithTheMajority flushes three servers: somebody else could have had the lock since, so the
 // lease is over, although all servers would give it back.
 func TestRedlockLosesALeaseWithTheMajority(t *testing.T) {
 	t.Parallel()
 	five := startMasters(t, 5)
 	r := five.redlock(t)
-	lease := mustLock(t, r.Mutex("name"), core.WithTTL(3*time.Second))
+	lease := mustLock(t, r.Mutex("name"), core.WithTTL(9*time.Second)) // renewed after all are flushed
 	for _, rdb := range five.looks[2:] {
 		rdb.FlushAll(context.Background())
 	}
@@ -96,7 +143,7 @@ func TestRedlockRestartDelay(t *testing.T) {
 func TestRedlockReleasesOnServersThatWereAway(t *testing.T) {
 	t.Parallel()
 	five := startMasters(t, 5)
-	r := five.redlock(t, core.WithNodeTimeout(100*time.Millisecond))
+	r := five.redlock(t, core.WithNodeTimeout(400*time.Millisecond))
 	early := mustLock(t, r.Mutex("early"), core.WithTTL(long))
 	for _, s := range five.servers[:2] {
 		s.Pause()
@@ -113,4 +160,26 @@ func TestRedlockReleasesOnServersThatWereAway(t *testing.T) {
 	for _, key := range []string{"lock:early", "lock:late", "lock:given up"} {
 		five.awaitHolders(t, key, 0)
 	}
+}
+
+// TestRedlockReleasesWhatWasExtended unlocks a lease that was extended while a server is down that knows it when it is
+// back, after the lease's TTL, and not before what it was extended by.
+func TestRedlockReleasesWhatWasExtended(t *testing.T) {
+	t.Parallel()
+	three := startMasters(t, 3, redistest.AOF())
+	r := three.redlock(t)
+	lease := mustLock(t, r.Mutex("name"), core.WithFixedTTL(5*time.Second))
+	three.awaitHolders(t, "lock:name", 3)
+	if err := lease.Extend(context.Background(), long); err != nil {
+		t.Fatalf("extend: %v", err)
+	}
+	redistest.Eventually(t, within, "all servers to extend it", func() bool {
+		return three.looks[0].PTTL(context.Background(), "lock:name").Val() > long/2
+	})
+	three.servers[0].Kill()
+	unlock(t, lease)
+	longer := mustLock(t, r.Mutex("longer"), core.WithFixedTTL(6*time.Second))
+	waitFor(t, longer.Done(), "the first lease's TTL to be over")
+	three.servers[0].Restart()
+	three.awaitHolders(t, "lock:name", 0)
 }

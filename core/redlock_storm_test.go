@@ -42,7 +42,7 @@ func bidUntilTold(addrs []string, say func(any), goroutines int, ttl time.Durati
 		clients = append(clients, rdb)
 	}
 	last := len(clients) - 1
-	locks, err := core.NewRedlock(clients[:last], core.WithTTL(ttl))
+	locks, err := core.NewRedlock(clients[:last], core.WithTTL(ttl), core.WithNodeTimeout(bidTime/2))
 	if err != nil {
 		return err
 	}

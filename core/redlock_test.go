@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -67,12 +68,35 @@ func TestRedlockTwinThatWasDown(t *testing.T) {
 	servers[0].Kill()
 	servers[1].Kill()
 	nodes := append(two.clients(), servers[0].Client())
-	r := newRedlock(t, nodes, core.WithNodeTimeout(time.Second))
+	log := &record{}
+	r := newRedlock(t, nodes, core.WithNodeTimeout(time.Second), core.WithLogger(textLogger(log)))
 	servers[0].Restart() // two of three clients lead to it
 	_, err := r.Mutex("name").TryLock(context.Background())
 	wantErr(t, err, core.ErrUnavailable)
 	servers[1].Restart()
 	unlock(t, mustLock(t, r.Mutex("name")))
+	if !strings.Contains(log.String(), "are the same server") {
+		t.Errorf("nobody is told: %s", log)
+	}
+}
+
+// TestRedlockTellsOfAServerThatRefuses fills the memory of one server: nobody else would notice before others fail.
+func TestRedlockTellsOfAServerThatRefuses(t *testing.T) {
+	t.Parallel()
+	three := startMasters(t, 3)
+	fillUp(three.looks[1])
+	log := &record{}
+	r := three.redlock(t, core.WithLogger(textLogger(log)))
+	for range 2 {
+		unlock(t, mustLock(t, r.Mutex("name")))
+	}
+	redistest.Eventually(t, within, "the log to tell", func() bool {
+		return strings.Contains(log.String(), "refuses requests")
+	})
+	if n := strings.Count(log.String(), "node=2"); n != 1 {
+		t.Errorf("told %d times:\n%s", n, log)
+	}
+	three.awaitHolders(t, "lock:name", 0)
 }
 
 // TestRedlockWithoutAMinority has two of five servers down, in each of the ways that a server can be down.
@@ -85,12 +109,12 @@ func TestRedlockWithoutAMinority(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			five := startMasters(t, 5)
-			a, b := five.redlock(t, core.WithNodeTimeout(100*time.Millisecond)), five.redlock(t)
+			a, b := five.redlock(t, core.WithNodeTimeout(500*time.Millisecond)), five.redlock(t)
 			before := mustLock(t, a.Mutex("before"))
 			takeDown(five.servers[1])
 			takeDown(five.servers[4])
 			unlock(t, before)
-			lease := mustLock(t, a.Mutex("name"), core.WithTTL(3*time.Second))
+			lease := mustLock(t, a.Mutex("name"), core.WithTTL(9*time.Second))
 			if lease.Token() <= before.Token() {
 				t.Errorf("token %d after %d", lease.Token(), before.Token())
 			}
@@ -102,8 +126,8 @@ func TestRedlockWithoutAMinority(t *testing.T) {
 				t.Errorf("token %d on re-entry, want %d", inner.Token(), lease.Token())
 			}
 			unlock(t, inner)
-			awaitRenewed(t, []*core.Lease{lease}, 3*time.Second)
-			if err := lease.Extend(context.Background(), 5*time.Second); err != nil {
+			awaitRenewed(t, []*core.Lease{lease}, 9*time.Second)
+			if err := lease.Extend(context.Background(), 15*time.Second); err != nil {
 				t.Errorf("extend: %v", err)
 			}
 			waiting := lockLater(b.Mutex("name"))
@@ -120,7 +144,7 @@ func TestRedlockWithoutAMinority(t *testing.T) {
 func TestRedlockWithoutAMajority(t *testing.T) {
 	t.Parallel()
 	five := startMasters(t, 5)
-	r := five.redlock(t, core.WithNodeTimeout(100*time.Millisecond))
+	r := five.redlock(t, core.WithNodeTimeout(400*time.Millisecond))
 	lease := mustLock(t, r.Mutex("held"), core.WithTTL(2*time.Second))
 	for _, s := range five.servers[:3] {
 		s.Pause()
@@ -175,6 +199,47 @@ func TestRedlockElectsSomebody(t *testing.T) {
 	}
 }
 
+// TestRedlockOperations looks at a lock with one server frozen, and takes it from its holder.
+func TestRedlockOperations(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	r := five.redlock(t, core.WithNodeTimeout(200*time.Millisecond))
+	lease := mustLock(t, r.Mutex("name"), core.WithTTL(long))
+	five.awaitHolders(t, "lock:name", 5)
+	five.servers[2].Pause()
+	nodes, err := r.Inspect(context.Background(), "name")
+	if err != nil || len(nodes) != 5 {
+		t.Fatalf("%d nodes, %v", len(nodes), err)
+	}
+	for i, n := range nodes {
+		switch {
+		case i == 2:
+			wantErr(t, n.Err, core.ErrUnavailable)
+		case n.Err != nil || n.Mode != core.ModeMutex || len(n.Holders) != 1 || n.Holders[0].Owner != lease.Owner():
+			t.Errorf("node %d: %+v", i+1, n)
+		}
+	}
+	if forced, err := r.ForceUnlock(context.Background(), "name"); !forced || err != nil {
+		t.Errorf("ForceUnlock = %v, %v", forced, err)
+	}
+	if forced, err := r.ForceUnlock(context.Background(), "name"); forced || err != nil {
+		t.Errorf("ForceUnlock of a free lock = %v, %v", forced, err)
+	}
+	wantErr(t, lease.Unlock(context.Background()), core.ErrNotHeld)
+	five.servers[2].Resume()
+	for _, name := range []string{"", "{}"} {
+		_, err := r.Inspect(context.Background(), name)
+		wantErr(t, err, core.ErrInvalidName)
+		_, err = r.ForceUnlock(context.Background(), name)
+		wantErr(t, err, core.ErrInvalidName)
+	}
+	_ = r.Close()
+	_, err = r.Inspect(context.Background(), "name")
+	wantErr(t, err, core.ErrClosed)
+	_, err = r.ForceUnlock(context.Background(), "name")
+	wantErr(t, err, core.ErrClosed)
+}
+
 // TestRedlockInMulti joins a lock on five servers with one on a single server.
 func TestRedlockInMulti(t *testing.T) {
 	t.Parallel()
@@ -189,6 +254,11 @@ func TestRedlockInMulti(t *testing.T) {
 			return token >= lease.Token()
 		})
 	}
+	again := mustLock(t, other.Mutex("many"), core.WithOwner(lease.Owner()))
+	if again.Token() != lease.Token() {
+		t.Errorf("token %d on re-entry, the joint one is %d", again.Token(), lease.Token())
+	}
+	unlock(t, again)
 	if _, err := core.Multi(locks.Mutex("two"), other.Mutex("many")).TryLock(context.Background()); err == nil {
 		t.Error("a member was granted twice")
 	}
@@ -202,4 +272,25 @@ func TestRedlockInMulti(t *testing.T) {
 	}
 	_, err := core.Multi(r.Mutex("many"), other.Mutex("many")).TryLock(context.Background())
 	wantErr(t, err, core.ErrInvalidOption)
+}
+
+// TestRedlockTwinsInMulti joins locks of one key on different servers, whose order has to be asked for. One of those
+// servers is frozen: Lock waits for its answer, but not beyond its own end.
+func TestRedlockTwinsInMulti(t *testing.T) {
+	t.Parallel()
+	slow := func(o *redis.Options) { o.ReadTimeout = time.Hour }
+	five, three := startMasters(t, 5), startMasters(t, 3)
+	patient := newRedlock(t, five.clients(slow), core.WithNodeTimeout(time.Minute))
+	twins := core.Multi(patient.Mutex("name"), newRedlock(t, three.clients()).Mutex("name"))
+	unlock(t, mustLock(t, twins))
+	five.servers[0].Pause()
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	refused := make(chan error, 1)
+	go func() {
+		_, err := twins.Lock(ctx)
+		refused <- err
+	}()
+	wantErr(t, receive(t, refused), context.DeadlineExceeded)
+	five.servers[0].Resume()
 }

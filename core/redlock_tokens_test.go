@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
 )
 
 // TestRedlockTokensGrowWhateverMinorityFails makes one server's tokens greater than all others by an hour. The token
@@ -82,4 +83,98 @@ func TestRedlockValidity(t *testing.T) {
 		}
 		unlock(t, lease)
 	}
+}
+
+// TestRedlockGrantWithLittleTimeLeft: a majority answers when the lease is nearly over. It is not returned.
+func TestRedlockGrantWithLittleTimeLeft(t *testing.T) {
+	t.Parallel()
+	three := startMasters(t, 3)
+	nodes := three.clients()
+	for i, s := range three.servers {
+		relay := s.Relay()
+		nodes[i] = relay.Client(func(o *redis.Options) { o.ReadTimeout = within })
+		nth(relay, "lock:name", 1, func() {
+			relay.Hold(redistest.ToClient)
+			time.AfterFunc(1900*time.Millisecond, relay.Deliver)
+		})
+	}
+	var end core.AcquireEnd
+	r := newRedlock(t, nodes, core.WithNodeTimeout(within), core.WithHooks(core.Hooks{
+		AcquireEnd: func(_ context.Context, e core.AcquireEnd) { end = e },
+	}))
+	unlock(t, mustLock(t, r.Mutex("warm")))
+	lease := mustLock(t, r.Mutex("name"), core.WithFixedTTL(2*time.Second))
+	if end.Asked < 2 {
+		t.Errorf("returned with %v left", time.Until(lease.ValidUntil()))
+	}
+}
+
+// TestRedlockReentryKeepsTheToken enters a lock again after two servers that did not have the hold when it was granted
+// are back: empty, so that they grant it anew, or with a grant that came too late to be given the token.
+func TestRedlockReentryKeepsTheToken(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, comeBack := range map[string]func(s *redistest.Server, owner string){
+		"empty": func(s *redistest.Server, _ string) { s.Restart() },
+		"late": func(s *redistest.Server, owner string) {
+			s.Restart()
+			late := mustLock(t, newClient(t, s.Client(), core.WithTTL(long)).Mutex("name"), core.WithOwner(owner))
+			t.Logf("granted late with %d", late.Token())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			five := startMasters(t, 5)
+			r := five.redlock(t, core.WithTTL(long))
+			for _, s := range five.servers[:2] {
+				s.Kill()
+			}
+			outer := mustLock(t, r.Mutex("name"))
+			for _, s := range five.servers[:2] {
+				comeBack(s, outer.Owner())
+			}
+			for range 10 {
+				inner := mustLockWith(t, outer.Context(), r.Mutex("name"))
+				if inner.Token() != outer.Token() {
+					t.Errorf("token %d on re-entry, want %d", inner.Token(), outer.Token())
+				}
+				unlock(t, inner)
+			}
+			for _, rdb := range five.looks[2:] { // somebody else may have been in since
+				rdb.FlushAll(ctx)
+			}
+			if next := mustLockWith(t, outer.Context(), r.Mutex("name")); next.Token() <= outer.Token() {
+				t.Errorf("token %d after a majority has forgotten %d", next.Token(), outer.Token())
+			}
+		})
+	}
+}
+
+// TestRedlockTokenIsWrittenToAMajority cuts two of three servers off after they have granted the lock: without them,
+// the token is remembered by one server only, so nobody may get to see it.
+func TestRedlockTokenIsWrittenToAMajority(t *testing.T) {
+	t.Parallel()
+	three := startMasters(t, 3)
+	nodes := three.clients()
+	healed := make(chan struct{})
+	for i, s := range three.servers[:2] {
+		relay := s.Relay()
+		nodes[i] = relay.Client()
+		nth(relay, "lock:name", 2, func() {
+			relay.Drop(redistest.Both)
+			<-healed
+		})
+		t.Cleanup(relay.Heal)
+	}
+	defer close(healed)
+	r := newRedlock(t, nodes, core.WithNodeTimeout(500*time.Millisecond))
+	unlock(t, mustLock(t, r.Mutex("warm")))
+	lease, err := r.Mutex("name").TryLock(context.Background(), core.WithMinHold(long))
+	if lease != nil {
+		t.Errorf("token %d was returned", lease.Token())
+	}
+	wantErr(t, err, core.ErrUnavailable)
+	redistest.Eventually(t, within, "the third server's grant to be taken back", func() bool {
+		return three.looks[2].Exists(context.Background(), "lock:name").Val() == 0
+	})
 }

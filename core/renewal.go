@@ -24,6 +24,8 @@ type term struct {
 	endAt      instant // WithMaxHold
 
 	ttl time.Duration // for which Redis gave the lease the last time: the pace of renewals that fail
+
+	token int64 // in Redis: the lease's own, or a greater one since it was raised
 }
 
 func (t term) next() instant { return min(t.validUntil, t.renewAt, t.endAt) }
@@ -62,7 +64,7 @@ func newRenewer(now clock, drift func(ttl time.Duration) time.Duration) *renewer
 func (r *renewer) add(l *Lease, sentAt instant, ttl time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l.term = term{validUntil: r.until(sentAt, ttl), renewAt: never, endAt: never, ttl: ttl}
+	l.term = term{validUntil: r.until(sentAt, ttl), renewAt: never, endAt: never, ttl: ttl, token: l.token}
 	if !l.hold.fixed {
 		l.term.renewAt = renewTime(sentAt, ttl)
 	}
@@ -177,10 +179,34 @@ func (t term) verdict(now instant) error {
 	return errExpired
 }
 
+// raised records that the lease has a greater token in Redis.
+func (r *renewer) raised(l *Lease, token int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l.term.token = max(l.term.token, token)
+}
+
+// outstanding returns the lease's hold as a server may still have it: for longer than its TTL, if it was extended.
+func (r *renewer) outstanding(l *Lease) *hold {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := l.hold
+	h.ttl = max(h.ttl, r.left(l))
+	return &h
+}
+
+// left returns for how long the hold is in Redis at least, as far as the holder relies on it; r.mu is held.
+func (r *renewer) left(l *Lease) time.Duration {
+	left := l.term.validUntil.sub(r.now())
+	return left + r.drift(left)
+}
+
 func (r *renewer) renewal(l *Lease) *renewal {
 	return &renewal{
-		hold: &l.hold,
-		done: func(sentAt instant, held bool, err error) { r.answered(l, sentAt, held, err) },
+		hold:  &l.hold,
+		token: l.term.token,
+		left:  r.left(l),
+		done:  func(sentAt instant, held bool, err error) { r.answered(l, sentAt, held, err) },
 	}
 }
 

@@ -118,7 +118,7 @@ func (r *request) wait(ctx context.Context) (*Lease, error) {
 			return lease, err
 		}
 	}
-	t := r.keeper.queue.enter(r.hold.keys.lock)
+	t := r.keeper.queue.enter(r.hold.keys.lock, r.hold.ack)
 	defer t.leave()
 	if !closed(t.first) {
 		r.waits(0)
@@ -188,6 +188,8 @@ func (r *request) ask(ctx context.Context) (*Lease, error) {
 			return nil, fmt.Errorf("%w: %q", ErrUpgrade, r.hold.name)
 		case r.over(ctx):
 			return nil, errTimeUp
+		case r.hold.wait == 0 && errors.Is(err, ErrNotReplicated):
+			return nil, r.unavailable(nil) // the replicas have had their time
 		case !transient(err):
 			return nil, fmt.Errorf("holdfast: lock %q: %w", r.hold.name, failure(ctx, r.hold.keys.lock, err))
 		}
@@ -218,6 +220,7 @@ func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 	}
 	r.heard = true
 	if a.granted {
+		r.sentAt = max(r.sentAt, a.sentAt)
 		lease, err := r.lease(ctx, a.token)
 		if err == nil {
 			return lease, nil

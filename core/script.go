@@ -57,6 +57,9 @@ type attempt struct {
 // NoRetry is asked by go-redis before it re-sends a command.
 func (attempt) NoRetry() bool { return true }
 
+// verb is the way to ask for a script.
+type verb = func(s *script, keys []string, args []any) attempt
+
 // evalsha asks for the script by its hash, eval by its text, for a server that does not know it (yet, or any
 // more: SCRIPT FLUSH, restart, failover).
 func (s *script) evalsha(keys []string, args []any) attempt {

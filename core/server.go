@@ -18,6 +18,8 @@ type server struct {
 	unheard sync.Once // publishing is refused
 	deaf    sync.Once // subscribing is refused
 	plain   sync.Once // only SSUBSCRIBE is
+
+	findings sync.Map // that were warned of, see setup.go
 }
 
 func newServer(k *keeper, rdb redis.UniversalClient) *server {
@@ -25,6 +27,7 @@ func newServer(k *keeper, rdb redis.UniversalClient) *server {
 	if s.exec.nodes.cluster != nil {
 		s.verb = "SPUBLISH"
 	}
+	s.exec.onReply = sync.OnceFunc(s.inspectLater)
 	s.listen = newListeners(rdb, s.exec.nodes, s.cannotSubscribe)
 	s.beats = newBeats(s, k.now)
 	return s

@@ -148,6 +148,8 @@ func (w *waiter) granted(token int64) *Lease {
 		return nil // a message from before, or no grant; or that cannot be known
 	case w.hold.fixed || w.hold.minHold > 0:
 		return nil // their time begins when Redis is asked for it
+	case w.hold.ack.wanted():
+		return nil // replicas have not acknowledged it yet
 	case w.keeper.now() > at.askedAt.add(ttl/2):
 		return nil // a renewal might come too late
 	}

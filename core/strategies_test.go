@@ -2,8 +2,10 @@ package core_test
 
 import (
 	"context"
+	"flag"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/conformance"
@@ -49,44 +51,81 @@ func oneByOne(c *core.Client) conformance.Side {
 	return s
 }
 
-// TestConformance runs the suite on every strategy, and on those that meet on one name both ways round.
+// pair is two strategies that meet on one name, or one twice, and what its names in Redis begin with.
+type pair struct {
+	lock, rival side
+	prefix      string
+}
+
+// pairs are every strategy, and those that meet on one name both ways round.
+var pairs = map[string]pair{
+	"Mutex":                  {lock: mutex, rival: mutex},
+	"MutexOfOneSlot":         {lock: mutex, rival: mutex, prefix: "{lock}:"},
+	"Fair":                   {lock: fair, rival: fair},
+	"FairOfOneSlot":          {lock: fair, rival: fair, prefix: "{lock}:"},
+	"ReadAndWrite":           {lock: read, rival: write},
+	"WriteAndRead":           {lock: write, rival: read},
+	"WriteOfOneSlot":         {lock: write, rival: write, prefix: "{lock}:"},
+	"ReadOfOneSlot":          {lock: read, rival: fairWrite, prefix: "{lock}:"},
+	"FairReadAndFairWrite":   {lock: fairRead, rival: fairWrite},
+	"FairWriteAndFairRead":   {lock: fairWrite, rival: fairRead, prefix: "{lock}:"},
+	"MutexAndFair":           {lock: mutex, rival: fair},
+	"FairAndMutex":           {lock: fair, rival: mutex},
+	"MutexAndRead":           {lock: mutex, rival: read},
+	"ReadAndMutex":           {lock: read, rival: mutex},
+	"MultiAtOnceAndMutex":    {lock: atOnce, rival: mutex},
+	"MultiOneByOne":          {lock: oneByOne, rival: oneByOne},
+	"MultiOneByOneOfOneSlot": {lock: oneByOne, rival: mutex, prefix: "{lock}:"},
+}
+
+// on makes a pair a subject that lives on one server, or on a deployment.
+func (p pair) on(d *conformance.Deployment) conformance.Subject {
+	s := conformance.Subject{Deployment: d, Prefix: p.prefix}
+	if d == nil {
+		s.Servers = 1
+	}
+	s.Connect = func(clients []redis.UniversalClient, opts ...core.Option) (conformance.Pair, io.Closer, error) {
+		c, err := core.New(clients[0], opts...)
+		if err != nil {
+			return conformance.Pair{}, nil, err
+		}
+		return conformance.Pair{Lock: p.lock(c), Rival: p.rival(c)}, c, nil
+	}
+	return s
+}
+
+// TestConformance runs the suite on all pairs on a server by itself.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	for name, subject := range map[string]struct {
-		lock, rival side
-		prefix      string
-	}{
-		"Mutex":                  {lock: mutex, rival: mutex},
-		"MutexOfOneSlot":         {lock: mutex, rival: mutex, prefix: "{lock}:"},
-		"Fair":                   {lock: fair, rival: fair},
-		"FairOfOneSlot":          {lock: fair, rival: fair, prefix: "{lock}:"},
-		"ReadAndWrite":           {lock: read, rival: write},
-		"WriteAndRead":           {lock: write, rival: read},
-		"WriteOfOneSlot":         {lock: write, rival: write, prefix: "{lock}:"},
-		"ReadOfOneSlot":          {lock: read, rival: fairWrite, prefix: "{lock}:"},
-		"FairReadAndFairWrite":   {lock: fairRead, rival: fairWrite},
-		"FairWriteAndFairRead":   {lock: fairWrite, rival: fairRead, prefix: "{lock}:"},
-		"MutexAndFair":           {lock: mutex, rival: fair},
-		"FairAndMutex":           {lock: fair, rival: mutex},
-		"MutexAndRead":           {lock: mutex, rival: read},
-		"ReadAndMutex":           {lock: read, rival: mutex},
-		"MultiAtOnceAndMutex":    {lock: atOnce, rival: mutex},
-		"MultiOneByOne":          {lock: oneByOne, rival: oneByOne},
-		"MultiOneByOneOfOneSlot": {lock: oneByOne, rival: mutex, prefix: "{lock}:"},
+	for name, pair := range pairs {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conformance.Run(t, pair.on(nil))
+		})
+	}
+}
+
+var allTopologies = flag.Bool("topologies", false, "run the conformance suite on all strategies on Sentinel and Cluster")
+
+// TestTopologies runs the suite where replicas stand behind the servers and clients find their way by themselves. By
+// default it takes two strategies for all.
+func TestTopologies(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(testing.TB) *conformance.Deployment{
+		"Sentinel": conformance.Sentinel, "Cluster": conformance.Cluster,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conformance.Run(t, conformance.Subject{
-				Servers: 1,
-				Prefix:  subject.prefix,
-				Connect: func(clients []*redis.Client, opts ...core.Option) (conformance.Pair, io.Closer, error) {
-					c, err := core.New(clients[0], opts...)
-					if err != nil {
-						return conformance.Pair{}, nil, err
-					}
-					return conformance.Pair{Lock: subject.lock(c), Rival: subject.rival(c)}, c, nil
-				},
-			})
+			deployment := start(t)
+			for name, pair := range pairs {
+				if !*allTopologies && name != "Mutex" && name != "ReadAndWrite" {
+					continue
+				}
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					conformance.Run(t, pair.on(deployment))
+				})
+			}
 		})
 	}
 }
@@ -96,12 +135,9 @@ func TestRedlockConformance(t *testing.T) {
 	t.Parallel()
 	conformance.Run(t, conformance.Subject{
 		Servers: 5,
-		Connect: func(clients []*redis.Client, opts ...core.Option) (conformance.Pair, io.Closer, error) {
-			nodes := make([]redis.UniversalClient, len(clients))
-			for i, rdb := range clients {
-				nodes[i] = rdb
-			}
-			r, err := core.NewRedlock(nodes, opts...)
+		Connect: func(clients []redis.UniversalClient, opts ...core.Option) (conformance.Pair, io.Closer, error) {
+			// Each server has time enough to answer on a busy machine.
+			r, err := core.NewRedlock(clients, append([]core.Option{core.WithNodeTimeout(time.Second)}, opts...)...)
 			if err != nil {
 				return conformance.Pair{}, nil, err
 			}

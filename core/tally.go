@@ -53,8 +53,9 @@ func (t *tally) count(v *voter, sentAt instant, held bool, err error) {
 		t.renewal.done(t.sentAt, d.held, d.err)
 	}
 	h := *t.renewal.hold
+	h.ttl = max(h.ttl, t.renewal.left) // it may have been extended
 	for _, v := range d.forgotten {
-		t.quorum.keeper.background(func(ctx context.Context) { _ = v.settle(ctx, &h, h.token, true) })
+		t.quorum.keeper.background(func(ctx context.Context) { _ = v.settle(ctx, &h, t.renewal.token, true) })
 	}
 }
 

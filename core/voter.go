@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -17,6 +18,7 @@ type voter struct {
 
 	known   atomic.Bool  // it is a server of its own
 	trouble atomic.Int64 // when it last failed to answer, an instant
+	refuses sync.Once    // requests, which it should not
 }
 
 // shunned is how long a server that has failed to answer is asked last.
@@ -68,6 +70,10 @@ func (v *voter) ask(ctx context.Context, ttl time.Duration, request func(ctx con
 	if err != nil && ctx.Err() != nil {
 		err = errSlow // whichever way the connection puts it: it is not the caller whose time is up
 	}
+	if classify(err) == failed || errors.Is(err, ErrInvalidOption) {
+		v.quorum.keeper.warnOnce(&v.refuses, "a server of a Redlock refuses requests: fewer of the others may fail",
+			"node", v.number, "error", err)
+	}
 	if transient(err) {
 		v.trouble.Store(int64(v.quorum.keeper.now()))
 	}
@@ -88,7 +94,7 @@ func (v *voter) settle(ctx context.Context, h *hold, token int64, restore bool) 
 	return v.ask(ctx, h.ttl, func(ctx context.Context) error {
 		reply, err := v.server.exec.do(ctx, settleScript,
 			[]string{h.keys.lock, h.keys.token, h.keys.released(h.id)},
-			h.owner, h.id, milliseconds(h.ttl), token, milliseconds(tokenMemory), grant)
+			h.owner, h.id, milliseconds(h.ttl), token, milliseconds(tokenMemory), milliseconds(h.minHold), grant)
 		if err == nil && reply != int64(1) {
 			err = errTaken
 		}
@@ -102,7 +108,7 @@ func (v *voter) letGo(ctx context.Context, h *hold, what usage) (held bool, err 
 		held, err = v.release(ctx, h, what)
 		return err
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrInvalidOption) { // then nothing was ever granted
 		v.debts.owe(*h, what)
 	}
 	return held, err

@@ -19,8 +19,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// workerEnv makes the test binary a worker process. Its value is an order: "visit", "many", "bid" or a strategy, network
-// and address of the server (for "bid", of several), and two numbers.
+// workerEnv makes the test binary a worker process. Its value is an order: "visit", "many", "bid", "follow" or a strategy,
+// network and address of the server (for "bid" and "follow", of several), and two numbers.
 const workerEnv = "HOLDFAST_TEST_WORKER"
 
 // section is one stay in the critical section, by Redis's clock in microseconds.
@@ -44,7 +44,10 @@ func work(order string) error {
 		defer mu.Unlock()
 		_ = out.Encode(v)
 	}
-	if what == "bid" {
+	switch what {
+	case "follow":
+		return followUntilTold(strings.Split(addr, ","), say, int(first), int(second))
+	case "bid":
 		return bidUntilTold(strings.Split(addr, ","), say, int(first), time.Duration(second))
 	}
 	rdb := redis.NewClient(&redis.Options{Network: network, Addr: addr})

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
 // An adapter makes a key of the request, gives the engine the handler to run, and writes what it says instead.
 func ExampleExclusive() {
-	rdb, stop := startRedis()
+	rdb, stop := redistest.ForExample()
 	defer stop()
 	locks, err := core.New(rdb)
 	if err != nil {

@@ -2,7 +2,8 @@
 --
 -- KEYS[1] lock      hash. Redisson's RLock state, <owner> -> hold count, and beside it, ignored by Redisson:
 --                   mode, token, granted (us), ttl (ms, the longest asked for), keep (us, see ARGV[5]),
---                   and one field hold:<id> -> 1 per hold. Other strategies keep more: see line.lua
+--                   and one field hold:<id> -> 1 per hold; settled, see settle.lua. Other strategies keep more: see
+--                   line.lua
 -- KEYS[2] token     string, the last fencing token granted for this name
 -- KEYS[3] released  string, present once this very hold was released or given up
 -- ARGV[1] owner     ARGV[2] hold id     ARGV[3] ttl in ms
@@ -11,7 +12,8 @@
 -- ARGV[6] ms for which the server must have been up to grant a lock that is free, if it may have forgotten who holds
 --         it; may be absent
 --
--- Returns {1, token}  held: granted now, entered again, or granted by an earlier run of this very attempt
+-- Returns {1, token, settled}  held: granted now, entered again, or granted by an earlier run of this very attempt;
+--                     settled is 1 if the owner was in before, with a token on which the servers of a Redlock agreed
 --         {0, pttl}   held by someone else, with the ms left (-1: for ever)
 --         {-1, 0}     this hold was given up before the attempt arrived: nothing is granted
 --         {-2, 0}     held in another way than by a Mutex: join.lua knows what to do
@@ -30,7 +32,7 @@ if refusal then
 end
 if e.held then
   enter(e)
-  return {1, e.held}
+  return {1, e.held, e.settled and 1 or 0}
 end
 
 if ARGV[6] and not e.left then
@@ -47,4 +49,4 @@ if last and last >= token then
   token = last + 1
   redis.call('SET', e.token, integer(token), 'PX', ARGV[4])
 end
-return grant(e, token, now) or {1, token}
+return grant(e, token, now) or {1, token, 0}

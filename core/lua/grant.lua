@@ -24,7 +24,7 @@ local function entry(key, owner, hold, ttl, keep)
 end
 
 -- Returns the answer that refuses the entry, nil if there is none. Then e.held is the token of the owner who is in
--- already; without it the lock is to be granted.
+-- already, and e.settled is set if settle.lua has seen it; without e.held the lock is to be granted.
 local function look(e)
   if redis.call('EXISTS', e.lock, e.released) == 0 then
     return nil
@@ -32,7 +32,7 @@ local function look(e)
   if redis.call('EXISTS', e.released) == 1 then
     return {-1, 0}
   end
-  local held = redis.call('HMGET', e.lock, e.owner, e.hold, 'token', 'ttl', 'keep', 'mode')
+  local held = redis.call('HMGET', e.lock, e.owner, e.hold, 'token', 'ttl', 'keep', 'mode', 'settled')
   if held[6] and held[6] ~= 'mutex' then
     return {-2, 0}
   end
@@ -48,20 +48,23 @@ local function look(e)
   end
   e.count = tonumber(held[1])
   if held[3] then
-    e.held, e.again, e.kept = tonumber(held[3]), held[2], held[5]
+    e.held, e.again, e.kept, e.settled = tonumber(held[3]), held[2], held[5], held[7]
   else
     -- Taken by a Redisson client under this owner's name: it has no token yet, and its lease must not get shorter.
     e.ttl = math.max(e.ttl, e.left)
   end
 end
 
--- Lets the owner in once more, unless this very hold is in already.
+-- Lets the owner in once more, unless this very hold is in already. It writes in any case: a WAIT that follows is about
+-- the last write of its own connection, and this may be the first one there.
 local function enter(e)
   if not e.again then
     redis.call('HSET', e.lock, e.owner, e.count + 1, e.hold, 1, 'ttl', math.max(e.longest, e.ttl))
   end
   if e.left < e.ttl then
     redis.call('PEXPIRE', e.lock, e.ttl)
+  elseif e.again then
+    redis.call('HSET', e.lock, e.hold, 1)
   end
   if e.keep > 0 then
     redis.call('HSET', e.lock, 'keep', integer(math.max(e.kept or 0, microseconds() + e.keep * 1000)))

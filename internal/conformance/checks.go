@@ -86,7 +86,7 @@ func (w *world) wantExpiries() {
 	ctx := context.Background()
 	w.each(func(server *redistest.Server) {
 		rdb := server.Client()
-		for _, key := range rdb.Keys(ctx, "*").Val() {
+		for _, key := range rdb.Keys(ctx, "*"+w.prefix+"*").Val() {
 			if ttl := rdb.PTTL(ctx, key).Val(); ttl == -1 {
 				w.t.Errorf("key %q has no expiry", key)
 			}

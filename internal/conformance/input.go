@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 var inputTests = map[string]func(*testing.T, Subject){
@@ -73,17 +72,20 @@ func badOptionsAreRefused(t *testing.T, s Subject) {
 func wrongTypeIsNamed(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	ctx := context.Background()
-	key := s.key("name")
-	w.each(func(server *redistest.Server) { server.Client().LPush(ctx, key, "foreign") })
+	key := w.key("name")
+	direct := w.clients()
+	for _, rdb := range direct {
+		rdb.LPush(ctx, key, "foreign")
+	}
 	p := w.process()
 	_, err := p.lock("name").Lock(ctx)
 	w.wantErr(err, core.ErrWrongType)
 	if err != nil && !strings.Contains(err.Error(), strconv.Quote(key)) {
 		t.Errorf("error %v does not name the key", err)
 	}
-	w.each(func(server *redistest.Server) {
-		if got := server.Client().LLen(ctx, key).Val(); got != 1 {
+	for _, rdb := range direct {
+		if got := rdb.LLen(ctx, key).Val(); got != 1 {
 			t.Errorf("the foreign list has %d elements, want 1", got)
 		}
-	})
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 var lifeTests = map[string]func(*testing.T, Subject){
@@ -56,10 +55,10 @@ func doReleasesOnPanic(t *testing.T, s Subject) {
 }
 
 func doTellsOfTheLoss(t *testing.T, s Subject) {
-	w := newWorld(t, s)
+	w := newOwnWorld(t, s)
 	l := w.process().lock("name")
 	err := core.Do(context.Background(), l, func(ctx context.Context) error {
-		w.each((*redistest.Server).Restart)
+		w.restart()
 		wait(t, ctx.Done(), "the context to end")
 		w.wantErr(context.Cause(ctx), core.ErrLeaseLost)
 		return nil

@@ -72,7 +72,7 @@ func renewalOutlivesTTL(t *testing.T, s Subject) {
 
 // frozenServersLoseTheLease freezes everything for more than the TTL: the holder must step down by itself.
 func frozenServersLoseTheLease(t *testing.T, s Subject) {
-	w := newWorld(t, s)
+	w := newOwnWorld(t, s)
 	ctx := context.Background()
 	lease := w.must(w.process().lock("name").Lock(ctx, core.WithTTL(short)))
 	w.each((*redistest.Server).Pause)
@@ -89,11 +89,11 @@ func frozenServersLoseTheLease(t *testing.T, s Subject) {
 
 // forgottenLeaseIsTold restarts the servers without persistence: the next renewal finds nothing.
 func forgottenLeaseIsTold(t *testing.T, s Subject) {
-	w := newWorld(t, s)
+	w := newOwnWorld(t, s)
 	ctx := context.Background()
 	lease := w.must(w.process().lock("name").Lock(ctx, core.WithTTL(long)))
 	short := w.must(w.process().lock("other").Lock(ctx, core.WithTTL(3*time.Second)))
-	w.each((*redistest.Server).Restart)
+	w.restart()
 	w.wantLost(short, core.ErrLeaseLost)
 	w.wantErr(lease.Unlock(ctx), core.ErrNotHeld)
 }

@@ -121,10 +121,10 @@ func reentryNeverShortens(t *testing.T, s Subject) {
 // reentryAfterLossIsRefused deletes the lock under its holder and lets another have it: the former holder's
 // owner must not get in on the strength of what it remembers.
 func reentryAfterLossIsRefused(t *testing.T, s Subject) {
-	w := newWorld(t, s)
+	w := newOwnWorld(t, s)
 	p := w.process(core.WithTTL(long))
 	lease := w.must(p.lock("name").Lock(context.Background()))
-	w.each((*redistest.Server).Restart) // nothing was saved
+	w.restart() // nothing was saved
 	next := w.must(w.process(core.WithTTL(long)).rival("name").Lock(context.Background()))
 	_, err := p.lock("name").TryLock(lease.Context())
 	w.wantErr(err, core.ErrNotAcquired)

@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
@@ -32,7 +31,7 @@ func eachLoss(t *testing.T, test func(*testing.T, redistest.LossMode)) {
 // lose lets the replies to the process's next request about name be lost, after it was executed.
 func (p *process) lose(name string, how redistest.LossMode) {
 	for _, r := range p.relays {
-		r.LoseReplies(p.w.subject.key(name), 1, how)
+		r.LoseReplies(p.w.key(name), 1, how)
 	}
 }
 
@@ -45,7 +44,7 @@ func (p *process) wantLostReplies() {
 }
 
 func (p *process) lostReplies() bool {
-	return !slices.ContainsFunc(p.relays, func(r *redistest.Relay) bool { return r.LostReplies() == 0 })
+	return p.everywhere(func(r *redistest.Relay) bool { return r.LostReplies() > 0 })
 }
 
 // known locks and unlocks another name, so that the servers know the scripts.
@@ -154,7 +153,7 @@ func releaseReplyLostInCrowd(t *testing.T, s Subject) {
 
 // scriptsForgotten empties the script cache before every step.
 func scriptsForgotten(t *testing.T, s Subject) {
-	w := newWorld(t, s)
+	w := newOwnWorld(t, s)
 	ctx := context.Background()
 	forget := func() {
 		w.each(func(server *redistest.Server) {

@@ -11,13 +11,15 @@ import (
 
 // Subject is what the suite is run on: a strategy and its rival, and where their locks live.
 type Subject struct {
-	// Servers is on how many servers a lock lives.
+	// Servers is on how many servers a lock lives, each of them by itself. Each test starts its own.
 	Servers int
+	// Deployment is where a lock lives instead.
+	Deployment *Deployment
 	// Prefix precedes every name in Redis. It may bring a hash tag. Empty stands for the default of core.
 	Prefix string
-	// Connect makes what one process locks with from its connections, one to each server. The options are those
-	// of the test and, if the subject has a prefix, that.
-	Connect func(clients []*redis.Client, opts ...core.Option) (Pair, io.Closer, error)
+	// Connect makes what one process locks with from its connections, one to each server or to the deployment. The
+	// options are those of the test and, if the names have one, a prefix.
+	Connect func(clients []redis.UniversalClient, opts ...core.Option) (Pair, io.Closer, error)
 }
 
 // Pair is what a process locks with: two strategies, or one twice, that exclude each other on the same name.
@@ -52,21 +54,6 @@ func Run(t *testing.T, s Subject) {
 			})
 		}
 	}
-}
-
-// key is where the lock of that name lies in Redis.
-func (s Subject) key(name string) string {
-	if s.Prefix == "" {
-		return "lock:" + name
-	}
-	return s.Prefix + name
-}
-
-func (s Subject) options(opts []core.Option) []core.Option {
-	if s.Prefix == "" {
-		return opts
-	}
-	return append([]core.Option{core.WithPrefix(s.Prefix)}, opts...)
 }
 
 // members is 1 for a plain strategy.

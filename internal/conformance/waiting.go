@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -139,7 +140,7 @@ func cancelledInFlight(t *testing.T, s Subject) {
 // cancelledOnAFrozenServer checks that Lock heeds its context though the server does not answer, and that what
 // was in the server's buffers does not lead to a grant when it goes on.
 func cancelledOnAFrozenServer(t *testing.T, s Subject) {
-	w := newWorld(t, s)
+	w := newOwnWorld(t, s)
 	p := w.process(core.WithTTL(long))
 	w.unlock(w.must(p.lock("name").Lock(context.Background())))
 	w.each((*redistest.Server).Pause)
@@ -194,18 +195,18 @@ func lateRequestIsNotGranted(t *testing.T, s Subject) {
 }
 
 func waiterOutlivesARestart(t *testing.T, s Subject) {
-	w := newWorld(t, s, redistest.AOF())
+	w := newOwnWorld(t, s, redistest.AOF())
 	ctx := context.Background()
 	holder := w.process()
 	lease := w.must(holder.lock("name").Lock(ctx, core.WithTTL(long)))
 	waiting := w.process().lineUp(ctx, "name")
-	w.each((*redistest.Server).Restart)
+	w.restart()
 	w.unlock(lease)
 	w.unlock(receive(t, waiting).check(t))
 }
 
 func outageIsNotABusyLock(t *testing.T, s Subject) {
-	w := newWorld(t, s)
+	w := newOwnWorld(t, s)
 	p := w.process()
 	w.each((*redistest.Server).Kill)
 	_, err := p.lock("name").TryLock(context.Background())
@@ -217,30 +218,30 @@ func outageIsNotABusyLock(t *testing.T, s Subject) {
 	if errors.Is(err, core.ErrNotAcquired) {
 		t.Errorf("TryLock: %v is ErrNotAcquired", err)
 	}
-	w.each((*redistest.Server).Restart) // closing would wait for it
+	w.restart() // closing would wait for it
 }
 
 // deadSubscriptionIsBypassed lets every release message be lost on connections that stay open.
 func deadSubscriptionIsBypassed(t *testing.T, s Subject) {
-	w := newWorld(t, s)
+	w := newOwnWorld(t, s)
 	ctx := context.Background()
 	holder := w.process()
 	lease := w.must(holder.lock("name").Lock(ctx, core.WithTTL(long)))
 	p := w.relayed()
 	waiting := p.lineUp(ctx, "name")
 	redistest.Eventually(t, within, "the waiter to listen", func() bool {
-		for _, server := range w.servers {
-			if server.CommandStats()["subscribe"].Calls == 0 {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(w.places, func(p *place) bool { return !slices.ContainsFunc(p.servers, hasListener) })
 	})
 	for _, r := range p.relays {
 		r.DropExisting(redistest.ToClient)
 	}
 	w.unlock(lease)
 	w.unlock(receive(t, waiting).check(t))
+}
+
+func hasListener(s *redistest.Server) bool {
+	stats := s.CommandStats()
+	return stats["subscribe"].Calls+stats["ssubscribe"].Calls > 0
 }
 
 // givenUpWaitsForNoMinHold: a minimum time counts for holders only, not for a call that was cancelled while its

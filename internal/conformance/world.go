@@ -1,9 +1,9 @@
 package conformance
 
 import (
-	"context"
-	"errors"
-	"sync"
+	"fmt"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,41 +16,94 @@ import (
 type world struct {
 	t       *testing.T
 	subject Subject
-	servers []*redistest.Server
+	places  []*place
+	prefix  string // of the names in Redis, empty for the default of core
 }
 
-func newWorld(t *testing.T, s Subject, opts ...redistest.Option) *world {
-	w := &world{t: t, subject: s}
+// worlds counts those that are shared.
+var worlds atomic.Int64
+
+// newWorld is for a test that leaves servers alone. It has only the names to itself if others share a deployment.
+func newWorld(t *testing.T, s Subject) *world {
+	if s.Deployment == nil {
+		return newOwnWorld(t, s)
+	}
+	w := &world{t: t, subject: s, places: []*place{s.Deployment.place}, prefix: s.Prefix}
+	w.prefix += fmt.Sprintf("%d:", worlds.Add(1))
+	return w
+}
+
+// newOwnWorld is for a test that breaks servers, or needs ones with options.
+func newOwnWorld(t *testing.T, s Subject, opts ...redistest.Option) *world {
+	w := &world{t: t, subject: s, prefix: s.Prefix}
+	if s.Deployment != nil {
+		w.places = append(w.places, s.Deployment.another(t, opts...))
+	}
 	for range s.Servers {
-		w.servers = append(w.servers, redistest.Start(t, opts...))
+		w.places = append(w.places, startServer(t, opts...))
 	}
 	return w
 }
 
+// each does something to every server.
 func (w *world) each(do func(*redistest.Server)) {
-	for _, s := range w.servers {
-		do(s)
+	for _, p := range w.places {
+		for _, s := range p.servers {
+			do(s)
+		}
 	}
+}
+
+// restart restarts all servers and returns when they work again. All are down before the first is back, so that none
+// is given a lease again by a renewal in between.
+func (w *world) restart() {
+	w.t.Helper()
+	w.each((*redistest.Server).Kill)
+	w.each((*redistest.Server).Restart)
+	for _, p := range w.places {
+		p.settled()
+	}
+}
+
+// clients connects to each place.
+func (w *world) clients() (clients []redis.UniversalClient) {
+	for _, p := range w.places {
+		clients = append(clients, p.client(w.t))
+	}
+	return clients
+}
+
+// key is where the lock of that name lies in Redis.
+func (w *world) key(name string) string {
+	if w.prefix == "" {
+		return "lock:" + name
+	}
+	return w.prefix + name
+}
+
+// options are those of the test, after the prefix.
+func (w *world) options(opts []core.Option) []core.Option {
+	if w.prefix == "" {
+		return opts
+	}
+	return append([]core.Option{core.WithPrefix(w.prefix)}, opts...)
 }
 
 // process is one participant, with connections of its own.
 type process struct {
-	w      *world
-	pair   Pair
-	lock   core.Strategy // under test
-	rival  core.Strategy
-	close  func() error
-	relays []*redistest.Relay // empty unless it was connected through them
+	w       *world
+	pair    Pair
+	lock    core.Strategy // under test
+	rival   core.Strategy
+	close   func() error
+	relays  []*redistest.Relay   // empty unless it was connected through them
+	byPlace [][]*redistest.Relay // the same, for each place apart
 }
 
 // process connects a new participant.
 func (w *world) process(opts ...core.Option) *process {
 	w.t.Helper()
-	var clients []*redis.Client
-	for _, s := range w.servers {
-		clients = append(clients, s.Client())
-	}
-	return w.connect(clients, nil, opts)
+	return w.connect(w.clients(), nil, opts)
 }
 
 // relayed connects a new participant through a relay to each server. Its connections give up on a silent server
@@ -58,59 +111,36 @@ func (w *world) process(opts ...core.Option) *process {
 // would meet the fault in a handshake and not re-send.
 func (w *world) relayed(opts ...core.Option) *process {
 	w.t.Helper()
-	return w.throughRelays(opts, func(o *redis.Options) { o.ReadTimeout = readTimeout })
+	return w.throughRelays(opts, readTimeout)
 }
 
 // patient is relayed with connections that do not send a request again while the test holds its reply back.
 func (w *world) patient(opts ...core.Option) *process {
 	w.t.Helper()
-	return w.throughRelays(opts, func(o *redis.Options) { o.ReadTimeout = within })
+	return w.throughRelays(opts, within)
 }
 
-func (w *world) throughRelays(opts []core.Option, edit func(*redis.Options)) *process {
+func (w *world) throughRelays(opts []core.Option, readTimeout time.Duration) *process {
 	w.t.Helper()
-	var clients []*redis.Client
-	var relays []*redistest.Relay
-	for _, s := range w.servers {
-		relay := s.Relay()
-		rdb := relay.Client(edit)
+	var clients []redis.UniversalClient
+	var relays [][]*redistest.Relay
+	for _, p := range w.places {
+		rdb, through := p.relayed(w.t, readTimeout)
 		warm(w.t, rdb)
-		clients, relays = append(clients, rdb), append(relays, relay)
+		clients, relays = append(clients, rdb), append(relays, through)
 	}
 	return w.connect(clients, relays, opts)
 }
 
-// warm opens several connections, by as many requests at once that take a moment. On a busy machine the handshake of
-// an impatient connection may need another try.
-func warm(t *testing.T, rdb *redis.Client) {
-	t.Helper()
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			nothing := &redis.XReadArgs{Streams: []string{"warm", "$"}, Block: 20 * time.Millisecond}
-			for began := time.Now(); ; {
-				err := rdb.XRead(context.Background(), nothing).Err()
-				if errors.Is(err, redis.Nil) {
-					return
-				}
-				if time.Since(began) > within {
-					t.Errorf("warm the pool: %v", err)
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-}
-
-func (w *world) connect(clients []*redis.Client, relays []*redistest.Relay, opts []core.Option) *process {
+func (w *world) connect(clients []redis.UniversalClient, relays [][]*redistest.Relay, opts []core.Option) *process {
 	w.t.Helper()
-	pair, closer, err := w.subject.Connect(clients, w.subject.options(opts)...)
+	pair, closer, err := w.subject.Connect(clients, w.options(opts)...)
 	if err != nil {
 		w.t.Fatalf("connect: %v", err)
 	}
 	p := &process{
-		w: w, pair: pair, lock: pair.Lock.Strategy, rival: pair.Rival.Strategy, close: closer.Close, relays: relays,
+		w: w, pair: pair, lock: pair.Lock.Strategy, rival: pair.Rival.Strategy, close: closer.Close,
+		relays: slices.Concat(relays...), byPlace: relays,
 	}
 	w.t.Cleanup(func() {
 		p.heal() // closing would wait for what cannot be sent
@@ -129,15 +159,17 @@ func (p *process) heal() {
 	}
 }
 
-// awaitHeld returns once every relay of the process holds something back.
+// everywhere reports whether something is true of a relay in each place: what is about one lock takes one way there.
+func (p *process) everywhere(is func(*redistest.Relay) bool) bool {
+	return !slices.ContainsFunc(p.byPlace, func(relays []*redistest.Relay) bool {
+		return !slices.ContainsFunc(relays, is)
+	})
+}
+
+// awaitHeld returns once something is held back in each place.
 func (p *process) awaitHeld(d redistest.Direction) {
 	p.w.t.Helper()
 	redistest.Eventually(p.w.t, within, "what passes to be held back", func() bool {
-		for _, r := range p.relays {
-			if r.Held(d) == 0 {
-				return false
-			}
-		}
-		return true
+		return p.everywhere(func(r *redistest.Relay) bool { return r.Held(d) > 0 })
 	})
 }

@@ -1,8 +1,6 @@
 package redistest
 
 import (
-	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"testing"
@@ -13,9 +11,6 @@ import (
 
 // slots is the number of hash slots of a Cluster, by its specification.
 const slots = 16384
-
-// busOffset is how far the port on which nodes talk to each other lies above that for clients.
-const busOffset = 10000
 
 // Cluster is a Redis Cluster, private to a test. Start it with [StartCluster].
 type Cluster struct {
@@ -49,17 +44,21 @@ func StartCluster(t testing.TB, masters int, opts ...Option) *Cluster {
 		c.Replicas = append(c.Replicas, Start(t, opts...))
 	}
 	for i, s := range c.Masters {
-		s.do("cluster", "addslotsrange", slots*i/masters, slots*(i+1)/masters-1)
+		own := []any{"cluster", "addslots"} // Redis before 7.0 takes no ranges
+		for slot := slots * i / masters; slot < slots*(i+1)/masters; slot++ {
+			own = append(own, slot)
+		}
+		s.do(own...)
 	}
 	c.introduce()
 	for i, s := range c.Replicas {
 		c.attach(s, c.Masters[i%masters])
 	}
-	Eventually(t, agreeTimeout, "the Cluster to agree", c.complete)
-	for i, s := range c.Replicas {
+	await(t, "the Cluster to agree", c.complete)
+	for _, s := range c.Replicas {
 		c.whisper(s)
-		s.AwaitInSync(c.Masters[i%masters])
 	}
+	c.AwaitInSync()
 	return c
 }
 
@@ -77,7 +76,7 @@ func (c *Cluster) introduce() {
 func (c *Cluster) attach(s, master *Server) {
 	c.t.Helper()
 	id := master.nodeID()
-	Eventually(c.t, agreeTimeout, "the replica to know its master", func() bool {
+	await(c.t, "the replica to know its master", func() bool {
 		reply, _ := s.roundTrip("CLUSTER REPLICATE " + id)
 		return reply == "+OK"
 	})
@@ -99,6 +98,13 @@ func (c *Cluster) whisper(replica *Server) {
 
 // Servers returns the masters and the replicas.
 func (c *Cluster) Servers() []*Server { return slices.Concat(c.Masters, c.Replicas) }
+
+// For returns the same Cluster for another test that uses it: its clients and relays end with that test.
+func (c *Cluster) For(t testing.TB) *Cluster {
+	shared := *c
+	shared.t = t
+	return &shared
+}
 
 // Client returns a new client of the Cluster, which is closed when the test ends. Each edit may change its options.
 func (c *Cluster) Client(edit ...func(*redis.ClusterOptions)) *redis.ClusterClient {
@@ -132,23 +138,4 @@ func portOf(s *Server) string { return strconv.Itoa(s.Port()) }
 // clusterNode makes the server listen on a port that has its bus port free as well.
 func clusterNode() Option {
 	return optionFunc(func(cfg *config) { cfg.tcp, cfg.bus = true, true })
-}
-
-// freeBusAddr is freeAddr for a node of a Cluster. The addresses it has tried stay taken until it returns, so that
-// each try is another one.
-func freeBusAddr() (string, error) {
-	for range 1000 {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return "", err
-		}
-		defer ln.Close()
-		port := ln.Addr().(*net.TCPAddr).Port
-		bus, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+busOffset))
-		if err == nil {
-			_ = bus.Close()
-			return ln.Addr().String(), nil
-		}
-	}
-	return "", fmt.Errorf("no free pair of ports, %d apart", busOffset)
 }

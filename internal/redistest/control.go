@@ -73,8 +73,8 @@ func (s *Server) Restart() {
 	defer s.mu.Unlock()
 	s.stop()
 	err := s.run()
-	// The port was free for a moment: a connection of some other process may
-	// have got it as its local port, and will hardly keep it.
+	// A port that could not be kept was free for a moment: a connection of some
+	// other process may have got it as its local port, and will hardly hold it.
 	for deadline := time.Now().Add(startTimeout); errors.Is(err, errAddrInUse) && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
 		err = s.run()

@@ -53,11 +53,10 @@
 // # Goroutines
 //
 // Nothing stays behind when a test is over: servers, relays and clients are
-// closed by the test's cleanup. Call [VerifyTestMain] in TestMain to check it;
-// it has an exception for a goroutine of go-redis, none for this package. A check
-// within a test, while a server runs, sees one goroutine per server, which
-// [SupervisorFunction] names, and those of the relays: take goleak.IgnoreCurrent()
-// after they are started.
+// closed by the test's cleanup. Call [VerifyTestMain] in TestMain to check it.
+// A check within a test, while a server runs, sees one goroutine per server,
+// which [SupervisorFunction] names, and those of the relays: take
+// goleak.IgnoreCurrent() after they are started.
 //
 // The methods of [Server] and [Relay] may be called from any goroutine. Those
 // of Server, and of deployments, end the calling goroutine by t.Fatalf if a

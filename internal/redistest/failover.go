@@ -13,7 +13,7 @@ func (s *Sentinel) Master() *Server {
 func (s *Sentinel) AwaitMaster(not *Server) *Server {
 	s.t.Helper()
 	var master *Server
-	Eventually(s.t, agreeTimeout, "the sentinels to agree on a master", func() bool {
+	await(s.t, "the sentinels to agree on a master", func() bool {
 		master = s.elected()
 		return master != nil && master != not
 	})
@@ -44,12 +44,22 @@ func (s *Sentinel) elected() *Server {
 func (s *Sentinel) Failover() *Server {
 	s.t.Helper()
 	old := s.Master()
-	Eventually(s.t, agreeTimeout, "a failover to begin", func() bool {
+	await(s.t, "a failover to begin", func() bool {
 		rdb := connect(s.Sentinels[0])
 		defer rdb.Close()
 		return rdb.Failover(context.Background(), MasterName).Err() == nil
 	})
 	return s.AwaitMaster(old)
+}
+
+// AwaitSettled is [Sentinel.AwaitInSync] for all servers, and waits until each sentinel knows of it. Until then they may
+// find nobody to put in the place of the master.
+func (s *Sentinel) AwaitSettled() {
+	s.t.Helper()
+	s.AwaitInSync()
+	for _, sentinel := range s.Sentinels {
+		Eventually(s.t, agreeTimeout, "the sentinels to know the replicas", func() bool { return s.knowsAll(sentinel) })
+	}
 }
 
 // AwaitInSync returns once all servers that were not killed are replicas of the master and have all that it has now.

@@ -5,17 +5,17 @@ import (
 	"runtime"
 	"strconv"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
 
-// dialRetry is a goroutine of go-redis: when all dials of a pool have failed, it
-// tries once a second, and notices only then that the client was closed.
-const dialRetry = "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"
+// lastDials is how long go-redis may go on to dial for a client that was closed: a second to notice that after a
+// server was down, and some more to ask sentinels that are gone where the master is.
+const lastDials = 15 * time.Second
 
 // VerifyTestMain runs the tests of a package, as its TestMain, and fails if they
-// leave a goroutine behind. It adds to goleak.VerifyTestMain one exception, for
-// what go-redis leaves for up to a second after a server was down.
+// leave a goroutine behind.
 //
 // Unless told otherwise it lets sixteen times as many tests run in parallel as there are processors: they wait for
 // servers and for TTLs most of the time.
@@ -24,5 +24,16 @@ func VerifyTestMain(m *testing.M) {
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = flag.Set("test.parallel", strconv.Itoa(16*runtime.GOMAXPROCS(0)))
 	}
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(dialRetry))
+	goleak.VerifyTestMain(calm{m})
+}
+
+// calm are tests that have ended when the last dials have.
+type calm struct{ m *testing.M }
+
+func (c calm) Run() int {
+	code := c.m.Run()
+	for deadline := time.Now().Add(lastDials); goleak.Find() != nil && time.Now().Before(deadline); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	return code
 }

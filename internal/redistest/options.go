@@ -40,14 +40,15 @@ func TCP() Option {
 	return optionFunc(func(cfg *config) { cfg.tcp = true })
 }
 
-// AOF makes the server keep an append-only file, synced every second, in its
-// own directory, so that its data survive [Server.Kill] and [Server.Restart].
-// The default is no persistence.
+// AOF makes the server keep an append-only file in its own directory, so that its
+// data survive [Server.Kill] and [Server.Restart]. It is written before each
+// reply and never synced: while a sync goes on, the server would put off what it
+// writes, and lose it when it is killed. The default is no persistence.
 func AOF() Option {
 	return optionFunc(func(cfg *config) {
 		cfg.directives = append(cfg.directives,
 			directive{"appendonly", "yes"},
-			directive{"appendfsync", "everysec"})
+			directive{"appendfsync", "no"})
 	})
 }
 

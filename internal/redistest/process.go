@@ -123,9 +123,10 @@ func (s *Server) configFile(debug bool) string {
 		{"dir", fmt.Sprintf("%q", s.dir)},
 		{"save", `""`},
 		{"appendonly", "no"},
-		// Replicas need not wait for others to come.
+		// A replica is in sync at once, and keeps no copy on disk that it would come back with.
 		{"repl-diskless-sync", "yes"},
 		{"repl-diskless-sync-delay", "0"},
+		{"repl-diskless-load", "swapdb"},
 	}
 	if s.network == "unix" {
 		all = append(all, directive{"port", "0"}, directive{"unixsocket", fmt.Sprintf("%q", s.addr)})

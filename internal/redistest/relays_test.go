@@ -54,9 +54,6 @@ func TestRelaysOfCluster(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("the held request: %v", err)
 	}
-	if got := c.Masters[0].Info("server", "redis_mode"); got != "cluster" {
-		t.Errorf("the mode is %s", got)
-	}
 	if n := len(relays.All()); n != len(c.Servers()) {
 		t.Errorf("%d relays for %d servers", n, len(c.Servers()))
 	}

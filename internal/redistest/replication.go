@@ -4,14 +4,9 @@ import (
 	"context"
 	"net"
 	"strconv"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
-
-// agreeTimeout bounds how long the servers of a deployment take to agree. It is generous like startTimeout, and leaves
-// room for a second try of theirs.
-const agreeTimeout = time.Minute
 
 // ReplicaOf makes the server a replica of the one at a host:port, and waits until the link to it is up. The address
 // may be that of a [Relay] in front of the master, which then can lose, delay and hold back what is replicated.
@@ -22,7 +17,7 @@ func (s *Server) ReplicaOf(addr string) {
 		s.t.Fatalf("redistest: replica of %s: %v", addr, err)
 	}
 	s.do("replicaof", host, port)
-	Eventually(s.t, agreeTimeout, "the replica to be connected", func() bool {
+	await(s.t, "the replica to be connected", func() bool {
 		text, _ := s.roundTrip("INFO replication")
 		link, _ := infoField(text, "master_link_status")
 		return link == "up"
@@ -48,17 +43,18 @@ func (s *Server) CutReplication() {
 func (s *Server) RestoreReplication() {
 	s.t.Helper()
 	s.do("config", "set", "masterauth", "")
+	s.do("config", "rewrite") // a sentinel may have put the password there, for the server's next start
 }
 
 // AwaitInSync returns once the server, a replica, has all that the master has now.
 func (s *Server) AwaitInSync(master *Server) {
 	s.t.Helper()
-	text := master.info("replication")
-	offset := offsetOf(text, "master_repl_offset")
-	Eventually(s.t, agreeTimeout, "the replica to be in sync", func() bool {
+	await(s.t, "the replica to be in sync", func() bool {
+		original, err := master.roundTrip("INFO replication")
 		copied, _ := s.roundTrip("INFO replication")
 		link, _ := infoField(copied, "master_link_status")
-		return link == "up" && sameHistory(text, copied) && offsetOf(copied, "slave_repl_offset") >= offset
+		return err == nil && link == "up" && sameHistory(original, copied) &&
+			offsetOf(copied, "slave_repl_offset") >= offsetOf(original, "master_repl_offset")
 	})
 }
 

@@ -23,6 +23,10 @@ func TestReplicaThroughRelay(t *testing.T) {
 		t.Error("the new master does not have what it should")
 	}
 	set(t, replica.Client(), "after")
+	replica.Restart()
+	if has(t, replica, "replicated") {
+		t.Error("the restarted server is not empty")
+	}
 }
 
 func TestReplicationIsCutAndRestored(t *testing.T) {

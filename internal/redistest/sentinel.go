@@ -3,8 +3,10 @@ package redistest
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,7 +49,7 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
 		s.Sentinels = append(s.Sentinels, watching)
 	}
 	for _, sentinel := range s.Sentinels {
-		Eventually(t, agreeTimeout, "the sentinels to know each other and the replicas", func() bool {
+		await(t, "the sentinels to know each other and the replicas", func() bool {
 			return s.knowsAll(sentinel)
 		})
 	}
@@ -100,6 +102,13 @@ func connect(sentinel *Server) *redis.SentinelClient {
 	return redis.NewSentinelClient(&redis.Options{Addr: sentinel.Addr(), MaxRetries: -1, ReadTimeout: time.Second})
 }
 
+// For returns the same deployment for another test that uses it: its clients and relays end with that test.
+func (s *Sentinel) For(t testing.TB) *Sentinel {
+	shared := *s
+	shared.t = t
+	return &shared
+}
+
 // Client returns a new client of the master, whoever that is at each time, which is closed when the test ends. Each
 // edit may change its options.
 func (s *Sentinel) Client(edit ...func(*redis.FailoverOptions)) *redis.Client {
@@ -110,12 +119,33 @@ func (s *Sentinel) Client(edit ...func(*redis.FailoverOptions)) *redis.Client {
 	for _, fn := range edit {
 		fn(opts)
 	}
+	gate := &gate{dial: opts.Dialer}
+	opts.Dialer = gate.Dial
 	rdb := redis.NewFailoverClient(opts)
 	s.t.Cleanup(func() {
 		thaw(s.Servers, s.Sentinels)
+		gate.closed.Store(true)
 		_ = rdb.Close()
 	})
 	return rdb
+}
+
+// gate lets no more connections be made once it is closed. A dial of go-redis that is under way when its client is
+// closed would find a sentinel and listen to it for ever.
+type gate struct {
+	dial   func(ctx context.Context, network, addr string) (net.Conn, error) // nil for the usual one
+	closed atomic.Bool
+}
+
+func (g *gate) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if g.closed.Load() {
+		return nil, net.ErrClosed
+	}
+	if g.dial != nil {
+		return g.dial(ctx, network, addr)
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, network, addr)
 }
 
 // thaw lets all frozen servers go on.

@@ -70,9 +70,9 @@ func findBinary(t testing.TB) string {
 	return path
 }
 
-// startFirst chooses the address and starts the server there. A free TCP port
-// can be taken by another process before the server binds it; then another one
-// is tried.
+// startFirst chooses the address and starts the server there. Where a free TCP
+// port cannot be kept, another process can take it before the server binds it;
+// then another one is tried.
 func (s *Server) startFirst() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,26 +83,17 @@ func (s *Server) startFirst() error {
 	s.network = "tcp"
 	var err error
 	for range 10 {
-		if s.addr, err = s.cfg.freeAddr(); err != nil {
-			return err
+		port, release, failure := takePort(s.cfg.bus)
+		if failure != nil {
+			return failure
 		}
+		s.t.Cleanup(release)
+		s.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 		if err = s.launch(); !errors.Is(err, errAddrInUse) {
 			break
 		}
 	}
 	return err
-}
-
-func (cfg config) freeAddr() (string, error) {
-	if cfg.bus {
-		return freeBusAddr()
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	addr := ln.Addr().String()
-	return addr, ln.Close()
 }
 
 // remove ends the server for good. SIGKILL ends a paused process as well.
@@ -146,7 +137,12 @@ func (s *Server) Client(edit ...func(*redis.Options)) *redis.Client {
 // Relay returns a new relay in front of the server, closed when the test ends.
 func (s *Server) Relay() *Relay {
 	s.t.Helper()
-	r := NewRelay(s.t, s.network, s.addr)
+	return s.relayFor(s.t)
+}
+
+func (s *Server) relayFor(t testing.TB) *Relay {
+	t.Helper()
+	r := NewRelay(t, s.network, s.addr)
 	r.thaw = s.thaw
 	return r
 }

@@ -32,7 +32,7 @@ func (c *Cluster) Owner(slot int) *Server {
 func (c *Cluster) AwaitOwner(slot int, not *Server) *Server {
 	c.t.Helper()
 	var owner *Server
-	Eventually(c.t, agreeTimeout, "the Cluster to agree on the owner of slot "+strconv.Itoa(slot), func() bool {
+	await(c.t, "the Cluster to agree on the owner of slot "+strconv.Itoa(slot), func() bool {
 		owner = c.owner(slot)
 		return owner != nil && owner != not
 	})
@@ -49,10 +49,10 @@ func (c *Cluster) Failover(replica *Server) {
 	c.t.Helper()
 	slot, old := c.served(replica)
 	c.shout(replica) // nor does one vote for whom it does not know to be a replica
-	Eventually(c.t, agreeTimeout, "all to know the replica", func() bool { return c.isReplica(replica, old) })
+	await(c.t, "all to know the replica", func() bool { return c.isReplica(replica, old) })
 	c.whisper(replica)
 	var asked time.Time
-	Eventually(c.t, agreeTimeout, "the replica to take over", func() bool {
+	await(c.t, "the replica to take over", func() bool {
 		if time.Since(asked) > handoverTimeout {
 			asked = time.Now()
 			replica.do("cluster", "failover")
@@ -65,7 +65,7 @@ func (c *Cluster) Failover(replica *Server) {
 // served returns a slot that a replica keeps a copy of, and its master.
 func (c *Cluster) served(replica *Server) (slot int, master *Server) {
 	c.t.Helper()
-	port := replica.Info("replication", "master_port")
+	port := replica.replicates()
 	for _, n := range view(replica) {
 		if n.port == port && len(n.slots) > 0 {
 			slot = n.slots[0][0]
@@ -74,4 +74,38 @@ func (c *Cluster) served(replica *Server) (slot int, master *Server) {
 	}
 	c.t.Fatalf("redistest: %s is no replica of a master that owns slots", replica.addr)
 	return 0, nil
+}
+
+// AwaitInSync returns once all servers that were not killed serve, and those of them that are replicas have all that
+// their master has now, if it was not killed.
+func (c *Cluster) AwaitInSync() {
+	c.t.Helper()
+	for _, s := range c.Servers() {
+		if !s.running() {
+			continue
+		}
+		await(c.t, "the Cluster to serve", func() bool {
+			info, _ := s.roundTrip("CLUSTER INFO")
+			state, _ := infoField(info, "cluster_state")
+			return state == "ok"
+		})
+		if master := c.byPort(s.replicates()); master != nil && master.running() {
+			s.AwaitInSync(master)
+		}
+	}
+}
+
+// replicates returns the port of the server's master, empty if it is one.
+func (s *Server) replicates() string {
+	port, _ := infoField(s.info("replication"), "master_port")
+	return port
+}
+
+func (c *Cluster) byPort(port string) *Server {
+	for _, s := range c.Servers() {
+		if portOf(s) == port {
+			return s
+		}
+	}
+	return nil
 }

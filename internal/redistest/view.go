@@ -67,12 +67,7 @@ func (c *Cluster) owner(slot int) *Server {
 			port = n.port
 		}
 	}
-	for _, s := range c.Servers() {
-		if portOf(s) == port {
-			return s
-		}
-	}
-	return nil
+	return c.byPort(port)
 }
 
 // isReplica reports whether all servers that answer know whose replica a server is.
@@ -94,8 +89,8 @@ func (c *Cluster) complete() bool {
 		info, _ := s.roundTrip("CLUSTER INFO")
 		state, _ := infoField(info, "cluster_state")
 		known, _ := infoField(info, "cluster_known_nodes")
-		size, _ := infoField(info, "cluster_size")
-		if state != "ok" || known != strconv.Itoa(len(c.Servers())) || size != strconv.Itoa(len(c.Masters)) {
+		assigned, _ := infoField(info, "cluster_slots_assigned")
+		if state != "ok" || known != strconv.Itoa(len(c.Servers())) || assigned != strconv.Itoa(slots) {
 			return false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -23,7 +24,7 @@ func authenticate(next http.Handler) http.Handler {
 
 // One checkout of a cart at a time.
 func ExampleExclusive() {
-	rdb, stop := startRedis()
+	rdb, stop := redistest.ForExample()
 	defer stop()
 	locks, err := core.New(rdb)
 	if err != nil {

@@ -15,11 +15,32 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+	"github.com/redis/go-redis/v9"
 )
 
 func TestOneAtATimeOverInstances(t *testing.T) {
 	t.Parallel()
-	redis := redistest.Start(t)
+	one := redistest.Start(t)
+	oneAtATime(t, func() core.Strategy { return newLocks(t, one.Client()).Mutex })
+}
+
+func TestOneAtATimeWithRedlock(t *testing.T) {
+	t.Parallel()
+	three := []*redistest.Server{redistest.Start(t), redistest.Start(t), redistest.Start(t)}
+	oneAtATime(t, func() core.Strategy {
+		nodes := []redis.UniversalClient{three[0].Client(), three[1].Client(), three[2].Client()}
+		locks, err := core.NewRedlock(nodes, core.WithLogger(nil), core.WithNodeTimeout(time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = locks.Close() })
+		return locks.Mutex
+	})
+}
+
+// oneAtATime sends requests of one key to two instances.
+func oneAtATime(t *testing.T, connect func() core.Strategy) {
+	t.Helper()
 	var inside, most, runs atomic.Int32
 	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		now := inside.Add(1)
@@ -31,8 +52,7 @@ func TestOneAtATimeOverInstances(t *testing.T) {
 	})
 	var instances []*httptest.Server
 	for range 2 {
-		locks := newLocks(t, redis.Client())
-		guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience))
+		guard := httplock.Exclusive(connect(), cart(), httplock.WithWait(patience))
 		instances = append(instances, serve(t, guard(handler)))
 	}
 	const requests = 60

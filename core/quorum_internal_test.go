@@ -1,0 +1,45 @@
+package core
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+func TestPatienceOfAQuorum(t *testing.T) {
+	t.Parallel()
+	q := &quorum{keeper: &keeper{}}
+	for ttl, want := range map[time.Duration]time.Duration{
+		minTTL: 50 * time.Millisecond, 30 * time.Second: 300 * time.Millisecond, maxTTL: time.Second,
+	} {
+		if got := q.patience(ttl); got != want {
+			t.Errorf("%v for a TTL of %v, want %v", got, ttl, want)
+		}
+	}
+}
+
+// TestBallotsBeforeTakeNothingOff: the time of a lease begins with the ballot that was won. Otherwise one that follows
+// upon split votes would be returned with hardly any time left.
+func TestBallotsBeforeTakeNothingOff(t *testing.T) {
+	t.Parallel()
+	var nodes []redis.UniversalClient
+	for range 3 {
+		nodes = append(nodes, redistest.Start(t).Client())
+	}
+	r, err := NewRedlock(nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	h := &hold{
+		keys: newKeys("name"), owner: "owner", id: r.newID(), lockConfig: lockConfig{ttl: time.Hour}, defeats: 8,
+	}
+	began := r.now()
+	a, err := r.quorum.acquire(context.Background(), h)
+	if err != nil || !a.granted || a.sentAt.sub(began) < time.Millisecond {
+		t.Errorf("%+v, %v: counted from %v after the call", a, err, a.sentAt.sub(began))
+	}
+}

@@ -1,0 +1,189 @@
+package core
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// WithReplicaAck lets a grant, a renewal or Extend count only once n replicas have acknowledged it, for which they get
+// the timeout. Then a failover to one of them loses no grant: wait for all replicas that may be promoted, or for one
+// if the most advanced one is always chosen, as Sentinel does among replicas of the same priority.
+//
+// A grant that too few acknowledge is taken back. TryLock returns [ErrNotReplicated] then, which is also
+// [ErrUnavailable]; Lock goes on asking for some seconds, as it does in an outage. A renewal that too few acknowledge
+// does not move ValidUntil, since the next master may know only of the one before; it is tried again while the lease
+// is valid.
+//
+// It costs the way to the replicas and back, with each of these and also with the answer that the lock is held.
+// Commands that wait for replicas share the waiting, among themselves only. Whole milliseconds, shorter than the TTL:
+// better far shorter, so that a renewal has time for a second try. The client has to be a [redis.Client], also one for
+// Sentinel, or a [redis.ClusterClient]; a [Redlock] refuses the option. Defaults to none: nothing is waited for.
+func WithReplicaAck(n int, timeout time.Duration) LockOption {
+	return lockOption(func(c *lockConfig) {
+		switch {
+		case n < 1:
+			c.refuse(invalidOption("WithReplicaAck(%d, %v): at least 1 replica is needed", n, timeout))
+		case timeout <= 0:
+			c.refuse(invalidOption("WithReplicaAck(%d, %v): the timeout has to be positive", n, timeout))
+		case timeout%time.Millisecond != 0:
+			c.refuse(invalidOption("WithReplicaAck(%d, %v): Redis counts in whole milliseconds", n, timeout))
+		}
+		c.ack = ack{replicas: n, timeout: timeout}
+	})
+}
+
+// ack is how many replicas have to acknowledge a command's writes, and how long they have for it. The zero value asks
+// for none.
+type ack struct {
+	replicas int
+	timeout  time.Duration
+}
+
+func (a ack) wanted() bool { return a.replicas > 0 }
+
+// and returns what satisfies both.
+func (a ack) and(b ack) ack {
+	return ack{replicas: max(a.replicas, b.replicas), timeout: max(a.timeout, b.timeout)}
+}
+
+// strictest returns what satisfies all calls of a batch.
+func strictest(batch []*call) ack {
+	var all ack
+	for _, c := range batch {
+		all = all.and(c.ack)
+	}
+	return all
+}
+
+// check finds what is wrong with a timeout among the other options, and with the clients that should wait.
+func (a ack) check(ttl time.Duration, rdbs []redis.UniversalClient) error {
+	if !a.wanted() {
+		return nil
+	}
+	if len(rdbs) > 1 {
+		return invalidOption("WithReplicaAck: not with a Redlock, whose masters have no replicas")
+	}
+	if a.timeout >= ttl {
+		return invalidOption("WithReplicaAck(%d, %v): a timeout shorter than the TTL of %v is needed",
+			a.replicas, a.timeout, ttl)
+	}
+	for _, rdb := range rdbs {
+		switch rdb.(type) {
+		case *redis.Client, *redis.ClusterClient:
+		default:
+			// It may send WAIT to another server than the command before.
+			return invalidOption("WithReplicaAck: not with a %T, only with *redis.Client and *redis.ClusterClient", rdb)
+		}
+	}
+	return nil
+}
+
+// sendAcked sends a batch and WAIT behind it. That has to take the same connection, because WAIT is about what its own
+// connection has written: on another one, whose last write replicas know, it says yes at once. One WAIT serves the
+// whole batch.
+func (e *executor) sendAcked(batch []*call) {
+	cluster := e.nodes.cluster
+	if cluster == nil {
+		rdb, _ := e.rdb.(*redis.Client)
+		sendTogether(batch, patient(rdb, batch))
+		return
+	}
+	// WAIT has no key by which a ClusterClient would find the way.
+	for master, part := range masters(cluster, batch) {
+		sendTogether(part, patient(master, part))
+		for addr, asked := range sentOn(part) {
+			if master := masterAt(cluster, addr); master != nil {
+				sendTogether(asked, patient(master, asked))
+			}
+		}
+	}
+}
+
+// sentOn returns the calls whose slot moves and whose key is no longer where it was, by the address where to ask for it.
+func sentOn(batch []*call) map[string][]*call {
+	var asked map[string][]*call
+	for _, c := range batch {
+		if c.err == nil || !redis.HasErrorPrefix(c.err, "ASK") {
+			continue
+		}
+		if asked == nil {
+			asked = make(map[string][]*call)
+		}
+		words := strings.Fields(c.err.Error())
+		addr := words[len(words)-1]
+		c.asking = true
+		asked[addr] = append(asked[addr], c)
+	}
+	return asked
+}
+
+// masterAt returns the client of the master at that address, nil if go-redis does not know it. It asks the Cluster.
+func masterAt(cluster *redis.ClusterClient, addr string) *redis.Client {
+	var found atomic.Pointer[redis.Client]
+	_ = cluster.ForEachMaster(context.Background(), func(_ context.Context, master *redis.Client) error {
+		if master.Options().Addr == addr {
+			found.Store(master)
+		}
+		return nil
+	})
+	return found.Load()
+}
+
+// masters divides a batch by who has the keys. It may ask the Cluster for that. Calls whose master nobody knows fail.
+func masters(cluster *redis.ClusterClient, batch []*call) map[*redis.Client][]*call {
+	parts := make(map[*redis.Client][]*call, 1)
+	for _, c := range batch {
+		master, err := cluster.MasterForKey(context.Background(), c.keys[0])
+		if err != nil {
+			c.err = err
+			continue
+		}
+		parts[master] = append(parts[master], c)
+	}
+	return parts
+}
+
+// patient returns the way to send calls of a batch so that WAIT can be waited for: a pipeline has no more time than
+// the connection's read timeout, after which the connection is closed and nothing is known.
+func patient(rdb *redis.Client, batch []*call) func([]*call, verb) {
+	timeout := strictest(batch).timeout
+	if limit := rdb.Options().ReadTimeout; limit > 0 && timeout > limit/2 {
+		rdb = rdb.WithTimeout(limit + timeout) // on the same connections, with the same hooks
+	}
+	return func(batch []*call, command verb) {
+		all := strictest(batch)
+		wait := attempt{redis.NewCmd(context.Background(), "wait", all.replicas, milliseconds(all.timeout))}
+		pipeline(rdb, batch, command, wait)
+		replicas, err := wait.Int()
+		for _, c := range batch {
+			c.confirm(replicas, err)
+		}
+	}
+}
+
+// confirm takes in how many replicas have acknowledged what was sent up to this call. That is of interest only if the
+// call was successful: a refusal is none the less true.
+func (c *call) confirm(replicas int, err error) {
+	switch {
+	case c.err != nil || !successful(c.reply):
+	case err != nil && redis.HasErrorPrefix(err, "UNBLOCKED"): // the master has become a replica
+		c.err = &NotReplicatedError{Wanted: c.ack.replicas}
+	case err != nil:
+		c.err = err
+	case replicas < c.ack.replicas:
+		c.err = &NotReplicatedError{Acknowledged: replicas, Wanted: c.ack.replicas}
+	}
+}
+
+// successful reports whether a script says that the hold is there: it answers 1, alone or with more behind it, or that
+// it was renewed in part.
+func successful(reply any) bool {
+	if list, ok := reply.([]any); ok && len(list) > 0 {
+		reply = list[0]
+	}
+	return reply == int64(1) || reply == renewedInPart
+}

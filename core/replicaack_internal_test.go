@@ -1,0 +1,43 @@
+package core
+
+import (
+	"errors"
+	"io"
+	"testing"
+)
+
+// TestConfirm: only success needs an acknowledgement, and each call counts for itself.
+func TestConfirm(t *testing.T) {
+	t.Parallel()
+	granted, refused := []any{int64(1), int64(7)}, []any{int64(0), int64(7)}
+	for name, test := range map[string]struct {
+		reply    any
+		replicas int
+		err      error
+		short    bool
+		want     error
+	}{
+		"enough":              {reply: granted, replicas: 2},
+		"too few":             {reply: granted, replicas: 1, short: true},
+		"renewed, too few":    {reply: int64(1), replicas: 1, short: true},
+		"not renewed":         {reply: int64(0)},
+		"refused":             {reply: refused},
+		"refused, no answer":  {reply: refused, err: io.EOF},
+		"granted, no answer":  {reply: granted, err: io.EOF, want: io.EOF},
+		"nothing in the list": {reply: []any{}},
+	} {
+		c := &call{reply: test.reply, ack: ack{replicas: 2}}
+		c.confirm(test.replicas, test.err)
+		var short *NotReplicatedError
+		switch errors.As(c.err, &short) {
+		case true:
+			if !test.short || *short != (NotReplicatedError{Acknowledged: test.replicas, Wanted: 2}) {
+				t.Errorf("%s: %v", name, c.err)
+			}
+		case false:
+			if test.short || c.err != test.want {
+				t.Errorf("%s: %v", name, c.err)
+			}
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// inspections is how often the setup is looked at if Redis does not answer. Once it has, that was all.
+	inspections = 3
+	// inspectionTime is how long one look may take.
+	inspectionTime = 5 * time.Second
+	// inspectionPause is the time between two looks.
+	inspectionPause = time.Minute
+)
+
+// inspectLater looks, in the background, for settings with which Redis loses locks or refuses them, and warns of them. It
+// is called once Redis has answered for the first time: before, there is nothing to look at, and connecting stays with
+// those who want a lock. If nobody would read a warning, it does nothing.
+func (s *server) inspectLater() {
+	k := s.keeper
+	if !k.logger.Enabled(context.Background(), slog.LevelWarn) {
+		return
+	}
+	k.background(func(ctx context.Context) {
+		for range inspections {
+			if s.inspectOnce(ctx) {
+				return
+			}
+			pause(ctx, inspectionPause, nil, k.tasks.closing)
+			if k.tasks.isClosed() {
+				return
+			}
+		}
+	})
+}
+
+// inspectOnce reports whether that was enough. It leaves a look that takes too long, or that Close cannot wait for, to
+// end by itself: go-redis does not interrupt it.
+func (s *server) inspectOnce(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, inspectionTime)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		err := errPanic
+		defer func() { done <- err }()
+		s.keeper.shielded(func() { err = s.inspectSetup(ctx) })
+	}()
+	select {
+	case err := <-done:
+		s.keeper.logger.Debug("holdfast: setup of Redis inspected", "error", err)
+		return err == nil || !transient(err)
+	case <-ctx.Done():
+		return false
+	case <-s.keeper.tasks.closing:
+		return true
+	}
+}
+
+// inspectSetup looks at the server, or at each master of a Cluster: scripts go nowhere else.
+func (s *server) inspectSetup(ctx context.Context) error {
+	switch rdb := s.exec.rdb.(type) {
+	case *redis.ClusterClient:
+		return rdb.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) (err error) {
+			err = errPanic
+			s.keeper.shielded(func() { err = s.inspectServer(ctx, master, master.Options().Addr) })
+			return err
+		})
+	case *redis.Client:
+		return s.inspectServer(ctx, rdb, rdb.Options().Addr)
+	default:
+		return s.inspectServer(ctx, rdb, "")
+	}
+}
+
+// inspectServer asks with INFO, which more users may call than CONFIG.
+func (s *server) inspectServer(ctx context.Context, rdb redis.Cmdable, addr string) error {
+	text, err := rdb.Info(ctx).Result()
+	if err != nil {
+		return err
+	}
+	info := readInfo(text)
+	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
+		s.found("Redis may evict locks when its memory is full: set maxmemory-policy to noeviction",
+			"server", addr, "maxmemory-policy", policy, "maxmemory", info["maxmemory"])
+	}
+	if info["role"] == "slave" && addr != sentinelAddr {
+		s.found("Redis is a replica and refuses locks: connect to its master",
+			"server", addr, "master", info["master_host"]+":"+info["master_port"])
+	}
+	if version := info["redis_version"]; tooOld(version) {
+		s.found("Redis is too old for locks: 6.2 or newer is needed", "server", addr, "version", version)
+	}
+	return nil
+}
+
+// sentinelAddr is what go-redis calls the address that Sentinel tells. During a failover it may be that of a replica.
+const sentinelAddr = "FailoverClient"
+
+// found warns of something, once.
+func (s *server) found(message string, args ...any) {
+	if _, known := s.findings.LoadOrStore(message+fmt.Sprint(args...), true); !known {
+		s.keeper.logger.Warn("holdfast: "+message, args...)
+	}
+}
+
+// readInfo reads the fields of a reply to INFO.
+func readInfo(text string) map[string]string {
+	info := make(map[string]string)
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			info[name] = value
+		}
+	}
+	return info
+}
+
+func tooOld(version string) bool {
+	var major, minor int
+	_, err := fmt.Sscanf(version, "%d.%d", &major, &minor)
+	return err == nil && (major < 6 || major == 6 && minor < 2)
+}
+
+// replied reports whether a server has answered, be it with an error.
+func replied(err error) bool {
+	var reply redis.Error
+	return err == nil || errors.As(err, &reply)
+}

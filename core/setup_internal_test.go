@@ -1,0 +1,57 @@
+package core
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// silent is a Redis that answers INFO with an error, or only when ctx ends.
+type silent struct {
+	redis.UniversalClient
+	asked atomic.Int32
+	err   error
+}
+
+func (s *silent) Info(ctx context.Context, _ ...string) *redis.StringCmd {
+	s.asked.Add(1)
+	cmd := redis.NewStringCmd(ctx)
+	cmd.SetErr(s.err)
+	if s.err == nil {
+		<-ctx.Done()
+		cmd.SetErr(ctx.Err())
+	}
+	return cmd
+}
+
+// TestInspectionGivesUp: it is tried a few times only, and not once more after Redis has refused it.
+func TestInspectionGivesUp(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err  error
+		want int32
+	}{
+		"no connection": {io.EOF, inspections},
+		"no answer":     {nil, inspections},
+		"refused":       {redis.Nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				rdb := &silent{err: test.err}
+				k := newKeeper(newClientConfig(nil), []redis.UniversalClient{rdb}, drift)
+				newServer(k, rdb).inspectLater()
+				time.Sleep(10 * inspectionPause)
+				if asked := rdb.asked.Load(); asked != test.want {
+					t.Errorf("asked %d times, want %d", asked, test.want)
+				}
+				_, _ = k.close()
+			})
+		})
+	}
+}

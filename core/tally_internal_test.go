@@ -1,0 +1,41 @@
+package core
+
+import (
+	"errors"
+	"testing"
+)
+
+// TestTally: a renewal counts from the first of the requests that make its majority, because from then on the first
+// server may let the hold expire.
+func TestTally(t *testing.T) {
+	t.Parallel()
+	type said struct {
+		at   instant
+		held bool
+		err  error
+	}
+	away := errors.New("away")
+	for name, c := range map[string]struct {
+		said    []said
+		decided bool // by the last
+		held    bool
+		sentAt  instant
+	}{
+		"majority":         {[]said{{20, true, nil}, {10, true, nil}, {30, true, nil}}, true, true, 10},
+		"not yet":          {[]said{{20, true, nil}, {10, true, nil}, {5, true, away}}, false, false, 10},
+		"without the lost": {[]said{{1, false, nil}, {20, true, nil}, {1, false, nil}, {10, true, nil}, {30, true, nil}}, true, true, 10},
+		"lost":             {[]said{{20, true, nil}, {1, false, nil}, {2, false, nil}, {3, false, nil}}, true, false, 20},
+		"undecided":        {[]said{{20, true, nil}, {9, true, nil}, {2, false, nil}, {3, false, nil}, {5, true, away}}, true, false, 9},
+	} {
+		ballots := &tally{quorum: &quorum{voters: make([]*voter, 5), majority: 3}, sentAt: never}
+		var last finding
+		for _, s := range c.said {
+			if last = ballots.add(nil, s.at, s.held && s.err == nil, s.err); last.held != (ballots.held >= 3) {
+				t.Errorf("%s: %+v", name, last)
+			}
+		}
+		if last.decided != c.decided || last.held != c.held || ballots.sentAt != c.sentAt {
+			t.Errorf("%s: %+v, counted from %d", name, last, ballots.sentAt)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package conformance
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+// place is where one copy of a lock lives: a server by itself, or a deployment that clients know as one Redis.
+type place struct {
+	servers []*redistest.Server // all that may serve, now or later
+	settled func()              // returns when it works after its servers were restarted
+	client  func(testing.TB) redis.UniversalClient
+	// relayed connects through a relay in front of each server, with connections that wait so long for a reply.
+	relayed func(t testing.TB, readTimeout time.Duration) (redis.UniversalClient, []*redistest.Relay)
+}
+
+func startServer(t testing.TB, opts ...redistest.Option) *place {
+	server := redistest.Start(t, opts...)
+	return &place{
+		servers: []*redistest.Server{server},
+		settled: func() {},
+		client:  func(testing.TB) redis.UniversalClient { return server.Client() },
+		relayed: func(_ testing.TB, readTimeout time.Duration) (redis.UniversalClient, []*redistest.Relay) {
+			relay := server.Relay()
+			return relay.Client(func(o *redis.Options) { o.ReadTimeout = readTimeout }), []*redistest.Relay{relay}
+		},
+	}
+}
+
+func startSentinel(t testing.TB, opts ...redistest.Option) *place {
+	s := redistest.StartSentinel(t, opts...)
+	return &place{
+		servers: s.Servers,
+		settled: s.AwaitInSync,
+		client:  func(t testing.TB) redis.UniversalClient { return s.For(t).Client() },
+		relayed: func(t testing.TB, readTimeout time.Duration) (redis.UniversalClient, []*redistest.Relay) {
+			s := s.For(t)
+			relays := s.Relays()
+			return s.RelayedClient(relays, func(o *redis.FailoverOptions) { o.ReadTimeout = readTimeout }), relays.All()
+		},
+	}
+}
+
+func startCluster(t testing.TB, opts ...redistest.Option) *place {
+	c := redistest.StartCluster(t, 3, append([]redistest.Option{redistest.Replicas(1)}, opts...)...)
+	return &place{
+		servers: c.Servers(),
+		settled: c.AwaitInSync,
+		client:  func(t testing.TB) redis.UniversalClient { return c.For(t).Client() },
+		relayed: func(t testing.TB, readTimeout time.Duration) (redis.UniversalClient, []*redistest.Relay) {
+			c := c.For(t)
+			relays := c.Relays()
+			return c.RelayedClient(relays, func(o *redis.ClusterOptions) {
+				o.ReadTimeout = readTimeout
+				o.ClusterStateReloadInterval = time.Minute // a request that tests of held requests do not expect
+			}), relays.All()
+		},
+	}
+}
+
+// Deployment is a Redis of several servers. It takes seconds to start, so all tests share it, under names of their
+// own, but those that break it. They start another of its kind.
+type Deployment struct {
+	start func(testing.TB, ...redistest.Option) *place
+	place *place
+}
+
+// Sentinel starts a master with a replica, and three sentinels, until the end of t.
+func Sentinel(t testing.TB) *Deployment { return &Deployment{startSentinel, startSentinel(t)} }
+
+// Cluster starts a Cluster of three masters with a replica each, until the end of t.
+func Cluster(t testing.TB) *Deployment { return &Deployment{startCluster, startCluster(t)} }
+
+// together bounds how many deployments are up at once beside those that are shared: each is half a dozen processes.
+var together = make(chan struct{}, 12)
+
+// another starts a deployment that a test may break.
+func (d *Deployment) another(t testing.TB, opts ...redistest.Option) *place {
+	together <- struct{}{}
+	t.Cleanup(func() { <-together })
+	return d.start(t, opts...)
+}
+
+// warm opens several connections to each master.
+func warm(t testing.TB, rdb redis.UniversalClient) {
+	t.Helper()
+	cluster, ok := rdb.(*redis.ClusterClient)
+	if !ok {
+		warmServer(t, rdb.(*redis.Client))
+		return
+	}
+	redistest.Eventually(t, within, "the Cluster to be known", func() bool {
+		return cluster.ForEachMaster(context.Background(), func(_ context.Context, master *redis.Client) error {
+			warmServer(t, master)
+			return nil
+		}) == nil
+	})
+}
+
+// warmServer opens connections by as many requests at once that take a moment. On a busy machine the handshake of an
+// impatient connection may need another try.
+func warmServer(t testing.TB, rdb *redis.Client) {
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for began := time.Now(); ; {
+				// For more replicas than there are, so it waits for the end of that time.
+				err := rdb.Wait(context.Background(), 1000, 20*time.Millisecond).Err()
+				if err == nil {
+					return
+				}
+				if time.Since(began) > within {
+					t.Errorf("warm the pool: %v", err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
