@@ -27,9 +27,9 @@ type call struct {
 	script *script
 	keys   []string
 	args   []any
-	ack    ack  // of replicas; all calls of a lane want one, or none does
-	asking bool // it goes where its slot is about to move
 	way    *node
+	ack    ack    // of replicas; all calls of a lane want one, or none does
+	asking bool   // it goes where its slot is about to move
 	board  func() // called when it leaves, if not nil
 	done   func(*call)
 

@@ -30,8 +30,7 @@ func TestLeasesSurviveAMigration(t *testing.T) {
 
 func surviveMigration(t *testing.T, cluster *redistest.Cluster, ttl time.Duration, opts ...core.Option) {
 	t.Helper()
-	rdb := cluster.Client()
-	locks := newClient(t, rdb, append(opts, core.WithTTL(ttl))...)
+	locks := newClient(t, cluster.Client(), append(opts, core.WithTTL(ttl))...)
 	var exclusive, shared []*core.Lease
 	var moved []string
 	for kind, lock := range strategies(locks) {
