@@ -183,3 +183,51 @@ func TestRedlockReleasesWhatWasExtended(t *testing.T) {
 	three.servers[0].Restart()
 	three.awaitHolders(t, "lock:name", 0)
 }
+
+// TestRedlockRestoresNothingOverOthers gives two servers to somebody else while a lease lasts: they must not be given
+// the hold again.
+func TestRedlockRestoresNothingOverOthers(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	five := startMasters(t, 5)
+	lease := mustLock(t, five.redlock(t).Mutex("name"), core.WithTTL(3*time.Second))
+	five.awaitHolders(t, "lock:name", 5)
+	var others []*core.Lease
+	for _, rdb := range five.looks[:2] {
+		rdb.Del(ctx, "lock:name")
+		others = append(others, mustLock(t, newClient(t, rdb, core.WithTTL(long)).Mutex("name")))
+	}
+	for range 2 {
+		awaitRenewed(t, []*core.Lease{lease}, 3*time.Second)
+	}
+	for i, other := range others {
+		state := five.looks[i].HGetAll(ctx, "lock:name").Val()
+		if state[lease.Owner()] != "" || state["token"] != strconv.FormatInt(other.Token(), 10) {
+			t.Errorf("somebody else's lock is now %v", state)
+		}
+		unlock(t, other)
+	}
+	unlock(t, lease)
+}
+
+// TestRedlockGrantForgottenAtOnce has two of three servers forget a grant before they are given the token. Somebody
+// else may have had the lock since, so they do not count any more.
+func TestRedlockGrantForgottenAtOnce(t *testing.T) {
+	t.Parallel()
+	three := startMasters(t, 3)
+	nodes := three.clients()
+	for i, s := range three.servers[:2] {
+		relay := s.Relay()
+		nodes[i] = relay.Client()
+		nth(relay, "lock:name", 2, func() { three.looks[i].Del(context.Background(), "lock:name") })
+	}
+	var end core.AcquireEnd
+	r := newRedlock(t, nodes, core.WithNodeTimeout(time.Second), core.WithHooks(core.Hooks{
+		AcquireEnd: func(_ context.Context, e core.AcquireEnd) { end = e },
+	}))
+	unlock(t, mustLock(t, r.Mutex("warm")))
+	unlock(t, mustLock(t, r.Mutex("name")))
+	if end.Asked < 2 {
+		t.Error("granted by servers that had forgotten it")
+	}
+}
