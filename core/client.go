@@ -48,7 +48,7 @@ func isNil(rdb redis.UniversalClient) bool {
 func (c *Client) Close() error {
 	first, err := c.keeper.close()
 	if first {
-		c.listen.close(releaseTimeout)
+		c.server.close()
 	}
 	return err
 }

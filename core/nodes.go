@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -39,6 +40,7 @@ type nodes struct {
 	cluster *redis.ClusterClient // nil elsewhere
 
 	topology *topology // nil elsewhere
+	errands  *tasks    // questions to the Cluster
 
 	known  atomic.Bool // the cluster client has learned who owns which slots
 	asking atomic.Bool // it is about to
@@ -46,10 +48,10 @@ type nodes struct {
 }
 
 func newNodes(rdb redis.UniversalClient, fly func([]*call)) *nodes {
-	n := &nodes{fly: fly}
+	n := &nodes{fly: fly, errands: newTasks()}
 	n.only = n.newNode()
 	if n.cluster, _ = rdb.(*redis.ClusterClient); n.cluster != nil {
-		n.topology = &topology{cluster: n.cluster, onNews: func() {}}
+		n.topology = &topology{cluster: n.cluster, errands: n.errands, onNews: func() {}}
 	}
 	return n
 }
@@ -83,7 +85,7 @@ func (n *nodes) master(key string) *redis.Client {
 		return nil
 	}
 	if !n.known.Load() {
-		if n.asking.CompareAndSwap(false, true) {
+		if n.asking.CompareAndSwap(false, true) && n.errands.begin() {
 			go n.ask(key)
 		}
 		return nil
@@ -106,7 +108,16 @@ func (n *nodes) doubt() {
 }
 
 func (n *nodes) ask(key string) {
+	defer n.errands.end()
 	_, err := n.cluster.MasterForKey(context.Background(), key)
 	n.known.Store(err == nil)
 	n.asking.Store(false) // if it failed, the next command asks again
+}
+
+// close asks the Cluster nothing more, and waits for what is being asked, but not for longer than limit.
+func (n *nodes) close(limit time.Duration) {
+	if n.errands.close() {
+		n.errands.end()
+	}
+	pause(context.Background(), limit, n.errands.resting, nil)
 }

@@ -93,7 +93,7 @@ func (r *Redlock) Close() error {
 	}
 	var all sync.WaitGroup
 	for _, v := range r.quorum.voters {
-		all.Go(func() { v.server.listen.close(releaseTimeout) })
+		all.Go(v.server.close)
 	}
 	all.Wait()
 	return err

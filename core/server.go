@@ -49,3 +49,9 @@ func (s *server) cannotPublish() {
 	s.keeper.warnOnce(&s.unheard, "Redis refuses PUBLISH to this user: waiters learn of releases by polling only",
 		"channel", "redisson_lock__channel*")
 }
+
+// close listens no more and leaves nothing in flight, as far as that ends within a few seconds.
+func (s *server) close() {
+	s.listen.close(releaseTimeout)
+	s.exec.nodes.close(releaseTimeout)
+}

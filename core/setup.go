@@ -41,8 +41,9 @@ func (s *server) inspectLater() {
 	})
 }
 
-// inspectOnce reports whether that was enough. It leaves a look that takes too long, or that Close cannot wait for, to
-// end by itself: go-redis does not interrupt it.
+// inspectOnce reports whether that was enough. It leaves a look that takes too long to end by itself: go-redis does not
+// interrupt it. Close waits for it like for other work in the background, because a go-redis client that is closed with
+// a command in flight may wait for ever.
 func (s *server) inspectOnce(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, inspectionTime)
 	defer cancel()
@@ -58,8 +59,6 @@ func (s *server) inspectOnce(ctx context.Context) bool {
 		return err == nil || !transient(err)
 	case <-ctx.Done():
 		return false
-	case <-s.keeper.tasks.closing:
-		return true
 	}
 }
 

@@ -22,6 +22,7 @@ const (
 // it asks when a node sends it on to another one, which a master that died does not do, and once a minute.
 type topology struct {
 	cluster *redis.ClusterClient
+	errands *tasks
 	onNews  func() // called after each answer
 
 	mu      sync.Mutex
@@ -43,10 +44,11 @@ func (t *topology) ask() {
 	t.mu.Lock()
 	t.timer = nil
 	t.askedAt = time.Now()
-	if t.open >= maxReloads {
+	if t.open >= maxReloads || !t.errands.begin() {
 		t.mu.Unlock()
 		return
 	}
+	defer t.errands.end()
 	t.open++
 	t.mu.Unlock()
 	// This begins with a reload of its own. ReloadState would wait for the reload that is under way, however long that
