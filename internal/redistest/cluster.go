@@ -115,9 +115,12 @@ func (c *Cluster) Client(edit ...func(*redis.ClusterOptions)) *redis.ClusterClie
 	for _, fn := range edit {
 		fn(opts)
 	}
+	gate := &gate{dial: opts.Dialer}
+	opts.Dialer = gate.Dial
 	rdb := redis.NewClusterClient(opts)
 	c.t.Cleanup(func() {
 		thaw(c.Servers())
+		gate.close()
 		_ = rdb.Close()
 	})
 	return rdb

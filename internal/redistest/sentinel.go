@@ -3,10 +3,8 @@ package redistest
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,28 +122,10 @@ func (s *Sentinel) Client(edit ...func(*redis.FailoverOptions)) *redis.Client {
 	rdb := redis.NewFailoverClient(opts)
 	s.t.Cleanup(func() {
 		thaw(s.Servers, s.Sentinels)
-		gate.closed.Store(true)
+		gate.close()
 		_ = rdb.Close()
 	})
 	return rdb
-}
-
-// gate lets no more connections be made once it is closed. A dial of go-redis that is under way when its client is
-// closed would find a sentinel and listen to it for ever.
-type gate struct {
-	dial   func(ctx context.Context, network, addr string) (net.Conn, error) // nil for the usual one
-	closed atomic.Bool
-}
-
-func (g *gate) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	if g.closed.Load() {
-		return nil, net.ErrClosed
-	}
-	if g.dial != nil {
-		return g.dial(ctx, network, addr)
-	}
-	var d net.Dialer
-	return d.DialContext(ctx, network, addr)
 }
 
 // thaw lets all frozen servers go on.
