@@ -126,8 +126,11 @@ func TestRedlockRestartDelay(t *testing.T) {
 		s.Restart()
 	}
 	_ = mustLock(t, hasty.Mutex("control")) // granted twice
-	if _, err := other.Mutex("name").TryLock(context.Background()); err == nil {
-		t.Error("servers that have forgotten the lock granted it")
+	if early, err := other.Mutex("name").TryLock(context.Background()); err == nil {
+		if lease.Context().Err() == nil {
+			t.Error("servers that have forgotten the lock granted it")
+		}
+		unlock(t, early) // on a slow machine the delay is over
 	}
 	next := mustLock(t, other.Mutex("name"))
 	if lease.Context().Err() == nil {
