@@ -146,7 +146,7 @@ func TestRedlockRestartDelay(t *testing.T) {
 func TestRedlockReleasesOnServersThatWereAway(t *testing.T) {
 	t.Parallel()
 	five := startMasters(t, 5)
-	r := five.redlock(t, core.WithNodeTimeout(400*time.Millisecond))
+	r := five.redlock(t, core.WithNodeTimeout(time.Second))
 	early := mustLock(t, r.Mutex("early"), core.WithTTL(long))
 	for _, s := range five.servers[:2] {
 		s.Pause()

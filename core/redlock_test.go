@@ -109,7 +109,7 @@ func TestRedlockWithoutAMinority(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			five := startMasters(t, 5)
-			a, b := five.redlock(t, core.WithNodeTimeout(500*time.Millisecond)), five.redlock(t)
+			a, b := five.redlock(t, core.WithNodeTimeout(time.Second)), five.redlock(t)
 			before := mustLock(t, a.Mutex("before"))
 			takeDown(five.servers[1])
 			takeDown(five.servers[4])
@@ -144,7 +144,7 @@ func TestRedlockWithoutAMinority(t *testing.T) {
 func TestRedlockWithoutAMajority(t *testing.T) {
 	t.Parallel()
 	five := startMasters(t, 5)
-	r := five.redlock(t, core.WithNodeTimeout(400*time.Millisecond))
+	r := five.redlock(t, core.WithNodeTimeout(time.Second))
 	lease := mustLock(t, r.Mutex("held"), core.WithTTL(2*time.Second))
 	for _, s := range five.servers[:3] {
 		s.Pause()

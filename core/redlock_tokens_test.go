@@ -167,7 +167,7 @@ func TestRedlockTokenIsWrittenToAMajority(t *testing.T) {
 		t.Cleanup(relay.Heal)
 	}
 	defer close(healed)
-	r := newRedlock(t, nodes, core.WithNodeTimeout(500*time.Millisecond))
+	r := newRedlock(t, nodes, core.WithNodeTimeout(time.Second))
 	unlock(t, mustLock(t, r.Mutex("warm")))
 	lease, err := r.Mutex("name").TryLock(context.Background(), core.WithMinHold(long))
 	if lease != nil {

@@ -54,7 +54,7 @@ func TestRedlockDefeatLeavesNothing(t *testing.T) {
 func TestRedlockTellsAnOutageFromARefusal(t *testing.T) {
 	t.Parallel()
 	five := startMasters(t, 5)
-	r := newRedlock(t, five.clients(), core.WithNodeTimeout(200*time.Millisecond))
+	r := newRedlock(t, five.clients(), core.WithNodeTimeout(time.Second))
 	unlock(t, mustLock(t, r.Mutex("name")))
 	_ = mustLock(t, newClient(t, five.looks[0]).Mutex("name"))
 	for _, s := range five.servers[2:] {
