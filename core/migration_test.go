@@ -142,10 +142,11 @@ func queueUpOther(t testing.TB, cluster *redistest.Cluster, a, b *core.Client, n
 	return func() {
 		t.Helper()
 		awaitQueue(t, a, name, waiters)
-		owner := cluster.Owner(cluster.Slot("lock:" + name)).Client()
+		ctx, owner := context.Background(), cluster.Owner(cluster.Slot("lock:"+name)).Client()
 		redistest.Eventually(t, within, "the waiters to listen", func() bool {
-			channels := owner.PubSubShardChannels(context.Background(), "redisson_lock__channel:lock:"+name+":*")
-			return len(channels.Val()) == 1
+			channel := "redisson_lock__channel:lock:" + name + ":*"
+			sharded, plain := owner.PubSubShardChannels(ctx, channel).Val(), owner.PubSubChannels(ctx, channel).Val()
+			return len(sharded)+len(plain) == 1
 		})
 		before, began := calls(cluster, "evalsha"), time.Now()
 		unlock(t, held)

@@ -112,6 +112,7 @@ func TestRedissonInCluster(t *testing.T) {
 // TestClusterWithoutShards: on servers that do not know of sharded pub/sub, releases are announced as ever.
 func TestClusterWithoutShards(t *testing.T) {
 	t.Parallel()
+	lacksShards(t, redistest.StartCluster(t, 1)) // or they have nothing to unlearn, and all other tests are of that
 	var old []redistest.Option
 	for _, command := range []string{"spublish", "ssubscribe", "sunsubscribe"} {
 		old = append(old, redistest.Config("rename-command", command+` ""`))
