@@ -34,6 +34,8 @@ func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (func(htt
 		return nil, err
 	case key == nil:
 		return nil, errors.New("holdfast: the key function is nil: a guard needs to know what to tell apart")
+	case config.skip == nil:
+		return nil, errors.New("holdfast: WithSkip: the function is nil")
 	case config.refuse == nil:
 		return nil, errors.New("holdfast: WithConflictHandler: the handler is nil")
 	}
@@ -41,7 +43,7 @@ func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (func(htt
 		if next == nil {
 			panic("holdfast: the handler to guard is nil")
 		}
-		return &exclusive{engine: engine, key: key, refuse: config.refuse, next: next}
+		return &exclusive{engine: engine, key: key, skip: config.skip, refuse: config.refuse, next: next}
 	}, nil
 }
 
@@ -49,12 +51,13 @@ func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (func(htt
 type exclusive struct {
 	engine *middleware.Exclusive
 	key    KeyFunc
+	skip   func(*http.Request) bool
 	refuse ConflictHandler
 	next   http.Handler
 }
 
 func (e *exclusive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !e.engine.Guards(r.Method) {
+	if !e.engine.Guards(r.Method) || e.skip(r) {
 		e.next.ServeHTTP(w, r)
 		return
 	}
@@ -103,12 +106,4 @@ func (e *exclusive) body(r *http.Request) (io.ReadCloser, error) {
 	return middleware.Buffer(r.Context(), r.Body, limit)
 }
 
-// answerBy returns until when the server writes answers, counted from here, which is a little late: it began
-// when it had read the header. The zero time is no limit.
-func answerBy(r *http.Request) time.Time {
-	srv, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
-	if !ok || srv.WriteTimeout <= 0 {
-		return time.Time{}
-	}
-	return time.Now().Add(srv.WriteTimeout)
-}
+func answerBy(r *http.Request) time.Time { return middleware.AnswerBy(r.Context()) }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"reflect"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/middleware"
@@ -155,31 +154,10 @@ func ByContext(ctxKey any) KeyFunc {
 		panic("holdfast: ByContext: the context key is nil")
 	}
 	return func(r *http.Request) (Key, error) {
-		value := r.Context().Value(ctxKey)
-		if value == nil || reflect.ValueOf(value).IsZero() {
-			return Key{}, fmt.Errorf("%w: nothing in the context at %T", ErrScopeRequired, ctxKey)
-		}
-		text, err := principal(value)
+		key, err := middleware.PrincipalKey(r.Context().Value(ctxKey))
 		if err != nil {
-			return Key{}, err
+			return Key{}, fmt.Errorf("%w (in the context at %T)", err, ctxKey)
 		}
-		if text == "" {
-			return Key{}, fmt.Errorf("%w: empty in the context at %T", ErrScopeRequired, ctxKey)
-		}
-		return NewKey("context", text)
+		return key, nil
 	}
-}
-
-func principal(value any) (string, error) {
-	if s, ok := value.(fmt.Stringer); ok {
-		return s.String(), nil
-	}
-	v := reflect.ValueOf(value)
-	switch {
-	case v.Kind() == reflect.String:
-		return v.String(), nil
-	case v.CanInt(), v.CanUint():
-		return fmt.Sprint(v), nil
-	}
-	return "", fmt.Errorf("holdfast: ByContext: a %T has no text: it is no string, integer or fmt.Stringer", value)
 }

@@ -3,7 +3,6 @@ package httplock
 import (
 	"context"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -17,13 +16,23 @@ type optionFunc func(*config)
 
 func (o optionFunc) apply(c *config) { o(c) }
 
+// shared is an option that all adapters have.
+type shared middleware.Option
+
+func (o shared) apply(c *config) { o(&c.engine) }
+
 type config struct {
 	engine middleware.Config
+	skip   func(*http.Request) bool
 	refuse ConflictHandler
 }
 
 func newConfig(opts []Option) config {
-	c := config{engine: middleware.DefaultConfig(), refuse: Refuse}
+	c := config{
+		engine: middleware.DefaultConfig(),
+		skip:   func(*http.Request) bool { return false },
+		refuse: Refuse,
+	}
 	for _, opt := range opts {
 		if opt != nil {
 			opt.apply(&c)
@@ -32,46 +41,35 @@ func newConfig(opts []Option) config {
 	return c
 }
 
-// WithMethods sets the request methods that are guarded; requests of others pass. Methods are in upper case.
-// Defaults to all but GET, HEAD, OPTIONS and TRACE.
-func WithMethods(methods ...string) Option {
-	methods = append([]string{}, methods...) // not nil, so that none is an error and not the default
-	return optionFunc(func(c *config) { c.engine.Methods = slices.Clone(methods) })
+// WithMethods sets the request methods that are guarded, in upper case; requests of others pass. Defaults to
+// all but GET, HEAD, OPTIONS and TRACE.
+func WithMethods(methods ...string) Option { return shared(middleware.WithMethods(methods...)) }
+
+// WithSkip sets which requests of the guarded methods pass unguarded: those for which skip returns true.
+// Defaults to none.
+func WithSkip(skip func(r *http.Request) bool) Option {
+	return optionFunc(func(c *config) { c.skip = skip })
 }
 
-// WithWait sets how long a request waits for the one before it. It waits no longer than until its context
-// ends, and no longer than until one second before http.Server.WriteTimeout. 0 asks once. A sequential client
-// may be faster with its next request than the release of its last one, so 0 refuses requests that collided
-// with nothing. Defaults to 250 ms.
-func WithWait(limit time.Duration) Option {
-	return optionFunc(func(c *config) { c.engine.Wait = limit })
-}
+// WithWait sets how long a request waits for the one before it, see [middleware.WithWait]; 0 asks once.
+// Defaults to 250 ms.
+func WithWait(limit time.Duration) Option { return shared(middleware.WithWait(limit)) }
 
-// WithBodyLimit sets up to how many bytes of body are read before the lock is asked for. A client that sends
-// a larger body slowly holds the lock as long as the handler lets it. 0 reads none, as a handler needs that
-// answers before it has read all. Defaults to 64 KiB.
-func WithBodyLimit(bytes int64) Option {
-	return optionFunc(func(c *config) { c.engine.BodyLimit = bytes })
-}
+// WithBodyLimit sets up to how many bytes of body are read before the lock is asked for, see
+// [middleware.WithBodyLimit]; 0 reads none. Defaults to 64 KiB.
+func WithBodyLimit(bytes int64) Option { return shared(middleware.WithBodyLimit(bytes)) }
 
-// WithLock sets options of the lock, [core.WithMaxHold] for instance. [core.WithWait] is of no use here: see
-// [WithWait]. Defaults to none: those of the strategy and its client hold.
-func WithLock(opts ...core.LockOption) Option {
-	opts = slices.Clone(opts)
-	return optionFunc(func(c *config) { c.engine.Lock = append(c.engine.Lock, opts...) })
-}
+// WithLock adds options of the lock, [core.WithMaxHold] for instance; use [WithWait] in place of
+// [core.WithWait]. Defaults to none: those of the strategy and its client hold.
+func WithLock(opts ...core.LockOption) Option { return shared(middleware.WithLock(opts...)) }
 
 // FailOpen lets requests run without lock while Redis cannot be asked: at the same time as others, without
 // fencing token, and known by [Degraded]. Defaults to refusing them with 503.
-func FailOpen() Option {
-	return optionFunc(func(c *config) { c.engine.FailOpen = true })
-}
+func FailOpen() Option { return shared(middleware.FailOpen()) }
 
-// WithConflictStatus sets the status of a request whose lock is held: 423, 429 or 503 for clients that know
-// those better. Its code stays lock-conflict. Defaults to 409.
-func WithConflictStatus(status int) Option {
-	return optionFunc(func(c *config) { c.engine.ConflictStatus = status })
-}
+// WithConflictStatus sets the status of a request whose lock is held, 423, 429 or 503 for instance. Its code
+// stays lock-conflict. Defaults to 409.
+func WithConflictStatus(status int) Option { return shared(middleware.WithConflictStatus(status)) }
 
 // WithConflictHandler sets who answers refused requests, of all kinds but those whose client is gone. It may
 // change the conflict and leave the writing to [Refuse]. Defaults to Refuse.
@@ -81,14 +79,10 @@ func WithConflictHandler(handler ConflictHandler) Option {
 
 // WithProblemBase sets the URI in front of the code in the type of a problem, for example
 // "https://api.example.com/problems/". Defaults to none: the type is about:blank.
-func WithProblemBase(uri string) Option {
-	return optionFunc(func(c *config) { c.engine.ProblemBase = uri })
-}
+func WithProblemBase(uri string) Option { return shared(middleware.WithProblemBase(uri)) }
 
 // WithHooks sets functions that are told what happens to requests. Defaults to none.
-func WithHooks(hooks Hooks) Option {
-	return optionFunc(func(c *config) { c.engine.Hooks = hooks })
-}
+func WithHooks(hooks Hooks) Option { return shared(middleware.WithHooks(hooks)) }
 
 // What hooks are told.
 type (

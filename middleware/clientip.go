@@ -1,0 +1,22 @@
+package middleware
+
+import "net/netip"
+
+// clientBits is how much of an IPv6 address tells clients apart. Providers hand out networks of that size, so
+// one client has as many longer addresses as it likes.
+const clientBits = 64
+
+// NetworkOf returns what counts as one client by its address: an IPv4 address, also if it is written as an
+// IPv6 one, or the /64 network of an IPv6 address, without its zone. The zero Prefix if addr is not valid.
+func NetworkOf(addr netip.Addr) netip.Prefix {
+	addr = addr.Unmap()
+	bits := addr.BitLen()
+	if addr.Is6() {
+		bits = clientBits
+	}
+	network, err := addr.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{} // of an address that is none
+	}
+	return network
+}

@@ -1,0 +1,87 @@
+package ginlock
+
+import (
+	"fmt"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+)
+
+// KeyFunc makes the key of a request. Write your own with [NewKey]:
+//
+//	func(c *gin.Context) (ginlock.Key, error) {
+//		return ginlock.NewKey("tenant", tenantOf(c))
+//	}
+//
+// An error that is [ErrKeyRequired], [ErrKeyInvalid] or [ErrScopeRequired] refuses the request with 400, 400 or
+// 401; any other one, and [ErrNoRoute], with 500. The body of the request is not read yet.
+type KeyFunc func(c *gin.Context) (Key, error)
+
+// Key tells apart what must not run at the same time.
+type Key = middleware.Key
+
+// Errors of key functions, for errors.Is.
+var (
+	ErrKeyRequired   = middleware.ErrKeyRequired
+	ErrKeyInvalid    = middleware.ErrKeyInvalid
+	ErrScopeRequired = middleware.ErrScopeRequired
+	ErrNoRoute       = middleware.ErrNoRoute
+)
+
+// NewKey returns a key of one named value. The error is [ErrKeyRequired] if the value is empty, and
+// [ErrKeyInvalid] if it has more than 255 bytes.
+func NewKey(name, value string) (Key, error) { return middleware.NewKey(name, value) }
+
+// Keys joins keys: requests are told apart by all of them together. It fails with the first error of fns.
+// Panics if there are no functions or one is nil.
+func Keys(fns ...KeyFunc) KeyFunc {
+	if len(fns) == 0 {
+		panic("holdfast: Keys: no key functions")
+	}
+	for i, fn := range fns {
+		if fn == nil {
+			panic(fmt.Sprintf("holdfast: Keys: key function %d is nil", i+1))
+		}
+	}
+	return func(c *gin.Context) (Key, error) {
+		keys := make([]Key, len(fns))
+		for i, fn := range fns {
+			key, err := fn(c)
+			if err != nil {
+				return Key{}, err
+			}
+			keys[i] = key
+		}
+		return middleware.Join(keys...)
+	}
+}
+
+// From makes a key function of one for net/http, which sees c.Request. The key is the same, so that services
+// of both kinds exclude each other. Those that ask for the route need a http.ServeMux and fail with
+// [ErrNoRoute] here: use [ByRoute] and [ByParam]. Panics if key is nil.
+func From(key httplock.KeyFunc) KeyFunc {
+	if key == nil {
+		panic("holdfast: From: the key function is nil")
+	}
+	return func(c *gin.Context) (Key, error) { return key(c.Request) }
+}
+
+// Constant returns the same key for all requests: only one of them runs at a time. Joined with others it
+// keeps guards apart whose keys would meet. Panics if value is empty or has more than 255 bytes.
+func Constant(value string) KeyFunc { return From(httplock.Constant(value)) }
+
+// ByHeader tells requests apart by a header field, which has to be there once. Clients choose it freely, so
+// join it with who they are: [ByKey].
+func ByHeader(name string) KeyFunc { return From(httplock.ByHeader(name)) }
+
+// ByCookie tells requests apart by the value of a cookie, which has to be there once.
+func ByCookie(name string) KeyFunc { return From(httplock.ByCookie(name)) }
+
+// ByQuery tells requests apart by a parameter of the query in the URL, which has to be there once.
+func ByQuery(name string) KeyFunc { return From(httplock.ByQuery(name)) }
+
+// ByContext tells requests apart by what the context of the request, c.Request.Context(), holds at ctxKey. It
+// is for authentication that was written for net/http; other than that it is [ByKey]. Panics if ctxKey is nil.
+func ByContext(ctxKey any) KeyFunc { return From(httplock.ByContext(ctxKey)) }

@@ -1,0 +1,113 @@
+package ginlock
+
+import (
+	"errors"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+// Option configures a guard. An invalid value is reported when the guard is built.
+type Option interface{ apply(*config) }
+
+type optionFunc func(*config)
+
+func (o optionFunc) apply(c *config) { o(c) }
+
+// shared is an option that all adapters have.
+type shared middleware.Option
+
+func (o shared) apply(c *config) { o(&c.engine) }
+
+type config struct {
+	engine middleware.Config
+	skip   func(*gin.Context) bool
+	refuse ConflictHandler
+}
+
+func newConfig(opts []Option) config {
+	c := config{
+		engine: middleware.DefaultConfig(),
+		skip:   func(*gin.Context) bool { return false },
+		refuse: Refuse,
+	}
+	for _, opt := range opts {
+		if opt != nil {
+			opt.apply(&c)
+		}
+	}
+	return c
+}
+
+// check finds what is wrong with the options that are gin's alone.
+func (c *config) check() error {
+	switch {
+	case c.skip == nil:
+		return errors.New("holdfast: WithSkip: the function is nil")
+	case c.refuse == nil:
+		return errors.New("holdfast: WithConflictHandler: the handler is nil")
+	}
+	return nil
+}
+
+// WithMethods sets the request methods that are guarded, in upper case; requests of others pass. Defaults to
+// all but GET, HEAD, OPTIONS and TRACE.
+func WithMethods(methods ...string) Option { return shared(middleware.WithMethods(methods...)) }
+
+// WithSkip sets which requests of the guarded methods pass unguarded: those for which skip returns true.
+// Defaults to none.
+func WithSkip(skip func(c *gin.Context) bool) Option {
+	return optionFunc(func(c *config) { c.skip = skip })
+}
+
+// WithWait sets how long a request waits for the one before it, see [middleware.WithWait]; 0 asks once.
+// Defaults to 250 ms.
+func WithWait(limit time.Duration) Option { return shared(middleware.WithWait(limit)) }
+
+// WithBodyLimit sets up to how many bytes of body are read before the lock is asked for, see
+// [middleware.WithBodyLimit]; 0 reads none. Defaults to 64 KiB.
+func WithBodyLimit(bytes int64) Option { return shared(middleware.WithBodyLimit(bytes)) }
+
+// WithLock adds options of the lock, [core.WithMaxHold] for instance; use [WithWait] in place of
+// [core.WithWait]. Defaults to none: those of the strategy and its client hold.
+func WithLock(opts ...core.LockOption) Option { return shared(middleware.WithLock(opts...)) }
+
+// FailOpen lets requests run without lock while Redis cannot be asked: at the same time as others, without
+// fencing token, and known by [Degraded]. Defaults to refusing them with 503.
+func FailOpen() Option { return shared(middleware.FailOpen()) }
+
+// WithConflictStatus sets the status of a request whose lock is held, 423, 429 or 503 for instance. Its code
+// stays lock-conflict. Defaults to 409.
+func WithConflictStatus(status int) Option { return shared(middleware.WithConflictStatus(status)) }
+
+// WithConflictHandler sets who answers refused requests, of all kinds but those whose client is gone. It may
+// change the conflict and leave the writing to [Refuse]. Of this option and [ErrorsOnly] the last one holds.
+// Defaults to Refuse.
+func WithConflictHandler(handler ConflictHandler) Option {
+	return optionFunc(func(c *config) { c.refuse = handler })
+}
+
+// ErrorsOnly leaves the answer to refused requests to the service's own renderer of c.Errors, a middleware
+// around the guard: the guard sets the status, which gin sends without a body if nobody writes one, and writes
+// nothing. Of this option and [WithConflictHandler] the last one holds. Defaults to answering with a problem.
+func ErrorsOnly() Option { return WithConflictHandler(statusOnly) }
+
+// WithProblemBase sets the URI in front of the code in the type of a problem, for example
+// "https://api.example.com/problems/". Defaults to none: the type is about:blank.
+func WithProblemBase(uri string) Option { return shared(middleware.WithProblemBase(uri)) }
+
+// WithHooks sets functions that are told what happens to requests. Defaults to none.
+func WithHooks(hooks Hooks) Option { return shared(middleware.WithHooks(hooks)) }
+
+// What hooks are told. Their contexts are those of the request, not gin's.
+type (
+	// Hooks are told what happens to guarded requests.
+	Hooks = middleware.Hooks
+	// Acquired describes a request that has its lock.
+	Acquired = middleware.Acquired
+	// Failure describes a request that ran with less than the lock promises.
+	Failure = middleware.Failure
+)

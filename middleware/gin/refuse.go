@@ -1,0 +1,46 @@
+package ginlock
+
+import (
+	"maps"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+// Conflict is why a request was refused. It is in c.Errors too: find it with errors.As.
+type Conflict = middleware.Conflict
+
+// ConflictHandler answers a refused request. The chain is aborted already and the conflict is in c.Errors.
+type ConflictHandler func(c *gin.Context, conflict *Conflict)
+
+// Refuse answers a refused request with the problem of the conflict. It is the default [ConflictHandler].
+func Refuse(c *gin.Context, conflict *Conflict) {
+	problem := conflict.Problem()
+	maps.Copy(c.Writer.Header(), problem.Header())
+	c.Status(problem.Status)
+	_, _ = c.Writer.Write(problem.Body()) // nobody is left to tell of a client that does not read its answer
+}
+
+// statusOnly leaves the answer to a middleware around the guard.
+func statusOnly(c *gin.Context, conflict *Conflict) { c.Status(conflict.Status) }
+
+func refuse(c *gin.Context, conflict *Conflict, handler ConflictHandler) {
+	c.Abort()
+	// With the problem as its meta data, the JSON of c.Errors is the problem.
+	_ = c.Error(public{conflict}).SetType(gin.ErrorTypePublic).SetMeta(conflict.Problem())
+	if conflict.Code == middleware.CodeClientGone {
+		// For the log. It also keeps gin from answering 200, which a client that has merely closed its sending
+		// side would take for success.
+		handler = statusOnly
+	}
+	handler(c, conflict)
+}
+
+// public is a conflict for gin's public errors, whose text many services show to their clients. The cause, an
+// address of Redis for instance, is for logs: only who unwraps the conflict gets it.
+type public struct{ conflict *Conflict }
+
+func (p public) Error() string { return "holdfast: request refused: " + p.conflict.Code }
+
+func (p public) Unwrap() error { return p.conflict }

@@ -1,0 +1,64 @@
+package middleware
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// Option changes the [Config] of a guard. Adapters have options of the same names, made of these. An invalid
+// value is reported when the guard is built.
+type Option func(*Config)
+
+// WithMethods sets the request methods that are guarded; requests of others pass. Methods are in upper case.
+// Defaults to all but GET, HEAD, OPTIONS and TRACE.
+func WithMethods(methods ...string) Option {
+	methods = append([]string{}, methods...) // not nil, so that none is an error and not the default
+	return func(c *Config) { c.Methods = slices.Clone(methods) }
+}
+
+// WithWait sets how long a request waits for the one before it. It waits no longer than until its context
+// ends, and no longer than until one second before http.Server.WriteTimeout. 0 asks once. A sequential client
+// may be faster with its next request than the release of its last one, so 0 refuses requests that collided
+// with nothing. Defaults to 250 ms.
+func WithWait(limit time.Duration) Option {
+	return func(c *Config) { c.Wait = limit }
+}
+
+// WithBodyLimit sets up to how many bytes of body are read before the lock is asked for. A client that sends
+// a larger body slowly holds the lock as long as the handler lets it. 0 reads none, as a handler needs that
+// answers before it has read all. Defaults to 64 KiB.
+func WithBodyLimit(bytes int64) Option {
+	return func(c *Config) { c.BodyLimit = bytes }
+}
+
+// WithLock adds options of the lock, [core.WithMaxHold] for instance. [core.WithWait] is of no use here: see
+// [WithWait]. Defaults to none: those of the strategy and its client hold.
+func WithLock(opts ...core.LockOption) Option {
+	opts = slices.Clone(opts)
+	return func(c *Config) { c.Lock = append(c.Lock, opts...) }
+}
+
+// FailOpen lets requests run without lock while Redis cannot be asked: at the same time as others, without
+// fencing token, and known by [Degraded]. Defaults to refusing them with 503.
+func FailOpen() Option {
+	return func(c *Config) { c.FailOpen = true }
+}
+
+// WithConflictStatus sets the status of a request whose lock is held: 423, 429 or 503 for clients that know
+// those better. Its code stays lock-conflict. Defaults to 409.
+func WithConflictStatus(status int) Option {
+	return func(c *Config) { c.ConflictStatus = status }
+}
+
+// WithProblemBase sets the URI in front of the code in the type of a problem, for example
+// "https://api.example.com/problems/". Defaults to none: the type is about:blank.
+func WithProblemBase(uri string) Option {
+	return func(c *Config) { c.ProblemBase = uri }
+}
+
+// WithHooks sets functions that are told what happens to requests. Defaults to none.
+func WithHooks(hooks Hooks) Option {
+	return func(c *Config) { c.Hooks = hooks }
+}
