@@ -45,7 +45,9 @@ type Body struct {
 // Bytes returns the beginning of the body, as far as it was buffered, and whether that is the whole body. It is
 // the same however much was read. It has at most one byte more than the highest limit of [Buffer], and is not
 // to be changed.
-func (b *Body) Bytes() (begin []byte, whole bool) { return b.begin[:len(b.begin):len(b.begin)], b.whole }
+func (b *Body) Bytes() (begin []byte, whole bool) {
+	return b.begin[:len(b.begin):len(b.begin)], b.whole
+}
 
 // Read reads the body from its beginning to its end or its error.
 func (b *Body) Read(p []byte) (int, error) {

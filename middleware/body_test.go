@@ -35,7 +35,9 @@ func (s *source) Close() error {
 }
 
 // text has no byte where another one would be at a wrong offset.
-func text(size int) string { return strings.Repeat("0123456789abcdefghijklmnopqrstuvwxyz", size/36+1)[:size] }
+func text(size int) string {
+	return strings.Repeat("0123456789abcdefghijklmnopqrstuvwxyz", size/36+1)[:size]
+}
 
 func buffer(t *testing.T, body io.ReadCloser, limit int64) *middleware.Body {
 	t.Helper()
