@@ -49,7 +49,7 @@ func WithWait(limit time.Duration) Option {
 
 // WithBodyLimit sets up to how many bytes of body are read before the lock is asked for. A client that sends
 // a larger body slowly holds the lock as long as the handler lets it. 0 reads none, as a handler needs that
-// answers before it has read all. Defaults to 64 KiB.
+// answers before it has read all; a key of the body is still made of it: see [ByJSON]. Defaults to 64 KiB.
 func WithBodyLimit(bytes int64) Option {
 	return optionFunc(func(c *config) { c.engine.BodyLimit = bytes })
 }

@@ -1,0 +1,57 @@
+package httplock
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+)
+
+// ByContext tells requests apart by what the context of the request holds at ctxKey: the user, put there by
+// authentication. It may be a string, an integer, or have a method String. If it is absent or its type's zero
+// value, nobody is logged in, and the error is [ErrScopeRequired].
+//
+// The name of the lock is made of the value alone, not of ctxKey, whose identity may change from build to
+// build: join a [Constant] where two kinds of principal could meet in one lock.
+func ByContext(ctxKey any) KeyFunc {
+	if ctxKey == nil {
+		panic("holdfast: ByContext: the context key is nil")
+	}
+	return func(r *http.Request) (Key, error) {
+		key, err := PrincipalKey(r.Context().Value(ctxKey))
+		if err != nil {
+			return Key{}, fmt.Errorf("%w (the value at %T in the context)", err, ctxKey)
+		}
+		return key, nil
+	}
+}
+
+// PrincipalKey returns the key that [ByContext] makes of that value in the context, for [Join]: the user whose
+// request it was. The error is [ErrScopeRequired] if value is nil, its type's zero value or without text, and
+// another one if it is no string, no integer and has no method String.
+func PrincipalKey(value any) (Key, error) {
+	if value == nil || reflect.ValueOf(value).IsZero() {
+		return Key{}, ErrScopeRequired
+	}
+	text, err := principal(value)
+	if err != nil {
+		return Key{}, err
+	}
+	if text == "" {
+		return Key{}, fmt.Errorf("%w: it has no text", ErrScopeRequired)
+	}
+	return NewKey("context", text)
+}
+
+func principal(value any) (string, error) {
+	if s, ok := value.(fmt.Stringer); ok {
+		return s.String(), nil
+	}
+	v := reflect.ValueOf(value)
+	switch {
+	case v.Kind() == reflect.String:
+		return v.String(), nil
+	case v.CanInt(), v.CanUint():
+		return fmt.Sprint(v), nil
+	}
+	return "", fmt.Errorf("holdfast: a principal of type %T has no text: it is no string, integer or fmt.Stringer", value)
+}
