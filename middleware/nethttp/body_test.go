@@ -182,7 +182,8 @@ func TestFilesOfRefusedFormAreRemoved(t *testing.T) {
 		return httplock.Key{}, httplock.ErrKeyInvalid
 	}
 	srv := serve(t, httplock.Exclusive(locks.Mutex, key)(echo(t)))
-	text := "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\n" + strings.Repeat("f", 1000) + "\r\n--b--\r\n"
+	text := "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\n" +
+		strings.Repeat("f", 1000) + "\r\n--b--\r\n"
 	postBody(t, srv, multiForm, text, true).want(t, http.StatusBadRequest)
 	name := receive(t, files, "the file")
 	redistest.Eventually(t, patience, "the file to be removed", func() bool {

@@ -52,7 +52,10 @@ func TestKeysOfTheBody(t *testing.T) {
 		"form of multiparts": {byForm, typed(multiForm, "id=7"), "", httplock.ErrKeyRequired},
 		"form, but JSON":     {byForm, typed(jsonType, "id=7"), "", httplock.ErrKeyRequired},
 		"form, no type":      {byForm, typed("", "id=7"), "", httplock.ErrKeyRequired},
-		"form, no body":      {byForm, func(r *http.Request) { typed(form, "")(r); r.Body = nil }, "", httplock.ErrKeyRequired},
+		"form, no body": {byForm, func(r *http.Request) {
+			typed(form, "")(r)
+			r.Body = nil
+		}, "", httplock.ErrKeyRequired},
 		"JSON":               {byJSON, typed(jsonType, seven), "json:/id number:7", nil},
 		"JSON with charset":  {byJSON, typed("application/JSON; charset=utf-8", `{"id":"7"}`), "json:/id string:7", nil},
 		"JSON of a kind":     {byJSON, typed("application/merge-patch+json", seven), "json:/id number:7", nil},

@@ -14,6 +14,7 @@ func TestFirstOf(t *testing.T) {
 	fails := func(err error) httplock.KeyFunc {
 		return func(*http.Request) (httplock.Key, error) { return httplock.Key{}, err }
 	}
+	lacking, noScope := fails(httplock.ErrKeyRequired), fails(httplock.ErrScopeRequired)
 	one, two := httplock.Constant("one"), httplock.Constant("two")
 	for name, test := range map[string]struct {
 		fns  []httplock.KeyFunc
@@ -22,16 +23,16 @@ func TestFirstOf(t *testing.T) {
 	}{
 		"the first":              {[]httplock.KeyFunc{one, two}, one, nil},
 		"the first, no other":    {[]httplock.KeyFunc{one, fails(own)}, one, nil},
-		"no key":                 {[]httplock.KeyFunc{fails(httplock.ErrKeyRequired), two, one}, two, nil},
-		"no scope":               {[]httplock.KeyFunc{fails(httplock.ErrScopeRequired), two}, two, nil},
+		"no key":                 {[]httplock.KeyFunc{lacking, two, one}, two, nil},
+		"no scope":               {[]httplock.KeyFunc{noScope, two}, two, nil},
 		"zero key":               {[]httplock.KeyFunc{noKey, two}, two, nil},
 		"invalid":                {[]httplock.KeyFunc{fails(httplock.ErrKeyInvalid), two}, nil, httplock.ErrKeyInvalid},
 		"no route":               {[]httplock.KeyFunc{fails(httplock.ErrNoRoute), two}, nil, httplock.ErrNoRoute},
 		"own error":              {[]httplock.KeyFunc{fails(own), two}, nil, own},
 		"no key, own error":      {[]httplock.KeyFunc{noKey, fails(own)}, nil, own},
-		"none, first no scope":   {[]httplock.KeyFunc{fails(httplock.ErrScopeRequired), noKey}, nil, httplock.ErrScopeRequired},
-		"none, first no key":     {[]httplock.KeyFunc{fails(httplock.ErrKeyRequired), fails(httplock.ErrScopeRequired)}, nil, httplock.ErrKeyRequired},
-		"none, first a zero key": {[]httplock.KeyFunc{noKey, fails(httplock.ErrScopeRequired)}, nil, httplock.ErrKeyRequired},
+		"none, first no scope":   {[]httplock.KeyFunc{noScope, noKey}, nil, httplock.ErrScopeRequired},
+		"none, first no key":     {[]httplock.KeyFunc{lacking, noScope}, nil, httplock.ErrKeyRequired},
+		"none, first a zero key": {[]httplock.KeyFunc{noKey, noScope}, nil, httplock.ErrKeyRequired},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

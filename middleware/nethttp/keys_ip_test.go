@@ -23,7 +23,8 @@ func TestByClientIP(t *testing.T) {
 		"2001:db8:1:3::":             "2001:db8:1:3::/64",
 		"fe80::1%eth0":               "fe80::/64",
 	} {
-		got, err := httplock.ByClientIP(func(*http.Request) (netip.Addr, error) { return netip.ParseAddr(address) })(request(nil))
+		resolve := func(*http.Request) (netip.Addr, error) { return netip.ParseAddr(address) }
+		got, err := httplock.ByClientIP(resolve)(request(nil))
 		if err != nil {
 			t.Errorf("%s: %v", address, err)
 		}
@@ -45,7 +46,8 @@ func TestClientIPUnknown(t *testing.T) {
 		"refused":         {httplock.ErrKeyInvalid, httplock.ErrKeyInvalid},
 		"nobody is known": {httplock.ErrScopeRequired, httplock.ErrScopeRequired},
 	} {
-		_, err := httplock.ByClientIP(func(*http.Request) (netip.Addr, error) { return netip.Addr{}, test.fails })(request(nil))
+		resolve := func(*http.Request) (netip.Addr, error) { return netip.Addr{}, test.fails }
+		_, err := httplock.ByClientIP(resolve)(request(nil))
 		if err == nil || test.fails != nil && !errors.Is(err, test.fails) {
 			t.Errorf("%s: error %v, want %v", name, err, test.fails)
 		}
