@@ -43,8 +43,8 @@ type Body struct {
 }
 
 // Bytes returns the beginning of the body, as far as it was buffered, and whether that is the whole body. It is
-// the same however much was read. It has at most one byte more than the highest limit of [Buffer], and is not
-// to be changed.
+// the same however much was read. It has at most one byte more than the highest limit of [Buffer], which may be
+// that of another caller, and is not to be changed.
 func (b *Body) Bytes() (begin []byte, whole bool) {
 	return b.begin[:len(b.begin):len(b.begin)], b.whole
 }

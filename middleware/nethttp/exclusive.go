@@ -76,19 +76,24 @@ func (e *exclusive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serve runs the handler under the lock or returns why not.
 func (e *exclusive) serve(w http.ResponseWriter, r *http.Request) *Conflict {
 	ctx, answerBy := r.Context(), answerBy(r)
-	key, err := e.key(r)
+	// A copy, whose body may be replaced and whose form may be parsed to make the key of it.
+	keyed := r.WithContext(ctx)
+	// net/http removes the files of a form that it finds in its own request only.
+	defer func() { r.MultipartForm = keyed.MultipartForm }()
+	key, err := e.key(keyed)
 	if err != nil {
 		return e.engine.Refuse(ctx, err)
 	}
-	body, err := e.body(r)
+	body, err := e.body(keyed)
 	if err != nil {
 		return e.engine.Refuse(ctx, err)
 	}
 	return e.engine.Do(ctx, key, answerBy, func(ctx context.Context) {
-		guarded := r.WithContext(ctx)
+		guarded := keyed.WithContext(ctx)
 		guarded.Body = body
-		// net/http removes the files of a form that it finds in its own request only.
-		defer func() { r.MultipartForm = guarded.MultipartForm }()
+		// That of net/http's own request, where trailers arrive that were not announced.
+		guarded.Trailer = r.Trailer
+		defer func() { keyed.MultipartForm = guarded.MultipartForm }()
 		e.next.ServeHTTP(w, guarded)
 	})
 }

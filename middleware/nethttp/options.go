@@ -56,7 +56,7 @@ func WithSkip(skip func(r *http.Request) bool) Option {
 func WithWait(limit time.Duration) Option { return shared(middleware.WithWait(limit)) }
 
 // WithBodyLimit sets up to how many bytes of body are read before the lock is asked for, see
-// [middleware.WithBodyLimit]; 0 reads none. Defaults to 64 KiB.
+// [middleware.WithBodyLimit]; 0 reads none, but a key of the body is still made of it: see [ByJSON]. Defaults to 64 KiB.
 func WithBodyLimit(bytes int64) Option { return shared(middleware.WithBodyLimit(bytes)) }
 
 // WithLock adds options of the lock, [core.WithMaxHold] for instance; use [WithWait] in place of
