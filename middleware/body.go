@@ -7,9 +7,6 @@ import (
 	"math"
 )
 
-// BodyLimit returns up to how many bytes of body [Buffer] should read.
-func (e *Exclusive) BodyLimit() int64 { return e.config.BodyLimit }
-
 // Buffer reads up to limit bytes of body and returns a body that begins with them and goes on with what was
 // not read. A request should have its body before it has its lock: whoever sends slowly would hold the lock
 // meanwhile, and net/http notices that an HTTP/1.1 client has left only after its body was read.
