@@ -56,16 +56,16 @@ func TestKeysOfTheBody(t *testing.T) {
 			typed(form, "")(r)
 			r.Body = nil
 		}, "", httplock.ErrKeyRequired},
-		"JSON":               {byJSON, typed(jsonType, seven), "json:/id number:7", nil},
-		"JSON with charset":  {byJSON, typed("application/JSON; charset=utf-8", `{"id":"7"}`), "json:/id string:7", nil},
-		"JSON of a kind":     {byJSON, typed("application/merge-patch+json", seven), "json:/id number:7", nil},
-		"JSON, zipped":       {byJSON, encoded("br", jsonType, seven), "", httplock.ErrKeyInvalid},
-		"JSON, nothing":      {byJSON, typed(jsonType, `{}`), "", httplock.ErrKeyRequired},
-		"JSON, object":       {byJSON, typed(jsonType, `{"id":{}}`), "", httplock.ErrKeyInvalid},
-		"JSON, long value":   {byJSON, typed(jsonType, `{"id":"`+strings.Repeat("x", 249)+`"}`), "", httplock.ErrKeyInvalid},
-		"JSON, malformed":    {byJSON, typed(jsonType, seven+"x"), "", httplock.ErrKeyInvalid},
-		"JSON, but text":     {byJSON, typed("text/plain", seven), "", httplock.ErrKeyRequired},
-		"JSON, odd type":     {byJSON, typed("application/json; charset", seven), "", httplock.ErrKeyRequired},
+		"JSON":              {byJSON, typed(jsonType, seven), "json:/id number:7", nil},
+		"JSON with charset": {byJSON, typed("application/JSON; charset=utf-8", `{"id":"7"}`), "json:/id string:7", nil},
+		"JSON of a kind":    {byJSON, typed("application/merge-patch+json", seven), "json:/id number:7", nil},
+		"JSON, zipped":      {byJSON, encoded("br", jsonType, seven), "", httplock.ErrKeyInvalid},
+		"JSON, nothing":     {byJSON, typed(jsonType, `{}`), "", httplock.ErrKeyRequired},
+		"JSON, object":      {byJSON, typed(jsonType, `{"id":{}}`), "", httplock.ErrKeyInvalid},
+		"JSON, long value":  {byJSON, typed(jsonType, `{"id":"`+strings.Repeat("x", 249)+`"}`), "", httplock.ErrKeyInvalid},
+		"JSON, malformed":   {byJSON, typed(jsonType, seven+"x"), "", httplock.ErrKeyInvalid},
+		"JSON, but text":    {byJSON, typed("text/plain", seven), "", httplock.ErrKeyRequired},
+		"JSON, odd type":    {byJSON, typed("application/json; charset", seven), "", httplock.ErrKeyRequired},
 		"JSON, broken body": {byJSON, func(r *http.Request) {
 			typed(jsonType, "")(r)
 			r.Body = io.NopCloser(io.MultiReader(strings.NewReader(seven), broken))
