@@ -79,6 +79,18 @@ func TestBodyOfTheKeyIsBoundedEverywhere(t *testing.T) {
 	}
 }
 
+// What is known to be too large is refused without an upload.
+func TestTooLargeForTheKeyIsNotRead(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	conn := dial(t, serve(t, httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"))(echo(t))))
+	write(t, conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 65537\r\n"+
+		"Expect: 100-continue\r\n\r\n")
+	if status := readStatus(t, conn); status != http.StatusBadRequest {
+		t.Errorf("status %d, want 400 without 100 before it", status)
+	}
+}
+
 // A key function of the application may look at the beginning of a body of any size.
 func TestHandlerGetsAllOfABodyThatWasLookedAt(t *testing.T) {
 	t.Parallel()

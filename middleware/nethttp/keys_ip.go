@@ -36,7 +36,7 @@ func ByClientIP(resolve func(r *http.Request) (netip.Addr, error)) KeyFunc {
 		case addr.Is4():
 			return NewKey("ip", addr.String())
 		}
-		network, err := addr.WithZone("").Prefix(networkBits)
+		network, err := addr.Prefix(networkBits) // without the zone
 		if err != nil {
 			return Key{}, err
 		}
