@@ -41,6 +41,26 @@ var (
 	// for. It comes with [ErrUnavailable]. See [NotReplicatedError] for the numbers.
 	ErrNotReplicated = errors.New("holdfast: not acknowledged by enough replicas")
 
+	// ErrInProgress refuses a [Once] whose key another attempt is working on. See [InProgressError].
+	ErrInProgress = errors.New("holdfast: in progress")
+
+	// ErrCompleted refuses a second attempt. See [CompletedError], which has the record.
+	ErrCompleted = errors.New("holdfast: completed before")
+
+	// ErrOutcomeUnknown refuses an attempt after one of which nobody knows how it ended, with [HoldFailures] or after
+	// [Attempt.Hold]. See [OutcomeUnknownError].
+	ErrOutcomeUnknown = errors.New("holdfast: outcome of an earlier attempt unknown")
+
+	// ErrFingerprintMismatch refuses an attempt whose [WithFingerprint] is not that of the record.
+	ErrFingerprintMismatch = errors.New("holdfast: same key, other fingerprint")
+
+	// ErrStale says that an attempt came too late to be recorded: its lease was over and another one has followed. It
+	// comes with [ErrLeaseLost].
+	ErrStale = errors.New("holdfast: another attempt has followed")
+
+	// ErrValueTooLarge says that a run was recorded as completed without its value, which [WithMaxValue] does not allow.
+	ErrValueTooLarge = errors.New("holdfast: value too large")
+
 	// ErrWrongType says that the key of the lock holds something else than a lock in Redis. Nothing was
 	// overwritten.
 	ErrWrongType = errors.New("holdfast: key holds another type")

@@ -21,9 +21,17 @@ type Hooks struct {
 	ReleaseStart func(ctx context.Context, start ReleaseStart) context.Context
 	// ReleaseEnd is called when Unlock returns.
 	ReleaseEnd func(ctx context.Context, end ReleaseEnd)
+	// BeginStart is called when [Once.Begin] or [Once.Do] begins; what it returns is the context of the call and is given
+	// to BeginEnd.
+	BeginStart func(ctx context.Context, start BeginStart) context.Context
+	// BeginEnd is called when Begin returns, or Do has claimed the key or not.
+	BeginEnd func(ctx context.Context, end BeginEnd)
+	// AttemptEnd is called when an attempt was completed, released or held, or that has failed.
+	AttemptEnd func(ctx context.Context, end AttemptEnd)
 	// Renewed is called when a renewal has been answered, or has failed.
 	Renewed func(renewed Renewed)
-	// Lost is called once for every lease that ends without being unlocked, except by [Client.Close].
+	// Lost is called once for every lease that ends without being unlocked, except by [Client.Close]. That of an attempt
+	// of a [Once] is a lease too; its Name is the key.
 	Lost func(lost Lost)
 }
 
@@ -98,6 +106,41 @@ type Lost struct {
 	Cause error
 }
 
+// BeginStart describes a call of [Once.Begin].
+type BeginStart struct {
+	Key string
+}
+
+// BeginEnd describes how a call of [Once.Begin] came out.
+type BeginEnd struct {
+	Key string
+	// Attempt is the number of the attempt, and Token its fencing token; 0 unless it may run.
+	Attempt int
+	Token   int64
+	// Waited is the time from the call to its return.
+	Waited time.Duration
+	// Asked counts the requests sent to Redis.
+	Asked int
+	// Err is what the call returned.
+	Err error
+}
+
+// AttemptEnd describes how an attempt ended.
+type AttemptEnd struct {
+	Key     string
+	Attempt int
+	Token   int64
+	// State is what was to be recorded: [StateCompleted], [StateUnknown], or [StateNone] after a release.
+	State State
+	// Recreated tells that nothing was left of the attempt in Redis when it was recorded: evicted, forgotten, or
+	// released by one that followed. It may have run beside another one.
+	Recreated bool
+	// Held is the time since the key was claimed.
+	Held time.Duration
+	// Err is what the call returned.
+	Err error
+}
+
 func (h *Hooks) acquireStart(ctx context.Context, start AcquireStart) context.Context {
 	if h.AcquireStart == nil {
 		return ctx
@@ -127,6 +170,25 @@ func (h *Hooks) releaseStart(ctx context.Context, start ReleaseStart) context.Co
 func (h *Hooks) releaseEnd(ctx context.Context, end ReleaseEnd) {
 	if h.ReleaseEnd != nil {
 		h.ReleaseEnd(ctx, end)
+	}
+}
+
+func (h *Hooks) beginStart(ctx context.Context, start BeginStart) context.Context {
+	if h.BeginStart == nil {
+		return ctx
+	}
+	return h.BeginStart(ctx, start)
+}
+
+func (h *Hooks) beginEnd(ctx context.Context, end BeginEnd) {
+	if h.BeginEnd != nil {
+		h.BeginEnd(ctx, end)
+	}
+}
+
+func (h *Hooks) attemptEnd(ctx context.Context, end AttemptEnd) {
+	if h.AttemptEnd != nil {
+		h.AttemptEnd(ctx, end)
 	}
 }
 

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -47,7 +48,7 @@ func (p inLine) acquire(ctx context.Context, h *hold) (answer, error) {
 	case list[0] == -1:
 		return answer{gone: true}, nil
 	case list[0] == -2:
-		return answer{upgrade: true}, nil
+		return answer{refused: fmt.Errorf("%w: %q", ErrUpgrade, h.name)}, nil
 	}
 	h.number = list[3]
 	return answer{standing: standing{

@@ -32,7 +32,7 @@ func (m *model) acquire(c *contender) verdict {
 	case m.holds(c) || m.admits(c):
 		return m.grant(c)
 	case !c.shared() && m.shareOf(c.owner) != nil:
-		return verdict{answer: answer{upgrade: true}}
+		return verdict{answer: answer{refused: ErrUpgrade}}
 	}
 	if waits {
 		m.sit(c)

@@ -98,3 +98,10 @@ func (k keys) reads() string   { return reserved + "reads" + k.tag }
 func (k keys) writers() string { return reserved + "writers" + k.tag }
 func (k keys) readers() string { return reserved + "readers" + k.tag }
 func (k keys) waiters() string { return reserved + "waiters" + k.tag }
+
+// once returns the keys of the record of that name. It lies beside the lock and draws from the same fencing tokens.
+// They share the channel, whose messages say no more than that it is time to look.
+func (k keys) once() keys {
+	k.lock = reserved + "once" + k.tag
+	return k
+}

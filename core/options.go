@@ -17,6 +17,7 @@ type Option interface{ applyClient(*clientConfig) }
 // client's. An invalid value is reported by the call that would use it (and by [New]) as [ErrInvalidOption].
 type LockOption interface {
 	Option
+	OnceOption
 	applyLock(*lockConfig)
 }
 
@@ -92,6 +93,7 @@ type lockOption func(*lockConfig)
 
 func (o lockOption) applyClient(c *clientConfig) { o(&c.lock) }
 func (o lockOption) applyLock(c *lockConfig)     { o(c) }
+func (o lockOption) applyOnce(c *onceConfig)     { o(&c.lock) }
 
 // WithPrefix sets what the name of a lock is preceded by in Redis. Use "" to share locks with Redisson
 // clients that lock the bare name. Defaults to "lock:".

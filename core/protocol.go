@@ -46,6 +46,8 @@ type hold struct {
 	// Of a Redlock.
 	defeats int           // in ballots, since one was not split
 	trip    time.Duration // that the servers' answers took
+
+	record *recordConfig // of a Once
 }
 
 // usage tells what became of a hold that is released.
@@ -64,7 +66,8 @@ type answer struct {
 	sentAt  instant // of the request that was granted, if others went before it
 	settled bool    // the owner was in before, with this token, on which the servers of a Redlock have agreed
 	gone    bool    // the hold was given up before
-	upgrade bool    // the owner shares the lock and would wait for itself
+	refused error   // for good, as no waiting would change
+	attempt int     // of a Once
 	standing
 }
 

@@ -21,8 +21,9 @@ const (
 
 // The ends of a request that are not errors of a command.
 var (
-	errBusy   = errors.New("busy")
-	errTimeUp = errors.New("time is up") // of the context, of WithWait, or of the client
+	errBusy    = errors.New("busy")
+	errRefused = errors.New("refused")    // for good, see request.refused
+	errTimeUp  = errors.New("time is up") // of the context, of WithWait, or of the client
 )
 
 // request is one call of Lock or TryLock on its way to a lease.
@@ -46,6 +47,8 @@ type request struct {
 	lastErr error // why there was no answer the last time; nil if there was one
 	doubt   bool  // of some earlier try the outcome is unknown: it may have been, or yet be, granted
 	lined   bool  // it has stood in line
+	refused error // why no waiting would help
+	attempt int   // of a Once, when it was granted
 }
 
 func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {
@@ -184,8 +187,8 @@ func (r *request) ask(ctx context.Context) (*Lease, error) {
 		switch {
 		case err == nil || err == errBusy:
 			return lease, err
-		case err == ErrUpgrade:
-			return nil, fmt.Errorf("%w: %q", ErrUpgrade, r.hold.name)
+		case err == errRefused:
+			return nil, r.refused
 		case r.over(ctx):
 			return nil, errTimeUp
 		case r.hold.wait == 0 && errors.Is(err, ErrNotReplicated):
@@ -220,7 +223,7 @@ func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 	}
 	r.heard = true
 	if a.granted {
-		r.sentAt = max(r.sentAt, a.sentAt)
+		r.sentAt, r.attempt = max(r.sentAt, a.sentAt), a.attempt
 		lease, err := r.lease(ctx, a.token)
 		if err == nil {
 			return lease, nil
@@ -233,8 +236,9 @@ func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 		return nil, r.lastErr
 	}
 	r.trouble = outage{}
-	if a.upgrade {
-		return nil, ErrUpgrade
+	if a.refused != nil {
+		r.refused = a.refused
+		return nil, errRefused
 	}
 	r.standing = a.standing
 	return nil, errBusy

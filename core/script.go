@@ -26,6 +26,15 @@ var (
 	identityScript   = loadScript("identity")
 	locationScript   = loadScript("location")
 	inspectScript    = loadScript("inspect")
+
+	onceBeginScript    = loadScript("record", "once_begin")
+	onceRenewScript    = loadScript("record", "once_renew")
+	oncePresumeScript  = loadScript("record", "once_presume")
+	onceCompleteScript = loadScript("publish", "record", "conclude", "once_complete")
+	onceHoldScript     = loadScript("publish", "record", "conclude", "once_hold")
+	onceReleaseScript  = loadScript("publish", "record", "once_release")
+	onceForgetScript   = loadScript("publish", "record", "once_forget")
+	oncePeekScript     = loadScript("record", "once_peek")
 )
 
 // script is a Lua script and the SHA-1 under which servers know it.

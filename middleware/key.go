@@ -1,11 +1,13 @@
 package middleware
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"slices"
 )
 
@@ -78,9 +80,20 @@ func (k Key) IsZero() bool { return len(k.parts) == 0 }
 func (k Key) Equal(other Key) bool { return slices.Equal(k.parts, other.parts) }
 
 // Hash returns 43 characters of base64url which are the same for equal keys only, and from which an outsider
-// cannot read the key. Who can guess all parts can recognise it, though.
-func (k Key) Hash() string {
-	h := sha256.New()
+// cannot read the key. Who can guess all parts can recognise it, though: see [Key.HashWith].
+func (k Key) Hash() string { return k.sum(sha256.New()) }
+
+// HashWith is [Key.Hash] for those who have the secret only: nobody else can recognise a user's number or mail
+// address in a copy of Redis by hashing all there are. All instances must have the same secret, and another
+// one makes other names of locks and records. It returns Hash if secret is empty.
+func (k Key) HashWith(secret []byte) string {
+	if len(secret) == 0 {
+		return k.Hash()
+	}
+	return k.sum(hmac.New(sha256.New, secret))
+}
+
+func (k Key) sum(h hash.Hash) string {
 	for _, p := range k.parts {
 		for _, text := range []string{p.name, p.value} {
 			// The length in front, so that no value can pass for the end of one part and the beginning of

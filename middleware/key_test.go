@@ -68,6 +68,25 @@ func TestHashIsStable(t *testing.T) {
 	}
 }
 
+func TestHashWithSecret(t *testing.T) {
+	t.Parallel()
+	key := mustKey(t, "user", "ada", "path:id", "7")
+	for secret, want := range map[string]string{
+		"":       key.Hash(),
+		"secret": "nMbtemkE3hgwerKqVfQjiQT1LOFpE20lgzOTM-1GekY",
+	} {
+		if got := key.HashWith([]byte(secret)); got != want {
+			t.Errorf("secret %q: hash %q, want %q", secret, got, want)
+		}
+	}
+	if got := key.HashWith(nil); got != key.Hash() {
+		t.Errorf("no secret: hash %q, want that without", got)
+	}
+	if other := mustKey(t, "user", "adapath:id", "path:id", "7"); key.HashWith([]byte("s")) == other.HashWith([]byte("s")) {
+		t.Error("two keys, one hash")
+	}
+}
+
 func TestKeyBounds(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -1,0 +1,220 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Attempt is one run of a [Once] in progress. It is renewed until it is completed, released or held, which exactly one
+// call can do. Its methods may be called from several goroutines at once.
+type Attempt struct {
+	once   *Once
+	lease  *Lease
+	number int
+	ended  atomic.Bool
+}
+
+// Context returns a context that carries the fencing token and ends with the attempt, with the cause [ErrLeaseLost] if
+// its lease was lost. It has the values of the context given to Begin, but not its end.
+func (a *Attempt) Context() context.Context { return a.lease.Context() }
+
+// Done is closed when the attempt has ended or its lease was lost.
+func (a *Attempt) Done() <-chan struct{} { return a.lease.Done() }
+
+// Token returns the fencing token: greater than that of every earlier attempt for this key, and of every earlier grant of
+// a lock of that name; never 0.
+func (a *Attempt) Token() int64 { return a.lease.token }
+
+// Number returns which attempt this is, from 1. It is not 1 if earlier ones failed or were not heard of any more, as
+// long as the record is kept.
+func (a *Attempt) Number() int { return a.number }
+
+// ValidUntil returns the time until which no other attempt can begin, see [Lease.ValidUntil].
+func (a *Attempt) ValidUntil() time.Time { return a.lease.ValidUntil() }
+
+// Complete records that the run took effect, with a value for those who come later; nil is recorded as an empty one. From
+// then on [Once.Begin] returns [ErrCompleted], until the record expires.
+//
+// It works although ctx was cancelled, and although the lease was lost: only if another attempt has followed is it
+// [ErrStale]. A value that is too large is [ErrValueTooLarge]: the run is recorded without it. Any other error means
+// that Redis did not confirm the record; it is tried further in the background. [ErrNotHeld] says that the attempt had
+// been ended before.
+func (a *Attempt) Complete(ctx context.Context, value []byte) error {
+	err := a.end(ctx, StateCompleted, func(ctx context.Context) (int64, error) {
+		return a.claim().complete(ctx, &a.lease.hold, a.lease.token, a.number, value)
+	})
+	if err == nil && len(value) > a.once.config.record.maxValue {
+		return fmt.Errorf("%w: once %q completed without its value: %d bytes, at most %d are allowed",
+			ErrValueTooLarge, a.once.key, len(value), a.once.config.record.maxValue)
+	}
+	return err
+}
+
+// Release ends an attempt that has done nothing: the next one may begin at once. Errors are those of Complete; after
+// [ErrStale] there was nothing to release.
+func (a *Attempt) Release(ctx context.Context) error {
+	return a.end(ctx, StateNone, func(ctx context.Context) (int64, error) {
+		held, err := a.claim().drop(ctx, &a.lease.hold, used)
+		if !held {
+			return stale, err
+		}
+		return recorded, err
+	})
+}
+
+// Hold ends an attempt of which nobody can say whether it took effect: all who come later get [ErrOutcomeUnknown] until
+// somebody has found out and calls [Once.Forget], or the record expires. The reason is for them to read; keep users'
+// data out of it. At most 1,024 bytes of it are recorded. Errors are those of Complete.
+func (a *Attempt) Hold(ctx context.Context, reason string) error {
+	reason = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
+	return a.end(ctx, StateUnknown, func(ctx context.Context) (int64, error) {
+		return a.claim().hold(ctx, &a.lease.hold, a.lease.token, a.number, reason)
+	})
+}
+
+// Declare says what the attempt counts as if it is not heard of any more, instead of what the failure policy says:
+// [StateCompleted] right after the work has taken effect, which a crash before Complete then does not undo;
+// [StateUnknown] right before work of which a crash would leave the outcome open; [StateNone] while there is nothing
+// that could not be done again. It does not end the attempt. Errors are those of Complete.
+func (a *Attempt) Declare(ctx context.Context, state State) error {
+	presume, ok := map[State]string{
+		StateCompleted: presumeCompleted, StateUnknown: presumeUnknown, StateNone: presumeRetry,
+	}[state]
+	if !ok {
+		return fmt.Errorf("holdfast: once %q: an attempt cannot be declared %q", a.once.key, state)
+	}
+	if a.ended.Load() {
+		return a.notHeld()
+	}
+	held := false
+	err := a.once.ask(context.WithoutCancel(ctx), "declare", func(ctx context.Context) (err error) {
+		held, err = a.claim().presume(ctx, &a.lease.hold, presume)
+		return err
+	})
+	if err == nil && !held {
+		return a.stale()
+	}
+	return err
+}
+
+// maxReason bounds what is recorded of a reason, in bytes.
+const maxReason = 1024
+
+// What a running attempt counts as once its lease is over, see lua/record.lua.
+const (
+	presumeRetry     = "retry"
+	presumeUnknown   = "unknown"
+	presumeCompleted = "completed"
+)
+
+func (a *Attempt) claim() claim { return claim{oneRedis{a.once.client.server}} }
+
+// end stops the renewal and sends the script that ends the attempt, detached from ctx and bounded. What it could not
+// confirm is finished in the background.
+func (a *Attempt) end(ctx context.Context, state State, command func(context.Context) (int64, error)) error {
+	k := a.once.client.keeper
+	if !k.tasks.join() {
+		return fmt.Errorf("holdfast: end of once %q not recorded: %w", a.once.key, ErrClosed)
+	}
+	defer k.tasks.end()
+	if !a.ended.CompareAndSwap(false, true) {
+		return a.notHeld()
+	}
+	if k.renewer.remove(a.lease) {
+		a.lease.cancel(ErrNotHeld)
+	}
+	detached, cancel := detach(ctx)
+	defer cancel()
+	var result int64
+	err := insist(detached, func(ctx context.Context) (err error) {
+		result, err = command(ctx)
+		return err
+	})
+	switch {
+	case err != nil:
+		a.endLater(command)
+		err = fmt.Errorf("holdfast: end of once %q not confirmed: %w", a.once.key,
+			failure(ctx, a.once.keys.lock, err))
+	case result == stale:
+		err = a.stale()
+	}
+	k.hooks.attemptEnd(ctx, AttemptEnd{
+		Key: a.once.key, Attempt: a.number, Token: a.lease.token, State: state,
+		Recreated: result == recreated, Held: k.now().sub(a.lease.granted), Err: err,
+	})
+	return err
+}
+
+// endLater goes on until Redis has answered. However late that is, no other attempt's record is touched.
+func (a *Attempt) endLater(command func(context.Context) (int64, error)) {
+	k := a.once.client.keeper
+	k.background(func(ctx context.Context) {
+		limit := a.once.config.record.patience(a.lease.hold.ttl)
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		var result int64
+		err := persist(ctx, limit, curable, func() (err error) {
+			result, err = command(ctx)
+			return err
+		})
+		if err == nil && result == stale {
+			err = a.stale()
+		}
+		if err != nil {
+			k.logger.Warn("holdfast: the end of an attempt could not be recorded",
+				"once", digest(a.once.keys.lock), "attempt", a.number, "error", err)
+		}
+	})
+}
+
+// patience is how long the end of an attempt is tried to be recorded: as long as it may be of use, within bounds.
+func (r *recordConfig) patience(ttl time.Duration) time.Duration {
+	return ttl + min(r.retention, afterthought)
+}
+
+func (a *Attempt) stale() error {
+	return fmt.Errorf("%w: once %q, attempt %d: %w", ErrStale, a.once.key, a.number, ErrLeaseLost)
+}
+
+func (a *Attempt) notHeld() error {
+	return fmt.Errorf("%w: once %q, attempt %d has ended", ErrNotHeld, a.once.key, a.number)
+}
+
+// run calls fn and ends the attempt, however fn ends.
+func (a *Attempt) run(ctx context.Context, fn func(context.Context) ([]byte, error)) (Result, error) {
+	running, cancel := context.WithCancelCause(a.lease.within(ctx))
+	stop := context.AfterFunc(a.lease.ctx, func() { cancel(context.Cause(a.lease.ctx)) })
+	result := Result{Attempt: a.number}
+	err, returned := error(nil), false
+	defer func() {
+		stop()
+		cancel(nil)
+		if !returned {
+			_ = a.fail(ctx, "panic")
+		}
+	}()
+	result.Value, err = fn(running)
+	returned = true
+	if err == nil {
+		return result, a.Complete(ctx, result.Value)
+	}
+	lost := context.Cause(a.lease.ctx) // before its end gives it one
+	_ = a.fail(ctx, "error")
+	if lost != nil && !errors.Is(err, lost) {
+		err = errors.Join(err, lost)
+	}
+	return Result{Attempt: a.number}, err
+}
+
+// fail ends the attempt as its failure policy says. What cannot be confirmed is logged when it was given up, and the
+// policy holds all the same once the lease is over.
+func (a *Attempt) fail(ctx context.Context, reason string) error {
+	if a.once.config.record.policy == HoldFailures {
+		return a.Hold(ctx, reason)
+	}
+	return a.Release(ctx)
+}

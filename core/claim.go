@@ -1,0 +1,156 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// claim is the protocol of [Once]: an attempt is a hold, its lease is renewed and waited for like that of a lock, and
+// only what Redis keeps is another thing.
+type claim struct {
+	oneRedis
+}
+
+func (c claim) acquire(ctx context.Context, h *hold) (answer, error) {
+	presume := presumeRetry
+	if h.record.policy == HoldFailures {
+		presume = presumeUnknown
+	}
+	reply, err := c.server.exec.doAcked(ctx, h.ack, onceBeginScript,
+		[]string{h.keys.lock, h.keys.token, h.keys.released(h.id)},
+		h.id, milliseconds(h.ttl), milliseconds(h.record.retention), milliseconds(tokenMemory), presume,
+		h.record.fingerprint)
+	if err != nil {
+		return answer{}, err
+	}
+	list, _ := reply.([]any)
+	if len(list) > 0 && (list[0] == int64(-3) || list[0] == int64(-4)) {
+		record, err := readRecord(h.name, reply)
+		if err != nil {
+			return answer{}, err
+		}
+		if list[0] == int64(-4) {
+			return answer{refused: &CompletedError{Record: record}}, nil
+		}
+		return answer{refused: &OutcomeUnknownError{Record: record}}, nil
+	}
+	numbers, err := integers(reply, 2, 3)
+	switch {
+	case err != nil:
+		return answer{}, err
+	case numbers[0] == 1:
+		return answer{granted: true, token: numbers[1], attempt: int(numbers[2])}, nil
+	case numbers[0] == 0:
+		return answer{standing: standing{left: time.Duration(numbers[1]) * time.Millisecond}}, nil
+	case numbers[0] == -2:
+		return answer{refused: fmt.Errorf("%w: once %q", ErrFingerprintMismatch, h.name)}, nil
+	default:
+		return answer{gone: true}, nil
+	}
+}
+
+// release takes back an attempt that nobody was given. One that somebody had is left as it is, also when its lease is
+// lost or the client is closed: it may have taken effect, and what that means, its failure policy says when its lease is
+// over.
+func (c claim) release(ctx context.Context, h *hold, what usage) (bool, error) {
+	if what != neverUsed {
+		return true, nil
+	}
+	return c.drop(ctx, h, what)
+}
+
+// drop ends an attempt that has done nothing.
+func (c claim) drop(ctx context.Context, h *hold, what usage) (bool, error) {
+	memory, abandoned := releaseMemory, 0
+	if what == neverUsed {
+		memory, abandoned = abandonMemory, 1
+	}
+	result, err := c.end(ctx, h.ack, onceReleaseScript, h.ends(),
+		h.id, milliseconds(memory), abandoned, c.server.verb, h.keys.channel)
+	return result != stale, err
+}
+
+// ends are the keys that the end of an attempt writes.
+func (h *hold) ends() []string { return []string{h.keys.lock, h.keys.released(h.id)} }
+
+// The answers of the scripts that end an attempt.
+const (
+	stale     = int64(0)
+	recorded  = int64(1)
+	recreated = int64(2)
+)
+
+// end runs a script that ends an attempt, and minds whether that was announced.
+func (c claim) end(ctx context.Context, a ack, s *script, keys []string, args ...any) (int64, error) {
+	reply, err := c.server.exec.doAcked(ctx, a, s, keys, args...)
+	if err != nil {
+		return 0, err
+	}
+	list, err := integers(reply, 2)
+	if err != nil {
+		return 0, err
+	}
+	if list[0] != stale && list[1] == 0 {
+		c.server.cannotPublish()
+	}
+	return list[0], nil
+}
+
+// complete records that the attempt took effect.
+func (c claim) complete(ctx context.Context, h *hold, token int64, number int, value []byte) (int64, error) {
+	omitted := 0
+	if len(value) > h.record.maxValue {
+		value, omitted = nil, 1
+	}
+	return c.conclude(ctx, onceCompleteScript, h, token, number, value, omitted, h.record.fingerprint)
+}
+
+// hold records that nobody knows whether it did.
+func (c claim) hold(ctx context.Context, h *hold, token int64, number int, reason string) (int64, error) {
+	return c.conclude(ctx, onceHoldScript, h, token, number, reason)
+}
+
+func (c claim) conclude(
+	ctx context.Context, s *script, h *hold, token int64, number int, more ...any,
+) (int64, error) {
+	args := []any{
+		h.id, token, number, milliseconds(h.record.retention), milliseconds(releaseMemory), c.server.verb, h.keys.channel,
+	}
+	return c.end(ctx, h.ack, s, h.ends(), slices.Concat(args, more)...)
+}
+
+// presume says what the attempt counts as if it is not heard of any more.
+func (c claim) presume(ctx context.Context, h *hold, what string) (bool, error) {
+	reply, err := c.server.exec.doAcked(ctx, h.ack, oncePresumeScript, []string{h.keys.lock}, h.id, what)
+	return reply == int64(1), err
+}
+
+func (c claim) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error) {
+	reply, err := c.server.exec.doAcked(ctx, h.ack, onceRenewScript, []string{h.keys.lock}, h.renewal(ttl)...)
+	return reply == int64(1), err
+}
+
+func (c claim) renewAll(renewals []*renewal) {
+	calls := make([]*call, len(renewals))
+	for i, r := range renewals {
+		calls[i] = &call{
+			ctx:    context.Background(),
+			script: onceRenewScript,
+			keys:   []string{r.hold.keys.lock},
+			args:   r.hold.renewal(r.hold.ttl),
+			ack:    r.hold.ack,
+			board:  func() { r.sent.Store(true) },
+			done:   func(c *call) { r.done(c.sentAt, c.reply == int64(1), c.err) },
+		}
+	}
+	c.server.exec.renew(calls)
+}
+
+// renewal are the arguments of lua/once_renew.lua.
+func (h *hold) renewal(ttl time.Duration) []any {
+	return []any{h.id, milliseconds(ttl), milliseconds(h.record.retention)}
+}
+
+func (claim) line() *inLine { return nil }

@@ -1,0 +1,69 @@
+-- Claims a key for a run, or says why that must not begin now.
+--
+-- KEYS[1] record    see record.lua, which comes in front of this file
+-- KEYS[2] token     string, the last fencing token granted for this name
+-- KEYS[3] ended     string, present once this very attempt has ended or was given up
+-- ARGV[1] id of the attempt     ARGV[2] ttl of its lease in ms     ARGV[3] ms for which the record is kept
+-- ARGV[4] ms for which the last token is remembered
+-- ARGV[5] what the attempt counts as once its lease is over: retry or unknown
+-- ARGV[6] fingerprint of what is asked for, '' for none
+--
+-- Returns {1, token, attempt}   claimed: now, or by an earlier run of this very attempt
+--         {0, ms}               another attempt is running, whose lease has so much left
+--         {-1, 0}               this attempt was given up before it arrived: nothing is claimed
+--         {-2, 0}               the record was made with another fingerprint; it is not touched
+--         {-3, record...}       the outcome of an earlier attempt is unknown
+--         {-4, record...}       completed before
+-- See report in record.lua for what follows.
+--
+-- An attempt whose lease is over is followed by another one only if both allow that: the one by what it said when it
+-- began or since, the other by ARGV[5].
+--
+-- Running it twice changes nothing: the id tells a repetition from another attempt. The repetition renews the lease,
+-- because its sender counts from its own sending.
+--
+-- Order of writes: the token first, because SET is what a full or restricted server refuses, and a token without a
+-- record harms nobody. Then the record with all its fields in one HSET.
+
+local id, ttl, retention, presume, fingerprint = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[5], ARGV[6]
+
+if call('EXISTS', KEYS[3]) == 1 then
+  return {-1, 0}
+end
+
+local r = read('state', 'id', 'attempt', 'token', 'ttl', 'deadline', 'presume', 'fingerprint')
+local deadline = integer(math.floor(now / 1000) + ttl)
+if r.state == 'running' and r.id == id then
+  call('HSET', record, 'deadline', deadline)
+  return {1, tonumber(r.token), tonumber(r.attempt)}
+end
+if r.state and r.fingerprint and fingerprint ~= '' and r.fingerprint ~= fingerprint then
+  return {-2, 0}
+end
+local state, rest = standing(r)
+if state == 'running' then
+  if rest < r.deadline - math.floor(now / 1000) then -- the clock was set back
+    call('HSET', record, 'deadline', integer(math.floor(now / 1000) + rest))
+  end
+  return {0, rest}
+elseif state == 'completed' then
+  return report(-4)
+elseif state == 'unknown' or state and presume == 'unknown' then
+  return report(-3)
+end
+
+local token = math.max(now, (tonumber(r.token) or 0) + 1)
+local last = tonumber(call('SET', KEYS[2], integer(token), 'PX', ARGV[4], 'GET') or '')
+if last and last >= token then
+  token = last + 1
+  call('SET', KEYS[2], integer(token), 'PX', ARGV[4])
+end
+local attempt = (r.attempt or 0) + 1
+call('HSET', record, 'state', 'running', 'id', id, 'attempt', integer(attempt), 'token', integer(token),
+  'began', integer(now), 'ttl', ttl, 'deadline', deadline, 'presume', presume)
+if fingerprint ~= '' then
+  call('HSET', record, 'fingerprint', fingerprint)
+elseif r.fingerprint then
+  call('HDEL', record, 'fingerprint')
+end
+return expire(math.max(retention, ttl)) or {1, token, attempt}

@@ -1,0 +1,23 @@
+-- Forgets a record: the next attempt is the first.
+--
+-- KEYS[1] record    see record.lua, which comes in front of this file, after publish.lua
+-- KEYS[2] forgot    string, remembers what this call has done, so that a repetition forgets no later record
+-- ARGV[1] ms for which the result is remembered
+-- ARGV[2] SPUBLISH or PUBLISH     ARGV[3] channel on which those listen who wait for the record
+--
+-- Returns {1, announced} if there was a record, {0, announced} if there was none; announced is 0 if those who wait have
+-- to find out by themselves.
+--
+-- Running it twice changes nothing and answers the same.
+--
+-- Order of writes: HLEN refuses a key that is no hash before anything is deleted; DEL is accepted by a full server, and
+-- after it the rest.
+
+local before = call('GET', KEYS[2])
+if before then
+  return {tonumber(before), 0}
+end
+local found = call('HLEN', record) > 0 and call('HGET', record, 'state') and 1 or 0
+call('DEL', record)
+redis.pcall('SET', KEYS[2], found, 'PX', ARGV[1])
+return {found, publish(ARGV[2], ARGV[3], '0') and 1 or 0}

@@ -1,0 +1,79 @@
+-- What the scripts of Once have in common. By itself it does nothing.
+--
+-- A record is one hash, at KEYS[1], beside what locks keep:
+--   state        running; completed; unknown: somebody ran, and it is not known how that ended. None after a release
+--   id           of the attempt that is running or was the last
+--   attempt      its number, from 1; stays when it is released
+--   token        its fencing token; stays too
+--   began, ended us
+--   ttl          ms, of the lease while it is running
+--   deadline     ms, when that lease ends
+--   presume      what a running attempt counts as once its lease is over: retry, unknown or completed
+--   fingerprint  of what was asked for; absent if nobody gave one
+--   value        of a completed run; omitted is 1 instead if it had one that was not recorded
+--   reason       why the outcome is unknown
+-- The key's expiry is the end of the record's retention, so a claim outlives its lease: its attempt can be counted, and
+-- what became of it is not forgotten. The lease is compared with the server's clock.
+
+local call = redis.call
+local record = KEYS[1]
+
+local clock = call('TIME')
+local now = clock[1] * 1000000 + clock[2] -- us
+
+local function integer(n)
+  return string.format('%.0f', n)
+end
+
+-- Returns the ms that the lease of a running attempt has left, 0 or less if it is over. It is never longer than what was
+-- asked for: should more be left, the server's clock was set back, and a crash would block the key for as long.
+local function left(deadline, ttl)
+  return math.min(deadline - math.floor(now / 1000), tonumber(ttl))
+end
+
+-- Returns what the record says at this time, nil if there is none, and the ms of a running attempt: running, completed,
+-- unknown, or retry for an attempt that may be followed by another one.
+local function standing(r)
+  if r.state ~= 'running' then
+    return r.state, 0
+  end
+  local rest = left(r.deadline, r.ttl)
+  if rest > 0 then
+    return 'running', rest
+  end
+  return r.presume, 0
+end
+
+-- Returns the fields of that name, by name; without names all of them.
+local function read(...)
+  local names, r = {...}, {}
+  if #names == 0 then
+    local all = call('HGETALL', record)
+    for i = 1, #all, 2 do
+      r[all[i]] = all[i + 1]
+    end
+    return r
+  end
+  for i, value in ipairs(call('HMGET', record, unpack(names))) do
+    r[names[i]] = value or nil
+  end
+  return r
+end
+
+-- Returns the record as Go reads it: standing, ms of the lease, ms of the retention, and the fields.
+local function report(status)
+  local state, rest = standing(read('state', 'deadline', 'ttl', 'presume'))
+  return {status, state or '', rest, call('PTTL', record), call('HGETALL', record)}
+end
+
+-- Gives the record its retention. Should that be refused, a record that has no other expiry is undone with SET, which
+-- has just been allowed, so that none is left without; the error is returned.
+local function expire(retention)
+  local expiring = redis.pcall('PEXPIRE', record, retention)
+  if type(expiring) == 'table' and expiring.err then
+    if call('PTTL', record) < 0 then
+      call('SET', record, '', 'PX', 1)
+    end
+    return expiring
+  end
+end

@@ -1,0 +1,182 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Once lets what a key stands for happen once: it remembers in Redis that somebody is at it, and afterwards that it was
+// done and with which result, until the record expires. It is cheap to make, holds nothing, and may be used by many
+// goroutines at once.
+//
+// Once is not a lock with a longer TTL. The lease of a run in progress ([WithTTL], renewed) and the retention of the
+// record ([WithRetention]) are two numbers, so a crash blocks the key for the one and a success for the other.
+//
+// "Once" is what Redis can promise: no second run begins while a record says that there was one. A record that Redis
+// loses (eviction, failover without acknowledgement, FLUSHALL) says nothing. Where a second run costs money, keep a
+// unique constraint in the database too, or let it refuse smaller tokens: see [TokenFrom].
+type Once struct {
+	client *Client
+	key    string
+	keys   keys
+	config onceConfig
+	err    error // key or option refused
+}
+
+// Once returns the Once of a key, which is a name of its own kind: it excludes no lock of that name. It does no I/O;
+// what is wrong with key or options is reported by the methods.
+func (c *Client) Once(key string, opts ...OnceOption) *Once {
+	o := &Once{client: c, key: key, config: newOnceConfig(c.lock, opts), err: checkName(c.prefix, key)}
+	o.keys = newKeys(c.prefix + key).once()
+	if o.err == nil {
+		o.err = o.config.check(c.redis)
+	}
+	return o
+}
+
+// Key returns the key.
+func (o *Once) Key() string { return o.key }
+
+// Result is what [Once.Do] returns.
+type Result struct {
+	// Value is what the run returned, this one or the recorded one.
+	Value []byte
+	// Replayed tells that fn did not run now: it had completed before.
+	Replayed bool
+	// Attempt is the number of the run that returned the value, from 1. Greater numbers tell of earlier runs that failed
+	// or were not heard of any more.
+	Attempt int
+	// Omitted tells that a replayed run had a value that was not recorded: too large, or lost with its process.
+	Omitted bool
+}
+
+// Do runs fn, or returns what it returned before, with Replayed true. The context that fn gets carries the fencing
+// token ([TokenFrom]) and ends when ctx ends or the lease does, with [ErrLeaseLost] as its cause if that was lost.
+//
+// If fn returns an error, or panics, the failure policy decides: with [RetryFailures] the next call runs fn again, with
+// [HoldFailures] all further calls get [ErrOutcomeUnknown]. Do returns fn's error; a panic goes on.
+//
+// While another run is in progress, Do returns [ErrInProgress], or waits if [WithWait] says so. Otherwise errors are
+// those of [Once.Begin], except [ErrCompleted], and those of [Attempt.Complete]: then fn has run, and Value is there.
+func (o *Once) Do(ctx context.Context, fn func(context.Context) ([]byte, error)) (Result, error) {
+	a, err := o.Begin(ctx)
+	var done *CompletedError
+	if errors.As(err, &done) {
+		r := done.Record
+		return Result{Value: r.Value, Replayed: true, Attempt: r.Attempt, Omitted: r.Omitted}, nil
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	return a.run(ctx, fn)
+}
+
+// Begin claims the key for a run. Who gets an [Attempt] owes it an end: Complete, Release or Hold. Until then it is
+// renewed; if it is not heard of any more, the failure policy decides once its lease is over.
+//
+// Errors: [ErrCompleted] with the record in a [CompletedError]; [ErrInProgress] with the rest of the lease in an
+// [InProgressError], after waiting for as long as [WithWait] says; [ErrOutcomeUnknown]; [ErrFingerprintMismatch];
+// [ErrUnavailable] if Redis did not answer; the context's error if that ended first; [ErrInvalidName],
+// [ErrInvalidOption], [ErrWrongType], [ErrClosed]. With an error nothing is claimed, now or later.
+func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
+	if o.err != nil {
+		return nil, o.err
+	}
+	k := o.client.keeper
+	if !k.tasks.begin() {
+		return nil, ErrClosed
+	}
+	defer k.tasks.end()
+	r := o.newRequest(ctx)
+	began := k.now()
+	ctx = k.hooks.beginStart(ctx, BeginStart{Key: o.key})
+	lease, err := r.run(ctx)
+	end := BeginEnd{Key: o.key, Waited: k.now().sub(began), Asked: r.asked, Err: o.refusal(r, err)}
+	if err != nil {
+		k.hooks.beginEnd(ctx, end)
+		return nil, end.Err
+	}
+	handed := false
+	defer func() {
+		if !handed { // the hook panics: nobody gets the attempt
+			k.renewer.remove(lease)
+			k.giveUp(lease.protocol, &lease.hold, neverUsed)
+		}
+	}()
+	end.Attempt, end.Token = r.attempt, lease.token
+	k.hooks.beginEnd(ctx, end)
+	handed = true
+	return &Attempt{once: o, lease: lease, number: r.attempt}, nil
+}
+
+func (o *Once) newRequest(ctx context.Context) *request {
+	k := o.client.keeper
+	config, id := o.config.lock, k.newID()
+	if holdingFrom(ctx).of(k, o.keys.lock) != nil {
+		config.wait = 0 // it would wait for itself
+	}
+	return &request{keeper: k, protocol: claim{oneRedis{o.client.server}}, hold: hold{
+		name: o.key, keys: o.keys, owner: id, id: id, lockConfig: config, record: &o.config.record,
+	}}
+}
+
+// refusal turns what the request of a lock says into what it means here.
+func (o *Once) refusal(r *request, err error) error {
+	var busy *NotAcquiredError
+	switch {
+	case !errors.As(err, &busy):
+		return err
+	case r.heard:
+		return &InProgressError{Key: o.key, RetryAfter: busy.RetryAfter, cause: busy.cause}
+	case busy.cause != nil:
+		return fmt.Errorf("holdfast: once %q not begun: %w", o.key, busy.cause)
+	}
+	return fmt.Errorf("holdfast: once %q not begun: %w: %w", o.key, ErrUnavailable, r.lastErr)
+}
+
+// Peek reads the record, which may be outdated when it arrives. The zero State tells that there is none.
+func (o *Once) Peek(ctx context.Context) (Record, error) {
+	var reply any
+	err := o.ask(ctx, "peek at", func(ctx context.Context) (err error) {
+		reply, err = o.client.exec.do(ctx, oncePeekScript, []string{o.keys.lock})
+		return err
+	})
+	if err != nil {
+		return Record{}, err
+	}
+	return readRecord(o.key, reply)
+}
+
+// Forget deletes the record, so that the key can be used again: the order was cancelled, or an operator has found out
+// how a run of unknown outcome ended. That there was none is no error. A run in progress is not stopped; it loses its
+// lease at its next renewal, a third of its TTL later at most, and if it completes all the same, it is recorded unless
+// another one has begun.
+func (o *Once) Forget(ctx context.Context) error {
+	if o.err != nil {
+		return o.err
+	}
+	forgot := o.keys.released("forgot:" + o.client.newID())
+	return o.ask(ctx, "forget", func(ctx context.Context) error {
+		_, err := claim{oneRedis{o.client.server}}.end(ctx, ack{}, onceForgetScript, []string{o.keys.lock, forgot},
+			milliseconds(abandonMemory), o.client.verb, o.keys.channel)
+		return err
+	})
+}
+
+// ask sends an idempotent command until it is answered, for some seconds.
+func (o *Once) ask(ctx context.Context, what string, command func(context.Context) error) error {
+	if o.err != nil {
+		return o.err
+	}
+	if !o.client.tasks.begin() {
+		return ErrClosed
+	}
+	defer o.client.tasks.end()
+	bounded, cancel := context.WithTimeout(ctx, releaseTimeout)
+	defer cancel()
+	if err := insist(bounded, command); err != nil {
+		return fmt.Errorf("holdfast: %s once %q: %w", what, o.key, failure(ctx, o.keys.lock, err))
+	}
+	return nil
+}

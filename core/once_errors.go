@@ -1,0 +1,66 @@
+package core
+
+import (
+	"fmt"
+	"time"
+)
+
+// InProgressError is the [ErrInProgress] of one call.
+type InProgressError struct {
+	// Key of the Once.
+	Key string
+	// RetryAfter is what the lease of the running attempt has left, by the server's clock when it was last asked. It may
+	// be renewed, or the run may end sooner. Zero if unknown.
+	RetryAfter time.Duration
+
+	cause error // why the wait ended early; nil if it was not that
+}
+
+// Error tells what is in progress and for how long.
+func (e *InProgressError) Error() string {
+	text := fmt.Sprintf("holdfast: once %q: another attempt is in progress", e.Key)
+	if e.cause != nil {
+		return text + ": " + e.cause.Error()
+	}
+	return fmt.Sprintf("%s, with a lease of %v", text, e.RetryAfter)
+}
+
+// Unwrap makes the error [ErrInProgress] and, if a context ended the wait, that context's error too.
+func (e *InProgressError) Unwrap() []error {
+	if e.cause == nil {
+		return []error{ErrInProgress}
+	}
+	return []error{ErrInProgress, e.cause}
+}
+
+// CompletedError is the [ErrCompleted] of one call.
+type CompletedError struct {
+	// Record of the completed run.
+	Record Record
+}
+
+// Error tells which attempt completed.
+func (e *CompletedError) Error() string {
+	return fmt.Sprintf("holdfast: once %q: completed by attempt %d", e.Record.Key, e.Record.Attempt)
+}
+
+// Unwrap makes the error [ErrCompleted].
+func (e *CompletedError) Unwrap() error { return ErrCompleted }
+
+// OutcomeUnknownError is the [ErrOutcomeUnknown] of one call.
+type OutcomeUnknownError struct {
+	// Record of the attempt of which nobody knows how it ended.
+	Record Record
+}
+
+// Error tells which attempt that was.
+func (e *OutcomeUnknownError) Error() string {
+	text := fmt.Sprintf("holdfast: once %q: outcome of attempt %d unknown", e.Record.Key, e.Record.Attempt)
+	if e.Record.Reason != "" {
+		text += ": " + e.Record.Reason
+	}
+	return text
+}
+
+// Unwrap makes the error [ErrOutcomeUnknown].
+func (e *OutcomeUnknownError) Unwrap() error { return ErrOutcomeUnknown }

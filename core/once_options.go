@@ -1,0 +1,131 @@
+package core
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// OnceOption configures a [Once]. Every [LockOption] is one too: [WithTTL], [WithFixedTTL] and [WithMaxHold] are about
+// the lease of a run, [WithWait] about waiting for another one, [WithReplicaAck] about all that is written. What is not
+// set is taken from the client, except that without WithWait nobody waits. [WithOwner] and [WithMinHold] have no
+// meaning here and are refused. An invalid value is reported by the methods as [ErrInvalidOption].
+type OnceOption interface{ applyOnce(*onceConfig) }
+
+const (
+	defaultRetention = 24 * time.Hour
+	defaultMaxValue  = 1 << 20
+	maxMaxValue      = 256 << 20
+	maxFingerprint   = 256
+)
+
+// FailurePolicy says what a failed run leaves behind: one that returned an error, panicked, or was not heard of any more
+// while its lease ran out. Nobody can know in general whether it had taken effect.
+type FailurePolicy int
+
+const (
+	// RetryFailures lets the next one try again. It is the zero value: right where a run that failed has done nothing,
+	// or may be repeated.
+	RetryFailures FailurePolicy = iota
+	// HoldFailures lets nobody try again: all get [ErrOutcomeUnknown] until somebody who has found out calls
+	// [Once.Forget], or the record expires. Right where a second run costs more than none.
+	HoldFailures
+)
+
+// onceConfig is what a Once ends up with.
+type onceConfig struct {
+	lock   lockConfig // of the lease
+	record recordConfig
+}
+
+// recordConfig is what one needs to know to write a record.
+type recordConfig struct {
+	retention   time.Duration
+	fingerprint []byte
+	policy      FailurePolicy
+	maxValue    int
+}
+
+func newOnceConfig(client lockConfig, opts []OnceOption) onceConfig {
+	c := onceConfig{lock: client, record: recordConfig{retention: defaultRetention, maxValue: defaultMaxValue}}
+	c.lock.minHold, c.lock.owner, c.lock.wait = 0, "", max(c.lock.wait, 0)
+	for _, opt := range opts {
+		if opt != nil {
+			opt.applyOnce(&c)
+		}
+	}
+	return c
+}
+
+// CheckOnceOptions returns the [ErrInvalidOption] that a [Once] with these options would report when it is used, nil if
+// there is none: for adapters, which take options long before.
+func CheckOnceOptions(opts ...OnceOption) error {
+	c := newOnceConfig(lockConfig{ttl: defaultTTL}, opts)
+	return c.check(nil)
+}
+
+func (c *onceConfig) check(rdbs []redis.UniversalClient) error {
+	switch {
+	case c.lock.owner != "":
+		c.lock.refuse(invalidOption("WithOwner is for locks: every attempt of a Once has an owner of its own"))
+	case c.lock.minHold != 0:
+		c.lock.refuse(invalidOption("WithMinHold is for locks: the record of a Once has its WithRetention"))
+	}
+	return c.lock.check(rdbs)
+}
+
+type onceOption func(*onceConfig)
+
+func (o onceOption) applyOnce(c *onceConfig) { o(c) }
+
+// WithRetention sets for how long a record is kept after the run completed, which is for how long no second one may
+// begin: better too long than too short, it costs only memory. It is not the TTL of the lease, which is far shorter.
+// What a crashed run leaves is kept as long, counted from its last renewal. Whole milliseconds, at least 10 ms, at most
+// ten years. Defaults to 24 hours.
+func WithRetention(retention time.Duration) OnceOption {
+	return onceOption(func(c *onceConfig) {
+		switch {
+		case retention < minTTL || retention > 10*maxTTL:
+			c.lock.refuse(invalidOption("WithRetention(%v): %v to %v is allowed", retention, minTTL, 10*maxTTL))
+		case retention%time.Millisecond != 0:
+			c.lock.refuse(invalidOption("WithRetention(%v): Redis counts in whole milliseconds", retention))
+		}
+		c.record.retention = retention
+	})
+}
+
+// WithFingerprint sets a digest of what is asked for. Another one under the same key is [ErrFingerprintMismatch] and
+// changes nothing; without one nothing is compared. At most 256 bytes; it is stored as it is, so take a digest of what
+// is secret. Nil is none. Defaults to none.
+func WithFingerprint(digest []byte) OnceOption {
+	digest = bytes.Clone(digest)
+	return onceOption(func(c *onceConfig) {
+		if len(digest) > maxFingerprint {
+			c.lock.refuse(invalidOption("WithFingerprint: %d bytes, at most %d are allowed", len(digest), maxFingerprint))
+		}
+		c.record.fingerprint = digest
+	})
+}
+
+// WithFailurePolicy sets what a failed run leaves behind. A run that began with [HoldFailures] is not followed by another
+// one, whatever policy that has. Defaults to [RetryFailures].
+func WithFailurePolicy(policy FailurePolicy) OnceOption {
+	return onceOption(func(c *onceConfig) {
+		if policy != RetryFailures && policy != HoldFailures {
+			c.lock.refuse(invalidOption("WithFailurePolicy(%d): unknown", policy))
+		}
+		c.record.policy = policy
+	})
+}
+
+// WithMaxValue sets how many bytes a recorded value may have. A run with a larger one is recorded as completed without
+// it, and told so by [ErrValueTooLarge]. 1 byte to 256 MiB; Redis keeps all values in memory. Defaults to 1 MiB.
+func WithMaxValue(bytes int) OnceOption {
+	return onceOption(func(c *onceConfig) {
+		if bytes < 1 || bytes > maxMaxValue {
+			c.lock.refuse(invalidOption("WithMaxValue(%d): 1 to %d bytes are allowed", bytes, maxMaxValue))
+		}
+		c.record.maxValue = bytes
+	})
+}

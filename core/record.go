@@ -1,0 +1,95 @@
+package core
+
+import (
+	"fmt"
+	"time"
+)
+
+// State is what a record says about its key.
+type State string
+
+// The states of a record.
+const (
+	// StateNone is the zero value: nothing is recorded, or the last attempt was released.
+	StateNone State = ""
+	// StateRunning is an attempt whose lease is valid.
+	StateRunning State = "running"
+	// StateAbandoned is an attempt whose lease is over and that another one may follow.
+	StateAbandoned State = "abandoned"
+	// StateUnknown is an attempt that nobody knows the end of, and that none may follow.
+	StateUnknown State = "unknown"
+	// StateCompleted is a run that took effect.
+	StateCompleted State = "completed"
+)
+
+// Record is what Redis remembers of a key of [Once].
+type Record struct {
+	// Key of the Once.
+	Key string
+	// State is what the record says. The fields below are zero if it is StateNone, except Attempt.
+	State State
+	// Attempt is the number of the last attempt, from 1. It survives a release, so it tells how often was tried.
+	Attempt int
+	// Token is the fencing token of that attempt.
+	Token int64
+	// Value is what a completed run returned. It is nil if Omitted.
+	Value []byte
+	// Omitted tells that a completed run had a value that was not recorded: larger than [WithMaxValue], or lost with a
+	// process that had declared the run completed, see [Attempt.Declare].
+	Omitted bool
+	// Fingerprint is that of the attempt, see [WithFingerprint].
+	Fingerprint []byte
+	// Reason is why the outcome is unknown; it may be empty.
+	Reason string
+	// Began and Ended are by the server's clock; Ended is zero while the run has no end.
+	Began, Ended time.Time
+	// Lease is what the lease of a running attempt has left.
+	Lease time.Duration
+	// Retention is how long the record will be kept if nothing happens.
+	Retention time.Duration
+}
+
+// readRecord reads what report in lua/record.lua returns.
+func readRecord(key string, reply any) (Record, error) {
+	list, _ := reply.([]any)
+	if len(list) != 5 {
+		return Record{}, fmt.Errorf("holdfast: unexpected reply from Redis: %v", reply)
+	}
+	standing, _ := list[1].(string)
+	lease, _ := list[2].(int64)
+	retention, _ := list[3].(int64)
+	fields := pairs(list[4])
+	r := Record{Key: key, State: State(standing), Attempt: int(number(fields["attempt"]))}
+	if standing == "" {
+		return r, nil
+	}
+	if standing == "retry" {
+		r.State = StateAbandoned
+	}
+	r.Token = number(fields["token"])
+	r.Began, r.Ended = moment(fields["began"]), moment(fields["ended"])
+	r.Fingerprint, r.Reason = bytesOf(fields, "fingerprint"), fields["reason"]
+	r.Lease, r.Retention = time.Duration(lease)*time.Millisecond, time.Duration(retention)*time.Millisecond
+	if r.State == StateCompleted {
+		r.Value = bytesOf(fields, "value")
+		r.Omitted = r.Value == nil
+	}
+	return r, nil
+}
+
+// moment reads microseconds of the server's clock; there are none for what has not happened.
+func moment(text string) time.Time {
+	if us := number(text); us > 0 {
+		return time.UnixMicro(us)
+	}
+	return time.Time{}
+}
+
+// bytesOf returns nil for a field that is absent, which is not the same as an empty one.
+func bytesOf(fields map[string]string, name string) []byte {
+	text, ok := fields[name]
+	if !ok {
+		return nil
+	}
+	return []byte(text)
+}

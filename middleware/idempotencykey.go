@@ -1,0 +1,86 @@
+package middleware
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// HeaderIdempotencyKey is the header field in which a client sends the key that it chose for a request.
+const HeaderIdempotencyKey = "Idempotency-Key"
+
+// maxKeyField bounds what is searched for a key. It leaves room for 255 escaped characters and parameters.
+const maxKeyField = 1024
+
+// What a structured field may hold, RFC 9651. The characters of a key are those of a String without the space;
+// a bare key lacks what would make it a list, a parameter or a quoted String that was not closed.
+const (
+	sfString  = `"(?:[ !#-\[\]-~]|\\["\\])*"`
+	sfNumber  = `-?(?:[0-9]{1,12}\.[0-9]{1,3}|[0-9]{1,15})`
+	sfToken   = "[A-Za-z*][A-Za-z0-9!#$%&'*+.^_`|~:/-]*"
+	sfBytes   = `:[A-Za-z0-9+/=]*:`
+	sfBoolean = `\?[01]`
+	sfDate    = `@-?[0-9]{1,15}`
+	sfDisplay = `%"(?:[ !#$&-~]|%[0-9a-f]{2})*"`
+
+	sfBareItem = sfString + "|" + sfNumber + "|" + sfToken + "|" + sfBytes + "|" +
+		sfBoolean + "|" + sfDate + "|" + sfDisplay
+	sfParameters = `(?:; *[a-z*][a-z0-9_.*-]*(?:=(?:` + sfBareItem + `))?)*`
+
+	quotedKey = `"((?:[!#-\[\]-~]|\\["\\])*)"`
+	bareKey   = `([!#-+\--:<-\[\]-~]*)`
+)
+
+var (
+	quotedKeyField = regexp.MustCompile(`^ *` + quotedKey + sfParameters + ` *$`)
+	bareKeyField   = regexp.MustCompile(`^ *` + bareKey + ` *$`)
+	unescape       = strings.NewReplacer(`\\`, `\`, `\"`, `"`)
+)
+
+// ParseIdempotencyKey returns the key in the field lines of an Idempotency-Key header: a String of RFC 9651
+// between 1 and 255 bytes of visible ASCII, and of at least shortest. Parameters behind it are ignored if they
+// are written as RFC 9651 has it; their values are not decoded. Unless strict, the key may be written without
+// quotes, as many clients do: "k" and k are the same key. A key without quotes has no quotes, backslashes,
+// spaces, commas, semicolons and parameters.
+//
+// The error is [ErrKeyRequired] if there are no lines, and [ErrKeyInvalid] for anything else that is wrong:
+// nothing is cut off or left out to make a key of it. It does not repeat what the client sent.
+func ParseIdempotencyKey(lines []string, strict bool, shortest int) (string, error) {
+	switch {
+	case len(lines) == 0:
+		return "", fmt.Errorf("%w: no %s", ErrKeyRequired, HeaderIdempotencyKey)
+	case len(lines) > 1:
+		return "", invalidKeyField("is there %d times", len(lines))
+	case len(lines[0]) > maxKeyField:
+		return "", invalidKeyField("has %d bytes, at most %d are allowed", len(lines[0]), maxKeyField)
+	}
+	key, ok := quotedOrBare(lines[0], strict)
+	switch {
+	case !ok && strict:
+		return "", invalidKeyField("is no quoted string of visible ASCII characters")
+	case !ok:
+		return "", invalidKeyField("is no string of visible ASCII characters")
+	case key == "":
+		return "", invalidKeyField("is empty")
+	case len(key) > maxKeyValue:
+		return "", invalidKeyField("has a key of %d bytes, at most %d are allowed", len(key), maxKeyValue)
+	case len(key) < shortest:
+		return "", invalidKeyField("has a key of %d bytes, at least %d are required", len(key), shortest)
+	}
+	return key, nil
+}
+
+func quotedOrBare(line string, strict bool) (key string, ok bool) {
+	if match := quotedKeyField.FindStringSubmatch(line); match != nil {
+		return unescape.Replace(match[1]), true
+	}
+	if match := bareKeyField.FindStringSubmatch(line); match != nil {
+		// Nothing is an empty key, not a malformed one, in the strict form too.
+		return match[1], !strict || match[1] == ""
+	}
+	return "", false
+}
+
+func invalidKeyField(format string, args ...any) error {
+	return fmt.Errorf("%w: %s %s", ErrKeyInvalid, HeaderIdempotencyKey, fmt.Sprintf(format, args...))
+}
