@@ -61,9 +61,10 @@ floor: needed ## test with exactly the dependencies of go.mod, as the oldest tha
 	GOWORK=off $(GO) test ./...
 
 .PHONY: latest
-latest: needed ## test with the newest dependencies
+latest: needed ## test with the newest dependencies, and what those need
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; cp go.mod go.sum "$$dir"; \
-	GOWORK=off $(GO) get -modfile="$$dir/go.mod" -u -t ./...; \
+	newest=$$(GOWORK=off $(GO) list -m -f '{{if not (or .Main .Indirect)}}{{.Path}}@latest{{end}}' all); \
+	GOWORK=off $(GO) get -modfile="$$dir/go.mod" $$newest; \
 	GOWORK=off $(GO) test -modfile="$$dir/go.mod" ./...
 
 .PHONY: bench

@@ -1,6 +1,9 @@
 package middleware
 
-import "net/netip"
+import (
+	"errors"
+	"net/netip"
+)
 
 // clientBits is how much of an IPv6 address tells clients apart. Providers hand out networks of that size, so
 // one client has as many longer addresses as it likes.
@@ -19,4 +22,17 @@ func NetworkOf(addr netip.Addr) netip.Prefix {
 		return netip.Prefix{} // of an address that is none
 	}
 	return network
+}
+
+// ClientKey returns the key of a client by its address, or rather its [NetworkOf]. It is the same in all
+// adapters. If addr is not valid the error is none of this package: the client can do nothing about it.
+func ClientKey(addr netip.Addr) (Key, error) {
+	network := NetworkOf(addr)
+	switch {
+	case !network.IsValid():
+		return Key{}, errors.New("holdfast: the address of the client is not known")
+	case network.IsSingleIP():
+		return NewKey("ip", network.Addr().String())
+	}
+	return NewKey("ip", network.String())
 }

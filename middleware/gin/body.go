@@ -1,8 +1,6 @@
 package ginlock
 
 import (
-	"bytes"
-	"errors"
 	"io"
 	"net/http"
 
@@ -24,39 +22,14 @@ func buffer(c *gin.Context, limit int64) (io.ReadCloser, error) {
 	case r.Method == http.MethodConnect: // a tunnel, which both sides use at the same time
 		return r.Body, nil
 	}
-	copied := &copying{ReadCloser: r.Body}
-	body, err := middleware.Buffer(r.Context(), copied, limit)
+	body, err := middleware.Buffer(r.Context(), r.Body, limit)
 	if err != nil {
 		return nil, err
 	}
-	if text, whole := copied.stop(); whole {
+	if text, whole := body.Bytes(); whole {
 		if _, there := c.Get(gin.BodyBytesKey); !there {
 			c.Set(gin.BodyBytesKey, text)
 		}
 	}
 	return body, nil
-}
-
-// copying keeps what is read until it is stopped.
-type copying struct {
-	io.ReadCloser
-	text    bytes.Buffer
-	whole   bool
-	stopped bool
-}
-
-func (r *copying) Read(p []byte) (int, error) {
-	n, err := r.ReadCloser.Read(p)
-	if !r.stopped {
-		r.text.Write(p[:n])
-		r.whole = errors.Is(err, io.EOF)
-	}
-	return n, err
-}
-
-// stop returns what was read, and whether that was all there is.
-func (r *copying) stop() (text []byte, whole bool) {
-	text, whole = r.text.Bytes(), r.whole
-	r.text, r.stopped = bytes.Buffer{}, true
-	return text, whole
 }

@@ -1,7 +1,6 @@
 package ginlock
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -75,11 +74,8 @@ func ByRoute() KeyFunc {
 // it the lock of somebody else, or one that nobody else asks for.
 func ByClientIP() KeyFunc {
 	return func(c *gin.Context) (Key, error) {
-		addr, err := netip.ParseAddr(c.ClientIP())
-		if err != nil {
-			// The error of netip repeats what a header may say.
-			return Key{}, errors.New("holdfast: ByClientIP: the address of the client is not known")
-		}
-		return NewKey("ip", middleware.NetworkOf(addr).String())
+		// What is no address, and may be text of the client's, becomes the zero Addr, which is no client.
+		addr, _ := netip.ParseAddr(c.ClientIP())
+		return middleware.ClientKey(addr)
 	}
 }

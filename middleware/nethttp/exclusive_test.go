@@ -261,3 +261,21 @@ func TestMethods(t *testing.T) {
 		}
 	}
 }
+
+func TestSkip(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), httplock.WithSkip(func(r *http.Request) bool {
+		return r.Header.Get("X-User") == "root"
+	}))
+	var locked bool
+	srv := serve(t, guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, locked = core.TokenFrom(r.Context())
+	})))
+	for user, want := range map[string]bool{"ada": true, "root": false} {
+		post(t.Context(), srv, user, "7").want(t, http.StatusOK)
+		if locked != want {
+			t.Errorf("%s: guarded %v, want %v", user, locked, want)
+		}
+	}
+}

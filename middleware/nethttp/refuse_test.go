@@ -261,6 +261,7 @@ func TestBuildErrors(t *testing.T) {
 		"status":           {never, key, httplock.WithConflictStatus(200), "conflict status 200"},
 		"lock option":      {never, key, httplock.WithLock(core.WithTTL(0)), "WithTTL(0s)"},
 		"conflict handler": {never, key, httplock.WithConflictHandler(nil), "WithConflictHandler"},
+		"skip":             {never, key, httplock.WithSkip(nil), "WithSkip"},
 		"problem base":     {never, key, httplock.WithProblemBase("http://[x"), "problem base"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,50 @@
+package ginlock_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+)
+
+func TestBuildErrors(t *testing.T) {
+	t.Parallel()
+	var never core.Strategy = func(string, ...core.LockOption) core.Locker { panic("never asked") }
+	key := ginlock.Constant("all")
+	for name, test := range map[string]struct {
+		strategy core.Strategy
+		key      ginlock.KeyFunc
+		option   ginlock.Option
+		says     string
+	}{
+		"strategy":         {nil, key, nil, "strategy is nil"},
+		"key":              {never, nil, nil, "key function is nil"},
+		"methods":          {never, key, ginlock.WithMethods(), "no methods"},
+		"method":           {never, key, ginlock.WithMethods("POST", ""), "a method is empty"},
+		"wait":             {never, key, ginlock.WithWait(-1), "negative wait"},
+		"body":             {never, key, ginlock.WithBodyLimit(-1), "negative body limit"},
+		"status":           {never, key, ginlock.WithConflictStatus(200), "conflict status 200"},
+		"lock option":      {never, key, ginlock.WithLock(core.WithTTL(0)), "WithTTL(0s)"},
+		"conflict handler": {never, key, ginlock.WithConflictHandler(nil), "WithConflictHandler"},
+		"skip":             {never, key, ginlock.WithSkip(nil), "WithSkip"},
+		"problem base":     {never, key, ginlock.WithProblemBase("http://[x"), "problem base"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := ginlock.NewExclusive(test.strategy, test.key, test.option)
+			if err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("error %v, want one that says %q", err, test.says)
+			}
+			defer func() {
+				if p, _ := recover().(error); p == nil || p.Error() != err.Error() {
+					t.Errorf("panic %v, want %v", p, err)
+				}
+			}()
+			ginlock.Exclusive(test.strategy, test.key, test.option)
+		})
+	}
+	if _, err := ginlock.NewExclusive(never, key, nil); err != nil {
+		t.Errorf("a nil option: %v", err)
+	}
+}

@@ -1,0 +1,148 @@
+package ginlock_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+)
+
+// What a middleware inside the guard puts in place of request and writer does not reach those outside.
+func TestOuterMiddlewaresGetTheirOwnBack(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	for name, test := range map[string]struct {
+		outside, inside gin.HandlerFunc
+		end             func()
+		status          int
+	}{
+		"return":           {nextOnly, nextOnly, func() {}, http.StatusOK},
+		"recovery outside": {recovery(), nextOnly, func() { panic("handler") }, http.StatusInternalServerError},
+		"recovery inside":  {nextOnly, recovery(), func() { panic("handler") }, http.StatusInternalServerError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			watch := newWatch()
+			outer := func(c *gin.Context) {
+				request, writer := c.Request, c.Writer
+				c.Next()
+				if c.Request != request || c.Writer != writer {
+					t.Errorf("request restored %v, writer restored %v", c.Request == request, c.Writer == writer)
+				}
+				if err := c.Request.Context().Err(); err != nil {
+					t.Errorf("the context of the request: %v", err)
+				}
+				if _, locked := ginlock.TokenFrom(c); locked {
+					t.Error("a fencing token outside the guard")
+				}
+				if c.Writer.Status() != test.status {
+					t.Errorf("status %d seen outside, want %d", c.Writer.Status(), test.status)
+				}
+			}
+			guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience), watch.option())
+			replace := func(c *gin.Context) {
+				c.Request = c.Request.WithContext(context.WithValue(c.Request.Context(), userKey{}, "ada"))
+				c.Writer = other{c.Writer}
+				test.end()
+			}
+			a := post(t.Context(), serve(t, router(outer, test.outside, guard, test.inside, replace)), "ada", name)
+			a.want(t, test.status)
+			awaitFree(t, locks, receive(t, watch.acquired, "the hook"))
+		})
+	}
+}
+
+func nextOnly(c *gin.Context) { c.Next() }
+
+// other is a writer that is not the one it was made of.
+type other struct{ gin.ResponseWriter }
+
+// Handlers get at the facts through gin's context and through that of the request.
+func TestFactsInBothContexts(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	for name, fallback := range map[string]bool{"with fallback": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience))
+			engine := router(guard, func(c *gin.Context) {
+				want, _ := core.TokenFrom(c.Request.Context())
+				derived, cancel := context.WithCancel(c)
+				defer cancel()
+				for which, ctx := range map[string]context.Context{
+					"gin": c, "derived": derived, "copy": c.Copy(), "request": c.Request.Context(),
+				} {
+					token, ok := ginlock.TokenFrom(ctx)
+					if !ok || token != want || token <= 0 || ginlock.Degraded(ctx) {
+						t.Errorf("%s: token %d, %v, want %d; degraded %v", which, token, ok, want, ginlock.Degraded(ctx))
+					}
+				}
+			})
+			engine.ContextWithFallback = fallback
+			post(t.Context(), serve(t, engine), "ada", name).want(t, http.StatusOK)
+		})
+	}
+}
+
+func TestFactsOfTheInnermostGuard(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	var tokens []int64
+	note := func(c *gin.Context) {
+		token, _ := ginlock.TokenFrom(c)
+		tokens = append(tokens, token)
+	}
+	around := func(c *gin.Context) {
+		note(c)
+		c.Next()
+		note(c)
+	}
+	outer := ginlock.Exclusive(locks.Mutex, ginlock.ByHeader("X-User"), ginlock.WithWait(patience))
+	inner := ginlock.Exclusive(locks.Mutex, ginlock.ByQuery("cart"), ginlock.WithWait(patience))
+	post(t.Context(), serve(t, router(outer, around, inner, note)), "ada", "7").want(t, http.StatusOK)
+	if len(tokens) != 3 || tokens[0] == tokens[1] || tokens[0] != tokens[2] {
+		t.Errorf("tokens %d before, inside and after the inner guard", tokens)
+	}
+}
+
+// A body that is in memory anyway can be bound twice. One that is not whole cannot.
+func TestBodyForShouldBindBodyWith(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	for name, test := range map[string]struct {
+		limit  int64
+		before gin.HandlerFunc
+		want   any
+	}{
+		"whole":       {3, nextOnly, "pay"},
+		"too large":   {2, nextOnly, nil},
+		"not read":    {0, nextOnly, nil},
+		"read before": {3, readBefore, "pay"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience), ginlock.WithBodyLimit(test.limit))
+			srv := serve(t, router(test.before, guard, func(c *gin.Context) {
+				got, _ := c.Get(gin.BodyBytesKey)
+				if text, ok := got.([]byte); ok {
+					got = string(text)
+				}
+				if got != test.want {
+					t.Errorf("%v is there, want %v", got, test.want)
+				}
+			}))
+			post(t.Context(), srv, "ada", name).want(t, http.StatusOK)
+		})
+	}
+}
+
+// readBefore leaves the body as ShouldBindBodyWith does.
+func readBefore(c *gin.Context) {
+	text, _ := c.GetRawData()
+	c.Set(gin.BodyBytesKey, text)
+}

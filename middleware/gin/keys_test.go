@@ -1,0 +1,165 @@
+package ginlock_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+)
+
+type userKey struct{}
+
+type userID uint64
+
+// keyOf returns what key makes of a request to an engine with that route.
+func keyOf(key ginlock.KeyFunc, route, path string, edit func(*gin.Context)) (got ginlock.Key, err error) {
+	engine := gin.New()
+	engine.Use(func(c *gin.Context) {
+		if edit != nil {
+			edit(c)
+		}
+		got, err = key(c)
+	})
+	engine.POST(route, func(*gin.Context) {})
+	r := httptest.NewRequest(http.MethodPost, path, nil)
+	r.Header = http.Header{"X-Cart": {"7"}, "X-Two": {"1", "2"}, "Cookie": {"cart=7"}}
+	engine.ServeHTTP(httptest.NewRecorder(), r)
+	return got, err
+}
+
+func set(value any) func(*gin.Context) { return func(c *gin.Context) { c.Set("user", value) } }
+
+func inRequest(value any) func(*gin.Context) {
+	return func(c *gin.Context) {
+		c.Request = c.Request.WithContext(context.WithValue(c.Request.Context(), userKey{}, value))
+	}
+}
+
+func TestKeyFunctions(t *testing.T) {
+	t.Parallel()
+	user := ginlock.ByKey("user")
+	for name, test := range map[string]struct {
+		key  ginlock.KeyFunc
+		edit func(*gin.Context)
+		want error
+	}{
+		"header":           {ginlock.ByHeader("x-cart"), nil, nil},
+		"header absent":    {ginlock.ByHeader("X-Absent"), nil, ginlock.ErrKeyRequired},
+		"header twice":     {ginlock.ByHeader("X-Two"), nil, ginlock.ErrKeyInvalid},
+		"query":            {ginlock.ByQuery("cart"), nil, nil},
+		"query absent":     {ginlock.ByQuery("absent"), nil, ginlock.ErrKeyRequired},
+		"cookie":           {ginlock.ByCookie("cart"), nil, nil},
+		"cookie absent":    {ginlock.ByCookie("absent"), nil, ginlock.ErrKeyRequired},
+		"constant":         {ginlock.Constant("all"), nil, nil},
+		"context":          {ginlock.ByContext(userKey{}), inRequest("ada"), nil},
+		"context absent":   {ginlock.ByContext(userKey{}), nil, ginlock.ErrScopeRequired},
+		"user":             {user, set("ada"), nil},
+		"user id":          {user, set(userID(7)), nil},
+		"user absent":      {user, nil, ginlock.ErrScopeRequired},
+		"user nil":         {user, set(nil), ginlock.ErrScopeRequired},
+		"user empty":       {user, set(""), ginlock.ErrScopeRequired},
+		"user zero":        {user, set(userID(0)), ginlock.ErrScopeRequired},
+		"param":            {ginlock.ByParam("id"), nil, nil},
+		"param of another": {ginlock.ByParam("order"), nil, ginlock.ErrNoRoute},
+		"route":            {ginlock.ByRoute(), nil, nil},
+		"path of net/http": {ginlock.From(httplock.ByPathValue("id")), nil, ginlock.ErrNoRoute},
+		"joined":           {ginlock.Keys(user, ginlock.ByQuery("cart")), set("ada"), nil},
+		"joined, one gone": {ginlock.Keys(ginlock.ByQuery("cart"), user), nil, ginlock.ErrScopeRequired},
+		"joined, zero key": {ginlock.Keys(ginlock.ByQuery("cart"), noKey), nil, ginlock.ErrKeyRequired},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			key, err := keyOf(test.key, "/cart/:id", "/cart/7?cart=7", test.edit)
+			if !errors.Is(err, test.want) || key.IsZero() != (err != nil) {
+				t.Errorf("key %v, error %v, want error %v", key, err, test.want)
+			}
+		})
+	}
+}
+
+func noKey(*gin.Context) (ginlock.Key, error) { return ginlock.Key{}, nil }
+
+func TestUserWithoutText(t *testing.T) {
+	t.Parallel()
+	_, err := keyOf(ginlock.ByKey("user"), "/", "/", set(3.5))
+	for _, kind := range []error{ginlock.ErrKeyRequired, ginlock.ErrKeyInvalid, ginlock.ErrScopeRequired} {
+		if err == nil || errors.Is(err, kind) {
+			t.Errorf("error %v, want one that is the server's own", err)
+		}
+	}
+}
+
+func TestKeysOfTheRoute(t *testing.T) {
+	t.Parallel()
+	hash := func(key ginlock.KeyFunc, route, path string) string {
+		k, err := keyOf(key, route, path, nil)
+		if err != nil {
+			return err.Error()
+		}
+		return k.Hash()
+	}
+	id, file, route := ginlock.ByParam("id"), ginlock.ByParam("file"), ginlock.ByRoute()
+	if a, b := hash(id, "/cart/:id", "/cart/7"), hash(id, "/cart/:id", "/cart/8"); a == b {
+		t.Errorf("two carts, one key %s", a)
+	}
+	if got := hash(file, "/files/*file", "/files/"); !strings.HasPrefix(got, ginlock.ErrKeyRequired.Error()) {
+		t.Errorf("a parameter that matched nothing: %s", got)
+	}
+	if a, b := hash(file, "/files/*file", "/files/a"), hash(file, "/files/*file", "/files//a"); a == b {
+		t.Errorf("two files, one key %s", a)
+	}
+	if a, b := hash(route, "/cart/:id", "/cart/7"), hash(route, "/cart/:id", "/cart/8"); a != b {
+		t.Errorf("one route, two keys %s and %s", a, b)
+	}
+	if a, b := hash(route, "/cart/:id", "/cart/7"), hash(route, "/orders", "/orders"); a == b {
+		t.Errorf("two routes, one key %s", a)
+	}
+	if got := hash(route, "/orders", "/unknown"); got != ginlock.ErrNoRoute.Error() {
+		t.Errorf("a path without route: %s", got)
+	}
+}
+
+// A guard of the whole engine sees requests that no route has matched, too.
+func TestUnknownRouteIsRefused(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	watch := newWatch()
+	engine := gin.New()
+	engine.Use(ginlock.Exclusive(locks.Mutex, ginlock.ByRoute(), watch.option()))
+	a := post(t.Context(), serve(t, engine), "ada", "7")
+	a.want(t, http.StatusInternalServerError)
+	if p := a.problem(t); p.Code != "key-failed" || p.Retryable {
+		t.Errorf("problem %+v, want key-failed", p)
+	}
+	if c := receive(t, watch.refused, "the hook"); !errors.Is(c, ginlock.ErrNoRoute) {
+		t.Errorf("the hook was told %v, want ErrNoRoute", c)
+	}
+}
+
+func TestKeyMistakesPanicWhenBuilt(t *testing.T) {
+	t.Parallel()
+	for name, build := range map[string]func(){
+		"no keys":     func() { ginlock.Keys() },
+		"nil key":     func() { ginlock.Keys(ginlock.ByRoute(), nil) },
+		"nil from":    func() { ginlock.From(nil) },
+		"nil context": func() { ginlock.ByContext(nil) },
+		"no constant": func() { ginlock.Constant("") },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			build()
+		}()
+	}
+}
