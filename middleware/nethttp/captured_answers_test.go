@@ -125,8 +125,10 @@ func bodiless() []handled {
 				panic(err)
 			}
 		}, record: middleware.Response{Status: 200, Header: typed("text/html; charset=utf-8")}},
-		{name: "HEAD, nothing", method: http.MethodHead, handler: func(http.ResponseWriter, *http.Request) {},
-			record: middleware.Response{Status: 200}},
+		{
+			name: "HEAD, nothing", method: http.MethodHead, handler: func(http.ResponseWriter, *http.Request) {},
+			record: middleware.Response{Status: 200},
+		},
 		{name: "HEAD, length", method: http.MethodHead, handler: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1234567")
 			w.WriteHeader(http.StatusOK)

@@ -84,8 +84,10 @@ func sized() []handled {
 		}, record: omitted()},
 		{name: "declared", handler: declared("5", 5), record: whole(5)},
 		{name: "large, declared", handler: declared(fmt.Sprint(2*heldBack), 2*heldBack), record: omitted()},
-		{name: "declared too short", onlyHTTP1: true, handler: declared("5", 6),
-			record: middleware.Response{Status: 200, Omitted: true}},
+		{
+			name: "declared too short", onlyHTTP1: true, handler: declared("5", 6),
+			record: middleware.Response{Status: 200, Omitted: true},
+		},
 		{name: "declared too long", handler: declared("6", 5), record: omitted()},
 		{name: "declared nonsense", onlyHTTP1: true, handler: declared("many", 5), record: whole(5)},
 		{name: "what exceeds the length", onlyHTTP1: true, handler: func(w http.ResponseWriter, _ *http.Request) {
@@ -144,6 +146,12 @@ func trailing() []handled {
 		{name: "trailers", handler: trailers(10, false), record: whole(10)},
 		{name: "trailers, flushed", handler: trailers(10, true), record: omitted()},
 		{name: "trailers, large", handler: trailers(heldBack+1, false), record: omitted()},
+		{name: "trailer taken back", handler: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Trailer", "X-Sum")
+			w.Header().Set("X-Sum", "7")
+			_, _ = w.Write(letters(10))
+			w.Header().Del("X-Sum")
+		}, record: whole(10)},
 		{name: "undeclared trailer", handler: func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write(letters(heldBack))
 			w.Header().Set(http.TrailerPrefix+"X-Sum", "7")

@@ -1,6 +1,7 @@
 package httplock_test
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"maps"
@@ -18,12 +19,11 @@ import (
 // heldBack is how much of an answer is held back in these tests.
 const heldBack = 3000
 
-// captured is what a client sees of an answer, and what is recorded of it.
+// captured is what a client sees of an answer.
 type captured struct {
 	answer
 	trailer http.Header
 	hints   []http.Header // of status 103
-	record  *middleware.Response
 }
 
 // outer stands for the middlewares around a guard. Its fields differ from request to request.
@@ -44,10 +44,11 @@ func capturing(t testing.TB, h http.Handler, record bool, edit ...func(*httptest
 	return serve(t, outer(httplock.Captured(h, heldBack, record, seen)), edit...), records
 }
 
-// fetch makes a request and leaves out what differs between any two answers. The id is the outer middleware's.
+// fetch makes a request, POST if the method is empty, and leaves out what differs between any two answers. The id is the outer middleware's.
 func fetch(t testing.TB, srv *httptest.Server, method, id, query string) captured {
 	t.Helper()
 	var c captured
+	method = cmp.Or(method, http.MethodPost)
 	trace := &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
 		hint := http.Header(maps.Clone(h))
 		hint.Del("Date")
@@ -108,13 +109,9 @@ func TestCapturedAnswerIsTheSame(t *testing.T) {
 			}
 			t.Run(test.name+", "+proto, func(t *testing.T) {
 				t.Parallel()
-				method := test.method
-				if method == "" {
-					method = http.MethodPost
-				}
 				plain := serve(t, outer(test.handler), edit)
 				held, records := capturing(t, test.handler, true, edit)
-				want, got := fetch(t, plain, method, "1", ""), fetch(t, held, method, "1", "")
+				want, got := fetch(t, plain, test.method, "1", ""), fetch(t, held, test.method, "1", "")
 				same(t, got, want)
 				checkRecord(t, receive(t, records, "the record"), test.record)
 			})
@@ -144,10 +141,6 @@ func TestReplayIsTheFirstAnswer(t *testing.T) {
 		}
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			method := test.method
-			if method == "" {
-				method = http.MethodPost
-			}
 			srv := serve(t, outer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				record, err := middleware.DecodeResponse(test.record.Encode())
 				if err != nil {
@@ -167,7 +160,7 @@ func TestReplayIsTheFirstAnswer(t *testing.T) {
 			maps.Copy(want.header, test.record.Header)
 			want.header.Set("Cache-Control", "no-store")
 			maps.DeleteFunc(want.header, func(_ string, values []string) bool { return len(values) == 0 })
-			got := fetch(t, srv, method, "2", "")
+			got := fetch(t, srv, test.method, "2", "")
 			got.header.Del("Content-Length") // the server's own
 			same(t, got, want)
 		})
@@ -192,6 +185,25 @@ func TestBodyIsNotRecorded(t *testing.T) {
 			Status: http.StatusCreated, Header: http.Header{"Content-Type": {"text/plain"}}, Omitted: omitted,
 		})
 	}
+}
+
+// However little is held back, the type is guessed from what net/http guesses it from.
+func TestTypeDoesNotDependOnTheLimit(t *testing.T) {
+	t.Parallel()
+	records := make(chan *middleware.Response, 1)
+	srv := serve(t, httplock.Captured(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for _, c := range "%PDF-1.4" {
+			_, _ = io.WriteString(w, string(c))
+		}
+	}), 0, true, func(r *middleware.Response) { records <- r }))
+	a := fetch(t, srv, http.MethodPost, "1", "")
+	a.want(t, http.StatusOK)
+	if got := a.header.Get("Content-Type"); got != "application/pdf" || a.body != "%PDF-1.4" {
+		t.Errorf("type %q, body %q", got, a.body)
+	}
+	checkRecord(t, receive(t, records, "the record"), middleware.Response{
+		Status: http.StatusOK, Header: typed("application/pdf"), Omitted: true,
+	})
 }
 
 // Nothing may reach the client before the record is there.
