@@ -87,14 +87,17 @@ func ordinary() []handled {
 		{name: "encoded", handler: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "br")
 			_, _ = io.WriteString(w, "<html>")
-		}, record: middleware.Response{Status: 200, Header: http.Header{"Content-Encoding": {"br"}}, Body: []byte("<html>")}},
+		}, record: middleware.Response{
+			Status: 200, Header: http.Header{"Content-Encoding": {"br"}}, Body: []byte("<html>"),
+		}},
 		{name: "type known late", handler: func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte("%PDF"))
 			_, _ = w.Write([]byte("-1.4"))
 		}, record: middleware.Response{Status: 200, Header: typed("application/pdf"), Body: []byte("%PDF-1.4")}},
 		{name: "deadlines", handler: func(w http.ResponseWriter, _ *http.Request) {
 			rc := http.NewResponseController(w)
-			_, _ = fmt.Fprint(w, rc.SetReadDeadline(time.Time{}), rc.SetWriteDeadline(time.Time{}), rc.EnableFullDuplex())
+			never := time.Time{}
+			_, _ = fmt.Fprint(w, rc.SetReadDeadline(never), rc.SetWriteDeadline(never), rc.EnableFullDuplex())
 		}, record: middleware.Response{Status: 200, Header: typed(textPlain), Body: []byte("<nil> <nil> <nil>")}},
 		{name: "deadline over", handler: func(w http.ResponseWriter, _ *http.Request) {
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0))

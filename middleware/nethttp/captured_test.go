@@ -26,6 +26,10 @@ type captured struct {
 	hints   []http.Header // of status 103
 }
 
+func protocols() map[string]func(*httptest.Server) {
+	return map[string]func(*httptest.Server){"HTTP/1": func(*httptest.Server) {}, "HTTP/2": http2}
+}
+
 // outer stands for the middlewares around a guard. Its fields differ from request to request.
 func outer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -37,14 +41,16 @@ func outer(next http.Handler) http.Handler {
 }
 
 // capturing serves the handler behind a capture, and sends the records.
-func capturing(t testing.TB, h http.Handler, record bool, edit ...func(*httptest.Server),
+func capturing(
+	t testing.TB, h http.Handler, record bool, edit ...func(*httptest.Server),
 ) (*httptest.Server, <-chan *middleware.Response) {
 	records := make(chan *middleware.Response, 100)
 	seen := func(r *middleware.Response) { records <- r }
 	return serve(t, outer(httplock.Captured(h, heldBack, record, seen)), edit...), records
 }
 
-// fetch makes a request, POST if the method is empty, and leaves out what differs between any two answers. The id is the outer middleware's.
+// fetch makes a request, POST if the method is empty, and leaves out what differs between any two answers. The
+// id is the outer middleware's.
 func fetch(t testing.TB, srv *httptest.Server, method, id, query string) captured {
 	t.Helper()
 	var c captured
@@ -103,7 +109,7 @@ func same(t testing.TB, got, want captured) {
 func TestCapturedAnswerIsTheSame(t *testing.T) {
 	t.Parallel()
 	for _, test := range answers() {
-		for proto, edit := range map[string]func(*httptest.Server){"HTTP/1": func(*httptest.Server) {}, "HTTP/2": http2} {
+		for proto, edit := range protocols() {
 			if proto == "HTTP/2" && test.onlyHTTP1 {
 				continue
 			}

@@ -19,7 +19,7 @@ import (
 // An event arrives while the handler still runs.
 func TestEventsAreStreamed(t *testing.T) {
 	t.Parallel()
-	for name, edit := range map[string]func(*httptest.Server){"HTTP/1": func(*httptest.Server) {}, "HTTP/2": http2} {
+	for name, edit := range protocols() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			stage := newStage(t)
@@ -154,8 +154,10 @@ func TestHandlerSeesWhatTheWriterCan(t *testing.T) {
 		"flushing":          {flushing{least(), failure}, failure, http.ErrNotSupported, true, false},
 		"hijacking":         {hijacking{least(), nil}, http.ErrNotSupported, nil, true, true},
 		"failing to hijack": {hijacking{least(), failure}, http.ErrNotSupported, failure, false, false},
-		"wrapped":           {wrapping{least(), wrapping{least(), flushing{least(), nil}}}, nil, http.ErrNotSupported, true, false},
-		"wrapping nothing":  {wrapping{least(), nil}, http.ErrNotSupported, http.ErrNotSupported, false, false},
+		"wrapped": {
+			wrapping{least(), wrapping{least(), flushing{least(), nil}}}, nil, http.ErrNotSupported, true, false,
+		},
+		"wrapping nothing": {wrapping{least(), nil}, http.ErrNotSupported, http.ErrNotSupported, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -246,7 +248,7 @@ func play(w http.ResponseWriter, r *http.Request) {
 // Whatever a handler does, in whatever order, the client sees the same.
 func TestAnyHandlerAnswersTheSame(t *testing.T) {
 	t.Parallel()
-	for name, edit := range map[string]func(*httptest.Server){"HTTP/1": func(*httptest.Server) {}, "HTTP/2": http2} {
+	for name, edit := range protocols() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			plain := serve(t, outer(http.HandlerFunc(play)), edit)
