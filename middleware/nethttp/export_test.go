@@ -34,7 +34,7 @@ func Exposed(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
 func Told(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) (wrote, hijacked bool) {
 	c := newCapture(w, r, 1000, true)
 	next(c.exposed(), r)
-	return c.wrote(), c.hijacked()
+	return c.capture.Wrote(), c.capture.Hijacked()
 }
 
 // Replay answers with a record.
