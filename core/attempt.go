@@ -22,6 +22,14 @@ type Attempt struct {
 // its lease was lost. It has the values of the context given to Begin, but not its end.
 func (a *Attempt) Context() context.Context { return a.lease.Context() }
 
+// Bind returns a context that descends from ctx, carries the fencing token as [Attempt.Context] does, and ends with ctx
+// or with the attempt. Call cancel once it is not needed any more.
+func (a *Attempt) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
+	bound, end := context.WithCancelCause(a.lease.within(ctx))
+	stop := context.AfterFunc(a.lease.ctx, func() { end(context.Cause(a.lease.ctx)) })
+	return bound, func() { stop(); end(nil) }
+}
+
 // Done is closed when the attempt has ended or its lease was lost.
 func (a *Attempt) Done() <-chan struct{} { return a.lease.Done() }
 
@@ -186,13 +194,11 @@ func (a *Attempt) notHeld() error {
 
 // run calls fn and ends the attempt, however fn ends.
 func (a *Attempt) run(ctx context.Context, fn func(context.Context) ([]byte, error)) (Result, error) {
-	running, cancel := context.WithCancelCause(a.lease.within(ctx))
-	stop := context.AfterFunc(a.lease.ctx, func() { cancel(context.Cause(a.lease.ctx)) })
+	running, cancel := a.Bind(ctx)
 	result := Result{Attempt: a.number}
 	err, returned := error(nil), false
 	defer func() {
-		stop()
-		cancel(nil)
+		cancel()
 		if !returned {
 			_ = a.fail(ctx, "panic")
 		}

@@ -7,9 +7,6 @@ import (
 	"math"
 )
 
-// BodyLimit returns up to how many bytes of body [Buffer] should read.
-func (e *Exclusive) BodyLimit() int64 { return e.config.BodyLimit }
-
 // Buffer reads up to limit bytes of body and returns a body that begins with them and goes on with what was
 // not read. A request should have its body before it has its lock: whoever sends slowly would hold the lock
 // meanwhile, and net/http notices that an HTTP/1.1 client has left only after its body was read.
@@ -43,8 +40,8 @@ type Body struct {
 }
 
 // Bytes returns the beginning of the body, as far as it was buffered, and whether that is the whole body. It is
-// the same however much was read. It has at most one byte more than the highest limit of [Buffer], and is not
-// to be changed.
+// the same however much was read. It has at most one byte more than the highest limit of [Buffer], which may be
+// that of another caller, and is not to be changed.
 func (b *Body) Bytes() (begin []byte, whole bool) {
 	return b.begin[:len(b.begin):len(b.begin)], b.whole
 }

@@ -134,19 +134,19 @@ func TestBytesAreNotOverwritten(t *testing.T) {
 	t.Parallel()
 	b := buffer(t, newSource(100), 10)
 	begin, _ := b.Bytes()
-	buffer(t, b, 20)
-	_ = append(begin, "spoiled"...)
-	if !bytes.Equal(begin, []byte(text(11))) {
-		t.Errorf("the beginning became %q", begin)
+	buffer(t, b, 12)
+	if longer := append(begin, "xx"...); !bytes.HasPrefix(longer, []byte(text(11))) {
+		t.Errorf("the beginning became %q", longer)
 	}
-	wantBytes(t, b, text(21), false)
+	wantBytes(t, b, text(13), false)
 	wantRest(t, b, text(100))
 }
 
 func TestErrorOfTheBodyIsTheReaders(t *testing.T) {
 	t.Parallel()
-	broken := errors.New("broken")
-	from := &source{Reader: io.MultiReader(strings.NewReader(text(5)), iotest.ErrReader(broken))}
+	// It times out once, and has no more after that: the error is not to be taken for the end.
+	broken := iotest.ErrTimeout
+	from := &source{Reader: iotest.TimeoutReader(strings.NewReader(text(5)))}
 	b := buffer(t, buffer(t, from, 10), 20)
 	wantBytes(t, b, text(5), false)
 	for _, want := range []string{text(5), ""} {

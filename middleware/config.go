@@ -2,10 +2,7 @@ package middleware
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
@@ -13,59 +10,167 @@ import (
 )
 
 // Config is how an adapter sets up the engine; applications use the adapter's options. Start from
-// [DefaultConfig].
+// [DefaultConfig], [OnceConfig] or [IdempotentConfig].
 type Config struct {
-	// Methods are the request methods that are guarded. Defaults to nil: all but GET, HEAD, OPTIONS, TRACE.
+	// Methods are the request methods that are guarded. Defaults to nil: all but GET, HEAD, OPTIONS, TRACE; POST and
+	// PATCH for Idempotent.
 	Methods []string
-	// Wait bounds how long a request waits for the one before it; 0 asks once. Defaults to 250 ms: a client
-	// that sends one request after the other may be faster than the release of the lock behind the answer.
+	// OptionalKey lets requests without key pass unguarded. Defaults to false.
+	OptionalKey bool
+	// KeySecret makes hashes of keys that nobody can guess who does not know it. Defaults to none.
+	KeySecret []byte
+	// Wait bounds how long a request waits for the one before it; 0 asks once. Defaults to 250 ms for Exclusive: a client
+	// that sends one request after the other may be faster than the release of the lock behind the answer. 0 for others.
 	Wait time.Duration
-	// BodyLimit is up to how many bytes of body are read before the lock is asked for; 0 reads none. Defaults
-	// to 64 KiB.
+	// PreferWait bounds the wait that a client can ask for by "Prefer: wait" (RFC 7240). Defaults to 0: it cannot.
+	PreferWait time.Duration
+	// AskTimeout bounds how long Redis may take to answer a request that does not wait. Defaults to 1 s.
+	AskTimeout time.Duration
+	// WaitersPerKey and Waiters bound how many requests wait at this guard in this process; one more asks once. Default to
+	// 16 and 1024.
+	WaitersPerKey, Waiters int
+	// BodyLimit is up to how many bytes of body are read before Redis is asked; 0 reads none. Defaults to
+	// 64 KiB, 1 MiB for Idempotent.
 	BodyLimit int64
-	// Lock are options of the lock. Defaults to none: those of the strategy and its client hold.
+	// StrictBody refuses larger bodies with 413. Defaults to false, true for Idempotent.
+	StrictBody bool
+	// Lock are options of the lock or lease. Defaults to none: those of the strategy and its client hold.
 	Lock []core.LockOption
-	// FailOpen lets requests run without lock while the lock cannot be asked for. Defaults to false.
+	// FailOpen lets requests run unguarded while Redis cannot be asked. Defaults to false.
 	FailOpen bool
-	// ConflictStatus is the status of a request whose lock is held. Defaults to 409.
+	// ConflictStatus is the status of a request whose key is held. Defaults to 409.
 	ConflictStatus int
 	// ProblemBase is put in front of the code to make the type of a [Problem]. Defaults to "": about:blank.
 	ProblemBase string
+	// DescribedBy is the URI of the API's description, for the Link of a refused key. Defaults to none.
+	DescribedBy string
 	// Hooks are told what happens to requests. Defaults to none.
 	Hooks Hooks
+
+	Records // of Once and Idempotent
+}
+
+// Records is what Once and Idempotent need to know beyond what all guards do. It is zero for Exclusive.
+type Records struct {
+	// Retention is how long a record is kept. Defaults to 24 h.
+	Retention time.Duration
+	// RetentionUntil returns until when, for a request that begins now; it is used instead if it is not nil. It may be
+	// called by several goroutines at once. Defaults to nil.
+	RetentionUntil func(now time.Time) time.Time
+	// FailurePolicy says what a 5xx, a panic and a lost lease leave. Defaults to [core.RetryFailures].
+	FailurePolicy core.FailurePolicy
+	// Completion judges how a handler ended, [Auto] for the usual judgement. Defaults to nil: always the usual one.
+	Completion func(Outcome) Disposition
+	// CompleteRefusals counts a 4xx as completed unless it is temporary. Defaults to false, true for Idempotent: the
+	// same request would be refused again.
+	CompleteRefusals bool
+	// Detached keeps the end of the request's context from the handler. Defaults to false.
+	Detached bool
+	// Replay answers a request that was completed before with the recorded answer. Defaults to false, true for Idempotent.
+	Replay bool
+	// RecordLimit bounds the body that is held back and recorded. Defaults to 256 KiB.
+	RecordLimit int
+	// RefuseOmitted refuses a request instead of replaying an answer whose body was not recorded. Defaults to false.
+	RefuseOmitted bool
+	// ReplayHeader marks replays. Defaults to [MarkerField].
+	ReplayHeader string
+	// Compare refuses another request with the same key. Defaults to false, true for Idempotent.
+	Compare bool
+	// Fingerprint says what of a payload is compared, beside method and path. Defaults to nil: all of it.
+	Fingerprint func(Payload) []byte
+	// KeyHeader is the header field of the key of Idempotent. Defaults to [HeaderIdempotencyKey].
+	KeyHeader string
+	// StrictKey refuses keys without quotes. Defaults to false.
+	StrictKey bool
+	// ShortestKey is how many characters a key has at least. Defaults to 1.
+	ShortestKey int
+	// FinishTimeout bounds how long the end of a run waits for Redis. Defaults to 2 s.
+	FinishTimeout time.Duration
 }
 
 // Hooks are told what happens to guarded requests. Each may be nil. They run on the request's goroutine, so
 // they must be quick. The structs may grow fields in later versions.
 type Hooks struct {
-	// Acquired is called when a request has its lock, before the handler.
+	// Acquired is called when a request may run, before the handler.
 	Acquired func(ctx context.Context, acquired Acquired)
+	// Replayed is called for each request that gets a recorded answer.
+	Replayed func(ctx context.Context, replayed Replayed)
+	// Finished is called when the end of a run behind Once or Idempotent was recorded, or that has failed.
+	Finished func(ctx context.Context, finished Finished)
 	// Refused is called for each request that the handler does not get to see. The code tells why.
 	Refused func(ctx context.Context, conflict *Conflict)
-	// Failed is called when a request runs without lock because of FailOpen, and when one has lost its lease
-	// while it ran.
+	// Failed is called when a request runs unguarded because of FailOpen, when one has lost its lease while it ran, and
+	// when its end could not be recorded.
 	Failed func(ctx context.Context, failure Failure)
 }
 
-// Acquired describes a request that has its lock.
+// Acquired describes a request that may run.
 type Acquired struct {
 	KeyHash string
 	// Token is the fencing token.
 	Token int64
-	// Waited is the time from asking for the lock to its grant.
+	// Attempt counts the runs for this key, from 1; 0 for Exclusive.
+	Attempt int
+	// Waited is the time from asking to the answer.
 	Waited time.Duration
 }
 
-// Failure describes a request that ran with less than the lock promises.
-type Failure struct {
+// Replayed describes a request that gets a recorded answer.
+type Replayed struct {
 	KeyHash string
-	// Err is [core.ErrLeaseLost] or what kept the lock from being asked for.
+	// Attempt is the one that was answered so.
+	Attempt int
+	// Waited is the time from asking to the answer.
+	Waited time.Duration
+}
+
+// Finished describes the end of a run.
+type Finished struct {
+	KeyHash string
+	Attempt int
+	// Held is how long it took.
+	Held time.Duration
+	// Disposition is what was to be recorded.
+	Disposition Disposition
+	// Err is why it was not, or not yet; nil if it was.
 	Err error
 }
 
-// DefaultConfig returns the defaults.
+// Failure describes a request that ran with less than its guard promises.
+type Failure struct {
+	KeyHash string
+	// Operation is what has failed: "begin", "run" or "finish".
+	Operation string
+	// Err is [core.ErrLeaseLost], or what kept Redis from being asked or from recording the end.
+	Err error
+}
+
+// DefaultConfig returns the defaults of Exclusive.
 func DefaultConfig() Config {
-	return Config{Wait: 250 * time.Millisecond, BodyLimit: 64 << 10, ConflictStatus: http.StatusConflict}
+	return Config{
+		Wait: 250 * time.Millisecond, AskTimeout: time.Second, WaitersPerKey: 16, Waiters: 1024,
+		BodyLimit: 64 << 10, ConflictStatus: http.StatusConflict,
+	}
+}
+
+// OnceConfig returns the defaults of Once.
+func OnceConfig() Config {
+	c := DefaultConfig()
+	c.Wait = 0
+	c.Records = Records{
+		Retention: 24 * time.Hour, RecordLimit: 256 << 10, ReplayHeader: MarkerField,
+		KeyHeader: HeaderIdempotencyKey, ShortestKey: 1, FinishTimeout: 2 * time.Second,
+	}
+	return c
+}
+
+// IdempotentConfig returns the defaults of Idempotent.
+func IdempotentConfig() Config {
+	c := OnceConfig()
+	c.Methods = []string{http.MethodPost, http.MethodPatch}
+	c.BodyLimit, c.StrictBody = 1<<20, true
+	c.Replay, c.Compare, c.CompleteRefusals = true, true, true
+	return c
 }
 
 // safe are the methods of RFC 9110, section 9.2.1: they change nothing that needs a lock.
@@ -76,26 +181,4 @@ func (c *Config) guards(method string) bool {
 		return !slices.Contains(safe, method)
 	}
 	return slices.Contains(c.Methods, method)
-}
-
-func (c *Config) check() error {
-	switch {
-	case c.Methods != nil && len(c.Methods) == 0:
-		return errors.New("holdfast: no methods: nothing would be guarded")
-	case slices.Contains(c.Methods, ""):
-		return errors.New("holdfast: a method is empty")
-	case c.Wait < 0:
-		return fmt.Errorf("holdfast: negative wait: %v", c.Wait)
-	case c.BodyLimit < 0:
-		return fmt.Errorf("holdfast: negative body limit: %d", c.BodyLimit)
-	case c.ConflictStatus < 400 || c.ConflictStatus > 599:
-		return fmt.Errorf("holdfast: conflict status %d: only 400 to 599 tell of a failure", c.ConflictStatus)
-	}
-	if err := core.CheckOptions(c.Lock...); err != nil {
-		return err
-	}
-	if _, err := url.Parse(c.ProblemBase); err != nil {
-		return fmt.Errorf("holdfast: problem base: %w", err)
-	}
-	return nil
 }

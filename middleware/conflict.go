@@ -17,10 +17,23 @@ const (
 	CodeClientGone      = "client-gone"      // 499: the client left before its request could run
 	CodeKeyFailed       = "key-failed"       // 500: the server could not make the key
 	CodeLockUnavailable = "lock-unavailable" // 503: Redis could not be asked
+
+	CodeRequestInProgress = "request-in-progress" // 409: another request of the same key is running, behind Once
+	CodeAlreadyCompleted  = "already-completed"   // 409: a request of the same key took effect before
+	CodeOutcomeUnknown    = "outcome-unknown"     // 409: nobody knows how a request of the same key ended
+	CodePayloadTooLarge   = "payload-too-large"   // 413: the body is larger than what can be compared
+	CodeKeyReused         = "key-reused"          // 422: the key belongs to another request
+	CodeTooEarly          = "too-early"           // 425: the request came in TLS early data
 )
 
 // StatusClientGone is the status of a request whose client left before it could run. It is nginx's.
 const StatusClientGone = 499
+
+// ErrBodyTooLarge says that the body of a request is larger than what its guard reads: 413.
+var ErrBodyTooLarge = errors.New("holdfast: body too large")
+
+// errEarly refuses TLS early data, which an attacker may have sent again.
+var errEarly = errors.New("holdfast: early data")
 
 // ErrClientGone says that the client left before its request could run.
 var ErrClientGone = errors.New("holdfast: client gone")
@@ -40,8 +53,13 @@ type Conflict struct {
 	Retryable bool
 	// KeyHash identifies the key; it is empty if there was none.
 	KeyHash string
-	// Waited is how long the request waited for the lock.
+	// Waited is how long the request waited.
 	Waited time.Duration
+	// Recorded is the answer of the request that took effect before, for already-completed. It may be nil, and has no body
+	// unless answers are replayed.
+	Recorded *Response
+	// DescribedBy is where a client finds what is asked of its key; it may be empty.
+	DescribedBy string
 	// Cause is the error behind the refusal. It is for logs, not for clients.
 	Cause error
 }
@@ -65,11 +83,12 @@ func (c *Config) conflict(code string, cause error) *Conflict {
 		conflict.Type = c.ProblemBase + code
 	}
 	switch code {
-	case CodeLockConflict:
-		conflict.Status = c.ConflictStatus
-		conflict.RetryAfter = afterLease(cause)
+	case CodeLockConflict, CodeRequestInProgress:
+		conflict.Status, conflict.RetryAfter = c.ConflictStatus, shortestRetry
 	case CodeLockUnavailable:
 		conflict.RetryAfter = afterOutage()
+	case CodeKeyRequired, CodeKeyInvalid:
+		conflict.DescribedBy = c.DescribedBy
 	}
 	return conflict
 }
@@ -77,8 +96,12 @@ func (c *Config) conflict(code string, cause error) *Conflict {
 // requestCode judges an error of the key or of the body.
 func requestCode(ctx context.Context, err error) string {
 	switch {
-	case errors.Is(err, ErrKeyRequired):
+	case isKeyRequired(err):
 		return CodeKeyRequired
+	case errors.Is(err, ErrBodyTooLarge):
+		return CodePayloadTooLarge
+	case errors.Is(err, errEarly):
+		return CodeTooEarly
 	case errors.Is(err, ErrKeyInvalid):
 		return CodeKeyInvalid
 	case errors.Is(err, ErrScopeRequired):
@@ -99,6 +122,29 @@ func lockCode(ctx context.Context, err error) string {
 		return CodeLockUnavailable
 	case errors.Is(err, core.ErrNotAcquired):
 		return CodeLockConflict
+	}
+	return CodeLockUnavailable
+}
+
+func isKeyRequired(err error) bool { return errors.Is(err, ErrKeyRequired) }
+
+// onceCode judges an error of a record, in the same order.
+func onceCode(ctx context.Context, err error) string {
+	switch {
+	case gone(ctx):
+		return CodeClientGone
+	case errors.Is(err, core.ErrUnavailable):
+		return CodeLockUnavailable
+	case errors.Is(err, core.ErrCompleted):
+		return CodeAlreadyCompleted
+	case errors.Is(err, core.ErrInProgress):
+		return CodeRequestInProgress
+	case errors.Is(err, core.ErrOutcomeUnknown):
+		return CodeOutcomeUnknown
+	case errors.Is(err, core.ErrFingerprintMismatch):
+		return CodeKeyReused
+	case errors.Is(err, errEarly):
+		return CodeTooEarly
 	}
 	return CodeLockUnavailable
 }

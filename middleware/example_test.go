@@ -3,7 +3,6 @@ package middleware_test
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -29,7 +28,7 @@ func ExampleExclusive() {
 		if key, err := middleware.NewKey("user", user); err != nil {
 			conflict = engine.Refuse(ctx, err)
 		} else {
-			conflict = engine.Do(ctx, key, time.Time{}, handler)
+			conflict = engine.Do(ctx, middleware.Request{Key: key}, handler)
 		}
 		if conflict != nil {
 			problem := conflict.Problem()

@@ -45,7 +45,7 @@ func TestFailOpenIsForOutagesOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		ran := false
-		conflict := e.Do(t.Context(), mustKey(t, "a", "b"), time.Time{}, func(ctx context.Context) {
+		conflict := e.Do(t.Context(), middleware.Request{Key: mustKey(t, "a", "b")}, func(ctx context.Context) {
 			ran = middleware.Degraded(ctx)
 		})
 		if ran != test.ran || (conflict == nil) != test.ran {
@@ -64,7 +64,7 @@ func TestDoWithoutKeyRunsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conflict := e.Do(t.Context(), middleware.Key{}, time.Time{}, func(context.Context) { t.Error("ran") })
+	conflict := e.Do(t.Context(), middleware.Request{}, func(context.Context) { t.Error("ran") })
 	if conflict == nil || conflict.Code != middleware.CodeKeyRequired {
 		t.Errorf("conflict %v", conflict)
 	}
@@ -100,7 +100,7 @@ func TestGrantedTooLateRunsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conflict := e.Do(ctx, mustKey(t, "a", "b"), time.Time{}, func(context.Context) { t.Error("ran") })
+	conflict := e.Do(ctx, middleware.Request{Key: mustKey(t, "a", "b")}, func(context.Context) { t.Error("ran") })
 	if conflict == nil || conflict.Code != middleware.CodeClientGone {
 		t.Errorf("conflict %v, want client-gone", conflict)
 	}

@@ -56,10 +56,8 @@ func ParseIdempotencyKey(lines []string, strict bool, shortest int) (string, err
 	}
 	key, ok := quotedOrBare(lines[0], strict)
 	switch {
-	case !ok && strict:
-		return "", invalidKeyField("is no quoted string of visible ASCII characters")
 	case !ok:
-		return "", invalidKeyField("is no string of visible ASCII characters")
+		return "", invalidKeyField("is not a quoted string of visible ASCII characters")
 	case key == "":
 		return "", invalidKeyField("is empty")
 	case len(key) > maxKeyValue:

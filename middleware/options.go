@@ -19,29 +19,31 @@ func WithMethods(methods ...string) Option {
 }
 
 // WithWait sets how long a request waits for the one before it. It waits no longer than until its context
-// ends, and no longer than until one second before http.Server.WriteTimeout. 0 asks once. A sequential client
-// may be faster with its next request than the release of its last one, so 0 refuses requests that collided
-// with nothing. Defaults to 250 ms.
+// ends, and no longer than until one second before http.Server.WriteTimeout. 0 asks once. Whoever waits at Idempotent
+// gets the answer of the one before it. At Exclusive a sequential client may be faster with its next request than the
+// release of its last one, so 0 refuses requests that collided with nothing. Defaults to 250 ms for Exclusive, 0 for
+// others.
 func WithWait(limit time.Duration) Option {
 	return func(c *Config) { c.Wait = limit }
 }
 
 // WithBodyLimit sets up to how many bytes of body are read before the lock is asked for. A client that sends
 // a larger body slowly holds the lock as long as the handler lets it. 0 reads none, as a handler needs that
-// answers before it has read all. Defaults to 64 KiB.
+// answers before it has read all. Defaults to 64 KiB; to 1 MiB for Idempotent, which compares bodies, and refuses larger
+// ones with 413.
 func WithBodyLimit(bytes int64) Option {
 	return func(c *Config) { c.BodyLimit = bytes }
 }
 
-// WithLock adds options of the lock, [core.WithMaxHold] for instance. [core.WithWait] is of no use here: see
-// [WithWait]. Defaults to none: those of the strategy and its client hold.
+// WithLock adds options of the lock, or of the lease of a run: [core.WithTTL], [core.WithMaxHold] for instance.
+// [core.WithWait] is of no use here: see [WithWait]. Defaults to none: those of the strategy and its client hold.
 func WithLock(opts ...core.LockOption) Option {
 	opts = slices.Clone(opts)
 	return func(c *Config) { c.Lock = append(c.Lock, opts...) }
 }
 
-// FailOpen lets requests run without lock while Redis cannot be asked: at the same time as others, without
-// fencing token, and known by [Degraded]. Defaults to refusing them with 503.
+// FailOpen lets requests run unguarded while Redis cannot be asked: at the same time as others or once more, without
+// fencing token and without record, and known by [Degraded]. Defaults to refusing them with 503.
 func FailOpen() Option {
 	return func(c *Config) { c.FailOpen = true }
 }
@@ -61,4 +63,40 @@ func WithProblemBase(uri string) Option {
 // WithHooks sets functions that are told what happens to requests. Defaults to none.
 func WithHooks(hooks Hooks) Option {
 	return func(c *Config) { c.Hooks = hooks }
+}
+
+// WithDescribedBy sets the URI of the page that tells clients which key they have to send; a refused key links to it.
+// Defaults to none.
+func WithDescribedBy(uri string) Option {
+	return func(c *Config) { c.DescribedBy = uri }
+}
+
+// OptionalKey lets requests pass unguarded that lack what the key is made of. Defaults to refusing them with 400.
+func OptionalKey() Option {
+	return func(c *Config) { c.OptionalKey = true }
+}
+
+// WithKeySecret makes the hashes of keys with a secret (HMAC), so that nobody who reads Redis can find out by guessing
+// whose they are: user names and e-mail addresses are few. All instances need the same secret, at least 16 bytes; with
+// another one nothing recorded is found. Defaults to none.
+func WithKeySecret(secret []byte) Option {
+	secret = append([]byte{}, secret...) // not nil, so that an empty one is an error and not the default
+	return func(c *Config) { c.KeySecret = secret }
+}
+
+// WithPreferWait lets clients choose how long to wait by "Prefer: wait=10" (RFC 7240), up to a limit, instead of
+// [WithWait]. Defaults to 0: they cannot.
+func WithPreferWait(limit time.Duration) Option {
+	return func(c *Config) { c.PreferWait = limit }
+}
+
+// WithAskTimeout sets how long Redis may take to answer a request that does not wait. Defaults to 1 s.
+func WithAskTimeout(limit time.Duration) Option {
+	return func(c *Config) { c.AskTimeout = limit }
+}
+
+// WithWaiters bounds how many requests wait at this guard at a time in this process: of one key, and at all. One more
+// is answered at once. Defaults to 16 and 1024.
+func WithWaiters(perKey, all int) Option {
+	return func(c *Config) { c.WaitersPerKey, c.Waiters = perKey, all }
 }

@@ -50,6 +50,39 @@ var verdicts = map[string]verdict{
 		title:  "Key failed",
 		detail: "The server failed to tell which requests must not run at the same time. The request was not processed.",
 	},
+	CodeRequestInProgress: {
+		status:    http.StatusConflict,
+		retryable: true,
+		title:     "Request in progress",
+		detail:    "An earlier request with the same key is still being processed. This one was not. Try again later.",
+	},
+	CodeAlreadyCompleted: {
+		status: http.StatusConflict,
+		title:  "Already completed",
+		detail: "An earlier request with the same key took effect. This one was not processed.",
+	},
+	CodeOutcomeUnknown: {
+		status: http.StatusConflict,
+		title:  "Outcome unknown",
+		detail: "An earlier request with the same key may have taken effect. This one was not processed. " +
+			"Find out what became of the earlier one.",
+	},
+	CodePayloadTooLarge: {
+		status: http.StatusRequestEntityTooLarge,
+		title:  "Payload too large",
+		detail: "The body of the request is larger than what is accepted here.",
+	},
+	CodeKeyReused: {
+		status: http.StatusUnprocessableEntity,
+		title:  "Key reused",
+		detail: "The key was used before for another request. Each request needs a key of its own.",
+	},
+	CodeTooEarly: {
+		status:    http.StatusTooEarly,
+		retryable: true,
+		title:     "Too early",
+		detail:    "The request came in early data, which may be a repetition. Send it again after the handshake.",
+	},
 	CodeLockUnavailable: {
 		status:    http.StatusServiceUnavailable,
 		retryable: true,
@@ -67,6 +100,9 @@ type Problem struct {
 	Code       string `json:"code"`
 	RetryAfter int64  `json:"retry_after,omitempty"` // seconds
 	Retryable  bool   `json:"retryable"`
+	Instance   string `json:"instance,omitempty"`
+
+	location, describedBy string
 }
 
 // Problem describes the conflict to a client. Nothing in it comes from the request.
@@ -75,6 +111,10 @@ func (c *Conflict) Problem() Problem {
 	p := Problem{
 		Type: c.Type, Title: v.title, Status: c.Status, Detail: v.detail,
 		Code: c.Code, RetryAfter: int64(c.RetryAfter / time.Second), Retryable: c.Retryable,
+		describedBy: c.DescribedBy,
+	}
+	if c.Recorded != nil {
+		p.location = c.Recorded.Header.Get("Location")
 	}
 	if text := http.StatusText(c.Status); p.Type == blankType && text != "" {
 		p.Title = text // as RFC 9457 asks of this type
@@ -100,6 +140,12 @@ func (p Problem) Header() http.Header {
 	}
 	if p.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.FormatInt(p.RetryAfter, 10))
+	}
+	if p.location != "" {
+		h.Set("Location", p.location)
+	}
+	if p.describedBy != "" {
+		h.Set("Link", "<"+p.describedBy+`>; rel="describedby"`)
 	}
 	return h
 }

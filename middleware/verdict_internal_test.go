@@ -3,7 +3,6 @@ package middleware
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -11,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-func TestRetryAfterLease(t *testing.T) {
+func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		left          time.Duration
@@ -29,8 +28,7 @@ func TestRetryAfterLease(t *testing.T) {
 	} {
 		seen := map[int64]bool{}
 		for range 500 {
-			err := fmt.Errorf("wrapped: %w", &core.NotAcquiredError{RetryAfter: test.left})
-			seconds := int64(afterLease(err) / time.Second)
+			seconds := int64(jittered(test.left) / time.Second)
 			seen[seconds] = true
 			if seconds < test.least || seconds > test.atMost {
 				t.Fatalf("%v left: %d s, want %d to %d", test.left, seconds, test.least, test.atMost)
@@ -60,17 +58,19 @@ func TestRetryAfterOutage(t *testing.T) {
 
 func TestWaitIsBoundedByTheServer(t *testing.T) {
 	t.Parallel()
-	e := &Exclusive{config: Config{Wait: time.Minute}}
-	if got := e.wait(time.Time{}); got != time.Minute {
+	config := DefaultConfig()
+	config.Wait = time.Minute
+	g := newGuard(config)
+	if got := g.wait("key", time.Time{}, -1); got != time.Minute {
 		t.Errorf("without limit: %v", got)
 	}
-	if got := e.wait(time.Now().Add(time.Hour)); got != time.Minute {
+	if got := g.wait("key", time.Now().Add(time.Hour), -1); got != time.Minute {
 		t.Errorf("an hour: %v", got)
 	}
-	if got := e.wait(time.Now().Add(30 * time.Second)); got > 29*time.Second || got <= 0 {
+	if got := g.wait("key", time.Now().Add(30*time.Second), -1); got > 29*time.Second || got <= 0 {
 		t.Errorf("30 s: %v", got)
 	}
-	if got := e.wait(time.Now().Add(time.Second / 2)); got != 0 {
+	if got := g.wait("key", time.Now().Add(time.Second/2), -1); got != 0 {
 		t.Errorf("half a second: %v", got)
 	}
 }
@@ -106,7 +106,8 @@ func TestEveryCodeHasItsTexts(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{
 		CodeKeyRequired, CodeKeyInvalid, CodeScopeRequired, CodeLockConflict, CodeClientGone, CodeKeyFailed,
-		CodeLockUnavailable,
+		CodeLockUnavailable, CodeRequestInProgress, CodeAlreadyCompleted, CodeOutcomeUnknown, CodePayloadTooLarge,
+		CodeKeyReused, CodeTooEarly,
 	} {
 		config := DefaultConfig()
 		config.ProblemBase = "/problems/"

@@ -66,9 +66,10 @@ func (e *exclusive) serve(c *gin.Context) *Conflict {
 	if err != nil {
 		return e.engine.Refuse(ctx, err)
 	}
-	body, err := buffer(c, e.engine.BodyLimit())
+	limit, _ := e.engine.BodyLimit()
+	body, err := buffer(c, limit)
 	if err != nil {
 		return e.engine.Refuse(ctx, err)
 	}
-	return e.engine.Do(ctx, key, answerBy, func(ctx context.Context) { next(ctx, c, body) })
+	return e.engine.Do(ctx, middleware.Request{Key: key, AnswerBy: answerBy, Header: c.Request.Header}, func(ctx context.Context) { next(ctx, c, body) })
 }

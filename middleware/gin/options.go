@@ -99,6 +99,26 @@ func ErrorsOnly() Option { return WithConflictHandler(statusOnly) }
 // "https://api.example.com/problems/". Defaults to none: the type is about:blank.
 func WithProblemBase(uri string) Option { return shared(middleware.WithProblemBase(uri)) }
 
+// WithDescribedBy sets the URI of the page that tells clients which key to send; a refused key links to it. Defaults to
+// none.
+func WithDescribedBy(uri string) Option { return shared(middleware.WithDescribedBy(uri)) }
+
+// OptionalKey lets requests without key pass unguarded. Defaults to refusing them with 400.
+func OptionalKey() Option { return shared(middleware.OptionalKey()) }
+
+// WithKeySecret makes the hashes of keys with a secret, see [middleware.WithKeySecret]. Defaults to none.
+func WithKeySecret(secret []byte) Option { return shared(middleware.WithKeySecret(secret)) }
+
+// WithPreferWait lets clients choose the wait by "Prefer: wait=10", up to a limit. Defaults to 0: they cannot.
+func WithPreferWait(limit time.Duration) Option { return shared(middleware.WithPreferWait(limit)) }
+
+// WithAskTimeout sets how long Redis may take to answer a request that does not wait. Defaults to 1 s.
+func WithAskTimeout(limit time.Duration) Option { return shared(middleware.WithAskTimeout(limit)) }
+
+// WithWaiters bounds how many requests of one key, and at all, wait at this guard in this process. Defaults to 16 and
+// 1024.
+func WithWaiters(perKey, all int) Option { return shared(middleware.WithWaiters(perKey, all)) }
+
 // WithHooks sets functions that are told what happens to requests. Defaults to none.
 func WithHooks(hooks Hooks) Option { return shared(middleware.WithHooks(hooks)) }
 

@@ -52,7 +52,7 @@ func oneAtATime(t *testing.T, connect func() core.Strategy) {
 	})
 	var instances []*httptest.Server
 	for range 2 {
-		guard := httplock.Exclusive(connect(), cart(), httplock.WithWait(patience))
+		guard := httplock.Exclusive(connect(), cart(), httplock.WithWait(patience), httplock.WithWaiters(100, 100))
 		instances = append(instances, serve(t, guard(handler)))
 	}
 	const requests = 60

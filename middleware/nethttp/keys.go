@@ -1,10 +1,10 @@
 package httplock
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"strings"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/middleware"
 )
@@ -16,7 +16,10 @@ import (
 //	}
 //
 // An error that is [ErrKeyRequired], [ErrKeyInvalid] or [ErrScopeRequired] refuses the request with 400, 400 or
-// 401; any other one, and [ErrNoRoute], with 500. The body of the request is not read yet.
+// 401; any other one, and [ErrNoRoute], with 500.
+//
+// The request is a shallow copy of the one that came in, which the handler gets too. Its body is not read yet,
+// and whoever reads it takes it from the handler: see [ByForm] and [ByJSON].
 type KeyFunc func(r *http.Request) (Key, error)
 
 // Key tells apart what must not run at the same time.
@@ -34,17 +37,16 @@ var (
 // [ErrKeyInvalid] if it has more than 255 bytes.
 func NewKey(name, value string) (Key, error) { return middleware.NewKey(name, value) }
 
+// Join returns the key of all keys together, as [Keys] makes it: for business code that has no request, to name
+// what a request has left behind. Join [RouteKey], [PrincipalKey], [PathKey] and [NewKey] in the order in which
+// the guard has them. The error is [ErrKeyRequired] if there are none, or one is the zero Key.
+func Join(keys ...Key) (Key, error) { return middleware.Join(keys...) }
+
 // Keys joins keys: requests are told apart by all of them together. It fails with the first error of fns.
 // Panics if there are no functions or one is nil.
 func Keys(fns ...KeyFunc) KeyFunc {
-	if len(fns) == 0 {
-		panic("holdfast: Keys: no key functions")
-	}
-	for i, fn := range fns {
-		if fn == nil {
-			panic(fmt.Sprintf("holdfast: Keys: key function %d is nil", i+1))
-		}
-	}
+	check("Keys", fns)
+	fns = slices.Clone(fns)
 	return func(r *http.Request) (Key, error) {
 		keys := make([]Key, len(fns))
 		for i, fn := range fns {
@@ -58,6 +60,47 @@ func Keys(fns ...KeyFunc) KeyFunc {
 	}
 }
 
+// FirstOf returns the key of the first of fns that finds one: the user's if one is logged in, else that of a
+// cookie. It goes on after [ErrKeyRequired] and [ErrScopeRequired] only, and if all fail so, with the error of
+// the first. Panics if there are no functions or one is nil.
+//
+// Parts of keys are named, so a value from one source never meets the same value from another. This also means
+// that a client which may leave out a source chooses its key: its two requests run at the same time if one has
+// the source and the other has not.
+func FirstOf(fns ...KeyFunc) KeyFunc {
+	check("FirstOf", fns)
+	fns = slices.Clone(fns)
+	return func(r *http.Request) (Key, error) {
+		var first error
+		for _, fn := range fns {
+			key, err := fn(r)
+			switch {
+			case err == nil && !key.IsZero():
+				return key, nil
+			case err == nil:
+				err = fmt.Errorf("%w: a part is missing", ErrKeyRequired)
+			case !errors.Is(err, ErrKeyRequired) && !errors.Is(err, ErrScopeRequired):
+				return Key{}, err
+			}
+			if first == nil {
+				first = err
+			}
+		}
+		return Key{}, first
+	}
+}
+
+func check(name string, fns []KeyFunc) {
+	if len(fns) == 0 {
+		panic("holdfast: " + name + ": no key functions")
+	}
+	for i, fn := range fns {
+		if fn == nil {
+			panic(fmt.Sprintf("holdfast: %s: key function %d is nil", name, i+1))
+		}
+	}
+}
+
 // Constant returns the same key for all requests: only one of them runs at a time. Joined with others it
 // keeps guards apart whose keys would meet. Panics if value is empty or has more than 255 bytes.
 func Constant(value string) KeyFunc {
@@ -68,96 +111,9 @@ func Constant(value string) KeyFunc {
 	return func(*http.Request) (Key, error) { return key, nil }
 }
 
-// ByHeader tells requests apart by a header field, which has to be there once. Clients choose it freely, so
-// join it with who they are: [ByContext].
-func ByHeader(name string) KeyFunc {
-	name = http.CanonicalHeaderKey(name)
-	return func(r *http.Request) (Key, error) { return single("header:"+name, r.Header[name]) }
-}
-
-// ByCookie tells requests apart by the value of a cookie, which has to be there once.
-func ByCookie(name string) KeyFunc {
-	return func(r *http.Request) (Key, error) {
-		var values []string
-		for _, c := range r.CookiesNamed(name) {
-			values = append(values, c.Value)
-		}
-		return single("cookie:"+name, values)
-	}
-}
-
-// ByQuery tells requests apart by a parameter of the query in the URL, which has to be there once.
-func ByQuery(name string) KeyFunc {
-	return func(r *http.Request) (Key, error) {
-		query, err := url.ParseQuery(r.URL.RawQuery)
-		if err != nil {
-			// The error of url repeats what the client sent.
-			return Key{}, fmt.Errorf("%w: malformed query", ErrKeyInvalid)
-		}
-		return single("query:"+name, query[name])
-	}
-}
-
-// single refuses what is there twice: the guard and the handler might not mean the same one.
-func single(name string, values []string) (Key, error) {
-	switch len(values) {
-	case 0:
-		return Key{}, fmt.Errorf("%w: no %s", ErrKeyRequired, name)
-	case 1:
-		return NewKey(name, values[0])
-	default:
-		return Key{}, fmt.Errorf("%w: %s is there %d times", ErrKeyInvalid, name, len(values))
-	}
-}
-
-// ByPathValue tells requests apart by what a wildcard of the route has matched: "id" for "/cart/{id}". Whoever
-// may see a path may lock it, so join it with the user or check the ownership around the guard. Fails with
-// [ErrNoRoute] if the route is not known or has no such wildcard.
-func ByPathValue(name string) KeyFunc {
-	return func(r *http.Request) (Key, error) {
-		value := r.PathValue(name)
-		wildcard := strings.Contains(r.Pattern, "{"+name+"}") || strings.Contains(r.Pattern, "{"+name+"...}")
-		if value == "" && !wildcard {
-			return Key{}, fmt.Errorf("%w (path value %q, pattern %q)", ErrNoRoute, name, r.Pattern)
-		}
-		return NewKey("path:"+name, value)
-	}
-}
-
-// ByRoute tells requests apart by method and route: the pattern of [http.ServeMux], not the path, so one lock
-// covers a whole route unless more is joined to it. Fails with [ErrNoRoute] if no pattern has matched yet.
-func ByRoute() KeyFunc {
-	return func(r *http.Request) (Key, error) {
-		if r.Pattern == "" {
-			return Key{}, ErrNoRoute
-		}
-		method, err := NewKey("method", r.Method)
-		if err != nil {
-			return Key{}, err
-		}
-		route, err := NewKey("route", r.Pattern)
-		if err != nil {
-			return Key{}, err
-		}
-		return middleware.Join(method, route)
-	}
-}
-
-// ByContext tells requests apart by what the context of the request holds at ctxKey: the user, put there by
-// authentication. It may be a string, an integer, or have a method String. If it is absent or its type's zero
-// value, nobody is logged in, and the error is [ErrScopeRequired].
-//
-// The name of the lock is made of the value alone, not of ctxKey, whose identity may change from build to
-// build: join a [Constant] where two kinds of principal could meet in one lock.
-func ByContext(ctxKey any) KeyFunc {
-	if ctxKey == nil {
-		panic("holdfast: ByContext: the context key is nil")
-	}
-	return func(r *http.Request) (Key, error) {
-		key, err := middleware.PrincipalKey(r.Context().Value(ctxKey))
-		if err != nil {
-			return Key{}, fmt.Errorf("%w (in the context at %T)", err, ctxKey)
-		}
-		return key, nil
-	}
+// Unscoped returns the same key for all requests, to say where a scope is asked for that all clients share one:
+// whoever sends the key of another gets what was meant for the other. Use it only where all clients are one, or
+// what they get is for all.
+func Unscoped() KeyFunc {
+	return func(*http.Request) (Key, error) { return NewKey("unscoped", "all") }
 }

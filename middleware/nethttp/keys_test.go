@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -149,9 +150,15 @@ func TestSourcesAreKeptApart(t *testing.T) {
 		"cookie":   httplock.ByCookie("cart"),
 		"context":  httplock.ByContext(userKey{}),
 		"constant": httplock.Constant("7"),
+		"unscoped": httplock.Unscoped(),
+		"form":     httplock.ByForm("cart"),
+		"ip":       httplock.ByClientIP(httplock.RemoteAddr),
 		"twice":    httplock.Keys(httplock.ByQuery("cart"), httplock.ByQuery("cart")),
 	} {
-		k, err := key(request(as("7")))
+		r := request(as("7"))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Body = io.NopCloser(strings.NewReader("cart=7"))
+		k, err := key(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,15 +172,20 @@ func TestSourcesAreKeptApart(t *testing.T) {
 func TestKeyMistakesPanicWhenBuilt(t *testing.T) {
 	t.Parallel()
 	for name, build := range map[string]func(){
-		"no keys":     func() { httplock.Keys() },
-		"nil key":     func() { httplock.Keys(httplock.ByRoute(), nil) },
-		"nil context": func() { httplock.ByContext(nil) },
-		"no constant": func() { httplock.Constant("") },
+		"no keys":          func() { httplock.Keys() },
+		"nil key":          func() { httplock.Keys(httplock.ByRoute(), nil) },
+		"first of none":    func() { httplock.FirstOf() },
+		"first of nil":     func() { httplock.FirstOf(nil, httplock.ByRoute()) },
+		"nil context":      func() { httplock.ByContext(nil) },
+		"no constant":      func() { httplock.Constant("") },
+		"no JSON pointer":  func() { httplock.ByJSON("id") },
+		"bad JSON pointer": func() { httplock.ByJSON("/a~2") },
+		"nil IP resolver":  func() { httplock.ByClientIP(nil) },
 	} {
 		func() {
 			defer func() {
-				if recover() == nil {
-					t.Errorf("%s: no panic", name)
+				if text := fmt.Sprint(recover()); !strings.HasPrefix(text, "holdfast: ") {
+					t.Errorf("%s: panics with %s", name, text)
 				}
 			}()
 			build()

@@ -1,7 +1,7 @@
 package httplock
 
 import (
-	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -27,9 +27,9 @@ type config struct {
 	refuse ConflictHandler
 }
 
-func newConfig(opts []Option) config {
+func newConfig(defaults middleware.Config, opts []Option) config {
 	c := config{
-		engine: middleware.DefaultConfig(),
+		engine: defaults,
 		skip:   func(*http.Request) bool { return false },
 		refuse: Refuse,
 	}
@@ -39,6 +39,17 @@ func newConfig(opts []Option) config {
 		}
 	}
 	return c
+}
+
+// check finds what is wrong with the options that are net/http's alone.
+func (c *config) check() error {
+	switch {
+	case c.skip == nil:
+		return errors.New("holdfast: WithSkip: the function is nil")
+	case c.refuse == nil:
+		return errors.New("holdfast: WithConflictHandler: the handler is nil")
+	}
+	return nil
 }
 
 // WithMethods sets the request methods that are guarded, in upper case; requests of others pass. Defaults to
@@ -56,7 +67,7 @@ func WithSkip(skip func(r *http.Request) bool) Option {
 func WithWait(limit time.Duration) Option { return shared(middleware.WithWait(limit)) }
 
 // WithBodyLimit sets up to how many bytes of body are read before the lock is asked for, see
-// [middleware.WithBodyLimit]; 0 reads none. Defaults to 64 KiB.
+// [middleware.WithBodyLimit]; 0 reads none, but a key of the body is still made of it: see [ByJSON]. Defaults to 64 KiB.
 func WithBodyLimit(bytes int64) Option { return shared(middleware.WithBodyLimit(bytes)) }
 
 // WithLock adds options of the lock, [core.WithMaxHold] for instance; use [WithWait] in place of
@@ -81,6 +92,26 @@ func WithConflictHandler(handler ConflictHandler) Option {
 // "https://api.example.com/problems/". Defaults to none: the type is about:blank.
 func WithProblemBase(uri string) Option { return shared(middleware.WithProblemBase(uri)) }
 
+// WithDescribedBy sets the URI of the page that tells clients which key to send; a refused key links to it. Defaults to
+// none.
+func WithDescribedBy(uri string) Option { return shared(middleware.WithDescribedBy(uri)) }
+
+// OptionalKey lets requests without key pass unguarded. Defaults to refusing them with 400.
+func OptionalKey() Option { return shared(middleware.OptionalKey()) }
+
+// WithKeySecret makes the hashes of keys with a secret, see [middleware.WithKeySecret]. Defaults to none.
+func WithKeySecret(secret []byte) Option { return shared(middleware.WithKeySecret(secret)) }
+
+// WithPreferWait lets clients choose the wait by "Prefer: wait=10", up to a limit. Defaults to 0: they cannot.
+func WithPreferWait(limit time.Duration) Option { return shared(middleware.WithPreferWait(limit)) }
+
+// WithAskTimeout sets how long Redis may take to answer a request that does not wait. Defaults to 1 s.
+func WithAskTimeout(limit time.Duration) Option { return shared(middleware.WithAskTimeout(limit)) }
+
+// WithWaiters bounds how many requests of one key, and at all, wait at this guard in this process. Defaults to 16 and
+// 1024.
+func WithWaiters(perKey, all int) Option { return shared(middleware.WithWaiters(perKey, all)) }
+
 // WithHooks sets functions that are told what happens to requests. Defaults to none.
 func WithHooks(hooks Hooks) Option { return shared(middleware.WithHooks(hooks)) }
 
@@ -88,14 +119,15 @@ func WithHooks(hooks Hooks) Option { return shared(middleware.WithHooks(hooks)) 
 type (
 	// Hooks are told what happens to guarded requests.
 	Hooks = middleware.Hooks
-	// Acquired describes a request that has its lock.
+	// Acquired describes a request that may run.
 	Acquired = middleware.Acquired
-	// Failure describes a request that ran with less than the lock promises.
+	// Replayed describes a request that gets a recorded answer.
+	Replayed = middleware.Replayed
+	// Finished describes the end of a run behind Once or Idempotent.
+	Finished = middleware.Finished
+	// Failure describes a request that ran with less than its guard promises.
 	Failure = middleware.Failure
 )
-
-// Degraded reports whether ctx is that of a request which runs without lock: see [FailOpen].
-func Degraded(ctx context.Context) bool { return middleware.Degraded(ctx) }
 
 // Conflict is why a request was refused.
 type Conflict = middleware.Conflict

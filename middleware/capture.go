@@ -1,0 +1,131 @@
+package middleware
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+)
+
+// sniffed is how many bytes net/http looks at to guess a Content-Type.
+const sniffed = 512
+
+// Capture holds back the answer of a handler until its record is written: a client that has read its answer
+// finds its request finished, and does not collide with its own last one. Make it with [NewCapture], let the
+// handler write to it, and when it has returned take the [Capture.Response] and call [Capture.Send]; or
+// [Capture.Abandon] if it has not returned normally.
+//
+// An answer that grows too large, and one whose handler flushes or takes over the connection, is passed through
+// from there on; its body is not recorded then. To the handler all looks as net/http would have it: what it
+// sets in the header after the status counts for trailers only, and the errors are the same. Like net/http's,
+// it must not be used by several goroutines at a time.
+type Capture struct {
+	real   http.ResponseWriter
+	head   bool // the method is HEAD
+	limit  int  // of the recorded body
+	record bool
+	before http.Header // what the header was before the handler
+
+	status   int         // 0 until the handler has told it
+	frozen   http.Header // the header at that moment
+	declared int64       // the handler's Content-Length, or -1
+	wanted   int64       // what the handler has asked to write while it was held back
+
+	body        []byte // held back
+	passing     bool   // the handler writes to the real writer
+	cut         bool   // it did so before its end
+	contentType string // what net/http guesses from the first bytes, once they are gone
+	hijacked    bool
+}
+
+// NewCapture returns a Capture of the answer to a request of that method, which will go to the real writer.
+// Up to buffer bytes of body are held back, and recorded if record is true. A little may be held back beyond a
+// small buffer, without being recorded.
+func NewCapture(real http.ResponseWriter, method string, buffer int, record bool) *Capture {
+	return &Capture{
+		real: real, head: method == http.MethodHead, limit: max(buffer, 0), record: record,
+		before: real.Header().Clone(), declared: -1,
+	}
+}
+
+// Header returns the header of the real writer, not a copy: handlers and middlewares may hold it from before,
+// and trailers, which are set after the body, get to the client by themselves. That is undone where a copy would
+// have kept it: see [Capture.Send] and [Capture.Abandon].
+func (c *Capture) Header() http.Header { return c.real.Header() }
+
+// WriteHeader takes the status of the answer, and the header as it is now. Further calls are ignored. Status
+// 100 to 199 goes to the client at once and is not the answer's; 101 ends the capture. Panics on a status that
+// net/http panics on.
+func (c *Capture) WriteHeader(status int) {
+	switch {
+	case c.passing:
+		c.real.WriteHeader(status) // too late there as well, and the server's log tells about it
+	case c.status != 0:
+	case !validStatus(status):
+		panic(fmt.Sprintf("holdfast: invalid WriteHeader code %d", status))
+	case status < http.StatusOK && status != http.StatusSwitchingProtocols:
+		c.real.WriteHeader(status)
+	default:
+		c.status, c.frozen = status, c.real.Header().Clone()
+		if n, err := strconv.ParseInt(c.frozen.Get("Content-Length"), 10, 64); err == nil && n >= 0 {
+			c.declared = n
+		}
+		if status == http.StatusSwitchingProtocols {
+			_ = c.pass(nil) // there is no body that could fail
+		}
+	}
+}
+
+// Wrote reports whether the handler has told a status, by a first write or by taking over the connection.
+func (c *Capture) Wrote() bool { return c.status != 0 || c.hijacked }
+
+// Hijacked reports whether the handler took over the connection.
+func (c *Capture) Hijacked() bool { return c.hijacked }
+
+// Response returns the answer as it is to be recorded: status 200 if the handler has told none. Take it when
+// the handler has returned.
+func (c *Capture) Response() *Response {
+	if !c.Wrote() {
+		return &Response{Status: http.StatusOK, Header: Difference(c.before, c.real.Header())}
+	}
+	r := &Response{Status: c.status, Header: Difference(c.before, c.frozen)}
+	contentType := c.contentType
+	if !c.cut {
+		contentType = c.guess(c.body)
+	}
+	if contentType != "" {
+		r.Header.Set("Content-Type", contentType)
+	}
+	switch {
+	case c.hijacked, c.status == http.StatusSwitchingProtocols:
+		r.Omitted = true
+	case c.head, !bodyAllowed(c.status): // no client gets one
+	case c.cut, !c.whole():
+		r.Omitted = true
+	case c.record && len(c.body) <= c.limit:
+		r.Body = c.body
+	default:
+		r.Omitted = len(c.body) > 0
+	}
+	return r
+}
+
+// whole reports whether the body has the length that the handler had announced. The client notices if it has
+// not; from a record it would take what is there for everything.
+func (c *Capture) whole() bool { return c.declared < 0 || c.declared == int64(len(c.body)) }
+
+// guess returns the Content-Type that net/http sets for a body that begins like that, or "" if it sets none.
+// It has to be recorded: a replay without body, or one through another middleware, would get another.
+func (c *Capture) guess(begin []byte) string {
+	_, known := c.frozen["Content-Type"]
+	switch {
+	case known, len(begin) == 0, !bodyAllowed(c.status),
+		c.frozen.Get("Content-Encoding") != "", c.frozen.Get("Transfer-Encoding") != "":
+		return ""
+	}
+	return http.DetectContentType(begin)
+}
+
+// bodyAllowed is net/http's: RFC 9110, section 6.4.1.
+func bodyAllowed(status int) bool {
+	return status >= http.StatusOK && status != http.StatusNoContent && status != http.StatusNotModified
+}

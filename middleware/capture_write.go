@@ -1,0 +1,136 @@
+package middleware
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+)
+
+// Write holds p back or passes it through. The errors are net/http's: [http.ErrBodyNotAllowed] for status 204
+// and 304, [http.ErrContentLength] beyond the handler's own Content-Length, [http.ErrHijacked], and those of
+// the connection once the answer is passed through.
+func (c *Capture) Write(p []byte) (int, error) {
+	if c.hijacked {
+		return 0, http.ErrHijacked
+	}
+	if c.status == 0 {
+		c.WriteHeader(http.StatusOK)
+	}
+	switch {
+	case c.passing:
+		return c.real.Write(p)
+	case len(p) == 0:
+		return 0, nil
+	case !bodyAllowed(c.status):
+		return 0, http.ErrBodyNotAllowed
+	}
+	c.wanted += int64(len(p)) // what was refused counts as well, as in net/http
+	if c.declared >= 0 && c.wanted > c.declared {
+		return 0, http.ErrContentLength
+	}
+	if len(p) <= c.room() {
+		c.body = append(c.body, p...)
+		return len(p), nil
+	}
+	if err := c.pass(p); err != nil {
+		return 0, err
+	}
+	return c.real.Write(p)
+}
+
+// WriteString is Write.
+func (c *Capture) WriteString(s string) (int, error) {
+	if c.passing && !c.hijacked {
+		return io.WriteString(c.real, s)
+	}
+	return c.Write([]byte(s))
+}
+
+// ReadFrom writes what src has. Once the answer is passed through, the real writer may do that by sendfile.
+func (c *Capture) ReadFrom(src io.Reader) (int64, error) {
+	if c.hijacked {
+		return 0, http.ErrHijacked
+	}
+	var held int64
+	if !c.passing {
+		// One byte more than there is room for: with that, Write passes the answer through.
+		n, err := io.CopyN(writerOnly{c}, src, int64(c.room())+1)
+		switch {
+		case errors.Is(err, io.EOF):
+			return n, nil
+		case err != nil:
+			return n, err
+		}
+		held = n
+	}
+	passed, err := io.Copy(c.real, src)
+	return held + passed, err
+}
+
+// writerOnly keeps io.Copy from calling ReadFrom again.
+type writerOnly struct{ io.Writer }
+
+// room is how many bytes can still be held back. It is never less than net/http guesses the Content-Type from:
+// whatever the limit, the guess is made from the same bytes.
+func (c *Capture) room() int { return max(c.limit, sniffed) - len(c.body) }
+
+// Flush sends what was held back and passes the rest of the answer through. It fails with
+// [http.ErrNotSupported], and changes nothing, if the real writer cannot flush: see [Capture.CanFlush].
+func (c *Capture) Flush() error {
+	switch {
+	case c.hijacked:
+		return http.ErrHijacked
+	case !c.CanFlush():
+		return http.ErrNotSupported
+	case c.status == 0:
+		c.WriteHeader(http.StatusOK)
+	}
+	if !c.passing {
+		if err := c.pass(nil); err != nil {
+			return err
+		}
+	}
+	return http.NewResponseController(c.real).Flush()
+}
+
+// Hijack sends what was held back and lets the handler take over the connection. It fails with
+// [http.ErrNotSupported], and changes nothing, if the real writer cannot do that: see [Capture.CanHijack].
+func (c *Capture) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if !c.CanHijack() {
+		return nil, nil, http.ErrNotSupported
+	}
+	if c.status != 0 && !c.passing {
+		if err := c.pass(nil); err != nil {
+			return nil, nil, err
+		}
+	}
+	conn, buffered, err := http.NewResponseController(c.real).Hijack()
+	if err == nil {
+		c.hijacked, c.passing, c.cut = true, true, true
+	}
+	return conn, buffered, err
+}
+
+// CanFlush reports whether the real writer, or one that it unwraps to, can flush.
+func (c *Capture) CanFlush() bool {
+	return reaches[http.Flusher](c.real) || reaches[interface{ FlushError() error }](c.real)
+}
+
+// CanHijack reports whether the real writer, or one that it unwraps to, lets its connection be taken over.
+func (c *Capture) CanHijack() bool { return reaches[http.Hijacker](c.real) }
+
+// reaches tells without doing it whether [http.ResponseController] would find the method.
+func reaches[T any](w http.ResponseWriter) bool {
+	for {
+		if _, found := w.(T); found {
+			return true
+		}
+		outer, wraps := w.(interface{ Unwrap() http.ResponseWriter })
+		if !wraps {
+			return false
+		}
+		w = outer.Unwrap()
+	}
+}

@@ -1,0 +1,119 @@
+package middleware
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// fieldName is a name of a header field: a token of RFC 9110, section 5.6.2.
+var fieldName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+// shortestSecret is how many bytes keep a secret from being guessed.
+const shortestSecret = 16
+
+// check finds what is wrong for any guard.
+func (c *Config) check() error {
+	switch {
+	case c.Methods != nil && len(c.Methods) == 0:
+		return errors.New("holdfast: no methods: nothing would be guarded")
+	case slices.Contains(c.Methods, ""):
+		return errors.New("holdfast: a method is empty")
+	case c.Wait < 0:
+		return fmt.Errorf("holdfast: negative wait: %v", c.Wait)
+	case c.PreferWait < 0:
+		return fmt.Errorf("holdfast: negative longest wait of a client: %v", c.PreferWait)
+	case c.AskTimeout <= 0:
+		return fmt.Errorf("holdfast: ask timeout %v: Redis needs some time to answer", c.AskTimeout)
+	case c.WaitersPerKey < 0 || c.Waiters < 0:
+		return fmt.Errorf("holdfast: negative number of waiters: %d for a key, %d at all", c.WaitersPerKey, c.Waiters)
+	case c.BodyLimit < 0:
+		return fmt.Errorf("holdfast: negative body limit: %d", c.BodyLimit)
+	case c.KeySecret != nil && len(c.KeySecret) < shortestSecret:
+		return fmt.Errorf("holdfast: key secret of %d bytes: %d are needed at least", len(c.KeySecret), shortestSecret)
+	case c.ConflictStatus < 400 || c.ConflictStatus > 599:
+		return fmt.Errorf("holdfast: conflict status %d: only 400 to 599 tell of a failure", c.ConflictStatus)
+	}
+	if err := core.CheckOptions(c.Lock...); err != nil {
+		return err
+	}
+	if _, err := url.Parse(c.ProblemBase); err != nil {
+		return fmt.Errorf("holdfast: problem base: %w", err)
+	}
+	if _, err := url.Parse(c.DescribedBy); err != nil {
+		return fmt.Errorf("holdfast: described by: %w", err)
+	}
+	return nil
+}
+
+// checkExclusive finds what is wrong for Exclusive, which keeps no records.
+func (c *Config) checkExclusive() error {
+	r := &c.Records
+	for option, set := range map[string]bool{
+		"WithRetention": r.Retention != 0 || r.RetentionUntil != nil, "WithFailurePolicy": r.FailurePolicy != 0,
+		"WithCompletion": r.Completion != nil, "WithDetachedContext": r.Detached, "WithReplay": r.Replay,
+		"WithRecordLimit": r.RecordLimit != 0, "RefuseOmitted": r.RefuseOmitted, "WithReplayHeader": r.ReplayHeader != "",
+		"WithFingerprint": r.Fingerprint != nil || r.Compare, "WithKeyHeader": r.KeyHeader != "", "StrictKey": r.StrictKey,
+		"WithShortestKey": r.ShortestKey != 0, "WithFinishTimeout": r.FinishTimeout != 0,
+	} {
+		if set {
+			return fmt.Errorf("holdfast: %s is for Once and Idempotent: Exclusive keeps no records", option)
+		}
+	}
+	return c.check()
+}
+
+// checkOnce finds what is wrong for Once and Idempotent.
+func (c *Config) checkOnce() error {
+	r := &c.Records
+	switch {
+	case c.FailOpen && r.FailurePolicy == core.HoldFailures:
+		return errors.New("holdfast: FailOpen with HoldFailures: whoever may not run twice cannot run without record")
+	case r.RecordLimit < 0 || r.RecordLimit > mostRecorded:
+		return fmt.Errorf("holdfast: record limit of %d bytes: 0 to %d are allowed", r.RecordLimit, mostRecorded)
+	case !fieldName.MatchString(r.ReplayHeader):
+		return fmt.Errorf("holdfast: replay header %q is no name of a header field", r.ReplayHeader)
+	case !fieldName.MatchString(r.KeyHeader):
+		return fmt.Errorf("holdfast: key header %q is no name of a header field", r.KeyHeader)
+	case r.ShortestKey < 1 || r.ShortestKey > maxKeyValue:
+		return fmt.Errorf("holdfast: shortest key of %d characters: 1 to %d are allowed", r.ShortestKey, maxKeyValue)
+	case r.FinishTimeout <= 0:
+		return fmt.Errorf("holdfast: finish timeout %v: Redis needs some time to answer", r.FinishTimeout)
+	}
+	if err := core.CheckOnceOptions(c.onceOptions()...); err != nil {
+		return err
+	}
+	return c.check()
+}
+
+const (
+	// mostRecorded bounds the body that can be recorded: all of them lie in Redis's memory.
+	mostRecorded = 64 << 20
+	// recordedHeader is how much a record may have beside the body.
+	recordedHeader = 64 << 10
+)
+
+// onceOptions are those of the records.
+func (c *Config) onceOptions() []core.OnceOption {
+	options := []core.OnceOption{
+		core.WithRetention(c.Retention), core.WithFailurePolicy(c.FailurePolicy),
+		core.WithMaxValue(c.RecordLimit + recordedHeader), core.WithWait(0),
+	}
+	for _, o := range c.Lock {
+		options = append(options, o)
+	}
+	return options
+}
+
+// untilThen returns for how long a record is kept by RetentionUntil.
+func (c *Config) untilThen(now time.Time) time.Duration {
+	return max(c.RetentionUntil(now).Sub(now).Truncate(time.Millisecond), shortestRetention)
+}
+
+// shortestRetention is that of a record whose time is over already when it begins.
+const shortestRetention = time.Second

@@ -1,0 +1,101 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// Disposition is what becomes of the record of a run.
+type Disposition int
+
+const (
+	// Auto leaves it to the status, the panic, the errors. It is the zero value.
+	Auto Disposition = iota
+	// Completed: the run took effect, never again.
+	Completed
+	// Released: nothing happened, another request may run.
+	Released
+	// Held: nobody knows; nobody may run until somebody has found out.
+	Held
+)
+
+// String returns the name.
+func (d Disposition) String() string {
+	return [...]string{"auto", "completed", "released", "held"}[d]
+}
+
+// Outcome is how a handler ended.
+type Outcome struct {
+	// Returned is false if the handler panicked, with http.ErrAbortHandler too, or called runtime.Goexit.
+	Returned bool
+	// Failed tells that it reported errors and wrote nothing: something around the guard will answer.
+	Failed bool
+	// Response is what it wrote. Nil if it has not returned.
+	Response *Response
+}
+
+// disposition judges an outcome that the handler has not judged itself.
+func (c *Config) disposition(o Outcome) Disposition {
+	if c.Completion != nil {
+		if d := c.Completion(o); d != Auto {
+			return d
+		}
+	}
+	status := http.StatusOK
+	if o.Response != nil && o.Response.Status != 0 {
+		status = o.Response.Status
+	}
+	switch {
+	case !o.Returned, o.Failed, status >= 500:
+		if c.FailurePolicy == core.HoldFailures {
+			return Held
+		}
+		return Released
+	case temporary(status), status >= 400 && !c.CompleteRefusals:
+		return Released
+	}
+	return Completed
+}
+
+// temporary reports whether a status says that the same request may fare better later: nothing has happened.
+func temporary(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusRequestTimeout,
+		http.StatusConflict, http.StatusMisdirectedRequest, http.StatusLocked, http.StatusTooEarly,
+		http.StatusTooManyRequests:
+		return true
+	}
+	return false
+}
+
+// ErrNotGuarded says that a handler has declared something about its run, but is not behind a guard that keeps records.
+var ErrNotGuarded = errors.New("holdfast: not a request behind Once or Idempotent")
+
+// Complete is a handler's own word: the run has taken effect and must not happen again, whatever its answer will be and
+// whether or not it returns. Call it right after the side effect. It is written at once, so that even the end of the
+// process does not undo it; the error, if any, says that Redis did not confirm that. The word counts all the same when
+// the handler ends. The last word counts. ctx is the context of the request, or descends from it.
+func Complete(ctx context.Context) error { return declare(ctx, Completed, core.StateCompleted) }
+
+// Release is a handler's own word: nothing has happened, and another request may run once this one has ended, whatever
+// its answer. See [Complete].
+func Release(ctx context.Context) error { return declare(ctx, Released, core.StateNone) }
+
+// Hold is a handler's own word: it cannot be known whether the run will have taken effect, so that no other request may
+// run until somebody has found out. See [Complete].
+func Hold(ctx context.Context) error { return declare(ctx, Held, core.StateUnknown) }
+
+func declare(ctx context.Context, d Disposition, state core.State) error {
+	r := runFrom(ctx)
+	if r == nil {
+		return ErrNotGuarded
+	}
+	r.word.Store(int32(d))
+	if r.attempt == nil {
+		return nil // fails open: there is no record
+	}
+	return r.attempt.Declare(ctx, state)
+}

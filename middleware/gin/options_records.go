@@ -1,0 +1,72 @@
+package ginlock
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+// The failure policies, for [WithFailurePolicy].
+const (
+	RetryFailures = core.RetryFailures
+	HoldFailures  = core.HoldFailures
+)
+
+// WithRetention sets how long a record of Once or Idempotent is kept after its run. Defaults to 24 hours.
+func WithRetention(retention time.Duration) Option {
+	return shared(middleware.WithRetention(retention))
+}
+
+// WithRetentionUntil sets until when a record is kept, for a request that begins now: see
+// [middleware.WithRetentionUntil]. Defaults to none: [WithRetention] holds.
+func WithRetentionUntil(until func(now time.Time) time.Time) Option {
+	return shared(middleware.WithRetentionUntil(until))
+}
+
+// WithFailurePolicy sets what a failed run leaves, see [middleware.WithFailurePolicy]. Defaults to [RetryFailures].
+func WithFailurePolicy(policy core.FailurePolicy) Option {
+	return shared(middleware.WithFailurePolicy(policy))
+}
+
+// WithCompletion sets who judges how a handler ended, see [middleware.WithCompletion]. Defaults to the usual judgement.
+func WithCompletion(judge func(Outcome) Disposition) Option {
+	return shared(middleware.WithCompletion(judge))
+}
+
+// WithDetachedContext keeps the end of the request's context from the handler, see [middleware.WithDetachedContext].
+// Defaults to passing it on.
+func WithDetachedContext() Option { return shared(middleware.WithDetachedContext()) }
+
+// WithReplay makes Once replay the recorded answer, see [middleware.WithReplay]. Defaults to refusing with 409.
+func WithReplay() Option { return shared(middleware.WithReplay()) }
+
+// WithRecordLimit sets up to how many bytes of an answer are held back and recorded, see [middleware.WithRecordLimit].
+// Defaults to 256 KiB.
+func WithRecordLimit(bytes int) Option { return shared(middleware.WithRecordLimit(bytes)) }
+
+// RefuseOmitted refuses a second request where the body of the answer was not recorded. Defaults to replaying status
+// and header.
+func RefuseOmitted() Option { return shared(middleware.RefuseOmitted()) }
+
+// WithReplayHeader sets the header field that marks a replay. Defaults to Idempotency-Replayed.
+func WithReplayHeader(name string) Option { return shared(middleware.WithReplayHeader(name)) }
+
+// WithFingerprint sets what of a request is compared with that of an earlier one with the same key, see
+// [middleware.WithFingerprint]. Defaults to all of it for Idempotent, nothing for Once.
+func WithFingerprint(of func(Payload) []byte) Option { return shared(middleware.WithFingerprint(of)) }
+
+// WithKeyHeader sets the header field that Idempotent reads the key from. Defaults to Idempotency-Key.
+func WithKeyHeader(name string) Option { return shared(middleware.WithKeyHeader(name)) }
+
+// StrictKey refuses keys without quotes. Defaults to accepting "k" and k, which are the same key.
+func StrictKey() Option { return shared(middleware.StrictKey()) }
+
+// WithShortestKey sets how many characters an Idempotency-Key has at least. Defaults to 1.
+func WithShortestKey(characters int) Option { return shared(middleware.WithShortestKey(characters)) }
+
+// WithFinishTimeout sets how long the end of a run waits for Redis before the answer is sent all the same. Defaults to
+// 2 s.
+func WithFinishTimeout(limit time.Duration) Option {
+	return shared(middleware.WithFinishTimeout(limit))
+}

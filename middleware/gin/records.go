@@ -1,0 +1,43 @@
+package ginlock
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+// What options and hooks are about.
+type (
+	// Payload is what a request asks for.
+	Payload = middleware.Payload
+	// Outcome is how a handler ended.
+	Outcome = middleware.Outcome
+	// Disposition is what becomes of the record of a run.
+	Disposition = middleware.Disposition
+	// Response is an answer as it is recorded.
+	Response = middleware.Response
+)
+
+// The dispositions.
+const (
+	Auto      = middleware.Auto
+	Completed = middleware.Completed
+	Released  = middleware.Released
+	Held      = middleware.Held
+)
+
+// Complete is a handler's own word: the run has taken effect and must not happen again, whatever its answer, and
+// whether or not it returns. ctx may be the *gin.Context. See [middleware.Complete].
+func Complete(ctx context.Context) error { return middleware.Complete(run(ctx)) }
+
+// Release is a handler's own word: nothing has happened, and another request may run. See [middleware.Release].
+func Release(ctx context.Context) error { return middleware.Release(run(ctx)) }
+
+// Hold is a handler's own word: it cannot be known whether the run will have taken effect. See [middleware.Hold].
+func Hold(ctx context.Context) error { return middleware.Hold(run(ctx)) }
+
+// Attempt returns which attempt for its key a request behind Once or Idempotent is, from 1; 0 for any other.
+func Attempt(ctx context.Context) int { return middleware.Attempt(run(ctx)) }
+
+// KeyHash returns the hash of the key of a request behind Once or Idempotent, "" for any other.
+func KeyHash(ctx context.Context) string { return middleware.KeyHash(run(ctx)) }

@@ -1,0 +1,23 @@
+package middleware_test
+
+import (
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+// A key in quotes and the same one without are one key. Strictly, only the first is one.
+func ExampleParseIdempotencyKey() {
+	for _, line := range []string{`"order-7"`, `order-7`, `"order 7"`} {
+		key, err := middleware.ParseIdempotencyKey([]string{line}, false, 1)
+		fmt.Println(key, err)
+	}
+	_, err := middleware.ParseIdempotencyKey([]string{`order-7`}, true, 1)
+	fmt.Println(err)
+
+	// Output:
+	// order-7 <nil>
+	// order-7 <nil>
+	//  holdfast: invalid key in the request: Idempotency-Key is not a quoted string of visible ASCII characters
+	// holdfast: invalid key in the request: Idempotency-Key is not a quoted string of visible ASCII characters
+}

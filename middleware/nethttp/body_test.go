@@ -1,0 +1,259 @@
+package httplock_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+)
+
+// echo answers with the body that it has read.
+func echo(t *testing.T) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		_, _ = w.Write(body)
+	})
+}
+
+// postBody sends a body of that type, whose length net/http tells the server only if it is known.
+func postBody(t *testing.T, srv *httptest.Server, contentType, text string, known bool) answer {
+	t.Helper()
+	body := io.Reader(strings.NewReader(text))
+	if !known {
+		body = struct{ io.Reader }{body}
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", contentType)
+	return send(srv, req)
+}
+
+func TestHandlerGetsTheBodyOfTheKey(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	const keyLimit = 64 << 10
+	for _, limit := range []int64{0, 10, keyLimit, 3 * keyLimit} {
+		guard := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"),
+			httplock.WithBodyLimit(limit), httplock.WithWait(patience))
+		srv := serve(t, guard(guard(echo(t))))
+		for size, status := range map[int]int{100: 200, keyLimit: 200, keyLimit + 1: 400, 2 * keyLimit: 400} {
+			for _, known := range []bool{true, false} {
+				t.Run(fmt.Sprintf("limit %d, %d bytes, length known %v", limit, size, known), func(t *testing.T) {
+					t.Parallel()
+					text := `{"x":"` + strings.Repeat("x", size-15) + `","id":7}`
+					text = text[:len(text)-1] + strings.Repeat(" ", size-len(text)) + "}"
+					a := postBody(t, srv, jsonType, text, known)
+					a.want(t, status)
+					if status == http.StatusOK && a.body != text {
+						t.Errorf("%d bytes came back, want %d", len(a.body), size)
+					}
+				})
+			}
+		}
+	}
+}
+
+// How large the body of a key may be does not depend on what another guard has buffered.
+func TestBodyOfTheKeyIsBoundedEverywhere(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	outer := httplock.Exclusive(locks.Mutex, httplock.Constant("all"), httplock.WithBodyLimit(1<<20))
+	inner := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"))
+	text := `{"id":7}` + strings.Repeat(" ", 64<<10)
+	p := postBody(t, serve(t, outer(inner(echo(t)))), jsonType, text, false).problem(t)
+	if p.Code != middleware.CodeKeyInvalid {
+		t.Errorf("code %q, want key-invalid", p.Code)
+	}
+}
+
+// What is known to be too large is refused without an upload.
+func TestTooLargeForTheKeyIsNotRead(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	conn := dial(t, serve(t, httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"))(echo(t))))
+	write(t, conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 65537\r\n"+
+		"Expect: 100-continue\r\n\r\n")
+	if status := readStatus(t, conn); status != http.StatusBadRequest {
+		t.Errorf("status %d, want 400 without 100 before it", status)
+	}
+}
+
+// A key function of the application may look at the beginning of a body of any size.
+func TestHandlerGetsAllOfABodyThatWasLookedAt(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	const looked = 100
+	key := func(r *http.Request) (httplock.Key, error) {
+		body, err := middleware.Buffer(r.Context(), r.Body, looked)
+		if err != nil {
+			return httplock.Key{}, err
+		}
+		r.Body = body
+		begin, _ := body.Bytes()
+		return httplock.NewKey("begin", string(begin[:min(looked, len(begin))]))
+	}
+	for _, limit := range []int64{0, looked / 2, looked, 3 * looked} {
+		guard := httplock.Exclusive(locks.Mutex, key, httplock.WithBodyLimit(limit), httplock.WithWait(patience))
+		srv := serve(t, guard(guard(echo(t))))
+		for _, size := range []int{1, looked, looked + 1, 3 * looked, 3*looked + 1, 1000 * looked} {
+			for _, known := range []bool{true, false} {
+				t.Run(fmt.Sprintf("limit %d, %d bytes, length known %v", limit, size, known), func(t *testing.T) {
+					t.Parallel()
+					text := strings.Repeat("0123456", size/7+1)[:size]
+					a := postBody(t, srv, "text/plain", text, known)
+					a.want(t, http.StatusOK)
+					if a.body != text {
+						t.Errorf("%d bytes came back, want %d", len(a.body), size)
+					}
+				})
+			}
+		}
+	}
+}
+
+// The request belongs to whoever has called the guard.
+func TestRequestOfTheCallerStays(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	guarded := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"))(echo(t))
+	r := request(typed(jsonType, `{"id":7}`))
+	before := *r
+	rec := httptest.NewRecorder()
+	guarded.ServeHTTP(rec, r)
+	if rec.Code != http.StatusOK || rec.Body.String() != `{"id":7}` {
+		t.Errorf("status %d: %s", rec.Code, rec.Body)
+	}
+	if r.Body != before.Body || r.Context() != before.Context() {
+		t.Error("the body or the context was replaced")
+	}
+}
+
+// A form that was parsed for the key, or before the guard, is the handler's.
+func TestParsedFormReachesTheHandler(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.PostFormValue("id")+r.PostFormValue("a"))
+	})
+	parses := func(r *http.Request) (httplock.Key, error) { return httplock.NewKey("id", r.FormValue("id")) }
+	parsed := func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if err := r.ParseForm(); err != nil {
+				t.Error(err)
+			}
+			h.ServeHTTP(w, r)
+		})
+	}
+	byForm := httplock.Exclusive(locks.Mutex, httplock.ByForm("id"), httplock.WithWait(patience))
+	for name, h := range map[string]http.Handler{
+		"in the handler":           byForm(handler),
+		"before the guard":         parsed(byForm(handler)),
+		"between guards":           byForm(parsed(byForm(handler))),
+		"by the key function":      httplock.Exclusive(locks.Mutex, parses, httplock.WithWait(patience))(handler),
+		"by the one, then by ours": httplock.Exclusive(locks.Mutex, httplock.Keys(parses, httplock.ByForm("id")))(handler),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := postBody(t, serve(t, h), form, "id=7&a=b", true)
+			a.want(t, http.StatusOK)
+			if a.body != "7b" {
+				t.Errorf("the handler saw %q", a.body)
+			}
+		})
+	}
+}
+
+// The server removes the files of a form also if it was parsed for the key of a request that was refused.
+func TestFilesOfRefusedFormAreRemoved(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	files := make(chan string, 1)
+	key := func(r *http.Request) (httplock.Key, error) {
+		if err := r.ParseMultipartForm(1); err != nil {
+			return httplock.Key{}, err
+		}
+		file, err := r.MultipartForm.File["f"][0].Open()
+		if err != nil {
+			return httplock.Key{}, err
+		}
+		defer file.Close()
+		files <- file.(*os.File).Name()
+		return httplock.Key{}, httplock.ErrKeyInvalid
+	}
+	srv := serve(t, httplock.Exclusive(locks.Mutex, key)(echo(t)))
+	text := "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\n" +
+		strings.Repeat("f", 1000) + "\r\n--b--\r\n"
+	postBody(t, srv, multiForm, text, true).want(t, http.StatusBadRequest)
+	name := receive(t, files, "the file")
+	redistest.Eventually(t, patience, "the file to be removed", func() bool {
+		_, err := os.Stat(name)
+		return os.IsNotExist(err)
+	})
+}
+
+// net/http puts trailers that were not announced into its own request, not into the copies of guards.
+func TestTrailersReachTheHandler(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	for name, key := range map[string]httplock.KeyFunc{
+		"read by the guard":  httplock.Constant("all"),
+		"read for the key":   httplock.ByJSON("/id"),
+		"read for the key 2": httplock.Keys(httplock.ByJSON("/id"), httplock.Constant("all")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			trailers := make(chan string, 1)
+			guard := httplock.Exclusive(locks.Mutex, key, httplock.WithWait(patience))
+			srv := serve(t, guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				trailers <- r.Trailer.Get("X-Sum")
+			})))
+			conn := dial(t, srv)
+			write(t, conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"+
+				"Transfer-Encoding: chunked\r\n\r\n8\r\n{\"id\":7}\r\n0\r\nX-Sum: 15\r\n\r\n")
+			if status := readStatus(t, conn); status != http.StatusOK {
+				t.Fatalf("status %d", status)
+			}
+			if got := receive(t, trailers, "the trailer"); got != "15" {
+				t.Errorf("trailer %q, want 15", got)
+			}
+		})
+	}
+}
+
+// Requests with one value in their bodies exclude each other, whatever else is in them.
+func TestExclusiveByBody(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	stage := newStage(t)
+	guard := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/cart/id"), httplock.WithWait(0))
+	srv := serve(t, guard(stage))
+	first := make(chan answer, 2)
+	go func() { first <- postBody(t, srv, jsonType, `{"cart":{"id":"7"}}`, true) }()
+	receive(t, stage.entered, "the first run")
+	p := postBody(t, srv, jsonType, `{"x":1,"cart":{"id":"7"}}`, true).problem(t)
+	if p.Code != middleware.CodeLockConflict {
+		t.Errorf("code %q, want lock-conflict", p.Code)
+	}
+	go func() { first <- postBody(t, srv, jsonType, `{"cart":{"id":"8"}}`, true) }()
+	other := receive(t, stage.entered, "the run of the other cart")
+	if _, locked := core.TokenFrom(other.Context()); !locked {
+		t.Error("the other cart runs without lock")
+	}
+	close(stage.leave)
+	for range 2 {
+		receive(t, first, "an answer").want(t, http.StatusOK)
+	}
+}

@@ -1,0 +1,138 @@
+package httplock
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+// engine is what all engines of package middleware have.
+type engine interface {
+	Guards(method string) bool
+	BodyLimit() (limit int64, strict bool)
+	Passes(err error) bool
+	Refuse(ctx context.Context, err error) *Conflict
+}
+
+// guard is what all guarded handlers have in common.
+type guard struct {
+	engine engine
+	key    KeyFunc
+	skip   func(*http.Request) bool
+	refuse ConflictHandler
+	next   http.Handler
+}
+
+// newGuard fails if the key function is nil or an option is invalid.
+func newGuard(e engine, key KeyFunc, config config) (guard, error) {
+	if key == nil {
+		return guard{}, errors.New("holdfast: the key function is nil: a guard needs to know what to tell apart")
+	}
+	return guard{engine: e, key: key, skip: config.skip, refuse: config.refuse}, config.check()
+}
+
+// before returns the guard in front of a handler.
+func (g guard) before(next http.Handler) guard {
+	if next == nil {
+		panic("holdfast: the handler to guard is nil")
+	}
+	g.next = next
+	return g
+}
+
+// visit is a request at a guard.
+type visit struct {
+	w     http.ResponseWriter
+	outer *http.Request // as it came
+	inner *http.Request // a copy, whose body may be replaced and whose form may be parsed
+	key   Key
+}
+
+// serve lets a request pass, has it run under the guard, or refuses it.
+func (g guard) serve(w http.ResponseWriter, r *http.Request, run func(*visit) *Conflict) {
+	if !g.engine.Guards(r.Method) || g.skip(r) {
+		g.next.ServeHTTP(w, r)
+		return
+	}
+	v := &visit{w: w, outer: r, inner: r.WithContext(r.Context())}
+	// net/http removes the files of a form that it finds in its own request only.
+	defer func() { r.MultipartForm = v.inner.MultipartForm }()
+	var err error
+	if v.key, err = g.key(v.inner); err == nil {
+		err = g.buffer(v.inner)
+	}
+	var conflict *Conflict
+	switch {
+	case err == nil:
+		conflict = run(v)
+	case g.engine.Passes(err):
+		g.next.ServeHTTP(w, v.within(r.Context()))
+	default:
+		conflict = g.engine.Refuse(r.Context(), err)
+	}
+	switch {
+	case conflict == nil:
+	case conflict.Code == middleware.CodeClientGone:
+		// For the log. It also keeps net/http from answering 200, which a client that has merely closed its
+		// sending side would take for success.
+		w.WriteHeader(conflict.Status)
+	default:
+		g.refuse(w, r, conflict)
+	}
+}
+
+// buffer reads the body of r, if that is of use. What is known to be too large is left to the handler unread, or
+// refused; a client that waits for 100 Continue then sends it only if the request may run.
+func (g guard) buffer(r *http.Request) error {
+	limit, strict := g.engine.BodyLimit()
+	switch {
+	case r.Body == nil, r.Body == http.NoBody, limit == 0:
+		return nil
+	case r.Method == http.MethodConnect: // a tunnel, which both sides use at the same time
+		return nil
+	case r.ContentLength > limit && strict:
+		return middleware.ErrBodyTooLarge
+	case r.ContentLength > limit:
+		return nil
+	}
+	body, err := middleware.Buffer(r.Context(), r.Body, limit)
+	if err != nil {
+		return err
+	}
+	if begin, _ := body.Bytes(); strict && int64(len(begin)) > limit {
+		return middleware.ErrBodyTooLarge
+	}
+	r.Body = body
+	return nil
+}
+
+// within returns the request for the handler.
+func (v *visit) within(ctx context.Context) *http.Request {
+	r := v.inner.WithContext(ctx)
+	r.Trailer = v.outer.Trailer // where net/http puts trailers that were not announced
+	return r
+}
+
+// request is what the engine is told of the visit, which has to be answered by that time.
+func (v *visit) request(by time.Time) middleware.Request {
+	r := v.inner
+	payload := middleware.Payload{
+		Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, ContentType: r.Header.Get("Content-Type"),
+	}
+	if body, ok := r.Body.(*middleware.Body); ok {
+		payload.Body, _ = body.Bytes()
+	}
+	return middleware.Request{
+		Key: v.key, Payload: payload, AnswerBy: by, Header: r.Header,
+	}
+}
+
+// handle runs the handler with that context and writer.
+func (g guard) handle(ctx context.Context, w http.ResponseWriter, v *visit) {
+	r := v.within(ctx)
+	defer func() { v.inner.MultipartForm = r.MultipartForm }()
+	g.next.ServeHTTP(w, r)
+}

@@ -1,0 +1,55 @@
+package httplock
+
+import (
+	"errors"
+	"net/http"
+	"net/netip"
+)
+
+// networkBits is what one IPv6 client has to choose addresses from: its network has as many in front.
+const networkBits = 64
+
+// ByClientIP tells requests apart by the address of the client, as resolve finds it: [RemoteAddr] if clients
+// connect to this server themselves. Behind a proxy, resolve has to take the address from where that proxy
+// writes it and from nowhere else: anybody can send an X-Forwarded-For. An IPv6 address counts by its /64
+// network, from which a client may take any number of addresses; an IPv4 address in IPv6 form as IPv4; the zone
+// is dropped. Panics if resolve is nil.
+//
+// An address is not a principal. Many people share one behind NAT, so never let it be the scope of answers that
+// are kept to be sent again: one of them would get what is meant for another.
+//
+// An error of resolve means what it means from a [KeyFunc]. If it returns the invalid zero Addr without error,
+// the request is refused with 500: the client can do nothing about it.
+func ByClientIP(resolve func(r *http.Request) (netip.Addr, error)) KeyFunc {
+	if resolve == nil {
+		panic("holdfast: ByClientIP: the resolver is nil: pass RemoteAddr if there is no proxy")
+	}
+	return func(r *http.Request) (Key, error) {
+		addr, err := resolve(r)
+		if err != nil {
+			return Key{}, err
+		}
+		addr = addr.Unmap()
+		switch {
+		case !addr.IsValid():
+			return Key{}, errors.New("holdfast: ByClientIP: the resolver found no address")
+		case addr.Is4():
+			return NewKey("ip", addr.String())
+		}
+		network, err := addr.Prefix(networkBits) // without the zone
+		if err != nil {
+			return Key{}, err
+		}
+		return NewKey("ip", network.String())
+	}
+}
+
+// RemoteAddr returns the address of whoever has opened the connection, for [ByClientIP]. Behind a proxy that is
+// the proxy: all its clients would be one. It fails for connections that have no IP address.
+func RemoteAddr(r *http.Request) (netip.Addr, error) {
+	addr, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}, errors.New("holdfast: the remote address of the request is not an IP address and port")
+	}
+	return addr.Addr(), nil
+}

@@ -1,0 +1,120 @@
+package httplock
+
+import (
+	"net/http"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+// Once returns a middleware that lets a request of each key take effect once: one order per user. A second request is
+// refused while the first is running (409 request-in-progress) and after it has succeeded (409 already-completed), or
+// gets the recorded answer if [WithReplay] says so, until the record expires: after 24 hours unless [WithRetention] says
+// otherwise. A first request that has failed does not count, see [WithFailurePolicy]. Panics if client or key is nil or
+// an option is invalid: [NewOnce] returns that as an error.
+//
+// A handler guarded twice with the same key runs: the inner guard lets the run of the outer one pass.
+func Once(client *core.Client, key KeyFunc, opts ...Option) func(http.Handler) http.Handler {
+	return must(NewOnce(client, key, opts...))
+}
+
+// NewOnce is [Once] for those who get their settings at run time: it returns an error instead of panicking.
+func NewOnce(client *core.Client, key KeyFunc, opts ...Option) (func(http.Handler) http.Handler, error) {
+	config := newConfig(middleware.OnceConfig(), opts)
+	engine, err := middleware.NewOnce(client, config.engine)
+	if err != nil {
+		return nil, err
+	}
+	return newOnce(engine, key, config)
+}
+
+// Idempotent returns a middleware that answers a request as it has answered an earlier one with the same Idempotency-Key
+// (IETF draft-ietf-httpapi-idempotency-key-header): the client's retry gets the first answer back, and the handler runs
+// once. The scope says whose key it is, [ByContext] with the logged-in user for instance: no other user's answer can be
+// reached. [Unscoped] is for services all of whose clients are one.
+//
+// The key is missing or malformed: 400; the same key with another request: 422 key-reused; while the first one is
+// running: 409 request-in-progress. Records are kept for 24 hours unless [WithRetention] says otherwise. Panics if
+// client or scope is nil or an option is invalid: [NewIdempotent] returns that as an error.
+func Idempotent(client *core.Client, scope KeyFunc, opts ...Option) func(http.Handler) http.Handler {
+	return must(NewIdempotent(client, scope, opts...))
+}
+
+// NewIdempotent is [Idempotent] for those who get their settings at run time: it returns an error instead of panicking.
+func NewIdempotent(client *core.Client, scope KeyFunc, opts ...Option) (func(http.Handler) http.Handler, error) {
+	config := newConfig(middleware.IdempotentConfig(), opts)
+	engine, err := middleware.NewOnce(client, config.engine)
+	if err != nil {
+		return nil, err
+	}
+	if scope == nil {
+		return newOnce(engine, nil, config)
+	}
+	field := http.CanonicalHeaderKey(engine.KeyHeader())
+	return newOnce(engine, func(r *http.Request) (Key, error) {
+		key, err := scope(r)
+		if err != nil {
+			return Key{}, err
+		}
+		return engine.Key(key, r.Header[field])
+	}, config)
+}
+
+func must(guard func(http.Handler) http.Handler, err error) func(http.Handler) http.Handler {
+	if err != nil {
+		panic(err)
+	}
+	return guard
+}
+
+func newOnce(engine *middleware.Once, key KeyFunc, config config) (func(http.Handler) http.Handler, error) {
+	g, err := newGuard(engine, key, config)
+	if err != nil {
+		return nil, err
+	}
+	return func(next http.Handler) http.Handler { return &once{g.before(next), engine} }, nil
+}
+
+// once is the guarded handler.
+type once struct {
+	guard
+	engine *middleware.Once
+}
+
+func (o *once) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// The request's time begins before its body is read.
+	by := middleware.AnswerBy(r.Context())
+	o.serve(w, r, func(v *visit) *Conflict {
+		if o.engine.Entered(r.Context(), v.key) {
+			o.handle(r.Context(), w, v)
+			return nil
+		}
+		run, recorded, conflict := o.engine.Begin(r.Context(), v.request(by))
+		switch {
+		case recorded != nil:
+			replay(w, recorded, o.engine.Marker())
+		case run != nil:
+			o.run(run, v)
+		}
+		return conflict
+	})
+}
+
+// run has the handler answer into a capture, which is sent once the answer is recorded. That nothing is recovered keeps
+// the stack of a panic, and covers http.ErrAbortHandler and runtime.Goexit.
+func (o *once) run(run *middleware.Run, v *visit) {
+	limit, record := run.Capture()
+	c := newCapture(v.w, v.inner, limit, record)
+	var outcome Outcome
+	defer func() {
+		if !outcome.Returned {
+			c.abandon()
+		}
+		run.Finish(outcome)
+		if outcome.Returned {
+			c.send()
+		}
+	}()
+	o.handle(run.Context(), c.exposed(), v)
+	outcome = Outcome{Returned: true, Response: c.response()}
+}

@@ -1,0 +1,195 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// Once lets a request of each key take effect once. Make it with [NewOnce]. It is safe for concurrent use.
+type Once struct {
+	guard
+	client  *core.Client
+	options []core.OnceOption
+}
+
+// NewOnce returns a Once that keeps its records with client, or an error that names what is wrong with the arguments.
+// The config is [OnceConfig] or [IdempotentConfig], changed by options.
+func NewOnce(client *core.Client, config Config) (*Once, error) {
+	if client == nil {
+		return nil, errors.New("holdfast: the client is nil: pass that of core.New")
+	}
+	if err := config.checkOnce(); err != nil {
+		return nil, err
+	}
+	return &Once{guard: newGuard(config), client: client, options: config.onceOptions()}, nil
+}
+
+// Key joins the scope of a request to its Idempotency-Key, of which lines are the header fields. The scope comes first,
+// so that nobody reaches another's records by guessing keys.
+func (o *Once) Key(scope Key, lines []string) (Key, error) {
+	value, err := ParseIdempotencyKey(lines, o.config.StrictKey, o.config.ShortestKey)
+	if err != nil {
+		return Key{}, err
+	}
+	key, err := NewKey("idempotency-key", value)
+	if err != nil {
+		return Key{}, err
+	}
+	return Join(scope, key)
+}
+
+// Marker returns the name of the header field that marks a replay, see [Response.Replay].
+func (o *Once) Marker() string { return o.config.ReplayHeader }
+
+// KeyHeader returns the name of the header field that [Once.Key] reads.
+func (o *Once) KeyHeader() string { return o.config.KeyHeader }
+
+// Entered reports whether ctx is that of a run of the same key: a request that is guarded twice. It is let through,
+// since it would wait for itself.
+func (o *Once) Entered(ctx context.Context, key Key) bool {
+	hash := o.hash(key)
+	for r := runFrom(ctx); r != nil; r = r.outer {
+		if r.hash == hash && r.once.client == o.client {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *Once) hash(key Key) string { return key.HashWith(o.config.KeySecret) }
+
+// Begin lets a request run, or says what to answer instead: what an earlier one was answered, or why not. Exactly one of
+// the three is not nil. It waits for another request of the key at most as long as the config says, until ctx ends, and
+// so that an answer can still be written.
+func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Conflict) {
+	if req.Key.IsZero() {
+		return nil, nil, o.Refuse(ctx, ErrKeyRequired)
+	}
+	hash, asked := o.hash(req.Key), time.Now()
+	attempt, err := o.begin(ctx, hash, req)
+	if err == nil && ctx.Err() != nil {
+		_ = attempt.Release(ctx) // the client left just when its turn had come
+		err = context.Cause(ctx)
+	}
+	waited := time.Since(asked)
+	var done *core.CompletedError
+	switch {
+	case err == nil:
+		o.acquired(ctx, Acquired{KeyHash: hash, Token: attempt.Token(), Attempt: attempt.Number(), Waited: waited})
+		return o.newRun(ctx, hash, attempt), nil, nil
+	case errors.As(err, &done) && !gone(ctx):
+		if replay := o.replay(done.Record); replay != nil {
+			o.replayed(ctx, Replayed{KeyHash: hash, Attempt: done.Record.Attempt, Waited: waited})
+			return nil, replay, nil
+		}
+	case o.config.FailOpen && o.outage(err) && ctx.Err() == nil:
+		o.failed(ctx, Failure{KeyHash: hash, Operation: "begin", Err: err})
+		return o.newRun(ctx, hash, nil), nil, nil
+	}
+	c := o.config.conflict(onceCode(ctx, err), err)
+	c.KeyHash, c.Waited = hash, waited
+	o.complement(c, err)
+	return nil, nil, o.refused(ctx, c)
+}
+
+// begin asks Redis, for as long as the request may wait.
+func (o *Once) begin(ctx context.Context, hash string, req Request) (*core.Attempt, error) {
+	options := o.options
+	if o.config.RetentionUntil != nil {
+		options = append(options[:len(options):len(options)], core.WithRetention(o.config.untilThen(time.Now())))
+	}
+	if o.config.Compare {
+		options = append(options[:len(options):len(options)], core.WithFingerprint(o.config.fingerprint(req.Payload)))
+	}
+	if early(req.Header) {
+		if err := o.refuseEarly(ctx, hash, options); err != nil {
+			return nil, err
+		}
+	}
+	if wait := o.wait(hash, req.AnswerBy, preferred(req.Header)); wait > 0 {
+		defer o.gate.leave(hash)
+		options = append(options[:len(options):len(options)], core.WithWait(wait))
+		return o.client.Once(lockPrefix+hash, options...).Begin(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.config.AskTimeout)
+	defer cancel()
+	return o.client.Once(lockPrefix+hash, options...).Begin(ctx)
+}
+
+// refuseEarly lets early data do nothing but read what is recorded.
+func (o *Once) refuseEarly(ctx context.Context, hash string, options []core.OnceOption) error {
+	ctx, cancel := context.WithTimeout(ctx, o.config.AskTimeout)
+	defer cancel()
+	record, err := o.client.Once(lockPrefix+hash, options...).Peek(ctx)
+	if err == nil && record.State != core.StateCompleted {
+		return errEarly
+	}
+	return err
+}
+
+// complement adds what the error behind a conflict knows.
+func (o *Once) complement(c *Conflict, err error) {
+	var busy *core.InProgressError
+	var done *core.CompletedError
+	switch {
+	case c.Code == CodeRequestInProgress && errors.As(err, &busy):
+		c.RetryAfter = o.retryAfter(busy.RetryAfter)
+	case c.Code == CodeAlreadyCompleted && errors.As(err, &done):
+		if response, err := o.decode(done.Record.Value); err == nil {
+			c.Recorded = response
+		}
+		if o.config.RetentionUntil != nil {
+			c.RetryAfter, c.Retryable = wholeSeconds(done.Record.Retention), true
+		}
+	}
+}
+
+// replay returns what to send again, nil if nothing is.
+func (o *Once) replay(record core.Record) *Response {
+	if !o.config.Replay || record.Omitted {
+		return nil
+	}
+	response, err := o.decode(record.Value)
+	if err != nil || !response.Replayable() || response.Omitted && o.config.RefuseOmitted {
+		return nil
+	}
+	return response
+}
+
+func (o *Once) replayed(ctx context.Context, r Replayed) {
+	if o.config.Hooks.Replayed != nil {
+		o.config.Hooks.Replayed(ctx, r)
+	}
+}
+
+// encode makes the value of a record. Of an answer that nobody will get again, only where to find the thing is kept.
+func (o *Once) encode(r *Response) []byte {
+	if r == nil {
+		return nil
+	}
+	kept := *r
+	if !o.config.Replay {
+		kept.Body, kept.Omitted, kept.Header = nil, true, nil
+		if location := r.Header["Location"]; location != nil {
+			kept.Header = map[string][]string{"Location": location}
+		}
+	}
+	return kept.Encode()
+}
+
+func (o *Once) decode(value []byte) (*Response, error) { return DecodeResponse(value) }
+
+// outage reports whether err tells of Redis.
+func (o *Once) outage(err error) bool {
+	for _, other := range []error{
+		core.ErrInProgress, core.ErrCompleted, core.ErrOutcomeUnknown, core.ErrFingerprintMismatch, errEarly,
+	} {
+		if errors.Is(err, other) {
+			return errors.Is(err, core.ErrUnavailable)
+		}
+	}
+	return outage(err)
+}

@@ -1,0 +1,96 @@
+package middleware
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// The options in this file are for Once and Idempotent; Exclusive keeps no records and refuses them.
+
+// WithRetention sets how long a record is kept after its run: for so long, no second request of its key runs.
+// Defaults to 24 hours.
+func WithRetention(retention time.Duration) Option {
+	return func(c *Config) { c.Retention, c.RetentionUntil = retention, nil }
+}
+
+// WithRetentionUntil sets until when a record is kept, as a function of the time at which its request begins: until
+// midnight, for one order a day. A refused request is told to come back then. It may be called by several goroutines at
+// once. Defaults to none: [WithRetention] holds.
+func WithRetentionUntil(until func(now time.Time) time.Time) Option {
+	return func(c *Config) { c.RetentionUntil = until }
+}
+
+// WithFailurePolicy sets what a failed run leaves: one that answered 5xx, panicked, or was not heard of any more. With
+// [core.RetryFailures] the next request runs; with [core.HoldFailures] all get 409 outcome-unknown until somebody has
+// found out and forgets the record. Defaults to core.RetryFailures.
+func WithFailurePolicy(policy core.FailurePolicy) Option {
+	return func(c *Config) { c.FailurePolicy = policy }
+}
+
+// WithCompletion sets who judges how a handler ended, unless the handler has done so itself with [Complete], [Release]
+// or [Hold]. [Auto] leaves it to the usual judgement: 2xx and 3xx completed; 5xx, panics and reported errors by the
+// failure policy; 401, 403, 407, 408, 409, 421, 423, 425 and 429 released; other 4xx released by Once and completed by
+// Idempotent. Defaults to that.
+func WithCompletion(judge func(Outcome) Disposition) Option {
+	return func(c *Config) { c.Completion = judge }
+}
+
+// WithDetachedContext keeps the end of the request's context from the handler: work that should not be cut in half goes
+// on when the client leaves. A lost lease still ends it. Defaults to passing it on.
+func WithDetachedContext() Option {
+	return func(c *Config) { c.Detached = true }
+}
+
+// WithReplay makes Once answer a second request with the recorded answer of the first, instead of refusing it. Whoever
+// can send the key gets that answer, so it has to be joined with the user. Defaults to refusing it with 409; Idempotent
+// replays.
+func WithReplay() Option {
+	return func(c *Config) { c.Replay = true }
+}
+
+// WithRecordLimit sets up to how many bytes of body are held back until the record is written, and kept for replays. A
+// larger answer is sent as it is written, and replayed without body. At most 64 MiB. Defaults to 256 KiB.
+func WithRecordLimit(bytes int) Option {
+	return func(c *Config) { c.RecordLimit = bytes }
+}
+
+// RefuseOmitted refuses a second request with 409 already-completed where the body of the answer was not recorded.
+// Defaults to replaying status and header, with Idempotency-Replay: omitted.
+func RefuseOmitted() Option {
+	return func(c *Config) { c.RefuseOmitted = true }
+}
+
+// WithReplayHeader sets the header field that marks a replay with "true". Defaults to Idempotency-Replayed.
+func WithReplayHeader(name string) Option {
+	return func(c *Config) { c.ReplayHeader = name }
+}
+
+// WithFingerprint sets what of a request is compared with that of an earlier one with the same key, beside its method
+// and path: another one is refused with 422. Nil is all of it: query, content type and body. Once compares nothing
+// without this option. Defaults to nil for Idempotent.
+func WithFingerprint(of func(Payload) []byte) Option {
+	return func(c *Config) { c.Compare, c.Fingerprint = true, of }
+}
+
+// WithKeyHeader sets the header field that Idempotent reads the key from. Defaults to Idempotency-Key.
+func WithKeyHeader(name string) Option {
+	return func(c *Config) { c.KeyHeader = name }
+}
+
+// StrictKey refuses keys without the quotes of a structured field (RFC 9651). Defaults to accepting "k" and k, which
+// are the same key.
+func StrictKey() Option {
+	return func(c *Config) { c.StrictKey = true }
+}
+
+// WithShortestKey sets how many characters an Idempotency-Key has at least. Defaults to 1.
+func WithShortestKey(characters int) Option {
+	return func(c *Config) { c.ShortestKey = characters }
+}
+
+// WithFinishTimeout sets how long the end of a run waits for Redis to confirm the record, before the answer is sent all
+// the same; the record is tried further in the background. Defaults to 2 s.
+func WithFinishTimeout(limit time.Duration) Option {
+	return func(c *Config) { c.FinishTimeout = limit }
+}

@@ -1,0 +1,74 @@
+package middleware
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Request is what a [Once] is told of a request.
+type Request struct {
+	// Key of the request.
+	Key Key
+	// Payload tells it from another request with the same key.
+	Payload Payload
+	// AnswerBy is until when an answer can be written, see [AnswerBy]. Zero is without limit.
+	AnswerBy time.Time
+	// Header is that of the request: of interest are Prefer (RFC 7240) and Early-Data (RFC 8470).
+	Header http.Header
+}
+
+// Payload is what a request asks for.
+type Payload struct {
+	Method string
+	// Path is the target without, Query that part of it which follows the question mark.
+	Path, Query string
+	ContentType string
+	// Body is the whole body, or as much of it as was buffered.
+	Body []byte
+}
+
+// fingerprint tells payloads apart: by all that they are made of, or by the method, the path and what the
+// application finds of interest. The method and the path always count, so that no key brings the answer of another
+// operation.
+func (c *Config) fingerprint(p Payload) []byte {
+	parts := []string{p.Method, p.Path, p.Query, p.ContentType, string(p.Body)}
+	if c.Fingerprint != nil {
+		parts = []string{p.Method, p.Path, string(c.Fingerprint(p))}
+	}
+	h := sha256.New()
+	for _, part := range parts {
+		var length [8]byte
+		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
+		h.Write(length[:])
+		_, _ = io.WriteString(h, part)
+	}
+	return h.Sum(nil)
+}
+
+// early reports whether the request has come in TLS early data, which an attacker can send again (RFC 8470).
+func early(h http.Header) bool { return h.Get("Early-Data") == "1" }
+
+// preferred returns how long the client would like to wait, by its "Prefer: wait=10" (RFC 7240, section 4.3); negative
+// if it does not say so.
+func preferred(h http.Header) time.Duration {
+	for _, line := range h["Prefer"] {
+		for preference := range strings.SplitSeq(line, ",") {
+			preference, _, _ = strings.Cut(preference, ";")
+			name, value, _ := strings.Cut(preference, "=")
+			if !strings.EqualFold(strings.TrimSpace(name), "wait") {
+				continue
+			}
+			seconds, err := strconv.ParseUint(strings.Trim(strings.TrimSpace(value), `"`), 10, 16)
+			if err != nil {
+				return -1
+			}
+			return time.Duration(seconds) * time.Second
+		}
+	}
+	return -1
+}

@@ -1,0 +1,98 @@
+package middleware
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+)
+
+// MarkerField is the header field by which a client knows a replay, unless an option names another.
+const MarkerField = "Idempotency-Replayed"
+
+// omittedField tells a client that the answer had a body, of which nothing is left.
+const omittedField = "Idempotency-Replay"
+
+// Response is an answer as it is recorded and replayed.
+type Response struct {
+	// Status of the answer. It is 0 if the handler took over the connection before it told a status.
+	Status int
+	// Header are the fields that the handler added or changed: see [Difference].
+	Header http.Header
+	// Body is all of the body, or empty.
+	Body []byte
+	// Omitted says that there was a body, or may have been, which was not recorded.
+	Omitted bool
+}
+
+// Replayable reports whether the response can be sent again at all: a connection that was taken over cannot.
+func (r *Response) Replayable() bool { return r.Status >= http.StatusOK }
+
+// line is what stands before the body, in one line of JSON: so that the body is kept as it is, without base64.
+type line struct {
+	Status  int         `json:"status"`
+	Header  http.Header `json:"header,omitempty"`
+	Omitted bool        `json:"omitted,omitempty"`
+}
+
+// Encode returns the response as bytes for [DecodeResponse].
+func (r *Response) Encode() []byte {
+	head, err := json.Marshal(line{Status: r.Status, Header: mapTexts(r.Header, widen), Omitted: r.Omitted})
+	if err != nil {
+		panic(err) // not with fields of these types
+	}
+	return append(append(head, '\n'), r.Body...)
+}
+
+// DecodeResponse reads what [Response.Encode] has made. It fails on anything that could not be replayed, and
+// ignores what a later version may add to the record. The body is a part of b.
+func DecodeResponse(b []byte) (*Response, error) {
+	head, body, found := bytes.Cut(b, []byte("\n"))
+	if !found {
+		return nil, errors.New("holdfast: recorded response: no line before the body")
+	}
+	var l line
+	if err := json.Unmarshal(head, &l); err != nil {
+		return nil, fmt.Errorf("holdfast: recorded response: %w", err)
+	}
+	if l.Status != 0 && !validStatus(l.Status) {
+		return nil, fmt.Errorf("holdfast: recorded response: status %d", l.Status)
+	}
+	return &Response{Status: l.Status, Header: mapTexts(l.Header, narrow), Body: body, Omitted: l.Omitted}, nil
+}
+
+// validStatus reports whether net/http would send that status rather than panic.
+func validStatus(status int) bool { return status >= 100 && status <= 999 }
+
+// mapTexts keeps a field without values, and one whose list is nil: they keep net/http from setting its own.
+func mapTexts(h http.Header, convert func(string) string) http.Header {
+	mapped := make(http.Header, len(h))
+	for name, values := range h {
+		var list []string
+		for _, v := range values {
+			list = append(list, convert(v))
+		}
+		mapped[convert(name)] = list
+	}
+	return mapped
+}
+
+// widen makes a character of each byte: header fields may hold any byte from 0x80 on, in Latin-1 for example,
+// and JSON replaces those that are not UTF-8.
+func widen(text string) string {
+	wide := make([]rune, len(text))
+	for i := range len(text) {
+		wide[i] = rune(text[i])
+	}
+	return string(wide)
+}
+
+// narrow undoes widen.
+func narrow(text string) string {
+	bytes := make([]byte, 0, len(text))
+	for _, r := range text {
+		bytes = append(bytes, byte(r))
+	}
+	return string(bytes)
+}
