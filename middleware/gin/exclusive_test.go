@@ -53,7 +53,7 @@ func oneAtATime(t *testing.T, connect func() core.Strategy) {
 	}
 	var instances []*httptest.Server
 	for range 2 {
-		guard := ginlock.Exclusive(connect(), cart(), ginlock.WithWait(patience))
+		guard := ginlock.Exclusive(connect(), cart(), ginlock.WithWait(patience), ginlock.WithWaiters(100, 100))
 		instances = append(instances, serve(t, router(guard, handler)))
 	}
 	const requests = 60
