@@ -67,10 +67,11 @@ func WithReplayHeader(name string) Option {
 }
 
 // WithFingerprint sets what of a request is compared with that of an earlier one with the same key, beside its method
-// and path: another one is refused with 422. Nil is all of it: query, content type and body. Once compares nothing
-// without this option. Defaults to nil for Idempotent.
+// and path: another one is refused with 422. Nil is all of it: query, content type and body. A body that is larger than
+// [WithBodyLimit] cannot be compared and is refused with 413. Once compares nothing without this option. Defaults to nil
+// for Idempotent.
 func WithFingerprint(of func(Payload) []byte) Option {
-	return func(c *Config) { c.Compare, c.Fingerprint = true, of }
+	return func(c *Config) { c.Compare, c.StrictBody, c.Fingerprint = true, true, of }
 }
 
 // WithKeyHeader sets the header field that Idempotent reads the key from. Defaults to Idempotency-Key.

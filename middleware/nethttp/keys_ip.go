@@ -4,10 +4,9 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
-)
 
-// networkBits is what one IPv6 client has to choose addresses from: its network has as many in front.
-const networkBits = 64
+	"github.com/holdfast-go/holdfast/middleware"
+)
 
 // ByClientIP tells requests apart by the address of the client, as resolve finds it: [RemoteAddr] if clients
 // connect to this server themselves. Behind a proxy, resolve has to take the address from where that proxy
@@ -29,16 +28,9 @@ func ByClientIP(resolve func(r *http.Request) (netip.Addr, error)) KeyFunc {
 		if err != nil {
 			return Key{}, err
 		}
-		addr = addr.Unmap()
-		switch {
-		case !addr.IsValid():
+		network := middleware.NetworkOf(addr)
+		if !network.IsValid() {
 			return Key{}, errors.New("holdfast: ByClientIP: the resolver found no address")
-		case addr.Is4():
-			return NewKey("ip", addr.String())
-		}
-		network, err := addr.Prefix(networkBits) // without the zone
-		if err != nil {
-			return Key{}, err
 		}
 		return NewKey("ip", network.String())
 	}
