@@ -57,7 +57,7 @@ func (c *Config) checkExclusive() error {
 	for option, set := range map[string]bool{
 		"WithRetention": r.Retention != 0 || r.RetentionUntil != nil, "WithFailurePolicy": r.FailurePolicy != 0,
 		"WithCompletion": r.Completion != nil, "WithDetachedContext": r.Detached, "WithReplay": r.Replay,
-		"WithRecordLimit": r.RecordLimit != 0, "RefuseOmitted": r.RefuseOmitted, "WithReplayHeader": r.ReplayHeader != "",
+		"WithRecordLimit": r.RecordLimit != 0, "WithCodec": r.Codec != nil, "RefuseOmitted": r.RefuseOmitted, "WithReplayHeader": r.ReplayHeader != "",
 		"WithFingerprint": r.Fingerprint != nil || r.Compare, "WithKeyHeader": r.KeyHeader != "", "StrictKey": r.StrictKey,
 		"WithShortestKey": r.ShortestKey != 0, "WithFinishTimeout": r.FinishTimeout != 0,
 	} {

@@ -70,6 +70,8 @@ type Records struct {
 	Replay bool
 	// RecordLimit bounds the body that is held back and recorded. Defaults to 256 KiB.
 	RecordLimit int
+	// Codec seals what is recorded of answers. Defaults to nil: it is kept as it is.
+	Codec Codec
 	// RefuseOmitted refuses a request instead of replaying an answer whose body was not recorded. Defaults to false.
 	RefuseOmitted bool
 	// ReplayHeader marks replays. Defaults to [MarkerField].

@@ -81,7 +81,7 @@ func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Confli
 		o.acquired(ctx, Acquired{KeyHash: hash, Token: attempt.Token(), Attempt: attempt.Number(), Waited: waited})
 		return o.newRun(ctx, hash, attempt), nil, nil
 	case errors.As(err, &done) && !gone(ctx):
-		if replay := o.replay(done.Record); replay != nil {
+		if replay := o.replay(done.Record, hash); replay != nil {
 			o.replayed(ctx, Replayed{KeyHash: hash, Attempt: done.Record.Attempt, Waited: waited})
 			return nil, replay, nil
 		}
@@ -138,7 +138,7 @@ func (o *Once) complement(c *Conflict, err error) {
 	case c.Code == CodeRequestInProgress && errors.As(err, &busy):
 		c.RetryAfter = o.retryAfter(busy.RetryAfter)
 	case c.Code == CodeAlreadyCompleted && errors.As(err, &done):
-		if response, err := o.decode(done.Record.Value); err == nil {
+		if response, err := o.decode(done.Record.Value, c.KeyHash); err == nil {
 			c.Recorded = response
 		}
 		if o.config.RetentionUntil != nil {
@@ -148,11 +148,11 @@ func (o *Once) complement(c *Conflict, err error) {
 }
 
 // replay returns what to send again, nil if nothing is.
-func (o *Once) replay(record core.Record) *Response {
+func (o *Once) replay(record core.Record, hash string) *Response {
 	if !o.config.Replay || record.Omitted {
 		return nil
 	}
-	response, err := o.decode(record.Value)
+	response, err := o.decode(record.Value, hash)
 	if err != nil || !response.Replayable() || response.Omitted && o.config.RefuseOmitted {
 		return nil
 	}
@@ -166,9 +166,9 @@ func (o *Once) replayed(ctx context.Context, r Replayed) {
 }
 
 // encode makes the value of a record. Of an answer that nobody will get again, only where to find the thing is kept.
-func (o *Once) encode(r *Response) []byte {
+func (o *Once) encode(r *Response, hash string) ([]byte, error) {
 	if r == nil {
-		return nil
+		return nil, nil
 	}
 	kept := *r
 	if !o.config.Replay {
@@ -177,10 +177,23 @@ func (o *Once) encode(r *Response) []byte {
 			kept.Header = map[string][]string{"Location": location}
 		}
 	}
-	return kept.Encode()
+	return o.codec().Seal(kept.Encode(), hash)
 }
 
-func (o *Once) decode(value []byte) (*Response, error) { return DecodeResponse(value) }
+func (o *Once) decode(value []byte, hash string) (*Response, error) {
+	text, err := o.codec().Open(value, hash)
+	if err != nil {
+		return nil, err
+	}
+	return DecodeResponse(text)
+}
+
+func (o *Once) codec() Codec {
+	if o.config.Codec == nil {
+		return plain{}
+	}
+	return o.config.Codec
+}
 
 // outage reports whether err tells of Redis.
 func (o *Once) outage(err error) bool {

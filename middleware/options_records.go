@@ -55,6 +55,12 @@ func WithRecordLimit(bytes int) Option {
 	return func(c *Config) { c.RecordLimit = bytes }
 }
 
+// WithCodec sets what seals recorded answers before they reach Redis, [NewAESGCM] for instance. An answer that it cannot
+// open any more is not replayed: the request is refused with 409 already-completed. Defaults to none.
+func WithCodec(codec Codec) Option {
+	return func(c *Config) { c.Codec = codec }
+}
+
 // RefuseOmitted refuses a second request with 409 already-completed where the body of the answer was not recorded.
 // Defaults to replaying status and header, with Idempotency-Replay: omitted.
 func RefuseOmitted() Option {

@@ -16,11 +16,7 @@ import (
 // A handler guarded twice with the same key runs: the inner guard enters the lock of the outer one. So does one
 // that is reached through gin's HandleContext.
 func Exclusive(strategy core.Strategy, key KeyFunc, opts ...Option) gin.HandlerFunc {
-	guard, err := NewExclusive(strategy, key, opts...)
-	if err != nil {
-		panic(err)
-	}
-	return guard
+	return must(NewExclusive(strategy, key, opts...))
 }
 
 // NewExclusive is [Exclusive] for those who get their settings at run time: it returns an error instead of

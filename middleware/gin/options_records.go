@@ -45,6 +45,9 @@ func WithReplay() Option { return shared(middleware.WithReplay()) }
 // Defaults to 256 KiB.
 func WithRecordLimit(bytes int) Option { return shared(middleware.WithRecordLimit(bytes)) }
 
+// WithCodec sets what seals recorded answers, [middleware.NewAESGCM] for instance. Defaults to none.
+func WithCodec(codec middleware.Codec) Option { return shared(middleware.WithCodec(codec)) }
+
 // RefuseOmitted refuses a second request where the body of the answer was not recorded. Defaults to replaying status
 // and header.
 func RefuseOmitted() Option { return shared(middleware.RefuseOmitted()) }

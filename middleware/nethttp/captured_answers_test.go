@@ -22,7 +22,7 @@ type handled struct {
 
 const textPlain = "text/plain; charset=utf-8"
 
-func typed(name string) http.Header { return http.Header{"Content-Type": {name}} }
+func media(name string) http.Header { return http.Header{"Content-Type": {name}} }
 
 // answers are handlers of all kinds.
 func answers() []handled {
@@ -39,10 +39,10 @@ func ordinary() []handled {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusAccepted)
 			_, _ = io.WriteString(w, "{}")
-		}, record: middleware.Response{Status: 202, Header: typed("application/json"), Body: []byte("{}")}},
+		}, record: middleware.Response{Status: 202, Header: media("application/json"), Body: []byte("{}")}},
 		{name: "implicit 200", handler: func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "<html>")
-		}, record: middleware.Response{Status: 200, Header: typed("text/html; charset=utf-8"), Body: []byte("<html>")}},
+		}, record: middleware.Response{Status: 200, Header: media("text/html; charset=utf-8"), Body: []byte("<html>")}},
 		{name: "nothing", handler: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Done", "1")
 		}, record: middleware.Response{Status: 200, Header: http.Header{"X-Done": {"1"}}}},
@@ -93,16 +93,16 @@ func ordinary() []handled {
 		{name: "type known late", handler: func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte("%PDF"))
 			_, _ = w.Write([]byte("-1.4"))
-		}, record: middleware.Response{Status: 200, Header: typed("application/pdf"), Body: []byte("%PDF-1.4")}},
+		}, record: middleware.Response{Status: 200, Header: media("application/pdf"), Body: []byte("%PDF-1.4")}},
 		{name: "deadlines", handler: func(w http.ResponseWriter, _ *http.Request) {
 			rc := http.NewResponseController(w)
 			never := time.Time{}
 			_, _ = fmt.Fprint(w, rc.SetReadDeadline(never), rc.SetWriteDeadline(never), rc.EnableFullDuplex())
-		}, record: middleware.Response{Status: 200, Header: typed(textPlain), Body: []byte("<nil> <nil> <nil>")}},
+		}, record: middleware.Response{Status: 200, Header: media(textPlain), Body: []byte("<nil> <nil> <nil>")}},
 		{name: "deadline over", handler: func(w http.ResponseWriter, _ *http.Request) {
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0))
 			_, _ = io.WriteString(w, "x")
-		}, record: middleware.Response{Status: 200, Header: typed(textPlain), Body: []byte("x")}},
+		}, record: middleware.Response{Status: 200, Header: media(textPlain), Body: []byte("x")}},
 	}
 }
 
@@ -127,7 +127,7 @@ func bodiless() []handled {
 			if n != 6 || err != nil {
 				panic(err)
 			}
-		}, record: middleware.Response{Status: 200, Header: typed("text/html; charset=utf-8")}},
+		}, record: middleware.Response{Status: 200, Header: media("text/html; charset=utf-8")}},
 		{
 			name: "HEAD, nothing", method: http.MethodHead, handler: func(http.ResponseWriter, *http.Request) {},
 			record: middleware.Response{Status: 200},
@@ -138,7 +138,7 @@ func bodiless() []handled {
 		}, record: middleware.Response{Status: 200}},
 		{name: "HEAD, large", method: http.MethodHead, handler: func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write(bytes.Repeat([]byte("x"), 10*heldBack))
-		}, record: middleware.Response{Status: 200, Header: typed(textPlain)}},
+		}, record: middleware.Response{Status: 200, Header: media(textPlain)}},
 		{name: "early hints", handler: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Link", "</style.css>")
 			w.WriteHeader(http.StatusEarlyHints)
@@ -146,7 +146,7 @@ func bodiless() []handled {
 			w.WriteHeader(http.StatusEarlyHints)
 			w.Header().Del("Link")
 			_, _ = io.WriteString(w, "x")
-		}, record: middleware.Response{Status: 200, Header: typed(textPlain), Body: []byte("x")}},
+		}, record: middleware.Response{Status: 200, Header: media(textPlain), Body: []byte("x")}},
 		{name: "101", onlyHTTP1: true, handler: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Connection", "Upgrade")
 			w.Header().Set("Upgrade", "x")

@@ -54,11 +54,11 @@ func declared(length string, n int) http.HandlerFunc {
 }
 
 func whole(n int) middleware.Response {
-	return middleware.Response{Status: 200, Header: typed(textPlain), Body: letters(n)}
+	return middleware.Response{Status: 200, Header: media(textPlain), Body: letters(n)}
 }
 
 func omitted() middleware.Response {
-	return middleware.Response{Status: 200, Header: typed(textPlain), Omitted: true}
+	return middleware.Response{Status: 200, Header: media(textPlain), Omitted: true}
 }
 
 // sized are bodies of all sizes. Between 512 and 2048 bytes, what net/http copies from a file gets no

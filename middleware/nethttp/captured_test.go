@@ -208,7 +208,7 @@ func TestTypeDoesNotDependOnTheLimit(t *testing.T) {
 		t.Errorf("type %q, body %q", got, a.body)
 	}
 	checkRecord(t, receive(t, records, "the record"), middleware.Response{
-		Status: http.StatusOK, Header: typed("application/pdf"), Omitted: true,
+		Status: http.StatusOK, Header: media("application/pdf"), Omitted: true,
 	})
 }
 
