@@ -30,7 +30,7 @@ func TestKeyOfTheBody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			guard := ginlock.Exclusive(locks.Mutex, ginlock.Keys(test.key, ginlock.Constant(name)))
+			guard := ginlock.Exclusive(locks.Mutex, ginlock.Keys(test.key, ginlock.Constant(name)), ginlock.WithWait(patience))
 			outer := func(c *gin.Context) {
 				body := c.Request.Body
 				c.Next()
@@ -76,7 +76,7 @@ func TestOptionalKey(t *testing.T) {
 func TestTrailerReachesTheHandler(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, cart())
+	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience))
 	srv := serve(t, router(guard, func(c *gin.Context) {
 		_, _ = io.Copy(io.Discard, c.Request.Body)
 		c.String(http.StatusOK, c.Request.Trailer.Get("X-Sum"))
