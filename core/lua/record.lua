@@ -83,13 +83,17 @@ local function remembered(key, memory)
   end
 end
 
--- Gives the record its retention. Should that be refused, a record that has no other expiry is undone with SET, which
--- has just been allowed, so that none is left without; the error is returned.
+-- Gives the record its retention. Should that be refused, a record that has no other expiry is undone, so that none is
+-- left without; the error is returned. Should DEL be refused too, SET does it, but until the next millisecond others find
+-- a key of another type.
 local function expire(retention)
   local expiring = redis.pcall('PEXPIRE', record, retention)
   if type(expiring) == 'table' and expiring.err then
     if call('PTTL', record) < 0 then
-      call('SET', record, '', 'PX', 1)
+      local undone = redis.pcall('DEL', record)
+      if type(undone) == 'table' and undone.err then
+        call('SET', record, '', 'PX', 1)
+      end
     end
     return expiring
   end
