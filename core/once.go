@@ -158,7 +158,7 @@ func (o *Once) Forget(ctx context.Context) error {
 	}
 	forgot := o.keys.released("forgot:" + o.client.newID())
 	return o.ask(ctx, "forget", func(ctx context.Context) error {
-		_, err := claim{oneRedis{o.client.server}}.end(ctx, ack{}, onceForgetScript, []string{o.keys.lock, forgot},
+		_, err := claim{oneRedis{o.client.server}}.end(ctx, o.config.lock.ack, onceForgetScript, []string{o.keys.lock, forgot},
 			milliseconds(abandonMemory), o.client.verb, o.keys.channel)
 		return err
 	})
@@ -166,6 +166,13 @@ func (o *Once) Forget(ctx context.Context) error {
 
 // ask sends an idempotent command until it is answered, for some seconds.
 func (o *Once) ask(ctx context.Context, what string, command func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, releaseTimeout)
+	defer cancel()
+	return o.insist(ctx, bounded, what, command)
+}
+
+// insist sends an idempotent command until it is answered or bounded ends; ctx is the caller's.
+func (o *Once) insist(ctx, bounded context.Context, what string, command func(context.Context) error) error {
 	if o.err != nil {
 		return o.err
 	}
@@ -173,8 +180,6 @@ func (o *Once) ask(ctx context.Context, what string, command func(context.Contex
 		return ErrClosed
 	}
 	defer o.client.tasks.end()
-	bounded, cancel := context.WithTimeout(ctx, releaseTimeout)
-	defer cancel()
 	if err := insist(bounded, command); err != nil {
 		return fmt.Errorf("holdfast: %s once %q: %w", what, o.key, failure(ctx, o.keys.lock, err))
 	}

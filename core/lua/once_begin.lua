@@ -34,6 +34,7 @@ end
 local r = read('state', 'id', 'attempt', 'token', 'ttl', 'deadline', 'presume', 'fingerprint')
 local deadline = integer(math.floor(now / 1000) + ttl)
 if r.state == 'running' and r.id == id then
+  call('PEXPIRE', record, math.max(retention, ttl)) -- accepted by a full server, and then the next one is too
   call('HSET', record, 'deadline', deadline)
   return {1, tonumber(r.token), tonumber(r.attempt)}
 end
@@ -43,6 +44,7 @@ end
 local state, rest = standing(r)
 if state == 'running' then
   if rest < r.deadline - math.floor(now / 1000) then -- the clock was set back
+    admit()
     call('HSET', record, 'deadline', integer(math.floor(now / 1000) + rest))
   end
   return {0, rest}

@@ -13,9 +13,9 @@
 -- Order of writes: HLEN refuses a key that is no hash before anything is deleted; DEL is accepted by a full server, and
 -- after it the rest.
 
-local before = call('GET', KEYS[2])
+local before = remembered(KEYS[2], ARGV[1])
 if before then
-  return {tonumber(before), 0}
+  return {before, 1}
 end
 local found = call('HLEN', record) > 0 and call('HGET', record, 'state') and 1 or 0
 call('DEL', record)

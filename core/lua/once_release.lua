@@ -8,20 +8,19 @@
 -- ARGV[4] SPUBLISH or PUBLISH     ARGV[5] channel on which those listen who wait for the record
 --
 -- Returns {1, announced}  released; announced is 0 if those who wait have to find out by themselves
---         {0, 0}          not this attempt's: it was followed by another one, forgotten, evicted, or ended before
+--         {0, 1}          not this attempt's: it was followed by another one, forgotten, evicted, or ended before
 --
 -- Running it twice changes nothing and answers the same.
---
--- Order of writes: HDEL first, which a full server accepts; after it the rest of the script passes.
 
 local r = read('state', 'id', 'attempt')
+local before = remembered(KEYS[2], ARGV[2])
+if before then
+  return {before, 1}
+end
+admit()
 if r.id ~= ARGV[1] or r.state == 'completed' or not r.state then
-  local before = call('GET', KEYS[2])
-  if before then
-    return {tonumber(before), 0}
-  end
-  redis.pcall('SET', KEYS[2], 0, 'PX', ARGV[2])
-  return {0, 0}
+  call('SET', KEYS[2], 0, 'PX', ARGV[2])
+  return {0, 1}
 end
 call('HDEL', record, 'state', 'id', 'began', 'ended', 'ttl', 'deadline', 'presume', 'fingerprint', 'reason')
 if ARGV[3] == '1' then

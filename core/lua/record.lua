@@ -66,13 +66,34 @@ local function report(status)
   return {status, state or '', rest, call('PTTL', record), call('HGETALL', record)}
 end
 
--- Gives the record its retention. Should that be refused, a record that has no other expiry is undone with SET, which
--- has just been allowed, so that none is left without; the error is returned.
+-- Makes a full server accept what the script writes from here on: it does after a command that frees memory, also if
+-- there is nothing to free.
+local function admit()
+  call('HDEL', record, '')
+end
+
+-- Returns what an earlier run of a script has done, nil if there was none, and remembers it for so many ms from now. That
+-- is a write, so that a client which waits for replicas and has another connection than the first time does not hear
+-- that they have everything which was written on this one.
+local function remembered(key, memory)
+  local before = call('GET', key)
+  if before then
+    call('PEXPIRE', key, memory)
+    return tonumber(before)
+  end
+end
+
+-- Gives the record its retention. Should that be refused, a record that has no other expiry is undone, so that none is
+-- left without; the error is returned. Should DEL be refused too, SET does it, but until the next millisecond others find
+-- a key of another type.
 local function expire(retention)
   local expiring = redis.pcall('PEXPIRE', record, retention)
   if type(expiring) == 'table' and expiring.err then
     if call('PTTL', record) < 0 then
-      call('SET', record, '', 'PX', 1)
+      local undone = redis.pcall('DEL', record)
+      if type(undone) == 'table' and undone.err then
+        call('SET', record, '', 'PX', 1)
+      end
     end
     return expiring
   end
