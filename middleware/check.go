@@ -57,7 +57,7 @@ func (c *Config) checkExclusive() error {
 	for option, set := range map[string]bool{
 		"WithRetention": r.Retention != 0 || r.RetentionUntil != nil, "WithFailurePolicy": r.FailurePolicy != 0,
 		"WithCompletion": r.Completion != nil, "WithDetachedContext": r.Detached, "WithReplay": r.Replay,
-		"WithRecordLimit": r.RecordLimit != 0, "WithCodec": r.Codec != nil, "RefuseOmitted": r.RefuseOmitted, "WithReplayHeader": r.ReplayHeader != "",
+		"WithRecordLimit": r.RecordLimit != 0, "WithQuota": r.Quota != 0, "WithCodec": r.Codec != nil, "RefuseOmitted": r.RefuseOmitted, "WithReplayHeader": r.ReplayHeader != "",
 		"WithFingerprint": r.Fingerprint != nil || r.Compare, "WithKeyHeader": r.KeyHeader != "", "StrictKey": r.StrictKey,
 		"WithShortestKey": r.ShortestKey != 0, "WithFinishTimeout": r.FinishTimeout != 0,
 	} {
@@ -74,6 +74,8 @@ func (c *Config) checkOnce() error {
 	switch {
 	case c.FailOpen && r.FailurePolicy == core.HoldFailures:
 		return errors.New("holdfast: FailOpen with HoldFailures: whoever may not run twice cannot run without record")
+	case r.Quota != 0 && !r.Scoped:
+		return errors.New("holdfast: WithQuota is for Idempotent: the keys of Once have no scope")
 	case r.RecordLimit < 0 || r.RecordLimit > mostRecorded:
 		return fmt.Errorf("holdfast: record limit of %d bytes: 0 to %d are allowed", r.RecordLimit, mostRecorded)
 	case !fieldName.MatchString(r.ReplayHeader):
@@ -102,7 +104,7 @@ const (
 func (c *Config) onceOptions() []core.OnceOption {
 	options := []core.OnceOption{
 		core.WithRetention(c.Retention), core.WithFailurePolicy(c.FailurePolicy),
-		core.WithMaxValue(c.RecordLimit + recordedHeader), core.WithWait(0),
+		core.WithMaxValue(c.RecordLimit + recordedHeader), core.WithWait(0), core.WithQuota(c.Quota),
 	}
 	for _, o := range c.Lock {
 		options = append(options, o)

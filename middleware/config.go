@@ -70,6 +70,10 @@ type Records struct {
 	Replay bool
 	// RecordLimit bounds the body that is held back and recorded. Defaults to 256 KiB.
 	RecordLimit int
+	// Quota bounds how many records the keys of one scope may have; 0 is none. Defaults to 0.
+	Quota int
+	// Scoped tells that keys have a scope: Idempotent.
+	Scoped bool
 	// Codec seals what is recorded of answers. Defaults to nil: it is kept as it is.
 	Codec Codec
 	// RefuseOmitted refuses a request instead of replaying an answer whose body was not recorded. Defaults to false.
@@ -171,7 +175,7 @@ func IdempotentConfig() Config {
 	c := OnceConfig()
 	c.Methods = []string{http.MethodPost, http.MethodPatch}
 	c.BodyLimit, c.StrictBody = 1<<20, true
-	c.Replay, c.Compare, c.CompleteRefusals = true, true, true
+	c.Replay, c.Compare, c.CompleteRefusals, c.Scoped = true, true, true, true
 	return c
 }
 

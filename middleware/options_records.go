@@ -55,6 +55,12 @@ func WithRecordLimit(bytes int) Option {
 	return func(c *Config) { c.RecordLimit = bytes }
 }
 
+// WithQuota bounds how many records the keys of one scope may have at a time: a client with ever new keys would fill
+// Redis. One more is refused with 429 too-many-keys. Only Idempotent has scopes. 0 is none. Defaults to 0.
+func WithQuota(most int) Option {
+	return func(c *Config) { c.Quota = most }
+}
+
 // WithCodec sets what seals recorded answers before they reach Redis, [NewAESGCM] for instance. An answer that it cannot
 // open any more is not replayed: the request is refused with 409 already-completed. Defaults to none.
 func WithCodec(codec Codec) Option {
