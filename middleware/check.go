@@ -30,6 +30,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("holdfast: negative longest wait of a client: %v", c.PreferWait)
 	case c.AskTimeout <= 0:
 		return fmt.Errorf("holdfast: ask timeout %v: Redis needs some time to answer", c.AskTimeout)
+	case c.FinishTimeout <= 0:
+		return fmt.Errorf("holdfast: finish timeout %v: Redis needs some time to answer", c.FinishTimeout)
 	case c.WaitersPerKey < 0 || c.Waiters < 0:
 		return fmt.Errorf("holdfast: negative number of waiters: %d for a key, %d at all", c.WaitersPerKey, c.Waiters)
 	case c.BodyLimit < 0:
@@ -59,7 +61,7 @@ func (c *Config) checkExclusive() error {
 		"WithCompletion": r.Completion != nil, "WithDetachedContext": r.Detached, "WithReplay": r.Replay,
 		"WithRecordLimit": r.RecordLimit != 0, "WithQuota": r.Quota != 0, "WithCodec": r.Codec != nil, "RefuseOmitted": r.RefuseOmitted, "WithReplayHeader": r.ReplayHeader != "",
 		"WithFingerprint": r.Fingerprint != nil || r.Compare, "WithKeyHeader": r.KeyHeader != "", "StrictKey": r.StrictKey,
-		"WithShortestKey": r.ShortestKey != 0, "WithFinishTimeout": r.FinishTimeout != 0,
+		"WithShortestKey": r.ShortestKey != 0,
 	} {
 		if set {
 			return fmt.Errorf("holdfast: %s is for Once and Idempotent: Exclusive keeps no records", option)
@@ -84,8 +86,6 @@ func (c *Config) checkOnce() error {
 		return fmt.Errorf("holdfast: key header %q is no name of a header field", r.KeyHeader)
 	case r.ShortestKey < 1 || r.ShortestKey > maxKeyValue:
 		return fmt.Errorf("holdfast: shortest key of %d characters: 1 to %d are allowed", r.ShortestKey, maxKeyValue)
-	case r.FinishTimeout <= 0:
-		return fmt.Errorf("holdfast: finish timeout %v: Redis needs some time to answer", r.FinishTimeout)
 	}
 	if err := core.CheckOnceOptions(c.onceOptions()...); err != nil {
 		return err

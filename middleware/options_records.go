@@ -101,9 +101,3 @@ func StrictKey() Option {
 func WithShortestKey(characters int) Option {
 	return func(c *Config) { c.ShortestKey = characters }
 }
-
-// WithFinishTimeout sets how long the end of a run waits for Redis to confirm the record, before the answer is sent all
-// the same; the record is tried further in the background. Defaults to 2 s.
-func WithFinishTimeout(limit time.Duration) Option {
-	return func(c *Config) { c.FinishTimeout = limit }
-}
