@@ -47,7 +47,7 @@ func endEveryWay(t testing.TB, locks, other *core.Client, name string) {
 	}
 	forget(t, follower)
 	// Two of a fixed lease: the one is followed, the other held.
-	fixed := locks.Once(name, core.WithFixedTTL(20*time.Millisecond))
+	fixed := locks.Once(name, core.WithFixedTTL(500*time.Millisecond))
 	zombie := mustBegin(t, fixed)
 	b, err := follower.Begin(ctx)
 	if err != nil {

@@ -120,15 +120,20 @@ func TestOnceHooksInTheBackground(t *testing.T) {
 	ctx := context.Background()
 	rdb := redistest.Start(t).Client()
 	waits, renewed, lost := make(chan core.Wait, 1), make(chan core.Renewed, 100), make(chan core.Lost, 1)
-	locks := newClient(t, rdb, core.WithTTL(time.Second), core.WithLogger(nil), core.WithHooks(core.Hooks{
+	locks := newClient(t, rdb, core.WithTTL(2*time.Second), core.WithLogger(nil), core.WithHooks(core.Hooks{
 		Wait:    func(_ context.Context, w core.Wait) { waits <- w },
 		Renewed: func(r core.Renewed) { renewed <- r; panic("hook") },
 		Lost:    func(l core.Lost) { lost <- l; panic("hook") },
 	}))
 	a := mustBegin(t, locks.Once("name"))
 	for range 2 {
-		if r := <-renewed; r.Name != "name" || r.Token != a.Token() || r.Err != nil {
-			t.Errorf("%+v", r)
+		select {
+		case r := <-renewed:
+			if r.Name != "name" || r.Token != a.Token() || r.Err != nil {
+				t.Errorf("%+v", r)
+			}
+		case <-a.Done():
+			t.Fatal("lost")
 		}
 	}
 	done := make(chan error, 1)
@@ -138,7 +143,7 @@ func TestOnceHooksInTheBackground(t *testing.T) {
 		})).Once("name", core.WithWait(within)).Do(ctx, func(context.Context) ([]byte, error) { return nil, nil })
 		done <- err
 	}()
-	if w := <-waits; w.Name != "name" || w.RetryAfter <= 0 || w.RetryAfter > time.Second {
+	if w := <-waits; w.Name != "name" || w.RetryAfter <= 0 || w.RetryAfter > 2*time.Second {
 		t.Errorf("%+v", w)
 	}
 	forget(t, locks.Once("name"))

@@ -36,7 +36,7 @@ func TestKilledRun(t *testing.T) {
 	for policy := range core.HoldFailures + 1 {
 		t.Run([]string{"retry", "hold"}[policy], func(t *testing.T) {
 			t.Parallel()
-			const ttl = 2 * time.Second
+			const ttl = 4 * time.Second
 			server := redistest.Start(t)
 			dying := startWorker(t, fmt.Sprint("once ", server.Network(), " ", server.Addr(), " ", int(policy), " ", int64(ttl)))
 			first := dying.entered(t)
