@@ -23,7 +23,9 @@ func endEveryWay(t testing.TB, locks, other *core.Client, name string) {
 	}
 	a := mustBegin(t, once)
 	until := a.ValidUntil()
-	redistest.Eventually(t, within, "a renewal", func() bool { return a.ValidUntil().After(until.Add(500 * time.Millisecond)) })
+	redistest.Eventually(t, within, "a renewal", func() bool {
+		return a.ValidUntil().After(until.Add(500 * time.Millisecond))
+	})
 	if err := a.Declare(ctx, core.StateUnknown); err != nil {
 		t.Errorf("%s: declare: %v", name, err)
 	}
@@ -139,7 +141,8 @@ func TestOnceIsAcknowledged(t *testing.T) {
 	}
 }
 
-// TestOnceIsNotAcknowledged: without the replica nothing begins, and what ends is said to be unconfirmed until it is back.
+// TestOnceIsNotAcknowledged: without the replica nothing begins, and what ends is said to be unconfirmed until it
+// is back.
 func TestOnceIsNotAcknowledged(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -137,7 +137,9 @@ func TestRetentionEnds(t *testing.T) {
 	if err := a.Complete(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
-	redistest.Eventually(t, within, "the retention to end", func() bool { return mustPeek(t, short).State == core.StateNone })
+	redistest.Eventually(t, within, "the retention to end", func() bool {
+		return mustPeek(t, short).State == core.StateNone
+	})
 	if b := mustBegin(t, short); b.Number() != 1 || b.Token() <= a.Token() {
 		t.Errorf("attempt %d, token %d after %d", b.Number(), b.Token(), a.Token())
 	}
