@@ -72,9 +72,9 @@ local function admit()
   call('HDEL', record, '')
 end
 
--- Returns what an earlier run of a script has done, nil if there was none, and remembers it for so many ms from now. That
--- is a write, so that a client which waits for replicas and has another connection than the first time does not hear
--- that they have everything which was written on this one.
+-- Returns what an earlier run of a script has done, nil if there was none, and remembers it for so many ms from now.
+-- That is a write, so that a client which waits for replicas and has another connection than the first time does not
+-- hear that they have everything which was written on this one.
 local function remembered(key, memory)
   local before = call('GET', key)
   if before then
@@ -84,8 +84,8 @@ local function remembered(key, memory)
 end
 
 -- Gives the record its retention. Should that be refused, a record that has no other expiry is undone, so that none is
--- left without; the error is returned. Should DEL be refused too, SET does it, but until the next millisecond others find
--- a key of another type.
+-- left without; the error is returned. Should DEL be refused too, SET does it, but until the next millisecond others
+-- find a key of another type.
 local function expire(retention)
   local expiring = redis.pcall('PEXPIRE', record, retention)
   if type(expiring) == 'table' and expiring.err then
