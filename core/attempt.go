@@ -87,8 +87,8 @@ func (a *Attempt) Hold(ctx context.Context, reason string) error {
 // Declare says what the attempt counts as if it is not heard of any more, instead of what the failure policy says:
 // [StateCompleted] right after the work has taken effect, which a crash before Complete then does not undo;
 // [StateUnknown] right before work of which a crash would leave the outcome open; [StateNone] while there is nothing
-// that could not be done again. It does not end the attempt. Errors are those of Complete; [ErrStale] also if nothing is
-// left of the attempt in Redis.
+// that could not be done again. It does not end the attempt. Errors are those of Complete; [ErrStale] also if nothing
+// is left of the attempt in Redis.
 func (a *Attempt) Declare(ctx context.Context, state State) error {
 	presume, ok := map[State]string{
 		StateCompleted: presumeCompleted, StateUnknown: presumeUnknown, StateNone: presumeRetry,

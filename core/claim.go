@@ -18,10 +18,15 @@ func (c claim) acquire(ctx context.Context, h *hold) (answer, error) {
 	if h.record.policy == HoldFailures {
 		presume = presumeUnknown
 	}
-	reply, err := c.server.exec.doAcked(ctx, h.ack, onceBeginScript,
-		[]string{h.keys.lock, h.keys.token, h.keys.released(h.id)},
+	args := []any{
 		h.id, milliseconds(h.ttl), milliseconds(h.record.retention), milliseconds(tokenMemory), presume,
-		h.record.fingerprint)
+		h.record.fingerprint,
+	}
+	if h.record.quota > 0 {
+		args = append(args, h.record.quota)
+	}
+	reply, err := c.server.exec.doAcked(ctx, h.ack, onceBeginScript,
+		h.grouped(h.keys.lock, h.keys.token, h.keys.released(h.id)), args...)
 	if err != nil {
 		return answer{}, err
 	}
@@ -46,6 +51,9 @@ func (c claim) acquire(ctx context.Context, h *hold) (answer, error) {
 		return answer{standing: standing{left: time.Duration(numbers[1]) * time.Millisecond}}, nil
 	case numbers[0] == -2:
 		return answer{refused: fmt.Errorf("%w: once %q", ErrFingerprintMismatch, h.name)}, nil
+	case numbers[0] == -5:
+		full := &TooManyKeysError{Key: h.name, RetryAfter: time.Duration(numbers[1]) * time.Millisecond}
+		return answer{refused: full}, nil
 	default:
 		return answer{gone: true}, nil
 	}
@@ -73,7 +81,18 @@ func (c claim) drop(ctx context.Context, h *hold, what usage) (bool, error) {
 }
 
 // ends are the keys that the end of an attempt writes.
-func (h *hold) ends() []string { return []string{h.keys.lock, h.keys.released(h.id)} }
+func (h *hold) ends() []string { return h.grouped(h.keys.lock, h.keys.released(h.id)) }
+
+// grouped adds the key of the group, if records are counted.
+func (h *hold) grouped(keys ...string) []string { return h.record.grouped(h.keys, keys) }
+
+func (r *recordConfig) grouped(of keys, keys []string) []string {
+	if r.quota == 0 {
+		return keys
+	}
+	group, _ := of.group()
+	return append(keys, group)
+}
 
 // The answers of the scripts that end an attempt.
 const (

@@ -105,3 +105,10 @@ func (k keys) once() keys {
 	k.lock = reserved + "once" + k.tag
 	return k
 }
+
+// group returns where records are counted that have the same tag, false if the key has no braces.
+func (k keys) group() (string, bool) {
+	_, rest, found := strings.Cut(k.tag, "{")
+	tag, _, closed := strings.Cut(rest, "}")
+	return reserved + "group:{" + tag + "}", found && closed && strings.HasPrefix(k.tag, "=")
+}

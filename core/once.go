@@ -32,6 +32,9 @@ func (c *Client) Once(key string, opts ...OnceOption) *Once {
 	if o.err == nil {
 		o.err = o.config.check(c.redis)
 	}
+	if _, grouped := o.keys.group(); o.err == nil && o.config.record.quota > 0 && !grouped {
+		o.err = invalidOption("WithQuota: the key %q has no braces to tell its group", key)
+	}
 	return o
 }
 
@@ -158,7 +161,8 @@ func (o *Once) Forget(ctx context.Context) error {
 	}
 	forgot := o.keys.released("forgot:" + o.client.newID())
 	return o.ask(ctx, "forget", func(ctx context.Context) error {
-		_, err := claim{oneRedis{o.client.server}}.end(ctx, o.config.lock.ack, onceForgetScript, []string{o.keys.lock, forgot},
+		_, err := claim{oneRedis{o.client.server}}.end(ctx, o.config.lock.ack, onceForgetScript,
+			o.config.record.grouped(o.keys, []string{o.keys.lock, forgot}),
 			milliseconds(abandonMemory), o.client.verb, o.keys.channel)
 		return err
 	})

@@ -64,3 +64,19 @@ func (e *OutcomeUnknownError) Error() string {
 
 // Unwrap makes the error [ErrOutcomeUnknown].
 func (e *OutcomeUnknownError) Unwrap() error { return ErrOutcomeUnknown }
+
+// TooManyKeysError is the [ErrTooManyKeys] of one call.
+type TooManyKeysError struct {
+	// Key of the Once.
+	Key string
+	// RetryAfter is when the oldest record of the group expires, by the server's clock.
+	RetryAfter time.Duration
+}
+
+// Error tells for how long there is no room.
+func (e *TooManyKeysError) Error() string {
+	return fmt.Sprintf("holdfast: once %q: its group has no room for another record for %v", e.Key, e.RetryAfter)
+}
+
+// Unwrap makes the error [ErrTooManyKeys].
+func (e *TooManyKeysError) Unwrap() error { return ErrTooManyKeys }

@@ -137,11 +137,13 @@ func TestRetentionEnds(t *testing.T) {
 	if err := a.Complete(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
-	redistest.Eventually(t, within, "the retention to end", func() bool { return mustPeek(t, short).State == core.StateNone })
+	redistest.Eventually(t, within, "the retention to end", func() bool {
+		return mustPeek(t, short).State == core.StateNone
+	})
 	if b := mustBegin(t, short); b.Number() != 1 || b.Token() <= a.Token() {
 		t.Errorf("attempt %d, token %d after %d", b.Number(), b.Token(), a.Token())
 	}
-	crashed := newClient(t, rdb).Once("crashed", core.WithFixedTTL(20*time.Millisecond), core.WithRetention(time.Hour))
+	crashed := newClient(t, rdb).Once("crashed", core.WithFixedTTL(500*time.Millisecond), core.WithRetention(time.Hour))
 	mustBegin(t, crashed)
 	redistest.Eventually(t, within, "the lease to end", func() bool {
 		return mustPeek(t, crashed).State == core.StateAbandoned
@@ -164,8 +166,13 @@ func TestOnceIsRenewed(t *testing.T) {
 	got, err := locks.Once("name").Do(ctx, func(ctx context.Context) ([]byte, error) {
 		for range 4 {
 			rdb.PExpire(ctx, recordOf("name"), within)
-			if r := <-renewed; r.Err != nil || r.Name != "name" {
-				t.Errorf("%+v", r)
+			select {
+			case r := <-renewed:
+				if r.Err != nil || r.Name != "name" {
+					t.Errorf("%+v", r)
+				}
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
 			}
 			if left := rdb.PTTL(ctx, recordOf("name")).Val(); left < 23*time.Hour {
 				t.Errorf("kept for %v", left)
@@ -185,8 +192,8 @@ func TestOnceMaxHold(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	locks := newClient(t, rdb)
 	for name, opts := range map[string][]core.OnceOption{
-		"max hold":  {core.WithMaxHold(50 * time.Millisecond), core.WithTTL(200 * time.Millisecond)},
-		"fixed TTL": {core.WithFixedTTL(200 * time.Millisecond)},
+		"max hold":  {core.WithMaxHold(50 * time.Millisecond), core.WithTTL(time.Second)},
+		"fixed TTL": {core.WithFixedTTL(500 * time.Millisecond)},
 	} {
 		lost := make(chan struct{})
 		got, err := locks.Once(name, opts...).Do(ctx, func(ctx context.Context) ([]byte, error) {
@@ -257,7 +264,7 @@ func TestOnceAfterAClockStep(t *testing.T) {
 	}
 	// A renewal after the step does not make the lease longer than the TTL.
 	renewed := make(chan struct{}, 100)
-	other := newClient(t, rdb, core.WithTTL(time.Second), core.WithHooks(core.Hooks{
+	other := newClient(t, rdb, core.WithTTL(2*time.Second), core.WithHooks(core.Hooks{
 		Renewed: func(core.Renewed) { renewed <- struct{}{} },
 	}))
 	mustBegin(t, other.Once("renewed"))

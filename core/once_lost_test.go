@@ -195,8 +195,8 @@ func TestCompleteTwice(t *testing.T) {
 	wantState(t, other, core.StateRunning, 1)
 }
 
-// TestBeginGivenUp: the context ends while the request is on its way, in either direction; nothing is left, not even the
-// number of an attempt, whatever the policy.
+// TestBeginGivenUp: the context ends while the request is on its way, in either direction; nothing is left, not even
+// the number of an attempt, whatever the policy.
 func TestBeginGivenUp(t *testing.T) {
 	t.Parallel()
 	for policy := range core.HoldFailures + 1 {

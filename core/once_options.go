@@ -45,6 +45,7 @@ type recordConfig struct {
 	fingerprint []byte
 	policy      FailurePolicy
 	maxValue    int
+	quota       int // 0: none
 }
 
 func newOnceConfig(client lockConfig, opts []OnceOption) onceConfig {
@@ -127,5 +128,19 @@ func WithMaxValue(bytes int) OnceOption {
 			c.lock.refuse(invalidOption("WithMaxValue(%d): 1 to %d bytes are allowed", bytes, maxMaxValue))
 		}
 		c.record.maxValue = bytes
+	})
+}
+
+// WithQuota bounds how many records a group of keys may have at a time: those with the same text in their first pair of
+// braces, "pay:{ada}:1" and "pay:{ada}:2". One more is refused with [ErrTooManyKeys], so that whoever chooses keys cannot
+// fill Redis. In a Cluster a group lies on one master, which braces ask for anyway. Records count that were written with
+// this option, from their first attempt until they expire, are released or are forgotten with it. 0 is none. Defaults to
+// 0.
+func WithQuota(most int) OnceOption {
+	return onceOption(func(c *onceConfig) {
+		if most < 0 {
+			c.lock.refuse(invalidOption("WithQuota(%d): negative", most))
+		}
+		c.record.quota = most
 	})
 }

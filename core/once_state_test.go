@@ -229,6 +229,28 @@ func TestAbandoned(t *testing.T) {
 	}
 }
 
+// TestFingerprintOfATakeover: it is that of the attempt which has taken over, also if that has none; without one nothing
+// is compared.
+func TestFingerprintOfATakeover(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(long))
+	with := locks.Once("name", core.WithFingerprint([]byte("a")))
+	mustBegin(t, with)
+	abandon(t, rdb, "name")
+	_, err := locks.Once("name", core.WithFingerprint([]byte("b"))).Begin(context.Background())
+	wantErr(t, err, core.ErrFingerprintMismatch)
+	mustBegin(t, locks.Once("name"))
+	if r := wantState(t, with, core.StateRunning, 2); r.Fingerprint != nil {
+		t.Errorf("%+v", r)
+	}
+	abandon(t, rdb, "name")
+	mustBegin(t, with)
+	if r := wantState(t, with, core.StateRunning, 3); string(r.Fingerprint) != "a" {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestAttemptNumbers: they count on after a release, and begin anew when the record is gone.
 func TestAttemptNumbers(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,7 @@ func (o *Once) Key(scope Key, lines []string) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	key, err := NewKey("idempotency-key", value)
+	key, err := NewKey(idempotencyKey, value)
 	if err != nil {
 		return Key{}, err
 	}
@@ -97,7 +97,7 @@ func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Confli
 
 // begin asks Redis, for as long as the request may wait.
 func (o *Once) begin(ctx context.Context, hash string, req Request) (*core.Attempt, error) {
-	options := o.options
+	options, name := o.options, req.Key.record(o.config.KeySecret)
 	if o.config.RetentionUntil != nil {
 		options = append(options[:len(options):len(options)], core.WithRetention(o.config.untilThen(time.Now())))
 	}
@@ -105,25 +105,25 @@ func (o *Once) begin(ctx context.Context, hash string, req Request) (*core.Attem
 		options = append(options[:len(options):len(options)], core.WithFingerprint(o.config.fingerprint(req.Payload)))
 	}
 	if early(req.Header) {
-		if err := o.refuseEarly(ctx, hash, options); err != nil {
+		if err := o.refuseEarly(ctx, o.client.Once(name, options...)); err != nil {
 			return nil, err
 		}
 	}
 	if wait := o.wait(hash, req.AnswerBy, preferred(req.Header)); wait > 0 {
 		defer o.gate.leave(hash)
 		options = append(options[:len(options):len(options)], core.WithWait(wait))
-		return o.client.Once(lockPrefix+hash, options...).Begin(ctx)
+		return o.client.Once(name, options...).Begin(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.config.AskTimeout)
 	defer cancel()
-	return o.client.Once(lockPrefix+hash, options...).Begin(ctx)
+	return o.client.Once(name, options...).Begin(ctx)
 }
 
 // refuseEarly lets early data do nothing but read what is recorded.
-func (o *Once) refuseEarly(ctx context.Context, hash string, options []core.OnceOption) error {
+func (o *Once) refuseEarly(ctx context.Context, once *core.Once) error {
 	ctx, cancel := context.WithTimeout(ctx, o.config.AskTimeout)
 	defer cancel()
-	record, err := o.client.Once(lockPrefix+hash, options...).Peek(ctx)
+	record, err := once.Peek(ctx)
 	if err == nil && record.State != core.StateCompleted {
 		return errEarly
 	}
@@ -133,10 +133,13 @@ func (o *Once) refuseEarly(ctx context.Context, hash string, options []core.Once
 // complement adds what the error behind a conflict knows.
 func (o *Once) complement(c *Conflict, err error) {
 	var busy *core.InProgressError
+	var full *core.TooManyKeysError
 	var done *core.CompletedError
 	switch {
 	case c.Code == CodeRequestInProgress && errors.As(err, &busy):
 		c.RetryAfter = o.retryAfter(busy.RetryAfter)
+	case c.Code == CodeTooManyKeys && errors.As(err, &full):
+		c.RetryAfter = wholeSeconds(full.RetryAfter)
 	case c.Code == CodeAlreadyCompleted && errors.As(err, &done):
 		if response, err := o.decode(done.Record.Value, c.KeyHash); err == nil {
 			c.Recorded = response
@@ -198,7 +201,8 @@ func (o *Once) codec() Codec {
 // outage reports whether err tells of Redis.
 func (o *Once) outage(err error) bool {
 	for _, other := range []error{
-		core.ErrInProgress, core.ErrCompleted, core.ErrOutcomeUnknown, core.ErrFingerprintMismatch, errEarly,
+		core.ErrInProgress, core.ErrCompleted, core.ErrOutcomeUnknown, core.ErrFingerprintMismatch,
+		core.ErrTooManyKeys, errEarly,
 	} {
 		if errors.Is(err, other) {
 			return errors.Is(err, core.ErrUnavailable)

@@ -3,6 +3,7 @@
 --
 -- KEYS[1] record   see record.lua
 -- KEYS[2] ended    string, remembers what the end of this attempt has done, so that a repetition says the same
+-- KEYS[3] group    sorted set, see record.lua; may be absent
 -- ARGV[1] id, ARGV[2] token, ARGV[3] number of the attempt     ARGV[4] ms for which the record is kept
 -- ARGV[5] ms for which the result is remembered
 -- ARGV[6] SPUBLISH or PUBLISH     ARGV[7] channel on which those listen who wait for the record
@@ -34,6 +35,7 @@ local function conclude(state, ...)
     return refused
   end
   call('HDEL', record, 'deadline', 'ttl', 'presume')
+  enlist(KEYS[3], tonumber(ARGV[4]))
   local result = r.state and 1 or 2
   call('SET', KEYS[2], result, 'PX', ARGV[5])
   return {result, publish(ARGV[6], ARGV[7], '0') and 1 or 0}

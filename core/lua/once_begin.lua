@@ -3,10 +3,12 @@
 -- KEYS[1] record    see record.lua, which comes in front of this file
 -- KEYS[2] token     string, the last fencing token granted for this name
 -- KEYS[3] ended     string, present once this very attempt has ended or was given up
+-- KEYS[4] group     sorted set, see record.lua; absent if ARGV[7] is
 -- ARGV[1] id of the attempt     ARGV[2] ttl of its lease in ms     ARGV[3] ms for which the record is kept
 -- ARGV[4] ms for which the last token is remembered
 -- ARGV[5] what the attempt counts as once its lease is over: retry or unknown
 -- ARGV[6] fingerprint of what is asked for, '' for none
+-- ARGV[7] how many records the group may have; may be absent
 --
 -- Returns {1, token, attempt}   claimed: now, or by an earlier run of this very attempt
 --         {0, ms}               another attempt is running, whose lease has so much left
@@ -14,7 +16,8 @@
 --         {-2, 0}               the record was made with another fingerprint; it is not touched
 --         {-3, record...}       the outcome of an earlier attempt is unknown
 --         {-4, record...}       completed before
--- See report in record.lua for what follows.
+--         {-5, ms}              the group is full, for so long at least
+-- See report in record.lua for what follows a -3 or -4.
 --
 -- An attempt whose lease is over is followed by another one only if both allow that: the one by what it said when it
 -- began or since, the other by ARGV[5].
@@ -54,6 +57,13 @@ elseif state == 'unknown' or state and presume == 'unknown' then
   return report(-3)
 end
 
+if KEYS[4] and not r.state then
+  local count, rest = crowd(KEYS[4])
+  if count >= tonumber(ARGV[7]) then
+    return {-5, rest}
+  end
+end
+
 local token = math.max(now, (tonumber(r.token) or 0) + 1)
 local last = tonumber(call('SET', KEYS[2], integer(token), 'PX', ARGV[4], 'GET') or '')
 if last and last >= token then
@@ -68,4 +78,9 @@ if fingerprint ~= '' then
 elseif r.fingerprint then
   call('HDEL', record, 'fingerprint')
 end
-return expire(math.max(retention, ttl)) or {1, token, attempt}
+local refused = expire(math.max(retention, ttl))
+if refused then
+  return refused
+end
+enlist(KEYS[4], math.max(retention, ttl))
+return {1, token, attempt}

@@ -2,6 +2,7 @@
 --
 -- KEYS[1] record    see record.lua, which comes in front of this file, after publish.lua
 -- KEYS[2] forgot    string, remembers what this call has done, so that a repetition forgets no later record
+-- KEYS[3] group   sorted set, see record.lua; may be absent
 -- ARGV[1] ms for which the result is remembered
 -- ARGV[2] SPUBLISH or PUBLISH     ARGV[3] channel on which those listen who wait for the record
 --
@@ -19,5 +20,8 @@ if before then
 end
 local found = call('HLEN', record) > 0 and call('HGET', record, 'state') and 1 or 0
 call('DEL', record)
+if KEYS[3] then
+  call('ZREM', KEYS[3], record)
+end
 redis.pcall('SET', KEYS[2], found, 'PX', ARGV[1])
 return {found, publish(ARGV[2], ARGV[3], '0') and 1 or 0}

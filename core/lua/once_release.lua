@@ -3,6 +3,7 @@
 -- KEYS[1] record   see record.lua, which comes in front of this file, after publish.lua
 -- KEYS[2] ended    string, remembers what this release has done, so that a repetition says the same, and that a begin
 --                  of this attempt which arrives later claims nothing
+-- KEYS[3] group    sorted set, see record.lua; may be absent
 -- ARGV[1] id of the attempt     ARGV[2] ms for which the result is remembered
 -- ARGV[3] 1 if nobody ever had the attempt: it does not count then
 -- ARGV[4] SPUBLISH or PUBLISH     ARGV[5] channel on which those listen who wait for the record
@@ -25,6 +26,9 @@ end
 call('HDEL', record, 'state', 'id', 'began', 'ended', 'ttl', 'deadline', 'presume', 'fingerprint', 'reason')
 if ARGV[3] == '1' then
   call('HSET', record, 'attempt', r.attempt - 1)
+end
+if KEYS[3] then
+  call('ZREM', KEYS[3], record)
 end
 call('SET', KEYS[2], 1, 'PX', ARGV[2])
 return {1, publish(ARGV[4], ARGV[5], '0') and 1 or 0}

@@ -72,9 +72,9 @@ local function admit()
   call('HDEL', record, '')
 end
 
--- Returns what an earlier run of a script has done, nil if there was none, and remembers it for so many ms from now. That
--- is a write, so that a client which waits for replicas and has another connection than the first time does not hear
--- that they have everything which was written on this one.
+-- Returns what an earlier run of a script has done, nil if there was none, and remembers it for so many ms from now.
+-- That is a write, so that a client which waits for replicas and has another connection than the first time does not
+-- hear that they have everything which was written on this one.
 local function remembered(key, memory)
   local before = call('GET', key)
   if before then
@@ -84,8 +84,8 @@ local function remembered(key, memory)
 end
 
 -- Gives the record its retention. Should that be refused, a record that has no other expiry is undone, so that none is
--- left without; the error is returned. Should DEL be refused too, SET does it, but until the next millisecond others find
--- a key of another type.
+-- left without; the error is returned. Should DEL be refused too, SET does it, but until the next millisecond others
+-- find a key of another type.
 local function expire(retention)
   local expiring = redis.pcall('PEXPIRE', record, retention)
   if type(expiring) == 'table' and expiring.err then
@@ -96,5 +96,27 @@ local function expire(retention)
       end
     end
     return expiring
+  end
+end
+
+-- The group of a record is a sorted set of the records that count together, by the ms when they expire; a script that is
+-- not given its key does nothing about it.
+
+-- Returns how many records of a group are there, and the ms until the first of them expires.
+local function crowd(group)
+  local ms = math.floor(now / 1000)
+  local gone = call('ZRANGEBYSCORE', group, '-inf', ms, 'LIMIT', 0, 100)
+  if #gone > 0 then
+    call('ZREM', group, unpack(gone))
+  end
+  local first = call('ZRANGEBYSCORE', group, '(' .. ms, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  return call('ZCOUNT', group, '(' .. ms, '+inf'), first[2] and first[2] - ms or 0
+end
+
+-- Counts the record in its group for as long as it is kept. The group ends with the last of its records.
+local function enlist(group, retention)
+  if group then
+    call('ZADD', group, integer(math.floor(now / 1000) + retention), record)
+    call('PEXPIRE', group, math.max(call('PTTL', group), retention))
   end
 end
