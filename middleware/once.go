@@ -34,7 +34,7 @@ func (o *Once) Key(scope Key, lines []string) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	key, err := NewKey(idempotencyKey, value)
+	key, err := IdempotencyKey(value)
 	if err != nil {
 		return Key{}, err
 	}

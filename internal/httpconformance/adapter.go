@@ -1,0 +1,89 @@
+package httpconformance
+
+import (
+	"maps"
+	"net/http"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+// Adapter says how to build guards and servers of one framework.
+type Adapter struct {
+	// Exclusive, Once and Idempotent build a guard or return what is wrong with the arguments. For Idempotent the key is
+	// the scope.
+	Exclusive        func(strategy core.Strategy, key Key, opts ...middleware.Option) (Guard, error)
+	Once, Idempotent func(client *core.Client, key Key, opts ...middleware.Option) (Guard, error)
+	// Handler routes requests.
+	Handler func(routes ...Route) http.Handler
+}
+
+// Guard is what an adapter has built, of whatever type its Handler knows.
+type Guard any
+
+// Route is a handler and the guards in front of it, the outermost first.
+type Route struct {
+	// Path begins with a slash and ends in "/{id}". All methods are routed.
+	Path    string
+	Guards  []Guard
+	Handler http.Handler
+}
+
+// Key is a key function that all adapters have.
+type Key int
+
+const (
+	// ByUser is the header field X-User.
+	ByUser Key = iota
+	// ByRoute is the method and the route, joined with X-User.
+	ByRoute
+	// ByID is X-User, joined with the path value id.
+	ByID
+	// ByPrincipal is the value in the request's context at [PrincipalKey].
+	ByPrincipal
+)
+
+// PrincipalKey is where the context of a request has who it comes from.
+type PrincipalKey struct{}
+
+// suite is what the tests of one protocol share.
+type suite struct {
+	Adapter
+	http2 bool
+	redis *redistest.Server
+	locks *core.Client
+}
+
+type tests map[string]func(*testing.T, *suite)
+
+// Run runs the suite over both protocols as parallel subtests of t.
+func Run(t *testing.T, a Adapter) {
+	all := tests{}
+	for _, group := range []tests{
+		onceTests, verdictTests, endingTests, waitingTests, disconnectTests, outageTests, reuseTests, requestTests,
+		writerTests, nestingTests, clientTests, retryAfterTests, secrecyTests, leaseTests,
+	} {
+		maps.Copy(all, group)
+	}
+	for protocol, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			redis := redistest.Start(t)
+			s := &suite{Adapter: a, http2: http2, redis: redis, locks: newLocks(t, redis.Client())}
+			for name, test := range all {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					test(t, s)
+				})
+			}
+		})
+	}
+	for name, test := range buildTests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, &suite{Adapter: a})
+		})
+	}
+}

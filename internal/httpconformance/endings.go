@@ -1,0 +1,301 @@
+package httpconformance
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+var endingTests = tests{
+	"EndingsOfOnce":        testEndingsOfOnce,
+	"EndingsOfIdempotent":  testEndingsOfIdempotent,
+	"WordsWin":             testWords,
+	"WordIsWrittenAtOnce":  testWordAtOnce,
+	"LastWordCounts":       testLastWord,
+	"CompletionJudges":     testCompletion,
+	"RecoveryAnswersAlone": testRecovery,
+	"WordsElsewhere":       testWordsElsewhere,
+	"LocksEndWithHandlers": testExclusiveEndings,
+}
+
+// ending is a way for a handler to end.
+type ending struct {
+	status int
+	end    func() // does not return, if not nil
+}
+
+var unfinished = map[string]func(){
+	"panic":  func() { panic("handler") },
+	"abort":  func() { panic(http.ErrAbortHandler) },
+	"goexit": runtime.Goexit,
+}
+
+func endings() map[string]ending {
+	all := map[string]ending{}
+	for _, status := range []int{
+		200, 201, 204, 302, 400, 401, 403, 404, 407, 408, 409, 410, 418, 421, 422, 423, 425, 429, 500, 503, 599,
+	} {
+		all[fmt.Sprint(status)] = ending{status: status}
+	}
+	for name, end := range unfinished {
+		all[name] = ending{end: end}
+	}
+	return all
+}
+
+// serveEnding ends as told, after a word if there is one.
+func (e ending) handler(word func(context.Context) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if word != nil {
+			if err := word(r.Context()); err != nil {
+				panic(err)
+			}
+		}
+		w.Header().Set("X-Handler", "set")
+		if e.end != nil {
+			_, _ = w.Write([]byte("half"))
+			e.end()
+		}
+		w.WriteHeader(e.status)
+	})
+}
+
+// state is what the table of the specification says of an ending.
+func (e ending) state(policy core.FailurePolicy, refusalsCount bool) core.State {
+	switch {
+	case e.end != nil, e.status >= 500:
+		if policy == core.HoldFailures {
+			return core.StateUnknown
+		}
+		return core.StateNone
+	case e.status < 400:
+		return core.StateCompleted
+	}
+	switch e.status {
+	case 401, 403, 407, 408, 409, 421, 423, 425, 429:
+		return core.StateNone
+	}
+	if refusalsCount {
+		return core.StateCompleted
+	}
+	return core.StateNone
+}
+
+func testEndingsOfOnce(t *testing.T, s *suite) {
+	s.endings(t, "once", ByUser, s.Once, false)
+}
+
+func testEndingsOfIdempotent(t *testing.T, s *suite) {
+	s.endings(t, "idempotent", ByUser, s.Idempotent, true)
+}
+
+type builder func(*core.Client, Key, ...middleware.Option) (Guard, error)
+
+func (s *suite) endings(t *testing.T, kind string, key Key, build builder, refusalsCount bool) {
+	for name, e := range endings() {
+		for _, policy := range []core.FailurePolicy{core.RetryFailures, core.HoldFailures} {
+			t.Run(fmt.Sprintf("%s policy %d", name, policy), func(t *testing.T) {
+				t.Parallel()
+				watch := newWatch()
+				guard := must(t)(build(s.locks, key, middleware.WithFailurePolicy(policy), watch.option()))
+				site := s.mount(t, e.handler(nil), guard)
+				site.expect(t, e, request{user: fmt.Sprint(kind, name, policy), key: "k"})
+				f := receive(t, watch.finished, "the end")
+				want := e.state(policy, refusalsCount)
+				if got := record(t, s.locks, f.KeyHash); got.State != want {
+					t.Errorf("the record is %q, want %q", got.State, want)
+				}
+				if f.Disposition != dispositionOf(want) || f.Err != nil {
+					t.Errorf("hook told %v, error %v, want %v", f.Disposition, f.Err, dispositionOf(want))
+				}
+			})
+		}
+	}
+}
+
+// expect sends a request and checks that the client sees the ending.
+func (x *site) expect(t testing.TB, e ending, r request) {
+	t.Helper()
+	x.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	a := x.do(r)
+	if e.end == nil {
+		a.want(t, e.status)
+	} else if a.err == nil {
+		t.Errorf("status %d from a handler that did not return, want a broken connection", a.status)
+	}
+}
+
+func dispositionOf(state core.State) middleware.Disposition {
+	switch state {
+	case core.StateCompleted:
+		return middleware.Completed
+	case core.StateUnknown:
+		return middleware.Held
+	}
+	return middleware.Released
+}
+
+var words = map[core.State]func(context.Context) error{
+	core.StateCompleted: middleware.Complete,
+	core.StateNone:      middleware.Release,
+	core.StateUnknown:   middleware.Hold,
+}
+
+// testWords: what the handler says of its run counts more than how it ends.
+func testWords(t *testing.T, s *suite) {
+	all := map[string]ending{"200": {status: 200}, "404": {status: 404}, "500": {status: 500}}
+	for name, end := range unfinished {
+		all[name] = ending{end: end}
+	}
+	for name, e := range all {
+		for state, word := range words {
+			for _, policy := range []core.FailurePolicy{core.RetryFailures, core.HoldFailures} {
+				t.Run(fmt.Sprintf("%s after %q policy %d", name, state, policy), func(t *testing.T) {
+					t.Parallel()
+					watch := newWatch()
+					guard := s.once(t, middleware.WithFailurePolicy(policy), watch.option())
+					site := s.mount(t, e.handler(word), guard)
+					site.expect(t, e, request{user: fmt.Sprintf("word-%s-%s-%d", name, state, policy)})
+					f := receive(t, watch.finished, "the end")
+					if got := record(t, s.locks, f.KeyHash); got.State != state || f.Disposition != dispositionOf(state) {
+						t.Errorf("the record is %q, the hook was told %v, want %q", got.State, f.Disposition, state)
+					}
+				})
+			}
+		}
+	}
+}
+
+// testWordAtOnce: even if the process ended now, the word would be in Redis.
+func testWordAtOnce(t *testing.T, s *suite) {
+	said := make(chan error)
+	leave := make(chan struct{})
+	h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		said <- middleware.Complete(r.Context())
+		<-leave
+	})
+	site := s.mount(t, h, s.once(t))
+	done := site.aside(t.Context(), request{user: "word-at-once"})
+	if err := receive(t, said, "the word"); err != nil {
+		t.Error(err)
+	}
+	hash := userKey(t, "word-at-once").Hash()
+	presume, err := s.redis.Client().HGet(t.Context(), s.recordKey(t, hash), "presume").Result()
+	if err != nil || presume != "completed" {
+		t.Errorf("the running attempt counts as %q, error %v, if it is not heard of any more", presume, err)
+	}
+	close(leave)
+	receive(t, done, "the answer").want(t, http.StatusOK)
+}
+
+// recordKey finds the record of a hash in Redis.
+func (s *suite) recordKey(t testing.TB, hash string) string {
+	t.Helper()
+	keys, err := s.redis.Client().Keys(t.Context(), "*"+hash+"*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys {
+		if kind, err := s.redis.Client().Type(t.Context(), key).Result(); err == nil && kind == "hash" {
+			return key
+		}
+	}
+	t.Fatalf("no record among %q", keys)
+	return ""
+}
+
+func testLastWord(t *testing.T, s *suite) {
+	h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		for _, word := range []func(context.Context) error{middleware.Hold, middleware.Complete, middleware.Release} {
+			if err := word(r.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	site := s.mount(t, h, s.once(t))
+	for range 2 {
+		site.do(request{user: "last-word"}).want(t, http.StatusOK)
+	}
+}
+
+func testCompletion(t *testing.T, s *suite) {
+	judge := func(o middleware.Outcome) middleware.Disposition {
+		switch {
+		case !o.Returned:
+			return middleware.Completed
+		case o.Response.Status == http.StatusAccepted:
+			return middleware.Held
+		}
+		return middleware.Auto
+	}
+	for name, test := range map[string]struct {
+		e    ending
+		want core.State
+	}{
+		"panic": {ending{end: unfinished["panic"]}, core.StateCompleted},
+		"202":   {ending{status: 202}, core.StateUnknown},
+		"200":   {ending{status: 200}, core.StateCompleted},
+		"500":   {ending{status: 500}, core.StateNone},
+	} {
+		watch := newWatch()
+		site := s.mount(t, test.e.handler(nil), s.once(t, middleware.WithCompletion(judge), watch.option()))
+		site.expect(t, test.e, request{user: "completion-" + name})
+		hash := receive(t, watch.finished, "the end").KeyHash
+		if got := record(t, s.locks, hash).State; got != test.want {
+			t.Errorf("%s: the record is %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// testRecovery: what a middleware around the guard answers to a panic has nothing of the handler in it.
+func testRecovery(t *testing.T, s *suite) {
+	for name, guard := range map[string]Guard{"once": s.once(t), "idempotent": s.idempotent(t)} {
+		inner := s.Handler(Route{
+			Path: "/orders/{id}", Guards: []Guard{guard}, Handler: ending{end: unfinished["panic"]}.handler(nil),
+		})
+		site := s.serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Outer", "set")
+			defer func() {
+				if p := recover(); p != "handler" {
+					t.Errorf("%s: recovered %v", name, p)
+				}
+				http.Error(w, "sorry", http.StatusInternalServerError)
+			}()
+			inner.ServeHTTP(w, r)
+		}))
+		for range 2 { // the key is free again
+			a := site.do(request{user: "recovery-" + name, key: "k"}).fresh(t, http.StatusInternalServerError, "sorry\n")
+			if a.header.Get("X-Handler") != "" || a.header.Get("X-Outer") != "set" {
+				t.Errorf("%s: header %v, want that of the recovery and none of the handler", name, a.header)
+			}
+		}
+	}
+}
+
+func testWordsElsewhere(t *testing.T, s *suite) {
+	site := s.mount(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		for _, word := range words {
+			if err := word(r.Context()); err != middleware.ErrNotGuarded {
+				t.Errorf("error %v behind a guard without records, want ErrNotGuarded", err)
+			}
+		}
+	}), s.exclusive(t))
+	site.do(request{user: "words-elsewhere"}).want(t, http.StatusOK)
+}
+
+func testExclusiveEndings(t *testing.T, s *suite) {
+	for name, e := range map[string]ending{
+		"200": {status: 200}, "panic": {end: unfinished["panic"]}, "abort": {end: unfinished["abort"]},
+		"goexit": {end: unfinished["goexit"]},
+	} {
+		site := s.mount(t, e.handler(nil), s.exclusive(t, middleware.WithWait(patience)))
+		for range 2 { // the second one would wait for a lock that is not released
+			site.expect(t, e, request{user: "exclusive-" + name})
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package httpconformance
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+var leaseTests = tests{
+	"LateRunChangesNoOthersRecord": testZombie,
+	"EvictedRecordIsMadeAnew":      testEvicted,
+	"HandlerLearnsOfLostLease":     testLostLease,
+	"CrashedRunIsFollowed":         testCrashed,
+}
+
+// testZombie: a run that another one has followed writes nothing.
+func testZombie(t *testing.T, s *suite) {
+	entered, leave := make(chan chan struct{}, 2), make(chan struct{})
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		end := make(chan struct{})
+		entered <- end
+		select {
+		case <-end:
+		case <-leave:
+		}
+		_, _ = w.Write([]byte(r.Header.Get("X-Run")))
+	})
+	t.Cleanup(func() { close(leave) })
+	watch := newWatch()
+	site := s.mount(t, h, s.idempotent(t, watch.option()))
+	run := func(n string) request {
+		return request{user: "zombie", key: "k", header: http.Header{"X-Run": {n}}}
+	}
+	hash := s.idempotentHash(t, "zombie", "k")
+	first := site.aside(t.Context(), run("1"))
+	endFirst := receive(t, entered, "the first run")
+	if err := s.locks.Once("http:" + hash).Forget(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second := site.aside(t.Context(), run("2"))
+	endSecond := receive(t, entered, "the second run")
+	close(endFirst)
+	receive(t, first, "the first answer").fresh(t, http.StatusOK, "1")
+	if f := receive(t, watch.finished, "the end of the first"); !errors.Is(f.Err, core.ErrStale) {
+		t.Errorf("hook told %+v, want ErrStale", f)
+	}
+	if f := receive(t, watch.failed, "the failure"); f.KeyHash != hash {
+		t.Errorf("hook told %+v", f)
+	}
+	if got := record(t, s.locks, hash); got.State != core.StateRunning {
+		t.Errorf("the record is %q, want the second run in progress", got.State)
+	}
+	close(endSecond)
+	receive(t, second, "the second answer").fresh(t, http.StatusOK, "2")
+	site.do(run("3")).replayed(t, http.StatusOK, "2")
+}
+
+// testEvicted: better a late record than none.
+func testEvicted(t *testing.T, s *suite) {
+	stage := newStage(t)
+	site := s.mount(t, stage, s.idempotent(t))
+	r := request{user: "evicted", key: "k"}
+	first := site.aside(t.Context(), r)
+	receive(t, stage.entered, "the run")
+	key := s.recordKey(t, s.idempotentHash(t, r.user, "k"))
+	if n, err := s.redis.Client().Del(t.Context(), key).Result(); n != 1 || err != nil {
+		t.Fatalf("%d keys deleted, error %v", n, err)
+	}
+	close(stage.leave)
+	receive(t, first, "the answer").fresh(t, http.StatusCreated, "done")
+	site.do(r).replayed(t, http.StatusCreated, "done")
+}
+
+func testLostLease(t *testing.T, s *suite) {
+	causes := make(chan error, 1)
+	entered := make(chan struct{}, 1)
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		entered <- struct{}{}
+		<-r.Context().Done()
+		causes <- context.Cause(r.Context())
+		w.WriteHeader(http.StatusCreated)
+	})
+	watch := newWatch()
+	site := s.mount(t, h, s.once(t, watch.option(), middleware.WithLock(core.WithTTL(300*time.Millisecond))))
+	r := request{user: "lost-lease"}
+	first := site.aside(t.Context(), r)
+	receive(t, entered, "the run")
+	hash := userKey(t, r.user).Hash()
+	if err := s.locks.Once("http:" + hash).Forget(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if cause := receive(t, causes, "the end of the context"); !errors.Is(cause, core.ErrLeaseLost) {
+		t.Errorf("cause %v, want ErrLeaseLost", cause)
+	}
+	receive(t, first, "the answer").want(t, http.StatusCreated)
+	if f := receive(t, watch.failed, "the failure"); f.Operation != "run" || !errors.Is(f.Err, core.ErrLeaseLost) {
+		t.Errorf("hook told %+v, want a lost lease", f)
+	}
+	// It took effect, and nobody else has begun.
+	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+}
+
+// testCrashed: what a process leaves that is not heard of any more, the failure policy decides.
+func testCrashed(t *testing.T, s *suite) {
+	for name, test := range map[string]struct {
+		policy  core.FailurePolicy
+		declare core.State
+		status  int
+		code    string
+	}{
+		"retry":     {core.RetryFailures, core.StateNone, 201, ""},
+		"hold":      {core.HoldFailures, core.StateUnknown, 409, middleware.CodeOutcomeUnknown},
+		"completed": {core.RetryFailures, core.StateCompleted, 409, middleware.CodeAlreadyCompleted},
+	} {
+		user := "crashed-" + name
+		crashed := newLocks(t, s.redis.Client())
+		attempt, err := crashed.Once("http:"+userKey(t, user).Hash(), core.WithTTL(200*time.Millisecond),
+			core.WithFailurePolicy(test.policy)).Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := attempt.Declare(t.Context(), test.declare); err != nil {
+			t.Fatal(err)
+		}
+		_ = crashed.Close()
+		runs := &counter{}
+		wait := middleware.WithWait(patience)
+		site := s.mount(t, runs, s.once(t, wait, middleware.WithFailurePolicy(test.policy)))
+		a := site.do(request{user: user})
+		if test.code == "" {
+			a.fresh(t, test.status, "1")
+		} else {
+			a.refused(t, test.status, test.code)
+			runs.ran(t, 0)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package httpconformance
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+var nestingTests = tests{
+	"GuardsHaveTheirOwnOptions":  testTwoGuards,
+	"GuardedTwiceRuns":           testGuardedTwice,
+	"LockInsideIdempotent":       testLockInside,
+	"WordReachesThroughALock":    testWordThroughLock,
+	"TwoRecordsOneInTheOther":    testTwoRecords,
+	"PassesOthersWhileItHolds":   testNestedRefusal,
+	"OnceInsideItsOwnLockHasRun": testOnceInsideLock,
+}
+
+// testTwoGuards: nothing of one guard's options is in the other's.
+func testTwoGuards(t *testing.T, s *suite) {
+	runs := &counter{}
+	first, other := newWatch(), newWatch()
+	site := s.serve(t, s.Handler(
+		Route{Path: "/a/{id}", Handler: runs, Guards: []Guard{s.idempotent(t, first.option(), middleware.StrictKey(),
+			middleware.WithReplayHeader("X-A"), middleware.WithProblemBase("https://a/"), middleware.WithKeyHeader("X-Key"),
+			middleware.WithKeySecret([]byte("sixteen bytes or more")))}},
+		Route{Path: "/b/{id}", Handler: runs, Guards: []Guard{s.idempotent(t, other.option())}},
+	))
+	a := request{user: "two", path: "/a/1", header: http.Header{"X-Key": {`"k"`}}}
+	b := request{user: "two", path: "/b/1", key: "k"}
+	site.do(a).fresh(t, http.StatusCreated, "1")
+	site.do(b).fresh(t, http.StatusCreated, "2") // the secret makes it another key
+	if got := site.do(a).want(t, http.StatusCreated); got.header.Get("X-A") != "true" || got.body != "1" {
+		t.Errorf("header %v, want a replay marked X-A", got.header)
+	}
+	if got := site.do(b).replayed(t, http.StatusCreated, "2"); got.header.Get("X-A") != "" {
+		t.Errorf("header %v, want no mark of the other guard", got.header)
+	}
+	a.header = nil
+	p := site.do(a).refused(t, http.StatusBadRequest, middleware.CodeKeyRequired)
+	if p.Type != "https://a/"+middleware.CodeKeyRequired {
+		t.Errorf("type %q", p.Type)
+	}
+	b.key = ""
+	p = site.do(b).refused(t, http.StatusBadRequest, middleware.CodeKeyRequired)
+	if p.Type != "about:blank" {
+		t.Errorf("type %q of a guard without base", p.Type)
+	}
+	for name, w := range map[string]*watch{"a": first, "b": other} {
+		if len(w.acquired) != 1 || len(w.replayed) != 1 || len(w.refused) != 1 || len(w.finished) != 1 {
+			t.Errorf("%s: hooks told of %d runs, %d replays, %d refusals, %d ends, want one each",
+				name, len(w.acquired), len(w.replayed), len(w.refused), len(w.finished))
+		}
+	}
+}
+
+// testGuardedTwice: a request does not wait for itself.
+func testGuardedTwice(t *testing.T, s *suite) {
+	for name, guards := range map[string][]Guard{
+		"one guard twice":  func() []Guard { g := s.idempotent(t); return []Guard{g, g} }(),
+		"two guards alike": {s.idempotent(t), s.idempotent(t)},
+		"with another between": func() []Guard {
+			g := s.idempotent(t)
+			return []Guard{g, s.exclusive(t), s.once(t), g}
+		}(),
+		"a lock twice": {s.idempotent(t), s.exclusive(t), s.exclusive(t)},
+	} {
+		runs := &counter{}
+		site := s.mount(t, runs, guards...)
+		r := request{user: "twice-" + name, key: "k", body: "order"}
+		site.do(r).fresh(t, http.StatusCreated, "1")
+		site.do(r).replayed(t, http.StatusCreated, "1")
+		runs.ran(t, 1)
+	}
+}
+
+// testLockInside: the replay does not ask for the lock, and a refusal by the lock is not recorded.
+func testLockInside(t *testing.T, s *suite) {
+	stage := newStage(t)
+	lock := s.exclusive(t, middleware.WithWait(0))
+	site := s.mount(t, stage, s.idempotent(t), lock)
+	first := site.aside(t.Context(), request{user: "inside", key: "a"})
+	receive(t, stage.entered, "the first run")
+	second := request{user: "inside", key: "b"}
+	site.do(second).refused(t, http.StatusConflict, middleware.CodeLockConflict)
+	close(stage.leave)
+	receive(t, first, "the first answer").fresh(t, http.StatusCreated, "done")
+	site.do(second).fresh(t, http.StatusCreated, "done")
+	site.do(second).replayed(t, http.StatusCreated, "done")
+	site.do(request{user: "inside", key: "a"}).replayed(t, http.StatusCreated, "done")
+}
+
+func testWordThroughLock(t *testing.T, s *suite) {
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := middleware.Complete(r.Context()); err != nil {
+			t.Error(err)
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+	})
+	site := s.mount(t, h, s.once(t), s.exclusive(t))
+	r := request{user: "through"}
+	site.do(r).want(t, http.StatusInternalServerError)
+	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+}
+
+// testTwoRecords: one order per user, and its answer for whoever repeats the request.
+func testTwoRecords(t *testing.T, s *suite) {
+	runs := &counter{}
+	site := s.mount(t, runs, s.idempotent(t), s.once(t))
+	r := request{user: "records", key: "a"}
+	site.do(r).fresh(t, http.StatusCreated, "1")
+	site.do(r).replayed(t, http.StatusCreated, "1")
+	r.key = "b"
+	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+	if got := record(t, s.locks, s.idempotentHash(t, "records", "b")); got.State != core.StateNone {
+		t.Errorf("the refusal by the inner guard is recorded as %q", got.State)
+	}
+	runs.ran(t, 1)
+}
+
+// testNestedRefusal: a request behind a lock that does not get its record leaves the lock.
+func testNestedRefusal(t *testing.T, s *suite) {
+	site := s.mount(t, &counter{}, s.exclusive(t, middleware.WithWait(patience)), s.once(t))
+	r := request{user: "nested-refusal"}
+	site.do(r).fresh(t, http.StatusCreated, "1")
+	for range 3 {
+		site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+	}
+}
+
+// testOnceInsideLock: the tokens of the two are those of one name, and the handler gets the inner one.
+func testOnceInsideLock(t *testing.T, s *suite) {
+	tokens := make(chan int64, 1)
+	h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		token, _ := core.TokenFrom(r.Context())
+		tokens <- token
+	})
+	outer, inner := newWatch(), newWatch()
+	site := s.mount(t, h, s.exclusive(t, outer.option()), s.once(t, inner.option()))
+	site.do(request{user: "once-inside"}).want(t, http.StatusOK)
+	lock, record := receive(t, outer.acquired, "the lock").Token, receive(t, inner.acquired, "the record").Token
+	if got := receive(t, tokens, "the run"); lock == 0 || record <= lock || got != record {
+		t.Errorf("tokens: lock %d, record %d, handler %d, want the record's", lock, record, got)
+	}
+}

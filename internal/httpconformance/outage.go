@@ -1,0 +1,226 @@
+package httpconformance
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+var outageTests = tests{
+	"NoRedisRefuses":             testNoRedis,
+	"NoRedisFailsOpenIfAsked":    testFailOpen,
+	"FrozenRedisRefusesInTime":   testFrozenAtBegin,
+	"RedisDiesInTheHandler":      testDiesInHandler,
+	"RedisDiesAndLosesAll":       testLosesAll,
+	"RedisIsFrozenAtTheEnd":      testFrozenAtEnd,
+	"LeaseIsLostWhileRedisIs":    testLeaseLostInOutage,
+	"ConflictsDoNotOpenTheGuard": testOpenGuardRefuses,
+}
+
+// outage is a Redis of the test's own, and a client of it.
+func outage(t testing.TB, opts ...redistest.Option) (*redistest.Server, *core.Client) {
+	t.Helper()
+	redis := redistest.Start(t, opts...)
+	return redis, newLocks(t, redis.Client())
+}
+
+// took logs how long something took that must end by itself.
+func took(t testing.TB, what string, do func() answer) answer {
+	t.Helper()
+	began := time.Now()
+	a := do()
+	t.Logf("%s: %v", what, time.Since(began).Round(time.Millisecond))
+	return a
+}
+
+func testNoRedis(t *testing.T, s *suite) {
+	redis, locks := outage(t)
+	runs := &counter{}
+	sites := map[string]*site{
+		"exclusive":       s.mount(t, runs, must(t)(s.Exclusive(locks.Mutex, ByUser))),
+		"once":            s.mount(t, runs, must(t)(s.Once(locks, ByUser))),
+		"idempotent":      s.mount(t, runs, must(t)(s.Idempotent(locks, ByUser))),
+		"once that waits": s.mount(t, runs, must(t)(s.Once(locks, ByUser, middleware.WithWait(500*time.Millisecond)))),
+	}
+	redis.Kill()
+	for name, site := range sites {
+		a := took(t, name, func() answer { return site.do(request{user: "ada", key: "k"}) })
+		a.refused(t, http.StatusServiceUnavailable, middleware.CodeLockUnavailable)
+	}
+	runs.ran(t, 0)
+}
+
+// testFailOpen: the handler runs, and knows what it lacks.
+func testFailOpen(t *testing.T, s *suite) {
+	redis, locks := outage(t)
+	redis.Kill()
+	runs := &counter{}
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, token := core.TokenFrom(r.Context())
+		if !middleware.Degraded(r.Context()) || token || middleware.Attempt(r.Context()) != 0 {
+			t.Errorf("degraded %v, token %v, attempt %d in a run without guard",
+				middleware.Degraded(r.Context()), token, middleware.Attempt(r.Context()))
+		}
+		runs.ServeHTTP(w, r)
+	})
+	want := int64(0)
+	for name, build := range map[string]builder{
+		"once": s.Once, "idempotent": s.Idempotent,
+		"exclusive": func(c *core.Client, k Key, opts ...middleware.Option) (Guard, error) {
+			return s.Exclusive(c.Mutex, k, opts...)
+		},
+	} {
+		watch := newWatch()
+		site := s.mount(t, h, must(t)(build(locks, ByUser, middleware.FailOpen(), watch.option())))
+		for range 2 { // there is no record to replay
+			a := took(t, name, func() answer { return site.do(request{user: "ada", key: "k"}) })
+			a.want(t, http.StatusCreated)
+			want++
+			runs.ran(t, want)
+			if f := receive(t, watch.failed, "the hook"); f.Operation != "begin" || f.Err == nil {
+				t.Errorf("%s: hook told %+v", name, f)
+			}
+		}
+		if len(watch.acquired) != 0 {
+			t.Errorf("%s: something was acquired without Redis", name)
+		}
+	}
+}
+
+// testFrozenAtBegin: what arrives at Redis after its sender has given up claims nothing.
+func testFrozenAtBegin(t *testing.T, s *suite) {
+	for name, wait := range map[string]time.Duration{"asks": 0, "waits": 300 * time.Millisecond} {
+		redis, locks := outage(t)
+		runs := &counter{}
+		site := s.mount(t, runs, must(t)(s.Idempotent(locks, ByUser,
+			middleware.WithAskTimeout(300*time.Millisecond), middleware.WithWait(wait))))
+		site.do(request{user: "ada", key: "warm"}).want(t, http.StatusCreated)
+		redis.Pause()
+		a := took(t, name, func() answer { return site.do(request{user: "ada", key: "k"}) })
+		a.refused(t, http.StatusServiceUnavailable, middleware.CodeLockUnavailable)
+		runs.ran(t, 1)
+		redis.Resume()
+		redistest.Eventually(t, patience, "a run after the thaw", func() bool {
+			return site.do(request{user: "ada", key: "k"}).status == http.StatusCreated
+		})
+		site.do(request{user: "ada", key: "k"}).replayed(t, http.StatusCreated, "2")
+		runs.ran(t, 2)
+	}
+}
+
+// testDiesInHandler: Redis comes back with what it knew. Nothing runs twice, and the end is recorded late.
+func testDiesInHandler(t *testing.T, s *suite) {
+	redis, locks := outage(t, redistest.AOF())
+	stage, watch := newStage(t), newWatch()
+	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser, watch.option(),
+		middleware.WithFailurePolicy(core.HoldFailures), middleware.WithFinishTimeout(500*time.Millisecond))))
+	r := request{user: "ada", key: "k", body: "order"}
+	first := site.aside(t.Context(), r)
+	receive(t, stage.entered, "the run")
+	redis.Kill()
+	close(stage.leave)
+	took(t, "answer without record", func() answer { return receive(t, first, "the answer") }).
+		fresh(t, http.StatusCreated, "done")
+	if f := receive(t, watch.finished, "the end"); f.Err == nil || f.Disposition != middleware.Completed {
+		t.Errorf("hook told %+v, want an error", f)
+	}
+	if f := receive(t, watch.failed, "the failure"); f.Operation != "finish" {
+		t.Errorf("hook told %+v, want that the end was not recorded", f)
+	}
+	a := took(t, "retry without Redis", func() answer { return site.do(r) })
+	a.refused(t, http.StatusServiceUnavailable, middleware.CodeLockUnavailable)
+	redis.Restart()
+	began := time.Now()
+	redistest.Eventually(t, patience, "the record to be written", func() bool {
+		a := site.do(r)
+		return a.status == http.StatusCreated
+	})
+	t.Logf("record written %v after the restart", time.Since(began))
+	site.do(r).replayed(t, http.StatusCreated, "done")
+	if len(stage.entered) != 0 {
+		t.Error("the handler ran again")
+	}
+}
+
+// testLosesAll: of a Redis that comes back empty the end of the run makes a record anew.
+func testLosesAll(t *testing.T, s *suite) {
+	redis, locks := outage(t)
+	stage := newStage(t)
+	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser)))
+	r := request{user: "ada", key: "k", body: "order"}
+	first := site.aside(t.Context(), r)
+	receive(t, stage.entered, "the run")
+	redis.Restart()
+	close(stage.leave)
+	receive(t, first, "the answer").fresh(t, http.StatusCreated, "done")
+	awaitState(t, newLocks(t, redis.Client()), s.idempotentHash(t, r.user, "k"), core.StateCompleted)
+	redistest.Eventually(t, patience, "a connection", func() bool {
+		return site.do(r).status != http.StatusServiceUnavailable
+	})
+	site.do(r).replayed(t, http.StatusCreated, "done")
+	r.body = "another"
+	site.do(r).refused(t, http.StatusUnprocessableEntity, middleware.CodeKeyReused)
+	if len(stage.entered) != 0 {
+		t.Error("the handler ran again")
+	}
+}
+
+// testFrozenAtEnd: the answer is not kept back for longer than the option says.
+func testFrozenAtEnd(t *testing.T, s *suite) {
+	redis, locks := outage(t)
+	stage := newStage(t)
+	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser, middleware.WithFinishTimeout(300*time.Millisecond))))
+	r := request{user: "ada", key: "k"}
+	first := site.aside(t.Context(), r)
+	receive(t, stage.entered, "the run")
+	redis.Pause()
+	close(stage.leave)
+	took(t, "answer without record", func() answer { return receive(t, first, "the answer") }).
+		fresh(t, http.StatusCreated, "done")
+	redis.Resume()
+	redistest.Eventually(t, patience, "the record", func() bool { return site.do(r).status == http.StatusCreated })
+	site.do(r).replayed(t, http.StatusCreated, "done")
+	if len(stage.entered) != 0 {
+		t.Error("the handler ran again")
+	}
+}
+
+// testLeaseLostInOutage: a handler that can stop is told to.
+func testLeaseLostInOutage(t *testing.T, s *suite) {
+	redis, locks := outage(t)
+	entered, causes := make(chan struct{}, 1), make(chan error, 1)
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		entered <- struct{}{}
+		<-r.Context().Done()
+		causes <- context.Cause(r.Context())
+		w.WriteHeader(http.StatusInternalServerError)
+	})
+	watch := newWatch()
+	site := s.mount(t, h, must(t)(s.Once(locks, ByUser, watch.option(),
+		middleware.WithLock(core.WithTTL(time.Second)), middleware.WithFinishTimeout(200*time.Millisecond))))
+	done := site.aside(t.Context(), request{user: "ada"})
+	receive(t, entered, "the run")
+	redis.Kill()
+	if cause := receive(t, causes, "the end of the context"); !errors.Is(cause, core.ErrLeaseLost) {
+		t.Errorf("cause %v, want that the lease was lost", cause)
+	}
+	receive(t, done, "the answer").want(t, http.StatusInternalServerError)
+	if f := receive(t, watch.failed, "the hook"); f.Operation != "run" || !errors.Is(f.Err, core.ErrLeaseLost) {
+		t.Errorf("hook told %+v, want a lost lease", f)
+	}
+}
+
+// testOpenGuardRefuses: only an outage opens a guard.
+func testOpenGuardRefuses(t *testing.T, s *suite) {
+	r := request{user: "open"}
+	s.whileRunning(t, r, s.once(t, middleware.FailOpen())).
+		refused(t, http.StatusConflict, middleware.CodeRequestInProgress)
+	s.whileRunning(t, r, s.exclusive(t, middleware.FailOpen(), middleware.WithWait(0))).
+		refused(t, http.StatusConflict, middleware.CodeLockConflict)
+}

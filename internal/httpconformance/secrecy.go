@@ -1,0 +1,134 @@
+package httpconformance
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+var secrecyTests = tests{
+	"UserTextStaysOut":         testUserText,
+	"SecretHidesFingerprints":  testSecretFingerprints,
+	"OtherSecretIsAnotherName": testOtherSecret,
+}
+
+// journal is where a client logs.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+// testUserText: who has asked for what is neither in Redis nor in logs nor in errors.
+func testUserText(t *testing.T, s *suite) {
+	server := redistest.Start(t)
+	rdb := server.Client()
+	logged := &journal{}
+	locks, err := core.New(rdb, core.WithLogger(slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{
+		Level: slog.LevelDebug,
+	}))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locks.Close() })
+	watch, secret := newWatch(), middleware.WithKeySecret([]byte("sixteen bytes or more"))
+	private := request{user: "private-user", key: "private-key", path: "/orders/private-path", body: "private-body"}
+	other := private
+	other.body = "private-other"
+	for _, guard := range []Guard{
+		must(t)(s.Exclusive(locks.Mutex, ByID, secret, watch.option())),
+		must(t)(s.Once(locks, ByID, secret, watch.option(), middleware.WithFailurePolicy(core.HoldFailures))),
+		must(t)(s.Idempotent(locks, ByID, secret, watch.option())),
+		must(t)(s.Idempotent(locks, ByRoute, secret, middleware.WithKeyHeader("X-User"))),
+	} {
+		site := s.mount(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if !strings.Contains(dump(t, rdb), "http:") {
+				t.Error("the dump of Redis lacks what runs")
+			}
+			w.WriteHeader(http.StatusTeapot)
+		}), guard)
+		for _, r := range []request{private, private, other} {
+			site.do(r)
+		}
+	}
+	server.Kill()
+	s.mount(t, &counter{}, must(t)(s.Once(locks, ByID, secret, watch.option()))).do(private)
+	for len(watch.refused) > 0 {
+		_, _ = fmt.Fprintf(logged, "%v %s\n", <-watch.refused, middleware.CodeKeyReused)
+	}
+	if text := logged.String(); text == "" || strings.Contains(text, "private") {
+		t.Errorf("logs and errors: %s", text)
+	}
+}
+
+// dump returns all that Redis holds, and fails the test if it tells of a user.
+func dump(t testing.TB, rdb *redis.Client) string {
+	var all strings.Builder
+	keys, err := rdb.Keys(t.Context(), "*").Result()
+	if err != nil {
+		t.Error(err)
+	}
+	for _, key := range keys {
+		fields, err := rdb.HGetAll(t.Context(), key).Result()
+		if err != nil {
+			value, err := rdb.Get(t.Context(), key).Result()
+			if err != nil && err != redis.Nil {
+				t.Errorf("%s: %v", key, err)
+			}
+			fields = map[string]string{"": value}
+		}
+		_, _ = fmt.Fprintln(&all, key, fields)
+	}
+	if strings.Contains(all.String(), "private") {
+		t.Errorf("Redis holds users' text:\n%s", &all)
+	}
+	return all.String()
+}
+
+// testSecretFingerprints: paths and bodies can be guessed like users, so their digests need the secret too.
+func testSecretFingerprints(t *testing.T, s *suite) {
+	prints := map[string]bool{}
+	for _, secret := range []string{"", "sixteen bytes, one", "sixteen bytes, two"} {
+		watch, opts := newWatch(), []middleware.Option{}
+		if secret != "" {
+			opts = append(opts, middleware.WithKeySecret([]byte(secret)))
+		}
+		site := s.mount(t, &counter{}, s.idempotent(t, append(opts, watch.option())...))
+		site.do(request{user: "prints", key: "k", body: "order"}).want(t, http.StatusCreated)
+		hash := receive(t, watch.finished, "the end").KeyHash
+		prints[string(record(t, s.locks, hash).Fingerprint)] = true
+	}
+	if len(prints) != 3 {
+		t.Errorf("%d fingerprints of one request under three secrets, want 3", len(prints))
+	}
+}
+
+func testOtherSecret(t *testing.T, s *suite) {
+	runs := &counter{}
+	for i, secret := range []string{"sixteen bytes, one", "sixteen bytes, two"} {
+		site := s.mount(t, runs, s.once(t, middleware.WithKeySecret([]byte(secret))))
+		site.do(request{user: "secrets"}).fresh(t, http.StatusCreated, fmt.Sprint(i+1))
+		site.do(request{user: "secrets"}).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+	}
+}

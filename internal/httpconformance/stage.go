@@ -1,0 +1,127 @@
+package httpconformance
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+// stage is a handler whose runs the test watches and ends.
+type stage struct {
+	entered chan *http.Request // one for each run
+	leave   chan struct{}      // closed to end the runs
+	over    <-chan struct{}    // closed at the end of the test, so that a failed one can close its servers
+}
+
+func newStage(t testing.TB) *stage {
+	return &stage{entered: make(chan *http.Request, 100), leave: make(chan struct{}), over: t.Context().Done()}
+}
+
+func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.entered <- r
+	select {
+	case <-s.leave:
+	case <-s.over:
+	}
+	w.WriteHeader(http.StatusCreated)
+	_, _ = w.Write([]byte("done"))
+}
+
+// counter is a handler that answers 201 with how often it has run.
+type counter struct{ runs atomic.Int64 }
+
+func (c *counter) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	n := c.runs.Add(1)
+	w.WriteHeader(http.StatusCreated)
+	_, _ = w.Write([]byte(strconv.FormatInt(n, 10)))
+}
+
+// ran checks how often a counter has run.
+func (c *counter) ran(t testing.TB, want int64) {
+	t.Helper()
+	if got := c.runs.Load(); got != want {
+		t.Errorf("the handler ran %d times, want %d", got, want)
+	}
+}
+
+// receive waits for a signal.
+func receive[T any](t testing.TB, from <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("waited %v for %s", patience, what)
+		panic("unreachable")
+	}
+}
+
+// watch makes hooks that send what they are told, with room enough not to block.
+type watch struct {
+	acquired chan middleware.Acquired
+	replayed chan middleware.Replayed
+	finished chan middleware.Finished
+	refused  chan *middleware.Conflict
+	failed   chan middleware.Failure
+}
+
+func newWatch() *watch {
+	return &watch{
+		acquired: make(chan middleware.Acquired, 2000), replayed: make(chan middleware.Replayed, 2000),
+		finished: make(chan middleware.Finished, 2000), refused: make(chan *middleware.Conflict, 2000),
+		failed: make(chan middleware.Failure, 2000),
+	}
+}
+
+func (w *watch) option() middleware.Option {
+	return middleware.WithHooks(middleware.Hooks{
+		Acquired: func(_ context.Context, a middleware.Acquired) { w.acquired <- a },
+		Replayed: func(_ context.Context, r middleware.Replayed) { w.replayed <- r },
+		Finished: func(_ context.Context, f middleware.Finished) { w.finished <- f },
+		Refused:  func(_ context.Context, c *middleware.Conflict) { w.refused <- c },
+		Failed:   func(_ context.Context, f middleware.Failure) { w.failed <- f },
+	})
+}
+
+// waiters counts in hooks of a client who waits for a Once.
+type waiters struct{ waiting chan string }
+
+func newWaiters() *waiters { return &waiters{make(chan string, 2000)} }
+
+// userKey is the key that ByUser makes.
+func userKey(t testing.TB, user string) middleware.Key {
+	t.Helper()
+	key, err := middleware.NewKey("header:X-User", user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// record returns the record of a hash.
+func record(t testing.TB, locks *core.Client, hash string) core.Record {
+	t.Helper()
+	r, err := locks.Once("http:" + hash).Peek(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// awaitState returns when the record of a hash has that state.
+func awaitState(t testing.TB, locks *core.Client, hash string, want core.State) core.Record {
+	t.Helper()
+	var r core.Record
+	redistest.Eventually(t, patience, "the record to be "+strconv.Quote(string(want)), func() bool {
+		r = record(t, locks, hash)
+		return r.State == want
+	})
+	return r
+}

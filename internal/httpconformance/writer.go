@@ -1,0 +1,286 @@
+package httpconformance
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+var writerTests = tests{
+	"Answers":                   testAnswers,
+	"AnswerComesAfterTheRecord": testAnswerAfterRecord,
+	"StreamIsSentAtOnce":        testStream,
+	"Hijack":                    testHijack,
+	"EarlyHints":                testEarlyHints,
+	"HeadAndGet":                testHead,
+	"RecordLimit":               testRecordLimit,
+	"ResponseController":        testController,
+	"OuterHeader":               testOuterHeader,
+}
+
+// testAnswers: a replay is what the handler answered, however it wrote that.
+func testAnswers(t *testing.T, s *suite) {
+	for name, test := range map[string]struct {
+		write  func(w http.ResponseWriter, r *http.Request)
+		status int
+		body   string
+	}{
+		"nothing": {func(http.ResponseWriter, *http.Request) {}, 200, ""},
+		"status":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(202) }, 202, ""},
+		"204":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, 204, ""},
+		"copy": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(201)
+			_, _ = io.Copy(w, strings.NewReader("copied"))
+		}, 201, "copied"},
+		"read from": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.Copy(w, io.MultiReader(strings.NewReader("two "), strings.NewReader("parts")))
+		}, 200, "two parts"},
+		"string": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "text") }, 200, "text"},
+		"late header": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(201)
+			w.WriteHeader(500)
+			w.Header().Set("X-Late", "set")
+		}, 201, ""},
+		"json": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprint(w, `{"id":7}`)
+		}, 200, `{"id":7}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header()["X-Many"] = []string{"a", "b"}
+				test.write(w, r)
+			})
+			site := s.mount(t, h, s.idempotent(t))
+			r := request{user: "answers-" + name, key: "k"}
+			first := site.do(r).fresh(t, test.status, test.body)
+			second := site.do(r).replayed(t, test.status, test.body)
+			for _, field := range []string{"Content-Type", "X-Many", "X-Late"} {
+				if got, want := fmt.Sprint(second.header[field]), fmt.Sprint(first.header[field]); got != want {
+					t.Errorf("%s %s in the replay, %s before", field, got, want)
+				}
+			}
+			if got := len(second.header["X-Many"]); got != 2 {
+				t.Errorf("%d values of X-Many, want 2", got)
+			}
+		})
+	}
+}
+
+// testAnswerAfterRecord: a client that has its answer finds the record.
+func testAnswerAfterRecord(t *testing.T, s *suite) {
+	site := s.mount(t, &counter{}, s.idempotent(t))
+	for i := range 20 {
+		key := fmt.Sprint("k", i)
+		site.do(request{user: "after-record", key: key}).want(t, http.StatusCreated)
+		if got := record(t, s.locks, s.idempotentHash(t, "after-record", key)); got.State != core.StateCompleted {
+			t.Fatalf("the record is %q when the client has its answer", got.State)
+		}
+	}
+}
+
+// testStream: events are not held back; a retry learns that there were some.
+func testStream(t *testing.T, s *suite) {
+	for name, opts := range map[string][]middleware.Option{
+		"replayed": nil, "refused": {middleware.RefuseOmitted()},
+	} {
+		leave := make(chan struct{})
+		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.WriteHeader(http.StatusAccepted)
+			_, _ = io.WriteString(w, "data: 1\n\n")
+			w.(http.Flusher).Flush()
+			<-leave
+			_, _ = io.WriteString(w, "data: 2\n\n")
+		})
+		site := s.mount(t, h, s.idempotent(t, opts...))
+		r := request{user: "stream-" + name, key: "k"}
+		resp, err := site.Client().Do(site.request(t.Context(), r))
+		if err != nil {
+			close(leave)
+			t.Fatal(err)
+		}
+		events := bufio.NewReader(resp.Body)
+		if line, err := events.ReadString('\n'); line != "data: 1\n" || err != nil {
+			t.Errorf("first event %q, error %v", line, err)
+		}
+		close(leave)
+		rest, err := io.ReadAll(events)
+		if string(rest) != "\ndata: 2\n\n" || err != nil {
+			t.Errorf("rest %q, error %v", rest, err)
+		}
+		_ = resp.Body.Close()
+		awaitState(t, s.locks, s.idempotentHash(t, r.user, "k"), core.StateCompleted)
+		a := site.do(r)
+		if name == "refused" {
+			a.refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+			continue
+		}
+		a.replayed(t, http.StatusAccepted, "")
+		if got := a.header; got.Get("Idempotency-Replay") != "omitted" || got.Get("Content-Type") != "text/event-stream" {
+			t.Errorf("header %v, want that the body is omitted", got)
+		}
+	}
+}
+
+// testHijack: a connection that was taken over is not replayed, and the handler does not run again.
+func testHijack(t *testing.T, s *suite) {
+	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if errors.Is(err, http.ErrNotSupported) {
+			_, _ = io.WriteString(w, "not supported")
+			return
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(conn, "HTTP/1.1 202 Accepted\r\nContent-Length: 3\r\nConnection: close\r\n\r\nraw")
+		_ = conn.Close()
+	})
+	site := s.mount(t, h, s.idempotent(t))
+	r := request{user: "hijack", key: "k"}
+	if s.http2 {
+		site.do(r).fresh(t, http.StatusOK, "not supported")
+		site.do(r).replayed(t, http.StatusOK, "not supported")
+		return
+	}
+	site.do(r).fresh(t, http.StatusAccepted, "raw")
+	awaitState(t, s.locks, s.idempotentHash(t, r.user, "k"), core.StateCompleted)
+	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+}
+
+func testEarlyHints(t *testing.T, s *suite) {
+	site := s.mount(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Link", "</a.css>; rel=preload")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, "done")
+	}), s.idempotent(t))
+	hints := make(chan int, 10)
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+		Got1xxResponse: func(code int, _ textproto.MIMEHeader) error { hints <- code; return nil },
+	})
+	r := request{user: "hints", key: "k"}
+	site.doWithin(ctx, r).fresh(t, http.StatusCreated, "done")
+	if code := receive(t, hints, "the hints"); code != http.StatusEarlyHints {
+		t.Errorf("status %d, want 103", code)
+	}
+	a := site.do(r).replayed(t, http.StatusCreated, "done")
+	if a.header.Get("Link") == "" {
+		t.Error("the header of the hints, which is the answer's as well, is lost")
+	}
+}
+
+// testHead: a HEAD request has no body, and its record is not taken for the answer to another method.
+func testHead(t *testing.T, s *suite) {
+	runs := &counter{}
+	site := s.mount(t, runs, s.idempotent(t, middleware.WithMethods(http.MethodHead, http.MethodGet)))
+	head := request{method: http.MethodHead, user: "head", key: "k"}
+	site.do(head).fresh(t, http.StatusCreated, "")
+	a := site.do(head).replayed(t, http.StatusCreated, "")
+	if a.header.Get("Idempotency-Replay") != "" {
+		t.Error("the answer to HEAD has no body that could be omitted")
+	}
+	get := head
+	get.method = http.MethodGet
+	site.do(get).refused(t, http.StatusUnprocessableEntity, middleware.CodeKeyReused)
+	get.key = "l"
+	site.do(get).fresh(t, http.StatusCreated, "2")
+	site.do(get).replayed(t, http.StatusCreated, "2")
+}
+
+func testRecordLimit(t *testing.T, s *suite) {
+	const limit = 2000
+	for _, size := range []int{limit - 1, limit, limit + 1, 100 * limit} {
+		body := strings.Repeat("b", size)
+		site := s.mount(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, body[:size/2])
+			_, _ = io.WriteString(w, body[size/2:])
+		}), s.idempotent(t, middleware.WithRecordLimit(limit)))
+		r := request{user: fmt.Sprint("limit-", size), key: "k"}
+		site.do(r).fresh(t, http.StatusOK, body)
+		awaitState(t, s.locks, s.idempotentHash(t, r.user, "k"), core.StateCompleted)
+		a := site.do(r)
+		want, omitted := body, ""
+		if size > limit {
+			want, omitted = "", "omitted"
+		}
+		a.replayed(t, http.StatusOK, want)
+		if got := a.header.Get("Idempotency-Replay"); got != omitted {
+			t.Errorf("%d bytes: Idempotency-Replay %q, want %q", size, got, omitted)
+		}
+	}
+}
+
+// testController: what a handler asks of the connection reaches it.
+func testController(t *testing.T, s *suite) {
+	site := s.mount(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := http.NewResponseController(w)
+		for name, err := range map[string]error{
+			"read deadline": c.SetReadDeadline(time.Now().Add(patience)),
+			"deadline":      c.SetWriteDeadline(time.Now().Add(patience)),
+			"full duplex":   c.EnableFullDuplex(),
+		} {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		w.WriteHeader(http.StatusCreated)
+	}), s.idempotent(t))
+	r := request{user: "controller", key: "k"}
+	site.do(r).fresh(t, http.StatusCreated, "")
+	site.do(r).replayed(t, http.StatusCreated, "")
+}
+
+// testOuterHeader: what middlewares around the guard set belongs to each request, and is there once.
+func testOuterHeader(t *testing.T, s *suite) {
+	for name, own := range map[string]bool{"outer only": false, "handler too": true} {
+		inner := s.Handler(Route{
+			Path: "/orders/{id}", Guards: []Guard{s.idempotent(t)},
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Add("Set-Cookie", "session=secret")
+				w.Header().Set("X-Order", "7")
+				w.Header().Set("Cache-Control", "private")
+				if own {
+					w.Header().Set("X-Request-Id", "handler")
+					w.Header().Set("Access-Control-Allow-Origin", "*")
+				}
+				_, _ = io.WriteString(w, "done")
+			}),
+		})
+		site := s.serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Request-Id", r.Header.Get("X-Request-Id"))
+			w.Header().Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
+			w.Header().Add("Set-Cookie", "outer=1")
+			inner.ServeHTTP(w, r)
+		}))
+		r := request{user: "outer-" + name, key: "k", header: http.Header{"X-Request-Id": {"1"}, "Origin": {"https://a"}}}
+		first := site.do(r).fresh(t, http.StatusOK, "done")
+		if got := len(first.header["Set-Cookie"]); got != 2 {
+			t.Errorf("%s: %d cookies in the first answer, want that of the handler too", name, got)
+		}
+		r.header = http.Header{"X-Request-Id": {"2"}, "Origin": {"https://b"}}
+		a := site.do(r).replayed(t, http.StatusOK, "done")
+		id := map[bool]string{false: "[2]", true: "[handler]"}[own]
+		for field, want := range map[string]string{
+			"X-Request-Id": id, "Access-Control-Allow-Origin": "[https://b]", "Set-Cookie": "[outer=1]",
+			"X-Order": "[7]", "Cache-Control": "[no-store]",
+		} {
+			if got := fmt.Sprint(a.header[field]); got != want {
+				t.Errorf("%s: %s %s in the replay, want %s", name, field, got, want)
+			}
+		}
+	}
+}

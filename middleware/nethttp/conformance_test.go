@@ -1,0 +1,51 @@
+package httplock_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/httpconformance"
+	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	user := httplock.ByHeader("X-User")
+	keys := map[httpconformance.Key]httplock.KeyFunc{
+		httpconformance.ByUser:      user,
+		httpconformance.ByRoute:     httplock.Keys(httplock.ByRoute(), user),
+		httpconformance.ByID:        httplock.Keys(user, httplock.ByPathValue("id")),
+		httpconformance.ByPrincipal: httplock.ByContext(httpconformance.PrincipalKey{}),
+	}
+	options := func(opts []middleware.Option) []httplock.Option {
+		var own []httplock.Option
+		for _, o := range opts {
+			own = append(own, httplock.Shared(o))
+		}
+		return own
+	}
+	httpconformance.Run(t, httpconformance.Adapter{
+		Exclusive: func(s core.Strategy, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
+			return httplock.NewExclusive(s, keys[key], options(opts)...)
+		},
+		Once: func(c *core.Client, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
+			return httplock.NewOnce(c, keys[key], options(opts)...)
+		},
+		Idempotent: func(c *core.Client, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
+			return httplock.NewIdempotent(c, keys[key], options(opts)...)
+		},
+		Handler: func(routes ...httpconformance.Route) http.Handler {
+			mux := http.NewServeMux()
+			for _, route := range routes {
+				h := route.Handler
+				for i := len(route.Guards) - 1; i >= 0; i-- {
+					h = route.Guards[i].(func(http.Handler) http.Handler)(h)
+				}
+				mux.Handle(route.Path, h)
+			}
+			return mux
+		},
+	})
+}
