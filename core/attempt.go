@@ -15,6 +15,7 @@ type Attempt struct {
 	once   *Once
 	lease  *Lease
 	number int
+	began  time.Time
 	ended  atomic.Bool
 }
 
@@ -40,6 +41,9 @@ func (a *Attempt) Token() int64 { return a.lease.token }
 // Number returns which attempt this is, from 1. It is not 1 if earlier ones failed or were not heard of any more, as
 // long as the record is kept.
 func (a *Attempt) Number() int { return a.number }
+
+// Began returns when the key was claimed, by the server's clock.
+func (a *Attempt) Began() time.Time { return a.began }
 
 // ValidUntil returns the time until which no other attempt can begin, see [Lease.ValidUntil].
 func (a *Attempt) ValidUntil() time.Time { return a.lease.ValidUntil() }

@@ -20,13 +20,10 @@ func (c claim) acquire(ctx context.Context, h *hold) (answer, error) {
 	}
 	args := []any{
 		h.id, milliseconds(h.ttl), milliseconds(h.record.retention), milliseconds(tokenMemory), presume,
-		h.record.fingerprint,
-	}
-	if h.record.quota > 0 {
-		args = append(args, h.record.quota)
+		h.record.fingerprint, h.record.quota, unixMilli(h.record.earliest), unixMilli(h.record.latest), h.record.note,
 	}
 	reply, err := c.server.exec.doAcked(ctx, h.ack, onceBeginScript,
-		h.grouped(h.keys.lock, h.keys.token, h.keys.released(h.id)), args...)
+		h.record.listed(h.keys.lock, h.keys.token, h.keys.released(h.id)), args...)
 	if err != nil {
 		return answer{}, err
 	}
@@ -41,12 +38,14 @@ func (c claim) acquire(ctx context.Context, h *hold) (answer, error) {
 		}
 		return answer{refused: &OutcomeUnknownError{Record: record}}, nil
 	}
-	numbers, err := integers(reply, 2, 3)
+	numbers, err := integers(reply, 2, 4)
 	switch {
 	case err != nil:
 		return answer{}, err
 	case numbers[0] == 1:
-		return answer{granted: true, token: numbers[1], attempt: int(numbers[2])}, nil
+		return answer{
+			granted: true, token: numbers[1], attempt: int(numbers[2]), began: time.UnixMicro(numbers[3]),
+		}, nil
 	case numbers[0] == 0:
 		return answer{standing: standing{left: time.Duration(numbers[1]) * time.Millisecond}}, nil
 	case numbers[0] == -2:
@@ -54,6 +53,10 @@ func (c claim) acquire(ctx context.Context, h *hold) (answer, error) {
 	case numbers[0] == -5:
 		full := &TooManyKeysError{Key: h.name, RetryAfter: time.Duration(numbers[1]) * time.Millisecond}
 		return answer{refused: full}, nil
+	case numbers[0] == -6 || numbers[0] == -7:
+		return answer{refused: &OutsideWindowError{
+			Key: h.name, Early: numbers[0] == -6, ServerTime: time.UnixMicro(numbers[1]),
+		}}, nil
 	default:
 		return answer{gone: true}, nil
 	}
@@ -81,17 +84,22 @@ func (c claim) drop(ctx context.Context, h *hold, what usage) (bool, error) {
 }
 
 // ends are the keys that the end of an attempt writes.
-func (h *hold) ends() []string { return h.grouped(h.keys.lock, h.keys.released(h.id)) }
+func (h *hold) ends() []string { return h.record.listed(h.keys.lock, h.keys.released(h.id)) }
 
-// grouped adds the key of the group, if records are counted.
-func (h *hold) grouped(keys ...string) []string { return h.record.grouped(h.keys, keys) }
-
-func (r *recordConfig) grouped(of keys, keys []string) []string {
-	if r.quota == 0 {
+// listed adds the key of the group, if the record has one.
+func (r *recordConfig) listed(keys ...string) []string {
+	if r.group == "" {
 		return keys
 	}
-	group, _ := of.group()
-	return append(keys, group)
+	return append(keys, r.group)
+}
+
+// unixMilli is 0 for the zero time.
+func unixMilli(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
 }
 
 // The answers of the scripts that end an attempt.

@@ -58,6 +58,9 @@ var (
 	// [TooManyKeysError].
 	ErrTooManyKeys = errors.New("holdfast: too many keys")
 
+	// ErrOutsideWindow refuses an attempt that begins before or after its [WithWindow]. See [OutsideWindowError].
+	ErrOutsideWindow = errors.New("holdfast: outside of the window")
+
 	// ErrStale says that an attempt came too late to be recorded: its lease was over and another one has followed. It
 	// comes with [ErrLeaseLost].
 	ErrStale = errors.New("holdfast: another attempt has followed")

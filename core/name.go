@@ -106,9 +106,9 @@ func (k keys) once() keys {
 	return k
 }
 
-// group returns where records are counted that have the same tag, false if the key has no braces.
-func (k keys) group() (string, bool) {
-	_, rest, found := strings.Cut(k.tag, "{")
+// groupKey returns where the records of a client are listed that have the same hash tag, false if a key has no braces.
+func groupKey(prefix, key string) (string, bool) {
+	_, rest, found := strings.Cut(prefix+key, "{")
 	tag, _, closed := strings.Cut(rest, "}")
-	return reserved + "group:{" + tag + "}", found && closed && strings.HasPrefix(k.tag, "=")
+	return reserved + "group:{" + tag + "}:" + prefix, found && closed
 }

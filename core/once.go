@@ -32,8 +32,12 @@ func (c *Client) Once(key string, opts ...OnceOption) *Once {
 	if o.err == nil {
 		o.err = o.config.check(c.redis)
 	}
-	if _, grouped := o.keys.group(); o.err == nil && o.config.record.quota > 0 && !grouped {
-		o.err = invalidOption("WithQuota: the key %q has no braces to tell its group", key)
+	if o.err == nil && o.config.record.grouped {
+		group, ok := groupKey(c.prefix, key)
+		if !ok {
+			o.err = invalidOption("WithGroup, WithQuota: the key %q has no braces to tell its group", key)
+		}
+		o.config.record.group = group
 	}
 	return o
 }
@@ -110,7 +114,7 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	end.Attempt, end.Token = r.attempt, lease.token
 	k.hooks.beginEnd(ctx, end)
 	handed = true
-	return &Attempt{once: o, lease: lease, number: r.attempt}, nil
+	return &Attempt{once: o, lease: lease, number: r.attempt, began: r.began}, nil
 }
 
 func (o *Once) newRequest(ctx context.Context) *request {
@@ -162,7 +166,7 @@ func (o *Once) Forget(ctx context.Context) error {
 	forgot := o.keys.released("forgot:" + o.client.newID())
 	return o.ask(ctx, "forget", func(ctx context.Context) error {
 		_, err := claim{oneRedis{o.client.server}}.end(ctx, o.config.lock.ack, onceForgetScript,
-			o.config.record.grouped(o.keys, []string{o.keys.lock, forgot}),
+			o.config.record.listed(o.keys.lock, forgot),
 			milliseconds(abandonMemory), o.client.verb, o.keys.channel)
 		return err
 	})

@@ -80,3 +80,26 @@ func (e *TooManyKeysError) Error() string {
 
 // Unwrap makes the error [ErrTooManyKeys].
 func (e *TooManyKeysError) Unwrap() error { return ErrTooManyKeys }
+
+// OutsideWindowError is the [ErrOutsideWindow] of one call.
+type OutsideWindowError struct {
+	// Key of the Once.
+	Key string
+	// Early tells that the window had not begun; otherwise it had ended.
+	Early bool
+	// ServerTime is when that was, by the server's clock.
+	ServerTime time.Time
+}
+
+// Error tells on which side of the window that was.
+func (e *OutsideWindowError) Error() string {
+	side := "late"
+	if e.Early {
+		side = "early"
+	}
+	return fmt.Sprintf("holdfast: once %q: too %s to begin: it is %s on the server",
+		e.Key, side, e.ServerTime.Format(time.RFC3339Nano))
+}
+
+// Unwrap makes the error [ErrOutsideWindow].
+func (e *OutsideWindowError) Unwrap() error { return ErrOutsideWindow }

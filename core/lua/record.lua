@@ -12,6 +12,7 @@
 --   fingerprint  of what was asked for; absent if nobody gave one
 --   value        of a completed run; omitted is 1 instead if it had one that was not recorded
 --   reason       why the outcome is unknown
+--   note         who runs or ran, for those who read the record; may be absent
 -- The key's expiry is the end of the record's retention, so a claim outlives its lease: its attempt can be counted, and
 -- what became of it is not forgotten. The lease is compared with the server's clock.
 
