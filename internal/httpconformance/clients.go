@@ -34,7 +34,7 @@ func testSequential(t *testing.T, s *suite) {
 		guard   Guard
 		key     func(i int) string
 	}{
-		"exclusive":         {created, s.exclusive(t), nil},
+		"exclusive":         {created, must(t)(s.Exclusive(s.locks.Mutex, ByUser)), nil},
 		"exclusive flushed": {flushed, s.exclusive(t, middleware.WithWait(patience)), nil},
 		"once replays":      {created, s.once(t, middleware.WithReplay()), nil},
 		"idempotent new":    {created, s.idempotent(t), func(i int) string { return fmt.Sprint("k", i) }},

@@ -83,8 +83,8 @@ func testLeavesSending(t *testing.T, s *suite) {
 		_, _ = io.WriteString(sender, "half")
 		receive(t, reading, "the body to be read")
 		leave()
+		_ = sender.CloseWithError(ctx.Err()) // the client waits for what it sends
 		receive(t, done, "the client's error")
-		_ = sender.Close()
 		c := receive(t, watch.refused, "the refusal")
 		if c.Code != middleware.CodeClientGone || c.Status != middleware.StatusClientGone {
 			t.Errorf("%s: code %q, status %d, want client-gone", name, c.Code, c.Status)

@@ -29,7 +29,7 @@ func testThreeInstances(t *testing.T, s *suite) {
 	var sites []*site
 	for range instances {
 		locks := newLocks(t, s.redis.Client())
-		sites = append(sites, s.mount(t, stage, must(t)(s.Once(locks, ByRoute))))
+		sites = append(sites, s.mount(t, stage, must(t)(s.Once(locks, ByRoute, middleware.WithAskTimeout(patience)))))
 	}
 	began, answers := time.Now(), make(chan answer, requests)
 	for i := range requests {
