@@ -92,8 +92,11 @@ outages: needed ## kill, freeze and replace masters of a Cluster and move slots,
 	$(GO) test -count=1 -v -timeout 30m -run TestOutages ./core -outages 10
 
 .PHONY: fuzz
-fuzz: ## search for names whose keys collide, for a minute
+fuzz: ## search for keys that collide, malformed keys that pass and records that cannot be read, a minute each
 	$(GO) test -run '^$$' -fuzz FuzzKeys -fuzztime 60s ./core
+	$(GO) test -run '^$$' -fuzz FuzzKeys -fuzztime 60s ./middleware
+	$(GO) test -run '^$$' -fuzz FuzzParseIdempotencyKey -fuzztime 60s ./middleware
+	$(GO) test -run '^$$' -fuzz FuzzDecodeResponse -fuzztime 60s ./middleware
 
 .PHONY: flashsale
 flashsale: ## run the flash sale, and the control without locks, which has to break

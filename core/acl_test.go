@@ -106,6 +106,7 @@ func doEverything(t *testing.T, connect func() redis.UniversalClient) {
 	if forced, err := other.ForceUnlock(ctx, "name"); !forced || err != nil {
 		t.Errorf("ForceUnlock = %v, %v", forced, err)
 	}
+	endEveryWay(t, locks, other, "name")
 }
 
 func nothingDenied(t *testing.T, server *redistest.Server) {

@@ -15,6 +15,7 @@ type Attempt struct {
 	once   *Once
 	lease  *Lease
 	number int
+	began  time.Time
 	ended  atomic.Bool
 }
 
@@ -40,6 +41,9 @@ func (a *Attempt) Token() int64 { return a.lease.token }
 // Number returns which attempt this is, from 1. It is not 1 if earlier ones failed or were not heard of any more, as
 // long as the record is kept.
 func (a *Attempt) Number() int { return a.number }
+
+// Began returns when the key was claimed, by the server's clock.
+func (a *Attempt) Began() time.Time { return a.began }
 
 // ValidUntil returns the time until which no other attempt can begin, see [Lease.ValidUntil].
 func (a *Attempt) ValidUntil() time.Time { return a.lease.ValidUntil() }
@@ -87,7 +91,8 @@ func (a *Attempt) Hold(ctx context.Context, reason string) error {
 // Declare says what the attempt counts as if it is not heard of any more, instead of what the failure policy says:
 // [StateCompleted] right after the work has taken effect, which a crash before Complete then does not undo;
 // [StateUnknown] right before work of which a crash would leave the outcome open; [StateNone] while there is nothing
-// that could not be done again. It does not end the attempt. Errors are those of Complete.
+// that could not be done again. It does not end the attempt. Errors are those of Complete; [ErrStale] also if nothing
+// is left of the attempt in Redis.
 func (a *Attempt) Declare(ctx context.Context, state State) error {
 	presume, ok := map[State]string{
 		StateCompleted: presumeCompleted, StateUnknown: presumeUnknown, StateNone: presumeRetry,
@@ -99,14 +104,19 @@ func (a *Attempt) Declare(ctx context.Context, state State) error {
 		return a.notHeld()
 	}
 	held := false
-	err := a.once.ask(context.WithoutCancel(ctx), "declare", func(ctx context.Context) (err error) {
+	detached, cancel := detach(ctx)
+	defer cancel()
+	err := a.once.insist(ctx, detached, "declare", func(ctx context.Context) (err error) {
 		held, err = a.claim().presume(ctx, &a.lease.hold, presume)
 		return err
 	})
-	if err == nil && !held {
-		return a.stale()
+	switch {
+	case err != nil || held:
+		return err
+	case a.ended.Load(): // meanwhile
+		return a.notHeld()
 	}
-	return err
+	return a.stale()
 }
 
 // maxReason bounds what is recorded of a reason, in bytes.

@@ -18,10 +18,12 @@ func (c claim) acquire(ctx context.Context, h *hold) (answer, error) {
 	if h.record.policy == HoldFailures {
 		presume = presumeUnknown
 	}
-	reply, err := c.server.exec.doAcked(ctx, h.ack, onceBeginScript,
-		[]string{h.keys.lock, h.keys.token, h.keys.released(h.id)},
+	args := []any{
 		h.id, milliseconds(h.ttl), milliseconds(h.record.retention), milliseconds(tokenMemory), presume,
-		h.record.fingerprint)
+		h.record.fingerprint, h.record.quota, unixMilli(h.record.earliest), unixMilli(h.record.latest), h.record.note,
+	}
+	reply, err := c.server.exec.doAcked(ctx, h.ack, onceBeginScript,
+		h.record.listed(h.keys.lock, h.keys.token, h.keys.released(h.id)), args...)
 	if err != nil {
 		return answer{}, err
 	}
@@ -36,16 +38,25 @@ func (c claim) acquire(ctx context.Context, h *hold) (answer, error) {
 		}
 		return answer{refused: &OutcomeUnknownError{Record: record}}, nil
 	}
-	numbers, err := integers(reply, 2, 3)
+	numbers, err := integers(reply, 2, 4)
 	switch {
 	case err != nil:
 		return answer{}, err
 	case numbers[0] == 1:
-		return answer{granted: true, token: numbers[1], attempt: int(numbers[2])}, nil
+		return answer{
+			granted: true, token: numbers[1], attempt: int(numbers[2]), began: time.UnixMicro(numbers[3]),
+		}, nil
 	case numbers[0] == 0:
 		return answer{standing: standing{left: time.Duration(numbers[1]) * time.Millisecond}}, nil
 	case numbers[0] == -2:
 		return answer{refused: fmt.Errorf("%w: once %q", ErrFingerprintMismatch, h.name)}, nil
+	case numbers[0] == -5:
+		full := &TooManyKeysError{Key: h.name, RetryAfter: time.Duration(numbers[1]) * time.Millisecond}
+		return answer{refused: full}, nil
+	case numbers[0] == -6 || numbers[0] == -7:
+		return answer{refused: &OutsideWindowError{
+			Key: h.name, Early: numbers[0] == -6, ServerTime: time.UnixMicro(numbers[1]),
+		}}, nil
 	default:
 		return answer{gone: true}, nil
 	}
@@ -73,7 +84,23 @@ func (c claim) drop(ctx context.Context, h *hold, what usage) (bool, error) {
 }
 
 // ends are the keys that the end of an attempt writes.
-func (h *hold) ends() []string { return []string{h.keys.lock, h.keys.released(h.id)} }
+func (h *hold) ends() []string { return h.record.listed(h.keys.lock, h.keys.released(h.id)) }
+
+// listed adds the key of the group, if the record has one.
+func (r *recordConfig) listed(keys ...string) []string {
+	if r.group == "" {
+		return keys
+	}
+	return append(keys, r.group)
+}
+
+// unixMilli is 0 for the zero time.
+func unixMilli(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
 
 // The answers of the scripts that end an attempt.
 const (

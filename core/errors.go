@@ -54,6 +54,13 @@ var (
 	// ErrFingerprintMismatch refuses an attempt whose [WithFingerprint] is not that of the record.
 	ErrFingerprintMismatch = errors.New("holdfast: same key, other fingerprint")
 
+	// ErrTooManyKeys refuses an attempt for a new key of a group that has as many records as [WithQuota] allows. See
+	// [TooManyKeysError].
+	ErrTooManyKeys = errors.New("holdfast: too many keys")
+
+	// ErrOutsideWindow refuses an attempt that begins before or after its [WithWindow]. See [OutsideWindowError].
+	ErrOutsideWindow = errors.New("holdfast: outside of the window")
+
 	// ErrStale says that an attempt came too late to be recorded: its lease was over and another one has followed. It
 	// comes with [ErrLeaseLost].
 	ErrStale = errors.New("holdfast: another attempt has followed")

@@ -105,3 +105,10 @@ func (k keys) once() keys {
 	k.lock = reserved + "once" + k.tag
 	return k
 }
+
+// groupKey returns where the records of a client are listed that have the same hash tag, false if a key has no braces.
+func groupKey(prefix, key string) (string, bool) {
+	_, rest, found := strings.Cut(prefix+key, "{")
+	tag, _, closed := strings.Cut(rest, "}")
+	return reserved + "group:{" + tag + "}:" + prefix, found && closed
+}

@@ -32,6 +32,13 @@ func (c *Client) Once(key string, opts ...OnceOption) *Once {
 	if o.err == nil {
 		o.err = o.config.check(c.redis)
 	}
+	if o.err == nil && o.config.record.grouped {
+		group, ok := groupKey(c.prefix, key)
+		if !ok {
+			o.err = invalidOption("WithGroup, WithQuota: the key %q has no braces to tell its group", key)
+		}
+		o.config.record.group = group
+	}
 	return o
 }
 
@@ -107,7 +114,7 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	end.Attempt, end.Token = r.attempt, lease.token
 	k.hooks.beginEnd(ctx, end)
 	handed = true
-	return &Attempt{once: o, lease: lease, number: r.attempt}, nil
+	return &Attempt{once: o, lease: lease, number: r.attempt, began: r.began}, nil
 }
 
 func (o *Once) newRequest(ctx context.Context) *request {
@@ -158,7 +165,8 @@ func (o *Once) Forget(ctx context.Context) error {
 	}
 	forgot := o.keys.released("forgot:" + o.client.newID())
 	return o.ask(ctx, "forget", func(ctx context.Context) error {
-		_, err := claim{oneRedis{o.client.server}}.end(ctx, ack{}, onceForgetScript, []string{o.keys.lock, forgot},
+		_, err := claim{oneRedis{o.client.server}}.end(ctx, o.config.lock.ack, onceForgetScript,
+			o.config.record.listed(o.keys.lock, forgot),
 			milliseconds(abandonMemory), o.client.verb, o.keys.channel)
 		return err
 	})
@@ -166,6 +174,13 @@ func (o *Once) Forget(ctx context.Context) error {
 
 // ask sends an idempotent command until it is answered, for some seconds.
 func (o *Once) ask(ctx context.Context, what string, command func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, releaseTimeout)
+	defer cancel()
+	return o.insist(ctx, bounded, what, command)
+}
+
+// insist sends an idempotent command until it is answered or bounded ends; ctx is the caller's.
+func (o *Once) insist(ctx, bounded context.Context, what string, command func(context.Context) error) error {
 	if o.err != nil {
 		return o.err
 	}
@@ -173,8 +188,6 @@ func (o *Once) ask(ctx context.Context, what string, command func(context.Contex
 		return ErrClosed
 	}
 	defer o.client.tasks.end()
-	bounded, cancel := context.WithTimeout(ctx, releaseTimeout)
-	defer cancel()
 	if err := insist(bounded, command); err != nil {
 		return fmt.Errorf("holdfast: %s once %q: %w", what, o.key, failure(ctx, o.keys.lock, err))
 	}

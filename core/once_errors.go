@@ -64,3 +64,42 @@ func (e *OutcomeUnknownError) Error() string {
 
 // Unwrap makes the error [ErrOutcomeUnknown].
 func (e *OutcomeUnknownError) Unwrap() error { return ErrOutcomeUnknown }
+
+// TooManyKeysError is the [ErrTooManyKeys] of one call.
+type TooManyKeysError struct {
+	// Key of the Once.
+	Key string
+	// RetryAfter is when the oldest record of the group expires, by the server's clock.
+	RetryAfter time.Duration
+}
+
+// Error tells for how long there is no room.
+func (e *TooManyKeysError) Error() string {
+	return fmt.Sprintf("holdfast: once %q: its group has no room for another record for %v", e.Key, e.RetryAfter)
+}
+
+// Unwrap makes the error [ErrTooManyKeys].
+func (e *TooManyKeysError) Unwrap() error { return ErrTooManyKeys }
+
+// OutsideWindowError is the [ErrOutsideWindow] of one call.
+type OutsideWindowError struct {
+	// Key of the Once.
+	Key string
+	// Early tells that the window had not begun; otherwise it had ended.
+	Early bool
+	// ServerTime is when that was, by the server's clock.
+	ServerTime time.Time
+}
+
+// Error tells on which side of the window that was.
+func (e *OutsideWindowError) Error() string {
+	side := "late"
+	if e.Early {
+		side = "early"
+	}
+	return fmt.Sprintf("holdfast: once %q: too %s to begin: it is %s on the server",
+		e.Key, side, e.ServerTime.Format(time.RFC3339Nano))
+}
+
+// Unwrap makes the error [ErrOutsideWindow].
+func (e *OutsideWindowError) Unwrap() error { return ErrOutsideWindow }

@@ -18,6 +18,7 @@ const (
 	defaultMaxValue  = 1 << 20
 	maxMaxValue      = 256 << 20
 	maxFingerprint   = 256
+	maxNote          = 256
 )
 
 // FailurePolicy says what a failed run leaves behind: one that returned an error, panicked, or was not heard of any more
@@ -45,6 +46,12 @@ type recordConfig struct {
 	fingerprint []byte
 	policy      FailurePolicy
 	maxValue    int
+	grouped     bool
+	group       string // key
+	quota       int    // 0: none
+	earliest    time.Time
+	latest      time.Time
+	note        string
 }
 
 func newOnceConfig(client lockConfig, opts []OnceOption) onceConfig {
@@ -127,5 +134,47 @@ func WithMaxValue(bytes int) OnceOption {
 			c.lock.refuse(invalidOption("WithMaxValue(%d): 1 to %d bytes are allowed", bytes, maxMaxValue))
 		}
 		c.record.maxValue = bytes
+	})
+}
+
+// WithGroup lists the record in the group of its key: the keys with the same text in their first pair of braces,
+// "pay:{ada}:1" and "pay:{ada}:2", see [Client.Records]. In a Cluster a group lies on one master, which braces ask for
+// anyway. Defaults to no list.
+func WithGroup() OnceOption {
+	return onceOption(func(c *onceConfig) { c.record.grouped = true })
+}
+
+// WithQuota is [WithGroup] and bounds how many records the group may have at a time. One more is refused with
+// [ErrTooManyKeys], so that whoever chooses keys cannot fill Redis. Records count that were written with this option or
+// WithGroup, from their first attempt until they expire, are released or are forgotten with it. 0 is none. Defaults to 0.
+func WithQuota(most int) OnceOption {
+	return onceOption(func(c *onceConfig) {
+		if most < 0 {
+			c.lock.refuse(invalidOption("WithQuota(%d): negative", most))
+		}
+		c.record.quota, c.record.grouped = most, c.record.grouped || most > 0
+	})
+}
+
+// WithWindow lets an attempt begin only from one time to another, by the server's clock: what comes outside is
+// [ErrOutsideWindow]. Together with a retention that is longer than the window it makes a key safe to forget, because who
+// comes later than that comes too late. The zero time is no bound. Defaults to none.
+func WithWindow(earliest, latest time.Time) OnceOption {
+	return onceOption(func(c *onceConfig) {
+		if !earliest.IsZero() && !latest.IsZero() && latest.Before(earliest) {
+			c.lock.refuse(invalidOption("WithWindow(%v, %v): it ends before it begins", earliest, latest))
+		}
+		c.record.earliest, c.record.latest = earliest, latest
+	})
+}
+
+// WithNote sets a text that those who read the record see, while the attempt runs and afterwards: who runs it, for
+// instance. At most 256 bytes. Defaults to none.
+func WithNote(note string) OnceOption {
+	return onceOption(func(c *onceConfig) {
+		if len(note) > maxNote {
+			c.lock.refuse(invalidOption("WithNote: %d bytes, at most %d are allowed", len(note), maxNote))
+		}
+		c.record.note = note
 	})
 }

@@ -68,6 +68,7 @@ type answer struct {
 	gone    bool    // the hold was given up before
 	refused error   // for good, as no waiting would change
 	attempt int     // of a Once
+	began   time.Time
 	standing
 }
 

@@ -41,6 +41,8 @@ type Record struct {
 	Fingerprint []byte
 	// Reason is why the outcome is unknown; it may be empty.
 	Reason string
+	// Note is what [WithNote] said of the attempt.
+	Note string
 	// Began and Ended are by the server's clock; Ended is zero while the run has no end.
 	Began, Ended time.Time
 	// Lease is what the lease of a running attempt has left.
@@ -69,6 +71,7 @@ func readRecord(key string, reply any) (Record, error) {
 	r.Token = number(fields["token"])
 	r.Began, r.Ended = moment(fields["began"]), moment(fields["ended"])
 	r.Fingerprint, r.Reason = bytesOf(fields, "fingerprint"), fields["reason"]
+	r.Note = fields["note"]
 	r.Lease, r.Retention = time.Duration(lease)*time.Millisecond, time.Duration(retention)*time.Millisecond
 	if r.State == StateCompleted {
 		r.Value = bytesOf(fields, "value")

@@ -49,6 +49,7 @@ type request struct {
 	lined   bool  // it has stood in line
 	refused error // why no waiting would help
 	attempt int   // of a Once, when it was granted
+	began   time.Time
 }
 
 func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {
@@ -223,7 +224,7 @@ func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 	}
 	r.heard = true
 	if a.granted {
-		r.sentAt, r.attempt = max(r.sentAt, a.sentAt), a.attempt
+		r.sentAt, r.attempt, r.began = max(r.sentAt, a.sentAt), a.attempt, a.began
 		lease, err := r.lease(ctx, a.token)
 		if err == nil {
 			return lease, nil

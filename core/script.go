@@ -35,6 +35,7 @@ var (
 	onceReleaseScript  = loadScript("publish", "record", "once_release")
 	onceForgetScript   = loadScript("publish", "record", "once_forget")
 	oncePeekScript     = loadScript("record", "once_peek")
+	onceListScript     = loadScript("once_list")
 )
 
 // script is a Lua script and the SHA-1 under which servers know it.

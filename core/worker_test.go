@@ -19,8 +19,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// workerEnv makes the test binary a worker process. Its value is an order: "visit", "many", "bid", "follow" or a strategy,
-// network and address of the server (for "bid" and "follow", of several), and two numbers.
+// workerEnv makes the test binary a worker process. Its value is an order: "visit", "many", "once", "bid", "follow" or
+// a strategy, network and address of the server (for "bid" and "follow", of several), and two numbers.
 const workerEnv = "HOLDFAST_TEST_WORKER"
 
 // section is one stay in the critical section, by Redis's clock in microseconds.
@@ -55,6 +55,8 @@ func work(order string) error {
 	switch what {
 	case "many":
 		return holdMany(rdb, say, int(first), time.Duration(second))
+	case "once":
+		return runOnce(rdb, say, core.FailurePolicy(first), time.Duration(second))
 	case "visit":
 		return visitOften(rdb, say, int(first), int(second))
 	}

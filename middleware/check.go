@@ -30,6 +30,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("holdfast: negative longest wait of a client: %v", c.PreferWait)
 	case c.AskTimeout <= 0:
 		return fmt.Errorf("holdfast: ask timeout %v: Redis needs some time to answer", c.AskTimeout)
+	case c.FinishTimeout <= 0:
+		return fmt.Errorf("holdfast: finish timeout %v: Redis needs some time to answer", c.FinishTimeout)
 	case c.WaitersPerKey < 0 || c.Waiters < 0:
 		return fmt.Errorf("holdfast: negative number of waiters: %d for a key, %d at all", c.WaitersPerKey, c.Waiters)
 	case c.BodyLimit < 0:
@@ -56,11 +58,12 @@ func (c *Config) checkExclusive() error {
 	r := &c.Records
 	for option, set := range map[string]bool{
 		"WithRetention": r.Retention != 0, "WithRetentionUntil": r.RetentionUntil != nil,
-		"WithFailurePolicy": r.FailurePolicy != 0,
-		"WithCompletion":    r.Completion != nil, "WithDetachedContext": r.Detached, "WithReplay": r.Replay,
-		"WithRecordLimit": r.RecordLimit != 0, "RefuseOmitted": r.RefuseOmitted, "WithReplayHeader": r.ReplayHeader != "",
-		"WithFingerprint": r.Fingerprint != nil || r.Compare, "WithKeyHeader": r.KeyHeader != "", "StrictKey": r.StrictKey,
-		"WithShortestKey": r.ShortestKey != 0, "WithFinishTimeout": r.FinishTimeout != 0,
+		"WithFailurePolicy": r.FailurePolicy != 0, "WithCompletion": r.Completion != nil,
+		"WithDetachedContext": r.Detached, "WithReplay": r.Replay, "WithRecordLimit": r.RecordLimit != 0,
+		"WithQuota": r.Quota != 0, "WithCodec": r.Codec != nil, "RefuseOmitted": r.RefuseOmitted,
+		"WithReplayHeader": r.ReplayHeader != "",
+		"WithFingerprint":  r.Fingerprint != nil || r.Compare, "WithKeyHeader": r.KeyHeader != "", "StrictKey": r.StrictKey,
+		"WithShortestKey": r.ShortestKey != 0,
 	} {
 		if set {
 			return fmt.Errorf("holdfast: %s is for Once and Idempotent: Exclusive keeps no records", option)
@@ -75,6 +78,8 @@ func (c *Config) checkOnce() error {
 	switch {
 	case c.FailOpen && r.FailurePolicy == core.HoldFailures:
 		return errors.New("holdfast: FailOpen with HoldFailures: whoever may not run twice cannot run without record")
+	case r.Quota != 0 && !r.Scoped:
+		return errors.New("holdfast: WithQuota is for Idempotent: the keys of Once have no scope")
 	case r.RecordLimit < 0 || r.RecordLimit > mostRecorded:
 		return fmt.Errorf("holdfast: record limit of %d bytes: 0 to %d are allowed", r.RecordLimit, mostRecorded)
 	case !fieldName.MatchString(r.ReplayHeader):
@@ -85,8 +90,6 @@ func (c *Config) checkOnce() error {
 		return fmt.Errorf("holdfast: shortest key of %d characters: 1 to %d are allowed", r.ShortestKey, maxKeyValue)
 	case r.Compare && r.Fingerprint == nil && c.BodyLimit == 0:
 		return errors.New("holdfast: body limit 0: bodies that are not read cannot be compared")
-	case r.FinishTimeout <= 0:
-		return fmt.Errorf("holdfast: finish timeout %v: Redis needs some time to answer", r.FinishTimeout)
 	}
 	if err := core.CheckOnceOptions(c.onceOptions()...); err != nil {
 		return err
@@ -105,7 +108,7 @@ const (
 func (c *Config) onceOptions() []core.OnceOption {
 	options := []core.OnceOption{
 		core.WithRetention(c.Retention), core.WithFailurePolicy(c.FailurePolicy),
-		core.WithMaxValue(c.RecordLimit + recordedHeader), core.WithWait(0),
+		core.WithMaxValue(c.RecordLimit + recordedHeader), core.WithWait(0), core.WithQuota(c.Quota),
 	}
 	for _, o := range c.Lock {
 		options = append(options, o)

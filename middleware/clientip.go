@@ -28,11 +28,8 @@ func NetworkOf(addr netip.Addr) netip.Prefix {
 // adapters. If addr is not valid the error is none of this package: the client can do nothing about it.
 func ClientKey(addr netip.Addr) (Key, error) {
 	network := NetworkOf(addr)
-	switch {
-	case !network.IsValid():
+	if !network.IsValid() {
 		return Key{}, errors.New("holdfast: the address of the client is not known")
-	case network.IsSingleIP():
-		return NewKey("ip", network.Addr().String())
 	}
 	return NewKey("ip", network.String())
 }

@@ -26,6 +26,8 @@ type Config struct {
 	PreferWait time.Duration
 	// AskTimeout bounds how long Redis may take to answer a request that does not wait. Defaults to 1 s.
 	AskTimeout time.Duration
+	// FinishTimeout bounds how long the end of a run waits for Redis. Defaults to 2 s.
+	FinishTimeout time.Duration
 	// WaitersPerKey and Waiters bound how many requests wait at this guard in this process; one more asks once. Default to
 	// 16 and 1024.
 	WaitersPerKey, Waiters int
@@ -70,6 +72,12 @@ type Records struct {
 	Replay bool
 	// RecordLimit bounds the body that is held back and recorded. Defaults to 256 KiB.
 	RecordLimit int
+	// Quota bounds how many records the keys of one scope may have; 0 is none. Defaults to 0.
+	Quota int
+	// Scoped tells that keys have a scope: Idempotent.
+	Scoped bool
+	// Codec seals what is recorded of answers. Defaults to nil: it is kept as it is.
+	Codec Codec
 	// RefuseOmitted refuses a request instead of replaying an answer whose body was not recorded. Defaults to false.
 	RefuseOmitted bool
 	// ReplayHeader marks replays. Defaults to [MarkerField].
@@ -84,8 +92,6 @@ type Records struct {
 	StrictKey bool
 	// ShortestKey is how many characters a key has at least. Defaults to 1.
 	ShortestKey int
-	// FinishTimeout bounds how long the end of a run waits for Redis. Defaults to 2 s.
-	FinishTimeout time.Duration
 }
 
 // Hooks are told what happens to guarded requests. Each may be nil. They run on the request's goroutine, so
@@ -148,7 +154,7 @@ type Failure struct {
 // DefaultConfig returns the defaults of Exclusive.
 func DefaultConfig() Config {
 	return Config{
-		Wait: 250 * time.Millisecond, AskTimeout: time.Second, WaitersPerKey: 16, Waiters: 1024,
+		Wait: 250 * time.Millisecond, AskTimeout: time.Second, FinishTimeout: 2 * time.Second, WaitersPerKey: 16, Waiters: 1024,
 		BodyLimit: 64 << 10, ConflictStatus: http.StatusConflict,
 	}
 }
@@ -159,7 +165,7 @@ func OnceConfig() Config {
 	c.Wait = 0
 	c.Records = Records{
 		Retention: 24 * time.Hour, RecordLimit: 256 << 10, ReplayHeader: MarkerField,
-		KeyHeader: HeaderIdempotencyKey, ShortestKey: 1, FinishTimeout: 2 * time.Second,
+		KeyHeader: HeaderIdempotencyKey, ShortestKey: 1,
 	}
 	return c
 }
@@ -169,7 +175,7 @@ func IdempotentConfig() Config {
 	c := OnceConfig()
 	c.Methods = []string{http.MethodPost, http.MethodPatch}
 	c.BodyLimit, c.StrictBody = 1<<20, true
-	c.Replay, c.Compare, c.CompleteRefusals = true, true, true
+	c.Replay, c.Compare, c.CompleteRefusals, c.Scoped = true, true, true, true
 	return c
 }
 

@@ -24,6 +24,7 @@ const (
 	CodePayloadTooLarge   = "payload-too-large"   // 413: the body is larger than what can be compared
 	CodeKeyReused         = "key-reused"          // 422: the key belongs to another request
 	CodeTooEarly          = "too-early"           // 425: the request came in TLS early data
+	CodeTooManyKeys       = "too-many-keys"       // 429: as many keys of the scope are kept as are allowed
 )
 
 // StatusClientGone is the status of a request whose client left before it could run. It is nginx's.
@@ -143,6 +144,8 @@ func onceCode(ctx context.Context, err error) string {
 		return CodeOutcomeUnknown
 	case errors.Is(err, core.ErrFingerprintMismatch):
 		return CodeKeyReused
+	case errors.Is(err, core.ErrTooManyKeys):
+		return CodeTooManyKeys
 	case errors.Is(err, errEarly):
 		return CodeTooEarly
 	}

@@ -52,7 +52,10 @@ func (e *Exclusive) Do(ctx context.Context, req Request, run func(ctx context.Co
 	defer leave()
 	held := bounded{e.strategy(lockPrefix+hash, e.config.Lock...), wait, e.config.AskTimeout}
 	started := false
-	err := core.Do(ctx, held, func(ctx context.Context) error {
+	released, cancel := context.WithCancel(ctx) // bounds the release too
+	defer cancel()
+	var finish *time.Timer
+	err := core.Do(released, held, func(ctx context.Context) error {
 		leave()
 		if ctx.Err() != nil {
 			return context.Cause(ctx) // the client left just when the lock was granted
@@ -61,10 +64,16 @@ func (e *Exclusive) Do(ctx context.Context, req Request, run func(ctx context.Co
 		token, _ := core.TokenFrom(ctx)
 		e.acquired(ctx, Acquired{KeyHash: hash, Token: token, Waited: time.Since(asked)})
 		began := time.Now()
-		defer func() { e.holds.add(time.Since(began)) }()
+		defer func() {
+			e.holds.add(time.Since(began))
+			finish = time.AfterFunc(e.config.FinishTimeout, cancel)
+		}()
 		run(ctx)
 		return nil
 	})
+	if finish != nil {
+		finish.Stop()
+	}
 	switch {
 	case started && err != nil:
 		e.failed(ctx, Failure{KeyHash: hash, Operation: "run", Err: err})

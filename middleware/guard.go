@@ -2,13 +2,13 @@ package middleware
 
 import (
 	"context"
+	"net/http"
+	"strconv"
 	"time"
 )
 
-const (
-	// answerTime is what is kept of the time until the server stops writing, for the answer itself.
-	answerTime = time.Second
-)
+// answerTime is what is kept of the time until the server stops writing, for the answer itself.
+const answerTime = time.Second
 
 // guard is what all engines have in common.
 type guard struct {
@@ -71,6 +71,15 @@ func (g *guard) wait(hash string, answerBy time.Time, prefer time.Duration) time
 		return 0
 	}
 	return wait
+}
+
+// Applied returns the Preference-Applied of an answer to a request with that header (RFC 7240), "" if there is none.
+func (g *guard) Applied(h http.Header) string {
+	prefer := preferred(h)
+	if prefer < 0 || g.config.PreferWait <= 0 {
+		return ""
+	}
+	return "wait=" + strconv.Itoa(int(min(prefer, g.config.PreferWait)/time.Second))
 }
 
 // retryAfter returns when to come back to a key whose holder's lease has that much left. That is the honest guess as

@@ -35,6 +35,9 @@ const maxKeyValue = 255
 // lockPrefix keeps the locks of requests apart from other locks.
 const lockPrefix = "http:"
 
+// idempotencyKey is the name of the part that a client has chosen. It comes last, behind its scope.
+const idempotencyKey = "idempotency-key"
+
 // Key tells apart what must not run at the same time. It is a list of named values and made by [NewKey] and
 // [Join]. The zero Key is none: it never locks anything.
 type Key struct {
@@ -105,6 +108,15 @@ func (k Key) sum(h hash.Hash) string {
 		}
 	}
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+}
+
+// record is the name of the key's record. The records of one scope share a pair of braces, so that they can be counted.
+func (k Key) record(secret []byte) string {
+	last := len(k.parts) - 1
+	if last < 1 || k.parts[last].name != idempotencyKey {
+		return lockPrefix + k.HashWith(secret)
+	}
+	return lockPrefix + "{" + Key{parts: k.parts[:last]}.HashWith(secret) + "}:" + k.HashWith(secret)
 }
 
 // String returns the hash, so that no value gets into a log by accident.

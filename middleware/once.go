@@ -81,7 +81,7 @@ func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Confli
 		o.acquired(ctx, Acquired{KeyHash: hash, Token: attempt.Token(), Attempt: attempt.Number(), Waited: waited})
 		return o.newRun(ctx, hash, attempt), nil, nil
 	case errors.As(err, &done) && !gone(ctx):
-		if replay := o.replay(done.Record); replay != nil {
+		if replay := o.replay(done.Record, hash); replay != nil {
 			o.replayed(ctx, Replayed{KeyHash: hash, Attempt: done.Record.Attempt, Waited: waited})
 			return nil, replay, nil
 		}
@@ -97,7 +97,7 @@ func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Confli
 
 // begin asks Redis, for as long as the request may wait.
 func (o *Once) begin(ctx context.Context, hash string, req Request) (*core.Attempt, error) {
-	options := o.options
+	options, name := o.options, req.Key.record(o.config.KeySecret)
 	if o.config.RetentionUntil != nil {
 		options = append(options[:len(options):len(options)], core.WithRetention(o.config.untilThen(time.Now())))
 	}
@@ -105,25 +105,25 @@ func (o *Once) begin(ctx context.Context, hash string, req Request) (*core.Attem
 		options = append(options[:len(options):len(options)], core.WithFingerprint(o.config.fingerprint(req.Payload)))
 	}
 	if early(req.Header) {
-		if err := o.refuseEarly(ctx, hash, options); err != nil {
+		if err := o.refuseEarly(ctx, o.client.Once(name, options...)); err != nil {
 			return nil, err
 		}
 	}
 	if wait := o.wait(hash, req.AnswerBy, preferred(req.Header)); wait > 0 {
 		defer o.gate.leave(hash)
 		options = append(options[:len(options):len(options)], core.WithWait(wait))
-		return o.client.Once(lockPrefix+hash, options...).Begin(ctx)
+		return o.client.Once(name, options...).Begin(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.config.AskTimeout)
 	defer cancel()
-	return o.client.Once(lockPrefix+hash, options...).Begin(ctx)
+	return o.client.Once(name, options...).Begin(ctx)
 }
 
 // refuseEarly lets early data do nothing but read what is recorded.
-func (o *Once) refuseEarly(ctx context.Context, hash string, options []core.OnceOption) error {
+func (o *Once) refuseEarly(ctx context.Context, once *core.Once) error {
 	ctx, cancel := context.WithTimeout(ctx, o.config.AskTimeout)
 	defer cancel()
-	record, err := o.client.Once(lockPrefix+hash, options...).Peek(ctx)
+	record, err := once.Peek(ctx)
 	if err == nil && record.State != core.StateCompleted {
 		return errEarly
 	}
@@ -133,12 +133,15 @@ func (o *Once) refuseEarly(ctx context.Context, hash string, options []core.Once
 // complement adds what the error behind a conflict knows.
 func (o *Once) complement(c *Conflict, err error) {
 	var busy *core.InProgressError
+	var full *core.TooManyKeysError
 	var done *core.CompletedError
 	switch {
 	case c.Code == CodeRequestInProgress && errors.As(err, &busy):
 		c.RetryAfter = o.retryAfter(busy.RetryAfter)
+	case c.Code == CodeTooManyKeys && errors.As(err, &full):
+		c.RetryAfter = wholeSeconds(full.RetryAfter)
 	case c.Code == CodeAlreadyCompleted && errors.As(err, &done):
-		if response, err := o.decode(done.Record.Value); err == nil {
+		if response, err := o.decode(done.Record.Value, c.KeyHash); err == nil {
 			c.Recorded = response
 		}
 		if o.config.RetentionUntil != nil {
@@ -148,11 +151,11 @@ func (o *Once) complement(c *Conflict, err error) {
 }
 
 // replay returns what to send again, nil if nothing is.
-func (o *Once) replay(record core.Record) *Response {
+func (o *Once) replay(record core.Record, hash string) *Response {
 	if !o.config.Replay || record.Omitted {
 		return nil
 	}
-	response, err := o.decode(record.Value)
+	response, err := o.decode(record.Value, hash)
 	if err != nil || !response.Replayable() || response.Omitted && o.config.RefuseOmitted {
 		return nil
 	}
@@ -166,9 +169,9 @@ func (o *Once) replayed(ctx context.Context, r Replayed) {
 }
 
 // encode makes the value of a record. Of an answer that nobody will get again, only where to find the thing is kept.
-func (o *Once) encode(r *Response) []byte {
+func (o *Once) encode(r *Response, hash string) ([]byte, error) {
 	if r == nil {
-		return nil
+		return nil, nil
 	}
 	kept := *r
 	if !o.config.Replay {
@@ -177,15 +180,29 @@ func (o *Once) encode(r *Response) []byte {
 			kept.Header = map[string][]string{"Location": location}
 		}
 	}
-	return kept.Encode()
+	return o.codec().Seal(kept.Encode(), hash)
 }
 
-func (o *Once) decode(value []byte) (*Response, error) { return DecodeResponse(value) }
+func (o *Once) decode(value []byte, hash string) (*Response, error) {
+	text, err := o.codec().Open(value, hash)
+	if err != nil {
+		return nil, err
+	}
+	return DecodeResponse(text)
+}
+
+func (o *Once) codec() Codec {
+	if o.config.Codec == nil {
+		return plain{}
+	}
+	return o.config.Codec
+}
 
 // outage reports whether err tells of Redis.
 func (o *Once) outage(err error) bool {
 	for _, other := range []error{
-		core.ErrInProgress, core.ErrCompleted, core.ErrOutcomeUnknown, core.ErrFingerprintMismatch, errEarly,
+		core.ErrInProgress, core.ErrCompleted, core.ErrOutcomeUnknown, core.ErrFingerprintMismatch,
+		core.ErrTooManyKeys, errEarly,
 	} {
 		if errors.Is(err, other) {
 			return errors.Is(err, core.ErrUnavailable)

@@ -100,3 +100,9 @@ func WithAskTimeout(limit time.Duration) Option {
 func WithWaiters(perKey, all int) Option {
 	return func(c *Config) { c.WaitersPerKey, c.Waiters = perKey, all }
 }
+
+// WithFinishTimeout sets how long the end of a run waits for Redis to confirm the release or the record, before the
+// answer is sent all the same; that is tried further in the background. Defaults to 2 s.
+func WithFinishTimeout(limit time.Duration) Option {
+	return func(c *Config) { c.FinishTimeout = limit }
+}

@@ -55,6 +55,18 @@ func WithRecordLimit(bytes int) Option {
 	return func(c *Config) { c.RecordLimit = bytes }
 }
 
+// WithQuota bounds how many records the keys of one scope may have at a time: a client with ever new keys would fill
+// Redis. One more is refused with 429 too-many-keys. Only Idempotent has scopes. 0 is none. Defaults to 0.
+func WithQuota(most int) Option {
+	return func(c *Config) { c.Quota = most }
+}
+
+// WithCodec sets what seals recorded answers before they reach Redis, [NewAESGCM] for instance. An answer that it cannot
+// open any more is not replayed: the request is refused with 409 already-completed. Defaults to none.
+func WithCodec(codec Codec) Option {
+	return func(c *Config) { c.Codec = codec }
+}
+
 // RefuseOmitted refuses a second request with 409 already-completed where the body of the answer was not recorded.
 // Defaults to replaying status and header, with Idempotency-Replay: omitted.
 func RefuseOmitted() Option {
@@ -88,10 +100,4 @@ func StrictKey() Option {
 // WithShortestKey sets how many characters an Idempotency-Key has at least. Defaults to 1.
 func WithShortestKey(characters int) Option {
 	return func(c *Config) { c.ShortestKey = characters }
-}
-
-// WithFinishTimeout sets how long the end of a run waits for Redis to confirm the record, before the answer is sent all
-// the same; the record is tried further in the background. Defaults to 2 s.
-func WithFinishTimeout(limit time.Duration) Option {
-	return func(c *Config) { c.FinishTimeout = limit }
 }

@@ -77,6 +77,12 @@ var verdicts = map[string]verdict{
 		title:  "Key reused",
 		detail: "The key was used before for another request. Each request needs a key of its own.",
 	},
+	CodeTooManyKeys: {
+		status:    http.StatusTooManyRequests,
+		retryable: true,
+		title:     "Too many keys",
+		detail:    "As many keys are in use as are allowed. The request was not processed. Try again later.",
+	},
 	CodeTooEarly: {
 		status:    http.StatusTooEarly,
 		retryable: true,

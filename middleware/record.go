@@ -9,7 +9,7 @@ import (
 
 // IdempotencyKey returns the key that Idempotent joins to its scope for a client's Idempotency-Key, without quotes. The
 // error is that of [NewKey].
-func IdempotencyKey(value string) (Key, error) { return NewKey("idempotency-key", value) }
+func IdempotencyKey(value string) (Key, error) { return NewKey(idempotencyKey, value) }
 
 // Peek reads what is recorded of a key behind Once or Idempotent, for a page that tells clients what became of their
 // requests for instance. The secret is that of [WithKeySecret], nil if there is none. The value of the record is for
@@ -40,5 +40,5 @@ func recordOf(client *core.Client, key Key, secret []byte) (*core.Once, error) {
 	case key.IsZero():
 		return nil, ErrKeyRequired
 	}
-	return client.Once(lockPrefix + key.HashWith(secret)), nil
+	return client.Once(key.record(secret)), nil
 }

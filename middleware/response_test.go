@@ -19,10 +19,12 @@ func TestResponseRoundTrip(t *testing.T) {
 	for name, r := range map[string]middleware.Response{
 		"empty":    {Status: 204, Header: http.Header{}},
 		"hijacked": {Header: http.Header{}, Omitted: true},
-		"body":     {Status: 201, Header: http.Header{"Location": {"/orders/7"}, "Link": {"</a>", "</b>"}}, Body: []byte("{}\n\n{}")},
-		"bytes":    {Status: 200, Header: http.Header{"X-Bytes": {string(every)}, "X-\xff": {""}}, Body: every},
-		"no list":  {Status: 200, Header: http.Header{"Content-Type": nil}, Body: []byte("x")},
-		"omitted":  {Status: 999, Header: http.Header{"Etag": {`"ü"`}}, Omitted: true},
+		"body": {
+			Status: 201, Header: http.Header{"Location": {"/7"}, "Link": {"</a>", "</b>"}}, Body: []byte("{}\n\n{}"),
+		},
+		"bytes":   {Status: 200, Header: http.Header{"X-Bytes": {string(every)}, "X-\xff": {""}}, Body: every},
+		"no list": {Status: 200, Header: http.Header{"Content-Type": nil}, Body: []byte("x")},
+		"omitted": {Status: 999, Header: http.Header{"Etag": {`"ü"`}}, Omitted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -91,11 +91,12 @@ func (r *Run) write(ctx context.Context, d Disposition, outcome Outcome) error {
 	defer cancel()
 	switch d {
 	case Completed:
-		err := r.attempt.Complete(ctx, r.once.encode(outcome.Response))
+		value, sealing := r.once.encode(outcome.Response, r.hash)
+		err := r.attempt.Complete(ctx, value) // without value, if that could not be sealed
 		if errors.Is(err, core.ErrValueTooLarge) {
-			return nil // what is too large is omitted
+			err = nil // what is too large is omitted
 		}
-		return err
+		return errors.Join(err, sealing)
 	case Held:
 		return r.attempt.Hold(ctx, reason(outcome))
 	default:

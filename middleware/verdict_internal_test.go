@@ -107,7 +107,7 @@ func TestEveryCodeHasItsTexts(t *testing.T) {
 	for _, code := range []string{
 		CodeKeyRequired, CodeKeyInvalid, CodeScopeRequired, CodeLockConflict, CodeClientGone, CodeKeyFailed,
 		CodeLockUnavailable, CodeRequestInProgress, CodeAlreadyCompleted, CodeOutcomeUnknown, CodePayloadTooLarge,
-		CodeKeyReused, CodeTooEarly,
+		CodeKeyReused, CodeTooEarly, CodeTooManyKeys,
 	} {
 		config := DefaultConfig()
 		config.ProblemBase = "/problems/"

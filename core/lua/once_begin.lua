@@ -3,18 +3,24 @@
 -- KEYS[1] record    see record.lua, which comes in front of this file
 -- KEYS[2] token     string, the last fencing token granted for this name
 -- KEYS[3] ended     string, present once this very attempt has ended or was given up
+-- KEYS[4] group     sorted set, see record.lua; may be absent
 -- ARGV[1] id of the attempt     ARGV[2] ttl of its lease in ms     ARGV[3] ms for which the record is kept
 -- ARGV[4] ms for which the last token is remembered
 -- ARGV[5] what the attempt counts as once its lease is over: retry or unknown
 -- ARGV[6] fingerprint of what is asked for, '' for none
+-- ARGV[7] how many records the group may have, 0 for any number
+-- ARGV[8], ARGV[9] ms since 1970 before and after which nothing is claimed, 0 for none
+-- ARGV[10] note for those who read the record, '' for none
 --
--- Returns {1, token, attempt}   claimed: now, or by an earlier run of this very attempt
+-- Returns {1, token, attempt, us}  claimed: now, or by an earlier run of this very attempt, which began then
 --         {0, ms}               another attempt is running, whose lease has so much left
 --         {-1, 0}               this attempt was given up before it arrived: nothing is claimed
 --         {-2, 0}               the record was made with another fingerprint; it is not touched
 --         {-3, record...}       the outcome of an earlier attempt is unknown
 --         {-4, record...}       completed before
--- See report in record.lua for what follows.
+--         {-5, ms}              the group is full, for so long at least
+--         {-6, us}, {-7, us}    it is too early, too late, at this time
+-- See report in record.lua for what follows a -3 or -4.
 --
 -- An attempt whose lease is over is followed by another one only if both allow that: the one by what it said when it
 -- began or since, the other by ARGV[5].
@@ -31,11 +37,12 @@ if call('EXISTS', KEYS[3]) == 1 then
   return {-1, 0}
 end
 
-local r = read('state', 'id', 'attempt', 'token', 'ttl', 'deadline', 'presume', 'fingerprint')
+local r = read('state', 'id', 'attempt', 'token', 'ttl', 'deadline', 'presume', 'fingerprint', 'began')
 local deadline = integer(math.floor(now / 1000) + ttl)
 if r.state == 'running' and r.id == id then
+  call('PEXPIRE', record, math.max(retention, ttl)) -- accepted by a full server, and then the next one is too
   call('HSET', record, 'deadline', deadline)
-  return {1, tonumber(r.token), tonumber(r.attempt)}
+  return {1, tonumber(r.token), tonumber(r.attempt), tonumber(r.began)}
 end
 if r.state and r.fingerprint and fingerprint ~= '' and r.fingerprint ~= fingerprint then
   return {-2, 0}
@@ -43,6 +50,7 @@ end
 local state, rest = standing(r)
 if state == 'running' then
   if rest < r.deadline - math.floor(now / 1000) then -- the clock was set back
+    admit()
     call('HSET', record, 'deadline', integer(math.floor(now / 1000) + rest))
   end
   return {0, rest}
@@ -50,6 +58,20 @@ elseif state == 'completed' then
   return report(-4)
 elseif state == 'unknown' or state and presume == 'unknown' then
   return report(-3)
+end
+
+local earliest, latest = tonumber(ARGV[8]), tonumber(ARGV[9])
+if earliest > 0 and now < earliest * 1000 then
+  return {-6, now}
+elseif latest > 0 and now > latest * 1000 then
+  return {-7, now}
+end
+local most = tonumber(ARGV[7])
+if most > 0 and not r.state then
+  local count, rest = crowd(KEYS[4])
+  if count >= most then
+    return {-5, rest}
+  end
 end
 
 local token = math.max(now, (tonumber(r.token) or 0) + 1)
@@ -61,9 +83,16 @@ end
 local attempt = (r.attempt or 0) + 1
 call('HSET', record, 'state', 'running', 'id', id, 'attempt', integer(attempt), 'token', integer(token),
   'began', integer(now), 'ttl', ttl, 'deadline', deadline, 'presume', presume)
-if fingerprint ~= '' then
-  call('HSET', record, 'fingerprint', fingerprint)
-elseif r.fingerprint then
-  call('HDEL', record, 'fingerprint')
+for field, value in pairs({fingerprint = fingerprint, note = ARGV[10]}) do
+  if value ~= '' then
+    call('HSET', record, field, value)
+  else
+    call('HDEL', record, field)
+  end
 end
-return expire(math.max(retention, ttl)) or {1, token, attempt}
+local refused = expire(math.max(retention, ttl))
+if refused then
+  return refused
+end
+enlist(KEYS[4], math.max(retention, ttl))
+return {1, token, attempt, now}

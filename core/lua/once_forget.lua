@@ -2,6 +2,7 @@
 --
 -- KEYS[1] record    see record.lua, which comes in front of this file, after publish.lua
 -- KEYS[2] forgot    string, remembers what this call has done, so that a repetition forgets no later record
+-- KEYS[3] group   sorted set, see record.lua; may be absent
 -- ARGV[1] ms for which the result is remembered
 -- ARGV[2] SPUBLISH or PUBLISH     ARGV[3] channel on which those listen who wait for the record
 --
@@ -13,11 +14,14 @@
 -- Order of writes: HLEN refuses a key that is no hash before anything is deleted; DEL is accepted by a full server, and
 -- after it the rest.
 
-local before = call('GET', KEYS[2])
+local before = remembered(KEYS[2], ARGV[1])
 if before then
-  return {tonumber(before), 0}
+  return {before, 1}
 end
 local found = call('HLEN', record) > 0 and call('HGET', record, 'state') and 1 or 0
 call('DEL', record)
+if KEYS[3] then
+  call('ZREM', KEYS[3], record)
+end
 redis.pcall('SET', KEYS[2], found, 'PX', ARGV[1])
 return {found, publish(ARGV[2], ARGV[3], '0') and 1 or 0}

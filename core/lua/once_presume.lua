@@ -11,5 +11,6 @@ local r = read('state', 'id')
 if r.state ~= 'running' or r.id ~= ARGV[1] then
   return 0
 end
+admit()
 call('HSET', record, 'presume', ARGV[2])
 return 1

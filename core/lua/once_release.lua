@@ -3,29 +3,33 @@
 -- KEYS[1] record   see record.lua, which comes in front of this file, after publish.lua
 -- KEYS[2] ended    string, remembers what this release has done, so that a repetition says the same, and that a begin
 --                  of this attempt which arrives later claims nothing
+-- KEYS[3] group    sorted set, see record.lua; may be absent
 -- ARGV[1] id of the attempt     ARGV[2] ms for which the result is remembered
 -- ARGV[3] 1 if nobody ever had the attempt: it does not count then
 -- ARGV[4] SPUBLISH or PUBLISH     ARGV[5] channel on which those listen who wait for the record
 --
 -- Returns {1, announced}  released; announced is 0 if those who wait have to find out by themselves
---         {0, 0}          not this attempt's: it was followed by another one, forgotten, evicted, or ended before
+--         {0, 1}          not this attempt's: it was followed by another one, forgotten, evicted, or ended before
 --
 -- Running it twice changes nothing and answers the same.
---
--- Order of writes: HDEL first, which a full server accepts; after it the rest of the script passes.
 
 local r = read('state', 'id', 'attempt')
-if r.id ~= ARGV[1] or r.state == 'completed' or not r.state then
-  local before = call('GET', KEYS[2])
-  if before then
-    return {tonumber(before), 0}
-  end
-  redis.pcall('SET', KEYS[2], 0, 'PX', ARGV[2])
-  return {0, 0}
+local before = remembered(KEYS[2], ARGV[2])
+if before then
+  return {before, 1}
 end
-call('HDEL', record, 'state', 'id', 'began', 'ended', 'ttl', 'deadline', 'presume', 'fingerprint', 'reason')
+admit()
+if r.id ~= ARGV[1] or r.state == 'completed' or not r.state then
+  call('SET', KEYS[2], 0, 'PX', ARGV[2])
+  return {0, 1}
+end
+call('HDEL', record, 'state', 'id', 'began', 'ended', 'ttl', 'deadline', 'presume', 'fingerprint', 'reason',
+  'note')
 if ARGV[3] == '1' then
   call('HSET', record, 'attempt', r.attempt - 1)
+end
+if KEYS[3] then
+  call('ZREM', KEYS[3], record)
 end
 call('SET', KEYS[2], 1, 'PX', ARGV[2])
 return {1, publish(ARGV[4], ARGV[5], '0') and 1 or 0}

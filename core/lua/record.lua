@@ -12,6 +12,7 @@
 --   fingerprint  of what was asked for; absent if nobody gave one
 --   value        of a completed run; omitted is 1 instead if it had one that was not recorded
 --   reason       why the outcome is unknown
+--   note         who runs or ran, for those who read the record; may be absent
 -- The key's expiry is the end of the record's retention, so a claim outlives its lease: its attempt can be counted, and
 -- what became of it is not forgotten. The lease is compared with the server's clock.
 
@@ -66,14 +67,57 @@ local function report(status)
   return {status, state or '', rest, call('PTTL', record), call('HGETALL', record)}
 end
 
--- Gives the record its retention. Should that be refused, a record that has no other expiry is undone with SET, which
--- has just been allowed, so that none is left without; the error is returned.
+-- Makes a full server accept what the script writes from here on: it does after a command that frees memory, also if
+-- there is nothing to free.
+local function admit()
+  call('HDEL', record, '')
+end
+
+-- Returns what an earlier run of a script has done, nil if there was none, and remembers it for so many ms from now.
+-- That is a write, so that a client which waits for replicas and has another connection than the first time does not
+-- hear that they have everything which was written on this one.
+local function remembered(key, memory)
+  local before = call('GET', key)
+  if before then
+    call('PEXPIRE', key, memory)
+    return tonumber(before)
+  end
+end
+
+-- Gives the record its retention. Should that be refused, a record that has no other expiry is undone, so that none is
+-- left without; the error is returned. Should DEL be refused too, SET does it, but until the next millisecond others
+-- find a key of another type.
 local function expire(retention)
   local expiring = redis.pcall('PEXPIRE', record, retention)
   if type(expiring) == 'table' and expiring.err then
     if call('PTTL', record) < 0 then
-      call('SET', record, '', 'PX', 1)
+      local undone = redis.pcall('DEL', record)
+      if type(undone) == 'table' and undone.err then
+        call('SET', record, '', 'PX', 1)
+      end
     end
     return expiring
+  end
+end
+
+-- The group of a record is a sorted set of the records that count together, by the ms when they expire; a script that is
+-- not given its key does nothing about it.
+
+-- Returns how many records of a group are there, and the ms until the first of them expires.
+local function crowd(group)
+  local ms = math.floor(now / 1000)
+  local gone = call('ZRANGEBYSCORE', group, '-inf', ms, 'LIMIT', 0, 100)
+  if #gone > 0 then
+    call('ZREM', group, unpack(gone))
+  end
+  local first = call('ZRANGEBYSCORE', group, '(' .. ms, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  return call('ZCOUNT', group, '(' .. ms, '+inf'), first[2] and first[2] - ms or 0
+end
+
+-- Counts the record in its group for as long as it is kept. The group ends with the last of its records.
+local function enlist(group, retention)
+  if group then
+    call('ZADD', group, integer(math.floor(now / 1000) + retention), record)
+    call('PEXPIRE', group, math.max(call('PTTL', group), retention))
   end
 end

@@ -8,16 +8,19 @@ import (
 	"net/http"
 
 	"github.com/holdfast-go/holdfast/core"
-	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
-// Codes in the body of a refusal.
+// Codes in the body of a refusal by the shop itself; those of the guards are in package middleware.
 const (
-	codeInProgress     = "order-in-progress"
-	codeAlreadyOrdered = "already-ordered"
-	codeSoldOut        = "sold-out"
-	codeBusy           = "busy"
-	codeStale          = "stale"
+	codeSoldOut = "sold-out"
+	codeBusy    = "busy"
+	codeStale   = "stale"
+)
+
+var (
+	errSoldOut    = errors.New("sold out")
+	errNoOrder    = errors.New("no such order")
+	errBadRequest = errors.New("malformed request")
 )
 
 // refusals tell the client what an error means. The first that fits counts.
@@ -26,11 +29,9 @@ var refusals = []struct {
 	status int
 	code   string
 }{
-	{httplock.ErrScopeRequired, http.StatusUnauthorized, "no-user"},
-	{httplock.ErrKeyInvalid, http.StatusBadRequest, "bad-user"},
-	{errInProgress, http.StatusConflict, codeInProgress},
-	{errAlreadyOrdered, http.StatusConflict, codeAlreadyOrdered},
 	{errSoldOut, http.StatusGone, codeSoldOut},
+	{errNoOrder, http.StatusNotFound, "no-such-order"},
+	{errBadRequest, http.StatusBadRequest, "malformed"},
 	{errStale, http.StatusServiceUnavailable, codeStale},
 	{core.ErrLeaseLost, http.StatusServiceUnavailable, "lock-lost"},
 	{core.ErrNotAcquired, http.StatusServiceUnavailable, codeBusy},
@@ -48,12 +49,12 @@ func refuse(w http.ResponseWriter, err error) {
 		}
 	}
 	if status == http.StatusInternalServerError {
-		slog.Error("flashsale: order failed", "error", err)
+		slog.Error("flashsale: request failed", "error", err)
 	}
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
-	reply(w, status, map[string]string{"error": code})
+	reply(w, status, map[string]string{"code": code})
 }
 
 func reply(w http.ResponseWriter, status int, body any) {

@@ -14,6 +14,10 @@ type audit struct {
 	ordered int  // users with an order
 	rising  bool // every order has a larger token than the one before
 	passed  int  // orders sold by another replica than the one before
+	quotes  int
+	clashed int // quotes with a number that another one of the same cart has
+	charges int
+	twice   int // orders with more than one charge
 }
 
 // audit asks the database. The tokens are compared in the order in which the database inserted the orders.
@@ -25,15 +29,23 @@ func (s *store) audit(ctx context.Context, item string, start int) (audit, error
 			SELECT user, token > LAG(token) OVER history AS rose, replica <> LAG(replica) OVER history AS passed
 			FROM orders WHERE item = @item WINDOW history AS (ORDER BY id)
 		),
-		buyers AS (SELECT COUNT(*) AS orders FROM sold GROUP BY user)
+		buyers AS (SELECT COUNT(*) AS orders FROM sold GROUP BY user),
+		numbers AS (SELECT COUNT(*) AS quotes FROM quotes GROUP BY user, cart, number),
+		paid AS (SELECT COUNT(*) AS charges FROM charges GROUP BY order_id)
 		SELECT
 			(SELECT left FROM stock WHERE item = @item),
 			(SELECT COUNT(*) FROM sold),
 			(SELECT COUNT(*) FROM buyers),
 			(SELECT COUNT(*) FROM buyers WHERE orders > 1),
 			(SELECT COUNT(*) = 0 FROM sold WHERE NOT rose),
-			(SELECT COUNT(*) FROM sold WHERE passed)`,
-		sql.Named("item", item)).Scan(&a.left, &a.orders, &a.ordered, &a.doubled, &a.rising, &a.passed)
+			(SELECT COUNT(*) FROM sold WHERE passed),
+			(SELECT COUNT(*) FROM quotes),
+			(SELECT COALESCE(SUM(quotes - 1), 0) FROM numbers),
+			(SELECT COUNT(*) FROM charges),
+			(SELECT COUNT(*) FROM paid WHERE charges > 1)`,
+		sql.Named("item", item)).Scan(
+		&a.left, &a.orders, &a.ordered, &a.doubled, &a.rising, &a.passed,
+		&a.quotes, &a.clashed, &a.charges, &a.twice)
 	return a, err
 }
 

@@ -2,16 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
 )
 
-// answerTimeout is more than any order takes, so that a shop that hangs is seen as one.
+// answerTimeout is more than any request takes, so that a shop that hangs is seen as one.
 const answerTimeout = 30 * time.Second
 
 // crowd are the clients: more users than there are vouchers, and none of them patient.
@@ -20,11 +18,11 @@ type crowd struct {
 	urls   []string // of the replicas
 	client *http.Client
 	tally  *tally
-	count  func() // called after every answer
+	count  func() // called after every user
 }
 
 func newCrowd(cfg config, urls []string, count func()) *crowd {
-	connections := 2 * cfg.clients // each client has two orders under way at most
+	connections := 2 * cfg.clients // each client has two requests under way at most
 	return &crowd{
 		config: cfg,
 		urls:   urls,
@@ -40,11 +38,11 @@ func newCrowd(cfg config, urls []string, count func()) *crowd {
 // user is one of the crowd.
 type user struct {
 	name  string
-	start int // replica of the first order; the others go round
+	start int // replica of the first request; the others go round
 }
 
-// run sends everybody, -clients at a time. When ctx ends it sends no more, but waits for the answers to what
-// it has sent: whoever breaks off an order does not know what became of it.
+// run sends everybody, -clients at a time. When ctx ends nobody else comes, but who is in the shop ends what he is at:
+// whoever breaks off an order does not know what became of it.
 func (c *crowd) run(ctx context.Context) *tally {
 	defer c.client.CloseIdleConnections()
 	queue := make(chan user)
@@ -52,7 +50,8 @@ func (c *crowd) run(ctx context.Context) *tally {
 	for range c.config.clients {
 		clients.Go(func() {
 			for u := range queue {
-				c.attempts(ctx, u)
+				c.visit(u)
+				c.count()
 			}
 		})
 	}
@@ -74,49 +73,46 @@ func (c *crowd) run(ctx context.Context) *tally {
 	return c.tally
 }
 
-// attempts orders twice at the same moment on two replicas, as after a double click behind a load balancer,
-// and then again on the next ones, as an impatient user does.
-func (c *crowd) attempts(ctx context.Context, u user) {
+// visit prices a cart, orders, and pays for the order.
+func (c *crowd) visit(u user) {
+	c.repeat(u, errand{path: "/cart/" + u.name + "/checkout", done: codePriced})
+	for _, a := range c.repeat(u, errand{path: "/orders", done: codeOrdered}) {
+		if a.code == codeOrdered {
+			c.pay(u, a.order)
+			break
+		}
+	}
+}
+
+// pay pays for an order. Every third payment is broken off first, somewhere in the middle. The client that has heard
+// nothing then does what one that is merely impatient does: it sends the same again, and should get the one receipt.
+func (c *crowd) pay(u user, order int64) {
+	payment := errand{
+		path: "/payments",
+		body: fmt.Sprintf(`{"order":%d}`, order),
+		key:  fmt.Sprintf(`"payment-of-order-%d"`, order),
+		done: codePaid,
+	}
+	var answers []answer
+	if order%3 == 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond+rand.N(3*time.Millisecond))
+		answers = append(answers, c.send(ctx, u, 0, payment))
+		cancel()
+	}
+	c.tally.payment(append(answers, c.repeat(u, payment)...))
+}
+
+// repeat sends the same twice at the same moment to two replicas, as after a double click behind a load balancer, and
+// then again to the next ones, as an impatient user does.
+func (c *crowd) repeat(u user, e errand) []answer {
+	answers := make([]answer, c.config.attempts)
 	var double sync.WaitGroup
-	for i := range min(2, c.config.attempts) {
-		double.Go(func() { c.order(u, i) })
+	for i := range min(2, len(answers)) {
+		double.Go(func() { answers[i] = c.send(context.Background(), u, i, e) })
 	}
 	double.Wait()
-	for i := 2; i < c.config.attempts && ctx.Err() == nil; i++ {
-		c.order(u, i)
+	for i := 2; i < len(answers); i++ {
+		answers[i] = c.send(context.Background(), u, i, e)
 	}
-}
-
-// order sends one order and notes what comes back.
-func (c *crowd) order(u user, attempt int) {
-	began := time.Now()
-	code, err := c.post(c.urls[(u.start+attempt)%len(c.urls)], u.name)
-	c.tally.add(code, err, time.Since(began))
-	c.count()
-}
-
-// post returns codeOrdered or the code of the refusal.
-func (c *crowd) post(url, user string) (code string, err error) {
-	request, err := http.NewRequest(http.MethodPost, url+"/orders", nil)
-	if err != nil {
-		return "", err
-	}
-	request.Header.Set("X-User", user)
-	response, err := c.client.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body) // to the end, so that the connection is kept alive
-	if err != nil {
-		return "", err
-	}
-	if response.StatusCode == http.StatusCreated {
-		return codeOrdered, nil
-	}
-	var refusal struct{ Error string }
-	if err := json.Unmarshal(body, &refusal); err != nil {
-		return "", fmt.Errorf("%s: %w", response.Status, err)
-	}
-	return refusal.Error, nil
+	return answers
 }

@@ -3,27 +3,49 @@ package main
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/middleware"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
-// guards are the two locks of the shop.
+// guards are what keeps the shop right: three around handlers, and a lock within one.
 type guards struct {
-	// user lets one order of a user through at a time, on whichever replica, and refuses the others at once.
-	user func(http.Handler) http.Handler
+	checkout func(http.Handler) http.Handler
+	order    func(http.Handler) http.Handler
+	payment  func(http.Handler) http.Handler
 	// stock runs work under the lock of that name, waiting for it for a bounded time. The context that work gets
 	// carries the fencing token, and ends if the lock is lost.
 	stock func(ctx context.Context, name string, work func(context.Context) error) error
 }
 
-// locked are the guards that keep the shop right.
+// remembered is how long orders and payments are remembered, here longer than any sale lasts: "one order per user"
+// means one per user in this time.
+const remembered = time.Hour
+
+// locked are the guards of the shop.
 func locked(locks *core.Client, cfg config) guards {
+	user := httplock.ByContext(userKey{})
 	return guards{
-		// Without a wait, since the answers of this shop are small: net/http keeps them until the handler returns,
-		// which is after the release. A user who has the answer can order again.
-		user: httplock.Exclusive(locks.Mutex, byUser, httplock.WithWait(0), httplock.WithConflictHandler(conflict)),
+		// A checkout can be repeated, but two at once would spoil each other's work. The second one waits for a moment and
+		// then runs.
+		checkout: httplock.Exclusive(locks.Mutex, httplock.Keys(user, httplock.ByPathValue("id"))),
+
+		// An order must not be repeated, not even after the first one is through. One that was refused, sold out for
+		// instance, does not count.
+		order: httplock.Once(locks, httplock.Keys(httplock.ByRoute(), user), httplock.WithRetention(remembered)),
+
+		// A payment is repeated by clients that have not heard of it, and they need its receipt. So the second request waits
+		// for the answer to the first; a client that hangs up does not stop a charge half-way; and what has failed is not
+		// charged again before somebody has found out whether the money has moved.
+		payment: httplock.Idempotent(
+			locks, user,
+			httplock.WithWait(cfg.patience),
+			httplock.WithDetachedContext(),
+			httplock.WithFailurePolicy(httplock.HoldFailures),
+			httplock.WithRetention(remembered),
+		),
+
 		stock: func(ctx context.Context, name string, work func(context.Context) error) error {
 			return core.Do(ctx, locks.Mutex(name), work, core.WithWait(cfg.patience))
 		},
@@ -32,32 +54,11 @@ func locked(locks *core.Client, cfg config) guards {
 
 // unlocked are the guards of the control.
 func unlocked(*core.Client, config) guards {
+	open := func(next http.Handler) http.Handler { return next }
 	return guards{
-		user: func(next http.Handler) http.Handler { return next },
+		checkout: open, order: open, payment: open,
 		stock: func(ctx context.Context, _ string, work func(context.Context) error) error {
 			return work(ctx)
 		},
 	}
-}
-
-// userOf returns who orders. Here is the place of real authentication: as it stands, everybody can order, and
-// hold the lock, in anybody's name.
-func userOf(r *http.Request) string { return r.Header.Get("X-User") }
-
-// byUser tells orders apart by who sends them.
-func byUser(r *http.Request) (httplock.Key, error) {
-	user := userOf(r)
-	if user == "" {
-		return httplock.Key{}, httplock.ErrScopeRequired
-	}
-	return httplock.NewKey("user", user)
-}
-
-// conflict answers an order that was not let through in the words of the shop.
-func conflict(w http.ResponseWriter, _ *http.Request, c *httplock.Conflict) {
-	if c.Code == middleware.CodeLockConflict {
-		refuse(w, errInProgress)
-		return
-	}
-	refuse(w, c.Cause)
 }

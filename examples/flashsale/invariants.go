@@ -11,7 +11,7 @@ const (
 	skipped state = "–"
 )
 
-// invariant is something that must be true of the database after every sale.
+// invariant is something that must be true after every sale.
 type invariant struct {
 	state state
 	text  string
@@ -27,14 +27,14 @@ func check(ok bool, format string, args ...any) invariant {
 
 // invariants judges the sale.
 func (r *report) invariants() []invariant {
-	a := r.audit
+	a, t := r.audit, r.tally
 	most := min(a.start, r.config.users)
 	rising := check(a.rising, "the stock lock's fencing tokens rise strictly from order to order")
 	if r.config.unguarded {
 		rising = invariant{skipped, "no lock, no fencing tokens"}
 	}
 	sold := check(a.orders == most, "%d could be sold, %d were", most, a.orders)
-	if r.interrupted || r.tally.codes[codeBusy] > 0 && a.orders < most {
+	if r.interrupted || t.codes[codeBusy] > 0 && a.orders < most {
 		sold.state = skipped // some were told to come again
 	}
 	return []invariant{
@@ -45,6 +45,11 @@ func (r *report) invariants() []invariant {
 		check(a.doubled == 0, "nobody has two orders: %d users, %d orders", a.ordered, a.orders),
 		rising,
 		sold,
+		check(a.clashed == 0, "no two quotes of a cart have the same number: %d of %d do", a.clashed, a.quotes),
+		check(a.charges == a.orders, "charges = orders: %d = %d", a.charges, a.orders),
+		check(a.twice == 0, "nobody was charged twice: %d orders were", a.twice),
+		check(t.differing == 0, "every client got one receipt, however often it paid: %d of %d did",
+			t.payments-t.differing, t.payments),
 	}
 }
 
@@ -62,15 +67,16 @@ func (r *report) broken() bool {
 func (r *report) verdict() string {
 	switch {
 	case r.config.unguarded && r.broken():
-		return fmt.Sprintf("The control broke, as expected: without the locks, %d of %d orders were too many\n"+
-			"and %d users have two. Hence exit status %d.",
-			r.audit.oversold(), r.audit.orders, r.audit.doubled, exitBroken)
+		a := r.audit
+		return fmt.Sprintf("The control broke, as expected: without the guards, %d of %d orders were too many,\n"+
+			"%d users have more than one, and %d orders were charged more than once. Hence exit status %d.",
+			a.oversold(), a.orders, a.doubled, a.twice, exitBroken)
 	case r.config.unguarded:
 		return "The control did not break: the crowd was too small to show anything (-users, -clients, -attempts)."
 	case r.broken():
 		return "BROKEN: see the crosses above."
 	default:
-		return fmt.Sprintf("All went right: %d orders by %d users, on %d replicas.",
+		return fmt.Sprintf("All went right: %d orders by %d users, each paid once, on %d replicas.",
 			r.audit.orders, r.audit.ordered, r.config.replicas)
 	}
 }

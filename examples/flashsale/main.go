@@ -1,18 +1,20 @@
 // Flashsale sells too few vouchers to too many people, on several servers at once.
 //
-// It starts three replicas of a web shop that share nothing but Redis and a database, and lets a crowd at them:
-// 2,000 users order one of 500 vouchers, each of them three times, twice at the same moment on two replicas.
-// Everybody may have one voucher. The shop reads, decides and then writes, as most shops do, so two things can
-// go wrong: a user gets two, and more are sold than there are. Two locks prevent it:
+// It starts three replicas of a web shop that share nothing but Redis and a database, and lets a crowd at them: 800 users
+// want one of 200 vouchers. Each prices a cart, orders, and pays for the order, and sends each of these requests three
+// times, twice at the same moment to two replicas. Everybody may have one voucher. The shop reads, asks another service
+// and then writes, as most shops do, so much can go wrong. Three guards and a lock prevent it:
 //
-//	on the user     httplock.Exclusive: while an order of a user is under way, a second one is refused
-//	on the stock    core.Do, waiting for a bounded time: one replica at a time takes from the stock
+//	POST /cart/{id}/checkout   httplock.Exclusive: one at a time for each cart; may be repeated
+//	POST /orders               httplock.Once: one order per user; a second one is refused, at any time
+//	POST /payments             httplock.Idempotent: charged once; who asks again gets the same receipt
+//	the stock, within orders   core.Do, waiting for a bounded time: one replica at a time takes from it
 //
 // Run it from the root of the repository. It needs nothing but Go: Redis is an embedded one, unless REDIS_URL
 // names a real one, and the database is a file that is removed at the end.
 //
 //	go run ./examples/flashsale               sell, and prove from the database that nothing went wrong
-//	go run ./examples/flashsale -unguarded    the control: the same without the locks, which goes wrong
+//	go run ./examples/flashsale -unguarded    the control: the same without the guards, which goes wrong
 //	go run ./examples/flashsale -serve        keep the shop open, to try it by hand
 //
 // The exit status is 0 if all went right, 1 if anything broke (the control has to), 2 if the shop could not be
@@ -44,7 +46,7 @@ type config struct {
 }
 
 var defaults = config{
-	users: 2000, attempts: 3, stock: 500,
+	users: 800, attempts: 3, stock: 200,
 	clients: 32, replicas: 3,
 	seed:     1,
 	patience: 5 * time.Second,
@@ -63,13 +65,13 @@ func main() {
 	cfg := defaults
 	cfg.redisURL = os.Getenv("REDIS_URL")
 	flag.IntVar(&cfg.users, "users", cfg.users, "users in the crowd")
-	flag.IntVar(&cfg.attempts, "attempts", cfg.attempts, "orders that each user sends, the first two at once")
+	flag.IntVar(&cfg.attempts, "attempts", cfg.attempts, "how often users send the same, the first two at once")
 	flag.IntVar(&cfg.stock, "stock", cfg.stock, "vouchers in stock")
-	flag.IntVar(&cfg.clients, "clients", cfg.clients, "users who order at the same time")
+	flag.IntVar(&cfg.clients, "clients", cfg.clients, "users in the shop at the same time")
 	flag.IntVar(&cfg.replicas, "replicas", cfg.replicas, "replicas of the shop")
 	flag.Uint64Var(&cfg.seed, "seed", cfg.seed, "of the order in which users come and of where they go")
 	flag.DurationVar(&cfg.patience, "patience", cfg.patience, "how long an order waits for the stock's lock")
-	flag.BoolVar(&cfg.unguarded, "unguarded", false, "sell without the locks")
+	flag.BoolVar(&cfg.unguarded, "unguarded", false, "sell without the guards")
 	serving := flag.Bool("serve", false, "keep the shop open until Ctrl-C instead of sending a crowd")
 	flag.Parse()
 	if cfg.unguarded {
@@ -100,13 +102,13 @@ func run(ctx context.Context, cfg config, serving bool) (status int, err error) 
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 
-	fmt.Printf("%d replicas of the shop, %s, %s\n", cfg.replicas, s.redis.kind, lockKind(cfg))
+	fmt.Printf("%d replicas of the shop, %s, %s\n", cfg.replicas, s.redis.kind, guardKind(cfg))
 	if serving {
 		serve(ctx, os.Stdout, s)
 		return exitFine, nil
 	}
-	fmt.Printf("%d users want one of %d vouchers and order %d times each\n\n", cfg.users, cfg.stock, cfg.attempts)
-	r, err := hold(ctx, cfg, s, newProgress(os.Stdout, cfg.users*cfg.attempts))
+	fmt.Printf("%d users want one of %d vouchers and send everything %d times\n\n", cfg.users, cfg.stock, cfg.attempts)
+	r, err := hold(ctx, cfg, s, newProgress(os.Stdout, cfg.users))
 	if err != nil {
 		return 0, err
 	}
@@ -120,11 +122,11 @@ func run(ctx context.Context, cfg config, serving bool) (status int, err error) 
 	return exitFine, nil
 }
 
-func lockKind(cfg config) string {
+func guardKind(cfg config) string {
 	if cfg.unguarded {
-		return "NO LOCKS"
+		return "NO GUARDS"
 	}
-	return "locks by holdfast"
+	return "guards by holdfast"
 }
 
 func (c config) check() error {

@@ -13,7 +13,7 @@ import (
 
 // progress shows how far the crowd is.
 type progress interface {
-	add() // one more answer; may be called by many at once
+	add() // one more user; may be called by many at once
 	end() // leaves the last state on the screen
 }
 
@@ -24,7 +24,7 @@ func newProgress(out *os.File, total int) progress {
 	}
 	return bar{out, progressbar.NewOptions(total,
 		progressbar.OptionSetWriter(out),
-		progressbar.OptionSetDescription("orders"),
+		progressbar.OptionSetDescription("users"),
 		progressbar.OptionShowCount(),
 		progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionSetPredictTime(false),
@@ -54,7 +54,7 @@ type lines struct {
 func (l *lines) add() {
 	done := l.done.Add(1)
 	if tenth := done * 10 / l.total; tenth != (done-1)*10/l.total {
-		fmt.Fprintf(l.out, "%3d%%  %d of %d requests answered\n", tenth*10, done, l.total)
+		fmt.Fprintf(l.out, "%3d%%  %d of %d users served\n", tenth*10, done, l.total)
 	}
 }
 

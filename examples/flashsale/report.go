@@ -5,6 +5,8 @@ import (
 	"io"
 	"text/tabwriter"
 	"time"
+
+	"github.com/holdfast-go/holdfast/middleware"
 )
 
 // report is the outcome of a sale.
@@ -24,7 +26,7 @@ func (r *report) print(out io.Writer) {
 		fmt.Fprint(out, "Interrupted: this is what happened until then.\n\n")
 	}
 	r.printTable(out)
-	fmt.Fprintln(out, "\nInvariants, from the database:")
+	fmt.Fprintln(out, "\nInvariants, from the database and from what clients got:")
 	for _, i := range r.invariants() {
 		fmt.Fprintf(out, "  %s  %s\n", i.state, i.text)
 	}
@@ -41,14 +43,21 @@ func (r *report) printTable(out io.Writer) {
 		fmt.Fprintf(table, "%s\t%8v\t%s\n", name, value, note)
 	}
 	row("requests", len(t.all), perSecond(len(t.all), t.took)+", in "+t.took.Round(10*time.Millisecond).String())
+	row("carts priced", t.codes[codePriced], "")
+	row("  refused: one is in progress", t.codes[middleware.CodeLockConflict], "")
 	row("ordered", t.codes[codeOrdered], perSecond(t.codes[codeOrdered], t.took))
-	row("refused: order in progress", t.codes[codeInProgress], "")
-	row("refused: already ordered", t.codes[codeAlreadyOrdered], "")
-	row("refused: sold out", t.codes[codeSoldOut], "")
-	row("refused: stock lock busy", t.codes[codeBusy], "")
+	row("  refused: one is in progress", t.codes[middleware.CodeRequestInProgress], "")
+	row("  refused: has ordered already", t.codes[middleware.CodeAlreadyCompleted], "")
+	row("  refused: sold out", t.codes[codeSoldOut], "")
+	row("  refused: stock lock busy", t.codes[codeBusy], "")
+	row("paid", t.codes[codePaid], "")
+	row("  answered with the receipt of before", t.codes[codeReplayed], "")
+	row("  broken off by the client", t.codes[codeBrokenOff], "")
 	row("errors", t.failures, text(t.failure))
 	row("oversold", a.oversold(), "")
 	row("users with two orders", a.doubled, "")
+	row("quotes with the number of another", a.clashed, "")
+	row("orders charged twice", a.twice, "")
 	row("stale writes refused by the fence", r.stale, "")
 	row("latency of requests, median", quantile(t.all, 0.5), worst(t.all))
 	row("latency of orders, median", quantile(t.ordered, 0.5), worst(t.ordered))

@@ -11,9 +11,11 @@ func serve(ctx context.Context, out io.Writer, s *site) {
 	urls := s.urls()
 	other := urls[len(urls)-1]
 	fmt.Fprintf(out, `
+a checkout:                  curl -i -X POST -H 'X-User: alice' %[1]s/cart/1/checkout
 an order:                    curl -i -X POST -H 'X-User: alice' %[1]s/orders
 the same on another replica: curl -i -X POST -H 'X-User: alice' %[2]s/orders
 two at once:                 curl -X POST -H 'X-User: bob' %[1]s/orders & curl -X POST -H 'X-User: bob' %[2]s/orders; wait
+its payment, and again:      curl -i -X POST -H 'X-User: alice' -H 'Idempotency-Key: k' -d '{"order":1}' %[1]s/payments
 the stock:                   curl %[1]s/stock
 
 Ctrl-C ends.

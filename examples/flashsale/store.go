@@ -11,12 +11,22 @@ import (
 	_ "modernc.org/sqlite" // SQLite in pure Go
 )
 
-// schema has no UNIQUE (user) and no CHECK (left >= 0), and nothing below adds to left in SQL. A database can
-// guard a single table like this by itself; the example stands for the many cases in which it cannot, because
-// the work behind the decision is elsewhere: a payment, another service, a file.
+// schema has no UNIQUE (user), no CHECK (left >= 0) and no other constraint that would refuse what the guards are there
+// to prevent, and nothing below adds to left in SQL. A database can guard a single table like these by itself; the
+// example stands for the many cases in which it cannot, because the work behind the decision is elsewhere: a payment,
+// another service, a file.
 //
-// The fence of a row is the largest fencing token that ever wrote it.
+// The fence of a row is the largest fencing token that ever wrote it; where rows are only added, it is the largest token
+// of those there are. Charges need none: nobody follows on a payment that was lost, see guards.
 const schema = `
+CREATE TABLE quotes (
+	user   TEXT NOT NULL,
+	cart   TEXT NOT NULL,
+	number INTEGER NOT NULL,
+	cents  INTEGER NOT NULL,
+	token  INTEGER NOT NULL
+);
+CREATE INDEX quotes_of_cart ON quotes (user, cart);
 CREATE TABLE stock (
 	item  TEXT PRIMARY KEY,
 	left  INTEGER NOT NULL,
@@ -31,21 +41,16 @@ CREATE TABLE orders (
 	token      INTEGER NOT NULL
 );
 CREATE INDEX orders_of_user ON orders (user);
+CREATE TABLE charges (
+	id       INTEGER PRIMARY KEY AUTOINCREMENT,
+	order_id INTEGER NOT NULL,
+	cents    INTEGER NOT NULL
+);
 `
 
 // errStale refuses a write with a fencing token that is smaller than one seen before: its sender lost the lock,
 // did not notice in time, and somebody else has written since.
 var errStale = errors.New("stale write refused by the fence")
-
-// order is one sale.
-type order struct {
-	ID        int64  `json:"order"`
-	User      string `json:"user"`
-	Item      string `json:"item"`
-	Replica   string `json:"replica"`
-	UserToken int64  `json:"user_token"` // of the lock on the user
-	Token     int64  `json:"token"`      // of the lock on the stock
-}
 
 // store is one replica's handle on the database.
 type store struct {
@@ -76,48 +81,6 @@ func openStore(path string) (*store, error) {
 	db.SetMaxOpenConns(8)
 	db.SetMaxIdleConns(8)
 	return &store{db: db}, nil
-}
-
-// hasOrder reports whether a user has an order.
-func (s *store) hasOrder(ctx context.Context, user string) (has bool, err error) {
-	err = s.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM orders WHERE user = ?)`, user).Scan(&has)
-	return has, err
-}
-
-// left reads how many are left of an item.
-func (s *store) left(ctx context.Context, item string) (left int, err error) {
-	err = s.db.QueryRowContext(ctx, `SELECT left FROM stock WHERE item = ?`, item).Scan(&left)
-	return left, err
-}
-
-// sell writes what the caller has decided: the number that is left now, and the order, whose ID it sets.
-//
-// The transaction makes one of the two writes, so that a crash cannot leave half a sale. It does not help
-// against other buyers, because what the decision rests on was read before it; only the locks do. And if a
-// lock was lost without its holder noticing, the fences do: of two writers the later grant wins.
-func (s *store) sell(ctx context.Context, o *order, left int) error {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() // has no effect after Commit
-	_, err = s.fenced(tx.ExecContext(ctx,
-		`UPDATE stock SET left = ?, fence = ? WHERE item = ? AND fence <= ?`,
-		left, o.Token, o.Item, o.Token))
-	if err != nil {
-		return err
-	}
-	inserted, err := s.fenced(tx.ExecContext(ctx,
-		`INSERT INTO orders (user, item, replica, user_token, token) SELECT ?, ?, ?, ?, ?
-		WHERE NOT EXISTS (SELECT 1 FROM orders WHERE user = ? AND user_token > ?)`,
-		o.User, o.Item, o.Replica, o.UserToken, o.Token, o.User, o.UserToken))
-	if err != nil {
-		return err
-	}
-	if o.ID, err = inserted.LastInsertId(); err != nil {
-		return err
-	}
-	return tx.Commit()
 }
 
 // fenced turns a write that changed nothing into errStale.

@@ -24,14 +24,25 @@ func TestFencesRefuseStaleWrites(t *testing.T) {
 			t.Errorf("%s: %v, want %v", step.name, err, step.want)
 		}
 	}
-	if got := s.stale.Load(); got != 2 {
-		t.Errorf("%d stale writes counted, want 2", got)
+	for _, step := range []struct {
+		number int
+		token  int64
+		want   error
+	}{{1, 10, nil}, {2, 12, nil}, {2, 11, errStale}} {
+		q := quote{User: "alice", Cart: "7", Number: step.number, Token: step.token}
+		if err := s.addQuote(t.Context(), &q); !errors.Is(err, step.want) {
+			t.Errorf("quote under token %d: %v, want %v", step.token, err, step.want)
+		}
+	}
+	if got := s.stale.Load(); got != 3 {
+		t.Errorf("%d stale writes counted, want 3", got)
 	}
 	audit, err := s.audit(t.Context(), item, small.stock)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if audit.orders != 2 || audit.left != 7 || audit.ordered != 1 || audit.doubled != 1 || !audit.rising {
-		t.Errorf("after two orders of one user and two refusals: %+v", audit)
+	if audit.orders != 2 || audit.left != 7 || audit.ordered != 1 || audit.doubled != 1 || !audit.rising ||
+		audit.quotes != 2 || audit.clashed != 0 {
+		t.Errorf("after two orders and quotes of one user, and three refusals: %+v", audit)
 	}
 }

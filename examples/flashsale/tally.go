@@ -5,20 +5,36 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/middleware"
 )
 
-// codeOrdered stands beside the codes of refusals.
-const codeOrdered = "ordered"
+// What clients note beside the codes of refusals.
+const (
+	codePriced    = "priced"
+	codeOrdered   = "ordered"
+	codePaid      = "paid"
+	codeReplayed  = "replayed" // the receipt of an earlier request
+	codeBrokenOff = "broken-off"
+)
+
+// expected are the answers that are no errors.
+var expected = []string{
+	codePriced, codeOrdered, codePaid, codeReplayed, codeBrokenOff, codeSoldOut, codeBusy, codeStale,
+	middleware.CodeLockConflict, middleware.CodeRequestInProgress, middleware.CodeAlreadyCompleted,
+}
 
 // tally is what the clients saw.
 type tally struct {
-	mu       sync.Mutex
-	codes    map[string]int
-	all      []time.Duration // latencies of all requests
-	ordered  []time.Duration // and of those that became orders
-	failures int             // requests without an answer of the shop's own
-	failure  error           // the first of them
-	took     time.Duration
+	mu        sync.Mutex
+	codes     map[string]int
+	all       []time.Duration // latencies of all requests
+	ordered   []time.Duration // and of those that became orders
+	payments  int
+	differing int   // payments whose receipts were not all the same
+	failures  int   // requests without an expected answer
+	failure   error // the first of them
+	took      time.Duration
 }
 
 func newTally() *tally { return &tally{codes: make(map[string]int)} }
@@ -27,20 +43,35 @@ func (t *tally) add(code string, err error, latency time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.all = append(t.all, latency)
-	switch code {
-	case codeOrdered:
+	if code == codeOrdered {
 		t.ordered = append(t.ordered, latency)
+	}
+	if err == nil && slices.Contains(expected, code) {
 		t.codes[code]++
-	case codeInProgress, codeAlreadyOrdered, codeSoldOut, codeBusy, codeStale:
-		t.codes[code]++
-	default:
-		if err == nil {
-			err = fmt.Errorf("the shop answered %q", code)
+		return
+	}
+	if err == nil {
+		err = fmt.Errorf("the shop answered %q", code)
+	}
+	if t.failure == nil {
+		t.failure = err
+	}
+	t.failures++
+}
+
+// payment compares what a client got for one payment.
+func (t *tally) payment(answers []answer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.payments++
+	receipts := map[string]bool{}
+	for _, a := range answers {
+		if a.code == codePaid || a.code == codeReplayed {
+			receipts[a.body] = true
 		}
-		if t.failure == nil {
-			t.failure = err
-		}
-		t.failures++
+	}
+	if len(receipts) != 1 {
+		t.differing++
 	}
 }
 

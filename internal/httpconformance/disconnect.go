@@ -39,7 +39,7 @@ func testLeavesMidHandler(t *testing.T, s *suite) {
 	// The lease is kept: nobody else may run.
 	site.do(r).refused(t, http.StatusConflict, middleware.CodeRequestInProgress)
 	close(stage.leave)
-	awaitState(t, s.locks, s.idempotentHash(t, r.user, "k"), core.StateCompleted)
+	awaitState(t, s.locks, idempotentKey(t, r.user, "k"), core.StateCompleted)
 	site.do(r).replayed(t, http.StatusCreated, "done")
 	if len(stage.entered) != 0 {
 		t.Error("the handler ran again")
@@ -62,7 +62,7 @@ func testLeavesUnreadBody(t *testing.T, s *suite) {
 		receive(t, running.Done(), "the end of the handler's context")
 	}
 	close(stage.leave)
-	awaitState(t, s.locks, userKey(t, r.user).Hash(), core.StateCompleted)
+	awaitState(t, s.locks, userKey(t, r.user), core.StateCompleted)
 	site.do(r).replayed(t, http.StatusCreated, "done")
 	if len(stage.entered) != 0 {
 		t.Error("the handler ran again")
@@ -177,7 +177,7 @@ func testLeavesDetached(t *testing.T, s *suite) {
 		t.Error("no fencing token in the detached context")
 	}
 	close(stage.leave)
-	awaitState(t, s.locks, s.idempotentHash(t, r.user, "k"), core.StateCompleted)
+	awaitState(t, s.locks, idempotentKey(t, r.user, "k"), core.StateCompleted)
 	site.do(r).replayed(t, http.StatusCreated, "done")
 }
 

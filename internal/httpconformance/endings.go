@@ -102,8 +102,13 @@ func (s *suite) endings(t *testing.T, kind string, build builder, refusalsCount 
 		site := s.mount(t, chosenEnding(nil), must(t)(build(s.locks, ByUser, middleware.WithAskTimeout(patience),
 			middleware.WithFailurePolicy(policy), watch.option())))
 		for name, e := range endings() {
-			site.expect(t, name, e, request{user: fmt.Sprint(kind, name, policy), key: "k"})
-			watch.ended(t, s, fmt.Sprintf("%s with policy %d", name, policy), e.state(policy, refusalsCount))
+			r := request{user: fmt.Sprint(kind, name, policy), key: "k"}
+			site.expect(t, name, e, r)
+			key := userKey(t, r.user)
+			if kind == "idempotent" {
+				key = idempotentKey(t, r.user, r.key)
+			}
+			watch.ended(t, s, key, fmt.Sprintf("%s with policy %d", name, policy), e.state(policy, refusalsCount))
 		}
 	}
 }
@@ -117,14 +122,14 @@ func chosenEnding(word func(context.Context) error) http.Handler {
 }
 
 // ended checks the record of the run that has just ended, and what the hook is told of it.
-func (w *watch) ended(t testing.TB, s *suite, name string, want core.State) {
+func (w *watch) ended(t testing.TB, s *suite, key middleware.Key, name string, want core.State) {
 	t.Helper()
 	f := receive(t, w.finished, "the end")
-	if got := record(t, s.locks, f.KeyHash); got.State != want {
+	if got := record(t, s.locks, key); got.State != want {
 		t.Errorf("%s: the record is %q, want %q", name, got.State, want)
 	}
-	if f.Disposition != dispositionOf(want) || f.Err != nil {
-		t.Errorf("%s: hook told %v, error %v, want %v", name, f.Disposition, f.Err, dispositionOf(want))
+	if f.KeyHash != key.Hash() || f.Disposition != dispositionOf(want) || f.Err != nil {
+		t.Errorf("%s: hook told %+v, want %v", name, f, dispositionOf(want))
 	}
 }
 
@@ -166,8 +171,9 @@ func testWords(t *testing.T, s *suite) {
 			guard := s.once(t, middleware.WithFailurePolicy(policy), watch.option())
 			site := s.mount(t, chosenEnding(word), guard)
 			for _, name := range []string{"200", "404", "500", "panic", "abort", "goexit"} {
-				site.expect(t, name, all[name], request{user: fmt.Sprintf("word-%s-%s-%d", name, state, policy)})
-				watch.ended(t, s, fmt.Sprintf("%s after %q with policy %d", name, state, policy), state)
+				user := fmt.Sprintf("word-%s-%s-%d", name, state, policy)
+				site.expect(t, name, all[name], request{user: user})
+				watch.ended(t, s, userKey(t, user), fmt.Sprintf("%s after %q with policy %d", name, state, policy), state)
 			}
 		}
 	}
@@ -247,8 +253,8 @@ func testCompletion(t *testing.T, s *suite) {
 		watch := newWatch()
 		site := s.mount(t, test.e.handler(nil), s.once(t, middleware.WithCompletion(judge), watch.option()))
 		site.expect(t, name, test.e, request{user: "completion-" + name})
-		hash := receive(t, watch.finished, "the end").KeyHash
-		if got := record(t, s.locks, hash).State; got != test.want {
+		receive(t, watch.finished, "the end")
+		if got := record(t, s.locks, userKey(t, "completion-"+name)).State; got != test.want {
 			t.Errorf("%s: the record is %q, want %q", name, got, test.want)
 		}
 	}

@@ -159,7 +159,7 @@ func testLosesAll(t *testing.T, s *suite) {
 	redis.Restart()
 	close(stage.leave)
 	receive(t, first, "the answer").fresh(t, http.StatusCreated, "done")
-	awaitState(t, newLocks(t, redis.Client()), s.idempotentHash(t, r.user, "k"), core.StateCompleted)
+	awaitState(t, newLocks(t, redis.Client()), idempotentKey(t, r.user, "k"), core.StateCompleted)
 	redistest.Eventually(t, patience, "a connection", func() bool {
 		return site.do(r).status != http.StatusServiceUnavailable
 	})

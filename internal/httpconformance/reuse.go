@@ -45,8 +45,8 @@ func testOtherRequest(t *testing.T, s *suite) {
 		user: "reuse", key: "k", path: "/orders/1?dry=0", body: "order", header: http.Header{"Content-Type": {"text/a"}},
 	}
 	site.do(r).fresh(t, http.StatusCreated, "1")
-	hash := s.idempotentHash(t, r.user, "k")
-	before := record(t, s.locks, hash)
+	key := idempotentKey(t, r.user, "k")
+	before := record(t, s.locks, key)
 	for name, edit := range map[string]func(*request){
 		"route":               func(r *request) { r.path = "/refunds/1?dry=0" },
 		"path":                func(r *request) { r.path = "/orders/2?dry=0" },
@@ -68,7 +68,7 @@ func testOtherRequest(t *testing.T, s *suite) {
 			site.do(other).refused(t, http.StatusUnprocessableEntity, middleware.CodeKeyReused)
 		})
 	}
-	after := record(t, s.locks, hash)
+	after := record(t, s.locks, key)
 	before.Retention, after.Retention = 0, 0
 	if !reflect.DeepEqual(before, after) {
 		t.Errorf("the record changed from %+v to %+v", before, after)

@@ -84,7 +84,7 @@ func testAnswerAfterRecord(t *testing.T, s *suite) {
 	for i := range 20 {
 		key := fmt.Sprint("k", i)
 		site.do(request{user: "after-record", key: key}).want(t, http.StatusCreated)
-		if got := record(t, s.locks, s.idempotentHash(t, "after-record", key)); got.State != core.StateCompleted {
+		if got := record(t, s.locks, idempotentKey(t, "after-record", key)); got.State != core.StateCompleted {
 			t.Fatalf("the record is %q when the client has its answer", got.State)
 		}
 	}
@@ -121,7 +121,7 @@ func testStream(t *testing.T, s *suite) {
 			t.Errorf("rest %q, error %v", rest, err)
 		}
 		_ = resp.Body.Close()
-		awaitState(t, s.locks, s.idempotentHash(t, r.user, "k"), core.StateCompleted)
+		awaitState(t, s.locks, idempotentKey(t, r.user, "k"), core.StateCompleted)
 		a := site.do(r)
 		if name == "refused" {
 			a.refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
@@ -157,7 +157,7 @@ func testHijack(t *testing.T, s *suite) {
 		return
 	}
 	site.do(r).fresh(t, http.StatusAccepted, "raw")
-	awaitState(t, s.locks, s.idempotentHash(t, r.user, "k"), core.StateCompleted)
+	awaitState(t, s.locks, idempotentKey(t, r.user, "k"), core.StateCompleted)
 	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
 }
 
@@ -211,7 +211,7 @@ func testRecordLimit(t *testing.T, s *suite) {
 		}), s.idempotent(t, middleware.WithRecordLimit(limit)))
 		r := request{user: fmt.Sprint("limit-", size), key: "k"}
 		site.do(r).fresh(t, http.StatusOK, body)
-		awaitState(t, s.locks, s.idempotentHash(t, r.user, "k"), core.StateCompleted)
+		awaitState(t, s.locks, idempotentKey(t, r.user, "k"), core.StateCompleted)
 		a := site.do(r)
 		want, omitted := body, ""
 		if size > limit {

@@ -101,8 +101,13 @@ func TestHalfClosedClientReadsNoSuccess(t *testing.T) {
 	if err := conn.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
-	if status := readStatus(t, conn); status != middleware.StatusClientGone {
-		t.Errorf("status %d, want %d", status, middleware.StatusClientGone)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != middleware.StatusClientGone || resp.ContentLength != 0 {
+		t.Errorf("status %d, %d bytes, want %d and none", resp.StatusCode, resp.ContentLength, middleware.StatusClientGone)
 	}
 	close(stage.leave)
 	receive(t, first, "the first answer").want(t, http.StatusOK)

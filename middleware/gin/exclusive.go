@@ -2,7 +2,6 @@ package ginlock
 
 import (
 	"context"
-	"errors"
 
 	"github.com/gin-gonic/gin"
 
@@ -17,59 +16,26 @@ import (
 // A handler guarded twice with the same key runs: the inner guard enters the lock of the outer one. So does one
 // that is reached through gin's HandleContext.
 func Exclusive(strategy core.Strategy, key KeyFunc, opts ...Option) gin.HandlerFunc {
-	guard, err := NewExclusive(strategy, key, opts...)
-	if err != nil {
-		panic(err)
-	}
-	return guard
+	return must(NewExclusive(strategy, key, opts...))
 }
 
 // NewExclusive is [Exclusive] for those who get their settings at run time: it returns an error instead of
 // panicking.
 func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (gin.HandlerFunc, error) {
-	config := newConfig(opts)
+	config := newConfig(middleware.DefaultConfig(), opts)
 	engine, err := middleware.NewExclusive(strategy, config.engine)
-	switch {
-	case err != nil:
-		return nil, err
-	case key == nil:
-		return nil, errors.New("holdfast: the key function is nil: a guard needs to know what to tell apart")
-	}
-	if err := config.check(); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	return (&exclusive{engine: engine, key: key, skip: config.skip, refuse: config.refuse}).handle, nil
-}
-
-// exclusive is the guard of a chain of handlers.
-type exclusive struct {
-	engine *middleware.Exclusive
-	key    KeyFunc
-	skip   func(*gin.Context) bool
-	refuse ConflictHandler
-}
-
-func (e *exclusive) handle(c *gin.Context) {
-	if !e.engine.Guards(c.Request.Method) || e.skip(c) {
-		return // and gin calls what comes next
-	}
-	if conflict := e.serve(c); conflict != nil {
-		refuse(c, conflict, e.refuse)
-	}
-}
-
-// serve runs the rest of the chain under the lock or returns why not.
-func (e *exclusive) serve(c *gin.Context) *Conflict {
-	ctx := c.Request.Context()
-	answerBy := middleware.AnswerBy(ctx)
-	key, err := e.key(c)
+	g, err := newGuard(engine, key, config)
 	if err != nil {
-		return e.engine.Refuse(ctx, err)
+		return nil, err
 	}
-	limit, _ := e.engine.BodyLimit()
-	body, err := buffer(c, limit)
-	if err != nil {
-		return e.engine.Refuse(ctx, err)
-	}
-	return e.engine.Do(ctx, middleware.Request{Key: key, AnswerBy: answerBy, Header: c.Request.Header}, func(ctx context.Context) { next(ctx, c, body) })
+	return func(c *gin.Context) {
+		// The request's time begins before its body is read.
+		ctx, by := c.Request.Context(), middleware.AnswerBy(c.Request.Context())
+		g.serve(c, func(key Key) *Conflict {
+			return engine.Do(ctx, asked(c, key, by), func(ctx context.Context) { next(ctx, c) })
+		})
+	}, nil
 }

@@ -7,6 +7,10 @@ import (
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
+// ContextKey is where a guarded request has the context of its run in gin's own store, for [Degraded],
+// [TokenFrom] and the like. It is nil there once the guard is done.
+const ContextKey = "github.com/holdfast-go/holdfast/middleware/gin"
+
 // Degraded reports whether ctx is that of a request which runs without lock: see [FailOpen]. It may be the
 // context of the request or the *gin.Context.
 func Degraded(ctx context.Context) bool { return middleware.Degraded(run(ctx)) }

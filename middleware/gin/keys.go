@@ -16,7 +16,8 @@ import (
 //	}
 //
 // An error that is [ErrKeyRequired], [ErrKeyInvalid] or [ErrScopeRequired] refuses the request with 400, 400 or
-// 401; any other one, and [ErrNoRoute], with 500. The body of the request is not read yet.
+// 401; any other one, and [ErrNoRoute], with 500. c.Request is a
+// copy of the one that came in, and its body is not read yet: whoever reads it takes it from the handler.
 type KeyFunc func(c *gin.Context) (Key, error)
 
 // Key tells apart what must not run at the same time.
@@ -85,3 +86,14 @@ func ByQuery(name string) KeyFunc { return From(httplock.ByQuery(name)) }
 // ByContext tells requests apart by what the context of the request, c.Request.Context(), holds at ctxKey. It
 // is for authentication that was written for net/http; other than that it is [ByKey]. Panics if ctxKey is nil.
 func ByContext(ctxKey any) KeyFunc { return From(httplock.ByContext(ctxKey)) }
+
+// ByForm tells requests apart by a field of the form in the body, see [httplock.ByForm].
+func ByForm(name string) KeyFunc { return From(httplock.ByForm(name)) }
+
+// ByJSON tells requests apart by a value in the JSON document in the body, see [httplock.ByJSON]. Panics if
+// pointer is invalid.
+func ByJSON(pointer string) KeyFunc { return From(httplock.ByJSON(pointer)) }
+
+// Unscoped returns the same key for all requests, to say where a scope is asked for that all clients share one,
+// see [httplock.Unscoped].
+func Unscoped() KeyFunc { return From(httplock.Unscoped()) }

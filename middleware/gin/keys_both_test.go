@@ -31,6 +31,7 @@ func TestSameLockAsNetHTTP(t *testing.T) {
 		"param, escaped": {ginlock.ByParam("id"), httplock.ByPathValue("id"), "/cart/:id", "/cart/{id}", "/cart/a%20b"},
 		"rest of a path": {ginlock.ByParam("f"), httplock.ByPathValue("f"), "/f/*f", "/f/{f...}", "/f/a/b"},
 		"route":          {ginlock.ByRoute(), httplock.ByRoute(), "/orders", "/orders", "/orders"},
+		"client":         {ginlock.ByClientIP(), httplock.ByClientIP(httplock.RemoteAddr), "/", "/", "/"},
 		"joined": {
 			ginlock.Keys(ginlock.ByKey("user"), ginlock.ByParam("id")),
 			httplock.Keys(httplock.ByContext(userKey{}), httplock.ByPathValue("id")),

@@ -28,9 +28,10 @@ type config struct {
 	refuse ConflictHandler
 }
 
-func newConfig(opts []Option) config {
+// newConfig applies the options to the defaults of an engine.
+func newConfig(defaults middleware.Config, opts []Option) config {
 	c := config{
-		engine: middleware.DefaultConfig(),
+		engine: defaults,
 		skip:   func(*gin.Context) bool { return false },
 		refuse: Refuse,
 	}

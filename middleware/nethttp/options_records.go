@@ -45,6 +45,13 @@ func WithReplay() Option { return shared(middleware.WithReplay()) }
 // Defaults to 256 KiB.
 func WithRecordLimit(bytes int) Option { return shared(middleware.WithRecordLimit(bytes)) }
 
+// WithQuota bounds how many records the keys of one scope of Idempotent may have at a time; one more is refused with 429.
+// Defaults to 0: none.
+func WithQuota(most int) Option { return shared(middleware.WithQuota(most)) }
+
+// WithCodec sets what seals recorded answers, [middleware.NewAESGCM] for instance. Defaults to none.
+func WithCodec(codec middleware.Codec) Option { return shared(middleware.WithCodec(codec)) }
+
 // RefuseOmitted refuses a second request where the body of the answer was not recorded. Defaults to replaying status
 // and header.
 func RefuseOmitted() Option { return shared(middleware.RefuseOmitted()) }

@@ -87,12 +87,6 @@ func (c *captureWriter) abandon() { c.capture.Abandon() }
 // response returns what to record, when the handler has returned.
 func (c *captureWriter) response() *middleware.Response { return c.capture.Response() }
 
-// hijacked reports whether the handler took over the connection.
-func (c *captureWriter) hijacked() bool { return c.capture.Hijacked() }
-
-// wrote reports whether the handler has written anything, if only a status.
-func (c *captureWriter) wrote() bool { return c.capture.Wrote() }
-
 type flusher struct{ capture *middleware.Capture }
 
 func (f flusher) Flush()            { _ = f.capture.Flush() }

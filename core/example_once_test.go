@@ -1,0 +1,94 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+func ExampleOnce_Do() {
+	locks, done := exampleLocks()
+	defer done()
+	ctx := context.Background()
+
+	order := func(context.Context) ([]byte, error) {
+		fmt.Println("placing the order")
+		return []byte("order 7"), nil
+	}
+	for range 2 { // the user is impatient
+		placed, err := locks.Once("checkout:user:42").Do(ctx, order)
+		fmt.Printf("%s replayed: %v error: %v\n", placed.Value, placed.Replayed, err)
+	}
+	// Output:
+	// placing the order
+	// order 7 replayed: false error: <nil>
+	// order 7 replayed: true error: <nil>
+}
+
+func ExampleOnce_Begin() {
+	locks, done := exampleLocks()
+	defer done()
+	ctx := context.Background()
+	payment := locks.Once("payment:42")
+
+	attempt, err := payment.Begin(ctx)
+	if err != nil {
+		return // see Begin for the errors
+	}
+	// Work with attempt.Context(), which ends should the lease be lost. Somebody else, meanwhile:
+	_, err = payment.Begin(ctx)
+	fmt.Println("in progress:", errors.Is(err, core.ErrInProgress))
+
+	fmt.Println("completed:", attempt.Complete(ctx, []byte("receipt 9")))
+	_, err = payment.Begin(ctx)
+	var completed *core.CompletedError
+	if errors.As(err, &completed) {
+		fmt.Printf("refused: %s\n", completed.Record.Value)
+	}
+	// Output:
+	// in progress: true
+	// completed: <nil>
+	// refused: receipt 9
+}
+
+func ExampleOnce_Forget() {
+	locks, done := exampleLocks()
+	defer done()
+	ctx := context.Background()
+	today := locks.Once("order:user:42")
+	place := func(number string) {
+		result, _ := today.Do(ctx, func(context.Context) ([]byte, error) { return []byte(number), nil })
+		fmt.Printf("%s, replayed: %v\n", result.Value, result.Replayed)
+	}
+
+	place("order 7")
+	place("order 8")
+	_ = today.Forget(ctx) // the order was cancelled
+	place("order 9")
+	// Output:
+	// order 7, replayed: false
+	// order 7, replayed: true
+	// order 9, replayed: false
+}
+
+func ExampleWithFailurePolicy() {
+	locks, done := exampleLocks()
+	defer done()
+	ctx := context.Background()
+	transfer := locks.Once("transfer:42", core.WithFailurePolicy(core.HoldFailures))
+	send := func(err error) error {
+		_, err = transfer.Do(ctx, func(context.Context) ([]byte, error) { return nil, err })
+		return err
+	}
+
+	fmt.Println(send(errors.New("the bank did not answer"))) // the money may be on its way
+	fmt.Println("again:", errors.Is(send(nil), core.ErrOutcomeUnknown))
+	_ = transfer.Forget(ctx) // somebody has asked the bank: it is not
+	fmt.Println("after Forget:", send(nil))
+	// Output:
+	// the bank did not answer
+	// again: true
+	// after Forget: <nil>
+}

@@ -1,0 +1,204 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestOnceHooks: what they are told, in order, and that the context of BeginStart reaches BeginEnd and the attempt.
+func TestOnceHooks(t *testing.T) {
+	t.Parallel()
+	type span struct{}
+	ctx := context.Background()
+	var starts []core.BeginStart
+	var begins []core.BeginEnd
+	var ends []core.AttemptEnd
+	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long), core.WithHooks(core.Hooks{
+		BeginStart: func(ctx context.Context, s core.BeginStart) context.Context {
+			starts = append(starts, s)
+			return context.WithValue(ctx, span{}, len(starts))
+		},
+		BeginEnd: func(ctx context.Context, e core.BeginEnd) {
+			if begins = append(begins, e); ctx.Value(span{}) != len(starts) {
+				t.Error("BeginEnd without the context of BeginStart")
+			}
+		},
+		AttemptEnd: func(_ context.Context, e core.AttemptEnd) { ends = append(ends, e) },
+	}))
+	once := locks.Once("name")
+	a := mustBegin(t, once)
+	if a.Context().Value(span{}) != 1 {
+		t.Error("the attempt has not the values of the hook's context")
+	}
+	_, busy := once.Begin(ctx)
+	released := a.Release(ctx)
+	failure := errors.New("no")
+	_, _ = once.Do(ctx, func(context.Context) ([]byte, error) { return nil, failure })
+	_, _ = holding(locks, "held").Do(ctx, func(context.Context) ([]byte, error) { return nil, failure })
+	got, _ := once.Do(ctx, func(context.Context) ([]byte, error) { return nil, nil })
+	_, _ = once.Do(ctx, answers(nil, ""))
+	_ = a.Complete(ctx, nil) // has ended, so nothing is told
+	if len(starts) != 6 || len(begins) != 6 || len(ends) != 4 {
+		t.Fatalf("%d, %d and %d calls", len(starts), len(begins), len(ends))
+	}
+	for i, want := range []struct {
+		attempt int
+		err     error
+	}{{1, nil}, {0, core.ErrInProgress}, {2, nil}, {1, nil}, {3, nil}, {0, core.ErrCompleted}} {
+		b := begins[i]
+		if b.Attempt != want.attempt || !errors.Is(b.Err, want.err) || (b.Token != 0) != (want.err == nil) || b.Asked != 1 ||
+			b.Waited <= 0 || b.Key != starts[i].Key || (b.Key == "held") != (i == 3) {
+			t.Errorf("begin %d: %+v", i+1, b)
+		}
+	}
+	for i, want := range []core.AttemptEnd{
+		{Key: "name", Attempt: 1, State: core.StateNone},
+		{Key: "name", Attempt: 2, State: core.StateNone},
+		{Key: "held", Attempt: 1, State: core.StateUnknown},
+		{Key: "name", Attempt: 3, State: core.StateCompleted},
+	} {
+		e := ends[i]
+		if e.Held <= 0 || e.Token == 0 {
+			t.Errorf("end %d: %+v", i+1, e)
+		}
+		if e.Held, e.Token = 0, 0; e != want {
+			t.Errorf("end %d: %+v", i+1, e)
+		}
+	}
+	if begins[1].Err != busy || released != nil || got.Attempt != 3 {
+		t.Errorf("%v, %v, %+v", busy, released, got)
+	}
+}
+
+// TestOnceHooksPanic: whoever panics, nobody has the key then who does not know of it.
+func TestOnceHooksPanic(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	other := newClient(t, rdb, core.WithTTL(long))
+	for name, hooks := range map[string]core.Hooks{
+		"BeginStart": {BeginStart: func(context.Context, core.BeginStart) context.Context { panic("hook") }},
+		"BeginEnd":   {BeginEnd: func(context.Context, core.BeginEnd) { panic("hook") }},
+		"AttemptEnd": {AttemptEnd: func(context.Context, core.AttemptEnd) { panic("hook") }},
+	} {
+		locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(hooks))
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			_, _ = holding(locks, name).Do(ctx, func(context.Context) ([]byte, error) { return []byte("value"), nil })
+		}()
+		if name == "AttemptEnd" {
+			if r := wantState(t, other.Once(name), core.StateCompleted, 1); string(r.Value) != "value" {
+				t.Errorf("%+v", r)
+			}
+			continue
+		}
+		redistest.Eventually(t, within, "the attempt to be taken back", func() bool {
+			r := mustPeek(t, other.Once(name))
+			return r.State == core.StateNone && r.Attempt == 0
+		})
+		if a := mustBegin(t, other.Once(name)); a.Number() != 1 {
+			t.Errorf("%s: attempt %d", name, a.Number())
+		}
+		if err := locks.Close(); err != nil { // nothing goes on
+			t.Error(err)
+		}
+	}
+}
+
+// TestOnceHooksInTheBackground: Wait, Renewed and Lost are about attempts too, and a panic there ends nothing.
+func TestOnceHooksInTheBackground(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	waits, renewed, lost := make(chan core.Wait, 1), make(chan core.Renewed, 100), make(chan core.Lost, 1)
+	locks := newClient(t, rdb, core.WithTTL(2*time.Second), core.WithLogger(nil), core.WithHooks(core.Hooks{
+		Wait:    func(_ context.Context, w core.Wait) { waits <- w },
+		Renewed: func(r core.Renewed) { renewed <- r; panic("hook") },
+		Lost:    func(l core.Lost) { lost <- l; panic("hook") },
+	}))
+	a := mustBegin(t, locks.Once("name"))
+	for range 2 {
+		select {
+		case r := <-renewed:
+			if r.Name != "name" || r.Token != a.Token() || r.Err != nil {
+				t.Errorf("%+v", r)
+			}
+		case <-a.Done():
+			t.Fatal("lost")
+		}
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{
+			Wait: func(_ context.Context, w core.Wait) { waits <- w },
+		})).Once("name", core.WithWait(within)).Do(ctx, func(context.Context) ([]byte, error) { return nil, nil })
+		done <- err
+	}()
+	if w := <-waits; w.Name != "name" || w.RetryAfter <= 0 || w.RetryAfter > 2*time.Second {
+		t.Errorf("%+v", w)
+	}
+	forget(t, locks.Once("name"))
+	if l := <-lost; l.Name != "name" || l.Token != a.Token() {
+		t.Errorf("%+v", l)
+	}
+	if err := receive(t, done); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOnceTokenFrom: the run's context has the values of the caller's, and the token of the innermost lease.
+func TestOnceTokenFrom(t *testing.T) {
+	t.Parallel()
+	type value struct{}
+	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	ctx := context.WithValue(context.Background(), value{}, "x")
+	_, err := locks.Once("name").Do(ctx, func(ctx context.Context) ([]byte, error) {
+		outer, ok := core.TokenFrom(ctx)
+		if r := mustPeek(t, locks.Once("name")); !ok || outer != r.Token || ctx.Value(value{}) != "x" {
+			t.Errorf("token %d, record %+v", outer, r)
+		}
+		lease := mustLockWith(t, ctx, locks.Mutex("name")) // another thing than the Once of that name
+		inner, _ := core.TokenFrom(lease.Context())
+		if inner <= outer || inner != lease.Token() {
+			t.Errorf("token %d inside of %d", inner, outer)
+		}
+		unlock(t, lease)
+		_, err := locks.Once("name", core.WithWait(time.Hour)).Do(ctx, answers(nil, ""))
+		wantErr(t, err, core.ErrInProgress)
+		return nil, nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOnceHeedsContexts: the run's context ends with the caller's, and its end is recorded all the same.
+func TestOnceHeedsContexts(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	for name, result := range map[string]error{"done": nil, "failed": context.Canceled} {
+		why := errors.New("client is gone")
+		ctx, cancel := context.WithCancelCause(context.Background())
+		_, err := locks.Once(name).Do(ctx, func(ctx context.Context) ([]byte, error) {
+			cancel(why)
+			<-ctx.Done()
+			wantErr(t, context.Cause(ctx), why)
+			return []byte("value"), result
+		})
+		if !errors.Is(err, result) {
+			t.Errorf("%s: %v", name, err)
+		}
+		wantState(t, locks.Once(name), map[string]core.State{"done": core.StateCompleted}[name], 1)
+		_, err = locks.Once(name).Begin(ctx)
+		wantErr(t, err, why)
+	}
+}

@@ -1,0 +1,276 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestDeclare: what an attempt counts as once its lease is over is what it said last.
+func TestDeclare(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(long))
+	for declared, want := range map[core.State]core.State{
+		core.StateCompleted: core.StateCompleted,
+		core.StateUnknown:   core.StateUnknown,
+		core.StateNone:      core.StateAbandoned,
+	} {
+		for _, late := range []bool{false, true} {
+			for policy := range core.HoldFailures + 1 {
+				name := string(want) + map[bool]string{true: " late"}[late] + []string{" retry", " hold"}[policy]
+				once := locks.Once(name, core.WithFailurePolicy(policy))
+				a := mustBegin(t, once)
+				if late {
+					abandon(t, rdb, name)
+				}
+				if err := a.Declare(ctx, declared); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				if !late {
+					wantState(t, once, core.StateRunning, 1)
+					_, err := once.Begin(ctx)
+					wantErr(t, err, core.ErrInProgress)
+					abandon(t, rdb, name)
+				}
+				if r := wantState(t, once, want, 1); !r.Ended.IsZero() || r.Omitted != (want == core.StateCompleted) {
+					t.Errorf("%s: %+v", name, r)
+				}
+				wantFollower(t, locks.Once(name), want)
+				if want == core.StateAbandoned {
+					wantErr(t, a.Complete(ctx, nil), core.ErrStale)
+					continue
+				}
+				if err := a.Complete(ctx, []byte("value")); err != nil {
+					t.Errorf("%s: the late Complete: %v", name, err)
+				}
+				if got, err := once.Do(ctx, answers(nil, "")); string(got.Value) != "value" || got.Omitted || err != nil {
+					t.Errorf("%s: %+v, %v", name, got, err)
+				}
+			}
+		}
+	}
+}
+
+// wantFollower begins the attempt after one that is over, which its state may refuse.
+func wantFollower(t *testing.T, o *core.Once, state core.State) {
+	t.Helper()
+	ctx := context.Background()
+	switch state {
+	case core.StateCompleted:
+		_, err := o.Begin(ctx)
+		var done *core.CompletedError
+		if !errors.As(err, &done) || !done.Record.Omitted || done.Record.Value != nil {
+			t.Errorf("%s: %v", o.Key(), err)
+		}
+		if got, err := o.Do(ctx, answers(nil, "")); err != nil || !got.Replayed || !got.Omitted {
+			t.Errorf("%s: %+v, %v", o.Key(), got, err)
+		}
+	case core.StateUnknown:
+		_, err := o.Begin(ctx)
+		wantErr(t, err, core.ErrOutcomeUnknown)
+	default:
+		if a := mustBegin(t, o); a.Number() != 2 {
+			t.Errorf("%s: attempt %d", o.Key(), a.Number())
+		}
+	}
+}
+
+// TestDeclareToNobody: there is no attempt any more, or no such state.
+func TestDeclareToNobody(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	a := mustBegin(t, locks.Once("name"))
+	for _, state := range []core.State{core.StateRunning, core.StateAbandoned, "nonsense"} {
+		if err := a.Declare(ctx, state); err == nil {
+			t.Errorf("declared %q", state)
+		}
+	}
+	forget(t, locks.Once("name"))
+	wantErr(t, a.Declare(ctx, core.StateCompleted), core.ErrStale)
+	wantState(t, locks.Once("name"), core.StateNone, 0)
+	dead, cancel := context.WithCancel(ctx)
+	cancel()
+	b := mustBegin(t, locks.Once("cancelled"))
+	if err := b.Declare(dead, core.StateUnknown); err != nil {
+		t.Errorf("with a cancelled context: %v", err)
+	}
+}
+
+// TestDeclareWhileItEnds: the attempt is completed while Declare is on its way; nobody has followed.
+func TestDeclareWhileItEnds(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	relay := redistest.Start(t).Relay()
+	locks := newClient(t, relay.Client(), core.WithTTL(long))
+	loadOnce(t, relay.Client())
+	a := mustBegin(t, locks.Once("name"))
+	nth(relay, recordOf("name"), 1, func() {
+		if err := a.Complete(ctx, nil); err != nil {
+			t.Errorf("Complete: %v", err)
+		}
+	})
+	err := a.Declare(ctx, core.StateUnknown)
+	if wantErr(t, err, core.ErrNotHeld); errors.Is(err, core.ErrStale) {
+		t.Error("nobody has followed")
+	}
+}
+
+// TestRetentionEnds: then it is as if nothing had been, and before it a crash can be seen.
+func TestRetentionEnds(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(long))
+	short := locks.Once("short", core.WithRetention(10*time.Millisecond))
+	a := mustBegin(t, short)
+	if left := rdb.PTTL(ctx, recordOf("short")).Val(); left < long-within {
+		t.Errorf("a running attempt is kept for %v, its lease is %v", left, long)
+	}
+	if err := a.Complete(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	redistest.Eventually(t, within, "the retention to end", func() bool {
+		return mustPeek(t, short).State == core.StateNone
+	})
+	if b := mustBegin(t, short); b.Number() != 1 || b.Token() <= a.Token() {
+		t.Errorf("attempt %d, token %d after %d", b.Number(), b.Token(), a.Token())
+	}
+	crashed := newClient(t, rdb).Once("crashed", core.WithFixedTTL(500*time.Millisecond), core.WithRetention(time.Hour))
+	mustBegin(t, crashed)
+	redistest.Eventually(t, within, "the lease to end", func() bool {
+		return mustPeek(t, crashed).State == core.StateAbandoned
+	})
+	if r := mustPeek(t, crashed); r.Retention < time.Hour-within || r.Lease != 0 || !r.Ended.IsZero() || r.Token == 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestOnceIsRenewed: a run outlives its TTL several times, and the record is kept for its retention from the last
+// renewal on.
+func TestOnceIsRenewed(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	renewed := make(chan core.Renewed, 100)
+	locks := newClient(t, rdb, core.WithTTL(2*time.Second), core.WithHooks(core.Hooks{
+		Renewed: func(r core.Renewed) { renewed <- r },
+	}))
+	got, err := locks.Once("name").Do(ctx, func(ctx context.Context) ([]byte, error) {
+		for range 4 {
+			rdb.PExpire(ctx, recordOf("name"), within)
+			select {
+			case r := <-renewed:
+				if r.Err != nil || r.Name != "name" {
+					t.Errorf("%+v", r)
+				}
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+			if left := rdb.PTTL(ctx, recordOf("name")).Val(); left < 23*time.Hour {
+				t.Errorf("kept for %v", left)
+			}
+		}
+		return nil, ctx.Err()
+	})
+	if err != nil || got.Attempt != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestOnceMaxHold: the run is told to stop, and another one may follow when its lease is over.
+func TestOnceMaxHold(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb)
+	for name, opts := range map[string][]core.OnceOption{
+		"max hold":  {core.WithMaxHold(50 * time.Millisecond), core.WithTTL(time.Second)},
+		"fixed TTL": {core.WithFixedTTL(500 * time.Millisecond)},
+	} {
+		lost := make(chan struct{})
+		got, err := locks.Once(name, opts...).Do(ctx, func(ctx context.Context) ([]byte, error) {
+			<-ctx.Done()
+			if wantErr(t, context.Cause(ctx), core.ErrLeaseLost); name == "max hold" {
+				_, err := newClient(t, rdb).Once(name, core.WithWait(within)).Do(context.Background(),
+					answers(new(atomic.Int64), "of another"))
+				close(lost)
+				return nil, err
+			}
+			close(lost)
+			return []byte("late"), nil
+		})
+		<-lost
+		if name == "fixed TTL" && (err != nil || string(got.Value) != "late") {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+		if name == "max hold" && !errors.Is(err, core.ErrStale) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+// TestOnceLoses: a run that was forgotten, or followed, hears of it at its next renewal.
+func TestOnceLoses(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	lost := make(chan core.Lost, 1)
+	locks := newClient(t, rdb, core.WithTTL(2*time.Second), core.WithHooks(core.Hooks{
+		Lost: func(l core.Lost) { lost <- l },
+	}))
+	failure := errors.New("stopped")
+	_, err := locks.Once("name").Do(ctx, func(ctx context.Context) ([]byte, error) {
+		forget(t, newClient(t, rdb).Once("name"))
+		<-ctx.Done()
+		wantErr(t, context.Cause(ctx), core.ErrLeaseLost)
+		return nil, failure
+	})
+	wantErr(t, err, failure)
+	wantErr(t, err, core.ErrLeaseLost)
+	if l := <-lost; l.Name != "name" || l.Token == 0 || !errors.Is(l.Cause, core.ErrLeaseLost) {
+		t.Errorf("%+v", l)
+	}
+	wantState(t, locks.Once("name"), core.StateNone, 0)
+}
+
+// TestOnceAfterAClockStep: the server's clock was set back, so that the lease seems to last for hours.
+func TestOnceAfterAClockStep(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb)
+	once := locks.Once("name", core.WithFixedTTL(500*time.Millisecond))
+	mustBegin(t, once)
+	rdb.HSet(ctx, recordOf("name"), "deadline", time.Now().Add(time.Hour).UnixMilli())
+	if r := mustPeek(t, once); r.Lease > 500*time.Millisecond || r.Lease <= 0 {
+		t.Errorf("Peek: a lease of %v", r.Lease)
+	}
+	_, err := once.Begin(ctx)
+	var busy *core.InProgressError
+	if !errors.As(err, &busy) || busy.RetryAfter > 500*time.Millisecond {
+		t.Errorf("%v", err)
+	}
+	if got, err := locks.Once("name", core.WithWait(within)).Do(ctx, answers(new(atomic.Int64), "")); err != nil ||
+		got.Attempt != 2 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	// A renewal after the step does not make the lease longer than the TTL.
+	renewed := make(chan struct{}, 100)
+	other := newClient(t, rdb, core.WithTTL(2*time.Second), core.WithHooks(core.Hooks{
+		Renewed: func(core.Renewed) { renewed <- struct{}{} },
+	}))
+	mustBegin(t, other.Once("renewed"))
+	rdb.HSet(ctx, recordOf("renewed"), "deadline", time.Now().Add(time.Hour).UnixMilli())
+	waitFor(t, renewed, "a renewal")
+	if ms, _ := rdb.HGet(ctx, recordOf("renewed"), "deadline").Int64(); time.Until(time.UnixMilli(ms)) > within {
+		t.Errorf("renewed until %v", time.UnixMilli(ms))
+	}
+}

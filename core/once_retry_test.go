@@ -1,0 +1,192 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+// onceScripts sends the very scripts of Once about one name, as clients that repeat them would.
+type onceScripts struct {
+	t    testing.TB
+	rdb  *redis.Client
+	name string
+}
+
+const hour = 3_600_000 // ms
+
+// run sends a script about an attempt; a script may be sent as often as one likes.
+func (s *onceScripts) run(parts []string, id string, args ...any) string {
+	s.t.Helper()
+	keys := []string{recordOf(s.name)}
+	ended := "holdfast:released:{lock:" + s.name + "}:" + id
+	switch parts[len(parts)-1] {
+	case "once_begin":
+		keys = append(keys, "holdfast:token:{lock:"+s.name+"}", ended)
+	case "once_renew", "once_presume":
+	default:
+		keys = append(keys, ended)
+	}
+	reply, err := luaScript(s.t, parts...).Run(context.Background(), s.rdb, keys, args...).Result()
+	if err != nil {
+		s.t.Errorf("%s of %s: %v", parts[len(parts)-1], id, err)
+	}
+	return fmt.Sprint(reply)
+}
+
+func (s *onceScripts) begin(id string) string {
+	reply := s.run([]string{"record", "once_begin"}, id, id, hour, hour, hour, "retry", "print", 0, 0, 0, "note")
+	if status, _, _ := strings.Cut(reply, " "); status != "[1" {
+		return status // the times that follow pass
+	}
+	return reply
+}
+
+func (s *onceScripts) renew(id string) string {
+	return s.run([]string{"record", "once_renew"}, id, id, hour, hour)
+}
+
+func (s *onceScripts) presume(id string) string {
+	return s.run([]string{"record", "once_presume"}, id, id, "completed")
+}
+
+func (s *onceScripts) conclude(script, id string, more ...any) string {
+	args := append([]any{id, 7, 1, hour, hour, "PUBLISH", "channel"}, more...)
+	return s.run([]string{"publish", "record", "conclude", script}, id, args...)
+}
+
+func (s *onceScripts) complete(id string) string {
+	return s.conclude("once_complete", id, "value of "+id, 0, "print")
+}
+
+func (s *onceScripts) hold(id string) string { return s.conclude("once_hold", id, "reason") }
+
+func (s *onceScripts) release(id string) string {
+	return s.run([]string{"publish", "record", "once_release"}, id, id, hour, 0, "PUBLISH", "channel")
+}
+
+// giveUp is the release of an attempt that nobody had.
+func (s *onceScripts) giveUp(id string) string {
+	return s.run([]string{"publish", "record", "once_release"}, id, id, hour, 1, "PUBLISH", "channel")
+}
+
+func (s *onceScripts) forget(id string) string {
+	return s.run([]string{"publish", "record", "once_forget"}, id, hour, "PUBLISH", "channel")
+}
+
+// state is what there is of the record, without what says when.
+func (s *onceScripts) state() map[string]string {
+	fields := contents(s.t, s.rdb, s.name)
+	delete(fields, "deadline")
+	return fields
+}
+
+// TestOnceScriptsTwice runs each script twice, in each state of the record, with something else in between: the second
+// run answers like the first and changes nothing.
+func TestOnceScriptsTwice(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	scripts := map[string]func(*onceScripts, string) string{
+		"begin": (*onceScripts).begin, "renew": (*onceScripts).renew, "presume": (*onceScripts).presume,
+		"complete": (*onceScripts).complete, "hold": (*onceScripts).hold, "release": (*onceScripts).release,
+		"give up": (*onceScripts).giveUp, "forget": (*onceScripts).forget,
+	}
+	before := map[string]func(*onceScripts){
+		"absent":    func(*onceScripts) {},
+		"own":       func(s *onceScripts) { s.begin("a") },
+		"own, over": func(s *onceScripts) { s.begin("a"); abandon(t, rdb, s.name) },
+		"of another": func(s *onceScripts) {
+			s.begin("a")
+			abandon(t, rdb, s.name)
+			s.begin("b")
+		},
+		"completed by another": func(s *onceScripts) { s.begin("b"); s.complete("b") },
+		"released by another":  func(s *onceScripts) { s.begin("b"); s.release("b") },
+	}
+	between := map[string]func(*onceScripts){
+		"nothing":         func(*onceScripts) {},
+		"eviction":        func(s *onceScripts) { rdb.Del(context.Background(), recordOf(s.name)) },
+		"forget":          func(s *onceScripts) { s.forget("f") },
+		"forget, another": func(s *onceScripts) { s.forget("f"); s.begin("c") },
+		"forget, done":    func(s *onceScripts) { s.forget("f"); s.begin("c"); s.complete("c") },
+		"end of another":  func(s *onceScripts) { s.release("b") },
+	}
+	for script, run := range scripts {
+		for was, prepare := range before {
+			for then, happen := range between {
+				s := &onceScripts{t, rdb, script + "," + was + "," + then}
+				prepare(s)
+				first := run(s, "a")
+				happen(s)
+				state := s.state()
+				second := run(s, "a")
+				// These have no memory of an end: they are about a record that is there, and say what is true of it now.
+				if slices.Contains([]string{"begin", "renew", "presume"}, script) && then != "nothing" {
+					continue
+				}
+				if after := s.state(); first != second || !maps.Equal(state, after) {
+					t.Errorf("%s: %s, then %s, and %v has become %v", s.name, first, second, state, after)
+				}
+			}
+		}
+	}
+	for _, key := range rdb.Keys(context.Background(), "*").Val() {
+		if rdb.PTTL(context.Background(), key).Val() < 0 {
+			t.Errorf("%s stays for ever", key)
+		}
+	}
+}
+
+// TestBeginAfterItsEnd: whatever has ended the attempt, a begin that arrives later claims nothing.
+func TestBeginAfterItsEnd(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	for end, run := range map[string]func(*onceScripts, string) string{
+		"complete": (*onceScripts).complete, "hold": (*onceScripts).hold, "release": (*onceScripts).release,
+		"give up": (*onceScripts).giveUp,
+	} {
+		for _, began := range []bool{false, true} {
+			s := &onceScripts{t, rdb, fmt.Sprint(end, began)}
+			if began {
+				s.begin("a")
+			}
+			run(s, "a")
+			rdb.Del(context.Background(), recordOf(s.name))
+			if reply := s.begin("a"); reply != "[-1" || len(s.state()) != 0 {
+				t.Errorf("%s: begin says %s and makes %v", s.name, reply, s.state())
+			}
+		}
+	}
+}
+
+// TestRepeatedBeginKeepsItsRecord: the sender of a repetition counts its lease from then, so neither the lease nor the
+// record may end before, though nothing renews it.
+func TestRepeatedBeginKeepsItsRecord(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	rdb, relay := server.Client(), server.Relay()
+	locks := newClient(t, relay.Client(), core.WithFixedTTL(long))
+	loadOnce(t, rdb)
+	once := locks.Once("name", core.WithRetention(10*time.Millisecond))
+	relay.LoseReplies(recordOf("name"), 1, redistest.Closed)
+	nth(relay, recordOf("name"), 2, func() { // so late it comes
+		rdb.PExpire(ctx, recordOf("name"), within)
+		rdb.HSet(ctx, recordOf("name"), "deadline", time.Now().Add(within).UnixMilli())
+	})
+	a := mustBegin(t, once)
+	if relay.LostReplies() != 1 {
+		t.Error("no reply was lost")
+	}
+	if r := mustPeek(t, once); r.Lease < long-within || r.Retention < long-within || r.Attempt != 1 {
+		t.Errorf("%+v, the holder believes in %v", r, time.Until(a.ValidUntil()))
+	}
+}

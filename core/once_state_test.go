@@ -1,0 +1,281 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+// recordOf is the key of a record.
+func recordOf(name string) string { return "holdfast:once:{lock:" + name + "}" }
+
+// abandon lets the lease of an attempt end, as far as Redis knows.
+func abandon(t testing.TB, rdb *redis.Client, name string) {
+	t.Helper()
+	if n := rdb.HSet(context.Background(), recordOf(name), "deadline", 0).Val(); n != 0 {
+		t.Errorf("%s had no lease", name)
+	}
+}
+
+// contents returns the record as it lies in Redis.
+func contents(t testing.TB, rdb *redis.Client, name string) map[string]string {
+	t.Helper()
+	fields, err := rdb.HGetAll(context.Background(), recordOf(name)).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fields
+}
+
+// wantState checks what the record says, and of which attempt.
+func wantState(t testing.TB, o *core.Once, state core.State, attempt int) core.Record {
+	t.Helper()
+	r := mustPeek(t, o)
+	if r.State != state || r.Attempt != attempt {
+		t.Errorf("%s: record %+v, want %q of attempt %d", o.Key(), r, state, attempt)
+	}
+	return r
+}
+
+// holding makes a Once whose failures are held.
+func holding(locks *core.Client, name string) *core.Once {
+	return locks.Once(name, core.WithFailurePolicy(core.HoldFailures))
+}
+
+// TestTakeover: who comes after the lease is over gets the next attempt and a greater token. The one before can say
+// nothing any more, however it ends, and the record does not change.
+func TestTakeover(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	for end, call := range map[string]func(*core.Attempt) error{
+		"complete": func(a *core.Attempt) error { return a.Complete(ctx, []byte("late")) },
+		"release":  func(a *core.Attempt) error { return a.Release(ctx) },
+		"hold":     func(a *core.Attempt) error { return a.Hold(ctx, "late") },
+	} {
+		ends := make(chan core.AttemptEnd, 2)
+		locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{
+			AttemptEnd: func(_ context.Context, end core.AttemptEnd) { ends <- end },
+		}))
+		once := locks.Once(end)
+		zombie := mustBegin(t, once)
+		abandon(t, rdb, end)
+		wantState(t, once, core.StateAbandoned, 1)
+		next := mustBegin(t, newClient(t, rdb).Once(end))
+		if next.Number() != 2 || next.Token() <= zombie.Token() {
+			t.Errorf("attempt %d, token %d after %d", next.Number(), next.Token(), zombie.Token())
+		}
+		before := contents(t, rdb, end)
+		wantErr(t, zombie.Declare(ctx, core.StateCompleted), core.ErrStale)
+		err := call(zombie)
+		wantErr(t, err, core.ErrStale)
+		wantErr(t, err, core.ErrLeaseLost)
+		if e := <-ends; e.Err != err || e.Recreated || e.Attempt != 1 || e.Token != zombie.Token() {
+			t.Errorf("%s: the hook saw %+v", end, e)
+		}
+		if after := contents(t, rdb, end); !maps.Equal(before, after) {
+			t.Errorf("%s: a zombie has changed %v to %v", end, before, after)
+		}
+		if err := next.Complete(ctx, []byte("value")); err != nil {
+			t.Error(err)
+		}
+		wantErr(t, call(mustZombie(t, rdb, locks, end+" again")), core.ErrStale)
+		if got, err := once.Do(ctx, answers(nil, "")); string(got.Value) != "value" || got.Attempt != 2 || err != nil {
+			t.Errorf("%s: %+v, %v", end, got, err)
+		}
+	}
+}
+
+// mustZombie returns an attempt after which another one was completed.
+func mustZombie(t testing.TB, rdb *redis.Client, locks *core.Client, name string) *core.Attempt {
+	t.Helper()
+	zombie := mustBegin(t, locks.Once(name))
+	abandon(t, rdb, name)
+	if err := mustBegin(t, locks.Once(name)).Complete(context.Background(), []byte("value")); err != nil {
+		t.Fatal(err)
+	}
+	return zombie
+}
+
+// TestLateComplete: what has become of the record meanwhile, and what a Complete does then.
+func TestLateComplete(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	ends := make(chan core.AttemptEnd, 9)
+	locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{
+		AttemptEnd: func(_ context.Context, end core.AttemptEnd) { ends <- end },
+	}))
+	other := newClient(t, rdb, core.WithTTL(long))
+	for name, test := range map[string]struct {
+		meanwhile       func(name string)
+		stale, recreate bool
+	}{
+		"nothing":    {meanwhile: func(string) {}},
+		"lease over": {meanwhile: func(name string) { abandon(t, rdb, name) }},
+		"evicted":    {meanwhile: func(name string) { rdb.Del(ctx, recordOf(name)) }, recreate: true},
+		"forgotten":  {meanwhile: func(name string) { forget(t, other.Once(name)) }, recreate: true},
+		"follower": {meanwhile: func(name string) {
+			abandon(t, rdb, name)
+			mustBegin(t, other.Once(name))
+		}, stale: true},
+		"follower released": {meanwhile: func(name string) {
+			abandon(t, rdb, name)
+			_ = mustBegin(t, other.Once(name)).Release(ctx)
+		}, recreate: true},
+		"forgotten and begun": {meanwhile: func(name string) {
+			forget(t, other.Once(name))
+			mustBegin(t, other.Once(name))
+		}, stale: true},
+		"forgotten and done": {meanwhile: func(name string) {
+			forget(t, other.Once(name))
+			_ = mustBegin(t, other.Once(name)).Complete(ctx, nil)
+		}, stale: true},
+		"forgotten and held": {meanwhile: func(name string) {
+			forget(t, other.Once(name))
+			_ = mustBegin(t, other.Once(name)).Hold(ctx, "")
+		}, stale: true},
+	} {
+		once := locks.Once(name, core.WithFingerprint([]byte("print")), core.WithRetention(time.Hour))
+		a := mustBegin(t, once)
+		test.meanwhile(name)
+		before := contents(t, rdb, name)
+		err := a.Complete(ctx, []byte("value"))
+		end := <-ends
+		if end.Recreated != test.recreate || end.Err != err {
+			t.Errorf("%s: the hook saw %+v", name, end)
+		}
+		if test.stale {
+			if wantErr(t, err, core.ErrStale); !maps.Equal(before, contents(t, rdb, name)) {
+				t.Errorf("%s: %v has become %v", name, before, contents(t, rdb, name))
+			}
+			continue
+		}
+		r := wantState(t, once, core.StateCompleted, 1)
+		if err != nil || string(r.Value) != "value" || string(r.Fingerprint) != "print" || r.Token != a.Token() ||
+			r.Ended.IsZero() || r.Retention > time.Hour || r.Retention < time.Hour-within {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+		_, err = locks.Once(name, core.WithFingerprint([]byte("other"))).Begin(ctx)
+		wantErr(t, err, core.ErrFingerprintMismatch)
+	}
+}
+
+func forget(t testing.TB, o *core.Once) {
+	t.Helper()
+	if err := o.Forget(context.Background()); err != nil {
+		t.Errorf("Forget: %v", err)
+	}
+}
+
+// TestLateHold: the same for Hold and Release of what was forgotten.
+func TestLateHold(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	a := mustBegin(t, locks.Once("held"))
+	forget(t, locks.Once("held"))
+	if err := a.Hold(ctx, "who knows"); err != nil {
+		t.Errorf("Hold: %v", err)
+	}
+	if r := wantState(t, locks.Once("held"), core.StateUnknown, 1); r.Reason != "who knows" || r.Ended.IsZero() {
+		t.Errorf("%+v", r)
+	}
+	b := mustBegin(t, locks.Once("released"))
+	forget(t, locks.Once("released"))
+	wantErr(t, b.Release(ctx), core.ErrStale)
+	wantState(t, locks.Once("released"), core.StateNone, 0)
+}
+
+// TestAbandoned: whether another attempt may follow is up to both.
+func TestAbandoned(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(long))
+	kinds := map[string]func(string) *core.Once{
+		"retry": func(name string) *core.Once { return locks.Once(name) },
+		"hold":  func(name string) *core.Once { return holding(locks, name) },
+	}
+	for was, earlier := range kinds {
+		for is, later := range kinds {
+			name := was + "," + is
+			mustBegin(t, earlier(name))
+			abandon(t, rdb, name)
+			before := contents(t, rdb, name)
+			a, err := later(name).Begin(ctx)
+			if was == "retry" && is == "retry" {
+				if err != nil || a.Number() != 2 {
+					t.Errorf("%s: %v", name, err)
+				}
+				continue
+			}
+			wantErr(t, err, core.ErrOutcomeUnknown)
+			var unknown *core.OutcomeUnknownError
+			if !errors.As(err, &unknown) || unknown.Record.Attempt != 1 || !maps.Equal(before, contents(t, rdb, name)) {
+				t.Errorf("%s: %v", name, err)
+			}
+			forget(t, later(name))
+			if a := mustBegin(t, later(name)); a.Number() != 1 {
+				t.Errorf("%s: attempt %d after Forget", name, a.Number())
+			}
+		}
+	}
+}
+
+// TestFingerprintOfATakeover: it is that of the attempt which has taken over, also if that has none; without one nothing
+// is compared.
+func TestFingerprintOfATakeover(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(long))
+	with := locks.Once("name", core.WithFingerprint([]byte("a")))
+	mustBegin(t, with)
+	abandon(t, rdb, "name")
+	_, err := locks.Once("name", core.WithFingerprint([]byte("b"))).Begin(context.Background())
+	wantErr(t, err, core.ErrFingerprintMismatch)
+	mustBegin(t, locks.Once("name"))
+	if r := wantState(t, with, core.StateRunning, 2); r.Fingerprint != nil {
+		t.Errorf("%+v", r)
+	}
+	abandon(t, rdb, "name")
+	mustBegin(t, with)
+	if r := wantState(t, with, core.StateRunning, 3); string(r.Fingerprint) != "a" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestAttemptNumbers: they count on after a release, and begin anew when the record is gone.
+func TestAttemptNumbers(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(long))
+	once := locks.Once("name")
+	for want := 1; want <= 3; want++ {
+		a := mustBegin(t, once)
+		wantState(t, once, core.StateRunning, want)
+		if err := a.Release(ctx); err != nil || a.Number() != want {
+			t.Errorf("attempt %d, want %d, %v", a.Number(), want, err)
+		}
+		if r := wantState(t, once, core.StateNone, want); r.Token != 0 || !r.Began.IsZero() || r.Fingerprint != nil {
+			t.Errorf("after a release: %+v", r)
+		}
+	}
+	mustBegin(t, once)
+	abandon(t, rdb, "name")
+	if a := mustBegin(t, once); a.Number() != 5 {
+		t.Errorf("attempt %d after a crash, want 5", a.Number())
+	}
+	forget(t, once)
+	wantState(t, once, core.StateNone, 0)
+	if a := mustBegin(t, once); a.Number() != 1 {
+		t.Errorf("attempt %d after Forget", a.Number())
+	}
+}

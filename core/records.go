@@ -1,0 +1,62 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Records reads the records of a group, the latest first: those of [Once] with [WithGroup] or [WithQuota] whose keys have
+// the same text in their first pair of braces as key has. It is for operators: the answer may be outdated when it
+// arrives, and each record is read by itself. Records without state are left out.
+func (c *Client) Records(ctx context.Context, key string) ([]Record, error) {
+	if err := checkName(c.prefix, key); err != nil {
+		return nil, err
+	}
+	group, ok := groupKey(c.prefix, key)
+	if !ok {
+		return nil, fmt.Errorf("%w: %q has no braces to tell a group", ErrInvalidName, key)
+	}
+	var reply any
+	err := c.Once(key).ask(ctx, "list records of", func(ctx context.Context) (err error) {
+		reply, err = c.exec.do(ctx, onceListScript, []string{group})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	records, err := c.peekAll(ctx, listedKeys(c.prefix, reply))
+	if err != nil {
+		return nil, err
+	}
+	records = slices.DeleteFunc(records, func(r Record) bool { return r.State == StateNone })
+	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(b.Began.UnixMicro(), a.Began.UnixMicro()) })
+	return records, nil
+}
+
+// listedKeys reads the keys of records, without what is put in front of them.
+func listedKeys(prefix string, reply any) (names []string) {
+	list, _ := reply.([]any)
+	for _, element := range list {
+		record, _ := element.(string)
+		// Those of a group have braces, so they are written as "=" and the key: see newKeys.
+		if name, ok := strings.CutPrefix(record, reserved+"once="+prefix); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// peekAll reads records side by side; the executor makes batches of it.
+func (c *Client) peekAll(ctx context.Context, names []string) ([]Record, error) {
+	records, errs := make([]Record, len(names)), make([]error, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() { records[i], errs[i] = c.Once(name).Peek(ctx) })
+	}
+	all.Wait()
+	return records, cmp.Or(errs...)
+}

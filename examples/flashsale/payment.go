@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+// charge is money taken for an order.
+type charge struct {
+	ID    int64 `json:"receipt"`
+	Order int64 `json:"order"`
+	Cents int   `json:"cents"`
+}
+
+// pay charges a user for an order. It does not look whether the order is paid already: the guard answers a repeated
+// request with the receipt of the first.
+func (s *shop) pay(w http.ResponseWriter, r *http.Request) {
+	c := &charge{Cents: price}
+	err := json.NewDecoder(r.Body).Decode(&struct {
+		Order *int64 `json:"order"`
+	}{&c.Order})
+	if err != nil {
+		refuse(w, fmt.Errorf("%w: %w", errBadRequest, err))
+		return
+	}
+	if err := s.charge(r.Context(), userOf(r), c); err != nil {
+		refuse(w, err)
+		return
+	}
+	reply(w, http.StatusCreated, c)
+}
+
+// charge has the bank take the money and writes that down.
+func (s *shop) charge(ctx context.Context, user string, c *charge) error {
+	buyer, err := s.store.buyer(ctx, c.Order)
+	switch {
+	case err != nil:
+		return err
+	case buyer != user:
+		return errNoOrder
+	}
+	if err := elsewhere(ctx); err != nil {
+		return err
+	}
+	return s.store.addCharge(ctx, c)
+}

@@ -1,0 +1,128 @@
+package ginlock
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+// engine is what all engines of package middleware have.
+type engine interface {
+	Guards(method string) bool
+	BodyLimit() (limit int64, strict bool)
+	Passes(err error) bool
+	Refuse(ctx context.Context, err error) *Conflict
+}
+
+// guard is what all guards of a chain have in common.
+type guard struct {
+	engine engine
+	key    KeyFunc
+	skip   func(*gin.Context) bool
+	refuse ConflictHandler
+}
+
+// newGuard fails if the key function is nil or an option is invalid.
+func newGuard(e engine, key KeyFunc, config config) (guard, error) {
+	if key == nil {
+		return guard{}, errors.New("holdfast: the key function is nil: a guard needs to know what to tell apart")
+	}
+	return guard{engine: e, key: key, skip: config.skip, refuse: config.refuse}, config.check()
+}
+
+// serve lets a request pass, has run call the rest of the chain, or refuses the request.
+func (g guard) serve(c *gin.Context, run func(key Key) *Conflict) {
+	if !g.engine.Guards(c.Request.Method) || g.skip(c) {
+		return // and gin calls what comes next
+	}
+	if conflict := g.visit(c, run); conflict != nil {
+		refuse(c, conflict, g.refuse)
+	}
+}
+
+// visit calls the rest of the chain, or returns why not. However that ends, the middlewares around the guard find
+// their own request and writer again: the context of the run has ended by then.
+func (g guard) visit(c *gin.Context, run func(key Key) *Conflict) *Conflict {
+	request, writer := c.Request, c.Writer
+	defer func() {
+		// net/http removes the files of a form that it finds in its own request only.
+		if form := c.Request.MultipartForm; form != nil {
+			request.MultipartForm = form
+		}
+		c.Request, c.Writer = request, writer
+	}()
+	ctx := request.Context()
+	c.Request = request.WithContext(ctx) // a copy, whose body may be replaced
+	key, err := g.key(c)
+	if err == nil {
+		err = g.buffer(c)
+	}
+	c.Request.Trailer = request.Trailer // where net/http has put trailers that were not announced
+	switch {
+	case err == nil:
+		return run(key)
+	case g.engine.Passes(err):
+		c.Next()
+		return nil
+	}
+	return g.engine.Refuse(ctx, err)
+}
+
+// buffer reads the body of the request, if that is of use. What is known to be too large is left to the handler
+// unread, or refused; a client that waits for 100 Continue then sends it only if the request may run.
+//
+// A body that was buffered whole is left for gin's ShouldBindBodyWith too, unless somebody has done that
+// before: what is read here is then the rest of a body that was read already.
+func (g guard) buffer(c *gin.Context) error {
+	r := c.Request
+	limit, strict := g.engine.BodyLimit()
+	switch {
+	case r.Body == nil, r.Body == http.NoBody, limit == 0:
+		return nil
+	case r.Method == http.MethodConnect: // a tunnel, which both sides use at the same time
+		return nil
+	case r.ContentLength > limit && strict:
+		return middleware.ErrBodyTooLarge
+	case r.ContentLength > limit:
+		return nil
+	}
+	body, err := middleware.Buffer(r.Context(), r.Body, limit)
+	if err != nil {
+		return err
+	}
+	begin, whole := body.Bytes()
+	if strict && int64(len(begin)) > limit {
+		return middleware.ErrBodyTooLarge
+	}
+	r.Body = body
+	if _, there := c.Get(gin.BodyBytesKey); whole && !there {
+		c.Set(gin.BodyBytesKey, begin)
+	}
+	return nil
+}
+
+// asked is what the engine is told of the request, which has to be answered by that time.
+func asked(c *gin.Context, key Key, by time.Time) middleware.Request {
+	r := c.Request
+	payload := middleware.Payload{
+		Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, ContentType: r.Header.Get("Content-Type"),
+	}
+	if body, ok := r.Body.(*middleware.Body); ok {
+		payload.Body, _ = body.Bytes()
+	}
+	return middleware.Request{Key: key, Payload: payload, AnswerBy: by, Header: r.Header}
+}
+
+// next calls the rest of the chain with that context.
+func next(ctx context.Context, c *gin.Context) {
+	outer, _ := c.Get(ContextKey) // of a guard around this one
+	defer c.Set(ContextKey, outer)
+	c.Request = c.Request.WithContext(ctx)
+	c.Set(ContextKey, ctx)
+	c.Next()
+}

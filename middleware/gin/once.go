@@ -1,0 +1,136 @@
+package ginlock
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+// Once returns a middleware that lets a request of each key take effect once: one order per user. A second request is
+// refused while the first is running (409 request-in-progress) and after it has succeeded (409 already-completed), or
+// gets the recorded answer if [WithReplay] says so, until the record expires: after 24 hours unless [WithRetention] says
+// otherwise. A first request that has failed does not count, see [WithFailurePolicy]; errors in c.Errors without an
+// answer are a failure too. Panics if client or key is nil or an option is invalid: [NewOnce] returns that as an error.
+//
+// A handler guarded twice with the same key runs: the inner guard lets the run of the outer one pass. So does one that is
+// reached through gin's HandleContext.
+func Once(client *core.Client, key KeyFunc, opts ...Option) gin.HandlerFunc {
+	return must(NewOnce(client, key, opts...))
+}
+
+// NewOnce is [Once] for those who get their settings at run time: it returns an error instead of panicking.
+func NewOnce(client *core.Client, key KeyFunc, opts ...Option) (gin.HandlerFunc, error) {
+	config := newConfig(middleware.OnceConfig(), opts)
+	engine, err := middleware.NewOnce(client, config.engine)
+	if err != nil {
+		return nil, err
+	}
+	return newOnce(engine, key, config)
+}
+
+// Idempotent returns a middleware that answers a request as it has answered an earlier one with the same Idempotency-Key
+// (IETF draft-ietf-httpapi-idempotency-key-header): the client's retry gets the first answer back, and the handler runs
+// once. The scope says whose key it is, [ByKey] with the logged-in user for instance: no other user's answer can be
+// reached. [Unscoped] is for services all of whose clients are one.
+//
+// The key is missing or malformed: 400; the same key with another request: 422 key-reused; while the first one is
+// running: 409 request-in-progress. Records are kept for 24 hours unless [WithRetention] says otherwise. Panics if
+// client or scope is nil or an option is invalid: [NewIdempotent] returns that as an error.
+func Idempotent(client *core.Client, scope KeyFunc, opts ...Option) gin.HandlerFunc {
+	return must(NewIdempotent(client, scope, opts...))
+}
+
+// NewIdempotent is [Idempotent] for those who get their settings at run time: it returns an error instead of panicking.
+func NewIdempotent(client *core.Client, scope KeyFunc, opts ...Option) (gin.HandlerFunc, error) {
+	config := newConfig(middleware.IdempotentConfig(), opts)
+	engine, err := middleware.NewOnce(client, config.engine)
+	if err != nil {
+		return nil, err
+	}
+	if scope == nil {
+		return newOnce(engine, nil, config)
+	}
+	field := http.CanonicalHeaderKey(engine.KeyHeader())
+	return newOnce(engine, func(c *gin.Context) (Key, error) {
+		key, err := scope(c)
+		if err != nil {
+			return Key{}, err
+		}
+		return engine.Key(key, c.Request.Header[field])
+	}, config)
+}
+
+func must(guard gin.HandlerFunc, err error) gin.HandlerFunc {
+	if err != nil {
+		panic(err)
+	}
+	return guard
+}
+
+func newOnce(engine *middleware.Once, key KeyFunc, config config) (gin.HandlerFunc, error) {
+	g, err := newGuard(engine, key, config)
+	if err != nil {
+		return nil, err
+	}
+	return (&once{g, engine}).handle, nil
+}
+
+// once is the guard of a chain of handlers.
+type once struct {
+	guard
+	engine *middleware.Once
+}
+
+func (o *once) handle(c *gin.Context) {
+	// The request's time begins before its body is read.
+	ctx, by := c.Request.Context(), middleware.AnswerBy(c.Request.Context())
+	o.serve(c, func(key Key) *Conflict {
+		if o.engine.Entered(ctx, key) {
+			next(ctx, c)
+			return nil
+		}
+		run, recorded, conflict := o.engine.Begin(ctx, asked(c, key, by))
+		switch {
+		case recorded != nil:
+			replay(c, recorded, o.engine.Marker())
+		case run != nil:
+			o.run(run, c)
+		}
+		return conflict
+	})
+}
+
+// run has the chain answer into a capture, which is sent once the answer is recorded. That nothing is recovered keeps
+// the stack of a panic, and covers http.ErrAbortHandler and runtime.Goexit.
+func (o *once) run(run *middleware.Run, c *gin.Context) {
+	limit, record := run.Capture()
+	w := newCapture(c, limit, record)
+	before := len(c.Errors)
+	var outcome Outcome
+	defer func() {
+		if !outcome.Returned {
+			w.capture.Abandon()
+		}
+		run.Finish(outcome)
+		if outcome.Returned && !outcome.Failed {
+			_ = w.capture.Send() // nobody is left to tell of a client that does not read its answer
+		}
+	}()
+	c.Writer = w
+	next(run.Context(), c)
+	outcome = w.outcome(len(c.Errors) - before)
+}
+
+// replay answers with a recorded response.
+func replay(c *gin.Context, r *middleware.Response, marker string) {
+	c.Abort()
+	r.Replay(c.Writer.Header(), marker)
+	c.Status(r.Status)
+	c.Writer.WriteHeaderNow()
+	if len(r.Body) > 0 {
+		_, _ = c.Writer.Write(r.Body) // nobody is left to tell of a client that does not read its answer
+	}
+}

@@ -1,0 +1,193 @@
+package middleware_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+// engine makes an engine of Idempotent, changed by options.
+func engine(t *testing.T, rdb redis.UniversalClient, opts ...middleware.Option) *middleware.Once {
+	t.Helper()
+	locks, err := core.New(rdb, core.WithLogger(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locks.Close() })
+	config := middleware.IdempotentConfig()
+	for _, opt := range opts {
+		opt(&config)
+	}
+	o, err := middleware.NewOnce(locks, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// ask makes a request of a user with an Idempotency-Key and header lines.
+func ask(t *testing.T, o *middleware.Once, user, key string, header ...string) middleware.Request {
+	t.Helper()
+	k, err := o.Key(mustKey(t, "context", user), []string{`"` + key + `"`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := http.Header{}
+	for _, line := range header {
+		name, value, _ := strings.Cut(line, ": ")
+		h.Add(name, value)
+	}
+	return middleware.Request{Key: k, Header: h}
+}
+
+// answer runs a request that may run, with that body.
+func answer(t *testing.T, o *middleware.Once, req middleware.Request, body string) {
+	t.Helper()
+	run, recorded, conflict := o.Begin(t.Context(), req)
+	if run == nil {
+		t.Fatalf("recorded %v, conflict %v", recorded, conflict)
+	}
+	run.Finish(middleware.Outcome{
+		Returned: true, Response: &middleware.Response{Status: http.StatusCreated, Body: []byte(body)},
+	})
+}
+
+// wantCode wants the request to be refused.
+func wantCode(t *testing.T, o *middleware.Once, req middleware.Request, code string) *middleware.Conflict {
+	t.Helper()
+	run, recorded, conflict := o.Begin(t.Context(), req)
+	if conflict == nil || conflict.Code != code {
+		t.Fatalf("run %v, recorded %v, conflict %v, want %s", run, recorded, conflict, code)
+	}
+	return conflict
+}
+
+func TestQuotaOfAScope(t *testing.T) {
+	t.Parallel()
+	o := engine(t, redistest.Start(t).Client(), middleware.WithQuota(2), middleware.WithRetention(time.Hour))
+	for _, key := range []string{"1", "2"} {
+		answer(t, o, ask(t, o, "ada", key), "")
+	}
+	c := wantCode(t, o, ask(t, o, "ada", "3"), middleware.CodeTooManyKeys)
+	if c.Status != http.StatusTooManyRequests || !c.Retryable || c.RetryAfter <= 55*time.Minute || c.RetryAfter > time.Hour {
+		t.Errorf("%+v", c)
+	}
+	answer(t, o, ask(t, o, "bob", "3"), "")
+	if _, recorded, conflict := o.Begin(t.Context(), ask(t, o, "ada", "1")); recorded == nil {
+		t.Errorf("a recorded answer is not replayed: %v", conflict)
+	}
+}
+
+func TestSealedRecords(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	codec, err := middleware.NewAESGCM([]byte("sixteen bytes..."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := engine(t, rdb, middleware.WithCodec(codec))
+	answer(t, o, ask(t, o, "ada", "1"), "card 4242")
+	_, recorded, conflict := o.Begin(ctx, ask(t, o, "ada", "1"))
+	if recorded == nil || string(recorded.Body) != "card 4242" || recorded.Status != http.StatusCreated {
+		t.Errorf("recorded %+v, conflict %v", recorded, conflict)
+	}
+	keys, err := rdb.Keys(ctx, "holdfast:once*").Result()
+	if err != nil || len(keys) != 1 {
+		t.Fatalf("keys %q, %v", keys, err)
+	}
+	if value := rdb.HGet(ctx, keys[0], "value").Val(); value == "" || strings.Contains(value, "4242") {
+		t.Errorf("in Redis is %q", value)
+	}
+	other, err := middleware.NewAESGCM([]byte("another 16 bytes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := wantCode(t, engine(t, rdb, middleware.WithCodec(other)), ask(t, o, "ada", "1"), middleware.CodeAlreadyCompleted)
+	if c.Recorded != nil {
+		t.Errorf("with another key: %+v", c.Recorded)
+	}
+}
+
+// unsealing seals nothing.
+type unsealing struct{}
+
+var errSeal = errors.New("no key today")
+
+func (unsealing) Seal([]byte, string) ([]byte, error) { return nil, errSeal }
+func (unsealing) Open([]byte, string) ([]byte, error) { return nil, errSeal }
+
+// TestUnsealedRunIsRecorded: what cannot be sealed is not written, but that it has run is.
+func TestUnsealedRunIsRecorded(t *testing.T) {
+	t.Parallel()
+	var failed error
+	hooks := middleware.Hooks{Failed: func(_ context.Context, f middleware.Failure) { failed = f.Err }}
+	o := engine(t, redistest.Start(t).Client(), middleware.WithCodec(unsealing{}), middleware.WithHooks(hooks))
+	answer(t, o, ask(t, o, "ada", "1"), "card 4242")
+	if !errors.Is(failed, errSeal) {
+		t.Errorf("the hook was told %v", failed)
+	}
+	wantCode(t, o, ask(t, o, "ada", "1"), middleware.CodeAlreadyCompleted)
+}
+
+func TestEarlyData(t *testing.T) {
+	t.Parallel()
+	o := engine(t, redistest.Start(t).Client())
+	early := ask(t, o, "ada", "1", "Early-Data: 1")
+	if c := wantCode(t, o, early, middleware.CodeTooEarly); c.Status != http.StatusTooEarly {
+		t.Errorf("%+v", c)
+	}
+	run, _, _ := o.Begin(t.Context(), ask(t, o, "ada", "1"))
+	if run == nil {
+		t.Fatal("early data has left something behind")
+	}
+	wantCode(t, o, early, middleware.CodeTooEarly)
+	run.Finish(middleware.Outcome{Returned: true, Response: &middleware.Response{Status: http.StatusCreated}})
+	if _, recorded, conflict := o.Begin(t.Context(), early); recorded == nil {
+		t.Errorf("nothing is replayed: %v", conflict)
+	}
+}
+
+func TestPreferWait(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	plain, o := engine(t, rdb), engine(t, rdb, middleware.WithPreferWait(time.Minute))
+	req := ask(t, o, "ada", "1", "Prefer: respond-async, wait=30")
+	if got := plain.Applied(req.Header); got != "" {
+		t.Errorf("applied %q without the option", got)
+	}
+	for prefer, want := range map[string]string{
+		"wait=30": "wait=30", "Wait = 5; x=1": "wait=5", "wait=100": "wait=60", `wait="7"`: "wait=7", "wait=0": "wait=0",
+		"wait=x": "", "wait": "", "wait=-1": "", "respond-async": "",
+	} {
+		if got := o.Applied(http.Header{"Prefer": {prefer}}); got != want {
+			t.Errorf("%q: applied %q, want %q", prefer, got, want)
+		}
+	}
+	run, _, _ := o.Begin(t.Context(), req)
+	if run == nil {
+		t.Fatal("the first request does not run")
+	}
+	wantCode(t, plain, req, middleware.CodeRequestInProgress)
+	waited := make(chan *middleware.Response)
+	go func() {
+		_, recorded, _ := o.Begin(context.Background(), req)
+		waited <- recorded
+	}()
+	redistest.Eventually(t, time.Minute, "the request to wait", func() bool {
+		return len(rdb.PubSubChannels(context.Background(), "*").Val()) > 0
+	})
+	run.Finish(middleware.Outcome{Returned: true, Response: &middleware.Response{Status: http.StatusCreated}})
+	if recorded := <-waited; recorded == nil || recorded.Status != http.StatusCreated {
+		t.Errorf("who has waited gets %+v", recorded)
+	}
+}
