@@ -18,6 +18,10 @@ const sniffed = 512
 // from there on; its body is not recorded then. To the handler all looks as net/http would have it: what it
 // sets in the header after the status counts for trailers only, and the errors are the same. Like net/http's,
 // it must not be used by several goroutines at a time.
+//
+// The real writer may be one that sends the header with the first byte of the body, or when its method
+// WriteHeaderNow is called: gin's. What is wrapped around such a writer, to compress for instance, changes the
+// header in the first Write, so nothing sends it earlier here either.
 type Capture struct {
 	real   http.ResponseWriter
 	head   bool // the method is HEAD
@@ -64,13 +68,14 @@ func (c *Capture) WriteHeader(status int) {
 		panic(fmt.Sprintf("holdfast: invalid WriteHeader code %d", status))
 	case status < http.StatusOK && status != http.StatusSwitchingProtocols:
 		c.real.WriteHeader(status)
+		c.headerNow()
 	default:
 		c.status, c.frozen = status, c.real.Header().Clone()
 		if n, err := strconv.ParseInt(c.frozen.Get("Content-Length"), 10, 64); err == nil && n >= 0 {
 			c.declared = n
 		}
 		if status == http.StatusSwitchingProtocols {
-			_ = c.pass(nil) // there is no body that could fail
+			_, _ = c.pass(nil) // there is no body that could fail
 		}
 	}
 }

@@ -10,7 +10,8 @@ func (c *Capture) Send() error {
 		return nil
 	}
 	c.passing = true
-	return c.emit()
+	_, err := c.emit(nil)
+	return err
 }
 
 // Abandon is for a handler that has panicked: nothing that was held back is sent, and the header becomes what
@@ -22,28 +23,34 @@ func (c *Capture) Abandon() {
 	}
 }
 
-// pass sends what was held back, and lets the handler write to the real writer from now on. The bytes that
-// come next are needed to guess the Content-Type as net/http will.
-func (c *Capture) pass(next []byte) error {
+// pass sends what was held back and next, and lets the handler write to the real writer from now on. It returns
+// how much of next was written. The bytes are needed to guess the Content-Type as net/http will.
+func (c *Capture) pass(next []byte) (int, error) {
 	begin := append(c.body[:len(c.body):len(c.body)], next[:min(len(next), sniffed)]...)
 	c.contentType = c.guess(begin)
 	c.passing, c.cut = true, true
-	err := c.emit()
+	n, err := c.emit(next)
 	c.body = nil
-	return err
+	return n, err
 }
 
-// emit writes status, header and body. The real writer gets to see the header as it was when the handler told
-// the status; what the handler has changed since is put back behind the body, for that is where trailers are
-// taken from. Only that: a middleware between here and the server may change the header when it sees the status.
-func (c *Capture) emit() error {
+// emit writes status, header, the body so far, and next. The real writer gets to see the header as it was when
+// the handler told the status; what the handler has changed since is put back behind the body, for that is where
+// trailers are taken from. Only that: a middleware between here and the server may change the header when it sees
+// the status.
+func (c *Capture) emit(next []byte) (n int, err error) {
 	header := c.real.Header()
 	last := header.Clone()
 	replace(header, c.frozen)
 	c.real.WriteHeader(c.status)
-	var err error
+	if len(c.body)+len(next) == 0 {
+		c.headerNow()
+	}
 	if len(c.body) > 0 {
 		_, err = c.real.Write(c.body)
+	}
+	if err == nil && len(next) > 0 {
+		n, err = c.real.Write(next)
 	}
 	for name, values := range changed(c.frozen, last) {
 		header[name] = values
@@ -53,7 +60,14 @@ func (c *Capture) emit() error {
 			delete(header, name)
 		}
 	}
-	return err
+	return n, err
+}
+
+// headerNow has the header sent, as net/http does when it gets the status.
+func (c *Capture) headerNow() {
+	if w, waits := c.real.(interface{ WriteHeaderNow() }); waits {
+		w.WriteHeaderNow()
+	}
 }
 
 var _ http.ResponseWriter = (*Capture)(nil)

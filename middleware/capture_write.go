@@ -34,10 +34,7 @@ func (c *Capture) Write(p []byte) (int, error) {
 		c.body = append(c.body, p...)
 		return len(p), nil
 	}
-	if err := c.pass(p); err != nil {
-		return 0, err
-	}
-	return c.real.Write(p)
+	return c.pass(p)
 }
 
 // WriteString is Write.
@@ -88,7 +85,7 @@ func (c *Capture) Flush() error {
 		c.WriteHeader(http.StatusOK)
 	}
 	if !c.passing {
-		if err := c.pass(nil); err != nil {
+		if _, err := c.pass(nil); err != nil {
 			return err
 		}
 	}
@@ -102,7 +99,7 @@ func (c *Capture) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, http.ErrNotSupported
 	}
 	if c.status != 0 && !c.passing {
-		if err := c.pass(nil); err != nil {
+		if _, err := c.pass(nil); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 )
 
@@ -46,5 +47,48 @@ func TestBuildErrors(t *testing.T) {
 	}
 	if _, err := ginlock.NewExclusive(never, key, nil); err != nil {
 		t.Errorf("a nil option: %v", err)
+	}
+}
+
+func TestBuildErrorsOfRecords(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	key := ginlock.Constant("all")
+	for name, test := range map[string]struct {
+		client *core.Client
+		key    ginlock.KeyFunc
+		option ginlock.Option
+		says   string
+	}{
+		"client":           {nil, key, nil, "client is nil"},
+		"key":              {locks, nil, nil, "key function is nil"},
+		"retention":        {locks, key, ginlock.WithRetention(-1), "WithRetention(-1ns)"},
+		"record limit":     {locks, key, ginlock.WithRecordLimit(-1), "record limit"},
+		"conflict handler": {locks, key, ginlock.WithConflictHandler(nil), "WithConflictHandler"},
+		"skip":             {locks, key, ginlock.WithSkip(nil), "WithSkip"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, once := ginlock.NewOnce(test.client, test.key, test.option)
+			_, idempotent := ginlock.NewIdempotent(test.client, test.key, test.option)
+			for _, err := range []error{once, idempotent} {
+				if err == nil || !strings.Contains(err.Error(), test.says) {
+					t.Errorf("error %v, want one that says %q", err, test.says)
+				}
+			}
+			for _, build := range []func(){
+				func() { ginlock.Once(test.client, test.key, test.option) },
+				func() { ginlock.Idempotent(test.client, test.key, test.option) },
+			} {
+				func() {
+					defer func() {
+						if p, _ := recover().(error); p == nil || p.Error() != once.Error() {
+							t.Errorf("panic %v, want %v", p, once)
+						}
+					}()
+					build()
+				}()
+			}
+		})
 	}
 }

@@ -35,7 +35,7 @@ func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (gin.Hand
 		// The request's time begins before its body is read.
 		ctx, by := c.Request.Context(), middleware.AnswerBy(c.Request.Context())
 		g.serve(c, func(key Key) *Conflict {
-			return engine.Do(ctx, asked(c, key, by), func(ctx context.Context) { next(ctx, c) })
+			return engine.Do(ctx, middleware.RequestOf(c.Request, key, by), func(ctx context.Context) { next(ctx, c) })
 		})
 	}, nil
 }

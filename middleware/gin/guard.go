@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -14,7 +13,7 @@ import (
 // engine is what all engines of package middleware have.
 type engine interface {
 	Guards(method string) bool
-	BodyLimit() (limit int64, strict bool)
+	BufferRequest(r *http.Request) error
 	Passes(err error) bool
 	Refuse(ctx context.Context, err error) *Conflict
 }
@@ -73,49 +72,22 @@ func (g guard) visit(c *gin.Context, run func(key Key) *Conflict) *Conflict {
 	return g.engine.Refuse(ctx, err)
 }
 
-// buffer reads the body of the request, if that is of use. What is known to be too large is left to the handler
-// unread, or refused; a client that waits for 100 Continue then sends it only if the request may run.
-//
-// A body that was buffered whole is left for gin's ShouldBindBodyWith too, unless somebody has done that
-// before: what is read here is then the rest of a body that was read already.
+// buffer reads the body of the request, if that is of use. One that was buffered whole is left for gin's
+// ShouldBindBodyWith too, unless somebody has done that before: what is read here is then the rest of a body that
+// was read already.
 func (g guard) buffer(c *gin.Context) error {
-	r := c.Request
-	limit, strict := g.engine.BodyLimit()
-	switch {
-	case r.Body == nil, r.Body == http.NoBody, limit == 0:
-		return nil
-	case r.Method == http.MethodConnect: // a tunnel, which both sides use at the same time
-		return nil
-	case r.ContentLength > limit && strict:
-		return middleware.ErrBodyTooLarge
-	case r.ContentLength > limit:
-		return nil
-	}
-	body, err := middleware.Buffer(r.Context(), r.Body, limit)
-	if err != nil {
+	if err := g.engine.BufferRequest(c.Request); err != nil {
 		return err
 	}
-	begin, whole := body.Bytes()
-	if strict && int64(len(begin)) > limit {
-		return middleware.ErrBodyTooLarge
+	body, ok := c.Request.Body.(*middleware.Body)
+	if !ok {
+		return nil
 	}
-	r.Body = body
+	begin, whole := body.Bytes()
 	if _, there := c.Get(gin.BodyBytesKey); whole && !there {
 		c.Set(gin.BodyBytesKey, begin)
 	}
 	return nil
-}
-
-// asked is what the engine is told of the request, which has to be answered by that time.
-func asked(c *gin.Context, key Key, by time.Time) middleware.Request {
-	r := c.Request
-	payload := middleware.Payload{
-		Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, ContentType: r.Header.Get("Content-Type"),
-	}
-	if body, ok := r.Body.(*middleware.Body); ok {
-		payload.Body, _ = body.Bytes()
-	}
-	return middleware.Request{Key: key, Payload: payload, AnswerBy: by, Header: r.Header}
 }
 
 // next calls the rest of the chain with that context.

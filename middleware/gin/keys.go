@@ -1,8 +1,6 @@
 package ginlock
 
 import (
-	"fmt"
-
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/middleware"
@@ -16,8 +14,10 @@ import (
 //	}
 //
 // An error that is [ErrKeyRequired], [ErrKeyInvalid] or [ErrScopeRequired] refuses the request with 400, 400 or
-// 401; any other one, and [ErrNoRoute], with 500. c.Request is a
-// copy of the one that came in, and its body is not read yet: whoever reads it takes it from the handler.
+// 401; any other one, and [ErrNoRoute], with 500.
+//
+// c.Request is a copy of the one that came in, and its body is not read yet: whoever reads it takes it from the
+// handler, see [ByForm] and [ByJSON].
 type KeyFunc func(c *gin.Context) (Key, error)
 
 // Key tells apart what must not run at the same time.
@@ -37,27 +37,16 @@ func NewKey(name, value string) (Key, error) { return middleware.NewKey(name, va
 
 // Keys joins keys: requests are told apart by all of them together. It fails with the first error of fns.
 // Panics if there are no functions or one is nil.
-func Keys(fns ...KeyFunc) KeyFunc {
-	if len(fns) == 0 {
-		panic("holdfast: Keys: no key functions")
-	}
-	for i, fn := range fns {
-		if fn == nil {
-			panic(fmt.Sprintf("holdfast: Keys: key function %d is nil", i+1))
-		}
-	}
-	return func(c *gin.Context) (Key, error) {
-		keys := make([]Key, len(fns))
-		for i, fn := range fns {
-			key, err := fn(c)
-			if err != nil {
-				return Key{}, err
-			}
-			keys[i] = key
-		}
-		return middleware.Join(keys...)
-	}
-}
+func Keys(fns ...KeyFunc) KeyFunc { return middleware.Keys(fns...) }
+
+// FirstOf returns the key of the first of fns that finds one: the user's if one is logged in, else that of a
+// cookie. See [httplock.FirstOf] for what that lets clients choose. Panics if there are no functions or one is nil.
+func FirstOf(fns ...KeyFunc) KeyFunc { return middleware.FirstOf(fns...) }
+
+// Join returns the key of all keys together, as [Keys] makes it: for business code that has no request, to name
+// what a request has left behind. Join [RouteKey], [PrincipalKey], [PathKey] and [NewKey] in the order in which
+// the guard has them. The error is [ErrKeyRequired] if there are none, or one is the zero Key.
+func Join(keys ...Key) (Key, error) { return middleware.Join(keys...) }
 
 // From makes a key function of one for net/http, which sees c.Request. The key is the same, so that services
 // of both kinds exclude each other. Those that ask for the route need a http.ServeMux and fail with

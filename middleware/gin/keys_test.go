@@ -127,6 +127,93 @@ func TestKeysOfTheRoute(t *testing.T) {
 	}
 }
 
+// Business code without request names what a request has left behind.
+func TestKeysOfValues(t *testing.T) {
+	t.Parallel()
+	values := func(keys ...func() (ginlock.Key, error)) ginlock.Key {
+		t.Helper()
+		var made []ginlock.Key
+		for _, key := range keys {
+			k, err := key()
+			if err != nil {
+				t.Fatal(err)
+			}
+			made = append(made, k)
+		}
+		joined, err := ginlock.Join(made...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return joined
+	}
+	user := func() (ginlock.Key, error) { return ginlock.PrincipalKey(userID(7)) }
+	route := func() (ginlock.Key, error) { return ginlock.RouteKey(http.MethodPost, "/cart/:id") }
+	id := func() (ginlock.Key, error) { return ginlock.PathKey("id", "9") }
+	rest := func() (ginlock.Key, error) { return ginlock.PathKey("file", "a/b") }
+	for name, test := range map[string]struct {
+		of          ginlock.KeyFunc
+		route, path string
+		want        ginlock.Key
+	}{
+		"route":     {ginlock.ByRoute(), "/cart/:id", "/cart/9", values(route)},
+		"path":      {ginlock.ByParam("id"), "/cart/:id", "/cart/9", values(id)},
+		"catch-all": {ginlock.ByParam("file"), "/files/*file", "/files/a/b", values(rest)},
+		"user":      {ginlock.ByKey("user"), "/", "/", values(user)},
+		"joined": {
+			ginlock.Keys(ginlock.ByRoute(), ginlock.ByKey("user"), ginlock.ByParam("id")),
+			"/cart/:id", "/cart/9", values(route, user, id),
+		},
+	} {
+		got, err := keyOf(test.of, test.route, test.path, set(userID(7)))
+		if err != nil || !got.Equal(test.want) {
+			t.Errorf("%s: error %v, keys equal %v", name, err, got.Equal(test.want))
+		}
+	}
+	if _, err := ginlock.RouteKey(http.MethodPost, ""); !errors.Is(err, ginlock.ErrNoRoute) {
+		t.Errorf("no route: error %v", err)
+	}
+	if _, err := ginlock.Join(); !errors.Is(err, ginlock.ErrKeyRequired) {
+		t.Errorf("no keys: error %v", err)
+	}
+	if _, err := ginlock.PrincipalKey(userID(0)); !errors.Is(err, ginlock.ErrScopeRequired) {
+		t.Errorf("no user: error %v", err)
+	}
+}
+
+func TestFirstOf(t *testing.T) {
+	t.Parallel()
+	user, cart, absent := ginlock.ByKey("user"), ginlock.ByHeader("X-Cart"), ginlock.ByHeader("X-Absent")
+	own := errors.New("own")
+	fails := func(*gin.Context) (ginlock.Key, error) { return ginlock.Key{}, own }
+	zero := func(*gin.Context) (ginlock.Key, error) { return ginlock.Key{}, nil }
+	for name, test := range map[string]struct {
+		fns  []ginlock.KeyFunc
+		like ginlock.KeyFunc // the same key
+		want error
+	}{
+		"first":        {[]ginlock.KeyFunc{cart, fails}, cart, nil},
+		"no user":      {[]ginlock.KeyFunc{user, cart}, cart, nil},
+		"no key":       {[]ginlock.KeyFunc{absent, zero, cart}, cart, nil},
+		"none":         {[]ginlock.KeyFunc{user, absent}, nil, ginlock.ErrScopeRequired},
+		"zero":         {[]ginlock.KeyFunc{zero, user}, nil, ginlock.ErrKeyRequired},
+		"invalid":      {[]ginlock.KeyFunc{ginlock.ByHeader("X-Two"), cart}, nil, ginlock.ErrKeyInvalid},
+		"server's own": {[]ginlock.KeyFunc{fails, cart}, nil, own},
+	} {
+		first := ginlock.FirstOf(test.fns...)
+		clear(test.fns) // which are the caller's
+		got, err := keyOf(first, "/", "/", nil)
+		if !errors.Is(err, test.want) {
+			t.Errorf("%s: error %v, want %v", name, err, test.want)
+		}
+		if test.like == nil {
+			continue
+		}
+		if want, _ := keyOf(test.like, "/", "/", nil); !got.Equal(want) {
+			t.Errorf("%s: another key", name)
+		}
+	}
+}
+
 // A guard of the whole engine sees requests that no route has matched, too.
 func TestUnknownRouteIsRefused(t *testing.T) {
 	t.Parallel()
@@ -148,6 +235,8 @@ func TestKeyMistakesPanicWhenBuilt(t *testing.T) {
 	t.Parallel()
 	for name, build := range map[string]func(){
 		"no keys":     func() { ginlock.Keys() },
+		"no first":    func() { ginlock.FirstOf() },
+		"nil first":   func() { ginlock.FirstOf(ginlock.ByHeader("X-Cart"), nil) },
 		"nil key":     func() { ginlock.Keys(ginlock.ByRoute(), nil) },
 		"nil from":    func() { ginlock.From(nil) },
 		"nil context": func() { ginlock.ByContext(nil) },

@@ -63,6 +63,7 @@ func serve(t testing.TB, h http.Handler, edit ...func(*httptest.Server)) *httpte
 		srv.Start()
 	}
 	t.Cleanup(srv.Close)
+	srv.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return srv
 }
 

@@ -92,7 +92,7 @@ func (o *once) handle(c *gin.Context) {
 			next(ctx, c)
 			return nil
 		}
-		run, recorded, conflict := o.engine.Begin(ctx, asked(c, key, by))
+		run, recorded, conflict := o.engine.Begin(ctx, middleware.RequestOf(c.Request, key, by))
 		switch {
 		case recorded != nil:
 			replay(c, recorded, o.engine.Marker())
@@ -115,8 +115,8 @@ func (o *once) run(run *middleware.Run, c *gin.Context) {
 			w.capture.Abandon()
 		}
 		run.Finish(outcome)
-		if outcome.Returned && !outcome.Failed {
-			_ = w.capture.Send() // nobody is left to tell of a client that does not read its answer
+		if outcome.Returned {
+			w.send()
 		}
 	}()
 	c.Writer = w
@@ -129,8 +129,10 @@ func replay(c *gin.Context, r *middleware.Response, marker string) {
 	c.Abort()
 	r.Replay(c.Writer.Header(), marker)
 	c.Status(r.Status)
-	c.Writer.WriteHeaderNow()
-	if len(r.Body) > 0 {
-		_, _ = c.Writer.Write(r.Body) // nobody is left to tell of a client that does not read its answer
+	if len(r.Body) == 0 {
+		c.Writer.WriteHeaderNow()
+		return
 	}
+	// A writer that compresses changes the header in the first Write, so nothing sends it before that.
+	_, _ = c.Writer.Write(r.Body) // nobody is left to tell of a client that does not read its answer
 }

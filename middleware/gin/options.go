@@ -69,7 +69,8 @@ func WithSkip(skip func(c *gin.Context) bool) Option {
 func WithWait(limit time.Duration) Option { return shared(middleware.WithWait(limit)) }
 
 // WithBodyLimit sets up to how many bytes of body are read before the lock is asked for, see
-// [middleware.WithBodyLimit]; 0 reads none. Defaults to 64 KiB.
+// [middleware.WithBodyLimit]; 0 reads none, but a key of the body is still made of it: see [ByJSON]. Defaults to 64 KiB,
+// and to 1 MiB for [Idempotent], which refuses larger ones with 413.
 func WithBodyLimit(bytes int64) Option { return shared(middleware.WithBodyLimit(bytes)) }
 
 // WithLock adds options of the lock, [core.WithMaxHold] for instance; use [WithWait] in place of
@@ -127,8 +128,12 @@ func WithHooks(hooks Hooks) Option { return shared(middleware.WithHooks(hooks)) 
 type (
 	// Hooks are told what happens to guarded requests.
 	Hooks = middleware.Hooks
-	// Acquired describes a request that has its lock.
+	// Acquired describes a request that may run.
 	Acquired = middleware.Acquired
-	// Failure describes a request that ran with less than the lock promises.
+	// Replayed describes a request that gets a recorded answer.
+	Replayed = middleware.Replayed
+	// Finished describes the end of a run behind Once or Idempotent.
+	Finished = middleware.Finished
+	// Failure describes a request that ran with less than its guard promises.
 	Failure = middleware.Failure
 )

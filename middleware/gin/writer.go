@@ -24,18 +24,14 @@ type captureWriter struct {
 const unwritten = -1
 
 func newCapture(c *gin.Context, buffer int, record bool) *captureWriter {
-	return &captureWriter{
-		ResponseWriter: c.Writer, status: c.Writer.Status(), size: unwritten,
-		capture: middleware.NewCapture(immediate{c.Writer}, c.Request.Method, buffer, record),
+	w := &captureWriter{
+		ResponseWriter: c.Writer, status: c.Writer.Status(), size: c.Writer.Size(),
+		capture: middleware.NewCapture(c.Writer, c.Request.Method, buffer, record),
 	}
-}
-
-// immediate is gin's writer in net/http's way, which sends the header together with the status.
-type immediate struct{ gin.ResponseWriter }
-
-func (w immediate) WriteHeader(status int) {
-	w.ResponseWriter.WriteHeader(status)
-	w.ResponseWriter.WriteHeaderNow()
+	if w.Written() { // by a middleware around the guard, whose status holds
+		w.capture.WriteHeader(w.status)
+	}
+	return w
 }
 
 func (w *captureWriter) Status() int   { return w.status }
@@ -96,13 +92,34 @@ func (w *captureWriter) EnableFullDuplex() error {
 	return http.NewResponseController(w.ResponseWriter).EnableFullDuplex()
 }
 
-// outcome judges a chain that has returned. If it has reported errors and written nothing, a middleware around the guard
-// will answer, so the real writer is left as the chain would have left it.
+// outcome describes a chain that has returned and reported that many errors. With errors and nothing written, a
+// middleware around the guard will answer.
 func (w *captureWriter) outcome(errors int) Outcome {
-	if errors > 0 && !w.Written() {
-		w.ResponseWriter.WriteHeader(w.status)
+	if w.Written() {
+		r := w.capture.Response()
+		// After c.AbortWithError the renderers around the guard still add a body.
+		r.Omitted = r.Omitted || errors > 0 && w.size == 0
+		return Outcome{Returned: true, Response: r}
+	}
+	around := w.ResponseWriter.Written()
+	switch {
+	case around: // gin's HandleContext has put gin's own writer in place of this one, and sent the answer
+		w.status = w.ResponseWriter.Status()
+	case errors > 0:
 		return Outcome{Returned: true, Failed: true}
 	}
-	w.WriteHeaderNow()
-	return Outcome{Returned: true, Response: w.capture.Response()}
+	w.capture.WriteHeader(w.status) // for the record only: it is not sent
+	r := w.capture.Response()
+	r.Omitted = r.Omitted || around && w.ResponseWriter.Size() > 0
+	return Outcome{Returned: true, Response: r}
+}
+
+// send sends what was held back. An answer that was not begun is not begun now either: gin sends its status last,
+// and before that a middleware around the guard may give it a body.
+func (w *captureWriter) send() {
+	if !w.Written() {
+		w.ResponseWriter.WriteHeader(w.status)
+		return
+	}
+	_ = w.capture.Send() // nobody is left to tell of a client that does not read its answer
 }

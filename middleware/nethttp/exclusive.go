@@ -42,6 +42,6 @@ func (e *exclusive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The request's time begins before its body is read.
 	by := middleware.AnswerBy(r.Context())
 	e.serve(w, r, func(v *visit) *Conflict {
-		return e.engine.Do(r.Context(), v.request(by), func(ctx context.Context) { e.handle(ctx, w, v) })
+		return e.engine.Do(r.Context(), middleware.RequestOf(v.inner, v.key, by), func(ctx context.Context) { e.handle(ctx, w, v) })
 	})
 }

@@ -6,9 +6,6 @@ import (
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
-// Shared makes an option of one that all adapters have, for the suite that they share.
-func Shared(o middleware.Option) Option { return shared(o) }
-
 // Captured is a guard without lock: it captures the answer, runs the handler, hands out the record, and sends
 // the answer.
 func Captured(next http.Handler, buffer int, record bool, seen func(*middleware.Response)) http.Handler {
@@ -42,3 +39,6 @@ func Told(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) (wrote,
 
 // Replay answers with a record.
 func Replay(w http.ResponseWriter, r *middleware.Response) { replay(w, r, middleware.MarkerField) }
+
+// Shared makes an option of one that all adapters have, for the suite that they share.
+func Shared(o middleware.Option) Option { return shared(o) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/holdfast-go/holdfast/middleware"
 )
@@ -12,7 +11,7 @@ import (
 // engine is what all engines of package middleware have.
 type engine interface {
 	Guards(method string) bool
-	BodyLimit() (limit int64, strict bool)
+	BufferRequest(r *http.Request) error
 	Passes(err error) bool
 	Refuse(ctx context.Context, err error) *Conflict
 }
@@ -62,7 +61,7 @@ func (g guard) serve(w http.ResponseWriter, r *http.Request, run func(*visit) *C
 	defer func() { r.MultipartForm = v.inner.MultipartForm }()
 	var err error
 	if v.key, err = g.key(v.inner); err == nil {
-		err = g.buffer(v.inner)
+		err = g.engine.BufferRequest(v.inner)
 	}
 	var conflict *Conflict
 	switch {
@@ -84,50 +83,11 @@ func (g guard) serve(w http.ResponseWriter, r *http.Request, run func(*visit) *C
 	}
 }
 
-// buffer reads the body of r, if that is of use. What is known to be too large is left to the handler unread, or
-// refused; a client that waits for 100 Continue then sends it only if the request may run.
-func (g guard) buffer(r *http.Request) error {
-	limit, strict := g.engine.BodyLimit()
-	switch {
-	case r.Body == nil, r.Body == http.NoBody, limit == 0:
-		return nil
-	case r.Method == http.MethodConnect: // a tunnel, which both sides use at the same time
-		return nil
-	case r.ContentLength > limit && strict:
-		return middleware.ErrBodyTooLarge
-	case r.ContentLength > limit:
-		return nil
-	}
-	body, err := middleware.Buffer(r.Context(), r.Body, limit)
-	if err != nil {
-		return err
-	}
-	if begin, _ := body.Bytes(); strict && int64(len(begin)) > limit {
-		return middleware.ErrBodyTooLarge
-	}
-	r.Body = body
-	return nil
-}
-
 // within returns the request for the handler.
 func (v *visit) within(ctx context.Context) *http.Request {
 	r := v.inner.WithContext(ctx)
 	r.Trailer = v.outer.Trailer // where net/http puts trailers that were not announced
 	return r
-}
-
-// request is what the engine is told of the visit, which has to be answered by that time.
-func (v *visit) request(by time.Time) middleware.Request {
-	r := v.inner
-	payload := middleware.Payload{
-		Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, ContentType: r.Header.Get("Content-Type"),
-	}
-	if body, ok := r.Body.(*middleware.Body); ok {
-		payload.Body, _ = body.Bytes()
-	}
-	return middleware.Request{
-		Key: v.key, Payload: payload, AnswerBy: by, Header: r.Header,
-	}
 }
 
 // handle runs the handler with that context and writer.

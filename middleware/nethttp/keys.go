@@ -1,10 +1,7 @@
 package httplock
 
 import (
-	"errors"
-	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/holdfast-go/holdfast/middleware"
 )
@@ -44,21 +41,7 @@ func Join(keys ...Key) (Key, error) { return middleware.Join(keys...) }
 
 // Keys joins keys: requests are told apart by all of them together. It fails with the first error of fns.
 // Panics if there are no functions or one is nil.
-func Keys(fns ...KeyFunc) KeyFunc {
-	check("Keys", fns)
-	fns = slices.Clone(fns)
-	return func(r *http.Request) (Key, error) {
-		keys := make([]Key, len(fns))
-		for i, fn := range fns {
-			key, err := fn(r)
-			if err != nil {
-				return Key{}, err
-			}
-			keys[i] = key
-		}
-		return middleware.Join(keys...)
-	}
-}
+func Keys(fns ...KeyFunc) KeyFunc { return middleware.Keys(fns...) }
 
 // FirstOf returns the key of the first of fns that finds one: the user's if one is logged in, else that of a
 // cookie. It goes on after [ErrKeyRequired] and [ErrScopeRequired] only, and if all fail so, with the error of
@@ -67,39 +50,7 @@ func Keys(fns ...KeyFunc) KeyFunc {
 // Parts of keys are named, so a value from one source never meets the same value from another. This also means
 // that a client which may leave out a source chooses its key: its two requests run at the same time if one has
 // the source and the other has not.
-func FirstOf(fns ...KeyFunc) KeyFunc {
-	check("FirstOf", fns)
-	fns = slices.Clone(fns)
-	return func(r *http.Request) (Key, error) {
-		var first error
-		for _, fn := range fns {
-			key, err := fn(r)
-			switch {
-			case err == nil && !key.IsZero():
-				return key, nil
-			case err == nil:
-				err = fmt.Errorf("%w: a part is missing", ErrKeyRequired)
-			case !errors.Is(err, ErrKeyRequired) && !errors.Is(err, ErrScopeRequired):
-				return Key{}, err
-			}
-			if first == nil {
-				first = err
-			}
-		}
-		return Key{}, first
-	}
-}
-
-func check(name string, fns []KeyFunc) {
-	if len(fns) == 0 {
-		panic("holdfast: " + name + ": no key functions")
-	}
-	for i, fn := range fns {
-		if fn == nil {
-			panic(fmt.Sprintf("holdfast: %s: key function %d is nil", name, i+1))
-		}
-	}
-}
+func FirstOf(fns ...KeyFunc) KeyFunc { return middleware.FirstOf(fns...) }
 
 // Constant returns the same key for all requests: only one of them runs at a time. Joined with others it
 // keeps guards apart whose keys would meet. Panics if value is empty or has more than 255 bytes.

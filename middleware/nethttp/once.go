@@ -89,7 +89,7 @@ func (o *once) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			o.handle(r.Context(), w, v)
 			return nil
 		}
-		run, recorded, conflict := o.engine.Begin(r.Context(), v.request(by))
+		run, recorded, conflict := o.engine.Begin(r.Context(), middleware.RequestOf(v.inner, v.key, by))
 		switch {
 		case recorded != nil:
 			replay(w, recorded, o.engine.Marker())

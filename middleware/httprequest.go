@@ -1,0 +1,44 @@
+package middleware
+
+import (
+	"net/http"
+	"time"
+)
+
+// BufferRequest reads the body of r ahead with [Buffer], if that is of use, for adapters whose framework has an
+// http.Request; r is a copy, whose Body it replaces. What is known to be too large is left to the handler unread,
+// or refused with [ErrBodyTooLarge]; a client that waits for 100 Continue then sends it only if the request may run.
+func (g *guard) BufferRequest(r *http.Request) error {
+	limit, strict := g.BodyLimit()
+	switch {
+	case r.Body == nil, r.Body == http.NoBody, limit == 0:
+		return nil
+	case r.Method == http.MethodConnect: // a tunnel, which both sides use at the same time
+		return nil
+	case r.ContentLength > limit && strict:
+		return ErrBodyTooLarge
+	case r.ContentLength > limit:
+		return nil
+	}
+	body, err := Buffer(r.Context(), r.Body, limit)
+	if err != nil {
+		return err
+	}
+	if begin, _ := body.Bytes(); strict && int64(len(begin)) > limit {
+		return ErrBodyTooLarge
+	}
+	r.Body = body
+	return nil
+}
+
+// RequestOf returns what the engine is told of r, which has that key and has to be answered by that time. Its body
+// counts if it was buffered: see [Buffer].
+func RequestOf(r *http.Request, key Key, by time.Time) Request {
+	payload := Payload{
+		Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, ContentType: r.Header.Get("Content-Type"),
+	}
+	if body, ok := r.Body.(*Body); ok {
+		payload.Body, _ = body.Bytes()
+	}
+	return Request{Key: key, Payload: payload, AnswerBy: by, Header: r.Header}
+}
