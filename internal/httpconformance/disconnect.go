@@ -126,7 +126,7 @@ func (s *signalling) Read(p []byte) (int, error) {
 func testLeavesWaiting(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage, watch := newStage(t), newWatch()
-	site := s.mount(t, stage, must(t)(s.Once(locks, ByUser, middleware.WithWait(patience), watch.option())))
+	site := s.mount(t, stage, must(t)(s.Once(locks, ByUser, middleware.WithAskTimeout(patience), middleware.WithWait(patience), watch.option())))
 	leavesWaiting(t, stage, watch, waiting, site, "leaves-waiting")
 	site.do(request{user: "leaves-waiting"}).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
 	if len(stage.entered) != 0 {
@@ -198,7 +198,7 @@ func testLeavesExclusive(t *testing.T, s *suite) {
 func testLeavesExclusiveWaiting(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage, watch := newStage(t), newWatch()
-	site := s.mount(t, stage, must(t)(s.Exclusive(locks.Mutex, ByUser, middleware.WithWait(patience), watch.option())))
+	site := s.mount(t, stage, must(t)(s.Exclusive(locks.Mutex, ByUser, middleware.WithAskTimeout(patience), middleware.WithWait(patience), watch.option())))
 	leavesWaiting(t, stage, watch, waiting, site, "leaves-exclusive-waiting")
 	site.do(request{user: "leaves-exclusive-waiting"}).want(t, http.StatusCreated)
 	if n := len(stage.entered); n != 1 {

@@ -90,7 +90,9 @@ func (s *suite) idempotent(t testing.TB, opts ...middleware.Option) Guard {
 }
 
 func unhurried(opts []middleware.Option, more ...middleware.Option) []middleware.Option {
-	return slices.Concat([]middleware.Option{middleware.WithAskTimeout(patience)}, more, opts)
+	return slices.Concat(
+		[]middleware.Option{middleware.WithAskTimeout(patience), middleware.WithFinishTimeout(patience)}, more, opts,
+	)
 }
 
 // request is what a client sends.

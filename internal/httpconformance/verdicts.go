@@ -137,7 +137,7 @@ func (s *suite) whileRunning(t testing.TB, r request, guard Guard) answer {
 	t.Helper()
 	stage := newStage(t)
 	site := s.mount(t, stage, guard)
-	first := site.aside(t.Context(), r)
+	first := site.aside(t.Context(), request{user: r.user})
 	receive(t, stage.entered, "the first run")
 	second := site.do(r)
 	close(stage.leave)

@@ -1,0 +1,55 @@
+package ginlock_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/httpconformance"
+	"github.com/holdfast-go/holdfast/middleware"
+	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	user := ginlock.ByHeader("X-User")
+	keys := map[httpconformance.Key]ginlock.KeyFunc{
+		httpconformance.ByUser:      user,
+		httpconformance.ByRoute:     ginlock.Keys(ginlock.ByRoute(), user),
+		httpconformance.ByID:        ginlock.Keys(user, ginlock.ByParam("id")),
+		httpconformance.ByPrincipal: ginlock.ByContext(httpconformance.PrincipalKey{}),
+	}
+	options := func(opts []middleware.Option) []ginlock.Option {
+		var own []ginlock.Option
+		for _, o := range opts {
+			own = append(own, ginlock.Shared(o))
+		}
+		return own
+	}
+	httpconformance.Run(t, httpconformance.Adapter{
+		Exclusive: func(s core.Strategy, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
+			return ginlock.NewExclusive(s, keys[key], options(opts)...)
+		},
+		Once: func(c *core.Client, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
+			return ginlock.NewOnce(c, keys[key], options(opts)...)
+		},
+		Idempotent: func(c *core.Client, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
+			return ginlock.NewIdempotent(c, keys[key], options(opts)...)
+		},
+		Handler: func(routes ...httpconformance.Route) http.Handler {
+			engine := gin.New()
+			for _, route := range routes {
+				var chain []gin.HandlerFunc
+				for _, guard := range route.Guards {
+					chain = append(chain, guard.(gin.HandlerFunc))
+				}
+				path := strings.ReplaceAll(route.Path, "{id}", ":id")
+				engine.Any(path, append(chain, gin.WrapH(route.Handler))...)
+			}
+			return engine
+		},
+	})
+}
