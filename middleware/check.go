@@ -57,10 +57,12 @@ func (c *Config) check() error {
 func (c *Config) checkExclusive() error {
 	r := &c.Records
 	for option, set := range map[string]bool{
-		"WithRetention": r.Retention != 0 || r.RetentionUntil != nil, "WithFailurePolicy": r.FailurePolicy != 0,
-		"WithCompletion": r.Completion != nil, "WithDetachedContext": r.Detached, "WithReplay": r.Replay,
-		"WithRecordLimit": r.RecordLimit != 0, "WithQuota": r.Quota != 0, "WithCodec": r.Codec != nil, "RefuseOmitted": r.RefuseOmitted, "WithReplayHeader": r.ReplayHeader != "",
-		"WithFingerprint": r.Fingerprint != nil || r.Compare, "WithKeyHeader": r.KeyHeader != "", "StrictKey": r.StrictKey,
+		"WithRetention": r.Retention != 0, "WithRetentionUntil": r.RetentionUntil != nil,
+		"WithFailurePolicy": r.FailurePolicy != 0, "WithCompletion": r.Completion != nil,
+		"WithDetachedContext": r.Detached, "WithReplay": r.Replay, "WithRecordLimit": r.RecordLimit != 0,
+		"WithQuota": r.Quota != 0, "WithCodec": r.Codec != nil, "RefuseOmitted": r.RefuseOmitted,
+		"WithReplayHeader": r.ReplayHeader != "",
+		"WithFingerprint":  r.Fingerprint != nil || r.Compare, "WithKeyHeader": r.KeyHeader != "", "StrictKey": r.StrictKey,
 		"WithShortestKey": r.ShortestKey != 0,
 	} {
 		if set {
@@ -86,6 +88,8 @@ func (c *Config) checkOnce() error {
 		return fmt.Errorf("holdfast: key header %q is no name of a header field", r.KeyHeader)
 	case r.ShortestKey < 1 || r.ShortestKey > maxKeyValue:
 		return fmt.Errorf("holdfast: shortest key of %d characters: 1 to %d are allowed", r.ShortestKey, maxKeyValue)
+	case r.Compare && r.Fingerprint == nil && c.BodyLimit == 0:
+		return errors.New("holdfast: body limit 0: bodies that are not read cannot be compared")
 	}
 	if err := core.CheckOnceOptions(c.onceOptions()...); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"io"
@@ -34,13 +35,16 @@ type Payload struct {
 
 // fingerprint tells payloads apart: by all that they are made of, or by the method, the path and what the
 // application finds of interest. The method and the path always count, so that no key brings the answer of another
-// operation.
+// operation. It needs the secret of the keys, if there is one: paths and bodies can be guessed like users.
 func (c *Config) fingerprint(p Payload) []byte {
 	parts := []string{p.Method, p.Path, p.Query, p.ContentType, string(p.Body)}
 	if c.Fingerprint != nil {
 		parts = []string{p.Method, p.Path, string(c.Fingerprint(p))}
 	}
 	h := sha256.New()
+	if len(c.KeySecret) > 0 {
+		h = hmac.New(sha256.New, c.KeySecret)
+	}
 	for _, part := range parts {
 		var length [8]byte
 		binary.BigEndian.PutUint64(length[:], uint64(len(part)))

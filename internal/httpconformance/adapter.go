@@ -69,9 +69,11 @@ func Run(t *testing.T, a Adapter) {
 	}
 	for protocol, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
 		t.Run(protocol, func(t *testing.T) {
-			t.Parallel()
 			redis := redistest.Start(t)
 			s := &suite{Adapter: a, http2: http2, redis: redis, locks: newLocks(t, redis.Client())}
+			// It takes all there is of a small machine, so it comes alone.
+			t.Run("OnceRunsOnceOnThreeInstances", func(t *testing.T) { testThreeInstances(t, s) })
+			t.Parallel()
 			for name, test := range all {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()

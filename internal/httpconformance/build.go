@@ -49,6 +49,7 @@ func testInvalidOptions(t *testing.T, s *suite) {
 		"problem base":      middleware.WithProblemBase(":"),
 		"described by":      middleware.WithDescribedBy(":"),
 		"WithTTL":           middleware.WithLock(core.WithTTL(-1)),
+		"finish timeout":    middleware.WithFinishTimeout(0),
 		"conflict status 6": middleware.WithConflictStatus(600),
 	}
 	records := map[string]middleware.Option{
@@ -61,7 +62,6 @@ func testInvalidOptions(t *testing.T, s *suite) {
 		"key header":           middleware.WithKeyHeader(""),
 		"shortest key":         middleware.WithShortestKey(0),
 		"shortest key of 256":  middleware.WithShortestKey(256),
-		"finish timeout":       middleware.WithFinishTimeout(0),
 		"WithOwner":            middleware.WithLock(core.WithOwner("ada")),
 		"WithMinHold":          middleware.WithLock(core.WithMinHold(time.Second)),
 	}
@@ -96,7 +96,6 @@ func testExclusiveOptions(t *testing.T, s *suite) {
 		"WithKeyHeader":       middleware.WithKeyHeader("X-Key"),
 		"StrictKey":           middleware.StrictKey(),
 		"WithShortestKey":     middleware.WithShortestKey(2),
-		"WithFinishTimeout":   middleware.WithFinishTimeout(time.Second),
 	} {
 		_, err := s.Exclusive(locks.Mutex, ByUser, option)
 		rejects(t, err, name)

@@ -34,7 +34,7 @@ func testSequential(t *testing.T, s *suite) {
 		guard   Guard
 		key     func(i int) string
 	}{
-		"exclusive":         {created, s.exclusive(t), nil},
+		"exclusive":         {created, must(t)(s.Exclusive(s.locks.Mutex, ByUser)), nil},
 		"exclusive flushed": {flushed, s.exclusive(t, middleware.WithWait(patience)), nil},
 		"once replays":      {created, s.once(t, middleware.WithReplay()), nil},
 		"idempotent new":    {created, s.idempotent(t), func(i int) string { return fmt.Sprint("k", i) }},
@@ -112,12 +112,17 @@ func testTimeoutOutside(t *testing.T, s *suite) {
 	} {
 		stage, user := newStage(t), "timeout-outside-"+name
 		inner := s.Handler(Route{Path: "/orders/{id}", Guards: []Guard{guard}, Handler: stage})
-		site := s.serve(t, http.TimeoutHandler(inner, 50*time.Millisecond, "timeout"))
+		site := s.serve(t, http.TimeoutHandler(inner, 100*time.Millisecond, "timeout"))
 		r := request{user: user, key: "k"}
-		first := site.aside(t.Context(), r)
-		running := receive(t, stage.entered, "the run")
-		receive(t, first, "the timeout").want(t, http.StatusServiceUnavailable)
-		receive(t, running.Context().Done(), "the handler to be told")
+		for running := (*http.Request)(nil); running == nil; {
+			first := site.aside(t.Context(), r)
+			select {
+			case running = <-stage.entered:
+				receive(t, first, "the timeout").want(t, http.StatusServiceUnavailable)
+				receive(t, running.Context().Done(), "the handler to be told")
+			case <-first: // the timeout was over before the run began
+			}
+		}
 		if a := site.do(r); a.status == http.StatusCreated || len(stage.entered) != 0 {
 			t.Errorf("%s: status %d, %d more runs while the first goes on", name, a.status, len(stage.entered))
 		}

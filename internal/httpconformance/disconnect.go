@@ -39,7 +39,7 @@ func testLeavesMidHandler(t *testing.T, s *suite) {
 	// The lease is kept: nobody else may run.
 	site.do(r).refused(t, http.StatusConflict, middleware.CodeRequestInProgress)
 	close(stage.leave)
-	awaitState(t, s.locks, s.idempotentHash(t, r.user, "k"), core.StateCompleted)
+	awaitState(t, s.locks, idempotentKey(t, r.user, "k"), core.StateCompleted)
 	site.do(r).replayed(t, http.StatusCreated, "done")
 	if len(stage.entered) != 0 {
 		t.Error("the handler ran again")
@@ -62,7 +62,7 @@ func testLeavesUnreadBody(t *testing.T, s *suite) {
 		receive(t, running.Done(), "the end of the handler's context")
 	}
 	close(stage.leave)
-	awaitState(t, s.locks, userKey(t, r.user).Hash(), core.StateCompleted)
+	awaitState(t, s.locks, userKey(t, r.user), core.StateCompleted)
 	site.do(r).replayed(t, http.StatusCreated, "done")
 	if len(stage.entered) != 0 {
 		t.Error("the handler ran again")
@@ -83,8 +83,8 @@ func testLeavesSending(t *testing.T, s *suite) {
 		_, _ = io.WriteString(sender, "half")
 		receive(t, reading, "the body to be read")
 		leave()
+		_ = sender.CloseWithError(ctx.Err()) // the client waits for what it sends
 		receive(t, done, "the client's error")
-		_ = sender.Close()
 		c := receive(t, watch.refused, "the refusal")
 		if c.Code != middleware.CodeClientGone || c.Status != middleware.StatusClientGone {
 			t.Errorf("%s: code %q, status %d, want client-gone", name, c.Code, c.Status)
@@ -126,7 +126,7 @@ func (s *signalling) Read(p []byte) (int, error) {
 func testLeavesWaiting(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage, watch := newStage(t), newWatch()
-	site := s.mount(t, stage, must(t)(s.Once(locks, ByUser, middleware.WithWait(patience), watch.option())))
+	site := s.mount(t, stage, must(t)(s.Once(locks, ByUser, middleware.WithAskTimeout(patience), middleware.WithWait(patience), watch.option())))
 	leavesWaiting(t, stage, watch, waiting, site, "leaves-waiting")
 	site.do(request{user: "leaves-waiting"}).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
 	if len(stage.entered) != 0 {
@@ -177,7 +177,7 @@ func testLeavesDetached(t *testing.T, s *suite) {
 		t.Error("no fencing token in the detached context")
 	}
 	close(stage.leave)
-	awaitState(t, s.locks, s.idempotentHash(t, r.user, "k"), core.StateCompleted)
+	awaitState(t, s.locks, idempotentKey(t, r.user, "k"), core.StateCompleted)
 	site.do(r).replayed(t, http.StatusCreated, "done")
 }
 
@@ -198,7 +198,7 @@ func testLeavesExclusive(t *testing.T, s *suite) {
 func testLeavesExclusiveWaiting(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage, watch := newStage(t), newWatch()
-	site := s.mount(t, stage, must(t)(s.Exclusive(locks.Mutex, ByUser, middleware.WithWait(patience), watch.option())))
+	site := s.mount(t, stage, must(t)(s.Exclusive(locks.Mutex, ByUser, middleware.WithAskTimeout(patience), middleware.WithWait(patience), watch.option())))
 	leavesWaiting(t, stage, watch, waiting, site, "leaves-exclusive-waiting")
 	site.do(request{user: "leaves-exclusive-waiting"}).want(t, http.StatusCreated)
 	if n := len(stage.entered); n != 1 {

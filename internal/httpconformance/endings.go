@@ -48,7 +48,7 @@ func endings() map[string]ending {
 	return all
 }
 
-// serveEnding ends as told, after a word if there is one.
+// handler ends like that, after a word if there is one.
 func (e ending) handler(word func(context.Context) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if word != nil {
@@ -87,40 +87,58 @@ func (e ending) state(policy core.FailurePolicy, refusalsCount bool) core.State 
 }
 
 func testEndingsOfOnce(t *testing.T, s *suite) {
-	s.endings(t, "once", ByUser, s.Once, false)
+	s.endings(t, "once", s.Once, false)
 }
 
 func testEndingsOfIdempotent(t *testing.T, s *suite) {
-	s.endings(t, "idempotent", ByUser, s.Idempotent, true)
+	s.endings(t, "idempotent", s.Idempotent, true)
 }
 
 type builder func(*core.Client, Key, ...middleware.Option) (Guard, error)
 
-func (s *suite) endings(t *testing.T, kind string, key Key, build builder, refusalsCount bool) {
-	for name, e := range endings() {
-		for _, policy := range []core.FailurePolicy{core.RetryFailures, core.HoldFailures} {
-			t.Run(fmt.Sprintf("%s policy %d", name, policy), func(t *testing.T) {
-				t.Parallel()
-				watch := newWatch()
-				guard := must(t)(build(s.locks, key, middleware.WithFailurePolicy(policy), watch.option()))
-				site := s.mount(t, e.handler(nil), guard)
-				site.expect(t, e, request{user: fmt.Sprint(kind, name, policy), key: "k"})
-				f := receive(t, watch.finished, "the end")
-				want := e.state(policy, refusalsCount)
-				if got := record(t, s.locks, f.KeyHash); got.State != want {
-					t.Errorf("the record is %q, want %q", got.State, want)
-				}
-				if f.Disposition != dispositionOf(want) || f.Err != nil {
-					t.Errorf("hook told %v, error %v, want %v", f.Disposition, f.Err, dispositionOf(want))
-				}
-			})
+func (s *suite) endings(t *testing.T, kind string, build builder, refusalsCount bool) {
+	for _, policy := range []core.FailurePolicy{core.RetryFailures, core.HoldFailures} {
+		watch := newWatch()
+		site := s.mount(t, chosenEnding(nil), must(t)(build(s.locks, ByUser, unhurried(nil,
+			middleware.WithFailurePolicy(policy), watch.option())...)))
+		for name, e := range endings() {
+			r := request{user: fmt.Sprint(kind, name, policy), key: "k"}
+			site.expect(t, name, e, r)
+			key := userKey(t, r.user)
+			if kind == "idempotent" {
+				key = idempotentKey(t, r.user, r.key)
+			}
+			watch.ended(t, s, key, fmt.Sprintf("%s with policy %d", name, policy), e.state(policy, refusalsCount))
 		}
 	}
 }
 
-// expect sends a request and checks that the client sees the ending.
-func (x *site) expect(t testing.TB, e ending, r request) {
+// chosenEnding ends as the request says, after a word if there is one.
+func chosenEnding(word func(context.Context) error) http.Handler {
+	all := endings()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		all[r.Header.Get("X-Ending")].handler(word).ServeHTTP(w, r)
+	})
+}
+
+// ended checks the record of the run that has just ended, and what the hook is told of it.
+func (w *watch) ended(t testing.TB, s *suite, key middleware.Key, name string, want core.State) {
 	t.Helper()
+	f := receive(t, w.finished, "the end")
+	if got := record(t, s.locks, key); got.State != want {
+		t.Errorf("%s: the record is %q, want %q", name, got.State, want)
+	}
+	if f.KeyHash != key.Hash() || f.Disposition != dispositionOf(want) || f.Err != nil {
+		t.Errorf("%s: hook told %+v, want %v", name, f, dispositionOf(want))
+	}
+}
+
+// expect sends a request and checks that the client sees the ending. It takes a new connection: on one that was used
+// before Go's client sends a request with an Idempotency-Key again by itself.
+func (x *site) expect(t testing.TB, name string, e ending, r request) {
+	t.Helper()
+	r.header = http.Header{"X-Ending": {name}}
+	x.Client().CloseIdleConnections()
 	x.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	a := x.do(r)
 	if e.end == nil {
@@ -148,24 +166,16 @@ var words = map[core.State]func(context.Context) error{
 
 // testWords: what the handler says of its run counts more than how it ends.
 func testWords(t *testing.T, s *suite) {
-	all := map[string]ending{"200": {status: 200}, "404": {status: 404}, "500": {status: 500}}
-	for name, end := range unfinished {
-		all[name] = ending{end: end}
-	}
-	for name, e := range all {
-		for state, word := range words {
-			for _, policy := range []core.FailurePolicy{core.RetryFailures, core.HoldFailures} {
-				t.Run(fmt.Sprintf("%s after %q policy %d", name, state, policy), func(t *testing.T) {
-					t.Parallel()
-					watch := newWatch()
-					guard := s.once(t, middleware.WithFailurePolicy(policy), watch.option())
-					site := s.mount(t, e.handler(word), guard)
-					site.expect(t, e, request{user: fmt.Sprintf("word-%s-%s-%d", name, state, policy)})
-					f := receive(t, watch.finished, "the end")
-					if got := record(t, s.locks, f.KeyHash); got.State != state || f.Disposition != dispositionOf(state) {
-						t.Errorf("the record is %q, the hook was told %v, want %q", got.State, f.Disposition, state)
-					}
-				})
+	all := endings()
+	for state, word := range words {
+		for _, policy := range []core.FailurePolicy{core.RetryFailures, core.HoldFailures} {
+			watch := newWatch()
+			guard := s.once(t, middleware.WithFailurePolicy(policy), watch.option())
+			site := s.mount(t, chosenEnding(word), guard)
+			for _, name := range []string{"200", "404", "500", "panic", "abort", "goexit"} {
+				user := fmt.Sprintf("word-%s-%s-%d", name, state, policy)
+				site.expect(t, name, all[name], request{user: user})
+				watch.ended(t, s, userKey(t, user), fmt.Sprintf("%s after %q with policy %d", name, state, policy), state)
 			}
 		}
 	}
@@ -244,9 +254,9 @@ func testCompletion(t *testing.T, s *suite) {
 	} {
 		watch := newWatch()
 		site := s.mount(t, test.e.handler(nil), s.once(t, middleware.WithCompletion(judge), watch.option()))
-		site.expect(t, test.e, request{user: "completion-" + name})
-		hash := receive(t, watch.finished, "the end").KeyHash
-		if got := record(t, s.locks, hash).State; got != test.want {
+		site.expect(t, name, test.e, request{user: "completion-" + name})
+		receive(t, watch.finished, "the end")
+		if got := record(t, s.locks, userKey(t, "completion-"+name)).State; got != test.want {
 			t.Errorf("%s: the record is %q, want %q", name, got, test.want)
 		}
 	}
@@ -295,7 +305,7 @@ func testExclusiveEndings(t *testing.T, s *suite) {
 	} {
 		site := s.mount(t, e.handler(nil), s.exclusive(t, middleware.WithWait(patience)))
 		for range 2 { // the second one would wait for a lock that is not released
-			site.expect(t, e, request{user: "exclusive-" + name})
+			site.expect(t, name, e, request{user: "exclusive-" + name})
 		}
 	}
 }

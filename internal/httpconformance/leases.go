@@ -36,12 +36,10 @@ func testZombie(t *testing.T, s *suite) {
 	run := func(n string) request {
 		return request{user: "zombie", key: "k", header: http.Header{"X-Run": {n}}}
 	}
-	hash := s.idempotentHash(t, "zombie", "k")
+	key := idempotentKey(t, "zombie", "k")
 	first := site.aside(t.Context(), run("1"))
 	endFirst := receive(t, entered, "the first run")
-	if err := s.locks.Once("http:" + hash).Forget(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	forget(t, s.locks, key)
 	second := site.aside(t.Context(), run("2"))
 	endSecond := receive(t, entered, "the second run")
 	close(endFirst)
@@ -49,10 +47,10 @@ func testZombie(t *testing.T, s *suite) {
 	if f := receive(t, watch.finished, "the end of the first"); !errors.Is(f.Err, core.ErrStale) {
 		t.Errorf("hook told %+v, want ErrStale", f)
 	}
-	if f := receive(t, watch.failed, "the failure"); f.KeyHash != hash {
+	if f := receive(t, watch.failed, "the failure"); f.KeyHash != key.Hash() {
 		t.Errorf("hook told %+v", f)
 	}
-	if got := record(t, s.locks, hash); got.State != core.StateRunning {
+	if got := record(t, s.locks, key); got.State != core.StateRunning {
 		t.Errorf("the record is %q, want the second run in progress", got.State)
 	}
 	close(endSecond)
@@ -67,7 +65,7 @@ func testEvicted(t *testing.T, s *suite) {
 	r := request{user: "evicted", key: "k"}
 	first := site.aside(t.Context(), r)
 	receive(t, stage.entered, "the run")
-	key := s.recordKey(t, s.idempotentHash(t, r.user, "k"))
+	key := s.recordKey(t, idempotentKey(t, r.user, "k").Hash())
 	if n, err := s.redis.Client().Del(t.Context(), key).Result(); n != 1 || err != nil {
 		t.Fatalf("%d keys deleted, error %v", n, err)
 	}
@@ -90,10 +88,7 @@ func testLostLease(t *testing.T, s *suite) {
 	r := request{user: "lost-lease"}
 	first := site.aside(t.Context(), r)
 	receive(t, entered, "the run")
-	hash := userKey(t, r.user).Hash()
-	if err := s.locks.Once("http:" + hash).Forget(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	forget(t, s.locks, userKey(t, r.user))
 	if cause := receive(t, causes, "the end of the context"); !errors.Is(cause, core.ErrLeaseLost) {
 		t.Errorf("cause %v, want ErrLeaseLost", cause)
 	}

@@ -115,7 +115,7 @@ func testTwoRecords(t *testing.T, s *suite) {
 	r.key = "b"
 	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
 	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
-	if got := record(t, s.locks, s.idempotentHash(t, "records", "b")); got.State != core.StateNone {
+	if got := record(t, s.locks, idempotentKey(t, "records", "b")); got.State != core.StateNone {
 		t.Errorf("the refusal by the inner guard is recorded as %q", got.State)
 	}
 	runs.ran(t, 1)

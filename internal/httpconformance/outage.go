@@ -69,7 +69,7 @@ func testFailOpen(t *testing.T, s *suite) {
 		}
 		runs.ServeHTTP(w, r)
 	})
-	want := int64(0)
+	want, hasty := int64(0), middleware.WithAskTimeout(200*time.Millisecond)
 	for name, build := range map[string]builder{
 		"once": s.Once, "idempotent": s.Idempotent,
 		"exclusive": func(c *core.Client, k Key, opts ...middleware.Option) (Guard, error) {
@@ -77,7 +77,7 @@ func testFailOpen(t *testing.T, s *suite) {
 		},
 	} {
 		watch := newWatch()
-		site := s.mount(t, h, must(t)(build(locks, ByUser, middleware.FailOpen(), watch.option())))
+		site := s.mount(t, h, must(t)(build(locks, ByUser, middleware.FailOpen(), watch.option(), hasty)))
 		for range 2 { // there is no record to replay
 			a := took(t, name, func() answer { return site.do(request{user: "ada", key: "k"}) })
 			a.want(t, http.StatusCreated)
@@ -159,7 +159,7 @@ func testLosesAll(t *testing.T, s *suite) {
 	redis.Restart()
 	close(stage.leave)
 	receive(t, first, "the answer").fresh(t, http.StatusCreated, "done")
-	awaitState(t, newLocks(t, redis.Client()), s.idempotentHash(t, r.user, "k"), core.StateCompleted)
+	awaitState(t, newLocks(t, redis.Client()), idempotentKey(t, r.user, "k"), core.StateCompleted)
 	redistest.Eventually(t, patience, "a connection", func() bool {
 		return site.do(r).status != http.StatusServiceUnavailable
 	})

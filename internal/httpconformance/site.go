@@ -7,6 +7,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,19 +73,26 @@ func must(t testing.TB) func(Guard, error) Guard {
 	}
 }
 
+// exclusive, once and idempotent are guards by user that give a busy machine its time.
 func (s *suite) exclusive(t testing.TB, opts ...middleware.Option) Guard {
 	t.Helper()
-	return must(t)(s.Exclusive(s.locks.Mutex, ByUser, opts...))
+	return must(t)(s.Exclusive(s.locks.Mutex, ByUser, unhurried(opts, middleware.WithWait(patience))...))
 }
 
 func (s *suite) once(t testing.TB, opts ...middleware.Option) Guard {
 	t.Helper()
-	return must(t)(s.Once(s.locks, ByUser, opts...))
+	return must(t)(s.Once(s.locks, ByUser, unhurried(opts)...))
 }
 
 func (s *suite) idempotent(t testing.TB, opts ...middleware.Option) Guard {
 	t.Helper()
-	return must(t)(s.Idempotent(s.locks, ByUser, opts...))
+	return must(t)(s.Idempotent(s.locks, ByUser, unhurried(opts)...))
+}
+
+func unhurried(opts []middleware.Option, more ...middleware.Option) []middleware.Option {
+	return slices.Concat(
+		[]middleware.Option{middleware.WithAskTimeout(patience), middleware.WithFinishTimeout(patience)}, more, opts,
+	)
 }
 
 // request is what a client sends.

@@ -90,10 +90,19 @@ func (w *watch) option() middleware.Option {
 	})
 }
 
-// waiters counts in hooks of a client who waits for a Once.
-type waiters struct{ waiting chan string }
-
-func newWaiters() *waiters { return &waiters{make(chan string, 2000)} }
+// idempotentKey is the key that ByUser and an Idempotency-Key make.
+func idempotentKey(t testing.TB, user, value string) middleware.Key {
+	t.Helper()
+	part, err := middleware.IdempotencyKey(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := middleware.Join(userKey(t, user), part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
 
 // userKey is the key that ByUser makes.
 func userKey(t testing.TB, user string) middleware.Key {
@@ -105,23 +114,28 @@ func userKey(t testing.TB, user string) middleware.Key {
 	return key
 }
 
-// record returns the record of a hash.
-func record(t testing.TB, locks *core.Client, hash string) core.Record {
+// record returns the record of a key.
+func record(t testing.TB, locks *core.Client, key middleware.Key) core.Record {
 	t.Helper()
-	r, err := locks.Once("http:" + hash).Peek(t.Context())
+	r, err := middleware.Peek(t.Context(), locks, key, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// awaitState returns when the record of a hash has that state.
-func awaitState(t testing.TB, locks *core.Client, hash string, want core.State) core.Record {
+// forget deletes the record of a key.
+func forget(t testing.TB, locks *core.Client, key middleware.Key) {
 	t.Helper()
-	var r core.Record
+	if err := middleware.Forget(t.Context(), locks, key, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitState returns when the record of a key has that state.
+func awaitState(t testing.TB, locks *core.Client, key middleware.Key, want core.State) {
+	t.Helper()
 	redistest.Eventually(t, patience, "the record to be "+strconv.Quote(string(want)), func() bool {
-		r = record(t, locks, hash)
-		return r.State == want
+		return record(t, locks, key).State == want
 	})
-	return r
 }

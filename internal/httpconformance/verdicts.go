@@ -137,7 +137,7 @@ func (s *suite) whileRunning(t testing.TB, r request, guard Guard) answer {
 	t.Helper()
 	stage := newStage(t)
 	site := s.mount(t, stage, guard)
-	first := site.aside(t.Context(), r)
+	first := site.aside(t.Context(), request{user: r.user})
 	receive(t, stage.entered, "the first run")
 	second := site.do(r)
 	close(stage.leave)
@@ -246,7 +246,7 @@ func testEarlyData(t *testing.T, s *suite) {
 	site := s.mount(t, runs, s.idempotent(t))
 	r := request{user: "early", key: "k", header: early}
 	site.do(r).refused(t, http.StatusTooEarly, middleware.CodeTooEarly)
-	if got := record(t, s.locks, s.idempotentHash(t, "early", "k")); got.State != core.StateNone || got.Attempt != 0 {
+	if got := record(t, s.locks, idempotentKey(t, "early", "k")); got.State != core.StateNone || got.Attempt != 0 {
 		t.Errorf("early data left a record: %+v", got)
 	}
 	site.do(request{user: "early", key: "k"}).fresh(t, http.StatusCreated, "1")
@@ -255,18 +255,4 @@ func testEarlyData(t *testing.T, s *suite) {
 	locked := s.mount(t, runs, s.exclusive(t))
 	locked.do(r).refused(t, http.StatusTooEarly, middleware.CodeTooEarly)
 	runs.ran(t, 1)
-}
-
-// idempotentHash is what ByUser and an Idempotency-Key make.
-func (s *suite) idempotentHash(t testing.TB, user, value string) string {
-	t.Helper()
-	part, err := middleware.IdempotencyKey(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := middleware.Join(userKey(t, user), part)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key.Hash()
 }

@@ -36,7 +36,7 @@ func (s *suite) watched(t testing.TB) (*core.Client, <-chan string) {
 func testWaiterReplay(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage := newStage(t)
-	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser, middleware.WithWait(patience))))
+	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser, middleware.WithAskTimeout(patience), middleware.WithWait(patience))))
 	awaitReplay(t, stage, waiting, site, site)
 }
 
@@ -44,7 +44,7 @@ func testWaiterElsewhere(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage := newStage(t)
 	site := s.mount(t, stage, s.idempotent(t))
-	other := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser, middleware.WithWait(patience))))
+	other := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser, middleware.WithAskTimeout(patience), middleware.WithWait(patience))))
 	awaitReplay(t, stage, waiting, site, other)
 }
 
@@ -73,7 +73,7 @@ func testWaiterRuns(t *testing.T, s *suite) {
 		<-leave
 		w.WriteHeader(map[int]int{1: 500, 2: 201}[attempt])
 	})
-	site := s.mount(t, h, must(t)(s.Idempotent(locks, ByUser, middleware.WithWait(patience))))
+	site := s.mount(t, h, must(t)(s.Idempotent(locks, ByUser, middleware.WithAskTimeout(patience), middleware.WithWait(patience))))
 	r := request{user: "waiter-runs", key: "k"}
 	first := site.aside(t.Context(), r)
 	receive(t, entered, "the first run")
@@ -104,7 +104,7 @@ func testWaitersBounded(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage := newStage(t)
 	limit := middleware.WithWaiters(2, 3)
-	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser, middleware.WithWait(patience), limit)))
+	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser, middleware.WithAskTimeout(patience), middleware.WithWait(patience), limit)))
 	one, other := request{user: "bounded-1", key: "k"}, request{user: "bounded-2", key: "k"}
 	var answers []<-chan answer
 	for _, r := range []request{one, other} {
@@ -176,7 +176,7 @@ func testWaitDeadline(t *testing.T, s *suite) {
 func testPrefer(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage := newStage(t)
-	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser, middleware.WithPreferWait(patience))))
+	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser, middleware.WithAskTimeout(patience), middleware.WithPreferWait(patience))))
 	r := request{user: "prefer", key: "k"}
 	first := site.aside(t.Context(), r)
 	receive(t, stage.entered, "the run")
@@ -195,7 +195,7 @@ func testPrefer(t *testing.T, s *suite) {
 // testPreferIgnored: without the option nobody waits, and with it nobody waits longer than it says.
 func testPreferIgnored(t *testing.T, s *suite) {
 	for name, opts := range map[string][]middleware.Option{
-		"ignored": nil, "cut": {middleware.WithPreferWait(20 * time.Millisecond)},
+		"ignored": nil, "cut": {middleware.WithPreferWait(2 * time.Second)},
 	} {
 		r := request{user: "prefer-" + name, header: http.Header{"Prefer": {"wait=3600"}}}
 		s.whileRunning(t, r, s.once(t, opts...)).refused(t, http.StatusConflict, middleware.CodeRequestInProgress)
@@ -205,7 +205,7 @@ func testPreferIgnored(t *testing.T, s *suite) {
 func testExclusiveWaits(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage := newStage(t)
-	site := s.mount(t, stage, must(t)(s.Exclusive(locks.Mutex, ByUser, middleware.WithWait(patience))))
+	site := s.mount(t, stage, must(t)(s.Exclusive(locks.Mutex, ByUser, middleware.WithAskTimeout(patience), middleware.WithWait(patience))))
 	r := request{user: "exclusive-waits"}
 	first := site.aside(t.Context(), r)
 	receive(t, stage.entered, "the first run")
