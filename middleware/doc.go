@@ -3,9 +3,9 @@
 // time. [Once] lets none run after one has taken effect: it refuses them, or answers as the first one was answered;
 // with [IdempotentConfig] it does so by the client's own Idempotency-Key.
 //
-// with [IdempotentConfig] it does so by the Idempotency-Key of the client.
-// what counts as completed, and where a guard belongs. The engine knows requests and responses of no framework, so an
-// adapter for another one is small:
+// Applications use an adapter, not this package: nethttp for net/http, gin for gin. They tell what happens to a
+// request, what counts as completed, and where a guard belongs. The engine knows requests and responses of no
+// framework, so an adapter for another one is small:
 //
 //   - let through what Guards does not name,
 //   - make a [Key] of the request with [NewKey] and [Join]; for Idempotent, [Once.Key] joins the header to the scope,
