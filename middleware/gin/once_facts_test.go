@@ -63,7 +63,7 @@ func TestFactsOfARun(t *testing.T) {
 func TestFactsWithoutRecord(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	guards := recording(newLocks(t, srv.Client()), ginlock.FailOpen())
+	guards := recording(newLocks(t, srv.Client()), ginlock.FailOpen(), ginlock.WithAskTimeout(time.Second))
 	srv.Kill()
 	t.Cleanup(srv.Restart)
 	for kind, guard := range guards {
@@ -103,7 +103,7 @@ func TestHandlersWord(t *testing.T) {
 		for _, which := range []string{"gin", "derived", "copy", "request"} {
 			t.Run(name+", "+which, func(t *testing.T) {
 				t.Parallel()
-				guard := ginlock.Idempotent(locks, ginlock.ByHeader("X-User"))
+				guard := ginlock.Idempotent(locks, ginlock.ByHeader("X-User"), patiently()...)
 				srv := serve(t, router(render, recovery(), guard, failing(func(c *gin.Context) {
 					if err := test.word(contexts(c)[which]); err != nil {
 						t.Error(err)
@@ -179,8 +179,8 @@ func TestNestedRecordsGiveBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			outer := ginlock.Once(locks, ginlock.ByHeader("X-User"), ginlock.WithReplay())
-			inner := ginlock.Idempotent(locks, ginlock.ByHeader("X-User"))
+			outer := ginlock.Once(locks, ginlock.ByHeader("X-User"), patiently(ginlock.WithReplay())...)
+			inner := ginlock.Idempotent(locks, ginlock.ByHeader("X-User"), patiently()...)
 			srv := serve(t, router(recovery(), unchanged, outer, unchanged, inner, replace, failing(fail)))
 			order(t, srv, "k")
 			order(t, srv, "k").wantRun(t, http.StatusCreated)
