@@ -170,6 +170,39 @@ func TestBeginAfterItsEnd(t *testing.T) {
 	}
 }
 
+// TestReleaseOfACompletedRun: so late that nothing is remembered of its end, a release does not undo it.
+func TestReleaseOfACompletedRun(t *testing.T) {
+	t.Parallel()
+	s := &onceScripts{t, redistest.Start(t).Client(), "name"}
+	s.begin("a")
+	s.complete("a")
+	s.rdb.Del(context.Background(), "holdfast:released:{lock:name}:a")
+	before := s.state()
+	if reply := s.release("a"); reply != "[0 1]" || !maps.Equal(before, s.state()) {
+		t.Errorf("%s, and %v has become %v", reply, before, s.state())
+	}
+}
+
+// TestRepeatedEndsAreRemembered for as long again: whoever repeats one may have to do it once more. It is also a write,
+// which replicas can be waited for.
+func TestRepeatedEndsAreRemembered(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, end := range map[string]func(*onceScripts, string) string{
+		"complete": (*onceScripts).complete, "hold": (*onceScripts).hold, "release": (*onceScripts).release,
+		"forget": (*onceScripts).forget,
+	} {
+		s := &onceScripts{t, redistest.Start(t).Client(), name}
+		s.begin("a")
+		end(s, "a")
+		key := "holdfast:released:{lock:" + name + "}:a"
+		s.rdb.PExpire(ctx, key, long)
+		if end(s, "a"); s.rdb.PTTL(ctx, key).Val() <= long {
+			t.Errorf("%s: remembered for %v", name, s.rdb.PTTL(ctx, key).Val())
+		}
+	}
+}
+
 // TestRenewalsOfNoAttempt: a renewal that arrives when its attempt is over changes nothing and says so.
 func TestRenewalsOfNoAttempt(t *testing.T) {
 	t.Parallel()
