@@ -189,8 +189,8 @@ func TestOnceIsNotAcknowledged(t *testing.T) {
 	}
 }
 
-// TestRepeatedEndIsNotAcknowledged: the reply to an end is lost with its connection. On the next one nothing was written
-// so far, nor is it by the repetition; all the same, what the replica does not know of is not confirmed.
+// TestRepeatedEndIsNotAcknowledged: the reply to an end is lost with its connection. On the next one nothing was
+// written so far; all the same, what the replica does not know of is not confirmed.
 func TestRepeatedEndIsNotAcknowledged(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

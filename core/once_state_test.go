@@ -229,8 +229,8 @@ func TestAbandoned(t *testing.T) {
 	}
 }
 
-// TestFingerprintOfATakeover: it is that of the attempt which has taken over, also if that has none; without one nothing
-// is compared.
+// TestFingerprintOfATakeover: it is that of the attempt which has taken over, also if that has none; without one
+// nothing is compared.
 func TestFingerprintOfATakeover(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client()
