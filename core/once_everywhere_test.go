@@ -189,6 +189,39 @@ func TestOnceIsNotAcknowledged(t *testing.T) {
 	}
 }
 
+// TestRepeatedEndIsNotAcknowledged: the reply to an end is lost with its connection. On the next one nothing was
+// written so far; all the same, what the replica does not know of is not confirmed.
+func TestRepeatedEndIsNotAcknowledged(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := startReplicated(t)
+	loadOnce(t, p.master.Client())
+	relay := p.master.Relay()
+	locks := newClient(t, relay.Client(), core.WithTTL(long))
+	ends := map[string]func(*core.Attempt) error{
+		"complete": func(a *core.Attempt) error { return a.Complete(ctx, nil) },
+		"release":  func(a *core.Attempt) error { return a.Release(ctx) },
+		"hold":     func(a *core.Attempt) error { return a.Hold(ctx, "") },
+		"forget":   func(*core.Attempt) error { return locks.Once("forget", core.WithReplicaAck(1, soon)).Forget(ctx) },
+	}
+	attempts := map[string]*core.Attempt{}
+	for name := range ends {
+		redistest.Eventually(t, within, "an attempt", func() bool {
+			a, err := locks.Once(name, core.WithReplicaAck(1, soon)).Begin(ctx)
+			attempts[name] = a
+			return err == nil
+		})
+	}
+	p.link.Hold(redistest.ToServer) // what the replica acknowledges
+	for name, end := range ends {
+		relay.LoseReplies(recordOf(name), 1, redistest.Closed)
+		wantNotReplicated(t, end(attempts[name]), 0, 1)
+	}
+	if n := relay.LostReplies(); n != len(ends) {
+		t.Errorf("%d replies lost", n)
+	}
+}
+
 func wantStateOnly(t testing.TB, o *core.Once, state core.State) {
 	t.Helper()
 	if r := mustPeek(t, o); r.State != state {

@@ -227,18 +227,31 @@ func TestOnceLoses(t *testing.T) {
 		Lost: func(l core.Lost) { lost <- l },
 	}))
 	failure := errors.New("stopped")
-	_, err := locks.Once("name").Do(ctx, func(ctx context.Context) ([]byte, error) {
-		forget(t, newClient(t, rdb).Once("name"))
-		<-ctx.Done()
-		wantErr(t, context.Cause(ctx), core.ErrLeaseLost)
-		return nil, failure
-	})
-	wantErr(t, err, failure)
-	wantErr(t, err, core.ErrLeaseLost)
-	if l := <-lost; l.Name != "name" || l.Token == 0 || !errors.Is(l.Cause, core.ErrLeaseLost) {
-		t.Errorf("%+v", l)
+	other := newClient(t, rdb, core.WithTTL(long))
+	for name, happen := range map[string]func(){
+		"forgotten": func() { forget(t, other.Once("forgotten")) },
+		"followed": func() {
+			redistest.Eventually(t, within, "a follower", func() bool { // before the next renewal
+				abandon(t, rdb, "followed")
+				_, err := other.Once("followed").Begin(ctx)
+				return err == nil
+			})
+		},
+	} {
+		_, err := locks.Once(name).Do(ctx, func(ctx context.Context) ([]byte, error) {
+			happen()
+			<-ctx.Done()
+			wantErr(t, context.Cause(ctx), core.ErrLeaseLost)
+			return nil, failure
+		})
+		wantErr(t, err, failure)
+		wantErr(t, err, core.ErrLeaseLost)
+		if l := <-lost; l.Name != name || l.Token == 0 || !errors.Is(l.Cause, core.ErrLeaseLost) {
+			t.Errorf("%+v", l)
+		}
 	}
-	wantState(t, locks.Once("name"), core.StateNone, 0)
+	wantState(t, other.Once("forgotten"), core.StateNone, 0)
+	wantState(t, other.Once("followed"), core.StateRunning, 2)
 }
 
 // TestOnceAfterAClockStep: the server's clock was set back, so that the lease seems to last for hours.

@@ -100,9 +100,12 @@ func TestOnceScriptsTwice(t *testing.T) {
 		"give up": (*onceScripts).giveUp, "forget": (*onceScripts).forget,
 	}
 	before := map[string]func(*onceScripts){
-		"absent":    func(*onceScripts) {},
-		"own":       func(s *onceScripts) { s.begin("a") },
-		"own, over": func(s *onceScripts) { s.begin("a"); abandon(t, rdb, s.name) },
+		"absent":         func(*onceScripts) {},
+		"own":            func(s *onceScripts) { s.begin("a") },
+		"own, over":      func(s *onceScripts) { s.begin("a"); abandon(t, rdb, s.name) },
+		"own, completed": func(s *onceScripts) { s.begin("a"); s.complete("a") },
+		"own, held":      func(s *onceScripts) { s.begin("a"); s.hold("a") },
+		"own, released":  func(s *onceScripts) { s.begin("a"); s.release("a") },
 		"of another": func(s *onceScripts) {
 			s.begin("a")
 			abandon(t, rdb, s.name)
@@ -163,6 +166,64 @@ func TestBeginAfterItsEnd(t *testing.T) {
 			if reply := s.begin("a"); reply != "[-1" || len(s.state()) != 0 {
 				t.Errorf("%s: begin says %s and makes %v", s.name, reply, s.state())
 			}
+		}
+	}
+}
+
+// TestReleaseOfACompletedRun: so late that nothing is remembered of its end, a release does not undo it.
+func TestReleaseOfACompletedRun(t *testing.T) {
+	t.Parallel()
+	s := &onceScripts{t, redistest.Start(t).Client(), "name"}
+	s.begin("a")
+	s.complete("a")
+	s.rdb.Del(context.Background(), "holdfast:released:{lock:name}:a")
+	before := s.state()
+	if reply := s.release("a"); reply != "[0 1]" || !maps.Equal(before, s.state()) {
+		t.Errorf("%s, and %v has become %v", reply, before, s.state())
+	}
+}
+
+// TestRepeatedEndsAreRemembered for as long again: whoever repeats one may have to do it once more. It is also a write,
+// which replicas can be waited for.
+func TestRepeatedEndsAreRemembered(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, end := range map[string]func(*onceScripts, string) string{
+		"complete": (*onceScripts).complete, "hold": (*onceScripts).hold, "release": (*onceScripts).release,
+		"forget": (*onceScripts).forget,
+	} {
+		s := &onceScripts{t, redistest.Start(t).Client(), name}
+		s.begin("a")
+		end(s, "a")
+		key := "holdfast:released:{lock:" + name + "}:a"
+		s.rdb.PExpire(ctx, key, long)
+		if end(s, "a"); s.rdb.PTTL(ctx, key).Val() <= long {
+			t.Errorf("%s: remembered for %v", name, s.rdb.PTTL(ctx, key).Val())
+		}
+	}
+}
+
+// TestRenewalsOfNoAttempt: a renewal that arrives when its attempt is over changes nothing and says so.
+func TestRenewalsOfNoAttempt(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	for name, end := range map[string]func(*onceScripts){
+		"completed": func(s *onceScripts) { s.complete("a") },
+		"held":      func(s *onceScripts) { s.hold("a") },
+		"released":  func(s *onceScripts) { s.release("a") },
+		"forgotten": func(s *onceScripts) { s.forget("f") },
+		"followed":  func(s *onceScripts) { abandon(t, rdb, s.name); s.begin("b") },
+	} {
+		s := &onceScripts{t, rdb, name}
+		s.begin("a")
+		end(s)
+		rdb.PExpire(context.Background(), recordOf(name), long)
+		before := contents(t, rdb, name)
+		if reply := s.renew("a"); reply != "0" || !maps.Equal(before, contents(t, rdb, name)) {
+			t.Errorf("%s: %s, and %v has become %v", name, reply, before, contents(t, rdb, name))
+		}
+		if left := rdb.PTTL(context.Background(), recordOf(name)).Val(); left > long {
+			t.Errorf("%s: kept for %v", name, left)
 		}
 	}
 }

@@ -229,8 +229,8 @@ func TestAbandoned(t *testing.T) {
 	}
 }
 
-// TestFingerprintOfATakeover: it is that of the attempt which has taken over, also if that has none; without one nothing
-// is compared.
+// TestFingerprintOfATakeover: it is that of the attempt which has taken over, also if that has none; without one
+// nothing is compared.
 func TestFingerprintOfATakeover(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client()
@@ -245,9 +245,15 @@ func TestFingerprintOfATakeover(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	abandon(t, rdb, "name")
-	mustBegin(t, with)
+	a := mustBegin(t, with)
 	if r := wantState(t, with, core.StateRunning, 3); string(r.Fingerprint) != "a" {
 		t.Errorf("%+v", r)
+	}
+	if err := a.Release(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if fields := contents(t, rdb, "name"); fields["fingerprint"] != "" {
+		t.Errorf("left after a release: %v", fields)
 	}
 }
 

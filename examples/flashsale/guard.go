@@ -27,13 +27,19 @@ const remembered = time.Hour
 func locked(locks *core.Client, cfg config) guards {
 	user := httplock.ByContext(userKey{})
 	return guards{
-		// A checkout can be repeated, but two at once would spoil each other's work. The second one waits for a moment and
-		// then runs.
-		checkout: httplock.Exclusive(locks.Mutex, httplock.Keys(user, httplock.ByPathValue("id"))),
+		// A checkout can be repeated, but two at once would spoil each other's work. The second one waits for its turn.
+		checkout: httplock.Exclusive(
+			locks.Mutex, httplock.Keys(user, httplock.ByPathValue("id")),
+			httplock.WithWait(cfg.patience),
+		),
 
 		// An order must not be repeated, not even after the first one is through. One that was refused, sold out for
-		// instance, does not count.
-		order: httplock.Once(locks, httplock.Keys(httplock.ByRoute(), user), httplock.WithRetention(remembered)),
+		// instance, does not count. A second order does not wait, but Redis may take its time, on a busy laptop.
+		order: httplock.Once(
+			locks, httplock.Keys(httplock.ByRoute(), user),
+			httplock.WithRetention(remembered),
+			httplock.WithAskTimeout(cfg.patience),
+		),
 
 		// A payment is repeated by clients that have not heard of it, and they need its receipt. So the second request waits
 		// for the answer to the first; a client that hangs up does not stop a charge half-way; and what has failed is not

@@ -1,9 +1,9 @@
 // Flashsale sells too few vouchers to too many people, on several servers at once.
 //
-// It starts three replicas of a web shop that share nothing but Redis and a database, and lets a crowd at them: 800 users
-// want one of 200 vouchers. Each prices a cart, orders, and pays for the order, and sends each of these requests three
-// times, twice at the same moment to two replicas. Everybody may have one voucher. The shop reads, asks another service
-// and then writes, as most shops do, so much can go wrong. Three guards and a lock prevent it:
+// It starts three replicas of a web shop that share nothing but Redis and a database, and lets a crowd at them:
+// 800 users want one of 200 vouchers. Each prices a cart, orders, and pays for the order, and sends each of these
+// requests three times, twice at the same moment to two replicas. Everybody may have one voucher. The shop reads,
+// asks another service and then writes, as most shops do, so much can go wrong. Three guards and a lock prevent it:
 //
 //	POST /cart/{id}/checkout   httplock.Exclusive: one at a time for each cart; may be repeated
 //	POST /orders               httplock.Once: one order per user; a second one is refused, at any time
@@ -70,7 +70,7 @@ func main() {
 	flag.IntVar(&cfg.clients, "clients", cfg.clients, "users in the shop at the same time")
 	flag.IntVar(&cfg.replicas, "replicas", cfg.replicas, "replicas of the shop")
 	flag.Uint64Var(&cfg.seed, "seed", cfg.seed, "of the order in which users come and of where they go")
-	flag.DurationVar(&cfg.patience, "patience", cfg.patience, "how long an order waits for the stock's lock")
+	flag.DurationVar(&cfg.patience, "patience", cfg.patience, "how long requests wait for their turn")
 	flag.BoolVar(&cfg.unguarded, "unguarded", false, "sell without the guards")
 	serving := flag.Bool("serve", false, "keep the shop open until Ctrl-C instead of sending a crowd")
 	flag.Parse()

@@ -65,7 +65,8 @@ func (s *shop) buy(ctx context.Context, user string) (*order, error) {
 // answer: without this word, a stock lock that is lost between the two (503), a panic or a crash of the process would
 // count as a failed order, and the user could order again.
 //
-// What is left is a crash between the commit and this word. A shop that cannot take even that says [httplock.Hold]
-// before the commit, or has the database refuse the second order. An error only means that Redis did not confirm the
-// word yet: it counts all the same when the handler ends.
+// What is left is a crash between the commit and this word, and a commit of which the database does not tell how it
+// ended. A shop that cannot take even that says [httplock.Hold] before the commit, or has the database refuse the
+// second order. An error only means that Redis has not confirmed the word: it counts all the same when the handler
+// ends.
 func ordered(ctx context.Context) { _ = httplock.Complete(ctx) }

@@ -58,7 +58,9 @@ func take(t *testing.T, s *site, name string) (release func()) {
 
 func TestCheckout(t *testing.T) {
 	t.Parallel()
-	s := open(t, small)
+	cfg := small
+	cfg.patience = 2 * time.Second
+	s := open(t, cfg)
 	checkout := errand{path: "/cart/7/checkout", done: codePriced}
 	send(t, s.replicas[0], "", checkout, middleware.CodeScopeRequired)
 	release := take(t, s, named(t, must(httplock.PrincipalKey("alice")), must(httplock.PathKey("id", "7"))))

@@ -16,8 +16,8 @@ import (
 // example stands for the many cases in which it cannot, because the work behind the decision is elsewhere: a payment,
 // another service, a file.
 //
-// The fence of a row is the largest fencing token that ever wrote it; where rows are only added, it is the largest token
-// of those there are. Charges need none: nobody follows on a payment that was lost, see guards.
+// The fence of a row is the largest fencing token that ever wrote it; where rows are only added, it is the largest
+// token of those there are. Charges need none: a payment that is lost is not followed by another, see locked.
 const schema = `
 CREATE TABLE quotes (
 	user   TEXT NOT NULL,
