@@ -143,7 +143,8 @@ func TestErrorsOnlyWithRecords(t *testing.T) {
 			return
 		}
 		if c.Writer.Written() || c.Writer.Status() != conflict.Status {
-			t.Errorf("written %v, status %d, want %d unwritten", c.Writer.Written(), c.Writer.Status(), conflict.Status)
+			t.Errorf("written %v, status %d, want %d unwritten",
+				c.Writer.Written(), c.Writer.Status(), conflict.Status)
 		}
 		c.String(-1, conflict.Code)
 	}

@@ -17,7 +17,7 @@ func TestPeekAndForget(t *testing.T) {
 	locks := newLocks(t, redistest.Start(t).Client())
 	secret := []byte("0123456789abcdef")
 	login := func(c *gin.Context) { c.Set("user", c.GetHeader("X-User")) }
-	guard := ginlock.Idempotent(locks, ginlock.ByKey("user"), ginlock.WithAskTimeout(patience), ginlock.WithKeySecret(secret))
+	guard := ginlock.Idempotent(locks, ginlock.ByKey("user"), patiently(ginlock.WithKeySecret(secret))...)
 	srv := serve(t, router(login, guard, func(c *gin.Context) { c.String(http.StatusCreated, "created") }))
 	order(t, srv, "k").wantRun(t, http.StatusCreated)
 
