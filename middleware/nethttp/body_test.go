@@ -128,7 +128,7 @@ func TestHandlerGetsAllOfABodyThatWasLookedAt(t *testing.T) {
 func TestRequestOfTheCallerStays(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	guarded := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"))(echo(t))
+	guarded := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"), httplock.WithWait(patience))(echo(t))
 	r := request(typed(jsonType, `{"id":7}`))
 	before := *r
 	rec := httptest.NewRecorder()
