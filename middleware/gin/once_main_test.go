@@ -27,7 +27,7 @@ func recording(locks *core.Client, opts ...ginlock.Option) map[string]gin.Handle
 
 // patiently returns options for a machine that has other things to do.
 func patiently(opts ...ginlock.Option) []ginlock.Option {
-	return append([]ginlock.Option{ginlock.WithAskTimeout(patience), ginlock.WithFinishTimeout(patience)}, opts...)
+	return append([]ginlock.Option{unhurried, ginlock.WithFinishTimeout(patience)}, opts...)
 }
 
 // order sends a request of the test, which is its own user, with that Idempotency-Key, and a short body.

@@ -21,9 +21,9 @@ func guards(t testing.TB, rdb redis.UniversalClient) map[string]func(http.Handle
 	user := httplock.ByHeader("X-User")
 	return map[string]func(http.Handler) http.Handler{
 		"Bare":       func(next http.Handler) http.Handler { return next },
-		"Exclusive":  httplock.Exclusive(locks.Mutex, user),
-		"Once":       httplock.Once(locks, user),
-		"Idempotent": httplock.Idempotent(locks, httplock.Unscoped()),
+		"Exclusive":  httplock.Exclusive(locks.Mutex, user, httplock.WithWait(patience)),
+		"Once":       httplock.Once(locks, user, unhurried),
+		"Idempotent": httplock.Idempotent(locks, httplock.Unscoped(), unhurried),
 	}
 }
 
