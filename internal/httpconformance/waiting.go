@@ -73,7 +73,7 @@ func testWaiterRuns(t *testing.T, s *suite) {
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		attempt := middleware.Attempt(r.Context())
 		entered <- attempt
-		<-leave
+		await(t, leave)
 		w.WriteHeader(map[int]int{1: 500, 2: 201}[attempt])
 	})
 	site := s.mount(t, h, must(t)(s.Idempotent(locks, ByUser,

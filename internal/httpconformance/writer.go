@@ -110,7 +110,7 @@ func testStream(t *testing.T, s *suite) {
 			w.WriteHeader(http.StatusAccepted)
 			_, _ = io.WriteString(w, "data: 1\n\n")
 			w.(http.Flusher).Flush()
-			<-leave
+			await(t, leave)
 			_, _ = io.WriteString(w, "data: 2\n\n")
 		})
 		site := s.mount(t, h, s.idempotent(t, opts...))
