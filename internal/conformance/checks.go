@@ -68,6 +68,17 @@ func (w *world) held(name string) {
 	w.wantRefused(w.process().rival(name))
 }
 
+// awaitKey returns once a lock is in each place. What is held back there may be about something else: a release that a
+// majority has confirmed is still on its way to the others.
+func (w *world) awaitKey(name string) {
+	w.t.Helper()
+	for _, rdb := range w.clients() {
+		redistest.Eventually(w.t, within, "the request to be executed", func() bool {
+			return rdb.Exists(context.Background(), w.key(name)).Val() == 1
+		})
+	}
+}
+
 // heldByRival is held for when the rival holds the lock.
 func (w *world) heldByRival(name string) {
 	w.t.Helper()

@@ -123,13 +123,13 @@ func cancelledInLine(t *testing.T, s Subject) {
 func cancelledInFlight(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	p := w.patient(core.WithTTL(long))
-	w.unlock(w.must(p.lock("name").Lock(context.Background()))) // scripts are loaded
+	w.unlock(w.must(p.lock("other").Lock(context.Background()))) // scripts are loaded
 	ctx, cancel := context.WithCancel(context.Background())
 	for _, r := range p.relays {
 		r.Hold(redistest.ToClient)
 	}
 	waiting := start(ctx, p.lock("name"))
-	p.awaitHeld(redistest.ToClient)
+	w.awaitKey("name")
 	w.held("name")
 	cancel()
 	w.wantErr(receive(t, waiting).err, core.ErrNotAcquired, context.Canceled)
