@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // blankType is the type of a problem that says no more than its status, RFC 9457, section 4.2.1.
@@ -124,6 +126,15 @@ func (c *Conflict) Problem() Problem {
 	}
 	if text := http.StatusText(c.Status); p.Type == blankType && text != "" {
 		p.Title = text // as RFC 9457 asks of this type
+	}
+	return p
+}
+
+// For returns the problem with an instance, if the answer with that header has one: the UUID that a middleware around the
+// guard has put into X-Request-Id, by which a client and an operator can talk about it.
+func (p Problem) For(header http.Header) Problem {
+	if id, err := uuid.Parse(header.Get("X-Request-Id")); err == nil {
+		p.Instance = id.URN()
 	}
 	return p
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"net/http"
 	"testing"
 	"time"
 
@@ -114,6 +115,20 @@ func TestEveryCodeHasItsTexts(t *testing.T) {
 		p := config.conflict(code, core.ErrUnavailable).Problem()
 		if p.Status < 400 || p.Title == "" || p.Detail == "" || p.Type != "/problems/"+code {
 			t.Errorf("%s: %+v", code, p)
+		}
+	}
+}
+
+func TestInstanceIsTheRequest(t *testing.T) {
+	t.Parallel()
+	config := DefaultConfig()
+	p := config.conflict(CodeLockConflict, core.ErrNotAcquired).Problem()
+	for id, want := range map[string]string{
+		"0a6b5c3e-1f2d-4c3b-8a9e-7d6c5b4a3f2e": "urn:uuid:0a6b5c3e-1f2d-4c3b-8a9e-7d6c5b4a3f2e",
+		"":                                     "", "42": "", "<script>": "",
+	} {
+		if got := p.For(http.Header{"X-Request-Id": {id}}).Instance; got != want {
+			t.Errorf("request id %q: instance %q, want %q", id, got, want)
 		}
 	}
 }

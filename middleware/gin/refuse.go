@@ -16,7 +16,7 @@ type ConflictHandler func(c *gin.Context, conflict *Conflict)
 
 // Refuse answers a refused request with the problem of the conflict. It is the default [ConflictHandler].
 func Refuse(c *gin.Context, conflict *Conflict) {
-	problem := conflict.Problem()
+	problem := conflict.Problem().For(c.Writer.Header())
 	maps.Copy(c.Writer.Header(), problem.Header())
 	c.Status(problem.Status)
 	_, _ = c.Writer.Write(problem.Body()) // nobody is left to tell of a client that does not read its answer
