@@ -128,8 +128,9 @@ func RunNow(ctx context.Context, c *cron.Cron, name string) error {
 
 // warnOfLocalTime tells that replicas in different zones would not have the same ticks.
 func (j *job) warnOfLocalTime(s cron.Schedule) {
-	if spec, ok := s.(*cron.SpecSchedule); ok && spec.Location == time.Local && time.Local.String() != "UTC" {
+	zone, _ := time.Now().Zone()
+	if spec, ok := s.(*cron.SpecSchedule); ok && spec.Location == time.Local && zone != "UTC" {
 		j.config.logger.Warn("holdfast: cronlock: the schedule is in the local time zone, which has to be the same on all "+
-			"replicas: use CRON_TZ=, or cron.WithLocation", "job", j.name, "zone", time.Local.String())
+			"replicas: use CRON_TZ=, or cron.WithLocation", "job", j.name, "zone", zone)
 	}
 }
