@@ -1,0 +1,162 @@
+package cronlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// AddFunc adds a job to a schedule that runs on several replicas: each tick starts on at most one of them. The name
+// identifies the job on all replicas, through all versions: keep it when the function or the spec changes. The spec is
+// what the parser of c takes; "@every" ticks are the multiples of the interval since 1970 instead of counting from the
+// start of the process, so that all replicas have the same.
+//
+// The context of fn ends if the lease of the run is lost or that of [WithContext] ends; it carries the fencing token,
+// [core.TokenFrom], and the [Run], see [RunFrom]. An error of fn is recorded and logged; the tick is not run again. A
+// panic is recorded and goes on: see [cron.Recover].
+//
+// It does no I/O. Errors: what is wrong with the arguments, the spec or an option; a name that c has already.
+func AddFunc(
+	c *cron.Cron, locks *core.Client, spec, name string, fn func(context.Context) error, opts ...Option,
+) (cron.EntryID, error) {
+	if c == nil {
+		return 0, errNoCron
+	}
+	config := newConfig(opts)
+	if err := config.check(locks, name); err != nil {
+		return 0, err
+	}
+	schedule, err := parse(c, spec, config.parser)
+	if err != nil {
+		return 0, fmt.Errorf("holdfast: cronlock: job %q: %w", name, err)
+	}
+	return add(c, locks, schedule, name, fn, config)
+}
+
+// AddJob is [AddFunc] for a [cron.Job], which cannot be told to stop. If it has a method RunContext(context.Context)
+// error, that is called instead of Run.
+func AddJob(
+	c *cron.Cron, locks *core.Client, spec, name string, cmd cron.Job, opts ...Option,
+) (cron.EntryID, error) {
+	if cmd == nil {
+		return 0, errors.New("holdfast: cronlock: the job is nil")
+	}
+	return AddFunc(c, locks, spec, name, funcOf(cmd), opts...)
+}
+
+// AddSchedule is [AddFunc] for a schedule of any kind. All replicas need to have the same ticks; ticks are told apart by
+// the nanosecond.
+func AddSchedule(
+	c *cron.Cron, locks *core.Client, schedule cron.Schedule, name string, fn func(context.Context) error, opts ...Option,
+) (cron.EntryID, error) {
+	switch {
+	case c == nil:
+		return 0, errNoCron
+	case schedule == nil:
+		return 0, errors.New("holdfast: cronlock: the schedule is nil")
+	}
+	config := newConfig(opts)
+	if err := config.check(locks, name); err != nil {
+		return 0, err
+	}
+	return add(c, locks, schedule, name, fn, config)
+}
+
+func add(
+	c *cron.Cron, locks *core.Client, schedule cron.Schedule, name string, fn func(context.Context) error, config config,
+) (cron.EntryID, error) {
+	if fn == nil {
+		return 0, errors.New("holdfast: cronlock: the function is nil")
+	}
+	if _, there := find(c, name); there {
+		return 0, fmt.Errorf("holdfast: cronlock: there is a job %q already", name)
+	}
+	schedule = align(schedule)
+	if err := config.checkWindow(schedule, time.Now().In(c.Location())); err != nil {
+		return 0, err
+	}
+	j := &job{name: name, locks: locks, fn: fn, config: config}
+	j.ticks = &ticks{schedule: schedule, look: config.catchUp > 0}
+	j.warnOfLocalTime(schedule, c.Location())
+	return c.Schedule(j.ticks, j), nil
+}
+
+var errNoCron = errors.New("holdfast: cronlock: the cron is nil")
+
+// ContextJob is a [cron.Job] that can be told to stop.
+type ContextJob interface {
+	RunContext(ctx context.Context) error
+}
+
+func funcOf(cmd cron.Job) func(context.Context) error {
+	if job, ok := cmd.(ContextJob); ok {
+		return job.RunContext
+	}
+	return func(context.Context) error {
+		cmd.Run()
+		return nil
+	}
+}
+
+// parse reads a spec. The parser of c is not to be had, so without another one c itself has to read it, for a job that
+// does nothing, should its tick come before it is removed. A panic is that of robfig's parser about "TZ=" without a spec.
+func parse(c *cron.Cron, spec string, parser cron.ScheduleParser) (s cron.Schedule, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("spec %q: %v", spec, r)
+		}
+	}()
+	if parser != nil {
+		return parser.Parse(spec)
+	}
+	id, err := c.AddFunc(spec, func() {})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Remove(id)
+	return c.Entry(id).Schedule, nil
+}
+
+// find returns the job of that name.
+func find(c *cron.Cron, name string) (*job, bool) {
+	for _, entry := range c.Entries() {
+		if j, ok := entry.Job.(*job); ok && j.name == name {
+			return j, true
+		}
+	}
+	return nil, false
+}
+
+// RunNow runs a job of c at once, on this replica and goroutine, without the wrappers of c, and returns what its function
+// returns. It does not count as a tick and works while the job is paused. It meets a run in progress as a tick does, see
+// [WithWait]: what is skipped is [ErrOverlap]. The context of the run descends from ctx, and ends with that of
+// [WithContext] too. Other errors are those of [core.Once.Begin].
+func RunNow(ctx context.Context, c *cron.Cron, name string) error {
+	if c == nil {
+		return errNoCron
+	}
+	j, there := find(c, name)
+	if !there {
+		return fmt.Errorf("holdfast: cronlock: there is no job %q", name)
+	}
+	return j.now(ctx)
+}
+
+// warnOfLocalTime tells that replicas in different zones would not have the same ticks.
+func (j *job) warnOfLocalTime(s cron.Schedule, scheduler *time.Location) {
+	if zone, _ := time.Now().Zone(); zone != "UTC" && local(s, scheduler) {
+		j.config.logger.Warn("holdfast: cronlock: the schedule is in the local time zone, which has to be the same on all "+
+			"replicas: use CRON_TZ=, or cron.WithLocation", "job", j.name, "zone", zone)
+	}
+}
+
+// local reports whether ticks depend on the local zone: a spec without a zone is read in that of the scheduler.
+func local(s cron.Schedule, scheduler *time.Location) bool {
+	spec, ok := s.(*cron.SpecSchedule)
+	return ok && spec.Location == time.Local && scheduler == time.Local
+}

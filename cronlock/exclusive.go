@@ -1,0 +1,93 @@
+package cronlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// Exclusive returns a wrapper for [cron.NewChain] that lets no two runs of a job go on at the same time, on whichever
+// replica: a run that meets another one is skipped, or waits as [WithWait] says. The strategy makes the lock of that
+// name, locks.Mutex for instance.
+//
+// It does not make a tick run once: as soon as the job is shorter than the difference of two clocks, both replicas run
+// it, one after the other. That is what [AddFunc] is for. Put it on one job: in the chain of a whole cron, all jobs would
+// exclude each other. A job with a method RunContext(context.Context) error gets the context of the lease.
+//
+// Of the options, WithWait, WithTTL, WithMaxHold, WithMinHold, WithContext, WithLogger, WithHooks and FailOpen matter.
+// Panics if an argument is invalid: [NewExclusive] returns that as an error.
+func Exclusive(strategy core.Strategy, name string, opts ...Option) cron.JobWrapper {
+	wrapper, err := NewExclusive(strategy, name, opts...)
+	if err != nil {
+		panic(err)
+	}
+	return wrapper
+}
+
+// NewExclusive is [Exclusive] for those who get their settings at run time: it returns an error instead of panicking.
+func NewExclusive(strategy core.Strategy, name string, opts ...Option) (cron.JobWrapper, error) {
+	config := newConfig(opts)
+	switch {
+	case strategy == nil:
+		return nil, errors.New("holdfast: cronlock: the strategy is nil: pass the method of a client, like locks.Mutex")
+	case config.err != nil:
+		return nil, config.err
+	case config.overlap == overlapAllow:
+		return nil, errors.New("holdfast: cronlock: AllowOverlap: nothing would be excluded")
+	}
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	lock := strategy("cron:"+name, slices.Concat(config.lock, []core.LockOption{core.WithMinHold(config.minHold)})...)
+	return func(inner cron.Job) cron.Job {
+		j := &job{name: name, fn: funcOf(inner), config: config}
+		return cron.FuncJob(func() { j.exclusive(lock) })
+	}, nil
+}
+
+// exclusive runs the job under the lock, or not.
+func (j *job) exclusive(lock core.Locker) {
+	now := time.Now()
+	run := Run{Job: j.name, Tick: now, Replica: j.config.replica}
+	do := core.TryDo
+	if j.config.overlap == overlapWait {
+		lock, do = waiting{lock, j.config.wait}, core.Do
+	}
+	started := false
+	err := do(j.config.context, lock, func(ctx context.Context) error {
+		started = true
+		run.Token, _ = core.TokenFrom(ctx)
+		return j.call(ctx, run, func(Run) {})
+	})
+	switch {
+	case started || err == nil:
+	case j.config.context.Err() != nil || errors.Is(err, core.ErrClosed):
+		j.skip(now, Stopped, err)
+	case errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable):
+		j.skip(now, Overlapping, fmt.Errorf("%w: %w", ErrOverlap, err))
+	case !errors.Is(err, core.ErrUnavailable):
+		j.skip(now, Refused, err)
+	case j.config.failOpen:
+		ctx, cancel := j.config.bound(j.config.context)
+		defer cancel()
+		_ = j.call(ctx, run, func(Run) {})
+	default:
+		j.skip(now, Unavailable, err)
+	}
+}
+
+// waiting is a lock for which nobody waits longer than that.
+type waiting struct {
+	core.Locker
+	limit time.Duration
+}
+
+func (w waiting) Lock(ctx context.Context, opts ...core.LockOption) (*core.Lease, error) {
+	return w.Locker.Lock(ctx, slices.Concat(opts, []core.LockOption{core.WithWait(w.limit)})...)
+}

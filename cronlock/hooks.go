@@ -1,0 +1,61 @@
+package cronlock
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Hooks are told what becomes of ticks on this replica. Each may be nil. They run on the job's goroutine. The structs may
+// grow fields in later versions.
+type Hooks struct {
+	// Started is called before a run; the context is that of the run.
+	Started func(ctx context.Context, run Run)
+	// Finished is called after it. The error is what the function returned.
+	Finished func(ctx context.Context, run Run, err error)
+	// Skipped is called for each tick that does not run here, also because it runs on another replica.
+	Skipped func(skip Skip)
+	// Skewed is called at each tick at which the clock of this replica is off by more than half of [WithMaxSkew]: ahead of
+	// that of Redis if the offset is positive.
+	Skewed func(offset time.Duration)
+}
+
+// Reason tells why a tick does not run here.
+type Reason string
+
+// The reasons.
+const (
+	Taken       Reason = "taken"       // it runs, or ran, on another replica
+	Overlapping Reason = "overlapping" // an earlier run of the job goes on
+	Paused      Reason = "paused"      // the job is paused
+	Early       Reason = "early"       // by the clock of Redis, this replica's is ahead
+	Late        Reason = "late"        // its start deadline has passed
+	Unavailable Reason = "unavailable" // Redis did not answer until the start deadline
+	Refused     Reason = "refused"     // Redis answered with an error that time does not cure
+	Stopped     Reason = "stopped"     // the context of the jobs has ended
+)
+
+// Skip is a tick that does not run here.
+type Skip struct {
+	// Job is its name.
+	Job    string
+	Tick   time.Time
+	Reason Reason
+	// Err is the error behind it; it may be nil.
+	Err error
+}
+
+func (j *job) skip(tick time.Time, reason Reason, err error) {
+	level := slog.LevelWarn
+	switch reason {
+	case Taken:
+		level = slog.LevelDebug // the rule
+	case Paused, Stopped:
+		level = slog.LevelInfo // as somebody wanted it
+	}
+	j.config.logger.Log(context.Background(), level, "holdfast: cronlock: tick skipped",
+		"job", j.name, "tick", tick, "reason", reason, "error", err)
+	if j.config.hooks.Skipped != nil {
+		j.config.hooks.Skipped(Skip{Job: j.name, Tick: tick, Reason: reason, Err: err})
+	}
+}

@@ -1,0 +1,48 @@
+package cronlock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// maxName bounds the names of jobs, in bytes.
+const maxName = 200
+
+// checkName refuses what cannot be told apart in Redis. The names of jobs are the same on all replicas and through all
+// versions, so they are never made of functions' names.
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("holdfast: cronlock: the job has no name")
+	case len(name) > maxName:
+		return fmt.Errorf("holdfast: cronlock: name of %d bytes: at most %d are allowed", len(name), maxName)
+	case strings.ContainsAny(name, "{}\x00"):
+		return fmt.Errorf("holdfast: cronlock: name %q: braces and NUL are not allowed", name)
+	}
+	return nil
+}
+
+// The keys of a job share a hash tag: in a Cluster they lie together, and its records are a group.
+
+func groupOf(name string) string { return "cron:{" + name + "}" }
+
+// tickKey identifies a tick by its time on the schedule, not by when somebody came for it.
+func tickKey(name string, tick time.Time) string {
+	return groupOf(name) + ":at:" + tick.UTC().Format(time.RFC3339Nano)
+}
+
+// tickOf reads the tick from the key of its record, false if that is of something else.
+func tickOf(name, key string) (time.Time, bool) {
+	text, ok := strings.CutPrefix(key, groupOf(name)+":at:")
+	if !ok {
+		return time.Time{}, false
+	}
+	tick, err := time.Parse(time.RFC3339Nano, text)
+	return tick, err == nil
+}
+
+func nowKey(name, id string) string { return groupOf(name) + ":now:" + id }
+
+func pauseKey(name string) string { return groupOf(name) + ":paused" }

@@ -1,0 +1,269 @@
+package cronlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// Option configures a job. An invalid value is reported when the job is added.
+type Option interface{ apply(*config) }
+
+type optionFunc func(*config)
+
+func (o optionFunc) apply(c *config) { o(c) }
+
+// overlap says what happens to a tick while an earlier run of its job still goes on, on whichever replica.
+type overlap int
+
+const (
+	overlapSkip overlap = iota
+	overlapWait
+	overlapAllow
+)
+
+type config struct {
+	parser   cron.ScheduleParser
+	context  context.Context
+	logger   *slog.Logger
+	hooks    Hooks
+	replica  string
+	overlap  overlap
+	wait     time.Duration
+	deadline time.Duration // 0: by the period
+	maxSkew  time.Duration
+	attempts int
+	catchUp  time.Duration
+	history  int
+	failOpen bool
+	minHold  time.Duration
+	maxHold  time.Duration
+	lock     []core.LockOption
+	err      error
+}
+
+func newConfig(opts []Option) config {
+	c := config{
+		context: context.Background(), logger: slog.Default(), replica: thisReplica(), maxSkew: 30 * time.Second,
+		attempts: 1, history: 20,
+	}
+	for _, opt := range opts {
+		if opt != nil {
+			opt.apply(&c)
+		}
+	}
+	if c.err == nil {
+		c.err = core.CheckOptions(c.lock...)
+	}
+	return c
+}
+
+func (c *config) refuse(format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf("holdfast: cronlock: "+format, args...)
+	}
+}
+
+// positive refuses a duration that makes no sense. No schedule has longer periods than the longest one.
+func (c *config) positive(option string, d time.Duration) {
+	if d <= 0 || d > longestPeriod {
+		c.refuse("%s(%v): more than 0 and at most %v is allowed", option, d, longestPeriod)
+	}
+}
+
+// bound gives the context of a run without lease the end that a lease would have.
+func (c *config) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.maxHold > 0 {
+		return context.WithTimeout(ctx, c.maxHold)
+	}
+	return context.WithCancel(ctx)
+}
+
+func thisReplica() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return host + ":" + strconv.Itoa(os.Getpid())
+}
+
+// WithParser sets what reads the spec. Defaults to the parser of the [cron.Cron].
+func WithParser(parser cron.ScheduleParser) Option {
+	return optionFunc(func(c *config) {
+		if parser == nil {
+			c.refuse("WithParser: the parser is nil")
+		}
+		c.parser = parser
+	})
+}
+
+// WithContext sets the context from which those of the runs descend: when it ends, no run begins, and those in progress
+// are told. [cron.Cron.Stop] tells nobody. Defaults to [context.Background].
+func WithContext(ctx context.Context) Option {
+	return optionFunc(func(c *config) {
+		if ctx == nil {
+			c.refuse("WithContext: the context is nil")
+		}
+		c.context = ctx
+	})
+}
+
+// WithLogger sets where ticks are reported that did not run, and clocks that are off. Nil switches it off. Defaults to
+// [slog.Default].
+func WithLogger(logger *slog.Logger) Option {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	return optionFunc(func(c *config) { c.logger = logger })
+}
+
+// WithHooks sets functions that are told what becomes of ticks. Defaults to none.
+func WithHooks(hooks Hooks) Option {
+	return optionFunc(func(c *config) { c.hooks = hooks })
+}
+
+// WithReplica sets how this process is called in [History]. 1 to 256 bytes. Defaults to the host's name and the process
+// id.
+func WithReplica(name string) Option {
+	return optionFunc(func(c *config) {
+		if name == "" || len(name) > 256 {
+			c.refuse("WithReplica: %d bytes, 1 to 256 are allowed", len(name))
+		}
+		c.replica = name
+	})
+}
+
+// WithWait lets a tick wait for the end of an earlier run of the job that still goes on, on whichever replica. A tick that
+// has waited for so long, or until its start deadline, is skipped. Defaults to skipping it at once.
+func WithWait(limit time.Duration) Option {
+	return optionFunc(func(c *config) {
+		c.positive("WithWait", limit)
+		c.overlap, c.wait = overlapWait, limit
+	})
+}
+
+// AllowOverlap lets a tick run while an earlier run of the job still goes on. Defaults to skipping it.
+func AllowOverlap() Option {
+	return optionFunc(func(c *config) { c.overlap = overlapAllow })
+}
+
+// WithStartDeadline sets how late a tick may start: after a stall or an outage of Redis, or because it waits for an earlier
+// run. A later one is skipped. Give all replicas the same: a tick is remembered for twice as long. At most 366 days.
+// Defaults to half of the time to the next tick, at least 10 s, or a minute with [WithFailover], and at most 5 min.
+func WithStartDeadline(limit time.Duration) Option {
+	return optionFunc(func(c *config) {
+		c.positive("WithStartDeadline", limit)
+		c.deadline = limit
+	})
+}
+
+// WithMaxSkew sets how far the clock of a replica may be ahead of that of Redis: who comes earlier for a tick is refused,
+// and another replica runs it. One that is behind comes late, see [WithStartDeadline]. A clock that is off by more than
+// half of it, either way, is reported. At most 366 days. Defaults to 30 s.
+func WithMaxSkew(limit time.Duration) Option {
+	return optionFunc(func(c *config) {
+		c.positive("WithMaxSkew", limit)
+		c.maxSkew = limit
+	})
+}
+
+// WithFailover lets another replica run a tick whose runner died, lost its lease or was shut down before it was done: up to
+// so many attempts in all, within the start deadline, which has to be longer than the TTL, and as long as the job if it is
+// to be watched to its end. The tick may then start more than once, never twice at the same time by the lease, and each
+// time with a greater fencing token. A job that fails is not run again. Defaults to 1: a tick whose runner died is over.
+func WithFailover(attempts int) Option {
+	return optionFunc(func(c *config) {
+		if attempts < 1 {
+			c.refuse("WithFailover(%d): at least 1 attempt is needed", attempts)
+		}
+		c.attempts = attempts
+	})
+}
+
+// WithCatchUp lets a replica that comes up, or that could not reach Redis in time, run the latest tick that all have missed,
+// if it is not older than the window. It is claimed like any other. A job that has never run, or not for three periods of
+// its schedule, catches up with nothing. To look for it, c starts the job once more when it begins. Give all replicas the
+// same window: ticks are remembered for twice as long. At most 366 days. Defaults to none.
+func WithCatchUp(window time.Duration) Option {
+	return optionFunc(func(c *config) {
+		c.positive("WithCatchUp", window)
+		c.catchUp = window
+	})
+}
+
+// WithHistory sets of how many periods of the schedule [History] knows: 1 to 10,000, and 30 days at most. It may know more,
+// because a tick is remembered for longer than it may start. Defaults to 20.
+func WithHistory(periods int) Option {
+	return optionFunc(func(c *config) {
+		if periods < 1 || periods > 10_000 {
+			c.refuse("WithHistory(%d): 1 to 10000 are allowed", periods)
+		}
+		c.history = periods
+	})
+}
+
+// FailOpen runs a tick, on every replica, that could not be claimed until its start deadline because Redis did not
+// answer; also without the lock that keeps it apart from other runs. Nothing is promised for such a run, and it is not in
+// the [History]. Defaults to skipping it.
+func FailOpen() Option {
+	return optionFunc(func(c *config) { c.failOpen = true })
+}
+
+// WithTTL sets for how long a run that is not heard of any more is taken for one in progress; it is renewed every third of
+// it. Whole milliseconds, at least 10 ms. Defaults to that of the client, 30 s unless told otherwise.
+func WithTTL(ttl time.Duration) Option {
+	return optionFunc(func(c *config) { c.lock = append(c.lock, core.WithTTL(ttl)) })
+}
+
+// WithMaxHold sets how long a run may take: then its context ends. 0 is no limit. Defaults to no limit.
+func WithMaxHold(limit time.Duration) Option {
+	return optionFunc(func(c *config) { c.lock, c.maxHold = append(c.lock, core.WithMaxHold(limit)), limit })
+}
+
+// WithMinHold keeps the job taken for at least so long after a run has begun: a tick that comes sooner meets an earlier
+// run, see [WithWait]. A tick runs once without it. 0 is none. Defaults to none.
+func WithMinHold(least time.Duration) Option {
+	return optionFunc(func(c *config) {
+		if err := core.CheckOptions(core.WithMinHold(least)); err != nil && c.err == nil {
+			c.err = err
+		}
+		c.minHold = least
+	})
+}
+
+// check finds what is wrong with the arguments of a job.
+func (c *config) check(locks *core.Client, name string) error {
+	switch {
+	case locks == nil:
+		return errNoClient
+	case c.err != nil:
+		return c.err
+	case c.overlap == overlapAllow && c.minHold > 0:
+		return errors.New("holdfast: cronlock: WithMinHold with AllowOverlap: there is nothing to hold")
+	}
+	return checkName(name)
+}
+
+// checkWindow refuses what would fill Redis: each tick is remembered for twice the time in which it may start.
+func (c *config) checkWindow(s cron.Schedule, now time.Time) error {
+	const most = 20_000
+	option, window := "WithStartDeadline", c.deadline
+	if c.catchUp > window {
+		option, window = "WithCatchUp", c.catchUp
+	}
+	if n := 2 * window / period(s, now); n > most {
+		return fmt.Errorf("holdfast: cronlock: %s(%v): %d ticks of this schedule would be remembered, at most %d are allowed",
+			option, window, n, most)
+	}
+	return nil
+}
+
+var errNoClient = errors.New("holdfast: cronlock: the client is nil: pass that of core.New")

@@ -1,0 +1,87 @@
+package cronlock
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// Outcome is how a run ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Running     Outcome = "running"
+	Success     Outcome = "success"
+	Failed      Outcome = "failed"      // the function returned an error
+	Panicked    Outcome = "panicked"    // or called runtime.Goexit
+	Interrupted Outcome = "interrupted" // it returned an error after its context had ended
+	Lost        Outcome = "lost"        // it was not heard of any more
+	Skipped     Outcome = "skipped"     // it was claimed but did not begin: an earlier run went on
+)
+
+// Run is one execution of a job.
+type Run struct {
+	// Job is its name.
+	Job string
+	// Tick is the time on the schedule. For [RunNow] it is when that was called.
+	Tick time.Time
+	// Replica is who runs it, see [WithReplica].
+	Replica string
+	// Attempt counts the executions of this tick, from 1. Greater ones come with [WithFailover] only.
+	Attempt int
+	// Token is the fencing token that [core.TokenFrom] finds in the context: greater than that of every run of the job
+	// that began before, of this tick or another one. With [AllowOverlap] that is so for the runs of this tick only. 0 in
+	// the [History] of a run without a recorded end, and if it began without Redis, see [FailOpen].
+	Token int64
+	// Started is when the tick was claimed, by the clock of Redis; Took is how long it ran.
+	Started time.Time
+	Took    time.Duration
+	// Outcome is how it ended, or [Running].
+	Outcome Outcome
+}
+
+type runKey struct{}
+
+// RunFrom returns the run whose context ctx is or descends from, and whether there is one. Its tick and job make a key
+// under which the effects of a run can be told from those of others.
+func RunFrom(ctx context.Context) (Run, bool) {
+	r, ok := ctx.Value(runKey{}).(Run)
+	return r, ok
+}
+
+// result is what is recorded of a run.
+type result struct {
+	Outcome Outcome       `json:"outcome"`
+	Tick    time.Time     `json:"tick"`
+	Took    time.Duration `json:"took"`
+	Token   int64         `json:"token"`
+}
+
+func (r Run) encode() []byte {
+	text, err := json.Marshal(result{r.Outcome, r.Tick, r.Took, r.Token})
+	if err != nil {
+		panic(err) // not with fields of these types
+	}
+	return text
+}
+
+// runOf reads a run from its record.
+func runOf(job string, tick time.Time, r core.Record) Run {
+	run := Run{
+		Job: job, Tick: tick, Replica: r.Note, Attempt: r.Attempt, Started: r.Began, Outcome: Lost,
+	}
+	var recorded result
+	switch {
+	case r.State == core.StateRunning:
+		run.Outcome = Running
+	case r.State == core.StateCompleted && json.Unmarshal(r.Value, &recorded) == nil:
+		run.Outcome, run.Took, run.Token = recorded.Outcome, recorded.Took, recorded.Token
+		if !recorded.Tick.IsZero() {
+			run.Tick = recorded.Tick
+		}
+	}
+	return run
+}
