@@ -50,6 +50,14 @@ type hold struct {
 	record *recordConfig // of a Once
 }
 
+// kind is what errors call it.
+func (h *hold) kind() string {
+	if h.record != nil {
+		return "once"
+	}
+	return "lock"
+}
+
 // usage tells what became of a hold that is released.
 type usage int
 

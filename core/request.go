@@ -195,7 +195,7 @@ func (r *request) ask(ctx context.Context) (*Lease, error) {
 		case r.hold.wait == 0 && errors.Is(err, ErrNotReplicated):
 			return nil, r.unavailable(nil) // the replicas have had their time
 		case !transient(err):
-			return nil, fmt.Errorf("holdfast: lock %q: %w", r.hold.name, failure(ctx, r.hold.keys.lock, err))
+			return nil, fmt.Errorf("holdfast: %s %q: %w", r.hold.kind(), r.hold.name, failure(ctx, r.hold.keys.lock, err))
 		}
 		longest := askingPause
 		if moving(err) && patience > 0 {
@@ -319,7 +319,7 @@ func (r *request) silent() bool {
 
 // unavailable is the error of a request that met with an outage.
 func (r *request) unavailable(cause error) error {
-	err := fmt.Errorf("holdfast: lock %q: %w: %w", r.hold.name, ErrUnavailable, r.lastErr)
+	err := fmt.Errorf("holdfast: %s %q: %w: %w", r.hold.kind(), r.hold.name, ErrUnavailable, r.lastErr)
 	if cause != nil {
 		err = fmt.Errorf("%w: %w", err, cause)
 	}

@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -99,10 +100,10 @@ func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Confli
 func (o *Once) begin(ctx context.Context, hash string, req Request) (*core.Attempt, error) {
 	options, name := o.options, req.Key.record(o.config.KeySecret)
 	if o.config.RetentionUntil != nil {
-		options = append(options[:len(options):len(options)], core.WithRetention(o.config.untilThen(time.Now())))
+		options = append(slices.Clip(options), core.WithRetention(o.config.untilThen(time.Now())))
 	}
 	if o.config.Compare {
-		options = append(options[:len(options):len(options)], core.WithFingerprint(o.config.fingerprint(req.Payload)))
+		options = append(slices.Clip(options), core.WithFingerprint(o.config.fingerprint(req.Payload)))
 	}
 	if early(req.Header) {
 		if err := o.refuseEarly(ctx, o.client.Once(name, options...)); err != nil {
@@ -111,7 +112,7 @@ func (o *Once) begin(ctx context.Context, hash string, req Request) (*core.Attem
 	}
 	if wait := o.wait(hash, req.AnswerBy, preferred(req.Header)); wait > 0 {
 		defer o.gate.leave(hash)
-		options = append(options[:len(options):len(options)], core.WithWait(wait))
+		options = append(slices.Clip(options), core.WithWait(wait))
 		return o.client.Once(name, options...).Begin(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.config.AskTimeout)

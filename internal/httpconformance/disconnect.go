@@ -46,7 +46,7 @@ func testLeavesMidHandler(t *testing.T, s *suite) {
 	}
 }
 
-// testLeavesUnreadBody: over HTTP/1.1 the server does not notice as long as the body is not read; the result is recorded.
+// testLeavesUnreadBody: over HTTP/1.1 the server does not notice as long as the body is not read. The result is recorded.
 func testLeavesUnreadBody(t *testing.T, s *suite) {
 	stage := newStage(t)
 	site := s.mount(t, stage, s.once(t, middleware.WithReplay()))
@@ -126,7 +126,8 @@ func (s *signalling) Read(p []byte) (int, error) {
 func testLeavesWaiting(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage, watch := newStage(t), newWatch()
-	site := s.mount(t, stage, must(t)(s.Once(locks, ByUser, middleware.WithAskTimeout(patience), middleware.WithWait(patience), watch.option())))
+	site := s.mount(t, stage, must(t)(s.Once(locks, ByUser,
+		middleware.WithAskTimeout(patience), middleware.WithWait(patience), watch.option())))
 	leavesWaiting(t, stage, watch, waiting, site, "leaves-waiting")
 	site.do(request{user: "leaves-waiting"}).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
 	if len(stage.entered) != 0 {
@@ -198,7 +199,8 @@ func testLeavesExclusive(t *testing.T, s *suite) {
 func testLeavesExclusiveWaiting(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage, watch := newStage(t), newWatch()
-	site := s.mount(t, stage, must(t)(s.Exclusive(locks.Mutex, ByUser, middleware.WithAskTimeout(patience), middleware.WithWait(patience), watch.option())))
+	site := s.mount(t, stage, must(t)(s.Exclusive(locks.Mutex, ByUser,
+		middleware.WithAskTimeout(patience), middleware.WithWait(patience), watch.option())))
 	leavesWaiting(t, stage, watch, waiting, site, "leaves-exclusive-waiting")
 	site.do(request{user: "leaves-exclusive-waiting"}).want(t, http.StatusCreated)
 	if n := len(stage.entered); n != 1 {

@@ -187,7 +187,7 @@ func testWordAtOnce(t *testing.T, s *suite) {
 	leave := make(chan struct{})
 	h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		said <- middleware.Complete(r.Context())
-		<-leave
+		await(t, leave)
 	})
 	site := s.mount(t, h, s.once(t))
 	done := site.aside(t.Context(), request{user: "word-at-once"})

@@ -72,7 +72,8 @@ func testBodyTooLarge(t *testing.T, s *suite) {
 		}
 		text, _ := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
-		if resp.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(string(text), middleware.CodePayloadTooLarge) {
+		told := strings.Contains(string(text), middleware.CodePayloadTooLarge)
+		if resp.StatusCode != http.StatusRequestEntityTooLarge || !told {
 			t.Errorf("%s: status %d: %s", name, resp.StatusCode, text)
 		}
 		if !s.http2 && !resp.Close {

@@ -34,6 +34,15 @@ func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("done"))
 }
 
+// await returns when the channel is closed, or at the end of the test: a handler that waited on would keep a failed test
+// from closing its servers.
+func await(t testing.TB, leave <-chan struct{}) {
+	select {
+	case <-leave:
+	case <-t.Context().Done():
+	}
+}
+
 // counter is a handler that answers 201 with how often it has run.
 type counter struct{ runs atomic.Int64 }
 

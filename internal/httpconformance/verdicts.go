@@ -112,6 +112,15 @@ func verdicts() map[string]verdict {
 				return site.do(r)
 			},
 		},
+		"many keys": {
+			code: middleware.CodeTooManyKeys, status: 429, retryable: true, retry: true,
+			get: func(t *testing.T, s *suite) answer {
+				site := s.mount(t, &counter{}, s.idempotent(t, middleware.WithQuota(1)))
+				site.do(request{user: private + "-quota", key: "a"}).want(t, http.StatusCreated)
+				site.do(request{user: private + "-quota", key: "a"}).replayed(t, http.StatusCreated, "1")
+				return site.do(request{user: private + "-quota", key: "b"})
+			},
+		},
 		"early data": {
 			code: middleware.CodeTooEarly, status: 425, retryable: true,
 			get: func(t *testing.T, s *suite) answer {

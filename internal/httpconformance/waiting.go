@@ -2,6 +2,7 @@ package httpconformance
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -36,7 +37,8 @@ func (s *suite) watched(t testing.TB) (*core.Client, <-chan string) {
 func testWaiterReplay(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage := newStage(t)
-	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser, middleware.WithAskTimeout(patience), middleware.WithWait(patience))))
+	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser,
+		middleware.WithAskTimeout(patience), middleware.WithWait(patience))))
 	awaitReplay(t, stage, waiting, site, site)
 }
 
@@ -44,7 +46,8 @@ func testWaiterElsewhere(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage := newStage(t)
 	site := s.mount(t, stage, s.idempotent(t))
-	other := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser, middleware.WithAskTimeout(patience), middleware.WithWait(patience))))
+	other := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser,
+		middleware.WithAskTimeout(patience), middleware.WithWait(patience))))
 	awaitReplay(t, stage, waiting, site, other)
 }
 
@@ -70,10 +73,11 @@ func testWaiterRuns(t *testing.T, s *suite) {
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		attempt := middleware.Attempt(r.Context())
 		entered <- attempt
-		<-leave
+		await(t, leave)
 		w.WriteHeader(map[int]int{1: 500, 2: 201}[attempt])
 	})
-	site := s.mount(t, h, must(t)(s.Idempotent(locks, ByUser, middleware.WithAskTimeout(patience), middleware.WithWait(patience))))
+	site := s.mount(t, h, must(t)(s.Idempotent(locks, ByUser,
+		middleware.WithAskTimeout(patience), middleware.WithWait(patience))))
 	r := request{user: "waiter-runs", key: "k"}
 	first := site.aside(t.Context(), r)
 	receive(t, entered, "the first run")
@@ -104,7 +108,8 @@ func testWaitersBounded(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage := newStage(t)
 	limit := middleware.WithWaiters(2, 3)
-	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser, middleware.WithAskTimeout(patience), middleware.WithWait(patience), limit)))
+	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser,
+		middleware.WithAskTimeout(patience), middleware.WithWait(patience), limit)))
 	one, other := request{user: "bounded-1", key: "k"}, request{user: "bounded-2", key: "k"}
 	var answers []<-chan answer
 	for _, r := range []request{one, other} {
@@ -176,7 +181,8 @@ func testWaitDeadline(t *testing.T, s *suite) {
 func testPrefer(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage := newStage(t)
-	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser, middleware.WithAskTimeout(patience), middleware.WithPreferWait(patience))))
+	site := s.mount(t, stage, must(t)(s.Idempotent(locks, ByUser,
+		middleware.WithAskTimeout(patience), middleware.WithPreferWait(patience))))
 	r := request{user: "prefer", key: "k"}
 	first := site.aside(t.Context(), r)
 	receive(t, stage.entered, "the run")
@@ -189,7 +195,10 @@ func testPrefer(t *testing.T, s *suite) {
 	receive(t, waiting, "the client to wait")
 	close(stage.leave)
 	receive(t, first, "the first answer").fresh(t, http.StatusCreated, "done")
-	receive(t, second, "the second answer").replayed(t, http.StatusCreated, "done")
+	a := receive(t, second, "the second answer").replayed(t, http.StatusCreated, "done")
+	if got, want := a.header.Get("Preference-Applied"), fmt.Sprintf("wait=%d", patience/time.Second); got != want {
+		t.Errorf("Preference-Applied %q, want %q", got, want)
+	}
 }
 
 // testPreferIgnored: without the option nobody waits, and with it nobody waits longer than it says.
@@ -205,7 +214,8 @@ func testPreferIgnored(t *testing.T, s *suite) {
 func testExclusiveWaits(t *testing.T, s *suite) {
 	locks, waiting := s.watched(t)
 	stage := newStage(t)
-	site := s.mount(t, stage, must(t)(s.Exclusive(locks.Mutex, ByUser, middleware.WithAskTimeout(patience), middleware.WithWait(patience))))
+	site := s.mount(t, stage, must(t)(s.Exclusive(locks.Mutex, ByUser,
+		middleware.WithAskTimeout(patience), middleware.WithWait(patience))))
 	r := request{user: "exclusive-waits"}
 	first := site.aside(t.Context(), r)
 	receive(t, stage.entered, "the first run")

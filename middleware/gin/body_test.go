@@ -30,7 +30,7 @@ func TestKeyOfTheBody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			guard := ginlock.Exclusive(locks.Mutex, ginlock.Keys(test.key, ginlock.Constant(name)), ginlock.WithWait(patience))
+			guard := ginlock.Exclusive(locks.Mutex, ginlock.Keys(test.key, ginlock.Constant(name)), patient)
 			outer := func(c *gin.Context) {
 				body := c.Request.Body
 				c.Next()
@@ -57,7 +57,7 @@ func TestKeyOfTheBody(t *testing.T) {
 func TestOptionalKey(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, ginlock.ByJSON("/cart"), ginlock.OptionalKey())
+	guard := ginlock.Exclusive(locks.Mutex, ginlock.ByJSON("/cart"), ginlock.OptionalKey(), ginlock.WithWait(patience))
 	srv := serve(t, router(guard, func(c *gin.Context) {
 		if _, locked := ginlock.TokenFrom(c); locked {
 			t.Error("locked without key")

@@ -13,8 +13,8 @@ import (
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 )
 
+// TestConformance comes before the parallel tests of the package: it takes all there is of a small machine.
 func TestConformance(t *testing.T) {
-	t.Parallel()
 	user := ginlock.ByHeader("X-User")
 	keys := map[httpconformance.Key]ginlock.KeyFunc{
 		httpconformance.ByUser:      user,

@@ -117,7 +117,7 @@ func TestLockIsKeptUntilTheHandlerReturns(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
 	stage, watch := newStage(t), newWatch()
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), watch.option())
+	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried, watch.option())
 	srv := serve(t, router(guard, stage.handle))
 	ctx, leave := context.WithCancel(t.Context())
 	first := postAside(ctx, srv, "ada", "7")
@@ -138,7 +138,7 @@ func TestSlowBodyHoldsNoLock(t *testing.T) {
 		begun <- struct{}{}
 		return cart()(c)
 	}
-	guard := ginlock.Exclusive(locks.Mutex, key, ginlock.WithWait(0))
+	guard := ginlock.Exclusive(locks.Mutex, key, ginlock.WithWait(0), unhurried)
 	srv := serve(t, router(guard, func(c *gin.Context) { _, _ = io.Copy(io.Discard, c.Request.Body) }))
 	slow := dial(t, srv)
 	write(t, slow, "POST /?cart=7 HTTP/1.1\r\nHost: x\r\nX-User: ada\r\nContent-Length: 3\r\n\r\npa")
@@ -262,7 +262,7 @@ func TestRefusedBeforeContinue(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
 	stage := newStage(t)
-	srv := serve(t, router(ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0)), stage.handle))
+	srv := serve(t, router(ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried), stage.handle))
 	first := postAside(t.Context(), srv, "ada", "7")
 	receive(t, stage.entered, "the first run")
 	conn := dial(t, srv)

@@ -126,7 +126,7 @@ func TestBodyForShouldBindBodyWith(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience), ginlock.WithBodyLimit(test.limit))
+			guard := ginlock.Exclusive(locks.Mutex, cart(), patient, ginlock.WithBodyLimit(test.limit))
 			srv := serve(t, router(test.before, guard, func(c *gin.Context) {
 				got, _ := c.Get(gin.BodyBytesKey)
 				if text, ok := got.([]byte); ok {

@@ -1,6 +1,11 @@
-// Package ginlock guards gin handlers with locks on Redis. [Exclusive] lets no two requests of one key run at
-// the same time, on however many instances. It does not keep a request from running a second time after the
-// first has finished: "never twice" is called Once, which is not part of this version yet.
+// Package ginlock guards gin handlers with locks and records on Redis, on however many instances:
+//
+//   - [Exclusive]: no two requests of one key at the same time. When one has finished, the next one runs. For what
+//     must not overlap: a checkout of a cart.
+//   - [Once]: no second time. A request is refused while the first one of its key runs, and after it has taken effect.
+//     The server makes the key: one order per user and day.
+//   - [Idempotent]: the same request, the same answer. The client makes the key, an Idempotency-Key header of its own
+//     for each operation, and its retry gets the first answer again. For payments, and whatever clients retry.
 //
 // The directory is not called like the package, so import it by name:
 //
@@ -8,42 +13,101 @@
 //
 //	user := ginlock.ByKey("user") // c.Set by your authentication
 //	checkout := ginlock.Exclusive(locks.Mutex, ginlock.Keys(user, ginlock.ByParam("id")))
+//	order := ginlock.Once(locks, ginlock.Keys(ginlock.ByRoute(), user))
+//	pay := ginlock.Idempotent(locks, user)
 //	router.POST("/cart/:id/checkout", authenticate, checkout, handler)
 //
 // # What happens to a request
 //
-// A request of a safe method passes. For any other the key is made, the body is read up to 64 KiB, and the
-// lock is asked for, 250 ms long if it is held. Then the rest of the chain runs. The context of its request,
-// c.Request.Context(), ends if the lease is lost, with the cause [core.ErrLeaseLost], and carries the fencing
-// token: see [TokenFrom]. Hand that context on, not c itself, which never ends unless gin's ContextWithFallback
-// is set. The lock is kept until the chain has run, also if the client leaves, and is released however it
-// ends. The handler's c.Writer is the one that came in, with all it can do. The middlewares around the guard
-// get c.Request and c.Writer back as they were.
+// A request of a safe method passes; Idempotent guards POST and PATCH only. For any other the key is made, the body is
+// read up to 64 KiB (Idempotent: 1 MiB, larger ones are refused), and Redis is asked: 250 ms long for Exclusive, once
+// for the others, unless [WithWait]. Then the rest of the chain runs. The context of its request, c.Request.Context(),
+// ends if the lease is lost, with the cause [core.ErrLeaseLost]. Hand that context on, not c itself, which never ends
+// unless gin's ContextWithFallback is set. [TokenFrom], [Attempt], [KeyHash] and [Complete] take either. The key is
+// held until the chain has run, also if the client leaves, and what became of the run is recorded however it ends. A
+// request whose client left while it waited is never run.
 //
-// A refused request is aborted. It gets a problem (RFC 9457) with one of the codes of package middleware, and
-// if it should come back, when: 409 lock-conflict while another one runs, 503 lock-unavailable while Redis does
-// not answer (unless [FailOpen]), 400 key-required or key-invalid, 401 scope-required. A client that left while
-// it waited gets nothing but the status 499, for the log, and its request is never run. Each refusal is in
-// c.Errors as a public error: errors.As finds its [Conflict], whose text, other than that of the error itself,
-// says the cause. A service that renders c.Errors itself takes [ErrorsOnly].
+// Behind Exclusive c.Writer is the one that came in, with all it can do. Once and Idempotent hold the answer back until
+// it is recorded; one that grows above 256 KiB, is flushed or hijacked passes through. The middlewares around the guard
+// get c.Request and c.Writer back as they were, and see the status and size of the answer as they would without guard.
+//
+// Errors in c.Errors without an answer are a failure, whatever the status: a renderer around the guard will answer. An
+// answer that HandleContext makes of another route is sent around the guard, so it is recorded without its body.
+//
+// # What counts as completed
+//
+// How the handler ended decides what Once and Idempotent record:
+//
+//	                                          Once        Idempotent           with HoldFailures
+//	2xx, 3xx                                  completed   completed, replayed  as left
+//	401 403 407 408 409 421 423 425 429       released    released             as left
+//	other 4xx                                 released    completed, replayed  as left
+//	5xx, panic, Goexit, ErrAbortHandler       released    released             held: outcome-unknown
+//	errors in c.Errors and no answer          released    released             held: outcome-unknown
+//	not heard of until the lease has ended    released    released             held: outcome-unknown
+//	connection taken over                     completed   completed, no replay as left
+//	[Complete], [Release], [Hold]             the handler's word wins
+//
+// Released lets the next request run, with the next [Attempt] number and a larger fencing token. Call [Complete] right
+// after the side effect if an error may still follow: "the card is charged, then the mail failed" must not free the
+// key. [WithCompletion] judges otherwise for a whole guard.
+//
+// # Records are kept for 24 hours
+//
+// After 24 HOURS the record is gone, and a request of the same key RUNS AGAIN, unless [WithRetention] or
+// [WithRetentionUntil] says otherwise. And Redis may lose a record earlier: with any maxmemory-policy but noeviction,
+// or when a replica takes over that had not got it yet. So let the database have the last word: a UNIQUE constraint on
+// what must exist once, or "UPDATE ... WHERE fence < token" with the fencing token of the run. The guard is the fast
+// gate in front of it.
+//
+// # What clients are told
+//
+// A refused request is aborted. It gets a problem (RFC 9457) with a stable member code, whether to come back
+// (retryable), and if so, when (Retry-After):
+//
+//	400 key-required, key-invalid            the key is missing or malformed
+//	401 scope-required                       nobody is logged in
+//	409 lock-conflict          Retry-After   Exclusive: another one is running
+//	409 request-in-progress    Retry-After   Once, Idempotent: the first one is running
+//	409 already-completed                    Once: it took effect before; with its Location
+//	409 outcome-unknown                      HoldFailures: nobody knows, until somebody has found out and calls [Forget]
+//	413 payload-too-large                    the body is larger than what can be compared
+//	422 key-reused                           the key belongs to another request
+//	425 too-early                            TLS early data that was not answered before
+//	429 too-many-keys          Retry-After   [WithQuota]: as many records as the scope may have
+//	499 client-gone                          the client left while it waited; for the log
+//	500 key-failed                           the key could not be made
+//	503 lock-unavailable       Retry-After   Redis does not answer, unless [FailOpen]
+//
+// Retry-After is in whole seconds: what the lease of the running request has left, or what most runs behind this guard
+// took if that is less, with some jitter. 409 already-completed has one only with [WithRetentionUntil].
+//
+// A replay has Idempotency-Replayed: true, and the status, the body and those header fields that the handler has set,
+// but no cookies, credentials and fields of one transmission. A body above 256 KiB ([WithRecordLimit]), one that was
+// flushed, and one that a renderer adds after c.AbortWithError is not recorded: its replay has Idempotency-Replay:
+// omitted. For browsers, CORS has to expose Retry-After and Idempotency-Replayed, and to allow Idempotency-Key.
 //
 // # Where to put it
 //
-// Outermost first: recovery, logging, the renderer of c.Errors, timeout, authentication, rate limit, what
-// decompresses the body, then this guard, then the database transaction, then the handler.
+// Outermost first: recovery, logging, request id, CORS, compression, the renderer of c.Errors, timeout,
+// authentication, rate limit, then the guard, then the database transaction, then the handler.
 //
 //   - A timeout belongs around the guard, and should be one of the context: a middleware that answers while
-//     its handler still runs would release the lock under it if it were inside.
+//     its handler still runs would free the key, and record an answer, under it if it were inside.
 //   - Authentication belongs around the guard: without it, whoever can guess a key can hold it. [ByKey] finds
 //     only what was set before.
+//   - Compression belongs around the guard: each replay is then compressed as its client can read it.
 //   - A transaction belongs inside: it must be committed before the next request may look.
-//   - What replaces the body belongs around the guard: the guard leaves the one it has read for
-//     c.ShouldBindBodyWith.
+//   - What replaces the body, to decompress it for instance, belongs around the guard: the guard leaves the one it has
+//     read for c.ShouldBindBodyWith.
 //   - Recovery may be on either side. A panic goes through the guard.
 //
 // Two things the guard cannot see: a handler that leaves goroutines behind or hijacks the connection works on
-// without lock once it has returned; and requests whose contexts descend from one lease, by
+// unguarded once it has returned; and requests whose contexts descend from one lease, by
 // http.Server.BaseContext for instance, are one owner, whom a lock does not keep from itself.
+//
+// Each refusal is in c.Errors as a public error: errors.As finds its [Conflict], whose text, other than that of the
+// error itself, says the cause. A service that renders c.Errors itself takes [ErrorsOnly].
 //
 // Close the locks after [net/http.Server.Shutdown] has returned, and the Redis client after that.
 package ginlock

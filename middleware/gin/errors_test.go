@@ -18,7 +18,7 @@ import (
 func TestConflictIsInErrors(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0))
+	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried)
 	hold(t, guard)
 	outer := func(c *gin.Context) {
 		c.Next()
@@ -48,7 +48,7 @@ func TestConflictIsInErrors(t *testing.T) {
 func TestErrorsOnly(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), ginlock.ErrorsOnly())
+	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried, ginlock.ErrorsOnly())
 	hold(t, guard)
 	render := func(c *gin.Context) {
 		c.Next()

@@ -12,6 +12,12 @@ import (
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 )
 
+// authenticate stands for real authentication, which belongs around the guard.
+func authenticate(c *gin.Context) {
+	user, _, _ := c.Request.BasicAuth()
+	c.Set("user", user)
+}
+
 // One checkout of a cart at a time.
 func ExampleExclusive() {
 	rdb, stop := redistest.ForExample()
@@ -28,11 +34,6 @@ func ExampleExclusive() {
 		entered <- struct{}{}
 		<-leave
 		c.String(http.StatusOK, "paid under token %d", token)
-	}
-	// authenticate stands for real authentication, which belongs around the guard.
-	authenticate := func(c *gin.Context) {
-		user, _, _ := c.Request.BasicAuth()
-		c.Set("user", user)
 	}
 	guard := ginlock.Exclusive(locks.Mutex, ginlock.Keys(ginlock.ByKey("user"), ginlock.ByParam("id")))
 	router := gin.New()

@@ -219,8 +219,8 @@ func TestGuardedTwiceEntersAgain(t *testing.T) {
 		tokens <- token
 		c.Next()
 	}
-	outer := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0))
-	inner := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), watch.option())
+	outer := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried)
+	inner := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried, watch.option())
 	after := func(c *gin.Context) {
 		c.Next()
 		note(c)
@@ -237,7 +237,7 @@ func TestGuardedTwiceEntersAgain(t *testing.T) {
 func TestHandleContextEntersAgain(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0))
+	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried)
 	engine := gin.New()
 	var outer, inner, after int64
 	var restored bool
@@ -267,8 +267,8 @@ func TestMethods(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
 	key := ginlock.Constant("all")
-	standard := ginlock.Exclusive(locks.Mutex, key, ginlock.WithWait(0))
-	chosen := ginlock.Exclusive(locks.Mutex, key, ginlock.WithWait(0), ginlock.WithMethods("GET", "PURGE"))
+	standard := ginlock.Exclusive(locks.Mutex, key, ginlock.WithWait(0), unhurried)
+	chosen := ginlock.Exclusive(locks.Mutex, key, ginlock.WithWait(0), unhurried, ginlock.WithMethods("GET", "PURGE"))
 	for _, test := range []struct {
 		method           string
 		standard, chosen bool
@@ -301,7 +301,7 @@ func TestMethods(t *testing.T) {
 func TestSkip(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), ginlock.WithSkip(func(c *gin.Context) bool {
+	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried, ginlock.WithSkip(func(c *gin.Context) bool {
 		return c.GetHeader("X-User") == "root"
 	}))
 	var locked bool

@@ -11,8 +11,8 @@ import (
 // [TokenFrom] and the like. It is nil there once the guard is done.
 const ContextKey = "github.com/holdfast-go/holdfast/middleware/gin"
 
-// Degraded reports whether ctx is that of a request which runs without lock: see [FailOpen]. It may be the
-// context of the request or the *gin.Context.
+// Degraded reports whether ctx is that of a request which runs unguarded: see [FailOpen]. It may be the context of
+// the request or the *gin.Context.
 func Degraded(ctx context.Context) bool { return middleware.Degraded(run(ctx)) }
 
 // TokenFrom returns the fencing token of the innermost guard around a request, and whether there is one. ctx

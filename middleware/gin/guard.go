@@ -15,6 +15,7 @@ type engine interface {
 	Guards(method string) bool
 	BufferRequest(r *http.Request) error
 	Passes(err error) bool
+	Applied(h http.Header) string
 	Refuse(ctx context.Context, err error) *Conflict
 }
 
@@ -64,6 +65,9 @@ func (g guard) visit(c *gin.Context, run func(key Key) *Conflict) *Conflict {
 	c.Request.Trailer = request.Trailer // where net/http has put trailers that were not announced
 	switch {
 	case err == nil:
+		if applied := g.engine.Applied(request.Header); applied != "" {
+			c.Header("Preference-Applied", applied)
+		}
 		return run(key)
 	case g.engine.Passes(err):
 		c.Next()

@@ -220,7 +220,7 @@ func TestUnknownRouteIsRefused(t *testing.T) {
 	locks := newLocks(t, redistest.Start(t).Client())
 	watch := newWatch()
 	engine := gin.New()
-	engine.Use(ginlock.Exclusive(locks.Mutex, ginlock.ByRoute(), watch.option()))
+	engine.Use(ginlock.Exclusive(locks.Mutex, ginlock.ByRoute(), watch.option(), ginlock.WithWait(patience)))
 	a := post(t.Context(), serve(t, engine), "ada", "7")
 	a.want(t, http.StatusInternalServerError)
 	if p := a.problem(t); p.Code != "key-failed" || p.Retryable {

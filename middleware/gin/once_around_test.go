@@ -194,7 +194,7 @@ func TestStatusForLogs(t *testing.T) {
 	logger := gin.LoggerWithConfig(gin.LoggerConfig{Output: &log, Formatter: func(p gin.LogFormatterParams) string {
 		return http.StatusText(p.StatusCode) + "\n"
 	}})
-	guard := ginlock.Idempotent(locks, ginlock.ByHeader("X-User"))
+	guard := ginlock.Idempotent(locks, ginlock.ByHeader("X-User"), patiently()...)
 	srv := serve(t, router(logger, guard, func(c *gin.Context) { c.JSON(http.StatusCreated, gin.H{}) }))
 	order(t, srv, "k").wantRun(t, http.StatusCreated)
 	order(t, srv, "k").wantReplay(t, http.StatusCreated, "{}")

@@ -121,7 +121,7 @@ func TestBodyOfAnAbortIsOmitted(t *testing.T) {
 		}
 	}
 	user := ginlock.ByHeader("X-User")
-	srv := serve(t, router(late, ginlock.Idempotent(locks, user), abortWith(http.StatusUnprocessableEntity)))
+	srv := serve(t, router(late, ginlock.Idempotent(locks, user, patiently()...), abortWith(http.StatusUnprocessableEntity)))
 	if a := order(t, srv, "k"); a.status != http.StatusUnprocessableEntity || a.body == "" {
 		t.Fatalf("first answer %d, %q", a.status, a.body)
 	}
@@ -143,11 +143,12 @@ func TestErrorsOnlyWithRecords(t *testing.T) {
 			return
 		}
 		if c.Writer.Written() || c.Writer.Status() != conflict.Status {
-			t.Errorf("written %v, status %d, want %d unwritten", c.Writer.Written(), c.Writer.Status(), conflict.Status)
+			t.Errorf("written %v, status %d, want %d unwritten",
+				c.Writer.Written(), c.Writer.Status(), conflict.Status)
 		}
 		c.String(-1, conflict.Code)
 	}
-	once := ginlock.Once(locks, ginlock.ByHeader("X-User"), ginlock.ErrorsOnly())
+	once := ginlock.Once(locks, ginlock.ByHeader("X-User"), patiently(ginlock.ErrorsOnly())...)
 	srv := serve(t, router(rendered, once, func(c *gin.Context) { c.Status(http.StatusCreated) }))
 	order(t, srv, "").wantRun(t, http.StatusCreated)
 	for range 2 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -62,7 +63,7 @@ func TestFactsOfARun(t *testing.T) {
 func TestFactsWithoutRecord(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	guards := recording(newLocks(t, srv.Client()), ginlock.FailOpen())
+	guards := recording(newLocks(t, srv.Client()), ginlock.FailOpen(), ginlock.WithAskTimeout(time.Second))
 	srv.Kill()
 	t.Cleanup(srv.Restart)
 	for kind, guard := range guards {
@@ -102,7 +103,7 @@ func TestHandlersWord(t *testing.T) {
 		for _, which := range []string{"gin", "derived", "copy", "request"} {
 			t.Run(name+", "+which, func(t *testing.T) {
 				t.Parallel()
-				guard := ginlock.Idempotent(locks, ginlock.ByHeader("X-User"))
+				guard := ginlock.Idempotent(locks, ginlock.ByHeader("X-User"), patiently()...)
 				srv := serve(t, router(render, recovery(), guard, failing(func(c *gin.Context) {
 					if err := test.word(contexts(c)[which]); err != nil {
 						t.Error(err)
@@ -178,12 +179,34 @@ func TestNestedRecordsGiveBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			outer := ginlock.Once(locks, ginlock.ByHeader("X-User"), ginlock.WithReplay())
-			inner := ginlock.Idempotent(locks, ginlock.ByHeader("X-User"))
+			outer := ginlock.Once(locks, ginlock.ByHeader("X-User"), patiently(ginlock.WithReplay())...)
+			inner := ginlock.Idempotent(locks, ginlock.ByHeader("X-User"), patiently()...)
 			srv := serve(t, router(recovery(), unchanged, outer, unchanged, inner, replace, failing(fail)))
 			order(t, srv, "k")
 			order(t, srv, "k").wantRun(t, http.StatusCreated)
 			order(t, srv, "k").wantReplay(t, http.StatusCreated, "created")
 		})
+	}
+}
+
+// A client is told which wait it got, with each answer anew.
+func TestAppliedWait(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	prefer := func(r *http.Request) { r.Header.Set("Prefer", "wait=100") }
+	for kind, guard := range recording(locks, ginlock.WithPreferWait(2*time.Second)) {
+		srv := serve(t, router(guard, func(c *gin.Context) { c.String(http.StatusCreated, "created") }))
+		for _, want := range []string{"wait=2", "wait=2", ""} {
+			ask := prefer
+			if want == "" {
+				ask = func(*http.Request) {}
+			}
+			a := order(t, srv, kind, ask)
+			a.want(t, http.StatusCreated)
+			if got := a.header.Get("Preference-Applied"); got != want {
+				t.Errorf("%s: Preference-Applied %q, want %q; replayed %v", kind, got, want, a.replayed())
+			}
+		}
+		srv.Close()
 	}
 }

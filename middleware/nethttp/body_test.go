@@ -70,8 +70,8 @@ func TestHandlerGetsTheBodyOfTheKey(t *testing.T) {
 func TestBodyOfTheKeyIsBoundedEverywhere(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	outer := httplock.Exclusive(locks.Mutex, httplock.Constant("all"), httplock.WithBodyLimit(1<<20))
-	inner := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"))
+	outer := httplock.Exclusive(locks.Mutex, httplock.Constant("all"), httplock.WithBodyLimit(1<<20), patient)
+	inner := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"), httplock.WithWait(patience))
 	text := `{"id":7}` + strings.Repeat(" ", 64<<10)
 	p := postBody(t, serve(t, outer(inner(echo(t)))), jsonType, text, false).problem(t)
 	if p.Code != middleware.CodeKeyInvalid {
@@ -83,7 +83,7 @@ func TestBodyOfTheKeyIsBoundedEverywhere(t *testing.T) {
 func TestTooLargeForTheKeyIsNotRead(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	conn := dial(t, serve(t, httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"))(echo(t))))
+	conn := dial(t, serve(t, httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"), patient)(echo(t))))
 	write(t, conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 65537\r\n"+
 		"Expect: 100-continue\r\n\r\n")
 	if status := readStatus(t, conn); status != http.StatusBadRequest {
@@ -128,7 +128,7 @@ func TestHandlerGetsAllOfABodyThatWasLookedAt(t *testing.T) {
 func TestRequestOfTheCallerStays(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	guarded := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"))(echo(t))
+	guarded := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/id"), httplock.WithWait(patience))(echo(t))
 	r := request(typed(jsonType, `{"id":7}`))
 	before := *r
 	rec := httptest.NewRecorder()
@@ -163,7 +163,7 @@ func TestParsedFormReachesTheHandler(t *testing.T) {
 		"before the guard":         parsed(byForm(handler)),
 		"between guards":           byForm(parsed(byForm(handler))),
 		"by the key function":      httplock.Exclusive(locks.Mutex, parses, httplock.WithWait(patience))(handler),
-		"by the one, then by ours": httplock.Exclusive(locks.Mutex, httplock.Keys(parses, httplock.ByForm("id")))(handler),
+		"by the one, then by ours": httplock.Exclusive(locks.Mutex, httplock.Keys(parses, httplock.ByForm("id")), patient)(handler),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -193,7 +193,7 @@ func TestFilesOfRefusedFormAreRemoved(t *testing.T) {
 		files <- file.(*os.File).Name()
 		return httplock.Key{}, httplock.ErrKeyInvalid
 	}
-	srv := serve(t, httplock.Exclusive(locks.Mutex, key)(echo(t)))
+	srv := serve(t, httplock.Exclusive(locks.Mutex, key, httplock.WithWait(patience))(echo(t)))
 	text := "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\n" +
 		strings.Repeat("f", 1000) + "\r\n--b--\r\n"
 	postBody(t, srv, multiForm, text, true).want(t, http.StatusBadRequest)
@@ -238,7 +238,7 @@ func TestExclusiveByBody(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
 	stage := newStage(t)
-	guard := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/cart/id"), httplock.WithWait(0))
+	guard := httplock.Exclusive(locks.Mutex, httplock.ByJSON("/cart/id"), httplock.WithWait(0), unhurried)
 	srv := serve(t, guard(stage))
 	first := make(chan answer, 2)
 	go func() { first <- postBody(t, srv, jsonType, `{"cart":{"id":"7"}}`, true) }()

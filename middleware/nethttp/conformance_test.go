@@ -10,8 +10,8 @@ import (
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
+// TestConformance comes before the parallel tests of the package: it takes all there is of a small machine.
 func TestConformance(t *testing.T) {
-	t.Parallel()
 	user := httplock.ByHeader("X-User")
 	keys := map[httpconformance.Key]httplock.KeyFunc{
 		httpconformance.ByUser:      user,

@@ -111,7 +111,7 @@ func TestLockIsKeptUntilTheHandlerReturns(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
 	stage, watch := newStage(t), newWatch()
-	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), watch.option())(stage))
+	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, watch.option())(stage))
 	ctx, leave := context.WithCancel(t.Context())
 	first := postAside(ctx, srv, "ada", "7")
 	running := receive(t, stage.entered, "the run")
@@ -131,7 +131,7 @@ func TestSlowBodyHoldsNoLock(t *testing.T) {
 		begun <- struct{}{}
 		return cart()(r)
 	}
-	guard := httplock.Exclusive(locks.Mutex, key, httplock.WithWait(0))
+	guard := httplock.Exclusive(locks.Mutex, key, httplock.WithWait(0), unhurried)
 	srv := serve(t, guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 	})))
@@ -149,7 +149,7 @@ func TestBodyCutShortIsNotRun(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
 	watch := newWatch()
-	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option())(http.HandlerFunc(
+	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), patient, watch.option())(http.HandlerFunc(
 		func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") })))
 	conn := dial(t, srv)
 	write(t, conn, "POST /?cart=7 HTTP/1.1\r\nHost: x\r\nX-User: ada\r\nContent-Length: 3\r\n\r\npa")
@@ -163,7 +163,7 @@ func TestHandlerGetsTheWholeBody(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
 	const limit = 1000
-	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), httplock.WithBodyLimit(limit))(http.HandlerFunc(
+	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), patient, httplock.WithBodyLimit(limit))(http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
@@ -218,7 +218,7 @@ func TestHandlerGetsTheErrorOfTheBody(t *testing.T) {
 func TestFilesOfFormAreRemoved(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	srv := serve(t, httplock.Exclusive(locks.Mutex, httplock.Constant("all"), httplock.WithWait(patience))(http.HandlerFunc(
+	srv := serve(t, httplock.Exclusive(locks.Mutex, httplock.Constant("all"), patient)(http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) {
 			if err := r.ParseMultipartForm(1); err != nil {
 				t.Error(err)
@@ -255,7 +255,7 @@ func TestRefusedBeforeContinue(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
 	stage := newStage(t)
-	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0))(stage))
+	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)(stage))
 	first := postAside(t.Context(), srv, "ada", "7")
 	receive(t, stage.entered, "the first run")
 	conn := dial(t, srv)

@@ -1,6 +1,11 @@
-// Package httplock guards net/http handlers with locks on Redis. [Exclusive] lets no two requests of one key
-// run at the same time, on however many instances. It does not keep a request from running a second time after
-// the first has finished: "never twice" is called Once, which is not part of this version yet.
+// Package httplock guards net/http handlers with locks and records on Redis, on however many instances:
+//
+//   - [Exclusive]: no two requests of one key at the same time. When one has finished, the next one runs. For what
+//     must not overlap: a checkout of a cart.
+//   - [Once]: no second time. A request is refused while the first one of its key runs, and after it has taken effect.
+//     The server makes the key: one order per user and day.
+//   - [Idempotent]: the same request, the same answer. The client makes the key, an Idempotency-Key header of its own
+//     for each operation, and its retry gets the first answer again. For payments, and whatever clients retry.
 //
 // The directory is not called like the package, so import it by name:
 //
@@ -8,35 +13,89 @@
 //
 //	user := httplock.ByContext(userKey{}) // put there by your authentication
 //	checkout := httplock.Exclusive(locks.Mutex, httplock.Keys(user, httplock.ByPathValue("id")))
+//	order := httplock.Once(locks, httplock.Keys(httplock.ByRoute(), user))
+//	pay := httplock.Idempotent(locks, user)
 //	mux.Handle("POST /cart/{id}/checkout", checkout(handler))
 //
 // # What happens to a request
 //
-// A request of a safe method passes. For any other the key is made, the body is read up to 64 KiB, and the
-// lock is asked for, 250 ms long if it is held. Then the handler runs. Its context ends if the lease is lost,
-// with the cause [core.ErrLeaseLost], and carries the fencing token: see [core.TokenFrom]. The lock is kept
-// until the handler returns, also if the client leaves, and is released however the handler ends. The
-// handler's http.ResponseWriter is the one that came in, with all it can do.
+// A request of a safe method passes; Idempotent guards POST and PATCH only. For any other the key is made, the body is
+// read up to 64 KiB (Idempotent: 1 MiB, larger ones are refused), and Redis is asked: 250 ms long for Exclusive, once
+// for the others, unless [WithWait]. Then the handler runs. Its context ends if the lease is lost, with the cause
+// [core.ErrLeaseLost], and carries the fencing token ([core.TokenFrom]), the [Attempt] and the [KeyHash]. The key is
+// held until the handler returns, also if the client leaves, and what became of the run is recorded however it ends. A
+// request whose client left while it waited is never run.
 //
-// A refused request gets a problem (RFC 9457) with one of the codes of package middleware, and if it should
-// come back, when: 409 lock-conflict while another one runs, 503 lock-unavailable while Redis does not answer
-// (unless [FailOpen]), 400 key-required or key-invalid, 401 scope-required. A client that left while it waited
-// gets nothing but the status 499, for the log, and its request is never run.
+// Behind Exclusive the handler's http.ResponseWriter is the one that came in, with all it can do. Once and Idempotent
+// hold the answer back until it is recorded; one that grows above 256 KiB, is flushed or hijacked passes through.
+//
+// # What counts as completed
+//
+// How the handler ended decides what Once and Idempotent record:
+//
+//	                                          Once        Idempotent           with HoldFailures
+//	2xx, 3xx                                  completed   completed, replayed  as left
+//	401 403 407 408 409 421 423 425 429       released    released             as left
+//	other 4xx                                 released    completed, replayed  as left
+//	5xx, panic, Goexit, ErrAbortHandler       released    released             held: outcome-unknown
+//	not heard of until the lease has ended    released    released             held: outcome-unknown
+//	connection taken over                     completed   completed, no replay as left
+//	[Complete], [Release], [Hold]             the handler's word wins
+//
+// Released lets the next request run, with the next [Attempt] number and a larger fencing token. Call [Complete] right
+// after the side effect if an error may still follow: "the card is charged, then the mail failed" must not free the
+// key. [WithCompletion] judges otherwise for a whole guard.
+//
+// # Records are kept for 24 hours
+//
+// After 24 HOURS the record is gone, and a request of the same key RUNS AGAIN, unless [WithRetention] or
+// [WithRetentionUntil] says otherwise. And Redis may lose a record earlier: with any maxmemory-policy but noeviction,
+// or when a replica takes over that had not got it yet. So let the database have the last word: a UNIQUE constraint on
+// what must exist once, or "UPDATE ... WHERE fence < token" with the fencing token of the run. The guard is the fast
+// gate in front of it.
+//
+// # What clients are told
+//
+// A refused request gets a problem (RFC 9457) with a stable member code, whether to come back (retryable), and if so,
+// when (Retry-After):
+//
+//	400 key-required, key-invalid            the key is missing or malformed
+//	401 scope-required                       nobody is logged in
+//	409 lock-conflict          Retry-After   Exclusive: another one is running
+//	409 request-in-progress    Retry-After   Once, Idempotent: the first one is running
+//	409 already-completed                    Once: it took effect before; with its Location
+//	409 outcome-unknown                      HoldFailures: nobody knows, until somebody has found out and calls [Forget]
+//	413 payload-too-large                    the body is larger than what can be compared
+//	422 key-reused                           the key belongs to another request
+//	425 too-early                            TLS early data that was not answered before
+//	429 too-many-keys          Retry-After   [WithQuota]: as many records as the scope may have
+//	499 client-gone                          the client left while it waited; for the log
+//	500 key-failed                           the key could not be made
+//	503 lock-unavailable       Retry-After   Redis does not answer, unless [FailOpen]
+//
+// Retry-After is in whole seconds: what the lease of the running request has left, or what most runs behind this guard
+// took if that is less, with some jitter. 409 already-completed has one only with [WithRetentionUntil].
+//
+// A replay has Idempotency-Replayed: true, and the status, the body and those header fields that the handler has set,
+// but no cookies, credentials and fields of one transmission. A body above 256 KiB ([WithRecordLimit]) and one that was
+// flushed is not recorded: its replay has Idempotency-Replay: omitted. For browsers, CORS has to expose Retry-After
+// and Idempotency-Replayed, and to allow Idempotency-Key.
 //
 // # Where to put it
 //
-// Outermost first: recovery, logging, timeout, authentication, rate limit, then this guard, then the database
-// transaction, then the handler.
+// Outermost first: recovery, logging, request id, CORS, compression, timeout, authentication, rate limit,
+// then the guard, then the database transaction, then the handler.
 //
 //   - A timeout belongs around the guard: [http.TimeoutHandler] answers while its handler still runs, so inside
-//     the guard it would release the lock under a running handler.
+//     the guard it would free the key, and record an answer, under a running handler.
 //   - Authentication belongs around the guard: without it, whoever can guess a key can hold it.
+//   - Compression belongs around the guard: each replay is then compressed as its client can read it.
 //   - A transaction belongs inside: it must be committed before the next request may look.
 //   - The guard belongs inside the mux, around handlers: only there the route is known to [ByRoute] and
 //     [ByPathValue].
 //
 // Two things the guard cannot see: a handler that leaves goroutines behind or hijacks the connection works on
-// without lock once it has returned; and requests whose contexts descend from one lease, by
+// unguarded once it has returned; and requests whose contexts descend from one lease, by
 // http.Server.BaseContext for instance, are one owner, whom a lock does not keep from itself.
 //
 // Close the locks after [http.Server.Shutdown] has returned, and the Redis client after that.

@@ -187,7 +187,7 @@ func TestHandlerLearnsOfLostLease(t *testing.T) {
 		<-r.Context().Done()
 		cause <- context.Cause(r.Context())
 	})
-	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(patience), watch.option(), httplock.WithLock(core.WithTTL(time.Second)))
+	guard := httplock.Exclusive(locks.Mutex, cart(), patient, watch.option(), httplock.WithLock(core.WithTTL(time.Second)))
 	srv := serve(t, guard(handler))
 	done := postAside(t.Context(), srv, "ada", "7")
 	if token := receive(t, entered, "the run"); token <= 0 {
@@ -209,7 +209,7 @@ func TestHandlerLearnsOfLostLease(t *testing.T) {
 func TestGuardedTwiceEntersAgain(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0))
+	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)
 	watch, tokens := newWatch(), make(chan int64, 2)
 	note := func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -218,7 +218,7 @@ func TestGuardedTwiceEntersAgain(t *testing.T) {
 			next.ServeHTTP(w, r)
 		})
 	}
-	inner := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), watch.option())
+	inner := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, watch.option())
 	srv := serve(t, guard(note(inner(note(http.NotFoundHandler())))))
 	post(t.Context(), srv, "ada", "7").want(t, http.StatusNotFound)
 	if a, b := <-tokens, <-tokens; a == 0 || a != b {
@@ -231,8 +231,8 @@ func TestMethods(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
 	key := httplock.Constant("all")
-	standard := httplock.Exclusive(locks.Mutex, key, httplock.WithWait(0))
-	chosen := httplock.Exclusive(locks.Mutex, key, httplock.WithWait(0), httplock.WithMethods("GET", "PURGE"))
+	standard := httplock.Exclusive(locks.Mutex, key, httplock.WithWait(0), unhurried)
+	chosen := httplock.Exclusive(locks.Mutex, key, httplock.WithWait(0), unhurried, httplock.WithMethods("GET", "PURGE"))
 	for _, test := range []struct {
 		method           string
 		standard, chosen bool
@@ -265,7 +265,7 @@ func TestMethods(t *testing.T) {
 func TestSkip(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), httplock.WithSkip(func(r *http.Request) bool {
+	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, httplock.WithSkip(func(r *http.Request) bool {
 		return r.Header.Get("X-User") == "root"
 	}))
 	var locked bool

@@ -13,6 +13,7 @@ type engine interface {
 	Guards(method string) bool
 	BufferRequest(r *http.Request) error
 	Passes(err error) bool
+	Applied(h http.Header) string
 	Refuse(ctx context.Context, err error) *Conflict
 }
 
@@ -66,6 +67,9 @@ func (g guard) serve(w http.ResponseWriter, r *http.Request, run func(*visit) *C
 	var conflict *Conflict
 	switch {
 	case err == nil:
+		if applied := g.engine.Applied(r.Header); applied != "" {
+			w.Header().Set("Preference-Applied", applied)
+		}
 		conflict = run(v)
 	case g.engine.Passes(err):
 		g.next.ServeHTTP(w, v.within(r.Context()))

@@ -196,3 +196,9 @@ func awaitFree(t testing.TB, locks *core.Client, hash string) {
 		return err == nil && len(info.Holders) == 0
 	})
 }
+
+// The options of guards in tests that are not about time: a busy machine is no reason to refuse a request.
+var (
+	patient   = httplock.WithWait(patience)
+	unhurried = httplock.WithAskTimeout(patience)
+)

@@ -53,7 +53,7 @@ func (c *config) check() error {
 }
 
 // WithMethods sets the request methods that are guarded, in upper case; requests of others pass. Defaults to
-// all but GET, HEAD, OPTIONS and TRACE.
+// all but GET, HEAD, OPTIONS and TRACE; to POST and PATCH for [Idempotent].
 func WithMethods(methods ...string) Option { return shared(middleware.WithMethods(methods...)) }
 
 // WithSkip sets which requests of the guarded methods pass unguarded: those for which skip returns true.
@@ -63,19 +63,20 @@ func WithSkip(skip func(r *http.Request) bool) Option {
 }
 
 // WithWait sets how long a request waits for the one before it, see [middleware.WithWait]; 0 asks once.
-// Defaults to 250 ms.
+// Defaults to 250 ms for [Exclusive], 0 for others.
 func WithWait(limit time.Duration) Option { return shared(middleware.WithWait(limit)) }
 
 // WithBodyLimit sets up to how many bytes of body are read before the lock is asked for, see
-// [middleware.WithBodyLimit]; 0 reads none, but a key of the body is still made of it: see [ByJSON]. Defaults to 64 KiB.
+// [middleware.WithBodyLimit]; 0 reads none, but a key of the body is still made of it: see [ByJSON]. Defaults to 64 KiB,
+// and to 1 MiB for [Idempotent], which refuses larger ones with 413.
 func WithBodyLimit(bytes int64) Option { return shared(middleware.WithBodyLimit(bytes)) }
 
 // WithLock adds options of the lock, [core.WithMaxHold] for instance; use [WithWait] in place of
 // [core.WithWait]. Defaults to none: those of the strategy and its client hold.
 func WithLock(opts ...core.LockOption) Option { return shared(middleware.WithLock(opts...)) }
 
-// FailOpen lets requests run without lock while Redis cannot be asked: at the same time as others, without
-// fencing token, and known by [Degraded]. Defaults to refusing them with 503.
+// FailOpen lets requests run unguarded while Redis cannot be asked: at the same time as others or once more, without
+// fencing token and without record, and known by [Degraded]. Defaults to refusing them with 503.
 func FailOpen() Option { return shared(middleware.FailOpen()) }
 
 // WithConflictStatus sets the status of a request whose lock is held, 423, 429 or 503 for instance. Its code

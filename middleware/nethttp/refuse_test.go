@@ -43,7 +43,7 @@ func refused(t *testing.T, guard func(http.Handler) http.Handler) answer {
 func TestConflictAnswer(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client(), core.WithTTL(20*time.Second))
-	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0))
+	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)
 	hold(t, guard)
 	a := refused(t, guard)
 	a.want(t, http.StatusConflict)
@@ -74,10 +74,10 @@ func TestConflictAnswer(t *testing.T) {
 func TestGuardsKeepTheirOwnOptions(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	plain := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0))
-	other := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0),
+	plain := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)
+	other := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried,
 		httplock.WithConflictStatus(http.StatusLocked), httplock.WithProblemBase("https://example.com/problems/"))
-	handled := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), httplock.WithConflictHandler(
+	handled := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, httplock.WithConflictHandler(
 		func(w http.ResponseWriter, r *http.Request, c *httplock.Conflict) {
 			if !errors.Is(c, core.ErrNotAcquired) || c.KeyHash == "" || !c.Retryable || c.RetryAfter <= 0 {
 				t.Errorf("conflict %+v", c)
@@ -129,7 +129,7 @@ func TestKeyErrors(t *testing.T) {
 			t.Parallel()
 			watch := newWatch()
 			key := func(*http.Request) (httplock.Key, error) { return httplock.Key{}, test.err }
-			a := refused(t, httplock.Exclusive(locks.Mutex, key, watch.option()))
+			a := refused(t, httplock.Exclusive(locks.Mutex, key, watch.option(), httplock.WithWait(patience)))
 			a.want(t, test.status)
 			if p := a.problem(t); p.Code != test.code || p.Retryable || p.RetryAfter != 0 {
 				t.Errorf("problem %+v, want code %q", p, test.code)
@@ -152,7 +152,7 @@ func TestNothingOfTheRequestGetsOut(t *testing.T) {
 	locks := newLocks(t, rdb)
 	const user, cartID = "ada@example.com", "cart-number-seven"
 	stage := newStage(t)
-	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0))(stage))
+	srv := serve(t, httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)(stage))
 	first := postAside(t.Context(), srv, user, cartID)
 	receive(t, stage.entered, "the run")
 	texts := []string{post(t.Context(), srv, user, cartID).body}

@@ -1,0 +1,140 @@
+package ginlock_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+)
+
+// postAs sends a POST of a user, with an Idempotency-Key if there is one, and prints what comes back.
+func postAs(srv *httptest.Server, user, key, path string) {
+	req, err := http.NewRequest(http.MethodPost, srv.URL+path, nil)
+	if err != nil {
+		panic(err)
+	}
+	req.SetBasicAuth(user, "secret")
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
+	resp, err := srv.Client().Do(req)
+	if err != nil {
+		panic(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		panic(err)
+	}
+	if resp.Header.Get("Content-Type") == "application/problem+json" {
+		body = []byte("refused")
+	}
+	fmt.Printf("%s: %d %s, replayed: %t\n", user, resp.StatusCode, body, resp.Header.Get("Idempotency-Replayed") == "true")
+}
+
+// One order per user, until the record expires.
+func ExampleOnce() {
+	rdb, stop := redistest.ForExample()
+	defer stop()
+	locks, err := core.New(rdb)
+	if err != nil {
+		panic(err)
+	}
+	defer locks.Close()
+
+	orders := 0
+	place := func(c *gin.Context) {
+		orders++
+		c.String(http.StatusCreated, "order %d", orders)
+	}
+	user := ginlock.ByKey("user")
+	guard := ginlock.Once(locks, ginlock.Keys(ginlock.ByRoute(), user))
+	router := gin.New()
+	router.POST("/orders", authenticate, guard, place)
+	srv := httptest.NewServer(router)
+	defer srv.Close()
+
+	postAs(srv, "ada", "", "/orders")
+	postAs(srv, "ada", "", "/orders")
+	postAs(srv, "bob", "", "/orders")
+
+	// Output:
+	// ada: 201 order 1, replayed: false
+	// ada: 409 refused, replayed: false
+	// bob: 201 order 2, replayed: false
+}
+
+// A client that repeats a payment gets the first answer again.
+func ExampleIdempotent() {
+	rdb, stop := redistest.ForExample()
+	defer stop()
+	locks, err := core.New(rdb)
+	if err != nil {
+		panic(err)
+	}
+	defer locks.Close()
+
+	payments := 0
+	pay := func(c *gin.Context) {
+		payments++
+		c.String(http.StatusCreated, "payment %d", payments)
+	}
+	guard := ginlock.Idempotent(locks, ginlock.ByKey("user"))
+	router := gin.New()
+	router.POST("/payments", authenticate, guard, pay)
+	srv := httptest.NewServer(router)
+	defer srv.Close()
+
+	postAs(srv, "ada", "key-of-the-client", "/payments")
+	postAs(srv, "ada", "key-of-the-client", "/payments")
+	postAs(srv, "bob", "key-of-the-client", "/payments")              // another scope
+	postAs(srv, "ada", "key-of-the-client", "/payments?currency=EUR") // another request
+	postAs(srv, "ada", "", "/payments")
+
+	// Output:
+	// ada: 201 payment 1, replayed: false
+	// ada: 201 payment 1, replayed: true
+	// bob: 201 payment 2, replayed: false
+	// ada: 422 refused, replayed: false
+	// ada: 400 refused, replayed: false
+}
+
+// The card is charged, then the mail fails: the answer is an error, and the card must not be charged again.
+func ExampleComplete() {
+	rdb, stop := redistest.ForExample()
+	defer stop()
+	locks, err := core.New(rdb)
+	if err != nil {
+		panic(err)
+	}
+	defer locks.Close()
+
+	charges := 0
+	pay := func(c *gin.Context) {
+		charges++
+		if err := ginlock.Complete(c); err != nil {
+			fmt.Println("Redis did not confirm it; it is tried again at the end:", err)
+		}
+		c.String(http.StatusInternalServerError, "charged, but the mail was not sent")
+	}
+	guard := ginlock.Idempotent(locks, ginlock.ByKey("user"))
+	router := gin.New()
+	router.POST("/payments", authenticate, guard, pay)
+	srv := httptest.NewServer(router)
+	defer srv.Close()
+
+	postAs(srv, "ada", "key-of-the-client", "/payments")
+	postAs(srv, "ada", "key-of-the-client", "/payments")
+	fmt.Println("charges:", charges)
+
+	// Output:
+	// ada: 500 charged, but the mail was not sent, replayed: false
+	// ada: 500 charged, but the mail was not sent, replayed: true
+	// charges: 1
+}
