@@ -18,6 +18,9 @@ type audit struct {
 	clashed int // quotes with a number that another one of the same cart has
 	charges int
 	twice   int // orders with more than one charge
+
+	settlements int
+	ticks       int // of the schedule, that were settled
 }
 
 // audit asks the database. The tokens are compared in the order in which the database inserted the orders.
@@ -42,10 +45,12 @@ func (s *store) audit(ctx context.Context, item string, start int) (audit, error
 			(SELECT COUNT(*) FROM quotes),
 			(SELECT COALESCE(SUM(quotes - 1), 0) FROM numbers),
 			(SELECT COUNT(*) FROM charges),
-			(SELECT COUNT(*) FROM paid WHERE charges > 1)`,
+			(SELECT COUNT(*) FROM paid WHERE charges > 1),
+			(SELECT COUNT(*) FROM settlements),
+			(SELECT COUNT(DISTINCT tick) FROM settlements)`,
 		sql.Named("item", item)).Scan(
 		&a.left, &a.orders, &a.ordered, &a.doubled, &a.rising, &a.passed,
-		&a.quotes, &a.clashed, &a.charges, &a.twice)
+		&a.quotes, &a.clashed, &a.charges, &a.twice, &a.settlements, &a.ticks)
 	return a, err
 }
 

@@ -5,11 +5,14 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/robfig/cron/v3"
+
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
-// guards are what keeps the shop right: three around handlers, and a lock within one.
+// guards are what keeps the shop right: three around handlers, a lock within one, and one around a job of the schedule.
 type guards struct {
 	checkout func(http.Handler) http.Handler
 	order    func(http.Handler) http.Handler
@@ -17,7 +20,15 @@ type guards struct {
 	// stock runs work under the lock of that name, waiting for it for a bounded time. The context that work gets
 	// carries the fencing token, and ends if the lock is lost.
 	stock func(ctx context.Context, name string, work func(context.Context) error) error
+	// settlement adds the job that all replicas have in their schedules.
+	settlement func(c *cron.Cron, replica string, settle settling) error
 }
+
+// settling does the work of a tick of the schedule.
+type settling func(ctx context.Context, tick time.Time) error
+
+// settlementSpec is "0 3 * * *" in a shop that has more time.
+const settlementSpec = "@every 1s"
 
 // remembered is how long orders and payments are remembered, here longer than any sale lasts: "one order per user"
 // means one per user in this time.
@@ -55,6 +66,15 @@ func locked(locks *core.Client, cfg config) guards {
 		stock: func(ctx context.Context, name string, work func(context.Context) error) error {
 			return core.Do(ctx, locks.Mutex(name), work, core.WithWait(cfg.patience))
 		},
+
+		// All replicas have the same schedule, and each tick is for one of them, whichever comes first.
+		settlement: func(c *cron.Cron, replica string, settle settling) error {
+			_, err := cronlock.AddFunc(c, locks, settlementSpec, "settlement", func(ctx context.Context) error {
+				run, _ := cronlock.RunFrom(ctx)
+				return settle(ctx, run.Tick)
+			}, cronlock.WithReplica(replica), cronlock.WithLogger(nil))
+			return err
+		},
 	}
 }
 
@@ -65,6 +85,12 @@ func unlocked(*core.Client, config) guards {
 		checkout: open, order: open, payment: open,
 		stock: func(ctx context.Context, _ string, work func(context.Context) error) error {
 			return work(ctx)
+		},
+		settlement: func(c *cron.Cron, _ string, settle settling) error {
+			_, err := c.AddFunc(settlementSpec, func() {
+				_ = settle(context.Background(), time.Now().Truncate(time.Second))
+			})
+			return err
 		},
 	}
 }

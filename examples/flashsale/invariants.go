@@ -48,6 +48,8 @@ func (r *report) invariants() []invariant {
 		check(a.clashed == 0, "no two quotes of a cart have the same number: %d of %d do", a.clashed, a.quotes),
 		check(a.charges == a.orders, "charges = orders: %d = %d", a.charges, a.orders),
 		check(a.twice == 0, "nobody was charged twice: %d orders were", a.twice),
+		check(a.settlements == a.ticks, "each tick of the schedule was settled once: %d ticks, %d settlements",
+			a.ticks, a.settlements),
 		check(t.differing == 0, "every client got one receipt, however often it paid: %d of %d did",
 			t.payments-t.differing, t.payments),
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
 )
@@ -20,6 +21,7 @@ type replica struct {
 	url   string
 	shop  *shop
 	http  *http.Server
+	cron  *cron.Cron
 	locks *core.Client
 	rdb   *redis.Client
 }
@@ -36,14 +38,18 @@ func startReplica(s *site, name string) (*replica, error) {
 	if err != nil {
 		return nil, errors.Join(err, rdb.Close(), store.db.Close())
 	}
-	r := &replica{locks: locks, rdb: rdb}
+	r := &replica{cron: cron.New(), locks: locks, rdb: rdb}
 	r.shop = &shop{name: name, item: item, store: store, guards: s.config.guards(locks, s.config)}
+	if err := r.shop.guards.settlement(r.cron, name, r.shop.settle); err != nil {
+		return nil, errors.Join(err, r.close())
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("listen: %w", err), r.close())
 	}
 	r.url = "http://" + listener.Addr().String()
 	r.http = &http.Server{Handler: r.shop.handler(), ReadHeaderTimeout: 10 * time.Second}
+	r.cron.Start()
 	go func() {
 		if err := r.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			slog.Error("flashsale: serve", "replica", name, "error", err)
@@ -55,8 +61,9 @@ func startReplica(s *site, name string) (*replica, error) {
 // closeTimeout is how long orders under way may keep a replica from closing.
 const closeTimeout = 10 * time.Second
 
-// close waits for the orders under way and then lets go of everything: locks before their Redis client.
+// close waits for the jobs and the orders under way and then lets go of everything: locks before their Redis client.
 func (r *replica) close() error {
+	<-r.cron.Stop().Done()
 	var err error
 	if r.http != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)

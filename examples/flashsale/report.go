@@ -58,6 +58,7 @@ func (r *report) printTable(out io.Writer) {
 	row("users with two orders", a.doubled, "")
 	row("quotes with the number of another", a.clashed, "")
 	row("orders charged twice", a.twice, "")
+	row("settlements", a.settlements, fmt.Sprintf("for %d ticks of the schedule on %d replicas", a.ticks, r.config.replicas))
 	row("stale writes refused by the fence", r.stale, "")
 	row("latency of requests, median", quantile(t.all, 0.5), worst(t.all))
 	row("latency of orders, median", quantile(t.ordered, 0.5), worst(t.ordered))

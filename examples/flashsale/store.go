@@ -40,6 +40,11 @@ CREATE TABLE orders (
 	user_token INTEGER NOT NULL,
 	token      INTEGER NOT NULL
 );
+CREATE TABLE settlements (
+	tick    INTEGER NOT NULL,
+	replica TEXT NOT NULL,
+	orders  INTEGER NOT NULL
+);
 CREATE INDEX orders_of_user ON orders (user);
 CREATE TABLE charges (
 	id       INTEGER PRIMARY KEY AUTOINCREMENT,
