@@ -140,6 +140,7 @@ func TestInvariantsNoticeEachFault(t *testing.T) {
 		"quotes clashed":   func(a *audit, _ *tally) { a.clashed = 1 },
 		"not charged":      func(a *audit, _ *tally) { a.charges = 19 },
 		"charged twice":    func(a *audit, _ *tally) { a.twice = 1 },
+		"settled twice":    func(a *audit, _ *tally) { a.settlements, a.ticks = 3, 2 },
 		"other receipt": func(_ *audit, t *tally) {
 			t.payment([]answer{{code: codePaid, body: "1"}, {code: codeReplayed, body: "2"}})
 		},
