@@ -27,11 +27,15 @@ func AddFunc(
 	if c == nil {
 		return 0, errNoCron
 	}
-	schedule, err := parse(c, spec, newConfig(opts).parser)
+	config := newConfig(opts)
+	if err := config.check(locks, name); err != nil {
+		return 0, err
+	}
+	schedule, err := parse(c, spec, config.parser)
 	if err != nil {
 		return 0, fmt.Errorf("holdfast: cronlock: job %q: %w", name, err)
 	}
-	return AddSchedule(c, locks, schedule, name, fn, opts...)
+	return add(c, locks, schedule, name, fn, config)
 }
 
 // AddJob is [AddFunc] for a [cron.Job], which cannot be told to stop. If it has a method RunContext(context.Context)
@@ -50,24 +54,35 @@ func AddJob(
 func AddSchedule(
 	c *cron.Cron, locks *core.Client, schedule cron.Schedule, name string, fn func(context.Context) error, opts ...Option,
 ) (cron.EntryID, error) {
-	config := newConfig(opts)
 	switch {
 	case c == nil:
 		return 0, errNoCron
 	case schedule == nil:
 		return 0, errors.New("holdfast: cronlock: the schedule is nil")
-	case fn == nil:
-		return 0, errors.New("holdfast: cronlock: the function is nil")
 	}
+	config := newConfig(opts)
 	if err := config.check(locks, name); err != nil {
 		return 0, err
+	}
+	return add(c, locks, schedule, name, fn, config)
+}
+
+func add(
+	c *cron.Cron, locks *core.Client, schedule cron.Schedule, name string, fn func(context.Context) error, config config,
+) (cron.EntryID, error) {
+	if fn == nil {
+		return 0, errors.New("holdfast: cronlock: the function is nil")
 	}
 	if _, there := find(c, name); there {
 		return 0, fmt.Errorf("holdfast: cronlock: there is a job %q already", name)
 	}
+	schedule = align(schedule)
+	if err := config.checkWindow(schedule, time.Now().In(c.Location())); err != nil {
+		return 0, err
+	}
 	j := &job{name: name, locks: locks, fn: fn, config: config}
-	j.ticks = &ticks{schedule: align(schedule), begin: j.catchUp}
-	j.warnOfLocalTime(schedule)
+	j.ticks = &ticks{schedule: schedule, look: config.catchUp > 0}
+	j.warnOfLocalTime(schedule, c.Location())
 	return c.Schedule(j.ticks, j), nil
 }
 
@@ -89,8 +104,13 @@ func funcOf(cmd cron.Job) func(context.Context) error {
 }
 
 // parse reads a spec. The parser of c is not to be had, so without another one c itself has to read it, for a job that
-// does nothing.
-func parse(c *cron.Cron, spec string, parser cron.ScheduleParser) (cron.Schedule, error) {
+// does nothing, should its tick come before it is removed. A panic is that of robfig's parser about "TZ=" without a spec.
+func parse(c *cron.Cron, spec string, parser cron.ScheduleParser) (s cron.Schedule, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("spec %q: %v", spec, r)
+		}
+	}()
 	if parser != nil {
 		return parser.Parse(spec)
 	}
@@ -112,9 +132,10 @@ func find(c *cron.Cron, name string) (*job, bool) {
 	return nil, false
 }
 
-// RunNow runs a job of c at once, on this replica, and returns what its function returns. It does not count as a tick and
-// works while the job is paused. It meets a run in progress as a tick does, see [WithWait]: what is skipped is
-// [ErrOverlap].
+// RunNow runs a job of c at once, on this replica and goroutine, without the wrappers of c, and returns what its function
+// returns. It does not count as a tick and works while the job is paused. It meets a run in progress as a tick does, see
+// [WithWait]: what is skipped is [ErrOverlap]. The context of the run descends from ctx, and ends with that of
+// [WithContext] too. Other errors are those of [core.Once.Begin].
 func RunNow(ctx context.Context, c *cron.Cron, name string) error {
 	if c == nil {
 		return errNoCron
@@ -126,10 +147,12 @@ func RunNow(ctx context.Context, c *cron.Cron, name string) error {
 	return j.now(ctx)
 }
 
-// warnOfLocalTime tells that replicas in different zones would not have the same ticks.
-func (j *job) warnOfLocalTime(s cron.Schedule) {
+// warnOfLocalTime tells that replicas in different zones would not have the same ticks. A spec without a zone is read in
+// that of the scheduler.
+func (j *job) warnOfLocalTime(s cron.Schedule, scheduler *time.Location) {
 	zone, _ := time.Now().Zone()
-	if spec, ok := s.(*cron.SpecSchedule); ok && spec.Location == time.Local && zone != "UTC" {
+	spec, ok := s.(*cron.SpecSchedule)
+	if ok && spec.Location == time.Local && scheduler == time.Local && zone != "UTC" {
 		j.config.logger.Warn("holdfast: cronlock: the schedule is in the local time zone, which has to be the same on all "+
 			"replicas: use CRON_TZ=, or cron.WithLocation", "job", j.name, "zone", zone)
 	}

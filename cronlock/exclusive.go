@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -43,7 +44,7 @@ func NewExclusive(strategy core.Strategy, name string, opts ...Option) (cron.Job
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	lock := strategy("cron:"+name, append(config.lock, core.WithMinHold(config.minHold))...)
+	lock := strategy("cron:"+name, slices.Concat(config.lock, []core.LockOption{core.WithMinHold(config.minHold)})...)
 	return func(inner cron.Job) cron.Job {
 		j := &job{name: name, fn: funcOf(inner), config: config}
 		return cron.FuncJob(func() { j.exclusive(lock) })
@@ -70,8 +71,12 @@ func (j *job) exclusive(lock core.Locker) {
 		j.skip(now, Overlapping, fmt.Errorf("%w: %w", ErrOverlap, err))
 	case j.config.context.Err() != nil || errors.Is(err, core.ErrClosed):
 		j.skip(now, Stopped, err)
-	case j.config.failOpen && errors.Is(err, core.ErrUnavailable):
-		_ = j.call(j.config.context, run, func(Run) {})
+	case !errors.Is(err, core.ErrUnavailable):
+		j.skip(now, Refused, err)
+	case j.config.failOpen:
+		ctx, cancel := j.config.bound(j.config.context)
+		defer cancel()
+		_ = j.call(ctx, run, func(Run) {})
 	default:
 		j.skip(now, Unavailable, err)
 	}
@@ -84,5 +89,5 @@ type waiting struct {
 }
 
 func (w waiting) Lock(ctx context.Context, opts ...core.LockOption) (*core.Lease, error) {
-	return w.Locker.Lock(ctx, append(opts, core.WithWait(w.limit))...)
+	return w.Locker.Lock(ctx, slices.Concat(opts, []core.LockOption{core.WithWait(w.limit)})...)
 }

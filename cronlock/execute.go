@@ -2,8 +2,10 @@ package cronlock
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -12,65 +14,108 @@ import (
 // ErrOverlap says that a run has not begun because an earlier run of the job goes on.
 var ErrOverlap = errors.New("holdfast: cronlock: an earlier run goes on")
 
-// execute runs a claimed tick, alone if the job says so. patience bounds the waiting for an earlier run.
-func (j *job) execute(attempt *core.Attempt, tick time.Time, patience context.Context) error {
+// execute runs a claimed tick, alone if the job says so. base is what the context of the run descends from, patience
+// bounds the waiting for an earlier run, and attempts says how often the tick may be tried.
+func (j *job) execute(
+	base, patience context.Context, attempt *core.Attempt, tick time.Time, attempts int,
+) error {
 	run := Run{
 		Job: j.name, Tick: tick, Replica: j.config.replica, Attempt: attempt.Number(), Token: attempt.Token(),
 		Started: attempt.Began(),
 	}
-	if run.Attempt > j.config.attempts {
+	if run.Attempt > attempts {
 		_ = attempt.Hold(patience, "given up after too many attempts")
 		j.skip(tick, Taken, nil)
 		return nil
 	}
-	lease, err := j.alone(patience, attempt)
-	if err != nil {
-		reason := Unavailable
-		if errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable) {
-			reason, err = Overlapping, fmt.Errorf("%w: %w", ErrOverlap, err)
+	held := attempt.Context()
+	if j.config.overlap != overlapAllow {
+		lease, err := j.alone(patience, run.Attempt > 1)
+		switch {
+		case err == nil:
+			defer func() { _ = lease.Unlock(context.WithoutCancel(patience)) }() // it frees itself otherwise
+			// Its token rises from run to run as they follow each other. That of the attempt is as old as the claim, which
+			// may have waited while a later tick ran.
+			held, run.Token = lease.Context(), lease.Token()
+		case !j.config.failOpen || j.unstarted(base, err) != Unavailable:
+			return j.giveBack(base, attempt, run, attempts, err)
 		}
-		run.Outcome = Skipped
-		_ = attempt.Complete(patience, run.encode())
-		j.skip(tick, reason, err)
-		return err
 	}
-	base := j.config.context
-	if lease != nil {
-		held, cancel := both(base, lease)
-		defer cancel()
-		defer func() { _ = lease.Unlock(context.WithoutCancel(patience)) }() // it frees itself otherwise
-		base = held
-	}
-	ctx, cancel := attempt.Bind(base)
+	ctx, cancel := until(held, base, attempt.Context())
 	defer cancel()
-	return j.call(ctx, run, func(run Run) {
-		if err := attempt.Complete(context.WithoutCancel(ctx), run.encode()); err != nil {
-			j.config.logger.Warn("holdfast: cronlock: run not recorded", "job", j.name, "tick", tick, "error", err)
-		}
-	})
+	return j.call(ctx, run, func(run Run) { j.record(ctx, attempt, run, attempts) })
 }
 
-// both returns a context that ends with ctx and with the lease.
-func both(ctx context.Context, lease *core.Lease) (context.Context, context.CancelFunc) {
-	held, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(lease.Context(), func() { cancel(context.Cause(lease.Context())) })
-	return held, func() { stop(); cancel(nil) }
-}
-
-// alone takes the lock that keeps runs of different ticks apart, nil if they may overlap.
-func (j *job) alone(patience context.Context, attempt *core.Attempt) (*core.Lease, error) {
-	if j.config.overlap == overlapAllow {
-		return nil, nil
-	}
-	mutex := j.locks.Mutex(groupOf(j.name), append(j.config.lock, core.WithMinHold(j.config.minHold))...)
+// alone takes the lock that keeps runs of different ticks apart, asking until there is an answer. A takeover waits:
+// the runner before may have renewed this lock a moment after its claim.
+func (j *job) alone(patience context.Context, takeover bool) (*core.Lease, error) {
+	limit := time.Duration(0)
 	switch {
 	case j.config.overlap == overlapWait:
-		return mutex.Lock(patience, core.WithWait(j.config.wait))
-	case attempt.Number() > 1:
-		// The runner before may have renewed its lock a moment after its claim.
-		return mutex.Lock(patience)
+		limit = j.config.wait
+	case takeover:
+		limit = longestPeriod // or as long as patience allows
 	}
-	return mutex.TryLock(patience)
+	// An owner of its own, whatever the client or the caller's context say: no run enters the lock of another one.
+	mutex := j.locks.Mutex(groupOf(j.name), slices.Concat(j.config.lock, []core.LockOption{
+		core.WithMinHold(j.config.minHold), core.WithOwner(rand.Text()),
+	})...)
+	began, doubt := time.Now(), false
+	for wait := firstPause; ; wait = min(2*wait, longestPause) {
+		lease, err := mutex.Lock(patience, core.WithWait(max(limit-time.Since(began), 0)))
+		unanswered := errors.Is(err, core.ErrUnavailable)
+		inTheWay := doubt && errors.Is(err, core.ErrNotAcquired) // perhaps its own request, see claim
+		if !unanswered && !inTheWay {
+			return lease, err
+		}
+		doubt = true
+		if !pause(patience, wait) {
+			return nil, err
+		}
+	}
+}
+
+// unstarted judges why a claimed tick cannot start.
+func (j *job) unstarted(base context.Context, err error) Reason {
+	switch {
+	case base.Err() != nil, errors.Is(err, core.ErrClosed):
+		return Stopped
+	case errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable):
+		return Overlapping
+	case errors.Is(err, core.ErrUnavailable):
+		return Unavailable
+	}
+	return Refused
+}
+
+// giveBack ends an attempt that has not started, and says so.
+func (j *job) giveBack(
+	base context.Context, attempt *core.Attempt, run Run, attempts int, err error,
+) error {
+	reason := j.unstarted(base, err)
+	if reason == Overlapping {
+		err = fmt.Errorf("%w: %w", ErrOverlap, err)
+	}
+	if run.Outcome = Interrupted; reason == Overlapping || run.Attempt == attempts {
+		run.Outcome = Skipped
+	}
+	j.record(base, attempt, run, attempts)
+	j.skip(run.Tick, reason, err)
+	return err
+}
+
+// record ends an attempt. What was interrupted is left to others, who wait for it, if they may try.
+func (j *job) record(ctx context.Context, attempt *core.Attempt, run Run, attempts int) {
+	ctx = context.WithoutCancel(ctx)
+	var err error
+	if run.Outcome == Interrupted && run.Attempt < attempts {
+		err = attempt.Release(ctx)
+	} else {
+		err = attempt.Complete(ctx, run.encode())
+	}
+	if err != nil {
+		j.config.logger.Warn("holdfast: cronlock: run not recorded", "job", j.name, "tick", run.Tick, "error", err)
+	}
 }
 
 // call calls the function of the job and hands the finished run on, however that ended. A panic goes on.

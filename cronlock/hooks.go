@@ -2,6 +2,7 @@ package cronlock
 
 import (
 	"context"
+	"log/slog"
 	"time"
 )
 
@@ -14,7 +15,8 @@ type Hooks struct {
 	Finished func(ctx context.Context, run Run, err error)
 	// Skipped is called for each tick that does not run here, also because it runs on another replica.
 	Skipped func(skip Skip)
-	// Skewed is called when the clock of this replica is off by more than half of [WithMaxSkew].
+	// Skewed is called at each tick at which the clock of this replica is off by more than half of [WithMaxSkew]: ahead of
+	// that of Redis if the offset is positive.
 	Skewed func(offset time.Duration)
 }
 
@@ -29,6 +31,7 @@ const (
 	Early       Reason = "early"       // by the clock of Redis, this replica's is ahead
 	Late        Reason = "late"        // its start deadline has passed
 	Unavailable Reason = "unavailable" // Redis did not answer until the start deadline
+	Refused     Reason = "refused"     // Redis answered with an error that time does not cure
 	Stopped     Reason = "stopped"     // the context of the jobs has ended
 )
 
@@ -43,22 +46,16 @@ type Skip struct {
 }
 
 func (j *job) skip(tick time.Time, reason Reason, err error) {
-	if reason != Taken {
-		j.config.logger.Warn("holdfast: cronlock: tick skipped", "job", j.name, "tick", tick, "reason", reason, "error", err)
+	level := slog.LevelWarn
+	switch reason {
+	case Taken:
+		level = slog.LevelDebug // the rule
+	case Paused, Stopped:
+		level = slog.LevelInfo // as somebody wanted it
 	}
+	j.config.logger.Log(context.Background(), level, "holdfast: cronlock: tick skipped",
+		"job", j.name, "tick", tick, "reason", reason, "error", err)
 	if j.config.hooks.Skipped != nil {
 		j.config.hooks.Skipped(Skip{Job: j.name, Tick: tick, Reason: reason, Err: err})
-	}
-}
-
-// skewed compares the clocks. asked is when this replica has asked, by its own clock.
-func (j *job) skewed(asked, server time.Time) {
-	offset := asked.Sub(server)
-	if offset.Abs() <= j.config.maxSkew/2 {
-		return
-	}
-	j.config.logger.Warn("holdfast: cronlock: the clock of this replica is off", "offset", offset)
-	if j.config.hooks.Skewed != nil {
-		j.config.hooks.Skewed(offset)
 	}
 }

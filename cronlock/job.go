@@ -3,7 +3,8 @@ package cronlock
 import (
 	"context"
 	"crypto/rand"
-	"errors"
+	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -16,16 +17,23 @@ type job struct {
 	fn     func(context.Context) error
 	ticks  *ticks
 	config config
+
+	catching atomic.Bool  // it looks for missed ticks
+	warned   atomic.Int64 // when it last complained about the clock, in ns since 1970
 }
 
 // Run is called by the scheduler, on a goroutine of its own, at a tick.
 func (j *job) Run() {
-	now := time.Now()
-	tick := j.ticks.due(now)
-	if tick.IsZero() {
-		return // not started by the scheduler
+	tick, look := j.ticks.due(time.Now())
+	switch {
+	case tick.IsZero(): // not started by the scheduler
+	case look:
+		j.catchUp(tick.Location())
+	default:
+		if reason := j.run(tick, j.deadline(tick)); reason == Late || reason == Unavailable {
+			j.catchUp(tick.Location())
+		}
 	}
-	j.run(tick, j.deadline(tick))
 }
 
 // deadline is how late a tick may start.
@@ -33,112 +41,74 @@ func (j *job) deadline(tick time.Time) time.Duration {
 	if j.config.deadline > 0 {
 		return j.config.deadline
 	}
-	return max(min(period(j.ticks.schedule, tick)/2, 5*time.Minute), 10*time.Second)
+	least := leastDeadline
+	if j.config.attempts > 1 {
+		least = leastFailover
+	}
+	return max(min(period(j.ticks.schedule, tick)/2, mostDeadline), least)
 }
 
-// run runs a tick if this replica is to do it.
-func (j *job) run(tick time.Time, deadline time.Duration) {
-	patience, cancel := context.WithTimeout(j.config.context, deadline)
+const (
+	leastDeadline = 10 * time.Second
+	mostDeadline  = 5 * time.Minute
+	// leastFailover is enough to notice that a runner has died soon after it began, with the default TTL.
+	leastFailover = time.Minute
+)
+
+// leastPatience is how long Redis is asked for a tick that is too late by the clock of this replica: the clock may be
+// wrong, and that of Redis decides.
+const leastPatience = 5 * time.Second
+
+// run runs a tick if this replica is to do it, and returns why not.
+func (j *job) run(tick time.Time, deadline time.Duration) Reason {
+	patience, cancel := context.WithTimeout(j.config.context,
+		min(max(deadline-time.Since(tick), leastPatience), deadline))
 	defer cancel()
 	attempt, reason, err := j.claim(patience, tick, deadline)
 	switch {
 	case attempt != nil:
-		j.execute(attempt, tick, patience)
+		left := tick.Add(deadline).Sub(attempt.Began()) // by the clock of Redis
+		patience, cancel := context.WithTimeout(j.config.context, left)
+		defer cancel()
+		_ = j.execute(j.config.context, patience, attempt, tick, j.config.attempts)
 	case reason == Unavailable && j.config.failOpen:
-		j.call(j.config.context, Run{Job: j.name, Tick: tick, Replica: j.config.replica}, func(Run) {})
+		ctx, cancel := j.config.bound(j.config.context)
+		defer cancel()
+		_ = j.call(ctx, Run{Job: j.name, Tick: tick, Replica: j.config.replica}, func(Run) {})
+		return ""
 	default:
 		j.skip(tick, reason, err)
 	}
+	return reason
 }
 
-// claim asks for a tick until there is an answer.
-func (j *job) claim(ctx context.Context, tick time.Time, deadline time.Duration) (*core.Attempt, Reason, error) {
-	once := j.once(tickKey(j.name, tick), tick, deadline)
-	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		paused, err := IsPaused(ctx, j.locks, j.name)
-		if paused {
-			return nil, Paused, nil
-		}
-		if err == nil {
-			asked := time.Now()
-			var attempt *core.Attempt
-			if attempt, err = once.Begin(ctx); err == nil {
-				j.skewed(asked, attempt.Began())
-				return attempt, "", nil
-			}
-			if reason, known := j.refused(asked, err); known {
-				return nil, reason, err
-			}
-		}
-		if !pause(ctx, wait) {
-			if j.config.context.Err() != nil {
-				return nil, Stopped, err
-			}
-			return nil, Unavailable, err
-		}
-	}
-}
-
-// refused judges why a tick cannot be claimed; false if that may be asked again.
-func (j *job) refused(asked time.Time, err error) (Reason, bool) {
-	var outside *core.OutsideWindowError
-	switch {
-	case errors.As(err, &outside):
-		j.skewed(asked, outside.ServerTime)
-		if outside.Early {
-			return Early, true
-		}
-		return Late, true
-	case errors.Is(err, core.ErrInProgress), errors.Is(err, core.ErrCompleted), errors.Is(err, core.ErrOutcomeUnknown):
-		return Taken, true
-	case errors.Is(err, core.ErrClosed):
-		return Stopped, true
-	case errors.Is(err, core.ErrUnavailable):
-		return "", false
-	}
-	return Unavailable, !errors.Is(err, context.DeadlineExceeded)
-}
-
-// once is the record of a tick. It is kept for longer than somebody may come for the tick, so that a forgotten one is
-// always too late; and a failed-over master whose clock is behind has the same time once more.
-func (j *job) once(key string, tick time.Time, deadline time.Duration) *core.Once {
-	remembered := min(time.Duration(j.config.history)*period(j.ticks.schedule, tick), 30*24*time.Hour)
-	options := []core.OnceOption{
-		core.WithGroup(), core.WithNote(j.config.replica), core.WithWait(0),
-		core.WithRetention(max(remembered, 2*deadline+j.config.maxSkew, j.config.catchUp).Truncate(time.Millisecond)),
-		core.WithWindow(tick.Add(-j.config.maxSkew), tick.Add(deadline)),
-		core.WithFailurePolicy(core.HoldFailures),
-	}
-	if j.config.attempts > 1 {
-		// The others wait, to take over from a runner that is not heard of any more.
-		options = append(options, core.WithFailurePolicy(core.RetryFailures), core.WithWait(deadline))
-	}
-	for _, o := range j.config.lock {
-		options = append(options, o)
-	}
-	return j.locks.Once(key, options...)
-}
-
-// now runs the job out of turn. Its record is no tick's.
+// now runs the job out of turn. Its record is no tick's, so nobody else comes for it.
 func (j *job) now(ctx context.Context) error {
+	if j.config.context.Err() != nil {
+		return fmt.Errorf("holdfast: cronlock: job %q: stopped: %w", j.name, context.Cause(j.config.context))
+	}
+	ctx, cancel := until(ctx, j.config.context)
+	defer cancel()
 	now := time.Now()
-	key := nowKey(j.name, rand.Text())
-	once := j.once(key, now, longestPeriod)
-	attempt, err := once.Begin(ctx)
+	retention := core.WithRetention(max(j.remembered(now), time.Hour))
+	attempt, err := j.locks.Once(nowKey(j.name, rand.Text()), j.options(retention)...).Begin(ctx)
 	if err != nil {
 		return err
 	}
-	return j.execute(attempt, now, ctx)
+	return j.execute(ctx, ctx, attempt, now, 1)
 }
 
-// pause reports false if ctx ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
+// until returns a context with the values of ctx that ends with it, or with one of the others.
+func until(ctx context.Context, others ...context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stops := make([]func() bool, len(others))
+	for i, other := range others {
+		stops[i] = context.AfterFunc(other, func() { cancel(context.Cause(other)) })
+	}
+	return ctx, func() {
+		for _, stop := range stops {
+			stop()
+		}
+		cancel(nil)
 	}
 }

@@ -1,6 +1,7 @@
 package cronlock
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -14,7 +15,7 @@ const maxName = 200
 func checkName(name string) error {
 	switch {
 	case name == "":
-		return fmt.Errorf("holdfast: cronlock: the job has no name")
+		return errors.New("holdfast: cronlock: the job has no name")
 	case len(name) > maxName:
 		return fmt.Errorf("holdfast: cronlock: name of %d bytes: at most %d are allowed", len(name), maxName)
 	case strings.ContainsAny(name, "{}\x00"):
@@ -30,6 +31,16 @@ func groupOf(name string) string { return "cron:{" + name + "}" }
 // tickKey identifies a tick by its time on the schedule, not by when somebody came for it.
 func tickKey(name string, tick time.Time) string {
 	return groupOf(name) + ":at:" + tick.UTC().Format(time.RFC3339Nano)
+}
+
+// tickOf reads the tick from the key of its record, false if that is of something else.
+func tickOf(name, key string) (time.Time, bool) {
+	text, ok := strings.CutPrefix(key, groupOf(name)+":at:")
+	if !ok {
+		return time.Time{}, false
+	}
+	tick, err := time.Parse(time.RFC3339Nano, text)
+	return tick, err == nil
 }
 
 func nowKey(name, id string) string { return groupOf(name) + ":now:" + id }

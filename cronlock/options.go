@@ -45,6 +45,7 @@ type config struct {
 	history  int
 	failOpen bool
 	minHold  time.Duration
+	maxHold  time.Duration
 	lock     []core.LockOption
 	err      error
 }
@@ -71,11 +72,19 @@ func (c *config) refuse(format string, args ...any) {
 	}
 }
 
-// positive refuses a duration that makes no sense.
+// positive refuses a duration that makes no sense. No schedule has longer periods than the longest one.
 func (c *config) positive(option string, d time.Duration) {
-	if d <= 0 {
-		c.refuse("%s(%v): it has to be positive", option, d)
+	if d <= 0 || d > longestPeriod {
+		c.refuse("%s(%v): more than 0 and at most %v is allowed", option, d, longestPeriod)
 	}
+}
+
+// bound gives the context of a run without lease the end that a lease would have.
+func (c *config) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.maxHold > 0 {
+		return context.WithTimeout(ctx, c.maxHold)
+	}
+	return context.WithCancel(ctx)
 }
 
 func thisReplica() string {
@@ -146,8 +155,9 @@ func AllowOverlap() Option {
 	return optionFunc(func(c *config) { c.overlap = overlapAllow })
 }
 
-// WithStartDeadline sets how late a tick may start: after a stall, an outage of Redis or a restart. A later one is
-// skipped. Defaults to half of the time to the next tick, at least 10 s and at most 5 min.
+// WithStartDeadline sets how late a tick may start: after a stall or an outage of Redis, or because it waits for an earlier
+// run. A later one is skipped. Give all replicas the same: a tick is remembered for twice as long. At most 366 days.
+// Defaults to half of the time to the next tick, at least 10 s, or a minute with [WithFailover], and at most 5 min.
 func WithStartDeadline(limit time.Duration) Option {
 	return optionFunc(func(c *config) {
 		c.positive("WithStartDeadline", limit)
@@ -156,7 +166,8 @@ func WithStartDeadline(limit time.Duration) Option {
 }
 
 // WithMaxSkew sets how far the clock of a replica may be ahead of that of Redis: who comes earlier for a tick is refused,
-// and another replica runs it. A clock that is off by more than half of that is reported. Defaults to 30 s.
+// and another replica runs it. One that is behind comes late, see [WithStartDeadline]. A clock that is off by more than
+// half of it, either way, is reported. At most 366 days. Defaults to 30 s.
 func WithMaxSkew(limit time.Duration) Option {
 	return optionFunc(func(c *config) {
 		c.positive("WithMaxSkew", limit)
@@ -164,9 +175,10 @@ func WithMaxSkew(limit time.Duration) Option {
 	})
 }
 
-// WithFailover lets another replica run a tick whose runner died or lost its lease: up to so many attempts in all, within
-// the start deadline. The tick may then start more than once, never twice at the same time by the lease, and each time
-// with a greater fencing token. Defaults to 1: a tick whose runner died is over.
+// WithFailover lets another replica run a tick whose runner died, lost its lease or was shut down before it was done: up to
+// so many attempts in all, within the start deadline, which has to be longer than the TTL, and as long as the job if it is
+// to be watched to its end. The tick may then start more than once, never twice at the same time by the lease, and each
+// time with a greater fencing token. A job that fails is not run again. Defaults to 1: a tick whose runner died is over.
 func WithFailover(attempts int) Option {
 	return optionFunc(func(c *config) {
 		if attempts < 1 {
@@ -176,8 +188,10 @@ func WithFailover(attempts int) Option {
 	})
 }
 
-// WithCatchUp lets the first replica that comes up after a time without any run the latest tick that was missed, if it is
-// not older than the window. A job that has never run catches up with nothing. Defaults to none.
+// WithCatchUp lets a replica that comes up, or that could not reach Redis in time, run the latest tick that all have missed,
+// if it is not older than the window. It is claimed like any other. A job that has never run, or not for three periods of
+// its schedule, catches up with nothing. To look for it, c starts the job once more when it begins. Give all replicas the
+// same window: ticks are remembered for twice as long. At most 366 days. Defaults to none.
 func WithCatchUp(window time.Duration) Option {
 	return optionFunc(func(c *config) {
 		c.positive("WithCatchUp", window)
@@ -185,7 +199,8 @@ func WithCatchUp(window time.Duration) Option {
 	})
 }
 
-// WithHistory sets of how many periods of the schedule [History] knows, 30 days at most. Defaults to 20.
+// WithHistory sets of how many periods of the schedule [History] knows: 1 to 10,000, and 30 days at most. It may know more,
+// because a tick is remembered for longer than it may start. Defaults to 20.
 func WithHistory(periods int) Option {
 	return optionFunc(func(c *config) {
 		if periods < 1 || periods > 10_000 {
@@ -196,24 +211,25 @@ func WithHistory(periods int) Option {
 }
 
 // FailOpen runs a tick, on every replica, that could not be claimed until its start deadline because Redis did not
-// answer. Defaults to skipping it.
+// answer; also without the lock that keeps it apart from other runs. Nothing is promised for such a run, and it is not in
+// the [History]. Defaults to skipping it.
 func FailOpen() Option {
 	return optionFunc(func(c *config) { c.failOpen = true })
 }
 
 // WithTTL sets for how long a run that is not heard of any more is taken for one in progress; it is renewed every third of
-// it. Defaults to that of the client, 30 s unless told otherwise.
+// it. Whole milliseconds, at least 10 ms. Defaults to that of the client, 30 s unless told otherwise.
 func WithTTL(ttl time.Duration) Option {
 	return optionFunc(func(c *config) { c.lock = append(c.lock, core.WithTTL(ttl)) })
 }
 
-// WithMaxHold sets how long a run may take: then its context ends. Defaults to no limit.
+// WithMaxHold sets how long a run may take: then its context ends. 0 is no limit. Defaults to no limit.
 func WithMaxHold(limit time.Duration) Option {
-	return optionFunc(func(c *config) { c.lock = append(c.lock, core.WithMaxHold(limit)) })
+	return optionFunc(func(c *config) { c.lock, c.maxHold = append(c.lock, core.WithMaxHold(limit)), limit })
 }
 
 // WithMinHold keeps the job taken for at least so long after a run has begun: a tick that comes sooner meets an earlier
-// run, see [WithWait]. It does not matter for a tick to run once. Defaults to none.
+// run, see [WithWait]. A tick runs once without it. 0 is none. Defaults to none.
 func WithMinHold(least time.Duration) Option {
 	return optionFunc(func(c *config) {
 		if err := core.CheckOptions(core.WithMinHold(least)); err != nil && c.err == nil {
@@ -227,9 +243,37 @@ func WithMinHold(least time.Duration) Option {
 func (c *config) check(locks *core.Client, name string) error {
 	switch {
 	case locks == nil:
-		return errors.New("holdfast: cronlock: the client is nil: pass that of core.New")
+		return errNoClient
 	case c.err != nil:
 		return c.err
+	case c.overlap == overlapAllow && c.minHold > 0:
+		return errors.New("holdfast: cronlock: WithMinHold with AllowOverlap: there is nothing to hold")
 	}
-	return checkName(name)
+	if err := checkName(name); err != nil {
+		return err
+	}
+	// The prefix of the client counts too. Only what is wrong with the key is found without asking Redis.
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := locks.Once(tickKey(name, time.Unix(0, 1))).Peek(ended)
+	if errors.Is(err, core.ErrInvalidName) {
+		return fmt.Errorf("holdfast: cronlock: %w", err)
+	}
+	return nil
 }
+
+// checkWindow refuses what would fill Redis: each tick is remembered for twice the time in which it may start.
+func (c *config) checkWindow(s cron.Schedule, now time.Time) error {
+	const most = 20_000
+	option, window := "WithStartDeadline", c.deadline
+	if c.catchUp > window {
+		option, window = "WithCatchUp", c.catchUp
+	}
+	if n := 2 * window / period(s, now); n > most {
+		return fmt.Errorf("holdfast: cronlock: %s(%v): %d ticks of this schedule would be remembered, at most %d are allowed",
+			option, window, n, most)
+	}
+	return nil
+}
+
+var errNoClient = errors.New("holdfast: cronlock: the client is nil: pass that of core.New")

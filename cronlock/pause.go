@@ -41,13 +41,35 @@ func IsPaused(ctx context.Context, locks *core.Client, name string) (bool, error
 	return record.State == core.StateCompleted, err
 }
 
+// paused reports whether the job is paused, and compares the clocks on the way: it asks for a run that is always too late,
+// which Redis refuses with its time.
+func (j *job) paused(ctx context.Context) (bool, error) {
+	flag := j.locks.Once(pauseKey(j.name), core.WithWait(0), core.WithWindow(time.Time{}, time.UnixMilli(1)))
+	asked := time.Now()
+	_, err := flag.Begin(ctx)
+	var outside *core.OutsideWindowError
+	switch {
+	case errors.As(err, &outside):
+		j.skewed(asked, time.Now(), outside.ServerTime)
+		return false, nil
+	case errors.Is(err, core.ErrCompleted):
+		return true, nil
+	case errors.Is(err, core.ErrInProgress):
+		return false, nil // somebody is about to pause it
+	}
+	return false, err
+}
+
 // pauseOf is the record that a job is paused.
 func pauseOf(locks *core.Client, name string) (*core.Once, error) {
 	if locks == nil {
-		return nil, errors.New("holdfast: cronlock: the client is nil: pass that of core.New")
+		return nil, errNoClient
 	}
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	return locks.Once(pauseKey(name), core.WithRetention(pauseTime)), nil
+	return locks.Once(pauseKey(name), core.WithRetention(pauseTime), core.WithWait(pausePatience)), nil
 }
+
+// pausePatience bounds the waiting for somebody else who pauses the same job.
+const pausePatience = 5 * time.Second

@@ -17,9 +17,9 @@ const (
 	Success     Outcome = "success"
 	Failed      Outcome = "failed"      // the function returned an error
 	Panicked    Outcome = "panicked"    // or called runtime.Goexit
-	Interrupted Outcome = "interrupted" // its context ended: shutdown, or the lease was lost
+	Interrupted Outcome = "interrupted" // it returned an error after its context had ended
 	Lost        Outcome = "lost"        // it was not heard of any more
-	Skipped     Outcome = "skipped"     // an earlier run went on
+	Skipped     Outcome = "skipped"     // it was claimed but did not begin: an earlier run went on
 )
 
 // Run is one execution of a job.
@@ -32,11 +32,14 @@ type Run struct {
 	Replica string
 	// Attempt counts the executions of this tick, from 1. Greater ones come with [WithFailover] only.
 	Attempt int
-	// Token is the fencing token: greater than that of every earlier attempt of this tick.
+	// Token is the fencing token that [core.TokenFrom] finds in the context: greater than that of every run of the job
+	// that began before, of this tick or another one. With [AllowOverlap] that is so for the runs of this tick only. 0 in
+	// the [History] of a run without a recorded end, and if it began without Redis, see [FailOpen].
 	Token int64
 	// Started is when the tick was claimed, by the clock of Redis; Took is how long it ran.
 	Started time.Time
 	Took    time.Duration
+	// Outcome is how it ended, or [Running].
 	Outcome Outcome
 }
 
@@ -54,10 +57,11 @@ type result struct {
 	Outcome Outcome       `json:"outcome"`
 	Tick    time.Time     `json:"tick"`
 	Took    time.Duration `json:"took"`
+	Token   int64         `json:"token"`
 }
 
 func (r Run) encode() []byte {
-	text, err := json.Marshal(result{r.Outcome, r.Tick, r.Took})
+	text, err := json.Marshal(result{r.Outcome, r.Tick, r.Took, r.Token})
 	if err != nil {
 		panic(err) // not with fields of these types
 	}
@@ -67,14 +71,14 @@ func (r Run) encode() []byte {
 // runOf reads a run from its record.
 func runOf(job string, tick time.Time, r core.Record) Run {
 	run := Run{
-		Job: job, Tick: tick, Replica: r.Note, Attempt: r.Attempt, Token: r.Token, Started: r.Began, Outcome: Lost,
+		Job: job, Tick: tick, Replica: r.Note, Attempt: r.Attempt, Started: r.Began, Outcome: Lost,
 	}
 	var recorded result
 	switch {
 	case r.State == core.StateRunning:
 		run.Outcome = Running
 	case r.State == core.StateCompleted && json.Unmarshal(r.Value, &recorded) == nil:
-		run.Outcome, run.Took = recorded.Outcome, recorded.Took
+		run.Outcome, run.Took, run.Token = recorded.Outcome, recorded.Took, recorded.Token
 		if !recorded.Tick.IsZero() {
 			run.Tick = recorded.Tick
 		}

@@ -1,7 +1,6 @@
 package cronlock
 
 import (
-	"sync"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -12,55 +11,16 @@ import (
 // already.
 func align(s cron.Schedule) cron.Schedule {
 	if every, ok := s.(cron.ConstantDelaySchedule); ok {
-		return aligned{every.Delay}
+		return aligned{max(int64(every.Delay/time.Second), 1)}
 	}
 	return s
 }
 
-// aligned is an interval, in whole seconds.
-type aligned struct{ interval time.Duration }
+// aligned is an interval. [cron.Every] makes whole seconds of it, one at least.
+type aligned struct{ seconds int64 }
 
 func (a aligned) Next(t time.Time) time.Time {
-	seconds := int64(a.interval / time.Second)
-	return time.Unix((t.Unix()/seconds+1)*seconds, 0).In(t.Location())
-}
-
-// ticks is a schedule that knows which of its ticks a job was started for. The scheduler starts the job first and asks
-// for the next tick then, or the other way round as the job sees it, so two of them have to be kept.
-type ticks struct {
-	schedule cron.Schedule
-	begin    func() // called when the scheduler asks for the first time
-
-	mu      sync.Mutex
-	pending time.Time // that the scheduler waits for
-	fired   time.Time // the one before it
-	begun   bool
-}
-
-// Next is called by the scheduler only.
-func (s *ticks) Next(t time.Time) time.Time {
-	next := s.schedule.Next(t)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.begun {
-		s.begun = true
-		s.begin()
-	}
-	if !s.pending.IsZero() && !s.pending.After(t) {
-		s.fired = s.pending // otherwise it was never started: the scheduler was stopped
-	}
-	s.pending = next
-	return next
-}
-
-// due returns the tick for which a job is started now.
-func (s *ticks) due(now time.Time) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.pending.IsZero() && !s.pending.After(now) {
-		return s.pending // the scheduler has not asked for the next one yet
-	}
-	return s.fired
+	return time.Unix((t.Unix()/a.seconds+1)*a.seconds, 0).In(t.Location())
 }
 
 // period is the time from a tick to the next one, the longest if there is none.
@@ -69,16 +29,15 @@ func period(s cron.Schedule, tick time.Time) time.Duration {
 	if next.IsZero() {
 		return longestPeriod
 	}
-	return min(next.Sub(tick), longestPeriod)
+	return min(max(next.Sub(tick), 1), longestPeriod)
 }
 
 const longestPeriod = 366 * 24 * time.Hour
 
-// missed returns the latest tick after last that is not after now, and how many there were; at most so many are looked
-// at, so that a schedule of seconds does not hold anybody up after a year. Then it is the latest of those.
+// missed returns the latest tick after last that is not after now, and how many there were. The zone of last is that in
+// which a schedule without one of its own is read.
 func missed(s cron.Schedule, last, now time.Time) (latest time.Time, n int) {
-	const most = 100_000
-	for tick := s.Next(last); !tick.IsZero() && !tick.After(now) && n < most; tick = s.Next(tick) {
+	for tick := s.Next(last); !tick.IsZero() && !tick.After(now); tick = s.Next(tick) {
 		latest = tick
 		n++
 	}

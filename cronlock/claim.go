@@ -1,0 +1,119 @@
+package cronlock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// claim asks for a tick until there is an answer. ctx bounds the asking.
+func (j *job) claim(ctx context.Context, tick time.Time, deadline time.Duration) (*core.Attempt, Reason, error) {
+	once := j.once(tick, deadline)
+	doubt := false
+	for wait := firstPause; ; wait = min(2*wait, longestPause) {
+		paused, err := j.paused(ctx)
+		if paused {
+			return nil, Paused, nil
+		}
+		if err == nil {
+			var attempt *core.Attempt
+			if attempt, err = once.Begin(ctx); err == nil {
+				return attempt, "", nil
+			}
+		}
+		reason, known := j.refused(ctx, err)
+		if known && !(doubt && errors.Is(err, core.ErrInProgress)) {
+			return nil, reason, err
+		}
+		// A claim whose reply was lost may arrive in Redis yet, and be in the way until it is taken back. All replicas
+		// take it for a run, so it is up to this one to come again.
+		doubt = doubt || errors.Is(err, core.ErrUnavailable)
+		if !pause(ctx, wait) {
+			reason, _ := j.refused(ctx, err)
+			return nil, reason, err
+		}
+	}
+}
+
+// The pauses between two questions that Redis did not answer.
+const (
+	firstPause   = 50 * time.Millisecond
+	longestPause = time.Second
+)
+
+// refused judges why a tick cannot be claimed; false if that may be asked again.
+func (j *job) refused(ctx context.Context, err error) (Reason, bool) {
+	var outside *core.OutsideWindowError
+	switch {
+	case j.config.context.Err() != nil, errors.Is(err, core.ErrClosed):
+		return Stopped, true
+	case errors.As(err, &outside) && outside.Early:
+		return Early, true
+	case errors.As(err, &outside):
+		return Late, true
+	case errors.Is(err, core.ErrInProgress), errors.Is(err, core.ErrCompleted), errors.Is(err, core.ErrOutcomeUnknown):
+		return Taken, true
+	case ctx.Err() != nil, errors.Is(err, core.ErrUnavailable):
+		return Unavailable, false
+	}
+	return Refused, true
+}
+
+// once is the record of a tick. It is kept for longer than somebody may come for the tick, so that a forgotten one is
+// always too late; and a failed-over master whose clock is behind has the same time once more.
+func (j *job) once(tick time.Time, deadline time.Duration) *core.Once {
+	window := max(j.deadline(tick), j.config.catchUp)
+	retention := max(j.remembered(tick), 2*window+j.config.maxSkew)
+	if j.config.catchUp > 0 {
+		retention = max(retention, 3*period(j.ticks.schedule, tick)) // so that there is a last tick to catch up from
+	}
+	options := j.options(
+		core.WithRetention(whole(retention)),
+		core.WithWindow(tick.Add(-j.config.maxSkew), tick.Add(deadline)),
+	)
+	if j.config.attempts > 1 {
+		// The others wait, to take over from a runner that is not heard of any more.
+		options = append(options, core.WithFailurePolicy(core.RetryFailures), core.WithWait(deadline))
+	}
+	return j.locks.Once(tickKey(j.name, tick), options...)
+}
+
+// options are those of all records of runs. They leave nothing to the client's that would change what is promised.
+func (j *job) options(more ...core.OnceOption) []core.OnceOption {
+	options := []core.OnceOption{
+		core.WithGroup(), core.WithNote(j.config.replica), core.WithWait(0), core.WithFailurePolicy(core.HoldFailures),
+	}
+	for _, o := range j.config.lock {
+		options = append(options, o)
+	}
+	return append(options, more...)
+}
+
+// remembered is how long [History] tells of a run.
+func (j *job) remembered(tick time.Time) time.Duration {
+	const most = 30 * 24 * time.Hour
+	each := period(j.ticks.schedule, tick)
+	if each > most/time.Duration(j.config.history) {
+		return most
+	}
+	return whole(time.Duration(j.config.history) * each)
+}
+
+// whole rounds up to milliseconds, in which Redis counts, and to the least that it takes.
+func whole(d time.Duration) time.Duration {
+	return max((d + time.Millisecond - 1).Truncate(time.Millisecond), 10*time.Millisecond)
+}
+
+// pause reports false if ctx ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
