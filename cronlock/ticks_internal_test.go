@@ -41,20 +41,24 @@ func TestDue(t *testing.T) {
 		{"scheduler first", []ask{{t: "10:00:00.5"}, {t: "10:00:02.001"}}, "10:00:02.002", "10:00:02"},
 		{"job late by less than a period", []ask{{t: "10:00:00.5"}, {t: "10:00:02.001"}}, "10:00:03.9", "10:00:02"},
 		{
-			"stopped and started", []ask{{t: "10:00:00.5"}, {t: "10:00:01.5"}},
+			"stopped and started",
+			[]ask{{t: "10:00:00.5"}, {t: "10:00:01.5"}},
 			"10:00:02.001", "10:00:02",
 		},
 		{
-			"stopped over a tick and started", []ask{{t: "10:00:00.5"}, {t: "10:00:05.5"}},
+			"stopped over a tick and started",
+			[]ask{{t: "10:00:00.5"}, {t: "10:00:05.5"}},
 			"10:00:06.001", "10:00:06",
 		},
 		{
 			// The timer tells the scheduler that it is 10:00:02; it sleeps two more seconds.
-			"after a stall", []ask{{t: "10:00:00.5"}, {"10:00:02", "10:00:07"}},
+			"after a stall",
+			[]ask{{t: "10:00:00.5"}, {"10:00:02", "10:00:07"}},
 			"10:00:07.001", "10:00:02",
 		},
 		{
-			"after a stall, the next one", []ask{{t: "10:00:00.5"}, {"10:00:02", "10:00:07"}},
+			"after a stall, the next one",
+			[]ask{{t: "10:00:00.5"}, {"10:00:02", "10:00:07"}},
 			"10:00:09.001", "10:00:04",
 		},
 		{
@@ -63,11 +67,13 @@ func TestDue(t *testing.T) {
 			"10:00:09.001", "10:00:04",
 		},
 		{
-			"the clock jumped an hour", []ask{{t: "10:00:00.5"}, {t: "11:00:01.5"}},
+			"the clock jumped an hour",
+			[]ask{{t: "10:00:00.5"}, {t: "11:00:01.5"}},
 			"11:00:01.501", "10:00:02",
 		},
 		{
-			"somebody lists the ticks to come", []ask{{t: "10:00:00.5"}, {"10:00:02", "10:00:01"}, {"10:00:04", "10:00:01"}},
+			"somebody lists the ticks to come",
+			[]ask{{t: "10:00:00.5"}, {"10:00:02", "10:00:01"}, {"10:00:04", "10:00:01"}},
 			"10:00:02.001", "10:00:02",
 		},
 	} {

@@ -130,15 +130,15 @@ type verdict struct {
 const columns = "job\tticks\tstarted\tskipped\tclaimer died\tmissing\tstarted twice\tmost\toverlaps\tstale\tunnoticed"
 
 func (v verdict) String() string {
-	return fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d", v.job, v.ticks, v.started, v.skipped, v.died, v.missing,
-		v.twice, v.most, v.overlaps, v.stale, v.unnoticed)
+	return fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d", v.job, v.ticks, v.started, v.skipped, v.died,
+		v.missing, v.twice, v.most, v.overlaps, v.stale, v.unnoticed)
 }
 
 func (v verdict) check(t *testing.T) {
 	t.Helper()
 	if v.twice+v.overlaps+v.unnoticed+v.missing > 0 {
-		t.Errorf("%s: %d ticks started twice, %d overlaps, %d stale writes were not refused, %d ticks missing", v.job, v.twice,
-			v.overlaps, v.unnoticed, v.missing)
+		t.Errorf("%s: %d ticks started twice, %d overlaps, %d stale writes were not refused, %d ticks missing", v.job,
+			v.twice, v.overlaps, v.unnoticed, v.missing)
 	}
 }
 

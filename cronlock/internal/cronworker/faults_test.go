@@ -21,7 +21,9 @@ const (
 // TestCronFaults breaks runners and Redis over and over, and tells how long that costs.
 func TestCronFaults(t *testing.T) {
 	skipUnlessAsked(t)
-	failover := cronworker.Job{Name: "job", Spec: "@every 5s", Length: 1500 * time.Millisecond, TTL: longLease, Attempts: 2}
+	failover := cronworker.Job{
+		Name: "job", Spec: "@every 5s", Length: 1500 * time.Millisecond, TTL: longLease, Attempts: 2,
+	}
 	often := failover
 	often.Spec = every
 	t.Run("killed", func(t *testing.T) {
@@ -37,7 +39,9 @@ func TestCronFaults(t *testing.T) {
 		mustNotMeet(t, f, "job", 1)
 		t.Logf("%d killed, all recorded as lost; next run after %s; load %s", rounds, spread(after), load())
 	})
-	for name, job := range map[string]cronworker.Job{"killed with failover": failover, "killed with failover each second": often} {
+	for name, job := range map[string]cronworker.Job{
+		"killed with failover": failover, "killed with failover each second": often,
+	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, "", redistest.Start(t), job).joined(0, 0, 0)
 			var after []time.Duration
@@ -105,8 +109,8 @@ func TestCronOutages(t *testing.T) {
 	}
 }
 
-// ticksOf tells what the replicas have told of all ticks of a job: whether each replica told of each one, and why they did
-// not run.
+// ticksOf tells what the replicas have told of all ticks of a job: whether each replica told of each one, and why they
+// did not run.
 func ticksOf(f *fleet, job string) string {
 	told := make(map[string]map[int64]int)
 	reasons := make(map[string]int)

@@ -23,9 +23,10 @@ func TestMeetings(t *testing.T) {
 		return cronworker.Entry{Kind: kind, PID: pid, Job: "job", Tick: int64(pid), Token: int64(5 * pid)}
 	}
 	ups := []cronworker.Entry{at(1, process(1, cronworker.Up)), at(1, process(2, cronworker.Up))}
-	over, refused := part(1, cronworker.End), part(1, cronworker.End)
+	ends, over, refused := part(1, cronworker.End), part(1, cronworker.End), part(1, cronworker.End)
 	over.Over, refused.Refused = true, true
 	begins, follows := at(10, part(1, cronworker.Begin)), at(15, part(2, cronworker.Begin))
+	wakes := at(6, process(1, cronworker.Resumed)) // after its claim, at 5
 	stops, resumes := at(11, process(1, cronworker.Stopped)), at(18, process(1, cronworker.Resumed))
 	for name, test := range map[string]struct {
 		entries                    []cronworker.Entry
@@ -37,8 +38,8 @@ func TestMeetings(t *testing.T) {
 		"that dies later":     {[]cronworker.Entry{begins, follows, at(20, process(1, cronworker.Killed))}, 1, 0, 0},
 		"asleep, told":        {[]cronworker.Entry{begins, stops, follows, resumes, at(20, over)}, 0, 1, 0},
 		"asleep, refused":     {[]cronworker.Entry{begins, stops, follows, resumes, at(20, refused)}, 0, 1, 0},
-		"asleep, unnoticed":   {[]cronworker.Entry{begins, stops, follows, resumes, at(20, part(1, cronworker.End))}, 0, 1, 1},
-		"asleep before":       {[]cronworker.Entry{at(6, process(1, cronworker.Resumed)), begins, follows, at(20, over)}, 0, 1, 0},
+		"asleep, unnoticed":   {[]cronworker.Entry{begins, stops, follows, resumes, at(20, ends)}, 0, 1, 1},
+		"asleep before":       {[]cronworker.Entry{wakes, begins, follows, at(20, over)}, 0, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/cronlock/internal/cronworker"
 )
 
-// clockSource is added to package time. It shifts the wall clock; the monotonic clock and timers stay true, as on a host
-// whose clock is off. Shims like libfaketime do not reach Go, which asks the kernel without libc.
+// clockSource is added to package time. It shifts the wall clock; the monotonic clock and timers stay true, as on a
+// host whose clock is off. Shims like libfaketime do not reach Go, which asks the kernel without libc.
 const clockSource = `package time
 
 import "syscall"

@@ -9,15 +9,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// stopRunner stops the runner of a job in the middle of a run until another one has taken its tick over, and returns how
-// the first one ended.
+// stopRunner stops the runner of a job in the middle of a run until another one has taken its tick over, and returns
+// how the first one ended.
 func stopRunner(f *fleet, job string) (seized, cronworker.Entry) {
 	f.t.Helper()
 	first := f.running(job)
 	runner := f.by(first)
 	runner.stop()
 	stopped := f.now()
-	next := f.begun("a run after that of the stopped one", job, func(e cronworker.Entry) bool { return e.At.After(stopped) })
+	next := f.begun("a run after that", job, func(e cronworker.Entry) bool { return e.At.After(stopped) })
 	runner.resume()
 	var end cronworker.Entry
 	f.await("the stopped one to end", func() (ended bool) {

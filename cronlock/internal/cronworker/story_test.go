@@ -75,9 +75,9 @@ func (s story) slept(pid int, from, to time.Time) bool {
 	return stopped
 }
 
-// meetings returns how often two runs of a job were at work at the same time, and how many runs went on, or began, after
-// their process had been stopped and another run had followed: of these, only the writes of those that did not know can
-// be, and have to be, refused.
+// meetings returns how often two runs of a job were at work at the same time, and how many went on, or began, after their
+// process had been stopped and another one had followed. Those are told by their context, or their writes are refused, or
+// they are unnoticed.
 func (s story) meetings(job string) (overlaps, stale, unnoticed int) {
 	late := make(map[*run]bool)
 	runs := s.runs[job]
