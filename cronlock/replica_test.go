@@ -41,20 +41,30 @@ type replica struct {
 
 func idle(context.Context) error { return nil }
 
-// newReplica makes one whose job has a tick each hour, unless the schedule is another one.
+// schedule has ticks of all kinds.
+type schedule func(time.Time) time.Time
+
+func (s schedule) Next(t time.Time) time.Time { return s(t) }
+
+// after makes a schedule whose ticks, whichever they are, have such a period.
+func after(period time.Duration) schedule {
+	return func(t time.Time) time.Time { return t.Add(period) }
+}
+
+// newReplica makes one whose ticks are an hour apart.
 func newReplica(
 	t *testing.T, locks *core.Client, fn func(context.Context) error, opts ...cronlock.Option,
 ) *replica {
 	t.Helper()
 	r := &replica{cron: cron.New(cron.WithLocation(time.UTC)), locks: locks}
-	r.add(t, "0 * * * *", fn, opts...)
+	r.add(t, after(time.Hour), fn, opts...)
 	return r
 }
 
-func (r *replica) add(t *testing.T, spec string, fn func(context.Context) error, opts ...cronlock.Option) {
+func (r *replica) add(t *testing.T, s cron.Schedule, fn func(context.Context) error, opts ...cronlock.Option) {
 	t.Helper()
 	opts = slices.Concat([]cronlock.Option{cronlock.WithLogger(quiet), cronlock.WithHooks(r.hooks())}, opts)
-	if _, err := cronlock.AddFunc(r.cron, r.locks, spec, "job", fn, opts...); err != nil {
+	if _, err := cronlock.AddSchedule(r.cron, r.locks, s, "job", fn, opts...); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,0 +1,207 @@
+package cronlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// expire ends the leases of the runs in progress, as if their runner had not been heard of for long.
+func expire(t *testing.T, rdb *redis.Client) {
+	t.Helper()
+	ctx := t.Context()
+	records, err := rdb.Keys(ctx, "*once=*:at:*").Result()
+	if err != nil || len(records) == 0 {
+		t.Fatalf("records %q, error %v", records, err)
+	}
+	for _, record := range records {
+		if rdb.Type(ctx, record).Val() == "hash" {
+			rdb.HSet(ctx, record, "deadline", 1)
+		}
+	}
+	if n := rdb.Del(ctx, "lock:cron:{job}").Val(); n != 1 {
+		t.Fatal("the job is not locked")
+	}
+}
+
+// TestDeadRunner: a tick whose runner died is over, or another replica runs it once more, with a greater token. The dead
+// one, should it be alive, changes nothing of what is recorded.
+func TestDeadRunner(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		opts    []cronlock.Option
+		runs    int
+		reasons []cronlock.Reason
+		outcome cronlock.Outcome
+	}{
+		{"no failover", nil, 0, []cronlock.Reason{cronlock.Taken}, cronlock.Lost},
+		{"failover", []cronlock.Option{cronlock.WithFailover(2)}, 1, nil, cronlock.Success},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			rdb := redistest.Start(t).Client()
+			long := newBlocking()
+			dead := newReplica(t, newClient(t, rdb), long.run, test.opts...)
+			heir := newReplica(t, newClient(t, rdb), idle, test.opts...)
+			tick := time.Now().Truncate(time.Second)
+			wait := dead.start(tick)
+			told := receive(t, long.running, "the first run")
+			expire(t, rdb)
+			heir.fire(tick)
+			heir.expect(t, test.runs, test.reasons...)
+			runs := expectOutcomes(t, heir.locks, test.outcome)
+			if test.runs == 1 {
+				first, _ := cronlock.RunFrom(told)
+				if second := heir.runs()[0]; second.Attempt != 2 || second.Token <= first.Token || runs[0].Attempt != 2 {
+					t.Errorf("first %+v, second %+v, recorded %+v", first, second, runs[0])
+				}
+			}
+			close(long.release)
+			wait()
+			if want := cronlock.Success; history(t, heir.locks)[0].Outcome != want {
+				t.Errorf("in the end %+v, want %q", history(t, heir.locks), want)
+			}
+		})
+	}
+}
+
+// TestOthersWait: with failover, those who came second watch the run until its end.
+func TestOthersWait(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	waits := make(chan struct{}, 1)
+	hooks := core.WithHooks(core.Hooks{Wait: func(context.Context, core.Wait) { waits <- struct{}{} }})
+	long := newBlocking()
+	a := newReplica(t, newClient(t, rdb), long.run, cronlock.WithFailover(2))
+	b := newReplica(t, newClient(t, rdb, hooks), idle, cronlock.WithFailover(2))
+	tick := time.Now().Truncate(time.Second)
+	ended := a.start(tick)
+	receive(t, long.running, "the run")
+	watched := b.start(tick)
+	receive(t, waits, "the other one waits")
+	close(long.release)
+	ended()
+	watched()
+	b.expect(t, 0, cronlock.Taken)
+}
+
+// TestShutdown: a run that is interrupted by the end of its replica is recorded so, or left to another one at once.
+func TestShutdown(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		opts    []cronlock.Option
+		runs    int
+		reasons []cronlock.Reason
+		outcome cronlock.Outcome
+	}{
+		{"no failover", nil, 0, []cronlock.Reason{cronlock.Taken}, cronlock.Interrupted},
+		{"failover", []cronlock.Option{cronlock.WithFailover(2)}, 1, nil, cronlock.Success},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			rdb := redistest.Start(t).Client()
+			shutdown := errors.New("shutdown")
+			ctx, stop := context.WithCancelCause(t.Context())
+			long := newBlocking()
+			a := newReplica(t, newClient(t, rdb), long.run, append(test.opts, cronlock.WithContext(ctx))...)
+			b := newReplica(t, newClient(t, rdb), idle, test.opts...)
+			tick := time.Now().Truncate(time.Second)
+			wait := a.start(tick)
+			told := receive(t, long.running, "the run")
+			stop(shutdown)
+			wait()
+			if !errors.Is(context.Cause(told), shutdown) {
+				t.Errorf("the run was told %v", context.Cause(told))
+			}
+			if runs := a.runs(); len(runs) != 1 || runs[0].Outcome != cronlock.Interrupted {
+				t.Errorf("runs %+v", runs)
+			}
+			b.fire(tick)
+			b.expect(t, test.runs, test.reasons...)
+			expectOutcomes(t, b.locks, test.outcome)
+			a.fire(tick.Add(time.Second))
+			a.expect(t, 1, cronlock.Stopped)
+		})
+	}
+}
+
+// TestDoneInSpiteOfShutdown: what was finished is not run again.
+func TestDoneInSpiteOfShutdown(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	ctx, stop := context.WithCancel(t.Context())
+	finish := func(context.Context) error { stop(); return nil }
+	a := newReplica(t, newClient(t, rdb), finish, cronlock.WithFailover(2), cronlock.WithContext(ctx))
+	b := newReplica(t, newClient(t, rdb), idle, cronlock.WithFailover(2))
+	tick := time.Now().Truncate(time.Second)
+	a.fire(tick)
+	b.fire(tick)
+	b.expect(t, 0, cronlock.Taken)
+	expectOutcomes(t, b.locks, cronlock.Success)
+}
+
+// TestAttempts: a tick that kills its runners, or is interrupted each time, is tried so often and no more.
+func TestAttempts(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	tick := time.Now().Truncate(time.Second)
+	locks := newClient(t, rdb)
+	for range 3 {
+		ctx, stop := context.WithCancel(t.Context())
+		r := newReplica(t, newClient(t, rdb), func(ctx context.Context) error {
+			stop()
+			<-ctx.Done()
+			return ctx.Err()
+		}, cronlock.WithFailover(3), cronlock.WithContext(ctx))
+		r.fire(tick)
+		r.expect(t, 1)
+	}
+	late := newReplica(t, locks, idle, cronlock.WithFailover(3))
+	late.fire(tick)
+	late.expect(t, 0, cronlock.Taken)
+	if runs := expectOutcomes(t, locks, cronlock.Interrupted); len(runs) == 1 && runs[0].Attempt != 3 {
+		t.Errorf("attempt %d, want 3", runs[0].Attempt)
+	}
+	long := newBlocking()
+	less := newReplica(t, newClient(t, rdb), long.run, cronlock.WithFailover(2))
+	wait := less.start(tick.Add(time.Second))
+	receive(t, long.running, "the run")
+	expire(t, rdb)
+	none := newReplica(t, locks, idle)
+	none.fire(tick.Add(time.Second))
+	none.expect(t, 0, cronlock.Taken)
+	_ = less.locks.Close()
+	wait()
+}
+
+// TestFailureIsNoFailover: a job that fails has run.
+func TestFailureIsNoFailover(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	tick := time.Now().Truncate(time.Second)
+	fails := func(context.Context) error { return errors.New("no paper") }
+	a := newReplica(t, newClient(t, rdb), fails, cronlock.WithFailover(2))
+	b := newReplica(t, newClient(t, rdb), fails, cronlock.WithFailover(2))
+	a.fire(tick)
+	b.fire(tick)
+	b.expect(t, 0, cronlock.Taken)
+	expectOutcomes(t, b.locks, cronlock.Failed)
+}
+
+// TestMaxHold: a run that takes too long is told.
+func TestMaxHold(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	r := newReplica(t, locks, newBlocking().run, cronlock.WithMaxHold(10*time.Millisecond), cronlock.WithTTL(time.Minute))
+	r.fire(time.Now().Truncate(time.Second))
+	expectOutcomes(t, locks, cronlock.Interrupted)
+}

@@ -1,0 +1,198 @@
+package cronlock_test
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestOncePerTick: however many replicas come for a tick, together or one after the other, it starts on one of them.
+func TestOncePerTick(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	replicas := make([]*replica, 5)
+	for i := range replicas {
+		replicas[i] = newReplica(t, newClient(t, server.Client()), idle)
+	}
+	tick := time.Now().Truncate(time.Second)
+	var all sync.WaitGroup
+	for _, r := range replicas {
+		all.Go(func() { r.fire(tick) })
+	}
+	all.Wait()
+	for _, r := range replicas { // the job has ended long ago on the others
+		r.fire(tick)
+	}
+	runs, taken := 0, 0
+	for _, r := range replicas {
+		runs += len(r.runs())
+		for _, reason := range r.reasons() {
+			if reason != cronlock.Taken {
+				t.Errorf("skipped for %q", reason)
+			}
+			taken++
+		}
+	}
+	if runs != 1 || taken != 9 {
+		t.Errorf("%d runs and %d refusals, want 1 and 9", runs, taken)
+	}
+}
+
+// TestTicksAreApart: the next tick runs, and a spec that has a tick in common with the one before does not run it again.
+func TestTicksAreApart(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	before := newReplica(t, newClient(t, server.Client()), idle)
+	next := &replica{cron: cron.New(), locks: newClient(t, server.Client())}
+	next.add(t, after(15*time.Minute), idle)
+	tick := time.Now().Truncate(time.Second)
+	before.fire(tick)
+	next.fire(tick.In(time.FixedZone("elsewhere", 3600)))
+	next.fire(tick.Add(time.Second))
+	before.expect(t, 1)
+	next.expect(t, 1, cronlock.Taken)
+}
+
+// each makes a schedule of short periods, for real schedulers.
+func each(period time.Duration) schedule {
+	return func(t time.Time) time.Time { return t.Truncate(period).Add(period) }
+}
+
+// TestSchedulers: the crons of two replicas, begun at different times and stopped now and then, start each tick once.
+func TestSchedulers(t *testing.T) {
+	t.Parallel()
+	const period, ticks = 20 * time.Millisecond, 50
+	server := redistest.Start(t)
+	var mu sync.Mutex
+	started := map[int64]int{}
+	enough := make(chan struct{})
+	count := func(ctx context.Context) error {
+		run, _ := cronlock.RunFrom(ctx)
+		mu.Lock()
+		defer mu.Unlock()
+		if started[run.Tick.UnixNano()]++; len(started) == ticks {
+			close(enough)
+		}
+		return nil
+	}
+	var crons []*cron.Cron
+	for range 2 {
+		c := cron.New()
+		c.Start()
+		_, err := cronlock.AddSchedule(c, newClient(t, server.Client()), each(period), "job", count,
+			cronlock.WithLogger(quiet), cronlock.AllowOverlap())
+		if err != nil {
+			t.Fatal(err)
+		}
+		crons = append(crons, c)
+	}
+	stopping := time.NewTicker(7 * period)
+	defer stopping.Stop()
+	for i, going := 0, true; going; i++ {
+		select {
+		case <-enough:
+			going = false
+		case <-stopping.C:
+			<-crons[i%2].Stop().Done()
+			crons[i%2].Start()
+		case <-time.After(patience):
+			t.Fatal("too few ticks")
+		}
+	}
+	for _, c := range crons {
+		<-c.Stop().Done()
+	}
+	for tick, n := range started {
+		if n != 1 || tick%int64(period) != 0 {
+			t.Errorf("tick %v started %d times", time.Unix(0, tick), n)
+		}
+	}
+}
+
+// TestEveryIsTheSameEverywhere: replicas that begin at different times have the same ticks of "@every".
+func TestEveryIsTheSameEverywhere(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	var nexts []time.Time
+	from := time.Now().Truncate(5 * time.Second)
+	for _, late := range []time.Duration{0, 1300 * time.Millisecond, 4999 * time.Millisecond} {
+		c := cron.New()
+		id, err := cronlock.AddFunc(c, locks, "@every 5s", "job", idle, cronlock.WithLogger(quiet))
+		if err != nil {
+			t.Fatal(err)
+		}
+		nexts = append(nexts, c.Entry(id).Schedule.Next(from.Add(late)))
+	}
+	if want := from.Add(5 * time.Second); !slices.ContainsFunc(nexts, want.Equal) ||
+		!nexts[0].Equal(nexts[1]) || !nexts[1].Equal(nexts[2]) {
+		t.Errorf("the next ticks are %v, want %v", nexts, want)
+	}
+}
+
+// TestManyJobs: thousands of jobs can be added to a cron that runs, and all start.
+func TestManyJobs(t *testing.T) {
+	t.Parallel()
+	const jobs = 500
+	locks := newClient(t, redistest.Start(t).Client())
+	c := cron.New()
+	c.Start()
+	var ran atomic.Int64
+	tick := time.Now().Truncate(time.Second)
+	for i := range jobs {
+		_, err := cronlock.AddFunc(c, locks, "0 3 * * *", "job"+strconv.Itoa(i), func(context.Context) error {
+			ran.Add(1)
+			return nil
+		}, cronlock.WithLogger(quiet))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(c.Entries()); n != jobs {
+		t.Fatalf("%d entries", n)
+	}
+	var all sync.WaitGroup
+	for i := range jobs {
+		all.Go(func() { cronlock.Fire(c, "job"+strconv.Itoa(i), tick) })
+	}
+	all.Wait()
+	<-c.Stop().Done()
+	if ran.Load() != jobs {
+		t.Errorf("%d of %d ran", ran.Load(), jobs)
+	}
+}
+
+// TestContextOfRun: what the function is told.
+func TestContextOfRun(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	locks := newClient(t, redistest.Start(t).Client())
+	tick := time.Now().Truncate(time.Second)
+	var run cronlock.Run
+	var token int64
+	r := newReplica(t, locks, func(ctx context.Context) error {
+		run, _ = cronlock.RunFrom(ctx)
+		token, _ = core.TokenFrom(ctx)
+		if ctx.Value(key{}) != "of the service" || ctx.Err() != nil {
+			t.Errorf("value %v, error %v", ctx.Value(key{}), ctx.Err())
+		}
+		return nil
+	}, cronlock.WithReplica("here"), cronlock.WithContext(context.WithValue(t.Context(), key{}, "of the service")))
+	r.fire(tick)
+	if run.Job != "job" || !run.Tick.Equal(tick) || run.Replica != "here" || run.Attempt != 1 ||
+		run.Outcome != cronlock.Running || run.Token == 0 || run.Token != token || time.Since(run.Started).Abs() > time.Minute {
+		t.Errorf("run %+v with token %d", run, token)
+	}
+	if _, ok := cronlock.RunFrom(t.Context()); ok {
+		t.Error("there is a run outside of runs")
+	}
+}

@@ -1,0 +1,107 @@
+package cronlock_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestWindow: who comes too early or too late by the clock of Redis claims nothing.
+func TestWindow(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for i, test := range []struct {
+		name string
+		tick time.Duration // from now
+		want []cronlock.Reason
+		opts []cronlock.Option
+	}{
+		{"in time", 0, nil, nil},
+		{"ahead within the skew", 20 * time.Second, nil, nil},
+		{"early", 40 * time.Second, []cronlock.Reason{cronlock.Early}, nil},
+		{"a year ahead", 365 * 24 * time.Hour, []cronlock.Reason{cronlock.Early}, nil},
+		{
+			"early for a small skew", time.Minute, []cronlock.Reason{cronlock.Early},
+			[]cronlock.Option{cronlock.WithMaxSkew(time.Second)},
+		},
+		{"late within the deadline", -4 * time.Minute, nil, nil},
+		{"late", -6 * time.Minute, []cronlock.Reason{cronlock.Late}, nil},
+		{
+			"late for a short deadline", -time.Minute, []cronlock.Reason{cronlock.Late},
+			[]cronlock.Option{cronlock.WithStartDeadline(10 * time.Second)},
+		},
+		{
+			"in time for a long deadline", -time.Hour, nil,
+			[]cronlock.Option{cronlock.WithStartDeadline(2 * time.Hour)},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			locks := newClient(t, server.Client(), core.WithPrefix(fmt.Sprintf("%d:", i)))
+			r := newReplica(t, locks, idle, test.opts...)
+			r.fire(time.Now().Add(test.tick).Truncate(time.Second))
+			runs := 1 - len(test.want)
+			r.expect(t, runs, test.want...)
+			if n := len(history(t, locks)); n != runs {
+				t.Errorf("%d records, want %d", n, runs)
+			}
+		})
+	}
+}
+
+// TestRemembered: a tick is kept for longer than anybody may come for it: from a claim that was early by the whole skew
+// until the deadline or the window of catching up has passed twice. A forgotten tick is always too late.
+func TestRemembered(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for i, test := range []struct {
+		name   string
+		period time.Duration
+		least  time.Duration
+		opts   []cronlock.Option
+	}{
+		{"hourly", time.Hour, 20 * time.Hour, nil},
+		{"every second", time.Second, 50 * time.Second, nil},
+		{"daily", 24 * time.Hour, 20 * 24 * time.Hour, nil},
+		{"monthly, 30 days", 31 * 24 * time.Hour, 30 * 24 * time.Hour, nil},
+		{
+			"a long deadline", time.Minute, 4*time.Hour + 30*time.Second,
+			[]cronlock.Option{cronlock.WithStartDeadline(2 * time.Hour)},
+		},
+		{
+			"catching up", time.Minute, 12*time.Hour + 30*time.Second,
+			[]cronlock.Option{cronlock.WithCatchUp(6 * time.Hour)},
+		},
+		{
+			"catching up by the year", 8760 * time.Hour, 3 * 8760 * time.Hour,
+			[]cronlock.Option{cronlock.WithCatchUp(6 * time.Hour)},
+		},
+		{
+			"a great skew", time.Second, 2*10*time.Second + time.Hour,
+			[]cronlock.Option{cronlock.WithMaxSkew(time.Hour)},
+		},
+		{"much history", time.Second, 1000 * time.Second, []cronlock.Option{cronlock.WithHistory(1000)}},
+		{"with failover", time.Second, 2*time.Minute + 30*time.Second, []cronlock.Option{cronlock.WithFailover(2)}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			locks := newClient(t, server.Client(), core.WithPrefix(fmt.Sprintf("%d:", i)))
+			r := &replica{cron: cron.New(), locks: locks}
+			r.add(t, after(test.period), idle, test.opts...)
+			r.fire(time.Now().Truncate(time.Second))
+			records, err := locks.Records(t.Context(), "cron:{job}")
+			if err != nil || len(records) != 1 {
+				t.Fatalf("records %v, error %v", records, err)
+			}
+			if got := records[0].Retention; got < test.least-time.Minute/2 {
+				t.Errorf("kept for %v, want %v", got, test.least)
+			}
+		})
+	}
+}
