@@ -11,7 +11,7 @@ import (
 // claim asks for a tick until there is an answer. ctx bounds the asking.
 func (j *job) claim(ctx context.Context, tick time.Time, deadline time.Duration) (*core.Attempt, Reason, error) {
 	once := j.once(tick, deadline)
-	doubt := false
+	var doubt doubt
 	for wait := firstPause; ; wait = min(2*wait, longestPause) {
 		paused, err := j.paused(ctx)
 		if paused {
@@ -24,12 +24,10 @@ func (j *job) claim(ctx context.Context, tick time.Time, deadline time.Duration)
 			}
 		}
 		reason, known := j.refused(ctx, err)
-		if known && !(doubt && errors.Is(err, core.ErrInProgress)) {
+		if known && !(errors.Is(err, core.ErrInProgress) && doubt.excuses()) {
 			return nil, reason, err
 		}
-		// A claim whose reply was lost may arrive in Redis yet, and be in the way until it is taken back. All replicas
-		// take it for a run, so it is up to this one to come again.
-		doubt = doubt || errors.Is(err, core.ErrUnavailable)
+		doubt.any = doubt.any || errors.Is(err, core.ErrUnavailable)
 		if !pause(ctx, wait) {
 			reason, _ := j.refused(ctx, err)
 			return nil, reason, err

@@ -147,13 +147,16 @@ func RunNow(ctx context.Context, c *cron.Cron, name string) error {
 	return j.now(ctx)
 }
 
-// warnOfLocalTime tells that replicas in different zones would not have the same ticks. A spec without a zone is read in
-// that of the scheduler.
+// warnOfLocalTime tells that replicas in different zones would not have the same ticks.
 func (j *job) warnOfLocalTime(s cron.Schedule, scheduler *time.Location) {
-	zone, _ := time.Now().Zone()
-	spec, ok := s.(*cron.SpecSchedule)
-	if ok && spec.Location == time.Local && scheduler == time.Local && zone != "UTC" {
+	if zone, _ := time.Now().Zone(); zone != "UTC" && local(s, scheduler) {
 		j.config.logger.Warn("holdfast: cronlock: the schedule is in the local time zone, which has to be the same on all "+
 			"replicas: use CRON_TZ=, or cron.WithLocation", "job", j.name, "zone", zone)
 	}
+}
+
+// local reports whether ticks depend on the local zone: a spec without a zone is read in that of the scheduler.
+func local(s cron.Schedule, scheduler *time.Location) bool {
+	spec, ok := s.(*cron.SpecSchedule)
+	return ok && spec.Location == time.Local && scheduler == time.Local
 }

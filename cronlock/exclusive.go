@@ -67,10 +67,10 @@ func (j *job) exclusive(lock core.Locker) {
 	})
 	switch {
 	case started || err == nil:
-	case errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable):
-		j.skip(now, Overlapping, fmt.Errorf("%w: %w", ErrOverlap, err))
 	case j.config.context.Err() != nil || errors.Is(err, core.ErrClosed):
 		j.skip(now, Stopped, err)
+	case errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable):
+		j.skip(now, Overlapping, fmt.Errorf("%w: %w", ErrOverlap, err))
 	case !errors.Is(err, core.ErrUnavailable):
 		j.skip(now, Refused, err)
 	case j.config.failOpen:

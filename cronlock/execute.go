@@ -60,15 +60,15 @@ func (j *job) alone(patience context.Context, takeover bool) (*core.Lease, error
 	mutex := j.locks.Mutex(groupOf(j.name), slices.Concat(j.config.lock, []core.LockOption{
 		core.WithMinHold(j.config.minHold), core.WithOwner(rand.Text()),
 	})...)
-	began, doubt := time.Now(), false
+	var doubt doubt
+	began := time.Now()
 	for wait := firstPause; ; wait = min(2*wait, longestPause) {
 		lease, err := mutex.Lock(patience, core.WithWait(max(limit-time.Since(began), 0)))
 		unanswered := errors.Is(err, core.ErrUnavailable)
-		inTheWay := doubt && errors.Is(err, core.ErrNotAcquired) // perhaps its own request, see claim
-		if !unanswered && !inTheWay {
+		if !unanswered && !(errors.Is(err, core.ErrNotAcquired) && doubt.excuses()) {
 			return lease, err
 		}
-		doubt = true
+		doubt.any = doubt.any || unanswered
 		if !pause(patience, wait) {
 			return nil, err
 		}

@@ -249,17 +249,7 @@ func (c *config) check(locks *core.Client, name string) error {
 	case c.overlap == overlapAllow && c.minHold > 0:
 		return errors.New("holdfast: cronlock: WithMinHold with AllowOverlap: there is nothing to hold")
 	}
-	if err := checkName(name); err != nil {
-		return err
-	}
-	// The prefix of the client counts too. Only what is wrong with the key is found without asking Redis.
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	_, err := locks.Once(tickKey(name, time.Unix(0, 1))).Peek(ended)
-	if errors.Is(err, core.ErrInvalidName) {
-		return fmt.Errorf("holdfast: cronlock: %w", err)
-	}
-	return nil
+	return checkName(name)
 }
 
 // checkWindow refuses what would fill Redis: each tick is remembered for twice the time in which it may start.

@@ -71,7 +71,7 @@ func TestWaitEnds(t *testing.T) {
 		late time.Duration
 		opts []cronlock.Option
 	}{
-		{"limit", 0, []cronlock.Option{cronlock.WithWait(20 * time.Millisecond)}},
+		{"limit", 0, []cronlock.Option{cronlock.WithWait(300 * time.Millisecond)}},
 		{
 			"deadline", time.Hour - 2*time.Second,
 			[]cronlock.Option{cronlock.WithWait(time.Hour), cronlock.WithStartDeadline(time.Hour)},

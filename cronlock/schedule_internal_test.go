@@ -159,3 +159,22 @@ func TestDeadline(t *testing.T) {
 		}
 	}
 }
+
+// TestLocal: only a spec without a zone, in a cron without one, depends on the local zone.
+func TestLocal(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		spec      string
+		scheduler *time.Location
+		want      bool
+	}{
+		{"0 3 * * *", time.Local, true},
+		{"0 3 * * *", time.UTC, false},
+		{"CRON_TZ=UTC 0 3 * * *", time.Local, false},
+		{"@every 1h", time.Local, false},
+	} {
+		if got := local(secondly(t, test.spec), test.scheduler); got != test.want {
+			t.Errorf("%s in %v: %v, want %v", test.spec, test.scheduler, got, test.want)
+		}
+	}
+}

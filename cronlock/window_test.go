@@ -27,13 +27,15 @@ func TestWindow(t *testing.T) {
 		{"early", 40 * time.Second, []cronlock.Reason{cronlock.Early}, nil},
 		{"a year ahead", 365 * 24 * time.Hour, []cronlock.Reason{cronlock.Early}, nil},
 		{
-			"early for a small skew", time.Minute, []cronlock.Reason{cronlock.Early},
+			"early for a small skew", time.Minute,
+			[]cronlock.Reason{cronlock.Early},
 			[]cronlock.Option{cronlock.WithMaxSkew(time.Second)},
 		},
 		{"late within the deadline", -4 * time.Minute, nil, nil},
 		{"late", -6 * time.Minute, []cronlock.Reason{cronlock.Late}, nil},
 		{
-			"late for a short deadline", -time.Minute, []cronlock.Reason{cronlock.Late},
+			"late for a short deadline", -time.Minute,
+			[]cronlock.Reason{cronlock.Late},
 			[]cronlock.Option{cronlock.WithStartDeadline(10 * time.Second)},
 		},
 		{

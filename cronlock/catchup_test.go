@@ -1,0 +1,149 @@
+package cronlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// at is a schedule of these ticks.
+func at(ticks ...time.Time) schedule {
+	return func(t time.Time) time.Time {
+		for _, tick := range ticks {
+			if tick.After(t) {
+				return tick
+			}
+		}
+		return time.Time{}
+	}
+}
+
+// TestCatchUp: a replica that comes up runs the latest tick that all have missed, if the window allows.
+func TestCatchUp(t *testing.T) {
+	t.Parallel()
+	now := time.Now().Truncate(time.Second)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	latest := ago(10 * time.Minute)
+	schedule := at(ago(5*time.Hour), ago(time.Hour), latest, now.Add(time.Hour))
+	for _, test := range []struct {
+		name   string
+		before []time.Time // what ran before
+		paused bool
+		opts   []cronlock.Option
+		want   bool
+	}{
+		{"missed two", []time.Time{ago(5 * time.Hour)}, false, []cronlock.Option{cronlock.WithCatchUp(time.Hour)}, true},
+		{"no catching up", []time.Time{ago(5 * time.Hour)}, false, nil, false},
+		{"too old", []time.Time{ago(5 * time.Hour)}, false, []cronlock.Option{cronlock.WithCatchUp(5 * time.Minute)}, false},
+		{"nothing missed", []time.Time{latest}, false, []cronlock.Option{cronlock.WithCatchUp(time.Hour)}, false},
+		{"never run", nil, false, []cronlock.Option{cronlock.WithCatchUp(time.Hour)}, false},
+		{"paused", []time.Time{ago(5 * time.Hour)}, true, []cronlock.Option{cronlock.WithCatchUp(time.Hour)}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			rdb := redistest.Start(t).Client()
+			old := &replica{cron: cron.New(), locks: newClient(t, rdb)}
+			old.add(t, schedule, idle, cronlock.WithCatchUp(6*time.Hour), cronlock.WithStartDeadline(6*time.Hour))
+			for _, tick := range test.before {
+				old.fire(tick)
+			}
+			old.expect(t, len(test.before))
+			if len(test.before) > 0 { // out of turn: no tick
+				if err := cronlock.RunNow(t.Context(), old.cron, "job"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if test.paused {
+				if err := cronlock.Pause(t.Context(), old.locks, "job"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			caught := 0
+			for range 2 { // the second finds nothing to do
+				r := &replica{cron: cron.New(), locks: newClient(t, rdb)}
+				r.add(t, schedule, idle, test.opts...)
+				begin(t, r)
+				for _, run := range r.runs() {
+					if caught++; !run.Tick.Equal(latest) {
+						t.Errorf("caught up with %v, want %v", run.Tick, latest)
+					}
+				}
+			}
+			if want := map[bool]int{true: 1}[test.want]; caught != want {
+				t.Errorf("caught up %d times, want %d", caught, want)
+			}
+		})
+	}
+}
+
+// begin lets the scheduler begin, and waits until what it starts then has ended.
+func begin(t *testing.T, r *replica) {
+	t.Helper()
+	r.cron.Start()
+	redistest.Eventually(t, patience, "the scheduler has started what is due", func() bool {
+		entry := r.cron.Entries()[0]
+		return !entry.Prev.IsZero() || entry.Next.After(time.Now())
+	})
+	<-r.cron.Stop().Done()
+}
+
+// TestCatchUpIsRecovered: a panic in a tick that is caught up meets the wrappers of the cron, like any other.
+func TestCatchUpIsRecovered(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	now := time.Now().Truncate(time.Second)
+	ticks := at(now.Add(-2*time.Minute), now.Add(-time.Minute), now.Add(time.Hour))
+	old := &replica{cron: cron.New(), locks: newClient(t, rdb)}
+	old.add(t, ticks, idle, cronlock.WithStartDeadline(time.Hour))
+	old.fire(now.Add(-2 * time.Minute))
+	r := &replica{cron: cron.New(cron.WithChain(cron.Recover(cron.DiscardLogger))), locks: newClient(t, rdb)}
+	r.add(t, ticks, func(context.Context) error { panic("no paper") }, cronlock.WithCatchUp(time.Hour))
+	begin(t, r)
+	expectOutcomes(t, r.locks, cronlock.Panicked, cronlock.Success)
+}
+
+// TestCatchUpAfterOutage: a tick that could not be claimed until its start deadline is run when Redis is back.
+func TestCatchUpAfterOutage(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.AOF())
+	tick := time.Now().Truncate(time.Second)
+	r := &replica{cron: cron.New(), locks: newClient(t, server.Client())}
+	skipped := make(chan error, 1)
+	hooks := r.hooks()
+	tell := hooks.Skipped
+	hooks.Skipped = func(skip cronlock.Skip) { tell(skip); skipped <- skip.Err }
+	r.add(t, at(tick.Add(-time.Hour), tick, tick.Add(time.Hour)), idle, cronlock.WithCatchUp(3*time.Hour),
+		cronlock.WithHooks(hooks))
+	cronlock.Fire(r.cron, "job", tick.Add(-time.Hour)) // late: nothing was there before
+	receive(t, skipped, "the late tick")
+
+	seed := &replica{cron: cron.New(), locks: newClient(t, server.Client())}
+	seed.add(t, after(time.Hour), idle, cronlock.WithStartDeadline(2*time.Hour))
+	seed.fire(tick.Add(-time.Hour))
+	seed.expect(t, 1)
+
+	server.Kill()
+	short := &replica{cron: cron.New(), locks: newClient(t, server.Client())}
+	hooks = short.hooks()
+	tell2 := hooks.Skipped
+	hooks.Skipped = func(skip cronlock.Skip) { tell2(skip); skipped <- skip.Err }
+	short.add(t, at(tick.Add(-time.Hour), tick, tick.Add(time.Hour)), idle, cronlock.WithCatchUp(3*time.Hour),
+		cronlock.WithStartDeadline(50*time.Millisecond), cronlock.WithHooks(hooks))
+	wait := short.start(tick)
+	if err := receive(t, skipped, "the skipped tick"); !errors.Is(err, core.ErrUnavailable) {
+		t.Errorf("skipped with %v", err)
+	}
+	server.Restart()
+	wait()
+	short.expect(t, 1, cronlock.Unavailable)
+	if runs := short.runs(); len(runs) == 1 && !runs[0].Tick.Equal(tick) {
+		t.Errorf("caught up with %v, want %v", runs[0].Tick, tick)
+	}
+}

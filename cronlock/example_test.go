@@ -1,0 +1,100 @@
+package cronlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// exampleLocks stands for the client of a service.
+func exampleLocks() (locks *core.Client, done func()) {
+	rdb, stop := redistest.ForExample()
+	locks, err := core.New(rdb)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return locks, func() { _ = locks.Close(); stop() }
+}
+
+func ExampleAddFunc() {
+	locks, done := exampleLocks()
+	defer done()
+	ctx, shutdown := context.WithCancel(context.Background())
+	defer shutdown()
+
+	c := cron.New(cron.WithLocation(time.UTC), cron.WithChain(cron.Recover(cron.DefaultLogger)))
+	_, err := cronlock.AddFunc(c, locks, "0 3 * * *", "report", func(ctx context.Context) error {
+		run, _ := cronlock.RunFrom(ctx)
+		fmt.Println("the report of", run.Tick)
+		return nil
+	}, cronlock.WithContext(ctx), cronlock.WithFailover(2), cronlock.WithStartDeadline(10*time.Minute))
+	fmt.Println("error:", err)
+	c.Start()
+
+	// At the end of the service:
+	stopped := c.Stop()
+	shutdown()
+	<-stopped.Done()
+	// Output:
+	// error: <nil>
+}
+
+func ExampleExclusive() {
+	locks, done := exampleLocks()
+	defer done()
+
+	job := cron.FuncJob(func() { fmt.Println("nobody else vacuums now") })
+	alone := cron.NewChain(
+		cron.Recover(cron.DefaultLogger),
+		cronlock.Exclusive(locks.Mutex, "vacuum", cronlock.WithWait(time.Minute)),
+	).Then(job)
+
+	c := cron.New()
+	_, err := c.AddJob("@hourly", alone)
+	fmt.Println("error:", err)
+	alone.Run() // as the scheduler does
+	// Output:
+	// error: <nil>
+	// nobody else vacuums now
+}
+
+func ExampleRunNow() {
+	locks, done := exampleLocks()
+	defer done()
+	ctx := context.Background()
+	c := cron.New(cron.WithLocation(time.UTC))
+	_, _ = cronlock.AddFunc(c, locks, "0 3 * * *", "report", func(context.Context) error {
+		return errors.New("no paper")
+	}, cronlock.WithReplica("pod-1"), cronlock.WithLogger(nil))
+
+	fmt.Println(cronlock.RunNow(ctx, c, "report"))
+	runs, _ := cronlock.History(ctx, locks, "report")
+	for _, run := range runs {
+		fmt.Println(run.Job, run.Replica, run.Outcome)
+	}
+	// Output:
+	// no paper
+	// report pod-1 failed
+}
+
+func ExamplePause() {
+	locks, done := exampleLocks()
+	defer done()
+	ctx := context.Background()
+
+	_ = cronlock.Pause(ctx, locks, "report")
+	fmt.Println(cronlock.IsPaused(ctx, locks, "report"))
+	_ = cronlock.Resume(ctx, locks, "report")
+	fmt.Println(cronlock.IsPaused(ctx, locks, "report"))
+	// Output:
+	// true <nil>
+	// false <nil>
+}

@@ -1,0 +1,134 @@
+package cronlock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestInvalidOptions: each is refused when the job is added, by its name, and nothing is added.
+func TestInvalidOptions(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	var noContext context.Context
+	for _, test := range []struct {
+		names string
+		opts  []cronlock.Option
+	}{
+		{"WithParser", []cronlock.Option{cronlock.WithParser(nil)}},
+		{"WithContext", []cronlock.Option{cronlock.WithContext(noContext)}},
+		{"WithReplica", []cronlock.Option{cronlock.WithReplica("")}},
+		{"WithReplica", []cronlock.Option{cronlock.WithReplica(strings.Repeat("x", 257))}},
+		{"WithWait", []cronlock.Option{cronlock.WithWait(0)}},
+		{"WithStartDeadline", []cronlock.Option{cronlock.WithStartDeadline(0)}},
+		{"WithStartDeadline", []cronlock.Option{cronlock.WithStartDeadline(1 << 62)}},
+		{"WithMaxSkew", []cronlock.Option{cronlock.WithMaxSkew(-time.Second)}},
+		{"WithFailover", []cronlock.Option{cronlock.WithFailover(0)}},
+		{"WithCatchUp", []cronlock.Option{cronlock.WithCatchUp(0)}},
+		{"WithHistory", []cronlock.Option{cronlock.WithHistory(0)}},
+		{"WithHistory", []cronlock.Option{cronlock.WithHistory(10_001)}},
+		{"WithTTL", []cronlock.Option{cronlock.WithTTL(time.Microsecond)}},
+		{"WithMaxHold", []cronlock.Option{cronlock.WithMaxHold(-1)}},
+		{"WithMinHold", []cronlock.Option{cronlock.WithMinHold(-1)}},
+		{"AllowOverlap", []cronlock.Option{cronlock.WithMinHold(time.Second), cronlock.AllowOverlap()}},
+		{"WithCatchUp", []cronlock.Option{cronlock.WithCatchUp(30 * 24 * time.Hour)}},
+		{"WithStartDeadline", []cronlock.Option{cronlock.WithStartDeadline(30 * 24 * time.Hour)}},
+	} {
+		c := cron.New()
+		_, err := cronlock.AddFunc(c, locks, "* * * * *", "job", idle, append(test.opts, nil, cronlock.WithLogger(quiet))...)
+		if err == nil || !strings.Contains(err.Error(), test.names) || !strings.HasPrefix(err.Error(), "holdfast: ") {
+			t.Errorf("%s: error %v", test.names, err)
+		}
+		if n := len(c.Entries()); n != 0 {
+			t.Errorf("%s: %d entries", test.names, n)
+		}
+	}
+}
+
+// TestInvalidArguments: as soon as the job is added.
+func TestInvalidArguments(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	long := strings.Repeat("x", 200)
+	add := func(c *cron.Cron, locks *core.Client, spec, name string, fn func(context.Context) error) error {
+		return second(cronlock.AddFunc(c, locks, spec, name, fn, cronlock.WithLogger(quiet)))
+	}
+	for name, err := range map[string]error{
+		"cron":         add(nil, locks, "@hourly", "job", idle),
+		"client":       add(cron.New(), nil, "@hourly", "job", idle),
+		"function":     add(cron.New(), locks, "@hourly", "job", nil),
+		"no name":      add(cron.New(), locks, "@hourly", "", idle),
+		"braces":       add(cron.New(), locks, "@hourly", "a{b}", idle),
+		"NUL":          add(cron.New(), locks, "@hourly", "a\x00", idle),
+		"at most 200":  add(cron.New(), locks, "@hourly", long+"x", idle),
+		"fields":       add(cron.New(), locks, "* *", "job", idle),
+		"empty spec":   add(cron.New(), locks, "", "job", idle),
+		`"TZ=UTC"`:     add(cron.New(), locks, "TZ=UTC", "job", idle),
+		"bad location": add(cron.New(), locks, "TZ=Atlantis * * * * *", "job", idle),
+		"schedule":     second(cronlock.AddSchedule(cron.New(), locks, nil, "job", idle)),
+		"the cron":     second(cronlock.AddSchedule(nil, locks, after(1), "job", idle)),
+		"job is nil":   second(cronlock.AddJob(cron.New(), locks, "@hourly", "job", nil)),
+	} {
+		if err == nil || !strings.Contains(err.Error(), name) || !strings.HasPrefix(err.Error(), "holdfast: cronlock: ") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	if err := add(cron.New(), locks, "@hourly", long, idle); err != nil {
+		t.Errorf("the longest name: %v", err)
+	}
+	c := cron.New()
+	if err := errors.Join(add(c, locks, "@hourly", "job", idle), add(c, locks, "@daily", "other", idle)); err != nil {
+		t.Error(err)
+	}
+	if err := add(c, locks, "@hourly", "job", idle); err == nil || !strings.Contains(err.Error(), `"job"`) {
+		t.Errorf("the same name again: %v", err)
+	}
+}
+
+// TestParsers: that of the cron reads the spec, also while it runs, unless there is another one.
+func TestParsers(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	c := cron.New(cron.WithSeconds())
+	c.Start()
+	defer c.Stop()
+	if _, err := cronlock.AddFunc(c, locks, "0 0 3 * * *", "seconds", idle, cronlock.WithLogger(quiet)); err != nil {
+		t.Error(err)
+	}
+	minutes := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
+	_, err := cronlock.AddFunc(c, locks, "0 3 * * *", "minutes", idle, cronlock.WithParser(minutes), cronlock.WithLogger(quiet))
+	if err != nil {
+		t.Error(err)
+	}
+	if n := len(c.Entries()); n != 2 {
+		t.Errorf("%d entries, want 2", n)
+	}
+}
+
+// TestAddJob calls the method of a job that can be told to stop, and Run of others.
+func TestAddJob(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	c := cron.New()
+	var ran []string
+	for name, job := range map[string]cron.Job{
+		"plain":   cron.FuncJob(func() { ran = append(ran, "plain") }),
+		"context": contextJob(func(context.Context) error { ran = append(ran, "context"); return nil }),
+	} {
+		if _, err := cronlock.AddJob(c, locks, "0 3 * * *", name, job, cronlock.WithLogger(quiet)); err != nil {
+			t.Fatal(err)
+		}
+		cronlock.Fire(c, name, time.Now().Truncate(time.Second))
+	}
+	if len(ran) != 2 || ran[0] == ran[1] {
+		t.Errorf("ran %q", ran)
+	}
+}

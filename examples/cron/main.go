@@ -1,0 +1,102 @@
+// Cron runs one schedule on two replicas, and each tick starts on one of them.
+//
+// The replicas share nothing but Redis; here they live in one process, so that it is easy to see. Run it from the root of
+// the repository. It needs nothing but Go: Redis is an embedded one, unless REDIS_URL names a real one.
+//
+//	go run ./examples/cron
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
+)
+
+func main() {
+	if err := run(context.Background(), os.Stdout, os.Getenv("REDIS_URL"), 4*time.Second); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// run lets two replicas run the schedule for a time, and prints what Redis knows of it afterwards.
+func run(ctx context.Context, out io.Writer, url string, length time.Duration) error {
+	options, stop, err := startRedis(url)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	rdb := redis.NewClient(options)
+	defer rdb.Close()
+
+	replicas := make([]*replica, 2)
+	for i := range replicas {
+		if replicas[i], err = start(ctx, rdb, fmt.Sprintf("replica-%d", i+1), out); err != nil {
+			return err
+		}
+		defer replicas[i].stop()
+	}
+	time.Sleep(length)
+	for _, r := range replicas {
+		r.stop()
+	}
+	return report(ctx, rdb, out)
+}
+
+// replica is a process with a schedule.
+type replica struct {
+	cron  *cron.Cron
+	locks *core.Client
+}
+
+func start(ctx context.Context, rdb *redis.Client, name string, out io.Writer) (*replica, error) {
+	locks, err := core.New(rdb)
+	if err != nil {
+		return nil, err
+	}
+	c := cron.New(cron.WithLocation(time.UTC), cron.WithChain(cron.Recover(cron.DefaultLogger)))
+
+	// What was c.AddFunc("@every 1s", func() {…}).
+	_, err = cronlock.AddFunc(c, locks, "@every 1s", "greet", func(ctx context.Context) error {
+		run, _ := cronlock.RunFrom(ctx)
+		_, err := fmt.Fprintf(out, "%s  hello from %s\n", run.Tick.Format(time.TimeOnly), name)
+		return err
+	}, cronlock.WithReplica(name), cronlock.WithContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	c.Start()
+	return &replica{cron: c, locks: locks}, nil
+}
+
+// stop waits for the runs in progress. Stopping again does nothing.
+func (r *replica) stop() {
+	<-r.cron.Stop().Done()
+	_ = r.locks.Close()
+}
+
+// report prints the history of the job, which any client can read.
+func report(ctx context.Context, rdb *redis.Client, out io.Writer) error {
+	locks, err := core.New(rdb)
+	if err != nil {
+		return err
+	}
+	defer locks.Close()
+	runs, err := cronlock.History(ctx, locks, "greet")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n%d ticks, the latest first:\n", len(runs))
+	for _, run := range runs {
+		fmt.Fprintf(out, "%s  %s  %s\n", run.Tick.Format(time.TimeOnly), run.Replica, run.Outcome)
+	}
+	return nil
+}
