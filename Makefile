@@ -91,6 +91,10 @@ storm: needed ## break pairs and triples of a Redlock's five servers under load 
 outages: needed ## kill, freeze and replace masters of a Cluster and move slots, and measure how long locks cannot be had
 	$(GO) test -count=1 -v -timeout 30m -run TestOutages ./core -outages 10
 
+.PHONY: crons
+crons: needed ## run jobs on five replicas with shifted clocks while they and Redis are broken, and count ticks
+	$(GO) test -count=1 -v -timeout 30m -run TestCron ./cronlock/internal/cronworker -crons 60s
+
 .PHONY: fuzz
 fuzz: ## search for keys that collide, malformed keys that pass and records that cannot be read, a minute each
 	$(GO) test -run '^$$' -fuzz FuzzKeys -fuzztime 60s ./core

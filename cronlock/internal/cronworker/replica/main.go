@@ -1,0 +1,16 @@
+// The command replica carries out an order of a test, see package cronworker.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/holdfast-go/holdfast/cronlock/internal/cronworker"
+)
+
+func main() {
+	if err := cronworker.Work(os.Getenv(cronworker.Env), os.Stdin); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
