@@ -3,6 +3,7 @@ package cronlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -114,16 +115,7 @@ func TestCatchUpAfterOutage(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.AOF())
 	tick := time.Now().Truncate(time.Second)
-	r := &replica{cron: cron.New(), locks: newClient(t, server.Client())}
 	skipped := make(chan error, 1)
-	hooks := r.hooks()
-	tell := hooks.Skipped
-	hooks.Skipped = func(skip cronlock.Skip) { tell(skip); skipped <- skip.Err }
-	r.add(t, at(tick.Add(-time.Hour), tick, tick.Add(time.Hour)), idle, cronlock.WithCatchUp(3*time.Hour),
-		cronlock.WithHooks(hooks))
-	cronlock.Fire(r.cron, "job", tick.Add(-time.Hour)) // late: nothing was there before
-	receive(t, skipped, "the late tick")
-
 	seed := &replica{cron: cron.New(), locks: newClient(t, server.Client())}
 	seed.add(t, after(time.Hour), idle, cronlock.WithStartDeadline(2*time.Hour))
 	seed.fire(tick.Add(-time.Hour))
@@ -131,9 +123,9 @@ func TestCatchUpAfterOutage(t *testing.T) {
 
 	server.Kill()
 	short := &replica{cron: cron.New(), locks: newClient(t, server.Client())}
-	hooks = short.hooks()
-	tell2 := hooks.Skipped
-	hooks.Skipped = func(skip cronlock.Skip) { tell2(skip); skipped <- skip.Err }
+	hooks := short.hooks()
+	tell := hooks.Skipped
+	hooks.Skipped = func(skip cronlock.Skip) { tell(skip); skipped <- skip.Err }
 	short.add(t, at(tick.Add(-time.Hour), tick, tick.Add(time.Hour)), idle, cronlock.WithCatchUp(3*time.Hour),
 		cronlock.WithStartDeadline(50*time.Millisecond), cronlock.WithHooks(hooks))
 	wait := short.start(tick)
@@ -145,5 +137,28 @@ func TestCatchUpAfterOutage(t *testing.T) {
 	short.expect(t, 1, cronlock.Unavailable)
 	if runs := short.runs(); len(runs) == 1 && !runs[0].Tick.Equal(tick) {
 		t.Errorf("caught up with %v, want %v", runs[0].Tick, tick)
+	}
+}
+
+// TestCatchUpInZone: a spec without a zone is read in that of the cron, also for the ticks of the past.
+func TestCatchUpInZone(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	zone := time.FixedZone("half past", 5*3600+1800)
+	want := time.Now().In(zone).Truncate(time.Minute).Add(-10 * time.Minute)
+	seed := newReplica(t, newClient(t, rdb), idle, cronlock.WithStartDeadline(48*time.Hour))
+	seed.fire(want.Add(-24 * time.Hour))
+	seed.expect(t, 1)
+
+	r := &replica{cron: cron.New(cron.WithLocation(zone)), locks: newClient(t, rdb)}
+	spec := fmt.Sprintf("%d %d * * *", want.Minute(), want.Hour())
+	_, err := cronlock.AddFunc(r.cron, r.locks, spec, "job", idle, cronlock.WithCatchUp(30*time.Hour),
+		cronlock.WithLogger(quiet), cronlock.WithHooks(r.hooks()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin(t, r)
+	if runs := r.runs(); len(runs) != 1 || !runs[0].Tick.Equal(want) {
+		t.Errorf("caught up with %+v, want %v", runs, want)
 	}
 }

@@ -171,16 +171,28 @@ func TestAttempts(t *testing.T) {
 	if runs := expectOutcomes(t, locks, cronlock.Interrupted); len(runs) == 1 && runs[0].Attempt != 3 {
 		t.Errorf("attempt %d, want 3", runs[0].Attempt)
 	}
+}
+
+// TestDeadlyTick: a tick whose runners die each time is given up.
+func TestDeadlyTick(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	tick := time.Now().Truncate(time.Second)
 	long := newBlocking()
-	less := newReplica(t, newClient(t, rdb), long.run, cronlock.WithFailover(2))
-	wait := less.start(tick.Add(time.Second))
-	receive(t, long.running, "the run")
-	expire(t, rdb)
-	none := newReplica(t, locks, idle)
-	none.fire(tick.Add(time.Second))
-	none.expect(t, 0, cronlock.Taken)
-	_ = less.locks.Close()
-	wait()
+	for range 2 {
+		r := newReplica(t, newClient(t, rdb), long.run, cronlock.WithFailover(2))
+		wait := r.start(tick)
+		defer wait()
+		receive(t, long.running, "the run")
+		expire(t, rdb)
+	}
+	heir := newReplica(t, newClient(t, rdb), idle, cronlock.WithFailover(2))
+	for range 2 {
+		heir.fire(tick)
+	}
+	heir.expect(t, 0, cronlock.Taken, cronlock.Taken)
+	expectOutcomes(t, heir.locks, cronlock.Lost)
+	close(long.release)
 }
 
 // TestFailureIsNoFailover: a job that fails has run.
