@@ -37,7 +37,8 @@ func (j *job) catchUp(zone *time.Location) {
 	j.run(tick, j.config.catchUp)
 }
 
-// last returns the latest tick that any replica has claimed, zero if there is none. What was run out of turn is no tick.
+// last returns the latest tick that any replica has claimed, zero if there is none. What was run out of turn is no
+// tick.
 func (j *job) last(ctx context.Context) (time.Time, error) {
 	for wait := firstPause; ; wait = min(2*wait, longestPause) {
 		records, err := j.locks.Records(ctx, groupOf(j.name))

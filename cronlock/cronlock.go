@@ -49,8 +49,8 @@ func AddJob(
 	return AddFunc(c, locks, spec, name, funcOf(cmd), opts...)
 }
 
-// AddSchedule is [AddFunc] for a schedule of any kind. All replicas need to have the same ticks; ticks are told apart by
-// the nanosecond.
+// AddSchedule is [AddFunc] for a schedule of any kind. All replicas need to have the same ticks; ticks are told apart
+// by the nanosecond.
 func AddSchedule(
 	c *cron.Cron, locks *core.Client, schedule cron.Schedule, name string, fn func(context.Context) error, opts ...Option,
 ) (cron.EntryID, error) {
@@ -104,7 +104,8 @@ func funcOf(cmd cron.Job) func(context.Context) error {
 }
 
 // parse reads a spec. The parser of c is not to be had, so without another one c itself has to read it, for a job that
-// does nothing, should its tick come before it is removed. A panic is that of robfig's parser about "TZ=" without a spec.
+// does nothing, should its tick come before it is removed. A panic is that of robfig's parser about "TZ=" without a
+// spec.
 func parse(c *cron.Cron, spec string, parser cron.ScheduleParser) (s cron.Schedule, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -132,10 +133,10 @@ func find(c *cron.Cron, name string) (*job, bool) {
 	return nil, false
 }
 
-// RunNow runs a job of c at once, on this replica and goroutine, without the wrappers of c, and returns what its function
-// returns. It does not count as a tick and works while the job is paused. It meets a run in progress as a tick does, see
-// [WithWait]: what is skipped is [ErrOverlap]. The context of the run descends from ctx, and ends with that of
-// [WithContext] too. Other errors are those of [core.Once.Begin].
+// RunNow runs a job of c at once, on this replica and goroutine, without the wrappers of c, and returns what its
+// function returns. It does not count as a tick and works while the job is paused. It meets a run in progress as a tick
+// does, see [WithWait]: what is skipped is [ErrOverlap]. The context of the run descends from ctx, and ends with that
+// of [WithContext] too. Other errors are those of [core.Once.Begin].
 func RunNow(ctx context.Context, c *cron.Cron, name string) error {
 	if c == nil {
 		return errNoCron

@@ -12,17 +12,18 @@
 //
 // # What is guaranteed
 //
-// For a job name, each tick (its time on the schedule) starts on at most one replica, whatever the clock skew, the pauses
-// or the lengths of leases, provided that the replicas use the same name, spec, zone, tzdata, start deadline and catch-up
-// window, and that Redis does not lose the claim. If at least one live replica whose clock is within [WithMaxSkew] of
-// that of Redis reaches Redis within [WithStartDeadline], and does not die or lose its Redis between its claim and its
-// start, the tick starts on exactly one, unless the job is paused or an earlier run goes on. Completion is not guaranteed
-// unless [WithFailover] is on. With failover a tick may start more than once, each time with a greater fencing token.
+// For a job name, each tick (its time on the schedule) starts on at most one replica, whatever the clock skew, the
+// pauses or the lengths of leases, provided that the replicas use the same name, spec, zone, tzdata, start deadline and
+// catch-up window, and that Redis does not lose the claim. If at least one live replica whose clock is within
+// [WithMaxSkew] of that of Redis reaches Redis within [WithStartDeadline], and does not die or lose its Redis between
+// its claim and its start, the tick starts on exactly one, unless the job is paused or an earlier run goes on.
+// Completion is not guaranteed unless [WithFailover] is on. With failover a tick may start more than once, each time
+// with a greater fencing token.
 //
-// It holds because Redis grants a tick only from MaxSkew before it until the start deadline after it, by the clock of Redis,
-// and remembers it for longer than that: a tick that was forgotten is always too late. The clock of a replica decides when
-// it comes for a tick, never which tick it gets. What Redis loses (FLUSHALL, an eviction, a failover without
-// [core.WithReplicaAck]) can run again within that time.
+// It holds because Redis grants a tick only from MaxSkew before it until the start deadline after it, by the clock of
+// Redis, and remembers it for longer than that: a tick that was forgotten is always too late. The clock of a replica
+// decides when it comes for a tick, never which tick it gets. What Redis loses (FLUSHALL, an eviction, a failover
+// without [core.WithReplicaAck]) can run again within that time.
 //
 // A run that is paused past its lease does not notice in time. With failover another one may follow by then, and so may
 // the next tick: hand the token ([core.TokenFrom]) to the resource and let it refuse smaller ones. Job and tick of
@@ -30,22 +31,23 @@
 //
 // # Ticks
 //
-// The name of a job identifies it. It has to be the same on all replicas and stay the same through all versions, so it is
-// never made of the name of a function. A rollout that changes the spec still shares the ticks that both specs have.
+// The name of a job identifies it. It has to be the same on all replicas and stay the same through all versions, so it
+// is never made of the name of a function. A rollout that changes the spec still shares the ticks that both specs have.
 //
-// "@every" counts from 1970 here instead of from the start of each process, in whole seconds as ever: "@every 1h" is each
-// full hour, "@every 24h" midnight in UTC.
+// "@every" counts from 1970 here instead of from the start of each process, in whole seconds as ever: "@every 1h" is
+// each full hour, "@every 24h" midnight in UTC.
 //
 // A spec without a zone is read in that of the cron, which is the local one of each replica by default: use
-// [cron.WithLocation] or "CRON_TZ=America/New_York 30 1 * * *". Where daylight saving ends, a time of the day comes twice
-// and is two ticks; where it begins, one that is skipped on the clock is no tick. That is what robfig's schedules say.
+// [cron.WithLocation] or "CRON_TZ=America/New_York 30 1 * * *". Where daylight saving ends, a time of the day comes
+// twice and is two ticks; where it begins, one that is skipped on the clock is no tick. That is what robfig's schedules
+// say.
 //
 // # Defaults
 //
 // A tick that comes while an earlier run goes on is skipped ([WithWait], [AllowOverlap]). One whose runner dies is over
-// ([WithFailover]). One that all replicas missed is over ([WithCatchUp]). One that could not be claimed because Redis did
-// not answer is skipped ([FailOpen]). A job that returns an error has run. All of that is told to [Hooks] and a logger,
-// and [History] tells of the last runs on all replicas.
+// ([WithFailover]). One that all replicas missed is over ([WithCatchUp]). One that could not be claimed because Redis
+// did not answer is skipped ([FailOpen]). A job that returns an error has run. All of that is told to [Hooks] and a
+// logger, and [History] tells of the last runs on all replicas.
 //
 // # With robfig's wrappers
 //
@@ -56,6 +58,6 @@
 //     latest one. Use [WithWait].
 //   - [Exclusive] in the chain of the whole cron would let all jobs exclude each other.
 //
-// [cron.Cron.Stop] tells no run to end: [WithContext] does. Stop first, end that context, wait for the context that Stop
-// returned, then close the client.
+// [cron.Cron.Stop] tells no run to end: [WithContext] does. Stop first, end that context, wait for the context that
+// Stop returned, then close the client.
 package cronlock

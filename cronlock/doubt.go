@@ -2,9 +2,9 @@ package cronlock
 
 import "time"
 
-// doubt is about a request of this replica that was not answered. It may arrive in Redis yet, and is in the way until it is
-// taken back, which core does in the background. All replicas take it for a run, so it is up to its sender to ask again:
-// otherwise nobody would run the tick.
+// doubt is about a request of this replica that was not answered. It may arrive in Redis yet, and is in the way until
+// it is taken back, which core does in the background. All replicas take it for a run, so it is up to its sender to ask
+// again: otherwise nobody would run the tick.
 type doubt struct {
 	any   bool
 	since time.Time // when Redis first said that somebody is in the way

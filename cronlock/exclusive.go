@@ -17,8 +17,8 @@ import (
 // name, locks.Mutex for instance.
 //
 // It does not make a tick run once: as soon as the job is shorter than the difference of two clocks, both replicas run
-// it, one after the other. That is what [AddFunc] is for. Put it on one job: in the chain of a whole cron, all jobs would
-// exclude each other. A job with a method RunContext(context.Context) error gets the context of the lease.
+// it, one after the other. That is what [AddFunc] is for. Put it on one job: in the chain of a whole cron, all jobs
+// would exclude each other. A job with a method RunContext(context.Context) error gets the context of the lease.
 //
 // Of the options, WithWait, WithTTL, WithMaxHold, WithMinHold, WithContext, WithLogger, WithHooks and FailOpen matter.
 // Panics if an argument is invalid: [NewExclusive] returns that as an error.

@@ -118,7 +118,7 @@ func TestTicksWithWrappers(t *testing.T) {
 	for i, wrapper := range []cron.JobWrapper{
 		cron.Recover(cron.DiscardLogger), cron.SkipIfStillRunning(cron.DiscardLogger),
 		cron.DelayIfStillRunning(cron.DiscardLogger),
-		cronlock.Exclusive(newClient(t, server.Client()).Mutex, "all", cronlock.WithWait(time.Hour), cronlock.WithLogger(quiet)),
+		cronlock.Exclusive(newClient(t, server.Client()).Mutex, "all", cronlock.WithWait(time.Hour)),
 	} {
 		locks := newClient(t, server.Client(), core.WithPrefix(string(rune('a'+i))))
 		runs := 0

@@ -34,8 +34,8 @@ func (j *job) execute(
 		switch {
 		case err == nil:
 			defer func() { _ = lease.Unlock(context.WithoutCancel(patience)) }() // it frees itself otherwise
-			// Its token rises from run to run as they follow each other. That of the attempt is as old as the claim, which
-			// may have waited while a later tick ran.
+			// Its token rises from run to run as they follow each other. That of the attempt is as old as the claim,
+			// which may have waited while a later tick ran.
 			held, run.Token = lease.Context(), lease.Token()
 		case !j.config.failOpen || j.unstarted(base, err) != Unavailable:
 			return j.giveBack(base, attempt, run, attempts, err)

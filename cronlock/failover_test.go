@@ -31,8 +31,8 @@ func expire(t *testing.T, rdb *redis.Client) {
 	}
 }
 
-// TestDeadRunner: a tick whose runner died is over, or another replica runs it once more, with a greater token. The dead
-// one, should it be alive, changes nothing of what is recorded.
+// TestDeadRunner: a tick whose runner died is over, or another replica runs it once more, with a greater token. The
+// dead one, should it be alive, changes nothing of what is recorded.
 func TestDeadRunner(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

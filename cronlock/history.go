@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// History returns the last runs of a job on all replicas, the latest tick first: those in progress, those that ended, and
-// those that were not heard of any more. It knows of twenty periods of the schedule, or what [WithHistory] says.
+// History returns the last runs of a job on all replicas, the latest tick first: those in progress, those that ended,
+// and those that were not heard of any more. It knows of twenty periods of the schedule, or what [WithHistory] says.
 func History(ctx context.Context, locks *core.Client, name string) ([]Run, error) {
 	if locks == nil {
 		return nil, errNoClient

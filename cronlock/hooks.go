@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Hooks are told what becomes of ticks on this replica. Each may be nil. They run on the job's goroutine. The structs may
-// grow fields in later versions.
+// Hooks are told what becomes of ticks on this replica. Each may be nil. They run on the job's goroutine. The structs
+// may grow fields in later versions.
 type Hooks struct {
 	// Started is called before a run; the context is that of the run.
 	Started func(ctx context.Context, run Run)
@@ -15,8 +15,8 @@ type Hooks struct {
 	Finished func(ctx context.Context, run Run, err error)
 	// Skipped is called for each tick that does not run here, also because it runs on another replica.
 	Skipped func(skip Skip)
-	// Skewed is called at each tick at which the clock of this replica is off by more than half of [WithMaxSkew]: ahead of
-	// that of Redis if the offset is positive.
+	// Skewed is called at each tick at which the clock of this replica is off by more than half of [WithMaxSkew]: ahead
+	// of that of Redis if the offset is positive.
 	Skewed func(offset time.Duration)
 }
 

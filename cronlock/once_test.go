@@ -48,7 +48,8 @@ func TestOncePerTick(t *testing.T) {
 	}
 }
 
-// TestTicksAreApart: the next tick runs, and a spec that has a tick in common with the one before does not run it again.
+// TestTicksAreApart: the next tick runs, and a spec that has a tick in common with the one before does not run it
+// again.
 func TestTicksAreApart(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -189,7 +190,8 @@ func TestContextOfRun(t *testing.T) {
 	}, cronlock.WithReplica("here"), cronlock.WithContext(context.WithValue(t.Context(), key{}, "of the service")))
 	r.fire(tick)
 	if run.Job != "job" || !run.Tick.Equal(tick) || run.Replica != "here" || run.Attempt != 1 ||
-		run.Outcome != cronlock.Running || run.Token == 0 || run.Token != token || time.Since(run.Started).Abs() > time.Minute {
+		run.Outcome != cronlock.Running || run.Token == 0 || run.Token != token ||
+		time.Since(run.Started).Abs() > time.Minute {
 		t.Errorf("run %+v with token %d", run, token)
 	}
 	if _, ok := cronlock.RunFrom(t.Context()); ok {

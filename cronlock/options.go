@@ -141,8 +141,8 @@ func WithReplica(name string) Option {
 	})
 }
 
-// WithWait lets a tick wait for the end of an earlier run of the job that still goes on, on whichever replica. A tick that
-// has waited for so long, or until its start deadline, is skipped. Defaults to skipping it at once.
+// WithWait lets a tick wait for the end of an earlier run of the job that still goes on, on whichever replica. A tick
+// that has waited for so long, or until its start deadline, is skipped. Defaults to skipping it at once.
 func WithWait(limit time.Duration) Option {
 	return optionFunc(func(c *config) {
 		c.positive("WithWait", limit)
@@ -155,9 +155,10 @@ func AllowOverlap() Option {
 	return optionFunc(func(c *config) { c.overlap = overlapAllow })
 }
 
-// WithStartDeadline sets how late a tick may start: after a stall or an outage of Redis, or because it waits for an earlier
-// run. A later one is skipped. Give all replicas the same: a tick is remembered for twice as long. At most 366 days.
-// Defaults to half of the time to the next tick, at least 10 s, or a minute with [WithFailover], and at most 5 min.
+// WithStartDeadline sets how late a tick may start: after a stall or an outage of Redis, or because it waits for an
+// earlier run. A later one is skipped. Give all replicas the same: a tick is remembered for twice as long. At most 366
+// days. Defaults to half of the time to the next tick, at least 10 s, or a minute with [WithFailover], and at most 5
+// min.
 func WithStartDeadline(limit time.Duration) Option {
 	return optionFunc(func(c *config) {
 		c.positive("WithStartDeadline", limit)
@@ -165,9 +166,9 @@ func WithStartDeadline(limit time.Duration) Option {
 	})
 }
 
-// WithMaxSkew sets how far the clock of a replica may be ahead of that of Redis: who comes earlier for a tick is refused,
-// and another replica runs it. One that is behind comes late, see [WithStartDeadline]. A clock that is off by more than
-// half of it, either way, is reported. At most 366 days. Defaults to 30 s.
+// WithMaxSkew sets how far the clock of a replica may be ahead of that of Redis: who comes earlier for a tick is
+// refused, and another replica runs it. One that is behind comes late, see [WithStartDeadline]. A clock that is off by
+// more than half of it, either way, is reported. At most 366 days. Defaults to 30 s.
 func WithMaxSkew(limit time.Duration) Option {
 	return optionFunc(func(c *config) {
 		c.positive("WithMaxSkew", limit)
@@ -175,10 +176,11 @@ func WithMaxSkew(limit time.Duration) Option {
 	})
 }
 
-// WithFailover lets another replica run a tick whose runner died, lost its lease or was shut down before it was done: up to
-// so many attempts in all, within the start deadline, which has to be longer than the TTL, and as long as the job if it is
-// to be watched to its end. The tick may then start more than once, never twice at the same time by the lease, and each
-// time with a greater fencing token. A job that fails is not run again. Defaults to 1: a tick whose runner died is over.
+// WithFailover lets another replica run a tick whose runner died, lost its lease or was shut down before it was done:
+// up to so many attempts in all, within the start deadline, which has to be longer than the TTL, and as long as the job
+// if it is to be watched to its end. The tick may then start more than once, never twice at the same time by the lease,
+// and each time with a greater fencing token. A job that fails is not run again. Defaults to 1: a tick whose runner
+// died is over.
 func WithFailover(attempts int) Option {
 	return optionFunc(func(c *config) {
 		if attempts < 1 {
@@ -188,10 +190,10 @@ func WithFailover(attempts int) Option {
 	})
 }
 
-// WithCatchUp lets a replica that comes up, or that could not reach Redis in time, run the latest tick that all have missed,
-// if it is not older than the window. It is claimed like any other. A job that has never run, or not for three periods of
-// its schedule, catches up with nothing. To look for it, c starts the job once more when it begins. Give all replicas the
-// same window: ticks are remembered for twice as long. At most 366 days. Defaults to none.
+// WithCatchUp lets a replica that comes up, or that could not reach Redis in time, run the latest tick that all have
+// missed, if it is not older than the window. It is claimed like any other. A job that has never run, or not for three
+// periods of its schedule, catches up with nothing. To look for it, c starts the job once more when it begins. Give all
+// replicas the same window: ticks are remembered for twice as long. At most 366 days. Defaults to none.
 func WithCatchUp(window time.Duration) Option {
 	return optionFunc(func(c *config) {
 		c.positive("WithCatchUp", window)
@@ -199,8 +201,8 @@ func WithCatchUp(window time.Duration) Option {
 	})
 }
 
-// WithHistory sets of how many periods of the schedule [History] knows: 1 to 10,000, and 30 days at most. It may know more,
-// because a tick is remembered for longer than it may start. Defaults to 20.
+// WithHistory sets of how many periods of the schedule [History] knows: 1 to 10,000, and 30 days at most. It may know
+// more, because a tick is remembered for longer than it may start. Defaults to 20.
 func WithHistory(periods int) Option {
 	return optionFunc(func(c *config) {
 		if periods < 1 || periods > 10_000 {
@@ -211,14 +213,14 @@ func WithHistory(periods int) Option {
 }
 
 // FailOpen runs a tick, on every replica, that could not be claimed until its start deadline because Redis did not
-// answer; also without the lock that keeps it apart from other runs. Nothing is promised for such a run, and it is not in
-// the [History]. Defaults to skipping it.
+// answer; also without the lock that keeps it apart from other runs. Nothing is promised for such a run, and it is not
+// in the [History]. Defaults to skipping it.
 func FailOpen() Option {
 	return optionFunc(func(c *config) { c.failOpen = true })
 }
 
-// WithTTL sets for how long a run that is not heard of any more is taken for one in progress; it is renewed every third of
-// it. Whole milliseconds, at least 10 ms. Defaults to that of the client, 30 s unless told otherwise.
+// WithTTL sets for how long a run that is not heard of any more is taken for one in progress; it is renewed every third
+// of it. Whole milliseconds, at least 10 ms. Defaults to that of the client, 30 s unless told otherwise.
 func WithTTL(ttl time.Duration) Option {
 	return optionFunc(func(c *config) { c.lock = append(c.lock, core.WithTTL(ttl)) })
 }

@@ -104,7 +104,8 @@ func TestParsers(t *testing.T) {
 		t.Error(err)
 	}
 	minutes := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
-	_, err := cronlock.AddFunc(c, locks, "0 3 * * *", "minutes", idle, cronlock.WithParser(minutes), cronlock.WithLogger(quiet))
+	_, err := cronlock.AddFunc(c, locks, "0 3 * * *", "minutes", idle,
+		cronlock.WithParser(minutes), cronlock.WithLogger(quiet))
 	if err != nil {
 		t.Error(err)
 	}

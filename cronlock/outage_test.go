@@ -60,8 +60,8 @@ func TestRedisComesBack(t *testing.T) {
 	}
 }
 
-// TestLostClaim: a claim that was sent but not answered may be in the way of the next one, as if somebody ran the tick. Its
-// sender asks again until it is taken back; all others have gone.
+// TestLostClaim: a claim that was sent but not answered may be in the way of the next one, as if somebody ran the tick.
+// Its sender asks again until it is taken back; all others have gone.
 func TestLostClaim(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

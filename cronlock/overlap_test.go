@@ -35,8 +35,8 @@ func TestSkipsOverlap(t *testing.T) {
 	expectOutcomes(t, a.locks, cronlock.Success, cronlock.Skipped, cronlock.Success)
 }
 
-// TestWaitsForOverlap: it runs afterwards, with a greater token, although its claim is older than that of a run which came
-// in between.
+// TestWaitsForOverlap: it runs afterwards, with a greater token, although its claim is older than that of a run which
+// came in between.
 func TestWaitsForOverlap(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -11,8 +11,8 @@ import (
 // pauseTime is how long a job stays paused at most: nothing is kept in Redis for ever.
 const pauseTime = 10 * 365 * 24 * time.Hour
 
-// Pause keeps a job from running on all replicas, from the next tick on, until [Resume]. A run in progress goes on. That
-// it was paused before is no error. [RunNow] works all the same. It lasts ten years at most.
+// Pause keeps a job from running on all replicas, from the next tick on, until [Resume]. A run in progress goes on.
+// That it was paused before is no error. [RunNow] works all the same. It lasts ten years at most.
 func Pause(ctx context.Context, locks *core.Client, name string) error {
 	flag, err := pauseOf(locks, name)
 	if err != nil {
@@ -41,8 +41,8 @@ func IsPaused(ctx context.Context, locks *core.Client, name string) (bool, error
 	return record.State == core.StateCompleted, err
 }
 
-// paused reports whether the job is paused, and compares the clocks on the way: it asks for a run that is always too late,
-// which Redis refuses with its time.
+// paused reports whether the job is paused, and compares the clocks on the way: it asks for a run that is always too
+// late, which Redis refuses with its time.
 func (j *job) paused(ctx context.Context) (bool, error) {
 	flag := j.locks.Once(pauseKey(j.name), core.WithWait(0), core.WithWindow(time.Time{}, time.UnixMilli(1)))
 	asked := time.Now()

@@ -33,8 +33,8 @@ type Run struct {
 	// Attempt counts the executions of this tick, from 1. Greater ones come with [WithFailover] only.
 	Attempt int
 	// Token is the fencing token that [core.TokenFrom] finds in the context: greater than that of every run of the job
-	// that began before, of this tick or another one. With [AllowOverlap] that is so for the runs of this tick only. 0 in
-	// the [History] of a run without a recorded end, and if it began without Redis, see [FailOpen].
+	// that began before, of this tick or another one. With [AllowOverlap] that is so for the runs of this tick only. 0
+	// in the [History] of a run without a recorded end, and if it began without Redis, see [FailOpen].
 	Token int64
 	// Started is when the tick was claimed, by the clock of Redis; Took is how long it ran.
 	Started time.Time

@@ -44,7 +44,8 @@ func load(t *testing.T, zone string) *time.Location {
 	return location
 }
 
-// TestFoldAndGap: a time that is twice on the wall clock is two ticks with keys of their own, one that is not there none.
+// TestFoldAndGap: a time that is twice on the wall clock is two ticks with keys of their own, one that is not there
+// none.
 func TestFoldAndGap(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

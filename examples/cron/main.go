@@ -1,7 +1,7 @@
 // Cron runs one schedule on two replicas, and each tick starts on one of them.
 //
-// The replicas share nothing but Redis; here they live in one process, so that it is easy to see. Run it from the root of
-// the repository. It needs nothing but Go: Redis is an embedded one, unless REDIS_URL names a real one.
+// The replicas share nothing but Redis; here they live in one process, so that it is easy to see. Run it from the root
+// of the repository. It needs nothing but Go: Redis is an embedded one, unless REDIS_URL names a real one.
 //
 //	go run ./examples/cron
 package main
