@@ -3,6 +3,7 @@ package cronlock_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -179,10 +180,11 @@ func TestDeadlyTick(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	tick := time.Now().Truncate(time.Second)
 	long := newBlocking()
+	release := sync.OnceFunc(func() { close(long.release) })
 	for range 2 {
 		r := newReplica(t, newClient(t, rdb), long.run, cronlock.WithFailover(2))
 		wait := r.start(tick)
-		defer wait()
+		defer func() { release(); wait() }() // also of a test that has failed
 		receive(t, long.running, "the run")
 		expire(t, rdb)
 	}
@@ -192,7 +194,6 @@ func TestDeadlyTick(t *testing.T) {
 	}
 	heir.expect(t, 0, cronlock.Taken, cronlock.Taken)
 	expectOutcomes(t, heir.locks, cronlock.Lost)
-	close(long.release)
 }
 
 // TestFailureIsNoFailover: a job that fails has run.
