@@ -1,4 +1,4 @@
-// Package core makes one thing happen at a time across many processes that share a Redis.
+// Package core makes one thing happen at a time, or only once, across many processes that share a Redis.
 //
 //	locks, err := core.New(rdb) // rdb: a go-redis client; keep locks for the life of the process
 //	defer locks.Close()
@@ -36,6 +36,19 @@
 // [Multi] makes one lock of several, of any strategy and client: all are held, or none. It does not matter in which
 // order callers name them. The lease is over when one of theirs is, and has one token for all.
 //
+// # Once
+//
+// A lock keeps two runs apart; it does not keep a second one from following the first. [Client.Once] does: it remembers
+// that a run is in progress, and afterwards that it was completed and with which result, for 24 hours unless
+// [WithRetention] says otherwise.
+//
+//	result, err := locks.Once("payment:42").Do(ctx, func(ctx context.Context) ([]byte, error) {
+//		return pay(ctx) // runs once; whoever comes later gets what it returned
+//	})
+//
+// While it runs, the lease is renewed as that of a lock is, and others get [ErrInProgress] or wait, see [WithWait]. What a
+// failed run leaves, [WithFailurePolicy] says: by default the next one may try. [Once.Begin] gives the steps one by one.
+//
 // # Waiting
 //
 // Lock waits until its context ends. Waiters of a Mutex are served in the order in which they came within a process,
@@ -61,5 +74,6 @@
 // beside it "holdfast:token…", the last token of the name, for two hours, and "holdfast:released…", one for
 // every hold, for some seconds after its end. The strategies with a line add "holdfast:writers…",
 // "holdfast:readers…" and "holdfast:waiters…" while somebody waits, and "holdfast:reads…" while somebody reads. A
-// [Multi] of clients with different connections to one key leaves "holdfast:location…" there, for a day.
+// [Multi] of clients with different connections to one key leaves "holdfast:location…" there, for a day. The records of
+// [Once] are "holdfast:once…", listed by "holdfast:group…" where that is asked for.
 package core
