@@ -39,6 +39,13 @@ type Server struct{ Network, Addr string }
 
 func (s Server) options() *redis.Options { return &redis.Options{Network: s.Network, Addr: s.Addr} }
 
+// patient waits for a reply for as long as a replica may be stopped. An entry whose reply came too late would be
+// written once more, and a run counted twice.
+func patient(o *redis.Options) *redis.Options {
+	o.ReadTimeout, o.WriteTimeout, o.MaxRetries = time.Hour, time.Hour, -1
+	return o
+}
+
 // Job is one job of a replica.
 type Job struct {
 	Name, Spec string
@@ -64,7 +71,7 @@ func Work(text string, input io.Reader) error {
 		return err
 	}
 	defer locks.Close()
-	journal := OpenJournal(redis.NewClient(order.Journal.options()))
+	journal := OpenJournal(redis.NewClient(patient(order.Journal.options())))
 	defer journal.rdb.Close()
 	ctx, stop := context.WithCancelCause(context.Background())
 	r := &replica{order: order, locks: locks, journal: journal, ctx: ctx, stop: stop}
