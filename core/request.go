@@ -229,11 +229,11 @@ func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 		if err == nil {
 			return lease, nil
 		}
-		r.renounce(errTooLate)
+		r.renounce(ctx, errTooLate)
 		return nil, r.lastErr
 	}
 	if a.gone {
-		r.renounce(errGivenUp)
+		r.renounce(ctx, errGivenUp)
 		return nil, r.lastErr
 	}
 	r.trouble = outage{}
@@ -252,10 +252,14 @@ func (r *request) lease(ctx context.Context, token int64) (*Lease, error) {
 	return r.keeper.newLease(ctx, r.protocol, r.hold, grant{token, r.sentAt, r.hold.ttl})
 }
 
-// renounce gives the hold up and goes on under a new name.
-func (r *request) renounce(reason error) {
+// renounce gives the hold up and goes on under a new name. It does so before the next request, which would otherwise be
+// refused because of it.
+func (r *request) renounce(ctx context.Context, reason error) {
 	r.lastErr = reason
-	r.keeper.giveUp(r.protocol, &r.hold, neverUsed)
+	abandoned := r.hold // some of its servers may be asked longer than the first answers are waited for
+	if _, err := r.protocol.release(ctx, &abandoned, neverUsed); err != nil {
+		r.keeper.giveUp(r.protocol, &abandoned, neverUsed)
+	}
 	fresh := r.keeper.newID()
 	if r.hold.owner == r.hold.id {
 		r.hold.owner = fresh

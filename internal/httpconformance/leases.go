@@ -113,8 +113,8 @@ func testCrashed(t *testing.T, s *suite) {
 	} {
 		user := "crashed-" + name
 		crashed := newLocks(t, s.redis.Client())
-		attempt, err := crashed.Once("http:"+userKey(t, user).Hash(), core.WithTTL(200*time.Millisecond),
-			core.WithFailurePolicy(test.policy)).Begin(t.Context())
+		hash := userKey(t, user).Hash()
+		attempt, err := crashed.Once("http:"+hash, core.WithFailurePolicy(test.policy)).Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,6 +122,10 @@ func testCrashed(t *testing.T, s *suite) {
 			t.Fatal(err)
 		}
 		_ = crashed.Close()
+		// Time passes: the lease is over.
+		if err := s.redis.Client().HSet(t.Context(), s.recordKey(t, hash), "deadline", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
 		runs := &counter{}
 		wait := middleware.WithWait(patience)
 		site := s.mount(t, runs, s.once(t, wait, middleware.WithFailurePolicy(test.policy)))
