@@ -134,7 +134,8 @@ func TestTopologies(t *testing.T) {
 func TestRedlockConformance(t *testing.T) {
 	t.Parallel()
 	conformance.Run(t, conformance.Subject{
-		Servers: 5,
+		Servers:  5,
+		Patience: []core.Option{core.WithNodeTimeout(within)},
 		Connect: func(clients []redis.UniversalClient, opts ...core.Option) (conformance.Pair, io.Closer, error) {
 			// Each server has time enough to answer on a busy machine.
 			r, err := core.NewRedlock(clients, append([]core.Option{core.WithNodeTimeout(time.Second)}, opts...)...)

@@ -20,6 +20,8 @@ type Subject struct {
 	// Connect makes what one process locks with from its connections, one to each server or to the deployment. The
 	// options are those of the test and, if the names have one, a prefix.
 	Connect func(clients []redis.UniversalClient, opts ...core.Option) (Pair, io.Closer, error)
+	// Patience lets a process wait for a server as long as a test does, if by itself it gives up sooner.
+	Patience []core.Option
 }
 
 // Pair is what a process locks with: two strategies, or one twice, that exclude each other on the same name.

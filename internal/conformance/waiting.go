@@ -119,10 +119,11 @@ func cancelledInLine(t *testing.T, s Subject) {
 	w.free("name")
 }
 
-// cancelledInFlight cancels when the request was executed and its reply is on the way.
+// cancelledInFlight cancels when the request was executed and its reply is on the way. A Redlock that gave it up sooner
+// would take its votes back.
 func cancelledInFlight(t *testing.T, s Subject) {
 	w := newWorld(t, s)
-	p := w.patient(core.WithTTL(long))
+	p := w.patient(append(slices.Clone(s.Patience), core.WithTTL(long))...)
 	w.unlock(w.must(p.lock("other").Lock(context.Background()))) // scripts are loaded
 	ctx, cancel := context.WithCancel(context.Background())
 	for _, r := range p.relays {
