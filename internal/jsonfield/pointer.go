@@ -1,4 +1,4 @@
-package middleware
+package jsonfield
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// CheckPointer returns an error if pointer is not a pointer of RFC 6901, or one that [JSONField] can find
-// nothing at. The empty pointer is that of the whole document.
+// CheckPointer returns an error if pointer is not a pointer of RFC 6901, or one that [Find] can find nothing at. The
+// empty pointer is that of the whole document.
 func CheckPointer(pointer string) error {
 	_, err := parsePointer(pointer)
 	return err
@@ -21,8 +21,8 @@ func parsePointer(pointer string) ([]string, error) {
 	switch {
 	case path[0] != "":
 		return nil, fmt.Errorf("holdfast: JSON pointer %q: it does not begin with /", pointer)
-	case len(path)-1 > maxJSONDepth:
-		return nil, fmt.Errorf("holdfast: JSON pointer %q: it is more than %d deep", pointer, maxJSONDepth)
+	case len(path)-1 > maxDepth:
+		return nil, fmt.Errorf("holdfast: JSON pointer %q: it is more than %d deep", pointer, maxDepth)
 	case !utf8.ValidString(pointer):
 		return nil, fmt.Errorf("holdfast: JSON pointer %q: it is not UTF-8", pointer)
 	}

@@ -1,0 +1,169 @@
+// Package jsonfield finds a scalar in a JSON document that two programs could read in two ways, and refuses it then: for
+// keys, of which nobody should be able to make two of one thing, or one of two.
+package jsonfield
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxDepth bounds how deep arrays and objects may be nested.
+const maxDepth = 32
+
+var errTooDeep = fmt.Errorf("arrays and objects are nested more than %d deep", maxDepth)
+
+// Error tells why a document has no scalar at a pointer that can be used.
+type Error struct {
+	// Missing tells that there is nothing; otherwise it is there in a form that is refused, or the document is.
+	Missing bool
+	// Text tells what is wrong, without quoting the document.
+	Text string
+}
+
+// Error tells what is wrong.
+func (e *Error) Error() string { return e.Text }
+
+// Find returns the string, number or boolean at an RFC 6901 pointer of a JSON document. In front of it is what it is:
+// "string:1", "number:1", "boolean:true". A number is as written: 1, 1.0 and 1e0 are three.
+//
+// It is an [Error] that is Missing if the document is empty or has nothing there, null, or an empty string. It is one
+// that is not if there is an array or object, if an object on the way has a name twice, or the name of the pointer in
+// two spellings that differ by case (which decoders take for one), if arrays and objects are nested more than 32 deep,
+// and if the document is not exactly one JSON value in UTF-8. Any other error is that of [CheckPointer].
+func Find(document []byte, pointer string) (string, error) {
+	path, err := parsePointer(pointer)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case len(document) == 0:
+		return "", &Error{Missing: true, Text: "the body is empty"}
+	case !utf8.Valid(document), !json.Valid(document):
+		return "", &Error{Text: "the body is not JSON"}
+	}
+	s := search{json.NewDecoder(bytes.NewReader(document))}
+	s.UseNumber()
+	value, err := s.value(path, 0)
+	switch {
+	case err != nil:
+		return "", &Error{Text: fmt.Sprintf("JSON at %q: %v", pointer, err)}
+	case value == "":
+		return "", &Error{Missing: true, Text: fmt.Sprintf("no JSON at %q", pointer)}
+	}
+	return value, nil
+}
+
+// search looks for a value in a valid document. It goes on to the end: what comes last may be what a
+// handler takes.
+type search struct{ *json.Decoder }
+
+// value reads one value and returns the scalar at path in it, or "" if there is none. It is in depth arrays
+// and objects: no more than the pointer has tokens, which is bounded.
+func (s search) value(path []string, depth int) (string, error) {
+	token, err := s.Token()
+	if err != nil {
+		return "", err
+	}
+	delim, nested := token.(json.Delim)
+	switch {
+	case !nested && len(path) == 0:
+		return scalar(token)
+	case !nested:
+		return "", nil
+	case len(path) == 0:
+		return "", errors.New("it is an array or object")
+	case delim == '[':
+		return s.array(path, depth+1)
+	}
+	return s.object(path, depth+1)
+}
+
+func (s search) object(path []string, depth int) (found string, err error) {
+	seen := map[string]bool{}
+	matched := false
+	for s.More() {
+		token, err := s.Token()
+		if err != nil {
+			return "", err
+		}
+		name, _ := token.(string)
+		// Of two names which is meant is up to the decoder. That of Go takes the last one of any case.
+		matches := strings.EqualFold(name, path[0])
+		if seen[name] || matched && matches {
+			return "", errors.New("an object has a name twice")
+		}
+		seen[name], matched = true, matched || matches
+		value, err := s.element(path, name == path[0], depth)
+		if err != nil {
+			return "", err
+		}
+		found += value // at most one is not empty
+	}
+	_, err = s.Token()
+	return found, err
+}
+
+func (s search) array(path []string, depth int) (found string, err error) {
+	for i := 0; s.More(); i++ {
+		value, err := s.element(path, strconv.Itoa(i) == path[0], depth)
+		if err != nil {
+			return "", err
+		}
+		found += value
+	}
+	_, err = s.Token()
+	return found, err
+}
+
+// element reads a value of an object or array, which is on the way or beside it.
+func (s search) element(path []string, onTheWay bool, depth int) (string, error) {
+	if onTheWay {
+		return s.value(path[1:], depth)
+	}
+	return "", s.skip(depth)
+}
+
+func (s search) skip(depth int) error {
+	for open := 0; ; {
+		token, err := s.Token()
+		if err != nil {
+			return err
+		}
+		switch delim, _ := token.(json.Delim); delim {
+		case '[', '{':
+			open++
+		case ']', '}':
+			open--
+		}
+		switch {
+		case open == 0:
+			return nil
+		case depth+open > maxDepth:
+			return errTooDeep
+		}
+	}
+}
+
+// scalar returns "" for what is no key: null and the empty string.
+func scalar(token json.Token) (string, error) {
+	switch v := token.(type) {
+	case string:
+		// The decoder puts this in the place of halves of surrogate pairs: of any, so they would meet.
+		if strings.ContainsRune(v, utf8.RuneError) {
+			return "", errors.New("a string is not Unicode")
+		}
+		if v != "" {
+			return "string:" + v, nil
+		}
+	case json.Number:
+		return "number:" + v.String(), nil
+	case bool:
+		return "boolean:" + strconv.FormatBool(v), nil
+	}
+	return "", nil
+}
