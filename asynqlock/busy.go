@@ -1,0 +1,67 @@
+package asynqlock
+
+import (
+	"sync"
+	"time"
+)
+
+// busyTasks counts how often tasks were deferred because of others, since asynq does not.
+type busyTasks struct {
+	mu     sync.Mutex
+	tasks  map[busyTask]*bounces
+	swept  time.Time
+	warned bool
+}
+
+// busyTask identifies a task. Without ID there is nothing to count.
+type busyTask struct{ queue, id string }
+
+type bounces struct {
+	first   time.Time
+	last    time.Time
+	times   int
+	retried int
+}
+
+// bounce counts one more, and returns for how long and how often the task was deferred. suspicious tells, once, that a
+// retry was burned in between: asynq takes deferred tasks for failed ones.
+func (b *busyTasks) bounce(t Task, now time.Time, forget time.Duration) (busy time.Duration, times int, suspicious bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sweep(now, forget)
+	key := busyTask{t.Queue, t.ID}
+	n := b.tasks[key]
+	if n == nil {
+		n = &bounces{first: now, retried: t.Retried}
+		b.tasks[key] = n
+	}
+	if t.Retried > n.retried && n.times > 0 && !b.warned {
+		suspicious, b.warned = true, true
+	}
+	n.last, n.retried = now, t.Retried
+	n.times++
+	return now.Sub(n.first), n.times, suspicious
+}
+
+// ran forgets a task that runs, or will not.
+func (b *busyTasks) ran(t Task) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.tasks, busyTask{t.Queue, t.ID})
+}
+
+// sweep forgets tasks that have not come again, because another server has them; b.mu is held.
+func (b *busyTasks) sweep(now time.Time, forget time.Duration) {
+	if b.tasks == nil {
+		b.tasks = make(map[busyTask]*bounces)
+	}
+	if now.Sub(b.swept) < forget/2 {
+		return
+	}
+	b.swept = now
+	for key, n := range b.tasks {
+		if now.Sub(n.last) > forget {
+			delete(b.tasks, key)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package asynqlock
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// DeferredError says that a task has to come again for a reason that is not its own: another one with its key runs, its
+// lease was lost, or Redis cannot be asked. asynq calls that a failure and burns a retry, unless [Configure] has told it
+// not to. The error behind it tells the reasons apart: [core.ErrInProgress] and [core.ErrNotAcquired],
+// [core.ErrLeaseLost], [core.ErrUnavailable].
+type DeferredError struct {
+	// KeyHash is that of the task's key.
+	KeyHash string
+	// RetryIn is when the task should come again.
+	RetryIn time.Duration
+	// Err is the reason.
+	Err error
+}
+
+// Error tells why and for how long.
+func (e *DeferredError) Error() string {
+	return fmt.Sprintf("holdfast: asynqlock: task deferred for %v: %v", e.RetryIn.Round(time.Millisecond), e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *DeferredError) Unwrap() error { return e.Err }
+
+// busy reports whether another task of the key is the reason.
+func (e *DeferredError) busy() bool { return isBusy(e.Err) }
+
+// isBusy reports whether somebody else has the key, as Redis itself said.
+func isBusy(err error) bool {
+	return (errors.Is(err, core.ErrInProgress) || errors.Is(err, core.ErrNotAcquired)) &&
+		!errors.Is(err, core.ErrUnavailable)
+}
+
+// ErrBusyTooLong says that a task was deferred for as long as [WithMaxBusy] allows because others with its key ran. It
+// counts as a failure of the task.
+var ErrBusyTooLong = errors.New("holdfast: asynqlock: busy for too long")
+
+// IsFailure is for [asynq.Config]: a task that was deferred has not failed. Every other error is a failure. [Configure]
+// joins it to yours.
+func IsFailure(err error) bool {
+	var deferred *DeferredError
+	return err != nil && !errors.As(err, &deferred)
+}
+
+// RetryDelay is for [asynq.Config]: a deferred task comes again when its error says, every other one when next says. Nil
+// is [asynq.DefaultRetryDelayFunc].
+func RetryDelay(next asynq.RetryDelayFunc) asynq.RetryDelayFunc {
+	if next == nil {
+		next = asynq.DefaultRetryDelayFunc
+	}
+	return func(n int, err error, t *asynq.Task) time.Duration {
+		var deferred *DeferredError
+		if errors.As(err, &deferred) {
+			return deferred.RetryIn
+		}
+		return next(n, err, t)
+	}
+}
+
+// shortestDelay keeps a task from coming again while asynq still works at its last run: the queue counts in whole
+// seconds, and its heartbeat takes two quick runs of a task for one.
+const shortestDelay = time.Second
+
+// jittered returns a time around d, so that those who were deferred together do not come together again.
+func jittered(d time.Duration) time.Duration {
+	return max(d/2+rand.N(d), shortestDelay)
+}

@@ -1,0 +1,129 @@
+package asynqlock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// Exclusive returns a middleware that lets no two tasks of one key run at the same time, on whichever server: one that
+// comes while another runs is deferred, or waits as [WithWait] says. The strategy makes the locks: locks.Mutex, or
+// locks.Fair for tasks that wait.
+//
+// It remembers nothing: a task that is delivered again runs again, after the first. That is what [Once] is for; put it
+// in front. Tasks of all types that have equal keys exclude each other: see [ByType] and [Keys].
+//
+// Panics if an argument is invalid: [NewExclusive] returns that as an error.
+func Exclusive(strategy core.Strategy, key KeyFunc, opts ...Option) asynq.MiddlewareFunc {
+	middleware, err := NewExclusive(strategy, key, opts...)
+	if err != nil {
+		panic(err)
+	}
+	return middleware
+}
+
+// NewExclusive is [Exclusive] for those who get their settings at run time: it returns an error instead of panicking.
+func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (asynq.MiddlewareFunc, error) {
+	e := &exclusive{guard: guard{config: newConfig(opts), key: key}, strategy: strategy}
+	switch {
+	case strategy == nil:
+		return nil, errors.New("holdfast: asynqlock: the strategy is nil: pass the method of a client, like locks.Mutex")
+	case key == nil:
+		return nil, errNoKeyFunc
+	}
+	if err := e.checkExclusive(); err != nil {
+		return nil, err
+	}
+	return func(next asynq.Handler) asynq.Handler {
+		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error { return e.process(ctx, t, next) })
+	}, nil
+}
+
+type exclusive struct {
+	guard
+	strategy core.Strategy
+}
+
+func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handler) error {
+	v, err := e.visit(ctx, t, func(key string) string { return hash(e.keySecret, key) })
+	if err != nil {
+		return v.keyless(t, next, err)
+	}
+	lock := &patient{Locker: e.strategy(prefix+v.hash, e.lockOptions()...), visit: v}
+	r := &run{visit: v}
+	started := false
+	var failure error
+	defer func() {
+		if started {
+			r.end()
+		}
+	}()
+	err = core.Do(ctx, lock, func(ctx context.Context) error {
+		if v.ctx.Err() != nil {
+			return v.ctx.Err() // asynq has done with the task just when its turn had come
+		}
+		started, r.lease = true, lock.lease
+		failure = e.run(ctx, r, t, next)
+		return failure
+	})
+	switch {
+	case started:
+		return e.ended(r, failure, err)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case e.failOpen && v.outage(err):
+		v.failed("begin", err)
+		return e.run(ctx, r, t, next)
+	}
+	return v.deferred(err)
+}
+
+// run calls the handler.
+func (e *exclusive) run(ctx context.Context, r *run, t *asynq.Task, next asynq.Handler) error {
+	r.begin()
+	ctx, stop := r.context(ctx)
+	defer stop()
+	r.acquired(ctx, 0)
+	return next.ProcessTask(ctx, t)
+}
+
+// ended returns what to tell asynq. A task that has succeeded has done so, whatever became of its lease: it would only
+// be run once more.
+func (e *exclusive) ended(r *run, failure, err error) error {
+	verdict := failure
+	if errors.Is(err, core.ErrLeaseLost) {
+		r.failed("run", err)
+		if failure != nil {
+			verdict = r.deferred(err)
+		}
+	}
+	if e.hooks.Finished != nil {
+		e.hooks.Finished(context.WithoutCancel(r.ctx), Finished{
+			Task: r.task, KeyHash: r.hash, Held: time.Since(r.began), Err: verdict,
+		})
+	}
+	return verdict
+}
+
+// patient is a lock for which a task waits for as long as it may.
+type patient struct {
+	core.Locker
+	visit *visit
+	lease *core.Lease
+}
+
+func (p *patient) Lock(_ context.Context, opts ...core.LockOption) (*core.Lease, error) {
+	err := p.visit.ask(func(ctx context.Context, wait time.Duration) (err error) {
+		if wait == 0 {
+			p.lease, err = p.Locker.TryLock(ctx, opts...)
+			return err
+		}
+		p.lease, err = p.Locker.Lock(ctx, append(opts, core.WithWait(wait))...)
+		return err
+	})
+	return p.lease, err
+}

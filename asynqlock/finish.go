@@ -1,0 +1,115 @@
+package asynqlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// ErrNotRecorded says that a task has taken effect, but Redis did not confirm the record of that in time. The task is
+// acknowledged all the same, since that it comes again is the last thing to wish for; the record is tried further in the
+// background. It is told to [Hooks] only.
+var ErrNotRecorded = errors.New("holdfast: asynqlock: the end of a run is not recorded")
+
+// finish records how a run has ended, whatever asynq has done with the task meanwhile, and returns what to tell asynq.
+func (r *run) finish(t *asynq.Task, returned bool, err error) error {
+	held := time.Since(r.began)
+	state := r.verdict(returned && err == nil)
+	verdict := err
+	if r.attempt == nil {
+		state = core.StateNone
+	} else {
+		verdict = r.record(state, returned, err)
+	}
+	if verdict == nil && returned {
+		r.write(t, r.value())
+	}
+	if hook := r.guard.hooks.Finished; hook != nil {
+		report := Finished{Task: r.task, KeyHash: r.hash, State: state, Held: held, Err: verdict}
+		if r.attempt != nil {
+			report.Attempt = r.attempt.Number()
+		}
+		if report.Err == nil {
+			report.Err = err
+		}
+		hook(context.WithoutCancel(r.ctx), report)
+	}
+	return verdict
+}
+
+// verdict is what becomes of the record: what the handler itself has said, or what its end means.
+func (r *run) verdict(succeeded bool) core.State {
+	switch said := disposition(r.word.Load()); {
+	case said == completed, said == undecided && succeeded:
+		return core.StateCompleted
+	case said == held, said == undecided && r.guard.records.policy == core.HoldFailures:
+		return core.StateUnknown
+	}
+	return core.StateNone
+}
+
+func (r *run) record(state core.State, returned bool, err error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), r.guard.records.finishTimeout)
+	defer cancel()
+	lost := context.Cause(r.attempt.Context()) // before the end gives it one
+	switch state {
+	case core.StateCompleted:
+		return r.completed(r.attempt.Complete(ctx, r.value()))
+	case core.StateUnknown:
+		r.unconfirmed(r.attempt.Hold(ctx, reason(returned)))
+		return joined(err, core.ErrOutcomeUnknown, asynq.SkipRetry)
+	default:
+		r.unconfirmed(r.attempt.Release(ctx))
+	}
+	if lost != nil && err != nil {
+		r.failed("run", lost)
+		return r.deferred(joined(err, lost))
+	}
+	return err
+}
+
+// completed judges the answer to the record of a run that has taken effect.
+func (r *run) completed(err error) error {
+	switch {
+	case errors.Is(err, core.ErrStale):
+		r.failed("run", err)
+		return r.deferred(err) // how the other attempt fares decides
+	case err != nil && !errors.Is(err, core.ErrValueTooLarge):
+		r.failed("finish", fmt.Errorf("%w: %w", ErrNotRecorded, err))
+	}
+	return nil
+}
+
+// unconfirmed tells of the end of a run that has not taken effect. There is nothing to lose: the lease runs out.
+func (r *run) unconfirmed(err error) {
+	if err != nil && !errors.Is(err, core.ErrStale) {
+		r.failed("finish", err)
+	}
+}
+
+// reason is what an operator reads in the record.
+func reason(returned bool) string {
+	if returned {
+		return "the handler returned an error, or said so"
+	}
+	return "the handler panicked"
+}
+
+// joined returns an error that is all of errs, of which the first may be nil.
+func joined(errs ...error) error {
+	if errs[0] == nil {
+		errs = errs[1:]
+	}
+	err := errs[0]
+	for _, more := range errs[1:] {
+		if !errors.Is(err, more) {
+			err = fmt.Errorf("%w: %w", err, more)
+		}
+	}
+	return err
+}

@@ -1,0 +1,156 @@
+package asynqlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// askTimeout is how long Redis may take to answer a task that does not wait.
+const askTimeout = 5 * time.Second
+
+// guard is what Once and Exclusive have in common.
+type guard struct {
+	config
+	key  KeyFunc
+	busy busyTasks
+}
+
+// visit is a task that has come to a guard.
+type visit struct {
+	guard *guard
+	ctx   context.Context // asynq's
+	task  Task
+	hash  string // of the key
+	came  time.Time
+}
+
+// visit makes the key of a task. The error is [ErrNoKey].
+func (g *guard) visit(ctx context.Context, t *asynq.Task, hashOf func(key string) string) (*visit, error) {
+	v := &visit{guard: g, ctx: ctx, task: taskOf(ctx, t), came: time.Now()}
+	key, err := g.key.of(ctx, t)
+	if err == nil {
+		v.hash = hashOf(key)
+	}
+	return v, err
+}
+
+// keyless runs a task without key, or does not.
+func (v *visit) keyless(t *asynq.Task, next asynq.Handler, err error) error {
+	if v.guard.optionalKey {
+		return next.ProcessTask(v.ctx, t)
+	}
+	return v.refused(err)
+}
+
+// refused makes the error of a task that would fare no better another time: it is archived.
+func (v *visit) refused(err error) error {
+	v.guard.busy.ran(v.task)
+	if hook := v.guard.hooks.Refused; hook != nil {
+		hook(v.ctx, Refused{Task: v.task, KeyHash: v.hash, Err: err})
+	}
+	return fmt.Errorf("%w: %w", err, asynq.SkipRetry)
+}
+
+// deferred makes the error of a task that has to come again.
+func (v *visit) deferred(reason error) error {
+	g := v.guard
+	deferred := &DeferredError{KeyHash: v.hash, RetryIn: jittered(g.retryIn), Err: reason}
+	report := Deferred{Task: v.task, KeyHash: v.hash, RetryIn: deferred.RetryIn, Err: reason}
+	err := error(deferred)
+	if deferred.busy() && v.task.ID != "" {
+		var burned bool
+		report.Busy, report.Times, burned = g.busy.bounce(v.task, time.Now(), 2*g.maxBusy)
+		if burned {
+			g.logger.Warn("holdfast: asynqlock: a deferred task has burned a retry: pass asynq's Config to Configure",
+				"queue", v.task.Queue, "type", v.task.Type)
+		}
+		if report.Busy > g.maxBusy {
+			err = fmt.Errorf("%w: for %v: %w", ErrBusyTooLong, report.Busy.Round(time.Second), reason)
+		}
+	}
+	if g.hooks.Deferred != nil {
+		g.hooks.Deferred(v.ctx, report)
+	}
+	return err
+}
+
+// acquired is told before the handler runs.
+func (v *visit) acquired(ctx context.Context, attempt int) {
+	v.guard.busy.ran(v.task)
+	if hook := v.guard.hooks.Acquired; hook != nil {
+		token, _ := core.TokenFrom(ctx)
+		hook(ctx, Acquired{
+			Task: v.task, KeyHash: v.hash, Token: token, Attempt: attempt, Waited: time.Since(v.came),
+		})
+	}
+}
+
+// failed is told when Redis did not do what was asked for.
+func (v *visit) failed(operation string, err error) {
+	v.guard.logger.Warn("holdfast: asynqlock: not guarded as it should be", "operation", operation,
+		"key", v.hash, "queue", v.task.Queue, "type", v.task.Type, "error", err)
+	if hook := v.guard.hooks.Failed; hook != nil {
+		hook(v.ctx, Failure{Task: v.task, KeyHash: v.hash, Operation: operation, Err: err})
+	}
+}
+
+func (v *visit) zombie(z Zombie) {
+	v.guard.logger.Warn("holdfast: asynqlock: a handler goes on though its task has ended; its lease runs out",
+		"key", v.hash, "queue", v.task.Queue, "type", v.task.Type, "since", z.Since)
+	if hook := v.guard.hooks.Zombie; hook != nil {
+		hook(v.ctx, z)
+	}
+}
+
+// until returns when the task should be done, so that it can be recorded before asynq takes it for failed.
+func (v *visit) until() (time.Time, bool) {
+	deadline, ok := v.ctx.Deadline()
+	return deadline.Add(-min(v.guard.commitMargin, deadline.Sub(v.came)/10)), ok
+}
+
+// patience returns for how long to wait for another task with the key. A task that asynq would archive if it came back
+// deferred waits for as long as it has: asynq asks only then whether that is a failure.
+func (v *visit) patience() time.Duration {
+	until, bounded := v.until()
+	switch left := time.Until(until); {
+	case !bounded:
+		return v.guard.wait
+	case v.task.last():
+		return max(left, 0)
+	default:
+		return max(min(v.guard.wait, left), 0)
+	}
+}
+
+// ask calls begin, which asks Redis and may wait for so long, within bounds. On the last attempt an outage is waited for
+// too.
+func (v *visit) ask(begin func(ctx context.Context, wait time.Duration) error) error {
+	for {
+		wait := v.patience()
+		ctx, cancel := context.WithTimeout(v.ctx, wait+askTimeout)
+		err := begin(ctx, wait)
+		cancel()
+		if err == nil || !errors.Is(err, core.ErrUnavailable) || !v.task.last() {
+			return err
+		}
+		select {
+		case <-v.ctx.Done():
+			return err
+		case <-time.After(min(time.Second, v.patience())):
+		}
+		if v.patience() == 0 {
+			return err
+		}
+	}
+}
+
+// outage reports whether Redis could not be asked, which is no mistake in the program.
+func (v *visit) outage(err error) bool {
+	return errors.Is(err, core.ErrUnavailable) && v.ctx.Err() == nil
+}

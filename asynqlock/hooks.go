@@ -1,0 +1,108 @@
+package asynqlock
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// Hooks are told what guards do. Each may be nil. They run on the task's goroutine, except Zombie, so they must be quick.
+// The structs may grow fields in later versions. What locks and records do is told to the [core.Hooks] of the client.
+type Hooks struct {
+	// Acquired is called before a task runs.
+	Acquired func(ctx context.Context, a Acquired)
+	// Replayed is called when a task is acknowledged because an earlier run had completed.
+	Replayed func(ctx context.Context, r Replayed)
+	// Skipped is called when a task is acknowledged because another one with its key runs, see [SkipDuplicates].
+	Skipped func(ctx context.Context, s Skipped)
+	// Deferred is called when a task has to come again.
+	Deferred func(ctx context.Context, d Deferred)
+	// Refused is called when a task is archived: no key, another payload, an unknown outcome.
+	Refused func(ctx context.Context, r Refused)
+	// Finished is called after a task has run.
+	Finished func(ctx context.Context, f Finished)
+	// Failed is called when Redis did not do what a guard asked for, though the task runs or has run: it began without
+	// Redis ([FailOpen]), lost its lease, or its end is not recorded.
+	Failed func(ctx context.Context, f Failure)
+	// Zombie is called when a handler goes on for longer than [WithZombieGrace] after its task has ended for asynq: its
+	// lease is not renewed any more.
+	Zombie func(ctx context.Context, z Zombie)
+}
+
+// Acquired is a task that may run.
+type Acquired struct {
+	Task    Task
+	KeyHash string
+	// Token is the fencing token.
+	Token int64
+	// Attempt for its key, from 1; 0 for [Exclusive].
+	Attempt int
+	// Waited is the time since the task came.
+	Waited time.Duration
+}
+
+// Replayed is a task that had completed before.
+type Replayed struct {
+	Task    Task
+	KeyHash string
+	// Attempt is that which completed.
+	Attempt int
+}
+
+// Skipped is a task that was not run.
+type Skipped struct {
+	Task    Task
+	KeyHash string
+	// Err is why.
+	Err error
+}
+
+// Deferred is a task that has to come again.
+type Deferred struct {
+	Task    Task
+	KeyHash string
+	RetryIn time.Duration
+	// Busy is for how long this server has been deferring the task because others with its key ran; Times how often.
+	Busy  time.Duration
+	Times int
+	Err   error
+}
+
+// Refused is a task that is archived.
+type Refused struct {
+	Task    Task
+	KeyHash string // "" without key
+	Err     error
+}
+
+// Finished is a task that has run.
+type Finished struct {
+	Task    Task
+	KeyHash string
+	// Attempt for its key, from 1; 0 for [Exclusive] and without record.
+	Attempt int
+	// State is what was to be recorded; [core.StateNone] if nothing, and for [Exclusive].
+	State core.State
+	// Held is how long the handler ran.
+	Held time.Duration
+	// Err is what the guard returns to asynq, or the error of the handler.
+	Err error
+}
+
+// Failure is something that Redis did not do.
+type Failure struct {
+	Task    Task
+	KeyHash string
+	// Operation is "begin", "run" for a lost lease, or "finish".
+	Operation string
+	Err       error
+}
+
+// Zombie is a handler that does not stop.
+type Zombie struct {
+	Task    Task
+	KeyHash string
+	// Since is when the task ended for asynq.
+	Since time.Time
+}

@@ -1,0 +1,184 @@
+package asynqlock
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/internal/jsonfield"
+)
+
+// KeyFunc makes the key of a task: tasks with equal keys exclude each other, or are one. An empty key and an error both
+// say that the task has none, see [ErrNoKey]. It may be called by several goroutines at once. Only a hash of the key
+// reaches Redis, logs and hooks.
+type KeyFunc func(ctx context.Context, t *asynq.Task) (string, error)
+
+// ErrNoKey says that a task lacks what its key is made of. It would never have one, so the task is archived, see
+// [OptionalKey].
+var ErrNoKey = errors.New("holdfast: asynqlock: no key in the task")
+
+// ByTaskID makes a key of queue and task ID: it tells a task that is delivered again from others. Two tasks that were
+// enqueued for one thing have two IDs, see [ByPayload] and [ByHeader]. asynq lets one ID be in two queues, which
+// therefore are two keys.
+func ByTaskID() KeyFunc {
+	return func(ctx context.Context, t *asynq.Task) (string, error) {
+		task := taskOf(ctx, t)
+		if task.ID == "" {
+			return "", fmt.Errorf("%w: the context is not that of an asynq handler", ErrNoKey)
+		}
+		return join("task", task.Queue, task.ID), nil
+	}
+}
+
+// ByPayload makes a key of fields of a payload in JSON: names of the outermost object ("user_id") or RFC 6901 pointers
+// ("/user/id"). All have to be there, as strings, numbers or booleans, see ErrNoKey for what else; the string "1" and the
+// number 1 make two keys, and so do 1 and 1.0.
+//
+// Without fields it is a key of the type and of the whole payload, byte for byte, which need not be JSON.
+//
+// Panics if a field is no pointer.
+func ByPayload(fields ...string) KeyFunc {
+	pointers := make([]string, len(fields))
+	for i, field := range fields {
+		pointers[i] = pointer(field)
+		if err := jsonfield.CheckPointer(pointers[i]); err != nil {
+			panic(err)
+		}
+	}
+	return func(_ context.Context, t *asynq.Task) (string, error) {
+		if len(pointers) == 0 {
+			digest := sha256.Sum256(t.Payload())
+			return join("payload", t.Type(), string(digest[:])), nil
+		}
+		parts := []string{"fields"}
+		for _, p := range pointers {
+			value, err := jsonfield.Find(t.Payload(), p)
+			if err != nil {
+				return "", fmt.Errorf("%w: payload: %w", ErrNoKey, err)
+			}
+			parts = append(parts, p, value)
+		}
+		return join(parts...), nil
+	}
+}
+
+// pointer makes a pointer of the name of a field.
+func pointer(field string) string {
+	if field == "" || strings.HasPrefix(field, "/") {
+		return field
+	}
+	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(field)
+}
+
+// ByHeader makes a key of a header of the task, see [asynq.NewTaskWithHeaders]: "Idempotency-Key", which a producer that
+// tries again sends again. Names are compared as they are.
+func ByHeader(name string) KeyFunc {
+	if name == "" {
+		panic("holdfast: asynqlock: ByHeader: the name is empty")
+	}
+	return func(_ context.Context, t *asynq.Task) (string, error) {
+		value := t.Headers()[name]
+		if value == "" {
+			return "", fmt.Errorf("%w: header %s is empty", ErrNoKey, name)
+		}
+		return join("header", name, value), nil
+	}
+}
+
+// ByType makes a key of the type: for [Keys], and to run one task of a type at a time.
+func ByType() KeyFunc {
+	return func(_ context.Context, t *asynq.Task) (string, error) { return join("type", t.Type()), nil }
+}
+
+// Keys joins keys so that no two lists of parts make the same one. A part that is missing makes the whole missing.
+func Keys(keys ...KeyFunc) KeyFunc {
+	mustHave("Keys", keys...)
+	return func(ctx context.Context, t *asynq.Task) (string, error) {
+		parts := make([]string, len(keys))
+		for i, key := range keys {
+			part, err := key.of(ctx, t)
+			if err != nil {
+				return "", err
+			}
+			parts[i] = part
+		}
+		return join(parts...), nil
+	}
+}
+
+// PerPeriod makes another key of a key in each period, counted from 1970 in UTC by the worker's clock: once a day for
+// each user, whoever enqueues it how often.
+//
+// What is delivered again in the next period runs again. Put Once(locks, ByTaskID()) in front of it, so that a period
+// counts for other tasks only.
+func PerPeriod(key KeyFunc, period time.Duration) KeyFunc {
+	mustHave("PerPeriod", key)
+	if period <= 0 {
+		panic(fmt.Sprintf("holdfast: asynqlock: PerPeriod: the period is %v", period))
+	}
+	return func(ctx context.Context, t *asynq.Task) (string, error) {
+		part, err := key.of(ctx, t)
+		if err != nil {
+			return "", err
+		}
+		n := time.Now().UnixNano() / int64(period)
+		return join("period", period.String(), strconv.FormatInt(n, 10), part), nil
+	}
+}
+
+func mustHave(what string, keys ...KeyFunc) {
+	if len(keys) == 0 {
+		panic("holdfast: asynqlock: " + what + ": no keys")
+	}
+	for _, key := range keys {
+		if key == nil {
+			panic("holdfast: asynqlock: " + what + ": a key is nil")
+		}
+	}
+}
+
+// of makes the key, or tells why there is none.
+func (f KeyFunc) of(ctx context.Context, t *asynq.Task) (string, error) {
+	key, err := f(ctx, t)
+	switch {
+	case err != nil && !errors.Is(err, ErrNoKey):
+		return "", fmt.Errorf("%w: %w", ErrNoKey, err)
+	case err == nil && key == "":
+		return "", fmt.Errorf("%w: it is empty", ErrNoKey)
+	}
+	return key, err
+}
+
+// join writes the length in front of each part, so that no value can pass for the end of one and the beginning of
+// another.
+func join(parts ...string) string {
+	var b strings.Builder
+	for _, part := range parts {
+		b.WriteString(strconv.Itoa(len(part)))
+		b.WriteByte(':')
+		b.WriteString(part)
+	}
+	return b.String()
+}
+
+// hash returns 43 characters of base64url, the same for equal keys only.
+func hash(secret []byte, key string) string {
+	var sum []byte
+	if len(secret) == 0 {
+		digest := sha256.Sum256([]byte(key))
+		sum = digest[:]
+	} else {
+		mac := hmac.New(sha256.New, secret)
+		mac.Write([]byte(key))
+		sum = mac.Sum(nil)
+	}
+	return base64.RawURLEncoding.EncodeToString(sum)
+}

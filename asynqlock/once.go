@@ -1,0 +1,172 @@
+package asynqlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// Once returns a middleware that lets a task of each key take effect once: one that comes after an earlier run has
+// completed is acknowledged without running, and one that comes while another runs is deferred. Keys of tasks of
+// different types are different. Records are kept for 24 hours: see [WithRetention].
+//
+// Use it for the mux or for one handler, not twice with one key, and give the server's config to [Configure].
+//
+// Panics if an argument is invalid: [NewOnce] returns that as an error.
+func Once(locks *core.Client, key KeyFunc, opts ...Option) asynq.MiddlewareFunc {
+	middleware, err := NewOnce(locks, key, opts...)
+	if err != nil {
+		panic(err)
+	}
+	return middleware
+}
+
+// NewOnce is [Once] for those who get their settings at run time: it returns an error instead of panicking.
+func NewOnce(locks *core.Client, key KeyFunc, opts ...Option) (asynq.MiddlewareFunc, error) {
+	o := &once{guard: guard{config: newConfig(opts), key: key}, locks: locks}
+	switch {
+	case locks == nil:
+		return nil, errNoClient
+	case key == nil:
+		return nil, errNoKeyFunc
+	}
+	if err := o.checkOnce(); err != nil {
+		return nil, err
+	}
+	o.options = o.onceOptions()
+	return func(next asynq.Handler) asynq.Handler {
+		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error { return o.process(ctx, t, next) })
+	}, nil
+}
+
+var (
+	errNoClient  = errors.New("holdfast: asynqlock: the client is nil: pass that of core.New")
+	errNoTask    = errors.New("holdfast: asynqlock: the task is nil: pass what asynq's Inspector has found")
+	errNoKeyFunc = errors.New("holdfast: asynqlock: the key function is nil: pass ByTaskID() for instance")
+)
+
+type once struct {
+	guard
+	locks   *core.Client
+	options []core.OnceOption
+}
+
+func (o *once) process(ctx context.Context, t *asynq.Task, next asynq.Handler) error {
+	v, err := o.visit(ctx, t, func(key string) string { return recordHash(o.keySecret, t, key) })
+	switch {
+	case err != nil:
+		return v.keyless(t, next, err)
+	case o.entered(v):
+		return next.ProcessTask(ctx, t)
+	}
+	attempt, err := o.begin(v, t)
+	var done *core.CompletedError
+	switch {
+	case err == nil:
+		return o.run(v, t, next, attempt)
+	case errors.As(err, &done):
+		return o.replay(v, t, done.Record)
+	case errors.Is(err, core.ErrOutcomeUnknown), errors.Is(err, core.ErrFingerprintMismatch):
+		return v.refused(err)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case isBusy(err):
+		return o.meet(v, t, err)
+	case o.failOpen && v.outage(err):
+		v.failed("begin", err)
+		return o.run(v, t, next, nil)
+	}
+	return v.deferred(err)
+}
+
+// entered reports whether the task is in a run of this key already: it would wait for itself.
+func (o *once) entered(v *visit) bool {
+	for r := runFrom(v.ctx); r != nil; r = r.around {
+		if r.client == o.locks && r.hash == v.hash {
+			return true
+		}
+	}
+	return false
+}
+
+// of returns the Once of a task.
+func (o *once) of(v *visit, t *asynq.Task, more ...core.OnceOption) *core.Once {
+	options := append(slices.Clone(o.options), core.WithNote(note(v.task)))
+	if !o.records.ignorePayload {
+		options = append(options, core.WithFingerprint(fingerprint(t)))
+	}
+	return o.locks.Once(recordName(v.hash), append(options, more...)...)
+}
+
+func (o *once) begin(v *visit, t *asynq.Task) (attempt *core.Attempt, err error) {
+	err = v.ask(func(ctx context.Context, wait time.Duration) (err error) {
+		attempt, err = o.of(v, t, core.WithWait(wait)).Begin(ctx)
+		return err
+	})
+	if err == nil && v.ctx.Err() != nil { // asynq has done with the task just when its turn had come
+		_ = attempt.Release(v.ctx)
+		return nil, v.ctx.Err()
+	}
+	return attempt, err
+}
+
+// meet does with a task that another one is in the way of what the options say.
+func (o *once) meet(v *visit, t *asynq.Task, busy error) error {
+	if o.conflict == conflictRetry {
+		return v.deferred(busy)
+	}
+	ctx, cancel := context.WithTimeout(v.ctx, askTimeout)
+	defer cancel()
+	record, err := o.of(v, t).Peek(ctx)
+	switch {
+	case err != nil || record.State != core.StateRunning || sameTask(record.Note, v.task):
+		return v.deferred(busy)
+	case o.conflict == conflictReject:
+		return v.refused(busy)
+	}
+	o.busy.ran(v.task)
+	if o.hooks.Skipped != nil {
+		o.hooks.Skipped(v.ctx, Skipped{Task: v.task, KeyHash: v.hash, Err: busy})
+	}
+	return nil
+}
+
+// replay acknowledges a task that has completed before, with the result that it had.
+func (o *once) replay(v *visit, t *asynq.Task, record core.Record) error {
+	o.busy.ran(v.task)
+	v.write(t, record.Value)
+	if o.hooks.Replayed != nil {
+		o.hooks.Replayed(v.ctx, Replayed{Task: v.task, KeyHash: v.hash, Attempt: record.Attempt})
+	}
+	return nil
+}
+
+// run calls the handler and records how it ended. Without attempt it has no record.
+func (o *once) run(v *visit, t *asynq.Task, next asynq.Handler, attempt *core.Attempt) error {
+	r := &run{visit: v, client: o.locks, attempt: attempt}
+	ctx, cancel := v.ctx, context.CancelFunc(func() {})
+	if attempt != nil {
+		r.lease = attempt
+		ctx, cancel = attempt.Bind(v.ctx)
+	}
+	defer cancel()
+	r.begin()
+	defer r.end()
+	ctx, stop := r.context(ctx)
+	defer stop()
+	v.acquired(ctx, Attempt(ctx))
+	returned := false
+	defer func() {
+		if !returned { // it panics, or has called runtime.Goexit
+			_ = r.finish(t, false, nil)
+		}
+	}()
+	err := next.ProcessTask(ctx, t)
+	returned = true
+	return r.finish(t, true, err)
+}

@@ -1,0 +1,242 @@
+package asynqlock
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// Option configures a guard. An invalid value makes the constructor panic, or return an error with New in its name.
+type Option interface{ apply(*config) }
+
+type optionFunc func(*config)
+
+func (o optionFunc) apply(c *config) { o(c) }
+
+// redrive is the least time after which asynq lets a task whose worker is gone run again: 30 s until its own lease is
+// over, and 30 s more.
+const redrive = time.Minute
+
+// conflict says what happens to a task while another one with its key runs.
+type conflict int
+
+const (
+	conflictRetry conflict = iota
+	conflictSkip
+	conflictReject
+)
+
+// config is what options make. Pointers and records tell what was set, for guards that do not take it.
+type config struct {
+	ttl          time.Duration
+	lock         []core.LockOption
+	conflict     conflict
+	wait         time.Duration
+	retryIn      time.Duration
+	maxBusy      time.Duration
+	zombieGrace  time.Duration
+	commitMargin time.Duration
+	failOpen     bool
+	optionalKey  bool
+	keySecret    []byte
+	hooks        Hooks
+	logger       *slog.Logger
+	runs         *Runs
+	records      records
+	err          error
+}
+
+// records is what only Once has use for.
+type records struct {
+	set           []string // options that were given
+	retention     time.Duration
+	policy        core.FailurePolicy
+	ignorePayload bool
+	maxResult     int
+	finishTimeout time.Duration
+}
+
+func newConfig(opts []Option) config {
+	c := config{
+		ttl: 30 * time.Second, retryIn: 10 * time.Second, maxBusy: time.Hour, zombieGrace: 2 * time.Minute,
+		commitMargin: 2 * time.Second, logger: slog.Default(), runs: new(Runs),
+		records: records{retention: 24 * time.Hour, maxResult: 64 << 10, finishTimeout: 5 * time.Second},
+	}
+	for _, opt := range opts {
+		if opt != nil {
+			opt.apply(&c)
+		}
+	}
+	if c.err == nil {
+		c.err = core.CheckOptions(c.lockOptions()...)
+	}
+	return c
+}
+
+// lockOptions are those of a lock or of the lease of a run.
+func (c *config) lockOptions() []core.LockOption {
+	return append([]core.LockOption{core.WithTTL(c.ttl)}, c.lock...)
+}
+
+// checkExclusive refuses what makes no sense without records.
+func (c *config) checkExclusive() error {
+	if c.err == nil && len(c.records.set) > 0 {
+		return fmt.Errorf("holdfast: asynqlock: %s is for Once: Exclusive keeps no records", c.records.set[0])
+	}
+	return c.err
+}
+
+func (c *config) checkOnce() error {
+	switch {
+	case c.err != nil:
+		return c.err
+	case c.failOpen && c.records.policy == core.HoldFailures:
+		return errors.New(
+			"holdfast: asynqlock: FailOpen with AtMostOnce: what may not run twice cannot run without a record")
+	}
+	return core.CheckOnceOptions(c.onceOptions()...)
+}
+
+func (c *config) onceOptions() []core.OnceOption {
+	r := &c.records
+	opts := []core.OnceOption{
+		core.WithRetention(r.retention), core.WithFailurePolicy(r.policy), core.WithMaxValue(r.maxResult),
+	}
+	for _, opt := range c.lockOptions() {
+		opts = append(opts, opt)
+	}
+	return opts
+}
+
+func (c *config) refuse(format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf("holdfast: asynqlock: "+format, args...)
+	}
+}
+
+// positive refuses a duration that makes no sense.
+func (c *config) positive(option string, d time.Duration) {
+	const most = 365 * 24 * time.Hour
+	if d <= 0 || d > most {
+		c.refuse("%s(%v): more than 0 and at most %v is allowed", option, d, most)
+	}
+}
+
+// duration makes an option of a duration.
+func duration(option string, d time.Duration, set func(*config)) Option {
+	return optionFunc(func(c *config) {
+		c.positive(option, d)
+		set(c)
+	})
+}
+
+// record makes an option that only Once takes.
+func record(option string, set func(*config)) Option {
+	return optionFunc(func(c *config) {
+		c.records.set = append(c.records.set, option)
+		set(c)
+	})
+}
+
+// WithTTL sets how long Redis keeps the lease of a task whose process is gone; it is renewed every third of it. Less than
+// a minute, after which asynq lets such a task run again. Defaults to 30 s.
+func WithTTL(ttl time.Duration) Option {
+	return optionFunc(func(c *config) {
+		if ttl >= redrive {
+			c.refuse("WithTTL(%v): less than %v is allowed, when asynq lets a lost task run again", ttl, redrive)
+		}
+		c.ttl = ttl
+	})
+}
+
+// WithLock adds options of the lock, or of the lease of a run: [core.WithReplicaAck], [core.WithMaxHold]. Of several
+// that say the same, the last counts. Defaults to none.
+func WithLock(opts ...core.LockOption) Option {
+	return optionFunc(func(c *config) { c.lock = slices.Concat(c.lock, opts) })
+}
+
+// WithWait lets a task wait for another one with its key, in its worker, before it is deferred: with as many waiting as
+// there are workers, nothing else runs. It never waits until the deadline of the task. Defaults to 0: it is deferred at
+// once.
+func WithWait(limit time.Duration) Option {
+	return duration("WithWait", limit, func(c *config) { c.wait = limit })
+}
+
+// WithRetryIn sets when a deferred task comes again, give or take half of it. asynq looks every few seconds only, and
+// less than a second is taken for one. Defaults to 10 s.
+func WithRetryIn(delay time.Duration) Option {
+	return duration("WithRetryIn", delay, func(c *config) { c.retryIn = delay })
+}
+
+// WithMaxBusy sets for how long a task may be deferred because others with its key run, counted by each server for
+// itself. From then on that counts as a failure of the task, [ErrBusyTooLong], until its retries are used up. Defaults
+// to 1 h.
+func WithMaxBusy(limit time.Duration) Option {
+	return duration("WithMaxBusy", limit, func(c *config) { c.maxBusy = limit })
+}
+
+// WithZombieGrace sets for how long a lease is renewed after its task has ended for asynq (timeout, cancellation,
+// shutdown) while the handler goes on: asynq does not wait for it and has given the task to another worker. After that
+// the lease runs out. Defaults to 2 min.
+func WithZombieGrace(grace time.Duration) Option {
+	return duration("WithZombieGrace", grace, func(c *config) { c.zombieGrace = grace })
+}
+
+// WithCommitMargin sets how long before the task's own deadline the context of the handler ends, so that the end of a
+// run is recorded before asynq takes it for failed. It is at most a tenth of the task's time. Defaults to 2 s.
+func WithCommitMargin(margin time.Duration) Option {
+	return duration("WithCommitMargin", margin, func(c *config) { c.commitMargin = margin })
+}
+
+// FailOpen lets tasks run unguarded while Redis cannot be asked, see [Degraded]. Where locks and queues are in one Redis,
+// asynq has no tasks then either. Defaults to deferring them.
+func FailOpen() Option {
+	return optionFunc(func(c *config) { c.failOpen = true })
+}
+
+// OptionalKey lets tasks run unguarded that have no key. Defaults to archiving them.
+func OptionalKey() Option {
+	return optionFunc(func(c *config) { c.optionalKey = true })
+}
+
+// WithKeySecret makes the hashes of keys with a secret (HMAC), so that nobody who reads Redis can find out by guessing
+// whose they are. All servers need the same one, of 16 bytes at least. Defaults to none.
+func WithKeySecret(secret []byte) Option {
+	const shortest = 16
+	secret = slices.Clone(secret)
+	return optionFunc(func(c *config) {
+		if len(secret) < shortest {
+			c.refuse("WithKeySecret: %d bytes, at least %d are needed", len(secret), shortest)
+		}
+		c.keySecret = secret
+	})
+}
+
+// WithHooks sets functions that are told what the guard does. Defaults to none.
+func WithHooks(hooks Hooks) Option {
+	return optionFunc(func(c *config) { c.hooks = hooks })
+}
+
+// WithLogger sets where is reported what Redis did not do, and handlers that do not stop. Nil switches it off. Defaults
+// to [slog.Default].
+func WithLogger(logger *slog.Logger) Option {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	return optionFunc(func(c *config) { c.logger = logger })
+}
+
+// WithRuns sets where the runs of this guard are listed, for [Runs.Drain] at shutdown. Several guards may share one.
+// Defaults to one of its own.
+func WithRuns(runs *Runs) Option {
+	return optionFunc(func(c *config) {
+		if runs == nil {
+			c.refuse("WithRuns: it is nil")
+		}
+		c.runs = runs
+	})
+}

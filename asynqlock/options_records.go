@@ -1,0 +1,58 @@
+package asynqlock
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// The options in this file are for [Once]; [Exclusive] keeps no records and refuses them.
+
+// WithRetention sets how long a record is kept after its run: for so long, no second run of its key begins. It has to be
+// longer than the time in which a task can come again: the retries of asynq's defaults take 20 days, a task in the
+// archive can be run again for 90. Defaults to 24 h.
+func WithRetention(retention time.Duration) Option {
+	return record("WithRetention", func(c *config) { c.records.retention = retention })
+}
+
+// AtMostOnce lets no second run begin after one that failed or was not heard of any more, because nobody can know
+// whether it took effect: the task is archived with [core.ErrOutcomeUnknown] until somebody has found out, see [Resolve]
+// and [Forget]. A handler that knows that it has done nothing says so with [Release], and is run again. Defaults to
+// running it again.
+func AtMostOnce() Option {
+	return record("AtMostOnce", func(c *config) { c.records.policy = core.HoldFailures })
+}
+
+// IgnorePayload lets tasks of one key have different payloads: whichever runs first is the one. Defaults to archiving a
+// task with another payload than the one that ran, with [core.ErrFingerprintMismatch].
+func IgnorePayload() Option {
+	return record("IgnorePayload", func(c *config) { c.records.ignorePayload = true })
+}
+
+// WithMaxResult sets how many bytes a recorded result may have, see [SetResult]. A larger one is not recorded, and not
+// replayed. Defaults to 64 KiB.
+func WithMaxResult(bytes int) Option {
+	return record("WithMaxResult", func(c *config) { c.records.maxResult = bytes })
+}
+
+// WithFinishTimeout sets how long the end of a run waits for Redis to confirm the record, before the task is
+// acknowledged all the same; it is then tried further in the background. Defaults to 5 s.
+func WithFinishTimeout(limit time.Duration) Option {
+	return record("WithFinishTimeout", func(c *config) {
+		c.positive("WithFinishTimeout", limit)
+		c.records.finishTimeout = limit
+	})
+}
+
+// SkipDuplicates acknowledges a task without running it while another one with its key runs. Right where both ask for
+// the same: it is not run later, even if the other one fails. The same task, delivered again, is deferred all the same:
+// asynq would lose it together with its worker. Defaults to deferring it.
+func SkipDuplicates() Option {
+	return record("SkipDuplicates", func(c *config) { c.conflict = conflictSkip })
+}
+
+// RejectDuplicates archives a task while another one with its key runs. The same task, delivered again, is deferred.
+// Defaults to deferring it.
+func RejectDuplicates() Option {
+	return record("RejectDuplicates", func(c *config) { c.conflict = conflictReject })
+}

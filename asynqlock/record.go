@@ -1,0 +1,114 @@
+package asynqlock
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// prefix keeps the locks and records of tasks apart from others.
+const prefix = "asynq:"
+
+func recordName(hash string) string { return prefix + hash }
+
+// recordHash makes the hash of a key of Once. The type is part of it: what one task has done says nothing about another
+// kind of task for the same order.
+func recordHash(secret []byte, t *asynq.Task, key string) string {
+	return hash(secret, join(t.Type(), key))
+}
+
+// fingerprint is what is compared of tasks with one key.
+func fingerprint(t *asynq.Task) []byte {
+	digest := sha256.Sum256([]byte(join(t.Type(), string(t.Payload()))))
+	return digest[:]
+}
+
+// note tells those who read a record who runs the task: which one, and where.
+func note(t Task) string {
+	host, _ := os.Hostname()
+	text := identity(t) + " " + host + ":" + strconv.Itoa(os.Getpid())
+	return text[:min(len(text), 256)]
+}
+
+// identity is the name of a task, or its hash if that is long.
+func identity(t Task) string {
+	name := t.Queue + "/" + t.ID
+	if len(name) <= 128 {
+		return name
+	}
+	digest := sha256.Sum256([]byte(name))
+	return "sha256:" + base64.RawURLEncoding.EncodeToString(digest[:])
+}
+
+// sameTask reports whether a note is about that task. One that only may be counts too, as it does without ID.
+func sameTask(note string, t Task) bool {
+	return t.ID == "" || strings.HasPrefix(note, identity(t)+" ")
+}
+
+// Peek reads what is recorded of a task behind [Once] with that key function. The task is one that an
+// [asynq.Inspector] has found. Of opts only [WithKeySecret] counts, and whatever options of the client change the key in
+// Redis are those of locks. Errors are [ErrNoKey], those of options, and those of [core.Once.Peek].
+func Peek(
+	ctx context.Context, locks *core.Client, key KeyFunc, info *asynq.TaskInfo, opts ...Option,
+) (core.Record, error) {
+	once, err := recordOf(ctx, locks, key, info, opts)
+	if err != nil {
+		return core.Record{}, err
+	}
+	return once.Peek(ctx)
+}
+
+// Forget deletes the record of a task, so that it runs when it comes again: somebody has found out that it took no
+// effect. See [Peek] for the arguments; errors are those of [core.Once.Forget].
+func Forget(ctx context.Context, locks *core.Client, key KeyFunc, info *asynq.TaskInfo, opts ...Option) error {
+	once, err := recordOf(ctx, locks, key, info, opts)
+	if err != nil {
+		return err
+	}
+	return once.Forget(ctx)
+}
+
+// Resolve records that a task has taken effect: somebody has found out how a run of unknown outcome ended. It is
+// acknowledged when it comes again, with that result, which may be nil. See [Peek] for the arguments, of which
+// [WithRetention] and [IgnorePayload] count too; errors are those of [core.Once.Resolve].
+func Resolve(
+	ctx context.Context, locks *core.Client, key KeyFunc, info *asynq.TaskInfo, result []byte, opts ...Option,
+) error {
+	once, err := recordOf(ctx, locks, key, info, opts)
+	if err != nil {
+		return err
+	}
+	return once.Resolve(ctx, result)
+}
+
+// recordOf returns the Once of a task.
+func recordOf(
+	ctx context.Context, locks *core.Client, key KeyFunc, info *asynq.TaskInfo, opts []Option,
+) (*core.Once, error) {
+	o := &once{guard: guard{config: newConfig(opts), key: key}, locks: locks}
+	switch {
+	case locks == nil:
+		return nil, errNoClient
+	case key == nil:
+		return nil, errNoKeyFunc
+	case info == nil:
+		return nil, errNoTask
+	}
+	if err := o.checkOnce(); err != nil {
+		return nil, err
+	}
+	o.options = o.onceOptions()
+	t := asynq.NewTaskWithHeaders(info.Type, info.Payload, info.Headers)
+	v, err := o.visit(ContextWithTask(ctx, info), t, func(key string) string { return recordHash(o.keySecret, t, key) })
+	if err != nil {
+		return nil, err
+	}
+	return o.of(v, t), nil
+}

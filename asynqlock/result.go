@@ -1,0 +1,52 @@
+package asynqlock
+
+import (
+	"context"
+	"slices"
+
+	"github.com/hibiken/asynq"
+)
+
+// SetResult sets the result of a task behind [Once]. When the handler succeeds it is recorded, and written to the task's
+// [asynq.ResultWriter]; a task that comes again afterwards gets it written once more. The last call counts. The error is
+// [ErrNotGuarded].
+func SetResult(ctx context.Context, result []byte) error {
+	r := recorded(ctx)
+	if r == nil {
+		return ErrNotGuarded
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.result = slices.Clone(result)
+	return nil
+}
+
+// WithResult makes a handler of a function that returns its result, see [SetResult]. It belongs behind [Once].
+func WithResult(fn func(context.Context, *asynq.Task) ([]byte, error)) asynq.Handler {
+	return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
+		result, err := fn(ctx, t)
+		if err != nil {
+			return err
+		}
+		return SetResult(ctx, result)
+	})
+}
+
+func (r *run) value() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.result
+}
+
+// write gives asynq the result of a task. The record has it if that fails, and asynq refuses it once it has done with the
+// task.
+func (v *visit) write(t *asynq.Task, result []byte) {
+	w := t.ResultWriter()
+	if w == nil || len(result) == 0 {
+		return
+	}
+	if _, err := w.Write(result); err != nil && v.ctx.Err() == nil {
+		v.guard.logger.Warn("holdfast: asynqlock: result not written",
+			"key", v.hash, "queue", v.task.Queue, "type", v.task.Type, "error", err)
+	}
+}

@@ -1,0 +1,99 @@
+package asynqlock
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// run is a handler that runs behind a guard.
+type run struct {
+	*visit
+	began   time.Time
+	around  *run          // in which this one is, nil if it is the outermost
+	client  *core.Client  // of the record, nil for Exclusive
+	attempt *core.Attempt // nil for Exclusive, and without Redis
+	lease   leased        // nil without Redis
+
+	word atomic.Int32 // the handler's, a disposition
+
+	calm func() bool // stops looking out for the end of the task
+
+	mu     sync.Mutex
+	result []byte
+	ended  bool
+	grace  *time.Timer // of a zombie
+}
+
+// leased is what a run holds: a [core.Attempt] or a [core.Lease].
+type leased interface{ Abandon() }
+
+type runKey struct{}
+
+// runFrom returns the innermost run of which ctx is the context, nil if there is none.
+func runFrom(ctx context.Context) *run {
+	r, _ := ctx.Value(runKey{}).(*run)
+	return r
+}
+
+// recorded returns the innermost run behind Once of which ctx is the context, nil if there is none.
+func recorded(ctx context.Context) *run {
+	r := runFrom(ctx)
+	for r != nil && r.client == nil {
+		r = r.around
+	}
+	return r
+}
+
+// begin lists the run, and makes sure that it does not hold its lease for ever: asynq does not wait for a handler once it
+// has done with its task. Who begins owes an end.
+func (r *run) begin() {
+	r.around, r.began = runFrom(r.ctx), time.Now()
+	if r.lease == nil {
+		return
+	}
+	r.guard.runs.add(r)
+	r.calm = context.AfterFunc(r.ctx, r.outlived)
+}
+
+// end is called when everything that the run has to say is recorded.
+func (r *run) end() {
+	if r.lease == nil {
+		return
+	}
+	r.guard.runs.remove(r)
+	r.calm()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+	if r.grace != nil {
+		r.grace.Stop()
+	}
+}
+
+// outlived is called when the task has ended for asynq. The lease is renewed for some time yet: whoever gets the task
+// next would otherwise run beside this handler.
+func (r *run) outlived() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return
+	}
+	since := time.Now()
+	r.grace = time.AfterFunc(r.guard.zombieGrace, func() {
+		r.lease.Abandon()
+		r.zombie(Zombie{Task: r.task, KeyHash: r.hash, Since: since})
+	})
+}
+
+// context makes the context of the handler. It ends some time before that of asynq, see [WithCommitMargin].
+func (r *run) context(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx = context.WithValue(ctx, runKey{}, r)
+	if until, ok := r.until(); ok {
+		return context.WithDeadline(ctx, until)
+	}
+	return context.WithCancel(ctx)
+}

@@ -1,0 +1,111 @@
+package asynqlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Runs are the handlers that run behind guards in this process, see [WithRuns]. The zero value is ready to use.
+//
+// asynq's Shutdown does not wait for handlers that take longer than its ShutdownTimeout: it gives their tasks to other
+// workers and returns. So before the process ends, and before the client of the locks is closed:
+//
+//	server.Shutdown()
+//	err := runs.Drain(ctx)
+type Runs struct {
+	mu    sync.Mutex
+	runs  map[*run]struct{}
+	empty chan struct{} // closed when there are none; nil while nobody waits
+}
+
+// Running is one handler that runs.
+type Running struct {
+	Task    Task
+	KeyHash string
+	// Since is when it began.
+	Since time.Time
+	// Zombie tells that its task has ended for asynq.
+	Zombie bool
+}
+
+// ErrStillRunning says that handlers went on.
+var ErrStillRunning = errors.New("holdfast: asynqlock: handlers are still running")
+
+// List returns what runs, the oldest first.
+func (r *Runs) List() []Running {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]Running, 0, len(r.runs))
+	for run := range r.runs {
+		list = append(list, Running{
+			Task: run.task, KeyHash: run.hash, Since: run.began, Zombie: run.ctx.Err() != nil,
+		})
+	}
+	slices.SortFunc(list, func(a, b Running) int { return a.Since.Compare(b.Since) })
+	return list
+}
+
+// Drain waits until no handler runs and all ends are recorded, or ctx ends; then it returns [ErrStillRunning] and
+// renews the leases of those that go on no longer. It frees none of them: what a live handler holds, nobody else gets
+// before the TTL is over, even if the process ends at once.
+func (r *Runs) Drain(ctx context.Context) error {
+	for {
+		empty := r.waiting()
+		if empty == nil {
+			return nil
+		}
+		select {
+		case <-empty:
+		case <-ctx.Done():
+			return r.abandon(ctx)
+		}
+	}
+}
+
+// waiting returns what is closed when there are no runs, nil if there are none.
+func (r *Runs) waiting() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.runs) == 0 {
+		return nil
+	}
+	if r.empty == nil {
+		r.empty = make(chan struct{})
+	}
+	return r.empty
+}
+
+func (r *Runs) abandon(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.runs) == 0 {
+		return nil
+	}
+	for run := range r.runs {
+		run.lease.Abandon()
+	}
+	return fmt.Errorf("%w: %d: %w", ErrStillRunning, len(r.runs), context.Cause(ctx))
+}
+
+func (r *Runs) add(a *run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.runs == nil {
+		r.runs = make(map[*run]struct{})
+	}
+	r.runs[a] = struct{}{}
+}
+
+func (r *Runs) remove(run *run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.runs, run)
+	if len(r.runs) == 0 && r.empty != nil {
+		close(r.empty)
+		r.empty = nil
+	}
+}

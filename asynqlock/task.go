@@ -1,0 +1,44 @@
+package asynqlock
+
+import (
+	"context"
+
+	"github.com/hibiken/asynq"
+)
+
+// Task is what hooks are told of a task.
+type Task struct {
+	// ID is unique in its queue only.
+	ID    string
+	Queue string
+	Type  string
+	// Retried counts the runs that failed, of which there may be as many as MaxRetry.
+	Retried  int
+	MaxRetry int
+}
+
+// last reports whether asynq archives the task if this run does not succeed, whatever the reason.
+func (t Task) last() bool { return t.ID != "" && t.Retried >= t.MaxRetry }
+
+type taskKey struct{}
+
+// ContextWithTask returns a context for a handler outside an asynq server, where nobody else can make one: for tests, and
+// to make the key of a task that an [asynq.Inspector] has found. ID, Queue, Retried and MaxRetry of info count.
+func ContextWithTask(ctx context.Context, info *asynq.TaskInfo) context.Context {
+	return context.WithValue(ctx, taskKey{}, Task{
+		ID: info.ID, Queue: info.Queue, Retried: info.Retried, MaxRetry: info.MaxRetry,
+	})
+}
+
+// taskOf describes the task that a handler got. The zero ID tells that ctx is not that of a handler.
+func taskOf(ctx context.Context, t *asynq.Task) Task {
+	task, ok := ctx.Value(taskKey{}).(Task)
+	if !ok {
+		task.ID, _ = asynq.GetTaskID(ctx)
+		task.Queue, _ = asynq.GetQueueName(ctx)
+		task.Retried, _ = asynq.GetRetryCount(ctx)
+		task.MaxRetry, _ = asynq.GetMaxRetry(ctx)
+	}
+	task.Type = t.Type()
+	return task
+}
