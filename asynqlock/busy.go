@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// mostBusy bounds how many tasks are counted at a time. One that has no room begins anew each time.
+const mostBusy = 100_000
+
 // busyTasks counts how often tasks were deferred because of others, since asynq does not.
 type busyTasks struct {
 	mu     sync.Mutex
@@ -33,7 +36,9 @@ func (b *busyTasks) bounce(t Task, now time.Time, forget time.Duration) (busy ti
 	n := b.tasks[key]
 	if n == nil {
 		n = &bounces{first: now, retried: t.Retried}
-		b.tasks[key] = n
+		if len(b.tasks) < mostBusy {
+			b.tasks[key] = n
+		}
 	}
 	if t.Retried > n.retried && n.times > 0 && !b.warned {
 		suspicious, b.warned = true, true

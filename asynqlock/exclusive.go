@@ -77,7 +77,7 @@ func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handl
 		return ctx.Err()
 	case e.failOpen && v.outage(err):
 		v.failed("begin", err)
-		return e.run(ctx, r, t, next)
+		return e.ended(r, e.run(ctx, r, t, next), nil)
 	}
 	return v.deferred(err)
 }

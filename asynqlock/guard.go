@@ -63,7 +63,10 @@ func (v *visit) deferred(reason error) error {
 	deferred := &DeferredError{KeyHash: v.hash, RetryIn: jittered(g.retryIn), Err: reason}
 	report := Deferred{Task: v.task, KeyHash: v.hash, RetryIn: deferred.RetryIn, Err: reason}
 	err := error(deferred)
-	if deferred.busy() && v.task.ID != "" {
+	if !deferred.busy() {
+		g.logger.Warn("holdfast: asynqlock: task deferred",
+			"key", v.hash, "queue", v.task.Queue, "type", v.task.Type, "error", reason)
+	} else if v.task.ID != "" {
 		var burned bool
 		report.Busy, report.Times, burned = g.busy.bounce(v.task, time.Now(), 2*g.maxBusy)
 		if burned {
