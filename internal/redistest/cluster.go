@@ -43,6 +43,7 @@ func StartCluster(t testing.TB, masters int, opts ...Option) *Cluster {
 	for range masters * cfg.replicas {
 		c.Replicas = append(c.Replicas, Start(t, opts...))
 	}
+	c.rank()
 	for i, s := range c.Masters {
 		own := []any{"cluster", "addslots"} // Redis before 7.0 takes no ranges
 		for slot := slots * i / masters; slot < slots*(i+1)/masters; slot++ {
@@ -60,6 +61,17 @@ func StartCluster(t testing.TB, masters int, opts ...Option) *Cluster {
 	}
 	c.AwaitInSync()
 	return c
+}
+
+// rank gives each server a config epoch of its own, which says whose claim to a slot is the latest. Else they all begin
+// with the same, and settle that in the seconds after they have met by taking higher ones. A master that is killed
+// after it took one has no heir, if those who vote have heard of that and its replica has not; if nobody has, its heir
+// is given the same one, and loses the slots again to a master that comes back.
+func (c *Cluster) rank() {
+	c.t.Helper()
+	for i, s := range c.Servers() {
+		s.do("cluster", "set-config-epoch", i+1)
+	}
 }
 
 // introduce lets each server know all others, which takes seconds by hearsay.

@@ -2,6 +2,8 @@ package redistest_test
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +25,22 @@ func TestCluster(t *testing.T) {
 		if n := s.Client().DBSize(t.Context()).Val(); n == 0 {
 			t.Errorf("master %d has no key", i)
 		}
+		// Nodes that begin with equal ones settle that some time later, be it during a failover.
+		if got, want := epoch(t, s), strconv.Itoa(i+1); got != want {
+			t.Errorf("master %d has epoch %s, want %s", i, got, want)
+		}
 	}
+}
+
+// epoch returns how recent a master says its claim to its slots is.
+func epoch(t *testing.T, s *redistest.Server) string {
+	t.Helper()
+	_, text, _ := strings.Cut(s.Client().ClusterInfo(t.Context()).Val(), "cluster_my_epoch:")
+	value, _, found := strings.Cut(text, "\r\n")
+	if !found {
+		t.Fatalf("%s tells no epoch", s.Addr())
+	}
+	return value
 }
 
 // quick lets a cluster client learn soon who owns which slots now.

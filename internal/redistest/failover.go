@@ -25,17 +25,25 @@ func (s *Sentinel) AwaitMaster(not *Server) *Server {
 
 // elected returns whom most sentinels call master, or nil.
 func (s *Sentinel) elected() *Server {
-	votes := make(map[string]int)
+	votes := make(map[*Server]int)
 	for _, sentinel := range s.Sentinels {
-		rdb := connect(sentinel)
-		addr := rdb.GetMasterAddrByName(context.Background(), MasterName).Val()
-		_ = rdb.Close()
-		if len(addr) == 2 {
-			votes[addr[1]]++
-		}
+		votes[s.followedBy(sentinel)]++
 	}
 	for _, server := range s.Servers {
-		if votes[portOf(server)] >= quorum {
+		if votes[server] >= quorum {
+			return server
+		}
+	}
+	return nil
+}
+
+// followedBy returns whom a sentinel calls master, or nil.
+func (s *Sentinel) followedBy(sentinel *Server) *Server {
+	rdb := connect(sentinel)
+	defer rdb.Close()
+	addr := rdb.GetMasterAddrByName(context.Background(), MasterName).Val()
+	for _, server := range s.Servers {
+		if len(addr) == 2 && addr[1] == portOf(server) {
 			return server
 		}
 	}
@@ -43,16 +51,27 @@ func (s *Sentinel) elected() *Server {
 }
 
 // Failover lets the sentinels put a replica in the place of the master, which works on, and returns the new master
-// when most of them know it. Until they find the time to tell the old one, that believes to be master as well.
+// when all that were not killed know it. Until they find the time to tell the old one, that believes to be master as
+// well.
 func (s *Sentinel) Failover() *Server {
 	s.t.Helper()
 	old := s.Master()
+	for _, sentinel := range s.Sentinels {
+		tune(sentinel, "publish-period", patiently)
+	}
 	await(s.t, "a failover to begin", func() bool {
 		rdb := connect(s.Sentinels[0])
 		defer rdb.Close()
 		return rdb.Failover(context.Background(), MasterName).Err() == nil
 	})
-	return s.AwaitMaster(old)
+	master := s.AwaitMaster(old)
+	for _, sentinel := range s.Sentinels {
+		await(s.t, "a sentinel to know the master", func() bool {
+			return !sentinel.running() || s.followedBy(sentinel) == master
+		})
+		tune(sentinel, "publish-period", hastily)
+	}
+	return master
 }
 
 // AwaitSettled is [Sentinel.AwaitInSync] for all servers, and waits until each sentinel knows of it. Until then they may

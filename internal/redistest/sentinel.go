@@ -69,13 +69,26 @@ func sentinelOf(master *Server, downAfter time.Duration) Option {
 	})
 }
 
+// How often a sentinel tells the others of itself, in milliseconds. It lets a replica be that has become a master
+// without its knowledge for four times that long, and then makes a replica of it again. The one that leads a failover
+// asks its choice each second whether it has obeyed, and tells the others only then. So while they see that the old
+// master is well, a failover needs the patience that sentinels have by default; in haste they undo it.
+const (
+	hastily   = 200
+	patiently = 2000
+)
+
 // hasten lets a sentinel tell the others of itself, and ask its servers who they are, more often than each second,
-// and go on even if the machine was too busy to let it run for a while. Redis before 7.0 cannot be told.
+// and go on even if the machine was too busy to let it run for a while.
 func hasten(sentinel *Server) {
+	tune(sentinel, "publish-period", hastily, "info-period", 1000, "tilt-trigger", 60000)
+}
+
+// tune changes what no configuration does. Redis before 7.0 cannot be told, and a sentinel that was killed either.
+func tune(sentinel *Server, settings ...any) {
 	rdb := redis.NewClient(sentinel.Options())
 	defer rdb.Close()
-	_ = rdb.Do(context.Background(), "sentinel", "debug",
-		"publish-period", "200", "info-period", "1000", "tilt-trigger", "60000").Err()
+	_ = rdb.Do(context.Background(), slices.Concat([]any{"sentinel", "debug"}, settings)...).Err()
 }
 
 func (s *Sentinel) knowsAll(sentinel *Server) bool {

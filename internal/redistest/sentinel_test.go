@@ -64,6 +64,40 @@ func TestSentinelFailover(t *testing.T) {
 	s.AwaitInSync() // and stays one
 }
 
+// TestFailoverIsNotUndone freezes the sentinel that leads a failover when its choice has obeyed, but it does not know
+// yet, nor do the others, to whom the replica has just become a second master.
+func TestFailoverIsNotUndone(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartSentinel(t)
+	leader, chosen := s.Sentinels[0], s.Servers[1]
+	rdb := chosen.Client()
+	var master *redistest.Server
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		master = s.Failover()
+	}()
+	defer func() { <-done }()
+	redistest.Eventually(t, patience, "the replica to obey", func() bool { return role(t, rdb) == "master" })
+	leader.Pause()
+	time.Sleep(2200 * time.Millisecond) // each second the others ask it who it is, and will not bear the answer twice
+	leader.Resume()
+	if <-done; master != chosen || role(t, rdb) != "master" {
+		t.Errorf("the chosen one is a %v", role(t, rdb))
+	}
+}
+
+// role tells what a server is. The client has to be one that asks again: a sentinel that turns a server into something
+// else cuts off who is connected.
+func role(t *testing.T, rdb *redis.Client) any {
+	t.Helper()
+	fields, _ := rdb.Do(t.Context(), "role").Slice()
+	if len(fields) == 0 {
+		return nil
+	}
+	return fields[0]
+}
+
 func TestSentinelLosesWrites(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartSentinel(t, redistest.DownAfter(3*time.Second))
