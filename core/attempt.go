@@ -119,6 +119,15 @@ func (a *Attempt) Declare(ctx context.Context, state State) error {
 	return a.stale()
 }
 
+// Abandon lets go of the attempt without ending it: it is not renewed any more, and its context ends with [ErrLeaseLost].
+// Others get [ErrInProgress] for the rest of its lease, or for a whole one if a renewal is on its way; then it counts as
+// what the failure policy or [Attempt.Declare] says, as after a crash. It is for a handler that does not stop although it
+// was told to: it may still be at it, so nobody else should come in at once, nor be kept out for ever.
+//
+// Complete, Release, Hold and Declare still work as long as no other attempt has followed. Abandon does no I/O. An
+// attempt that has ended stays as it is.
+func (a *Attempt) Abandon() { a.lease.Abandon() }
+
 // maxReason bounds what is recorded of a reason, in bytes.
 const maxReason = 1024
 

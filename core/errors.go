@@ -18,7 +18,8 @@ var (
 	ErrNotHeld = errors.New("holdfast: lock not held")
 
 	// ErrLeaseLost is the cause with which a lease's context ends when the lock went without being unlocked:
-	// its time ran out before a renewal succeeded, it was forced, it was taken over, or [WithMaxHold] passed.
+	// its time ran out before a renewal succeeded, it was forced, it was taken over, [WithMaxHold] passed, or
+	// its holder gave it up with [Lease.Abandon].
 	ErrLeaseLost = errors.New("holdfast: lease lost")
 
 	// ErrUpgrade refuses a write lock to an owner that holds the read side: it would wait for itself.
@@ -78,7 +79,14 @@ var (
 	errExpired     = fmt.Errorf("%w: its time ran out before a renewal succeeded", ErrLeaseLost)
 	errTaken       = fmt.Errorf("%w: expired, forced or taken over in Redis", ErrLeaseLost)
 	errHeldTooLong = fmt.Errorf("%w: held for the longest time allowed", ErrLeaseLost)
+	errAbandoned   = fmt.Errorf("%w: given up by its holder", ErrLeaseLost)
 )
+
+// runsOut reports whether a lease that ended for this cause is left in Redis for the rest of its TTL: its holder is told
+// to stop, and that is its time to do so. An Unlock within it says that the holder has stopped.
+func runsOut(cause error) bool {
+	return errors.Is(cause, errHeldTooLong) || errors.Is(cause, errAbandoned)
+}
 
 // NotAcquiredError is the [ErrNotAcquired] of one call.
 type NotAcquiredError struct {

@@ -61,20 +61,15 @@ func (l *Lease) within(ctx context.Context) context.Context {
 }
 
 // ended ends the whole because a member has ended by itself, and lets go of the others, on a goroutine of the
-// client. After WithMaxHold the rest of the TTL is the holder's time to stop, as it is with a single lock: then the
-// others are not released either, only left to run out.
+// client. If that one is left to run out, so are the others.
 func (j *joint) ended(m *Lease) {
 	if !j.over.CompareAndSwap(false, true) {
 		return
 	}
 	cause := context.Cause(m.ctx)
 	j.lease.cancel(cause)
-	if errors.Is(cause, errHeldTooLong) {
-		for _, l := range j.lease.leaves() {
-			if l.keeper.renewer.remove(l) {
-				l.keeper.lost(l, cause)
-			}
-		}
+	if runsOut(cause) {
+		j.runOut(cause)
 		return
 	}
 	var others []*Lease
@@ -86,10 +81,27 @@ func (j *joint) ended(m *Lease) {
 	j.lease.keeper.shielded(func() { _ = releaseTogether(context.Background(), others, used) })
 }
 
+// abandon ends the whole and leaves it to run out.
+func (j *joint) abandon() {
+	if j.over.CompareAndSwap(false, true) {
+		j.lease.cancel(errAbandoned)
+		j.runOut(errAbandoned)
+	}
+}
+
+// runOut lets go of all that are still held, without freeing them.
+func (j *joint) runOut(cause error) {
+	for _, l := range j.lease.leaves() {
+		if l.keeper.renewer.remove(l) {
+			l.keeper.lost(l, cause)
+		}
+	}
+}
+
 // release ends the whole for the one who asks first.
 func (j *joint) release(ctx context.Context, what usage) error {
 	if !j.over.CompareAndSwap(false, true) {
-		if errors.Is(context.Cause(j.lease.ctx), errHeldTooLong) {
+		if runsOut(context.Cause(j.lease.ctx)) {
 			_ = releaseTogether(ctx, j.members, what) // the holder has stopped before the TTL is over
 		}
 		return j.lease.notHeld()

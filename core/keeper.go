@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -95,10 +94,10 @@ func (k *keeper) background(work func(ctx context.Context)) bool {
 }
 
 // lost ends a lease that was not unlocked. Its hold may still be in Redis, if the answer to a renewal was late or
-// lost, so it is taken out; except after WithMaxHold, when the rest of the TTL is the holder's time to stop.
+// lost, so it is taken out, unless it is left to run out.
 func (k *keeper) lost(l *Lease, cause error) {
 	l.cancel(cause)
-	if !errors.Is(cause, errHeldTooLong) {
+	if !runsOut(cause) {
 		k.giveUp(l.protocol, k.renewer.outstanding(l), used)
 	}
 	k.report(l, cause)

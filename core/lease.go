@@ -153,7 +153,7 @@ func (l *Lease) release(ctx context.Context, what usage) error {
 
 func (l *Lease) unlock(ctx context.Context, live bool, what usage) error {
 	if !live {
-		if errors.Is(context.Cause(l.ctx), errHeldTooLong) {
+		if runsOut(context.Cause(l.ctx)) {
 			l.keeper.giveUp(l.protocol, l.keeper.renewer.outstanding(l), used) // the holder has stopped before the TTL is over
 		}
 		return l.notHeld()
@@ -168,6 +168,22 @@ func (l *Lease) unlock(ctx context.Context, live bool, what usage) error {
 		return l.notHeld()
 	}
 	return nil
+}
+
+// Abandon lets go of the lease without freeing the lock: it is not renewed any more, its context ends with [ErrLeaseLost],
+// and Redis keeps it for the rest of its TTL, or for a whole one if a renewal is on its way. It is for work that does not
+// stop although it was told to: it may still be at it, so nobody else should come in at once, nor be kept out for ever.
+// An Unlock after it frees what is left, as soon as the work has stopped after all; [Client.Close] does not.
+//
+// It does no I/O. Of a [Multi] it abandons all members. A lease that is over stays as it is.
+func (l *Lease) Abandon() {
+	if l.joint != nil {
+		l.joint.abandon()
+		return
+	}
+	if l.keeper.renewer.remove(l) {
+		l.keeper.lost(l, errAbandoned)
+	}
 }
 
 func (l *Lease) notHeld() error {
