@@ -51,19 +51,18 @@ func (a *Attempt) ValidUntil() time.Time { return a.lease.ValidUntil() }
 // Complete records that the run took effect, with a value for those who come later; nil is recorded as an empty one. From
 // then on [Once.Begin] returns [ErrCompleted], until the record expires.
 //
-// It works although ctx was cancelled, and although the lease was lost: only if another attempt has followed is it
-// [ErrStale]. A value that is too large is [ErrValueTooLarge]: the run is recorded without it. Any other error means
+// It works although ctx was cancelled, and although the lease was lost: only if another attempt has followed, or
+// [Once.Resolve], is it [ErrStale]. A value that is too large is [ErrValueTooLarge]: the run is recorded without it. Any other error means
 // that Redis did not confirm the record; it is tried further in the background. [ErrNotHeld] says that the attempt had
 // been ended before.
 func (a *Attempt) Complete(ctx context.Context, value []byte) error {
 	err := a.end(ctx, StateCompleted, func(ctx context.Context) (int64, error) {
 		return a.claim().complete(ctx, &a.lease.hold, a.lease.token, a.number, value)
 	})
-	if err == nil && len(value) > a.once.config.record.maxValue {
-		return fmt.Errorf("%w: once %q completed without its value: %d bytes, at most %d are allowed",
-			ErrValueTooLarge, a.once.key, len(value), a.once.config.record.maxValue)
+	if err != nil {
+		return err
 	}
-	return err
+	return a.once.checkValue(value)
 }
 
 // Release ends an attempt that has done nothing: the next one may begin at once. Errors are those of Complete; after
@@ -79,7 +78,7 @@ func (a *Attempt) Release(ctx context.Context) error {
 }
 
 // Hold ends an attempt of which nobody can say whether it took effect: all who come later get [ErrOutcomeUnknown] until
-// somebody has found out and calls [Once.Forget], or the record expires. The reason is for them to read; keep users'
+// somebody has found out and calls [Once.Resolve] or [Once.Forget], or the record expires. The reason is for them to read; keep users'
 // data out of it. At most 1,024 bytes of it are recorded. Errors are those of Complete.
 func (a *Attempt) Hold(ctx context.Context, reason string) error {
 	reason = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")

@@ -115,6 +115,11 @@ func (c claim) end(ctx context.Context, a ack, s *script, keys []string, args ..
 	if err != nil {
 		return 0, err
 	}
+	return c.ended(reply)
+}
+
+// ended reads the answer of such a script.
+func (c claim) ended(reply any) (int64, error) {
 	list, err := integers(reply, 2)
 	if err != nil {
 		return 0, err
@@ -127,11 +132,36 @@ func (c claim) end(ctx context.Context, a ack, s *script, keys []string, args ..
 
 // complete records that the attempt took effect.
 func (c claim) complete(ctx context.Context, h *hold, token int64, number int, value []byte) (int64, error) {
+	return c.conclude(ctx, onceCompleteScript, h, token, number, h.record.outcome(value)...)
+}
+
+// outcome is what a completed run has to say; see lua/conclude.lua.
+func (r *recordConfig) outcome(value []byte) []any {
 	omitted := 0
-	if len(value) > h.record.maxValue {
+	if len(value) > r.maxValue {
 		value, omitted = nil, 1
 	}
-	return c.conclude(ctx, onceCompleteScript, h, token, number, value, omitted, h.record.fingerprint)
+	return []any{value, omitted, r.fingerprint}
+}
+
+// resolve records that what the record stands for has been done, or tells why it does not.
+func (c claim) resolve(ctx context.Context, h *hold, value []byte) (refused, err error) {
+	reply, err := c.server.exec.doAcked(ctx, h.ack, onceResolveScript, h.ends(),
+		slices.Concat(c.ending(h, abandonMemory), h.record.outcome(value))...)
+	if err != nil {
+		return nil, err
+	}
+	if list, _ := reply.([]any); len(list) > 0 && list[0] == int64(-4) {
+		record, err := readRecord(h.name, reply)
+		return &CompletedError{Record: record}, err
+	}
+	numbers, err := integers(reply, 2)
+	if err == nil && numbers[0] == 0 {
+		left := time.Duration(numbers[1]) * time.Millisecond
+		return &InProgressError{Key: h.name, RetryAfter: left}, nil
+	}
+	_, err = c.ended(reply)
+	return nil, err
 }
 
 // hold records that nobody knows whether it did.
@@ -142,10 +172,13 @@ func (c claim) hold(ctx context.Context, h *hold, token int64, number int, reaso
 func (c claim) conclude(
 	ctx context.Context, s *script, h *hold, token int64, number int, more ...any,
 ) (int64, error) {
-	args := []any{
-		h.id, token, number, milliseconds(h.record.retention), milliseconds(releaseMemory), c.server.verb, h.keys.channel,
-	}
-	return c.end(ctx, h.ack, s, h.ends(), slices.Concat(args, more)...)
+	args := slices.Concat(c.ending(h, releaseMemory), []any{token, number}, more)
+	return c.end(ctx, h.ack, s, h.ends(), args...)
+}
+
+// ending are the arguments that all scripts begin with which use lua/conclude.lua.
+func (c claim) ending(h *hold, memory time.Duration) []any {
+	return []any{h.id, milliseconds(h.record.retention), milliseconds(memory), c.server.verb, h.keys.channel}
 }
 
 // presume says what the attempt counts as if it is not heard of any more.

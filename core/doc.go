@@ -47,7 +47,8 @@
 //	})
 //
 // While it runs, the lease is renewed as that of a lock is, and others get [ErrInProgress] or wait, see [WithWait]. What a
-// failed run leaves, [WithFailurePolicy] says: by default the next one may try. [Once.Begin] gives the steps one by one.
+// failed run leaves, [WithFailurePolicy] says: by default the next one may try. Where nobody knows how a run ended,
+// [Once.Resolve] and [Once.Forget] record what somebody has found out. [Once.Begin] gives the steps one by one.
 //
 // # Waiting
 //

@@ -62,8 +62,8 @@ var (
 	// ErrOutsideWindow refuses an attempt that begins before or after its [WithWindow]. See [OutsideWindowError].
 	ErrOutsideWindow = errors.New("holdfast: outside of the window")
 
-	// ErrStale says that an attempt came too late to be recorded: its lease was over and another one has followed. It
-	// comes with [ErrLeaseLost].
+	// ErrStale says that an attempt came too late to be recorded: its lease was over and another one has followed, or
+	// [Once.Resolve] has told how it ended. It comes with [ErrLeaseLost].
 	ErrStale = errors.New("holdfast: another attempt has followed")
 
 	// ErrValueTooLarge says that a run was recorded as completed without its value, which [WithMaxValue] does not allow.

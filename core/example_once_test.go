@@ -73,6 +73,28 @@ func ExampleOnce_Forget() {
 	// order 9, replayed: false
 }
 
+func ExampleOnce_Resolve() {
+	locks, done := exampleLocks()
+	defer done()
+	ctx := context.Background()
+	transfer := locks.Once("transfer:42", core.WithFailurePolicy(core.HoldFailures))
+	send := func(context.Context) ([]byte, error) { return nil, errors.New("the bank did not answer") }
+
+	_, err := transfer.Do(ctx, send)
+	fmt.Println(err)
+	_, err = transfer.Do(ctx, send)
+	fmt.Println("unknown:", errors.Is(err, core.ErrOutcomeUnknown))
+	err = transfer.Resolve(ctx, []byte("receipt 9")) // somebody has asked the bank: the money has arrived
+	fmt.Println("resolved:", err)
+	sent, err := transfer.Do(ctx, send)
+	fmt.Printf("%s, replayed: %v, error: %v\n", sent.Value, sent.Replayed, err)
+	// Output:
+	// the bank did not answer
+	// unknown: true
+	// resolved: <nil>
+	// receipt 9, replayed: true, error: <nil>
+}
+
 func ExampleWithFailurePolicy() {
 	locks, done := exampleLocks()
 	defer done()

@@ -52,7 +52,7 @@ type Result struct {
 	// Replayed tells that fn did not run now: it had completed before.
 	Replayed bool
 	// Attempt is the number of the run that returned the value, from 1. Greater numbers tell of earlier runs that failed
-	// or were not heard of any more.
+	// or were not heard of any more; 0 of none, see [Once.Resolve].
 	Attempt int
 	// Omitted tells that a replayed run had a value that was not recorded: too large, or lost with its process.
 	Omitted bool
@@ -170,6 +170,42 @@ func (o *Once) Forget(ctx context.Context) error {
 			milliseconds(abandonMemory), o.client.verb, o.keys.channel)
 		return err
 	})
+}
+
+// Resolve records that what the key stands for has been done: somebody has found out how a run of unknown outcome ended, or
+// did it by hand. From then on [Once.Begin] returns [ErrCompleted] and [Once.Do] the value, as after [Attempt.Complete],
+// until the record expires; those who wait get it at once. It is the counterpart of [Once.Forget], which lets it be tried
+// again. The record keeps the number and token of the last attempt, which can write it no more: that is [ErrStale].
+//
+// Errors: [ErrInProgress] with the rest of the lease in an [InProgressError] while an attempt is running, and
+// [ErrCompleted] with the record in a [CompletedError] if it was completed before, of which neither is touched;
+// [ErrValueTooLarge] if it was recorded without its value; [ErrUnavailable] if Redis did not confirm the record: call
+// it again, and ErrCompleted says that it is there; [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed].
+func (o *Once) Resolve(ctx context.Context, value []byte) error {
+	h := &hold{
+		name: o.key, keys: o.keys, id: o.client.newID(), lockConfig: o.config.lock, record: &o.config.record,
+	}
+	var refused error
+	err := o.ask(ctx, "resolve", func(ctx context.Context) (err error) {
+		refused, err = claim{oneRedis{o.client.server}}.resolve(ctx, h, value)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if refused != nil {
+		return refused
+	}
+	return o.checkValue(value)
+}
+
+// checkValue returns the error of a run that was completed without its value.
+func (o *Once) checkValue(value []byte) error {
+	if most := o.config.record.maxValue; len(value) > most {
+		return fmt.Errorf("%w: once %q completed without its value: %d bytes, at most %d are allowed",
+			ErrValueTooLarge, o.key, len(value), most)
+	}
+	return nil
 }
 
 // ask sends an idempotent command until it is answered, for some seconds.

@@ -64,6 +64,7 @@ func loadOnce(t testing.TB, rdb *redis.Client) {
 		{"record", "once_presume"},
 		{"publish", "record", "conclude", "once_complete"},
 		{"publish", "record", "conclude", "once_hold"},
+		{"publish", "record", "conclude", "once_resolve"},
 		{"publish", "record", "once_release"},
 		{"publish", "record", "once_forget"},
 		{"record", "once_peek"},

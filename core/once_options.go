@@ -30,7 +30,7 @@ const (
 	// or may be repeated.
 	RetryFailures FailurePolicy = iota
 	// HoldFailures lets nobody try again: all get [ErrOutcomeUnknown] until somebody who has found out calls
-	// [Once.Forget], or the record expires. Right where a second run costs more than none.
+	// [Once.Resolve] or [Once.Forget], or the record expires. Right where a second run costs more than none.
 	HoldFailures
 )
 

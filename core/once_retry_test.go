@@ -59,7 +59,7 @@ func (s *onceScripts) presume(id string) string {
 }
 
 func (s *onceScripts) conclude(script, id string, more ...any) string {
-	args := append([]any{id, 7, 1, hour, hour, "PUBLISH", "channel"}, more...)
+	args := append([]any{id, hour, hour, "PUBLISH", "channel", 7, 1}, more...)
 	return s.run([]string{"publish", "record", "conclude", script}, id, args...)
 }
 

@@ -28,11 +28,12 @@ type Record struct {
 	Key string
 	// State is what the record says. The fields below are zero if it is StateNone, except Attempt.
 	State State
-	// Attempt is the number of the last attempt, from 1. It survives a release, so it tells how often was tried.
+	// Attempt is the number of the last attempt, from 1. It survives a release, so it tells how often was tried. It is 0,
+	// as is Token, if there was none before [Once.Resolve].
 	Attempt int
 	// Token is the fencing token of that attempt.
 	Token int64
-	// Value is what a completed run returned. It is nil if Omitted.
+	// Value is what a completed run returned, or what [Once.Resolve] was told. It is nil if Omitted.
 	Value []byte
 	// Omitted tells that a completed run had a value that was not recorded: larger than [WithMaxValue], or lost with a
 	// process that had declared the run completed, see [Attempt.Declare].

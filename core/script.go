@@ -33,6 +33,7 @@ var (
 	onceCompleteScript = loadScript("publish", "record", "conclude", "once_complete")
 	onceHoldScript     = loadScript("publish", "record", "conclude", "once_hold")
 	onceReleaseScript  = loadScript("publish", "record", "once_release")
+	onceResolveScript  = loadScript("publish", "record", "conclude", "once_resolve")
 	onceForgetScript   = loadScript("publish", "record", "once_forget")
 	oncePeekScript     = loadScript("record", "once_peek")
 	onceListScript     = loadScript("once_list")

@@ -49,11 +49,7 @@ if r.state and r.fingerprint and fingerprint ~= '' and r.fingerprint ~= fingerpr
 end
 local state, rest = standing(r)
 if state == 'running' then
-  if rest < r.deadline - math.floor(now / 1000) then -- the clock was set back
-    admit()
-    call('HSET', record, 'deadline', integer(math.floor(now / 1000) + rest))
-  end
-  return {0, rest}
+  return {0, correct(r, rest)}
 elseif state == 'completed' then
   return report(-4)
 elseif state == 'unknown' or state and presume == 'unknown' then

@@ -2,7 +2,7 @@
 --
 -- A record is one hash, at KEYS[1], beside what locks keep:
 --   state        running; completed; unknown: somebody ran, and it is not known how that ended. None after a release
---   id           of the attempt that is running or was the last
+--   id           of the attempt that is running or was the last, or of who has resolved it
 --   attempt      its number, from 1; stays when it is released
 --   token        its fencing token; stays too
 --   began, ended us
@@ -82,6 +82,16 @@ local function remembered(key, memory)
     call('PEXPIRE', key, memory)
     return tonumber(before)
   end
+end
+
+-- Returns the ms that a running attempt has left, and makes the record agree: should the server's clock have been set back,
+-- the lease would last longer than they.
+local function correct(r, rest)
+  if rest < r.deadline - math.floor(now / 1000) then
+    admit()
+    call('HSET', record, 'deadline', integer(math.floor(now / 1000) + rest))
+  end
+  return rest
 end
 
 -- Gives the record its retention. Should that be refused, a record that has no other expiry is undone, so that none is
