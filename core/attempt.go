@@ -10,7 +10,7 @@ import (
 )
 
 // Attempt is one run of a [Once] in progress. It is renewed until it is completed, released or held, which exactly one
-// call can do. Its methods may be called from several goroutines at once.
+// call can do, or abandoned. Its methods may be called from several goroutines at once.
 type Attempt struct {
 	once   *Once
 	lease  *Lease
@@ -52,9 +52,9 @@ func (a *Attempt) ValidUntil() time.Time { return a.lease.ValidUntil() }
 // then on [Once.Begin] returns [ErrCompleted], until the record expires.
 //
 // It works although ctx was cancelled, and although the lease was lost: only if another attempt has followed, or
-// [Once.Resolve], is it [ErrStale]. A value that is too large is [ErrValueTooLarge]: the run is recorded without it. Any other error means
-// that Redis did not confirm the record; it is tried further in the background. [ErrNotHeld] says that the attempt had
-// been ended before.
+// [Once.Resolve], is it [ErrStale]. A value that is too large is [ErrValueTooLarge]: the run is recorded without it. Any
+// other error means that Redis did not confirm the record; it is tried further in the background. [ErrNotHeld] says that
+// the attempt had been ended before.
 func (a *Attempt) Complete(ctx context.Context, value []byte) error {
 	err := a.end(ctx, StateCompleted, func(ctx context.Context) (int64, error) {
 		return a.claim().complete(ctx, &a.lease.hold, a.lease.token, a.number, value)
@@ -78,8 +78,8 @@ func (a *Attempt) Release(ctx context.Context) error {
 }
 
 // Hold ends an attempt of which nobody can say whether it took effect: all who come later get [ErrOutcomeUnknown] until
-// somebody has found out and calls [Once.Resolve] or [Once.Forget], or the record expires. The reason is for them to read; keep users'
-// data out of it. At most 1,024 bytes of it are recorded. Errors are those of Complete.
+// somebody has found out and calls [Once.Resolve] or [Once.Forget], or the record expires. The reason is for them to
+// read; keep users' data out of it. At most 1,024 bytes of it are recorded. Errors are those of Complete.
 func (a *Attempt) Hold(ctx context.Context, reason string) error {
 	reason = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
 	return a.end(ctx, StateUnknown, func(ctx context.Context) (int64, error) {
@@ -118,10 +118,11 @@ func (a *Attempt) Declare(ctx context.Context, state State) error {
 	return a.stale()
 }
 
-// Abandon lets go of the attempt without ending it: it is not renewed any more, and its context ends with [ErrLeaseLost].
-// Others get [ErrInProgress] for the rest of its lease, or for a whole one if a renewal is on its way; then it counts as
-// what the failure policy or [Attempt.Declare] says, as after a crash. It is for a handler that does not stop although it
-// was told to: it may still be at it, so nobody else should come in at once, nor be kept out for ever.
+// Abandon lets go of the attempt without ending it: it is not renewed any more, and its context ends with
+// [ErrLeaseLost]. Others get [ErrInProgress] for the rest of its lease, or for a whole one if a renewal is on its way;
+// then it counts as what the failure policy or [Attempt.Declare] says, as after a crash. It is for a handler that does
+// not stop although it was told to: it may still be at it, so nobody else should come in at once, nor be kept out for
+// ever.
 //
 // Complete, Release, Hold and Declare still work as long as no other attempt has followed. Abandon does no I/O. An
 // attempt that has ended stays as it is.

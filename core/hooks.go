@@ -6,8 +6,8 @@ import (
 )
 
 // Hooks are called at the points where an operator wants to look: tracing, metrics, audit. Each may be nil.
-// They run on the goroutine that does the work, so they must be quick and must not block; Renewed and Lost run on
-// goroutines of the client, where a panic is logged and goes no further. The structs may grow fields in later
+// They run on the goroutine that does the work, so they must be quick and must not block; that of Renewed and Lost is
+// mostly one of the client, so a panic in them is logged and goes no further. The structs may grow fields in later
 // versions. Lock names are passed as they are: take care where you write them.
 type Hooks struct {
 	// AcquireStart is called when Lock or TryLock begins; what it returns is the context of the call and is

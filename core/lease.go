@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Lease is one successful acquisition of a lock. It is renewed until it is unlocked (unless [WithFixedTTL] or
-// [WithMaxHold] say otherwise) and ends by itself, with its context, when that does not succeed in time.
+// Lease is one successful acquisition of a lock. It is renewed until it is unlocked or abandoned (unless [WithFixedTTL]
+// or [WithMaxHold] say otherwise) and ends by itself, with its context, when that does not succeed in time.
 //
 // Its methods may be called from several goroutines at once.
 type Lease struct {
@@ -170,10 +170,11 @@ func (l *Lease) unlock(ctx context.Context, live bool, what usage) error {
 	return nil
 }
 
-// Abandon lets go of the lease without freeing the lock: it is not renewed any more, its context ends with [ErrLeaseLost],
-// and Redis keeps it for the rest of its TTL, or for a whole one if a renewal is on its way. It is for work that does not
-// stop although it was told to: it may still be at it, so nobody else should come in at once, nor be kept out for ever.
-// An Unlock after it frees what is left, as soon as the work has stopped after all; [Client.Close] does not.
+// Abandon lets go of the lease without freeing the lock: it is not renewed any more, its context ends with
+// [ErrLeaseLost], and Redis keeps it for the rest of its TTL, or for a whole one if a renewal is on its way. It is for
+// work that does not stop although it was told to: it may still be at it, so nobody else should come in at once, nor be
+// kept out for ever. An Unlock after it frees what is left, for work that has stopped after all, and returns
+// [ErrNotHeld]; [Client.Close] frees nothing of it.
 //
 // It does no I/O. Of a [Multi] it abandons all members. A lease that is over stays as it is.
 func (l *Lease) Abandon() {

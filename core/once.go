@@ -172,15 +172,17 @@ func (o *Once) Forget(ctx context.Context) error {
 	})
 }
 
-// Resolve records that what the key stands for has been done: somebody has found out how a run of unknown outcome ended, or
-// did it by hand. From then on [Once.Begin] returns [ErrCompleted] and [Once.Do] the value, as after [Attempt.Complete],
-// until the record expires; those who wait get it at once. It is the counterpart of [Once.Forget], which lets it be tried
-// again. The record keeps the number and token of the last attempt, which can write it no more: that is [ErrStale].
+// Resolve records that what the key stands for has been done: somebody has found out how a run of unknown outcome
+// ended, or has done it by hand. From then on [Once.Begin] returns [ErrCompleted] and [Once.Do] the value, as after
+// [Attempt.Complete], until the record expires; those who wait get it at once. It is the counterpart of [Once.Forget],
+// which lets it be tried again. The record keeps the number and the token of the last attempt, which can write it no
+// more: that is [ErrStale].
 //
 // Errors: [ErrInProgress] with the rest of the lease in an [InProgressError] while an attempt is running, and
-// [ErrCompleted] with the record in a [CompletedError] if it was completed before, of which neither is touched;
+// [ErrCompleted] with the record in a [CompletedError] if it was completed before, neither of which is touched;
 // [ErrValueTooLarge] if it was recorded without its value; [ErrUnavailable] if Redis did not confirm the record: call
-// it again, and ErrCompleted says that it is there; [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed].
+// it again, and ErrCompleted says that it is there; the context's error if that ended first; [ErrInvalidName],
+// [ErrInvalidOption], [ErrWrongType], [ErrClosed].
 func (o *Once) Resolve(ctx context.Context, value []byte) error {
 	h := &hold{
 		name: o.key, keys: o.keys, id: o.client.newID(), lockConfig: o.config.lock, record: &o.config.record,

@@ -63,6 +63,13 @@ func endEveryWay(t testing.TB, locks, other *core.Client, name string) {
 		t.Errorf("%s: hold: %v", name, err)
 	}
 	wantState(t, once, core.StateUnknown, 2)
+	if err := follower.Resolve(ctx, []byte("found out")); err != nil {
+		t.Errorf("%s: resolve: %v", name, err)
+	}
+	if r := wantState(t, once, core.StateCompleted, 2); string(r.Value) != "found out" {
+		t.Errorf("%s: %+v", name, r)
+	}
+	wantErr(t, once.Resolve(ctx, nil), core.ErrCompleted)
 }
 
 // TestOnceInCluster uses Once on names all over a Cluster, among them such with a hash tag.
@@ -93,10 +100,14 @@ func TestKeysOfARecord(t *testing.T) {
 			t.Error(err)
 		}
 		forget(t, once)
+		if err := once.Resolve(ctx, nil); err != nil {
+			t.Error(err)
+		}
+		forget(t, once)
 		mustBegin(t, once)
 		keys := rdb.Keys(ctx, "*").Val()
-		if len(keys) != 4 {
-			t.Errorf("%q: keys %q, want the record, the token, a Complete and a Forget", name, keys)
+		if len(keys) != 6 {
+			t.Errorf("%q: keys %q, want the record, the token, a Complete, a Resolve and two Forgets", name, keys)
 		}
 		for _, key := range keys {
 			if got := hashTag(key); got != tag {
@@ -131,6 +142,11 @@ func TestOnceIsAcknowledged(t *testing.T) {
 		if forget(t, once); what != "release" && p.waits() == before {
 			t.Error("Forget did not wait")
 		}
+		before = p.waits()
+		if err := once.Resolve(ctx, nil); err != nil || p.waits() == before {
+			t.Errorf("Resolve did not wait: %v", err)
+		}
+		forget(t, once)
 	}
 	before := p.waits()
 	if err := mustBegin(t, newClient(t, p.master.Client()).Once("other")).Complete(ctx, nil); err != nil {
@@ -169,8 +185,10 @@ func TestOnceIsNotAcknowledged(t *testing.T) {
 	wantNotReplicated(t, attempts["hold"].Hold(ctx, ""), 0, 1)
 	wantNotReplicated(t, attempts["declare"].Declare(ctx, core.StateUnknown), 0, 1)
 	wantNotReplicated(t, acked("declare").Forget(ctx), 0, 1)
+	wantNotReplicated(t, acked("resolve").Resolve(ctx, nil), 0, 1)
 	for name, state := range map[string]core.State{
 		"complete": core.StateCompleted, "release": core.StateNone, "hold": core.StateUnknown, "declare": core.StateNone,
+		"resolve": core.StateCompleted,
 	} {
 		wantStateOnly(t, locks.Once(name), state) // on the master
 	}
@@ -198,16 +216,21 @@ func TestRepeatedEndIsNotAcknowledged(t *testing.T) {
 	loadOnce(t, p.master.Client())
 	relay := p.master.Relay()
 	locks := newClient(t, relay.Client(), core.WithTTL(long))
+	acked := func(name string) *core.Once { return locks.Once(name, core.WithReplicaAck(1, soon)) }
 	ends := map[string]func(*core.Attempt) error{
 		"complete": func(a *core.Attempt) error { return a.Complete(ctx, nil) },
 		"release":  func(a *core.Attempt) error { return a.Release(ctx) },
 		"hold":     func(a *core.Attempt) error { return a.Hold(ctx, "") },
-		"forget":   func(*core.Attempt) error { return locks.Once("forget", core.WithReplicaAck(1, soon)).Forget(ctx) },
+		"forget":   func(*core.Attempt) error { return acked("forget").Forget(ctx) },
+		"resolve": func(*core.Attempt) error {
+			abandon(t, p.master.Client(), "resolve")
+			return acked("resolve").Resolve(ctx, nil)
+		},
 	}
 	attempts := map[string]*core.Attempt{}
 	for name := range ends {
 		redistest.Eventually(t, within, "an attempt", func() bool {
-			a, err := locks.Once(name, core.WithReplicaAck(1, soon)).Begin(ctx)
+			a, err := acked(name).Begin(ctx)
 			attempts[name] = a
 			return err == nil
 		})

@@ -25,6 +25,7 @@ func TestOnceWithoutRedis(t *testing.T) {
 	_, err = once.Peek(ctx)
 	wantErr(t, err, core.ErrUnavailable)
 	wantErr(t, once.Forget(ctx), core.ErrUnavailable)
+	wantErr(t, once.Resolve(ctx, nil), core.ErrUnavailable)
 	server.Restart()
 	var ran atomic.Int64
 	if got, err := once.Do(ctx, answers(&ran, "")); err != nil || got.Attempt != 1 || ran.Load() != 1 {
@@ -109,6 +110,7 @@ func TestFrozenOnce(t *testing.T) {
 		},
 		"peek":     func(ctx context.Context) error { _, err := once.Peek(ctx); return err },
 		"forget":   once.Forget,
+		"resolve":  func(ctx context.Context) error { return locks.Once("r").Resolve(ctx, nil) },
 		"declare":  func(ctx context.Context) error { return a.Declare(ctx, core.StateUnknown) },
 		"complete": func(ctx context.Context) error { return b.Complete(ctx, nil) },
 		"release":  c.Release,
@@ -180,6 +182,10 @@ func TestWaitersAreTold(t *testing.T) {
 		"hold":     func(a *core.Attempt) error { return a.Hold(ctx, "") },
 		"release":  func(a *core.Attempt) error { return a.Release(ctx) },
 		"forget":   func(*core.Attempt) error { return locks.Once("forget").Forget(ctx) },
+		"resolve": func(*core.Attempt) error {
+			abandon(t, rdb, "resolve")
+			return locks.Once("resolve").Resolve(ctx, nil)
+		},
 	} {
 		a := mustBegin(t, locks.Once(name))
 		told := subscribe(t, rdb, "redisson_lock__channel:{lock:"+name+"}")

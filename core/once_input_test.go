@@ -69,6 +69,7 @@ func wantRefusals(t testing.TB, o *core.Once, kind error, names string) {
 	_, err = o.Peek(ctx)
 	wantInvalid(t, err, kind, names)
 	wantInvalid(t, o.Forget(ctx), kind, names)
+	wantInvalid(t, o.Resolve(ctx, nil), kind, names)
 }
 
 // TestOnceLimits: what is just allowed.

@@ -271,6 +271,13 @@ func TestOnceAfterAClockStep(t *testing.T) {
 	if !errors.As(err, &busy) || busy.RetryAfter > 500*time.Millisecond {
 		t.Errorf("%v", err)
 	}
+	rdb.HSet(ctx, recordOf("name"), "deadline", time.Now().Add(time.Hour).UnixMilli())
+	if err := once.Resolve(ctx, nil); !errors.As(err, &busy) || busy.RetryAfter > 500*time.Millisecond {
+		t.Errorf("Resolve: %v", err)
+	}
+	if ms, _ := rdb.HGet(ctx, recordOf("name"), "deadline").Int64(); time.Until(time.UnixMilli(ms)) > within {
+		t.Errorf("after Resolve the lease lasts until %v", time.UnixMilli(ms))
+	}
 	if got, err := locks.Once("name", core.WithWait(within)).Do(ctx, answers(new(atomic.Int64), "")); err != nil ||
 		got.Attempt != 2 {
 		t.Errorf("%+v, %v", got, err)

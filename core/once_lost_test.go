@@ -27,7 +27,7 @@ func TestOnceLostReplies(t *testing.T) {
 	for mode, how := range map[string]redistest.LossMode{"Silent": redistest.Silent, "Closed": redistest.Closed} {
 		for step, test := range map[string]func(*testing.T, *onceLoser){
 			"Begin": loseBegin, "Renew": loseOnceRenew, "Complete": loseComplete, "Release": loseOnceRelease,
-			"Hold": loseHold, "Declare": loseDeclare, "Forget": loseForget,
+			"Hold": loseHold, "Declare": loseDeclare, "Forget": loseForget, "Resolve": loseResolve,
 		} {
 			t.Run(step+mode, func(t *testing.T) {
 				t.Parallel()
@@ -161,6 +161,19 @@ func loseForget(t *testing.T, l *onceLoser) {
 	l.lose()
 	forget(t, l.Once)
 	wantState(t, l.Once, core.StateNone, 0)
+}
+
+func loseResolve(t *testing.T, l *onceLoser) {
+	if err := mustBegin(t, l.Once).Hold(context.Background(), "reason"); err != nil {
+		t.Fatal(err)
+	}
+	l.lose()
+	if err := l.Resolve(context.Background(), []byte("value")); err != nil {
+		t.Errorf("Resolve: %v", err)
+	}
+	if r := wantState(t, l.Once, core.StateCompleted, 1); string(r.Value) != "value" {
+		t.Errorf("%+v", r)
+	}
 }
 
 // TestForgetTwice: another attempt begins between the two runs of a Forget, and stays.

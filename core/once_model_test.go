@@ -26,6 +26,7 @@ type onceModel struct {
 	over    bool       // the lease
 	presume core.State
 	value   string
+	token   int64 // of the last attempt
 }
 
 // standing is what the record says, the lease taken into account.
@@ -59,10 +60,22 @@ func (m *onceModel) end(r *runner, state core.State, value string) error {
 	case m.state != core.StateNone && m.owner != r, m.state == core.StateNone && state == core.StateNone:
 		return core.ErrStale
 	case state == core.StateNone:
-		*m = onceModel{count: m.count}
+		*m = onceModel{count: m.count, token: m.token}
 	default:
-		*m = onceModel{state: state, owner: r, count: r.Number(), value: value}
+		*m = onceModel{state: state, owner: r, count: r.Number(), value: value, token: r.Token()}
 	}
+	return nil
+}
+
+// resolve returns the error that a Resolve has to have.
+func (m *onceModel) resolve(value string) error {
+	switch m.standing() {
+	case core.StateRunning:
+		return core.ErrInProgress
+	case core.StateCompleted:
+		return core.ErrCompleted
+	}
+	*m = onceModel{state: core.StateCompleted, count: m.count, value: value, token: m.token}
 	return nil
 }
 
@@ -117,7 +130,7 @@ func (g *onceGame) begin() {
 	if a.Number() != g.model.count || a.Token() <= g.token {
 		g.failf("attempt %d with token %d after %d", a.Number(), a.Token(), g.token)
 	}
-	g.token = a.Token()
+	g.token, g.model.token = a.Token(), a.Token()
 }
 
 // act lets one of the attempts, which may be long over, do something.
@@ -147,7 +160,7 @@ func (g *onceGame) act(i int) {
 
 func (g *onceGame) move() {
 	ctx := context.Background()
-	switch n := g.rand.IntN(16); {
+	switch n := g.rand.IntN(18); {
 	case n < 5 || len(g.all) == 0:
 		g.begin()
 	case n < 10:
@@ -158,7 +171,11 @@ func (g *onceGame) move() {
 			g.model.over = true
 			g.moves = append(g.moves, "the lease ends")
 		}
-	case n == 14:
+	case n < 16:
+		value := fmt.Sprint("value", len(g.moves))
+		want := g.model.resolve(value)
+		g.expect("resolve", g.locks[0].Once(g.name).Resolve(ctx, []byte(value)), want)
+	case n == 16:
 		g.model = onceModel{}
 		g.expect("forget", g.locks[0].Once(g.name).Forget(ctx), nil)
 	default:
@@ -173,7 +190,7 @@ func (g *onceGame) check() {
 	state := m.standing()
 	omitted := state == core.StateCompleted && m.state == core.StateRunning
 	if r.State != state || r.Attempt != m.count || string(r.Value) != m.value || r.Omitted != omitted ||
-		(state != core.StateNone && r.Token != m.owner.Token()) {
+		(state != core.StateNone && r.Token != m.token) {
 		g.failf("record %+v, want %q of attempt %d", r, state, m.count)
 	}
 	if g.rdb.PTTL(context.Background(), recordOf(g.name)).Val() == -1 {

@@ -20,7 +20,7 @@ func TestFullServerOnce(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	attempts := map[string]*core.Attempt{}
-	for _, name := range []string{"complete", "hold", "release", "declare", "evicted", "zombie"} {
+	for _, name := range []string{"complete", "hold", "release", "declare", "evicted", "zombie", "resolve"} {
 		attempts[name] = mustBegin(t, locks.Once(name))
 	}
 	abandon(t, rdb, "zombie")
@@ -28,6 +28,7 @@ func TestFullServerOnce(t *testing.T) {
 	rdb.Del(ctx, recordOf("evicted"))
 	mustBegin(t, locks.Once("clock"))
 	rdb.HSet(ctx, recordOf("clock"), "deadline", time.Now().Add(time.Hour).UnixMilli())
+	abandon(t, rdb, "resolve")
 	fillUp(rdb)
 	_, err := locks.Once("name").Begin(ctx)
 	if err == nil || !strings.Contains(err.Error(), "OOM") || rdb.Exists(ctx, recordOf("name")).Val() != 0 {
@@ -42,6 +43,8 @@ func TestFullServerOnce(t *testing.T) {
 		"declare":  attempts["declare"].Declare(ctx, core.StateUnknown),
 		"evicted":  attempts["evicted"].Complete(ctx, nil),
 		"forget":   locks.Once("declare").Forget(ctx),
+		"resolve":  locks.Once("resolve").Resolve(ctx, []byte("value")),
+		"by hand":  locks.Once("by hand").Resolve(ctx, []byte("value")),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -51,6 +54,8 @@ func TestFullServerOnce(t *testing.T) {
 	wantState(t, locks.Once("hold"), core.StateUnknown, 1)
 	wantState(t, locks.Once("release"), core.StateNone, 1)
 	wantState(t, locks.Once("evicted"), core.StateCompleted, 1)
+	wantState(t, locks.Once("resolve"), core.StateCompleted, 1)
+	wantState(t, locks.Once("by hand"), core.StateCompleted, 0)
 	wantErr(t, attempts["zombie"].Complete(ctx, nil), core.ErrStale)
 	if n := len(rdb.Keys(ctx, "holdfast:released:{lock:zombie}*").Val()); n != 1 {
 		t.Errorf("%d ends are remembered, want that of the zombie", n)
@@ -142,6 +147,7 @@ func TestOnceOfAnotherType(t *testing.T) {
 	_, err = once.Peek(ctx)
 	wantErr(t, err, core.ErrWrongType)
 	wantErr(t, once.Forget(ctx), core.ErrWrongType)
+	wantErr(t, once.Resolve(ctx, nil), core.ErrWrongType)
 	wantErr(t, a.Declare(ctx, core.StateUnknown), core.ErrWrongType)
 	wantErr(t, a.Complete(ctx, nil), core.ErrWrongType)
 	wantErr(t, b.Release(ctx), core.ErrWrongType)

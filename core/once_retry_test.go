@@ -82,6 +82,16 @@ func (s *onceScripts) forget(id string) string {
 	return s.run([]string{"publish", "record", "once_forget"}, id, hour, "PUBLISH", "channel")
 }
 
+// resolve is done by somebody else than the attempts.
+func (s *onceScripts) resolve(id string) string {
+	reply := s.run([]string{"publish", "record", "conclude", "once_resolve"}, id,
+		id, hour, hour, "PUBLISH", "channel", "value of "+id, 0, "print")
+	if reply != "[1 1]" {
+		reply, _, _ = strings.Cut(reply, " ")
+	}
+	return reply
+}
+
 // state is what there is of the record, without what says when.
 func (s *onceScripts) state() map[string]string {
 	fields := contents(s.t, s.rdb, s.name)
@@ -98,6 +108,7 @@ func TestOnceScriptsTwice(t *testing.T) {
 		"begin": (*onceScripts).begin, "renew": (*onceScripts).renew, "presume": (*onceScripts).presume,
 		"complete": (*onceScripts).complete, "hold": (*onceScripts).hold, "release": (*onceScripts).release,
 		"give up": (*onceScripts).giveUp, "forget": (*onceScripts).forget,
+		"resolve": func(s *onceScripts, _ string) string { return s.resolve("r") },
 	}
 	before := map[string]func(*onceScripts){
 		"absent":         func(*onceScripts) {},
@@ -113,6 +124,7 @@ func TestOnceScriptsTwice(t *testing.T) {
 		},
 		"completed by another": func(s *onceScripts) { s.begin("b"); s.complete("b") },
 		"released by another":  func(s *onceScripts) { s.begin("b"); s.release("b") },
+		"resolved by another":  func(s *onceScripts) { s.begin("a"); abandon(t, rdb, s.name); s.resolve("x") },
 	}
 	between := map[string]func(*onceScripts){
 		"nothing":         func(*onceScripts) {},
@@ -121,6 +133,7 @@ func TestOnceScriptsTwice(t *testing.T) {
 		"forget, another": func(s *onceScripts) { s.forget("f"); s.begin("c") },
 		"forget, done":    func(s *onceScripts) { s.forget("f"); s.begin("c"); s.complete("c") },
 		"end of another":  func(s *onceScripts) { s.release("b") },
+		"resolve":         func(s *onceScripts) { s.resolve("y") },
 	}
 	for script, run := range scripts {
 		for was, prepare := range before {
@@ -134,6 +147,9 @@ func TestOnceScriptsTwice(t *testing.T) {
 				// These have no memory of an end: they are about a record that is there, and say what is true of it now.
 				if slices.Contains([]string{"begin", "renew", "presume"}, script) && then != "nothing" {
 					continue
+				}
+				if script == "resolve" && first != "[1 1]" && then != "nothing" {
+					continue // the same: it was refused
 				}
 				if after := s.state(); first != second || !maps.Equal(state, after) {
 					t.Errorf("%s: %s, then %s, and %v has become %v", s.name, first, second, state, after)
@@ -190,7 +206,7 @@ func TestRepeatedEndsAreRemembered(t *testing.T) {
 	ctx := context.Background()
 	for name, end := range map[string]func(*onceScripts, string) string{
 		"complete": (*onceScripts).complete, "hold": (*onceScripts).hold, "release": (*onceScripts).release,
-		"forget": (*onceScripts).forget,
+		"forget": (*onceScripts).forget, "resolve": (*onceScripts).resolve,
 	} {
 		s := &onceScripts{t, redistest.Start(t).Client(), name}
 		s.begin("a")
@@ -212,6 +228,7 @@ func TestRenewalsOfNoAttempt(t *testing.T) {
 		"held":      func(s *onceScripts) { s.hold("a") },
 		"released":  func(s *onceScripts) { s.release("a") },
 		"forgotten": func(s *onceScripts) { s.forget("f") },
+		"resolved":  func(s *onceScripts) { abandon(t, rdb, s.name); s.resolve("r") },
 		"followed":  func(s *onceScripts) { abandon(t, rdb, s.name); s.begin("b") },
 	} {
 		s := &onceScripts{t, rdb, name}

@@ -1,5 +1,5 @@
--- How once_complete.lua, once_hold.lua and once_resolve.lua end what a record stands for; it comes after publish.lua and
--- record.lua. By itself it does nothing.
+-- How once_complete.lua, once_hold.lua and once_resolve.lua end what a record stands for; it comes after publish.lua
+-- and record.lua. By itself it does nothing.
 --
 -- KEYS[1] record   see record.lua
 -- KEYS[2] ended    string, remembers what this end has done, so that a repetition says the same
@@ -48,8 +48,8 @@ local function conclude(state, ...)
     'state', state, 'token', ARGV[6], 'attempt', ARGV[7], ...)
 end
 
--- Returns the fields that say what came of a completed run: its value, or that it had one which was not recorded; and the
--- fingerprint of what was asked for, '' for none.
+-- Returns the fields that say what came of a completed run: its value, or that it had one which was not recorded; and
+-- the fingerprint of what was asked for, unless that is ''.
 local function outcome(value, omitted, fingerprint)
   local fields = {'value', value}
   if omitted == '1' then

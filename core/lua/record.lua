@@ -84,8 +84,8 @@ local function remembered(key, memory)
   end
 end
 
--- Returns the ms that a running attempt has left, and makes the record agree: should the server's clock have been set back,
--- the lease would last longer than they.
+-- Returns the ms that a running attempt has left, and makes the record agree: should the server's clock have been set
+-- back, the lease would last longer than they.
 local function correct(r, rest)
   if rest < r.deadline - math.floor(now / 1000) then
     admit()

@@ -1,0 +1,111 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestAttemptAbandon: others are refused until the lease is over. What the attempt counts as then, it has said.
+func TestAttemptAbandon(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	var lost losses
+	locks, other := newClient(t, rdb, core.WithTTL(long), lost.hooks()), newClient(t, rdb)
+	var names []string
+	for name, test := range map[string]struct {
+		policy   core.FailurePolicy
+		declared []core.State
+		want     core.State
+	}{
+		"retry":            {core.RetryFailures, nil, core.StateAbandoned},
+		"hold":             {core.HoldFailures, nil, core.StateUnknown},
+		"declared done":    {core.RetryFailures, []core.State{core.StateCompleted}, core.StateCompleted},
+		"declared unknown": {core.RetryFailures, []core.State{core.StateUnknown}, core.StateUnknown},
+	} {
+		names = append(names, name)
+		once := locks.Once(name, core.WithFailurePolicy(test.policy))
+		a := mustBegin(t, once)
+		before := mustPeek(t, once).Lease
+		a.Abandon()
+		a.Abandon()
+		waitFor(t, a.Done(), "the attempt to end")
+		wantErr(t, context.Cause(a.Context()), core.ErrLeaseLost)
+		_, err := other.Once(name).Begin(ctx)
+		var busy *core.InProgressError
+		if !errors.As(err, &busy) || busy.RetryAfter <= 0 || busy.RetryAfter > before {
+			t.Errorf("%s: %v, the lease had %v left", name, err, before)
+		}
+		for _, state := range test.declared {
+			if err := a.Declare(ctx, state); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		wantState(t, once, core.StateRunning, 1)
+		abandon(t, rdb, name)
+		wantState(t, once, test.want, 1)
+		wantFollower(t, other.Once(name), test.want)
+		if err := a.Complete(ctx, nil); test.want == core.StateAbandoned {
+			wantErr(t, err, core.ErrStale)
+		} else if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	lost.wantOnce(t, names...)
+}
+
+// TestEndAfterAbandon: the handler has ended after all, and nobody has followed, whether its lease is over or not.
+func TestEndAfterAbandon(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	ends := make(chan core.AttemptEnd, 1)
+	locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{
+		AttemptEnd: func(_ context.Context, end core.AttemptEnd) { ends <- end },
+	}))
+	for name, end := range map[string]func(*core.Attempt) (core.State, error){
+		"complete": func(a *core.Attempt) (core.State, error) { return core.StateCompleted, a.Complete(ctx, nil) },
+		"hold":     func(a *core.Attempt) (core.State, error) { return core.StateUnknown, a.Hold(ctx, "") },
+		"release":  func(a *core.Attempt) (core.State, error) { return core.StateNone, a.Release(ctx) },
+	} {
+		for _, over := range []bool{false, true} {
+			once := locks.Once(name)
+			a := mustBegin(t, once)
+			a.Abandon()
+			if over {
+				abandon(t, rdb, name)
+			}
+			state, err := end(a)
+			if e := <-ends; err != nil || e.Err != nil || e.State != state || e.Recreated {
+				t.Errorf("%s: %v, and the hook saw %+v", name, err, e)
+			}
+			wantState(t, once, state, 1)
+			a.Abandon()
+			wantErr(t, a.Complete(ctx, nil), core.ErrNotHeld)
+			forget(t, once)
+		}
+	}
+}
+
+// TestCloseAfterAttemptAbandon leaves the record as it is.
+func TestCloseAfterAttemptAbandon(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(long))
+	a := mustBegin(t, locks.Once("name"))
+	a.Abandon()
+	before := contents(t, rdb, "name")
+	if err := locks.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	wantErr(t, context.Cause(a.Context()), core.ErrLeaseLost)
+	if after := contents(t, rdb, "name"); !maps.Equal(before, after) {
+		t.Errorf("%v has become %v", before, after)
+	}
+	wantState(t, newClient(t, rdb).Once("name"), core.StateRunning, 1)
+}

@@ -1,0 +1,125 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestHalfAResolve takes one command after another from the user: what could not be resolved can be, later.
+func TestHalfAResolve(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	rdb := server.Client()
+	for _, command := range []string{"time", "hmget", "hset", "hdel", "pexpire", "pexpire -del", "set", "get"} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			rules := append([]string{"+@all"}, strings.Fields("-"+command)...)
+			locks := newClient(t, restricted(t, server, rules...))
+			for _, was := range []string{"held", "nothing"} {
+				name := was + ", without " + command
+				resolvables[was].prepare(t, rdb, newClient(t, rdb, core.WithTTL(long)), name)
+				before := contents(t, rdb, name)
+				if err := locks.Once(name).Resolve(ctx, []byte("value")); err == nil {
+					t.Error("resolved without the right to")
+				}
+				wantExpiry(t, rdb, name)
+				if command == "hset" && !maps.Equal(before, contents(t, rdb, name)) {
+					t.Errorf("half of a Resolve is left: %v", contents(t, rdb, name))
+				}
+				err := locksOf(t, rdb, name).Resolve(ctx, []byte("value"))
+				if err != nil && !errors.Is(err, core.ErrCompleted) {
+					t.Errorf("Resolve: %v", err)
+				}
+				wantStateOnly(t, locksOf(t, rdb, name), core.StateCompleted)
+			}
+		})
+	}
+}
+
+// TestResolveIsFinished: a run of the script that died halfway has recorded it; the repetition does not take that for
+// the word of somebody else.
+func TestResolveIsFinished(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	rdb, relay := server.Client(), server.Relay()
+	loadOnce(t, rdb)
+	once := newClient(t, relay.Client(), core.WithTTL(long)).Once("name")
+	if err := mustBegin(t, once).Hold(ctx, "reason"); err != nil {
+		t.Fatal(err)
+	}
+	relay.LoseReplies(recordOf("name"), 1, redistest.Closed)
+	nth(relay, recordOf("name"), 2, func() {
+		for _, key := range rdb.Keys(ctx, "holdfast:released:*").Val() {
+			rdb.Del(ctx, key)
+		}
+		rdb.HSet(ctx, recordOf("name"), "reason", "reason", "deadline", 0)
+	})
+	if err := once.Resolve(ctx, []byte("value")); err != nil || relay.LostReplies() != 1 {
+		t.Errorf("Resolve: %v", err)
+	}
+	if r := wantState(t, once, core.StateCompleted, 1); string(r.Value) != "value" || r.Reason != "" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestResolveTwice: the record is forgotten and another attempt begins between the two runs of a Resolve, and stays.
+func TestResolveTwice(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	relay := server.Relay()
+	loadOnce(t, server.Client())
+	other := newClient(t, server.Client(), core.WithTTL(long)).Once("name")
+	once := newClient(t, relay.Client()).Once("name")
+	relay.LoseReplies(recordOf("name"), 1, redistest.Closed)
+	nth(relay, recordOf("name"), 2, func() {
+		wantState(t, other, core.StateCompleted, 0)
+		forget(t, other)
+		mustBegin(t, other)
+	})
+	if err := once.Resolve(context.Background(), []byte("value")); err != nil || relay.LostReplies() != 1 {
+		t.Errorf("Resolve: %v", err)
+	}
+	wantState(t, other, core.StateRunning, 1)
+}
+
+// TestResolveAtTheSameTime: one of many is the first word, and the others hear it.
+func TestResolveAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	var first atomic.Int64
+	done := make(chan error, 8)
+	for i := range cap(done) {
+		locks := newClient(t, rdb)
+		go func() {
+			value := fmt.Sprint("value ", i)
+			err := locks.Once("name").Resolve(ctx, []byte(value))
+			var other *core.CompletedError
+			switch {
+			case err == nil:
+				first.Add(1)
+			case errors.As(err, &other) && string(other.Record.Value) != value:
+				err = nil
+			}
+			done <- err
+		}()
+	}
+	for range cap(done) {
+		if err := receive(t, done); err != nil {
+			t.Errorf("Resolve: %v", err)
+		}
+	}
+	if n := first.Load(); n != 1 {
+		t.Errorf("%d were the first", n)
+	}
+}
