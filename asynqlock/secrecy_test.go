@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -190,5 +191,13 @@ func dump(t *testing.T, rdb *redis.Client, to *diary) {
 		if _, err := fmt.Fprintln(to, key, value); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// want checks how many entries match.
+func (h *told) want(t *testing.T, pattern string, n int) {
+	t.Helper()
+	if got := len(regexp.MustCompile(pattern).FindAllString(h.String(), -1)); got != n {
+		t.Errorf("told %d times of %s, want %d: %s", got, pattern, n, h.String())
 	}
 }
