@@ -85,7 +85,7 @@ func TestOvertaken(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	key, info := asynqlock.ByTaskID(), delivery("1", ofKind)
-	guard := asynqlock.Once(d.locks, key, brief)
+	guard := asynqlock.Once(d.locks, key)
 	first := d.occupy(info, receipt("7"), guard)
 	wantNil(t, asynqlock.Forget(t.Context(), d.locks, key, info))
 	second := d.occupy(info, receipt("7"), guard)
