@@ -99,6 +99,7 @@ crons: needed ## run jobs on five replicas with shifted clocks while they and Re
 fuzz: ## search for keys that collide, malformed keys that pass and records that cannot be read, a minute each
 	$(GO) test -run '^$$' -fuzz FuzzKeys -fuzztime 60s ./core
 	$(GO) test -run '^$$' -fuzz FuzzKeys -fuzztime 60s ./middleware
+	$(GO) test -run '^$$' -fuzz FuzzKeys -fuzztime 60s ./asynqlock
 	$(GO) test -run '^$$' -fuzz FuzzParseIdempotencyKey -fuzztime 60s ./middleware
 	$(GO) test -run '^$$' -fuzz FuzzDecodeResponse -fuzztime 60s ./middleware
 

@@ -88,7 +88,15 @@ func (e *exclusive) run(ctx context.Context, r *run, t *asynq.Task, next asynq.H
 	ctx, stop := r.context(ctx)
 	defer stop()
 	r.acquired(ctx, 0)
-	return next.ProcessTask(ctx, t)
+	returned := false
+	defer func() {
+		if !returned { // it panics, or has called runtime.Goexit
+			e.finished(r, nil)
+		}
+	}()
+	err := next.ProcessTask(ctx, t)
+	returned = true
+	return err
 }
 
 // ended returns what to tell asynq. A task that has succeeded has done so, whatever became of its lease: it would only
@@ -101,12 +109,16 @@ func (e *exclusive) ended(r *run, failure, err error) error {
 			verdict = r.deferred(err)
 		}
 	}
+	e.finished(r, verdict)
+	return verdict
+}
+
+func (e *exclusive) finished(r *run, err error) {
 	if e.hooks.Finished != nil {
 		e.hooks.Finished(context.WithoutCancel(r.ctx), Finished{
-			Task: r.task, KeyHash: r.hash, Held: time.Since(r.began), Err: verdict,
+			Task: r.task, KeyHash: r.hash, Held: time.Since(r.began), Err: err,
 		})
 	}
-	return verdict
 }
 
 // patient is a lock for which a task waits for as long as it may.

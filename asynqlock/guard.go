@@ -68,7 +68,7 @@ func (v *visit) deferred(reason error) error {
 			"key", v.hash, "queue", v.task.Queue, "type", v.task.Type, "error", reason)
 	} else if v.task.ID != "" {
 		var burned bool
-		report.Busy, report.Times, burned = g.busy.bounce(v.task, time.Now(), 2*g.maxBusy)
+		report.Busy, report.Times, burned = g.busy.bounce(v.task, time.Now(), max(2*g.maxBusy, time.Hour))
 		if burned {
 			g.logger.Warn("holdfast: asynqlock: a deferred task has burned a retry: pass asynq's Config to Configure",
 				"queue", v.task.Queue, "type", v.task.Type)
@@ -132,14 +132,14 @@ func (v *visit) patience() time.Duration {
 }
 
 // ask calls begin, which asks Redis and may wait for so long, within bounds. On the last attempt an outage is waited for
-// too.
+// too, unless the task may run without Redis: it would have no time left for that.
 func (v *visit) ask(begin func(ctx context.Context, wait time.Duration) error) error {
 	for {
 		wait := v.patience()
 		ctx, cancel := context.WithTimeout(v.ctx, wait+askTimeout)
 		err := begin(ctx, wait)
 		cancel()
-		if err == nil || !errors.Is(err, core.ErrUnavailable) || !v.task.last() {
+		if err == nil || !errors.Is(err, core.ErrUnavailable) || !v.task.last() || v.guard.failOpen {
 			return err
 		}
 		select {

@@ -77,9 +77,10 @@ func newConfig(opts []Option) config {
 	return c
 }
 
-// lockOptions are those of a lock or of the lease of a run.
+// lockOptions are those of a lock or of the lease of a run. The last one of a kind counts: no other TTL gets past the
+// check of [WithTTL].
 func (c *config) lockOptions() []core.LockOption {
-	return append([]core.LockOption{core.WithTTL(c.ttl)}, c.lock...)
+	return append(slices.Clone(c.lock), core.WithTTL(c.ttl))
 }
 
 // checkExclusive refuses what makes no sense without records.
@@ -154,7 +155,7 @@ func WithTTL(ttl time.Duration) Option {
 }
 
 // WithLock adds options of the lock, or of the lease of a run: [core.WithReplicaAck], [core.WithMaxHold]. Of several
-// that say the same, the last counts. Defaults to none.
+// that say the same, the last counts; the TTL is that of [WithTTL], the wait that of [WithWait]. Defaults to none.
 func WithLock(opts ...core.LockOption) Option {
 	return optionFunc(func(c *config) { c.lock = slices.Concat(c.lock, opts) })
 }

@@ -26,8 +26,8 @@ var ErrNotGuarded = errors.New("holdfast: asynqlock: not a task behind Once")
 // the handler ends, and the task is acknowledged. The last word counts. ctx is that of the handler, or descends from it.
 func Complete(ctx context.Context) error { return declare(ctx, completed, core.StateCompleted) }
 
-// Release is a handler's own word: nothing has happened, and the task may run again, also with [AtMostOnce]. See
-// [Complete].
+// Release is a handler's own word: nothing has happened, and the task may run again, also with [AtMostOnce], which
+// nevertheless holds it if the process ends before the handler does. See [Complete].
 func Release(ctx context.Context) error { return declare(ctx, released, core.StateNone) }
 
 // Hold is a handler's own word: it cannot be known whether the task will have taken effect, so that it must not run again

@@ -1,0 +1,212 @@
+package asynqlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"sync"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/asynqlock"
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// exampleRedis stands for the Redis of a service: asynq has its queues there, and locks are in it too.
+func exampleRedis() (queue asynq.RedisClientOpt, locks *core.Client, done func()) {
+	mini, err := miniredis.Run()
+	if err != nil {
+		log.Fatal(err)
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: mini.Addr()})
+	if locks, err = core.New(rdb); err != nil {
+		log.Fatal(err)
+	}
+	return asynq.RedisClientOpt{Addr: mini.Addr()}, locks, func() {
+		_, _ = locks.Close(), rdb.Close()
+		mini.Close()
+	}
+}
+
+// exampleConfig looks often, so that examples are quick.
+func exampleConfig() asynq.Config {
+	return asynq.Config{
+		Concurrency: 10, TaskCheckInterval: 10 * time.Millisecond, DelayedTaskCheckInterval: 100 * time.Millisecond,
+		LogLevel: asynq.FatalLevel,
+	}
+}
+
+// enqueue is what a producer does.
+func enqueue(queue asynq.RedisClientOpt, tasks ...*asynq.Task) (last *asynq.TaskInfo) {
+	client := asynq.NewClient(queue)
+	defer client.Close()
+	for _, t := range tasks {
+		info, err := client.Enqueue(t)
+		if err != nil {
+			log.Fatal(err)
+		}
+		last = info
+	}
+	return last
+}
+
+func ExampleOnce() {
+	queue, locks, done := exampleRedis()
+	defer done()
+	var both sync.WaitGroup
+	both.Add(2)
+	count := asynqlock.WithHooks(asynqlock.Hooks{
+		Finished: func(context.Context, asynqlock.Finished) { both.Done() },
+		Replayed: func(context.Context, asynqlock.Replayed) { both.Done() },
+	})
+
+	mux := asynq.NewServeMux()
+	mux.Use(asynqlock.Once(locks, asynqlock.ByPayload("order"), asynqlock.WithRetryIn(time.Second), count))
+	mux.HandleFunc("receipt:send", func(ctx context.Context, t *asynq.Task) error {
+		fmt.Println("sent", string(t.Payload()))
+		return nil
+	})
+	cfg := exampleConfig()
+	asynqlock.Configure(&cfg)
+	server := asynq.NewServer(queue, cfg)
+	if err := server.Start(mux); err != nil {
+		log.Fatal(err)
+	}
+	defer server.Shutdown()
+
+	// The producer heard nothing of the first one and tried again.
+	receipt := asynq.NewTask("receipt:send", []byte(`{"order":42}`))
+	enqueue(queue, receipt, receipt)
+	both.Wait()
+	// Output:
+	// sent {"order":42}
+}
+
+func ExampleExclusive() {
+	queue, locks, done := exampleRedis()
+	defer done()
+	var all sync.WaitGroup
+	all.Add(3)
+
+	mux := asynq.NewServeMux()
+	// Edits of one document wait for each other for a second, then they come again later.
+	mux.Use(asynqlock.Exclusive(locks.Mutex, asynqlock.ByPayload("document"), asynqlock.WithWait(time.Second)))
+	pages := 0 // of the only document: nothing else guards it
+	mux.HandleFunc("document:edit", func(ctx context.Context, t *asynq.Task) error {
+		defer all.Done()
+		before := pages
+		time.Sleep(time.Millisecond)
+		pages = before + 1
+		return nil
+	})
+	cfg := exampleConfig()
+	asynqlock.Configure(&cfg)
+	server := asynq.NewServer(queue, cfg)
+	if err := server.Start(mux); err != nil {
+		log.Fatal(err)
+	}
+
+	edit := asynq.NewTask("document:edit", []byte(`{"document":"contract"}`))
+	enqueue(queue, edit, edit, edit)
+	all.Wait()
+	server.Shutdown()
+	fmt.Println(pages, "pages")
+	// Output:
+	// 3 pages
+}
+
+func ExampleConfigure() {
+	cfg := asynq.Config{
+		IsFailure: func(err error) bool { return !errors.Is(err, context.DeadlineExceeded) }, // your own rule
+	}
+	asynqlock.Configure(&cfg) // last
+
+	busy := &asynqlock.DeferredError{RetryIn: 10 * time.Second, Err: core.ErrInProgress}
+	fmt.Println("deferred: failure", cfg.IsFailure(busy), "again in", cfg.RetryDelayFunc(0, busy, nil))
+	fmt.Println("yours: failure", cfg.IsFailure(context.DeadlineExceeded))
+	fmt.Println("others: failure", cfg.IsFailure(errors.New("no such user")))
+	// Output:
+	// deferred: failure false again in 10s
+	// yours: failure false
+	// others: failure true
+}
+
+func ExampleWithResult() {
+	queue, locks, done := exampleRedis()
+	defer done()
+
+	mux := asynq.NewServeMux()
+	mux.Use(asynqlock.Once(locks, asynqlock.ByPayload("order"), asynqlock.WithWait(time.Second)))
+	payments := 0
+	mux.Handle("payment:charge", asynqlock.WithResult(func(ctx context.Context, t *asynq.Task) ([]byte, error) {
+		payments++
+		return fmt.Appendf(nil, "payment %d, Idempotency-Key of %d characters", payments, len(asynqlock.KeyHash(ctx))), nil
+	}))
+	cfg := exampleConfig()
+	asynqlock.Configure(&cfg)
+	server := asynq.NewServer(queue, cfg)
+	if err := server.Start(mux); err != nil {
+		log.Fatal(err)
+	}
+	defer server.Shutdown()
+
+	charge := asynq.NewTask("payment:charge", []byte(`{"order":42}`), asynq.Retention(time.Hour))
+	first, second := enqueue(queue, charge), enqueue(queue, charge)
+	fmt.Println(await(queue, first))
+	fmt.Println(await(queue, second))
+	// Output:
+	// payment 1, Idempotency-Key of 43 characters
+	// payment 1, Idempotency-Key of 43 characters
+}
+
+// await returns the result of a task once it has completed.
+func await(queue asynq.RedisClientOpt, task *asynq.TaskInfo) string {
+	inspector := asynq.NewInspector(queue)
+	defer inspector.Close()
+	for {
+		info, err := inspector.GetTaskInfo(task.Queue, task.ID)
+		if err != nil {
+			log.Fatal(err)
+		}
+		if info.State == asynq.TaskStateCompleted {
+			return string(info.Result)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func ExampleRuns_Drain() {
+	queue, locks, done := exampleRedis()
+	defer done() // closes the client of the locks, so it comes last
+	var runs asynqlock.Runs
+	started := make(chan struct{})
+
+	guard := asynqlock.Once(locks, asynqlock.ByTaskID(), asynqlock.WithRuns(&runs))
+	slow := asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
+		close(started)
+		time.Sleep(100 * time.Millisecond)
+		fmt.Println("done")
+		return nil
+	})
+	cfg := exampleConfig()
+	cfg.ShutdownTimeout = time.Millisecond // far too short: asynq gives the task to somebody else
+	asynqlock.Configure(&cfg)
+	server := asynq.NewServer(queue, cfg)
+	if err := server.Start(guard(slow)); err != nil {
+		log.Fatal(err)
+	}
+	enqueue(queue, asynq.NewTask("receipt:send", nil))
+	<-started
+
+	server.Shutdown()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	fmt.Println("drained:", runs.Drain(ctx))
+	// Output:
+	// done
+	// drained: <nil>
+}

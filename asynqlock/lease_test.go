@@ -1,0 +1,153 @@
+package asynqlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/asynqlock"
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// brief makes leases that end, and are missed, while a test waits.
+const briefTTL = 300 * time.Millisecond
+
+var brief = asynqlock.WithTTL(briefTTL)
+
+// TestLeaseLost: only the handler's context ends, with the cause, and the task comes again.
+func TestLeaseLost(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	key, info := asynqlock.ByTaskID(), delivery("1", ofKind)
+	for name, test := range map[string]struct {
+		guard asynq.MiddlewareFunc
+		take  func(ctx context.Context) error
+	}{
+		"once": {
+			asynqlock.Once(d.locks, key, brief),
+			func(context.Context) error { return asynqlock.Forget(t.Context(), d.locks, key, info) },
+		},
+		"exclusive": {asynqlock.Exclusive(d.locks.Mutex, key, brief), func(ctx context.Context) error {
+			_, err := d.locks.ForceUnlock(t.Context(), "asynq:"+asynqlock.KeyHash(ctx))
+			return err
+		}},
+	} {
+		var asynqs context.Context
+		around := func(next asynq.Handler) asynq.Handler {
+			return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
+				asynqs = ctx
+				return next.ProcessTask(ctx, t)
+			})
+		}
+		err := d.deliver(info, receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
+			wantNil(t, test.take(ctx))
+			<-ctx.Done()
+			wantErrors(t, context.Cause(ctx), core.ErrLeaseLost)
+			wantNil(t, asynqs.Err())
+			return errOwn
+		}, around, test.guard)
+		wantDeferred(t, err, core.ErrLeaseLost)
+		if asynqlock.IsFailure(err) || errors.Is(err, asynq.SkipRetry) {
+			t.Errorf("%s: a failure: %v", name, err)
+		}
+	}
+}
+
+// TestSuccessWithoutLease: the task has taken effect, whatever became of the lease.
+func TestSuccessWithoutLease(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var hooks told
+	hook, key, info := asynqlock.WithHooks(hooks.hooks()), asynqlock.ByTaskID(), delivery("1", ofKind)
+	once, exclusive := asynqlock.Once(d.locks, key, brief, hook), asynqlock.Exclusive(d.locks.Mutex, key, brief, hook)
+	wantNil(t, d.deliver(info, receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
+		wantNil(t, asynqlock.Forget(t.Context(), d.locks, key, info))
+		<-ctx.Done()
+		return nil
+	}, once))
+	if r, err := asynqlock.Peek(t.Context(), d.locks, key, info); err != nil || r.State != core.StateCompleted {
+		t.Errorf("%+v, %v", r, err)
+	}
+	wantNil(t, d.deliver(info, receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
+		_, err := d.locks.ForceUnlock(t.Context(), "asynq:"+asynqlock.KeyHash(ctx))
+		wantNil(t, err)
+		<-ctx.Done()
+		return nil
+	}, exclusive))
+	hooks.want(t, `asynqlock\.Failure .*Operation:run Err:holdfast: lease lost`, 1)
+}
+
+// TestOvertaken: one that has lost its lease to another does not overwrite what that one does, but asks again later.
+func TestOvertaken(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	key, info := asynqlock.ByTaskID(), delivery("1", ofKind)
+	guard := asynqlock.Once(d.locks, key)
+	first := d.occupy(info, receipt("7"), guard)
+	wantNil(t, asynqlock.Forget(t.Context(), d.locks, key, info))
+	second := d.occupy(info, receipt("7"), guard)
+	wantDeferred(t, first.release(), core.ErrStale)
+	wantDeferred(t, d.deliver(info, receipt("7"), nothing, guard), core.ErrInProgress)
+	wantNil(t, second.release())
+	if r, err := asynqlock.Peek(t.Context(), d.locks, key, info); err != nil || r.State != core.StateCompleted {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestCommitMargin: handlers get a little less time than asynq gives the task.
+func TestCommitMargin(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for _, test := range []struct {
+		given       time.Duration
+		opts        []asynqlock.Option
+		least, most time.Duration
+	}{
+		{time.Hour, nil, 2 * time.Second, 2 * time.Second},
+		{time.Hour, []asynqlock.Option{asynqlock.WithCommitMargin(time.Minute)}, time.Minute, time.Minute},
+		{time.Hour, []asynqlock.Option{asynqlock.WithCommitMargin(50 * time.Minute)}, 3 * time.Minute, 6 * time.Minute},
+		{10 * time.Second, nil, 1, time.Second},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), test.given)
+		asynqs, _ := ctx.Deadline()
+		for name, guard := range map[string]asynq.MiddlewareFunc{
+			"once":      asynqlock.Once(d.locks, asynqlock.ByTaskID(), test.opts...),
+			"exclusive": asynqlock.Exclusive(d.locks.Mutex, asynqlock.ByTaskID(), test.opts...),
+		} {
+			wantNil(t, deliver(ctx, delivery(test.given.String()+name), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
+				deadline, ok := ctx.Deadline()
+				if margin := asynqs.Sub(deadline); !ok || margin < test.least || margin > test.most {
+					t.Errorf("%s of %v: margin %v, want %v to %v", name, test.given, margin, test.least, test.most)
+				}
+				return nil
+			}, guard))
+			_ = asynqlock.Forget(ctx, d.locks, asynqlock.ByTaskID(), delivery(test.given.String()+name, ofKind))
+		}
+		cancel()
+	}
+	wantNil(t, d.deliver(delivery("1"), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
+		if deadline, ok := ctx.Deadline(); ok {
+			t.Errorf("outside asynq: %v", deadline)
+		}
+		return nil
+	}, asynqlock.Once(d.locks, asynqlock.ByTaskID())))
+}
+
+// TestTimeIsUp: a handler that heeds its context is told early enough that asynq hears its error.
+func TestTimeIsUp(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	err := deliver(ctx, delivery("1"), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}, asynqlock.Once(d.locks, asynqlock.ByTaskID()))
+	wantErrors(t, err, context.DeadlineExceeded)
+	if ctx.Err() != nil || !asynqlock.IsFailure(err) {
+		t.Errorf("asynq has given it up: %v", ctx.Err())
+	}
+}
