@@ -63,7 +63,7 @@ func stallHeartbeat(s *stage) {
 	info := s.enqueue(receipt(thing))
 	s.turn(1)
 	heart.stall.Store(true)
-	heart.hangs.wait()
+	s.awaitOpen(heart.hangs, "a heartbeat")
 	othersGo.open()
 	redistest.Eventually(s.t, within, "the others to be acknowledged", func() bool {
 		queue, err := s.inspector.GetQueueInfo("default")

@@ -27,12 +27,14 @@ func TestPartition(t *testing.T) {
 
 func partition(s *stage) {
 	var bank sink
-	told := make(chan error, 1)
+	told := newGate()
+	var cause error
 	s.handle = func(r *turn) error {
 		token, _ := core.TokenFrom(r)
 		if r.number == 1 && s.guarded() {
 			<-r.Done()
-			told <- context.Cause(r)
+			cause = context.Cause(r)
+			told.open()
 			r.end() // but what it has sent is still on its way
 		}
 		if r.number == 1 {
@@ -51,7 +53,7 @@ func partition(s *stage) {
 	first := s.turn(1)
 	relay.Hold(redistest.Both)
 	if s.guarded() {
-		if cause := <-told; !errors.Is(cause, core.ErrLeaseLost) {
+		if s.awaitOpen(told, "the handler to be told"); !errors.Is(cause, core.ErrLeaseLost) {
 			s.t.Errorf("the handler's context ended with %v", cause)
 		}
 	}

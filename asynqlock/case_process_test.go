@@ -152,6 +152,26 @@ func (s *stage) stray(t *asynq.Task, opts ...asynq.Option) *asynq.TaskInfo {
 	return info
 }
 
+// record returns the key of the only record.
+func (s *stage) record() string {
+	s.t.Helper()
+	records := s.redis.Client().Keys(context.Background(), "holdfast:once:{lock:asynq:*}").Val()
+	if len(records) != 1 {
+		s.t.Fatalf("%d records: %v", len(records), records)
+	}
+	return records[0]
+}
+
+// awaitRenewal returns once the lease of the only record was renewed.
+func (s *stage) awaitRenewal() {
+	s.t.Helper()
+	ctx, rdb, record := context.Background(), s.redis.Client(), s.record()
+	before := rdb.HGet(ctx, record, "deadline").Val()
+	redistest.Eventually(s.t, within, "the lease to be renewed", func() bool {
+		return rdb.HGet(ctx, record, "deadline").Val() != before
+	})
+}
+
 // state returns where asynq has a task, 0 if it has none of that ID.
 func (s *stage) state(id string) asynq.TaskState {
 	info, err := s.inspector.GetTaskInfo("default", id)

@@ -67,7 +67,8 @@ func TestSchedulers(t *testing.T) {
 				if err := scheduler.Start(); err != nil {
 					s.t.Fatal(err)
 				}
-				enqueued.wait()
+				s.t.Cleanup(scheduler.Shutdown)
+				s.awaitOpen(enqueued, "a period")
 				scheduler.Shutdown()
 			}
 			s.start()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/hibiken/asynq"
 
@@ -279,6 +280,16 @@ func (s *stage) finish() {
 	s.t.Helper()
 	s.gate.open()
 	s.awaitEmpty()
+}
+
+// awaitOpen returns once somebody else has opened a gate.
+func (s *stage) awaitOpen(g gate, what string) {
+	s.t.Helper()
+	select {
+	case <-g.opened:
+	case <-time.After(within):
+		s.t.Fatalf("not within %v: %s", within, what)
+	}
 }
 
 // sweep waits for all handlers, also those that asynq has forgotten.

@@ -5,12 +5,15 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/asynqlock"
 )
 
 // TestTimeout is case A: at the deadline of a task asynq runs it again, on the same server, while the first handler goes
-// on because it does not heed its context.
+// on because it does not heed its context. Its lease goes on with it.
 func TestTimeout(t *testing.T) {
 	play(t, story{
+		options: []asynqlock.Option{asynqlock.WithTTL(15 * time.Second)},
 		tell: func(s *stage) {
 			s.handle = wonted
 			s.start()
@@ -19,6 +22,9 @@ func TestTimeout(t *testing.T) {
 			s.again(2)
 			if first.Err() == nil {
 				s.t.Error("the handler was not told")
+			}
+			if s.how == byOnce {
+				s.awaitRenewal()
 			}
 			s.finish()
 		},
