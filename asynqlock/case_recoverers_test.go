@@ -1,0 +1,40 @@
+package asynqlock_test
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestTwoRecoverers is case H: both find a task whose worker is gone. One is slow, and when it gives the task to somebody,
+// it runs already because of the other. Nobody tells the handler.
+func TestTwoRecoverers(t *testing.T) {
+	play(t, story{
+		tell: func(s *stage) {
+			s.handle = wonted
+			s.stray(receipt(thing))
+			stalled := newGate()
+			defer stalled.open()
+			var listed atomic.Int32
+			s.start(tapped(func(cmd redis.Cmder, send func() error) error {
+				if isRetry(cmd) && listed.Add(1) == 1 {
+					stalled.wait()
+				}
+				return send()
+			}))
+			redistest.Eventually(s.t, within, "a recoverer to stall", func() bool { return listed.Load() > 0 })
+			s.start()
+			first := s.turn(1)
+			stalled.open()
+			s.again(2)
+			if first.Err() != nil {
+				s.t.Errorf("the handler was told: %v", first.Err())
+			}
+			s.finish()
+		},
+		once: outcome{1, 1}, exclusive: outcome{2, 1}, control: outcome{2, 2},
+	})
+}
