@@ -159,10 +159,7 @@ type queued struct {
 func (s *storm) queued() (q queued, err error) {
 	for queue := range asynqworker.Queues {
 		info, err := s.inspector.GetQueueInfo(queue)
-		switch {
-		case errors.Is(err, asynq.ErrQueueNotFound):
-			continue
-		case err != nil:
+		if err != nil {
 			return q, err
 		}
 		q.all += info.Size
