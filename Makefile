@@ -95,6 +95,10 @@ outages: needed ## kill, freeze and replace masters of a Cluster and move slots,
 crons: needed ## run jobs on five replicas with shifted clocks while they and Redis are broken, and count ticks
 	$(GO) test -count=1 -v -timeout 30m -run TestCron ./cronlock/internal/cronworker -crons 60s
 
+.PHONY: tasks
+tasks: needed ## send tasks five times each to servers that are killed and stopped while Redis is broken, and count effects
+	$(GO) test -count=1 -v -timeout 30m -run TestStorm ./asynqlock/internal/asynqworker -tasks
+
 .PHONY: fuzz
 fuzz: ## search for keys that collide, malformed keys that pass and records that cannot be read, a minute each
 	$(GO) test -run '^$$' -fuzz FuzzKeys -fuzztime 60s ./core

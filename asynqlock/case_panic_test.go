@@ -64,7 +64,7 @@ func breakDown(t *testing.T, down func(), check func(s *stage, panics *atomic.In
 	}
 	for name, told := range map[string]story{
 		"before the effect": {
-			tell: tell(nothing),
+			tell: tell(idle),
 			once: outcome{1, 1}, exclusive: outcome{1, 1}, control: outcome{1, 1},
 		},
 		"after the effect, which it declared": {

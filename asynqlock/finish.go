@@ -59,7 +59,7 @@ func (r *run) record(state core.State, returned bool, err error) error {
 	lost := context.Cause(r.attempt.Context()) // before the end gives it one
 	switch state {
 	case core.StateCompleted:
-		return r.completed(r.attempt.Complete(ctx, r.value()))
+		return r.completed(r.awaited(ctx, r.attempt.Complete(ctx, r.value())))
 	case core.StateUnknown:
 		r.unconfirmed(r.attempt.Hold(ctx, reason(returned)))
 		return joined(err, core.ErrOutcomeUnknown, asynq.SkipRetry)
@@ -69,6 +69,27 @@ func (r *run) record(state core.State, returned bool, err error) error {
 	if lost != nil && err != nil {
 		r.failed("run", lost)
 		return r.deferred(joined(err, lost))
+	}
+	return err
+}
+
+// awaited gives a record that was not confirmed the rest of the time that it has. The attempt gives up soon if Redis
+// refuses connections, and goes on in the background; asynq could not acknowledge the task meanwhile either.
+func (r *run) awaited(ctx context.Context, err error) error {
+	const pause = 100 * time.Millisecond
+	for errors.Is(err, core.ErrUnavailable) {
+		record, failure := r.peek(ctx)
+		switch {
+		case failure == nil && record.State == core.StateCompleted:
+			return nil
+		case failure == nil && record.Attempt > r.attempt.Number():
+			return fmt.Errorf("%w: %w", core.ErrStale, err)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
 	}
 	return err
 }

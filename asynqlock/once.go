@@ -149,6 +149,7 @@ func (o *once) replay(v *visit, t *asynq.Task, record core.Record) error {
 // run calls the handler and records how it ended. Without attempt it has no record.
 func (o *once) run(v *visit, t *asynq.Task, next asynq.Handler, attempt *core.Attempt) error {
 	r := &run{visit: v, client: o.locks, attempt: attempt}
+	r.peek = func(ctx context.Context) (core.Record, error) { return o.of(v, t).Peek(ctx) }
 	ctx, cancel := v.ctx, context.CancelFunc(func() {})
 	if attempt != nil {
 		r.lease = attempt

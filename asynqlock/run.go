@@ -16,7 +16,8 @@ type run struct {
 	around  *run          // in which this one is, nil if it is the outermost
 	client  *core.Client  // of the record, nil for Exclusive
 	attempt *core.Attempt // nil for Exclusive, and without Redis
-	lease   leased        // nil without Redis
+	peek    func(context.Context) (core.Record, error)
+	lease   leased // nil without Redis
 
 	word atomic.Int32 // the handler's, a disposition
 

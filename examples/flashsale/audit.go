@@ -21,6 +21,9 @@ type audit struct {
 
 	settlements int
 	ticks       int // of the schedule, that were settled
+
+	receipts int // sent
+	again    int // orders with more than one
 }
 
 // audit asks the database. The tokens are compared in the order in which the database inserted the orders.
@@ -34,7 +37,8 @@ func (s *store) audit(ctx context.Context, item string, start int) (audit, error
 		),
 		buyers AS (SELECT COUNT(*) AS orders FROM sold GROUP BY user),
 		numbers AS (SELECT COUNT(*) AS quotes FROM quotes GROUP BY user, cart, number),
-		paid AS (SELECT COUNT(*) AS charges FROM charges GROUP BY order_id)
+		paid AS (SELECT COUNT(*) AS charges FROM charges GROUP BY order_id),
+		mailed AS (SELECT COUNT(*) AS receipts FROM receipts GROUP BY order_id)
 		SELECT
 			(SELECT left FROM stock WHERE item = @item),
 			(SELECT COUNT(*) FROM sold),
@@ -47,10 +51,13 @@ func (s *store) audit(ctx context.Context, item string, start int) (audit, error
 			(SELECT COUNT(*) FROM charges),
 			(SELECT COUNT(*) FROM paid WHERE charges > 1),
 			(SELECT COUNT(*) FROM settlements),
-			(SELECT COUNT(DISTINCT tick) FROM settlements)`,
+			(SELECT COUNT(DISTINCT tick) FROM settlements),
+			(SELECT COUNT(*) FROM receipts),
+			(SELECT COUNT(*) FROM mailed WHERE receipts > 1)`,
 		sql.Named("item", item)).Scan(
 		&a.left, &a.orders, &a.ordered, &a.doubled, &a.rising, &a.passed,
-		&a.quotes, &a.clashed, &a.charges, &a.twice, &a.settlements, &a.ticks)
+		&a.quotes, &a.clashed, &a.charges, &a.twice, &a.settlements, &a.ticks,
+		&a.receipts, &a.again)
 	return a, err
 }
 

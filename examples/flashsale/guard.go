@@ -5,14 +5,17 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/hibiken/asynq"
 	"github.com/robfig/cron/v3"
 
+	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
-// guards are what keeps the shop right: three around handlers, a lock within one, and one around a job of the schedule.
+// guards are what keeps the shop right: three around handlers, a lock within one, one around a job of the schedule, and one
+// around a task.
 type guards struct {
 	checkout func(http.Handler) http.Handler
 	order    func(http.Handler) http.Handler
@@ -22,6 +25,8 @@ type guards struct {
 	stock func(ctx context.Context, name string, work func(context.Context) error) error
 	// settlement adds the job that all replicas have in their schedules.
 	settlement func(c *cron.Cron, replica string, settle settling) error
+	// receipt makes the guard of the task that sends receipts.
+	receipt func(opts ...asynqlock.Option) asynq.MiddlewareFunc
 }
 
 // settling does the work of a tick of the schedule.
@@ -75,6 +80,13 @@ func locked(locks *core.Client, cfg config) guards {
 			}, cronlock.WithReplica(replica), cronlock.WithLogger(nil))
 			return err
 		},
+
+		// A receipt is for an order, however often it is enqueued. Sending takes milliseconds, so the second task waits in its
+		// worker for the first, and then is acknowledged; where it takes longer, tasks better come again later.
+		receipt: func(opts ...asynqlock.Option) asynq.MiddlewareFunc {
+			opts = append(opts, asynqlock.WithRetention(remembered), asynqlock.WithWait(cfg.patience))
+			return asynqlock.Once(locks, asynqlock.ByPayload("order"), opts...)
+		},
 	}
 }
 
@@ -91,6 +103,9 @@ func unlocked(*core.Client, config) guards {
 				_ = settle(context.Background(), time.Now().Truncate(time.Second))
 			})
 			return err
+		},
+		receipt: func(...asynqlock.Option) asynq.MiddlewareFunc {
+			return func(next asynq.Handler) asynq.Handler { return next }
 		},
 	}
 }

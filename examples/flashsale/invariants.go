@@ -50,6 +50,9 @@ func (r *report) invariants() []invariant {
 		check(a.twice == 0, "nobody was charged twice: %d orders were", a.twice),
 		check(a.settlements == a.ticks, "each tick of the schedule was settled once: %d ticks, %d settlements",
 			a.ticks, a.settlements),
+		check(a.receipts == a.orders && r.unsent == 0, "receipts sent = orders: %d = %d, and no task is left",
+			a.receipts, a.orders),
+		check(a.again == 0, "nobody was sent two receipts: %d were", a.again),
 		check(t.differing == 0, "every client got one receipt, however often it paid: %d of %d did",
 			t.payments-t.differing, t.payments),
 	}
@@ -71,14 +74,15 @@ func (r *report) verdict() string {
 	case r.config.unguarded && r.broken():
 		a := r.audit
 		return fmt.Sprintf("The control broke, as expected: without the guards, %d of %d orders were too many,\n"+
-			"%d users have more than one, and %d orders were charged more than once. Hence exit status %d.",
-			a.oversold(), a.orders, a.doubled, a.twice, exitBroken)
+			"%d users have more than one, %d orders were charged more than once, and %d receipts sent again.\n"+
+			"Hence exit status %d.",
+			a.oversold(), a.orders, a.doubled, a.twice, a.again, exitBroken)
 	case r.config.unguarded:
 		return "The control did not break: the crowd was too small to show anything (-users, -clients, -attempts)."
 	case r.broken():
 		return "BROKEN: see the crosses above."
 	default:
-		return fmt.Sprintf("All went right: %d orders by %d users, each paid once, on %d replicas.",
+		return fmt.Sprintf("All went right: %d orders by %d users, each paid once, with one receipt, on %d replicas.",
 			r.audit.orders, r.audit.ordered, r.config.replicas)
 	}
 }

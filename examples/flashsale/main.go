@@ -3,13 +3,14 @@
 // It starts three replicas of a web shop that share nothing but Redis and a database, and lets a crowd at them:
 // 800 users want one of 200 vouchers. Each prices a cart, orders, and pays for the order, and sends each of these
 // requests three times, twice at the same moment to two replicas. Everybody may have one voucher. The shop reads,
-// asks another service and then writes, as most shops do, so much can go wrong. Three guards, a lock and a job prevent it:
+// asks another service and then writes, as most shops do, so much can go wrong. Guards, a lock and a job prevent it:
 //
 //	POST /cart/{id}/checkout   httplock.Exclusive: one at a time for each cart; may be repeated
 //	POST /orders               httplock.Once: one order per user; a second one is refused, at any time
 //	POST /payments             httplock.Idempotent: charged once; who asks again gets the same receipt
 //	the stock, within orders   core.Do, waiting for a bounded time: one replica at a time takes from it
 //	the settlement             cronlock.AddFunc: in the schedules of all replicas, each tick booked once
+//	the receipts               asynqlock.Once: tasks that are enqueued twice; each order's is sent once
 //
 // Run it from the root of the repository. It needs nothing but Go: Redis is an embedded one, unless REDIS_URL
 // names a real one, and the database is a file that is removed at the end.

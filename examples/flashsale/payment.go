@@ -29,6 +29,7 @@ func (s *shop) pay(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
+	s.enqueueReceipt(r.Context(), receipt{Order: c.Order, User: userOf(r), Cents: c.Cents})
 	reply(w, http.StatusCreated, c)
 }
 

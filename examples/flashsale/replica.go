@@ -22,6 +22,7 @@ type replica struct {
 	shop  *shop
 	http  *http.Server
 	cron  *cron.Cron
+	mail  *mailroom
 	locks *core.Client
 	rdb   *redis.Client
 }
@@ -43,6 +44,9 @@ func startReplica(s *site, name string) (*replica, error) {
 	if err := r.shop.guards.settlement(r.cron, name, r.shop.settle); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
+	if r.mail, err = startMailroom(s, r.shop); err != nil {
+		return nil, errors.Join(err, r.close())
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("listen: %w", err), r.close())
@@ -58,17 +62,21 @@ func startReplica(s *site, name string) (*replica, error) {
 	return r, nil
 }
 
-// closeTimeout is how long orders under way may keep a replica from closing.
+// closeTimeout is how long orders and tasks under way may keep a replica from closing.
 const closeTimeout = 10 * time.Second
 
-// close waits for the jobs and the orders under way and then lets go of everything: locks before their Redis client.
+// close waits for the jobs, the orders and the tasks under way and then lets go of everything: locks before their Redis
+// client.
 func (r *replica) close() error {
 	<-r.cron.Stop().Done()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
 	var err error
 	if r.http != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		defer cancel()
 		err = r.http.Shutdown(ctx)
+	}
+	if r.mail != nil {
+		err = errors.Join(err, r.mail.close(ctx))
 	}
 	return errors.Join(err, r.locks.Close(), r.rdb.Close(), r.shop.store.db.Close())
 }

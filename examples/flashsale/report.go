@@ -15,6 +15,7 @@ type report struct {
 	tally       *tally
 	audit       audit
 	watch       *watch
+	unsent      int // tasks that are left
 	stale       int64
 	interrupted bool
 }
@@ -59,6 +60,9 @@ func (r *report) printTable(out io.Writer) {
 	row("quotes with the number of another", a.clashed, "")
 	row("orders charged twice", a.twice, "")
 	row("settlements", a.settlements, fmt.Sprintf("for %d ticks of the schedule on %d replicas", a.ticks, r.config.replicas))
+	row("receipts sent", a.receipts, fmt.Sprintf("each was enqueued twice; %d tasks are left", r.unsent))
+	row("  duplicates acknowledged", w.replayed, "")
+	row("orders with two receipts", a.again, "")
 	row("stale writes refused by the fence", r.stale, "")
 	row("latency of requests, median", quantile(t.all, 0.5), worst(t.all))
 	row("latency of orders, median", quantile(t.ordered, 0.5), worst(t.ordered))

@@ -69,6 +69,9 @@ func TestSaleKeepsItsInvariants(t *testing.T) {
 	if got, want := r.tally.codes[codePaid]+r.tally.codes[codeReplayed], small.stock*small.attempts; got < want {
 		t.Errorf("%d receipts, want at least %d", got, want)
 	}
+	if got := r.watch.replayed; got < small.stock {
+		t.Errorf("%d duplicates of %d receipts were acknowledged", got, small.stock)
+	}
 	if r.watch.waited == 0 {
 		t.Error("nobody waited for the stock: the crowd was too small to show anything")
 	}
@@ -80,7 +83,7 @@ func TestSaleWithoutGuardsBreaks(t *testing.T) {
 	cfg.unguarded, cfg.guards = true, unlocked
 	r := sale(t, cfg)
 	a := r.audit
-	if a.oversold() == 0 || a.doubled == 0 || a.clashed == 0 || a.twice == 0 || r.tally.differing == 0 {
+	if a.oversold() == 0 || a.doubled == 0 || a.clashed == 0 || a.twice == 0 || a.again == 0 || r.tally.differing == 0 {
 		t.Errorf("not all that can go wrong went wrong: %+v, %d clients with several receipts", a, r.tally.differing)
 	}
 }
@@ -107,6 +110,10 @@ func TestEachGuardIsNeeded(t *testing.T) {
 			func(kept *guards, none guards) { kept.stock = none.stock },
 			func(a audit) int { return a.oversold() },
 		},
+		"without the receipt's": {
+			func(kept *guards, none guards) { kept.receipt = none.receipt },
+			func(a audit) int { return a.again },
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -129,18 +136,20 @@ func TestEachGuardIsNeeded(t *testing.T) {
 
 func TestInvariantsNoticeEachFault(t *testing.T) {
 	t.Parallel()
-	fine := audit{start: 20, left: 0, orders: 20, ordered: 20, rising: true, charges: 20}
+	fine := audit{start: 20, left: 0, orders: 20, ordered: 20, rising: true, charges: 20, receipts: 20}
 	for name, spoil := range map[string]func(*audit, *tally){
-		"nothing":          func(*audit, *tally) {},
-		"oversold":         func(a *audit, _ *tally) { a.orders, a.ordered, a.charges, a.left = 21, 21, 21, -1 },
-		"lost update":      func(a *audit, _ *tally) { a.left = 1 },
-		"two orders":       func(a *audit, _ *tally) { a.ordered, a.doubled = 19, 1 },
-		"token fell":       func(a *audit, _ *tally) { a.rising = false },
-		"unsold for users": func(a *audit, _ *tally) { a.orders, a.ordered, a.charges, a.left = 19, 19, 19, 1 },
-		"quotes clashed":   func(a *audit, _ *tally) { a.clashed = 1 },
-		"not charged":      func(a *audit, _ *tally) { a.charges = 19 },
-		"charged twice":    func(a *audit, _ *tally) { a.twice = 1 },
-		"settled twice":    func(a *audit, _ *tally) { a.settlements, a.ticks = 3, 2 },
+		"nothing":            func(*audit, *tally) {},
+		"oversold":           func(a *audit, _ *tally) { a.orders, a.ordered, a.charges, a.left = 21, 21, 21, -1 },
+		"lost update":        func(a *audit, _ *tally) { a.left = 1 },
+		"two orders":         func(a *audit, _ *tally) { a.ordered, a.doubled = 19, 1 },
+		"token fell":         func(a *audit, _ *tally) { a.rising = false },
+		"unsold for users":   func(a *audit, _ *tally) { a.orders, a.ordered, a.charges, a.left = 19, 19, 19, 1 },
+		"quotes clashed":     func(a *audit, _ *tally) { a.clashed = 1 },
+		"not charged":        func(a *audit, _ *tally) { a.charges = 19 },
+		"charged twice":      func(a *audit, _ *tally) { a.twice = 1 },
+		"settled twice":      func(a *audit, _ *tally) { a.settlements, a.ticks = 3, 2 },
+		"receipt sent again": func(a *audit, _ *tally) { a.receipts, a.again = 21, 1 },
+		"receipt missing":    func(a *audit, _ *tally) { a.receipts = 19 },
 		"other receipt": func(_ *audit, t *tally) {
 			t.payment([]answer{{code: codePaid, body: "1"}, {code: codeReplayed, body: "2"}})
 		},

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/hibiken/asynq"
 )
 
 // shop is the web shop of one replica.
@@ -14,6 +16,8 @@ type shop struct {
 	item    string
 	store   *store
 	guards  guards
+	tasks   *asynq.Client
+	queue   string      // of the tasks
 	soldOut atomic.Bool // final: nothing is ever put back
 }
 

@@ -8,6 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
 )
 
 // item is what there is too little of.
@@ -15,18 +18,22 @@ const item = "voucher"
 
 // site is the whole installation: Redis, the database and the replicas.
 type site struct {
-	config   config
-	redis    *server
-	prefix   string // of the locks: on a shared Redis, every sale has its own
-	dir      string
-	database string
-	watch    *watch
-	replicas []*replica
+	config    config
+	redis     *server
+	prefix    string // of the locks: on a shared Redis, every sale has its own
+	queue     string // of the receipts: each sale has its own too
+	rdb       *redis.Client
+	inspector *asynq.Inspector
+	dir       string
+	database  string
+	watch     *watch
+	replicas  []*replica
 }
 
 // openSite starts everything. Nothing is left if that fails.
 func openSite(ctx context.Context, cfg config) (_ *site, err error) {
-	s := &site{config: cfg, watch: new(watch), prefix: "flashsale:" + rand.Text()[:8] + ":"}
+	name := "flashsale:" + rand.Text()[:8]
+	s := &site{config: cfg, watch: new(watch), prefix: name + ":", queue: name}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
@@ -34,6 +41,11 @@ func openSite(ctx context.Context, cfg config) (_ *site, err error) {
 	}()
 	if s.redis, err = startRedis(cfg.redisURL); err != nil {
 		return nil, err
+	}
+	s.rdb = redis.NewClient(s.redis.options)
+	s.inspector = asynq.NewInspectorFromRedisClient(s.rdb)
+	if err := s.rdb.Ping(ctx).Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.redis.kind, err)
 	}
 	if s.dir, err = os.MkdirTemp("", "flashsale-"); err != nil {
 		return nil, err
@@ -49,9 +61,6 @@ func openSite(ctx context.Context, cfg config) (_ *site, err error) {
 		}
 		s.replicas = append(s.replicas, r)
 	}
-	if err := s.replicas[0].rdb.Ping(ctx).Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.redis.kind, err)
-	}
 	return s, nil
 }
 
@@ -63,6 +72,9 @@ func (s *site) close() error {
 		closing.Go(func() { errs[i] = r.close() })
 	}
 	closing.Wait()
+	if s.rdb != nil {
+		errs = append(errs, s.removeMail())
+	}
 	if s.redis != nil {
 		s.redis.close()
 	}

@@ -45,6 +45,12 @@ CREATE TABLE settlements (
 	replica TEXT NOT NULL,
 	orders  INTEGER NOT NULL
 );
+CREATE TABLE receipts (
+	order_id INTEGER NOT NULL,
+	replica  TEXT NOT NULL,
+	token    INTEGER NOT NULL
+);
+CREATE INDEX receipts_of_order ON receipts (order_id);
 CREATE INDEX orders_of_user ON orders (user);
 CREATE TABLE charges (
 	id       INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -6,16 +6,19 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// watch counts what the lock on the stock does, in all replicas together.
+// watch counts what the lock on the stock does, and the guard of receipts, in all replicas together.
 type watch struct {
 	mu      sync.Mutex
 	granted int
 	waited  int             // of them not at the first request
 	waits   []time.Duration // of all grants
 	lost    int             // leases, of either lock
+
+	replayed int // tasks acknowledged because their receipt was sent
 }
 
 func (w *watch) hooks() core.Hooks {
@@ -38,4 +41,12 @@ func (w *watch) hooks() core.Hooks {
 			w.lost++
 		},
 	}
+}
+
+func (w *watch) taskHooks() asynqlock.Hooks {
+	return asynqlock.Hooks{Replayed: func(context.Context, asynqlock.Replayed) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.replayed++
+	}}
 }

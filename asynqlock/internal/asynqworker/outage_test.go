@@ -1,0 +1,103 @@
+//go:build unix
+
+package asynqworker_test
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/asynqlock/internal/asynqworker"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// hasty gives handlers leases that are over long before an outage is, and no care for that: what they do in doubt, the
+// table has to refuse.
+func hasty(o *asynqworker.Order) { o.TTL, o.Stubborn = time.Second, true }
+
+// away waits for as long as Redis or a server is away, which is longer than leases are.
+func away() {
+	if *long {
+		time.Sleep(10 * time.Second)
+	} else {
+		time.Sleep(2500 * time.Millisecond)
+	}
+}
+
+// TestStormWhileRedisIsFrozen lets Redis not answer in the middle of a storm, and then execute all that has queued up.
+func TestStormWhileRedisIsFrozen(t *testing.T) {
+	t.Parallel()
+	s := newStorm(t, hasty, durable()...).join("a", "b")
+	s.produce(copies)
+	s.await(orders / 4)
+	freeze(s)
+	s.overcome("c")
+}
+
+// TestStormWhileRedisIsRestarted kills Redis in the middle of a storm. It comes back with what it has acknowledged.
+func TestStormWhileRedisIsRestarted(t *testing.T) {
+	t.Parallel()
+	s := newStorm(t, hasty, durable()...).join("a", "b")
+	s.produce(copies)
+	s.await(orders / 4)
+	restart(s)
+	s.overcome("c")
+}
+
+// TestStormOfAll freezes and kills Redis, stops a server for longer than its leases last, and kills it.
+func TestStormOfAll(t *testing.T) {
+	t.Parallel()
+	s := newStorm(t, hasty, durable()...).join("a", "b", "c")
+	s.produce(copies)
+	s.await(orders / 8)
+	stop(s, "a")
+	s.await(orders / 4)
+	freeze(s)
+	s.await(orders / 2)
+	restart(s)
+	s.await(orders * 3 / 4)
+	s.member("b").kill()
+	s.overcome("d")
+}
+
+// durable are the options of a Redis that comes back with all that it has acknowledged.
+func durable() []redistest.Option {
+	opts := []redistest.Option{redistest.AOF()}
+	if *long {
+		opts = append(opts, redistest.Config("appendfsync", "always"))
+	}
+	return opts
+}
+
+func freeze(s *storm) {
+	s.redis.Pause()
+	away()
+	s.redis.Resume()
+}
+
+func restart(s *storm) {
+	s.redis.Kill()
+	away()
+	s.redis.Restart()
+}
+
+// stop lets the process of a server stand still.
+func stop(s *storm, name string) {
+	m := s.member(name)
+	m.signal(syscall.SIGSTOP)
+	away()
+	m.signal(syscall.SIGCONT)
+}
+
+// overcome brings a storm to its end, and checks what came of it.
+func (s *storm) overcome(rescuer string) {
+	s.t.Helper()
+	if *long {
+		s.join(rescuer)
+	} else {
+		s.rescue(rescuer)
+	}
+	s.settle()
+	s.end()
+	s.check()
+}

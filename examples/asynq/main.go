@@ -1,0 +1,142 @@
+// Asynq enqueues the receipt of each order twice, and each is sent once.
+//
+// Two servers share nothing but Redis; here they live in one process, so that it is easy to see. Run it from the root of
+// the repository. It needs nothing but Go: Redis is an embedded one, unless REDIS_URL names a real one.
+//
+//	go run ./examples/asynq
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/asynqlock"
+	"github.com/holdfast-go/holdfast/core"
+)
+
+const (
+	queue  = "holdfast-example"
+	orders = 3
+)
+
+func main() {
+	if err := run(context.Background(), os.Stdout, os.Getenv("REDIS_URL")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// run enqueues the tasks, and starts two servers until they are done.
+func run(ctx context.Context, out io.Writer, url string) error {
+	options, stop, err := startRedis(url)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	rdb := redis.NewClient(options)
+	defer rdb.Close()
+	sale := time.Now().Format("150405.000") // so that another run sells something else
+	if err := produce(ctx, rdb, sale); err != nil {
+		return err
+	}
+	for i := range 2 {
+		s, err := start(options, rdb, fmt.Sprintf("server-%d", i+1), out)
+		if err != nil {
+			return err
+		}
+		defer s.stop(ctx)
+	}
+	return await(ctx, rdb)
+}
+
+// produce enqueues the receipt of each order twice, as somebody does who tries again because the reply was lost.
+func produce(ctx context.Context, rdb *redis.Client, sale string) error {
+	client := asynq.NewClientFromRedisClient(rdb)
+	for order := range orders {
+		payload := fmt.Appendf(nil, `{"order":"%s-%d"}`, sale, order+1)
+		for range 2 {
+			_, err := client.EnqueueContext(ctx, asynq.NewTask("receipt:send", payload), asynq.Queue(queue))
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// server is a process that runs tasks.
+type server struct {
+	asynq *asynq.Server
+	locks *core.Client
+	runs  asynqlock.Runs
+}
+
+func start(options *redis.Options, rdb *redis.Client, name string, out io.Writer) (*server, error) {
+	locks, err := core.New(rdb)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{locks: locks}
+	mux := asynq.NewServeMux()
+
+	// This, and Configure below, is all that is added.
+	mux.Use(asynqlock.Once(
+		locks, asynqlock.ByPayload("order"), asynqlock.WithRetryIn(time.Second), asynqlock.WithRuns(&s.runs),
+		asynqlock.WithHooks(asynqlock.Hooks{
+			Deferred: func(context.Context, asynqlock.Deferred) { fmt.Fprintf(out, "%s  not now, it is being sent\n", name) },
+			Replayed: func(context.Context, asynqlock.Replayed) { fmt.Fprintf(out, "%s  done before, acknowledged\n", name) },
+		}),
+	))
+	mux.HandleFunc("receipt:send", func(_ context.Context, t *asynq.Task) error {
+		time.Sleep(100 * time.Millisecond)
+		_, err := fmt.Fprintf(out, "%s  receipt sent: %s\n", name, t.Payload())
+		return err
+	})
+
+	cfg := asynq.Config{
+		Queues: map[string]int{queue: 1}, Concurrency: 2, LogLevel: asynq.ErrorLevel,
+		TaskCheckInterval: 100 * time.Millisecond, DelayedTaskCheckInterval: 200 * time.Millisecond,
+	}
+	asynqlock.Configure(&cfg)
+	connection := asynq.RedisClientOpt{
+		Network: options.Network, Addr: options.Addr, Username: options.Username, Password: options.Password,
+		DB: options.DB, TLSConfig: options.TLSConfig,
+	}
+	s.asynq = asynq.NewServer(connection, cfg)
+	if err := s.asynq.Start(mux); err != nil {
+		return nil, errors.Join(err, locks.Close())
+	}
+	return s, nil
+}
+
+// stop waits for asynq, then for the handlers that asynq does not wait for, and only then lets go of the locks.
+func (s *server) stop(ctx context.Context) {
+	s.asynq.Shutdown()
+	_ = s.runs.Drain(ctx)
+	_ = s.locks.Close()
+}
+
+// await returns when no task is left.
+func await(ctx context.Context, rdb *redis.Client) error {
+	inspector := asynq.NewInspectorFromRedisClient(rdb)
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	for {
+		info, err := inspector.GetQueueInfo(queue)
+		if err != nil || info.Size == info.Archived {
+			return err
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

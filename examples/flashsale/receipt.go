@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/asynqlock"
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// receiptSend is the type of the task that sends a receipt.
+const receiptSend = "receipt:send"
+
+// receipt is what a user is sent who has paid. All tasks of an order have the same one.
+type receipt struct {
+	Order int64  `json:"order"`
+	User  string `json:"user"`
+	Cents int    `json:"cents"`
+}
+
+// enqueueReceipt enqueues a receipt twice, as a producer does that has not heard of the first time: the two tasks have two
+// IDs, and only the order tells that they are one. The money is taken, so it does so although the client may have hung up.
+// A shop that must not lose a receipt when Redis is away keeps it in the database first.
+func (s *shop) enqueueReceipt(ctx context.Context, r receipt) {
+	ctx = context.WithoutCancel(ctx)
+	payload, err := json.Marshal(r)
+	for range 2 {
+		if err == nil {
+			_, err = s.tasks.EnqueueContext(ctx, asynq.NewTask(receiptSend, payload), asynq.Queue(s.queue))
+		}
+	}
+	if err != nil {
+		slog.Error("flashsale: receipt not enqueued", "order", r.Order, "error", err)
+	}
+}
+
+// sendReceipt sends a receipt, which takes a moment, and writes down that it is sent. It does not look whether one was sent
+// already: it must be called behind the guard that lets a receipt be sent once.
+func (s *shop) sendReceipt(ctx context.Context, t *asynq.Task) error {
+	var r receipt
+	if err := json.Unmarshal(t.Payload(), &r); err != nil {
+		return fmt.Errorf("%w: %w", err, asynq.SkipRetry)
+	}
+	if err := elsewhere(ctx); err != nil {
+		return err
+	}
+	token, _ := core.TokenFrom(ctx)
+	if err := s.store.addReceipt(ctx, r.Order, s.name, token); err != nil {
+		return err
+	}
+	// It is sent now, whatever becomes of this process. An error means that Redis has not confirmed the word, which counts
+	// all the same when the handler ends.
+	_ = asynqlock.Complete(ctx)
+	return nil
+}
+
+// addReceipt writes that a receipt was sent, unless one was under a later grant.
+func (s *store) addReceipt(ctx context.Context, order int64, replica string, token int64) error {
+	_, err := s.fenced(s.db.ExecContext(ctx,
+		`INSERT INTO receipts (order_id, replica, token) SELECT ?, ?, ?
+		WHERE NOT EXISTS (SELECT 1 FROM receipts WHERE order_id = ? AND token > ?)`,
+		order, replica, token, order, token))
+	return err
+}
