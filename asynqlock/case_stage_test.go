@@ -235,15 +235,10 @@ func (s *stage) turnOf(thing string, n int) (r *turn) {
 // about is the thing of the story.
 func (s *stage) about() string { return cmp.Or(s.story.about, thing) }
 
-// again returns once a task was delivered again while the run before the nth went on: it was turned away by the guard, or
-// it is the nth.
+// again returns once a task was delivered again while the run before the nth went on: it was deferred, or it is the nth.
 func (s *stage) again(n int) {
 	s.t.Helper()
-	if !s.guarded() {
-		s.turn(n)
-		return
-	}
-	redistest.Eventually(s.t, within, "a delivery to be deferred", func() bool { return s.deferrals() > 0 })
+	redistest.Eventually(s.t, within, "a task to come again", func() bool { return s.begun() >= n || s.deferrals() > 0 })
 }
 
 // deferrals counts deliveries that had to come again because of another one.
