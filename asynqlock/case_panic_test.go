@@ -64,7 +64,7 @@ func breakDown(t *testing.T, limit time.Duration, down func(), check func(s *sta
 	}
 	for name, told := range map[string]story{
 		"before the effect": {
-			tell: tell(nothing),
+			tell: tell(noEffect),
 			once: outcome{1, 1}, exclusive: outcome{1, 1}, control: outcome{1, 1},
 		},
 		"after the effect, which it declared": {
