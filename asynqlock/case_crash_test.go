@@ -18,7 +18,7 @@ func TestCrash(t *testing.T) {
 	atMostOnce := []asynqlock.Option{asynqlock.AtMostOnce()}
 	for name, told := range map[string]story{
 		"before the effect": {
-			tell: func(s *stage) { crash(s, idle, takeover) },
+			tell: func(s *stage) { crash(s, noEffect, takeover) },
 			once: outcome{1, 1}, control: outcome{1, 1},
 		},
 		"after the effect, which it declared": {
@@ -32,7 +32,7 @@ func TestCrash(t *testing.T) {
 		},
 		"before the effect, and it is found out": {
 			options: atMostOnce,
-			tell:    func(s *stage) { crash(s, idle, forget) },
+			tell:    func(s *stage) { crash(s, noEffect, forget) },
 			once:    outcome{1, 1}, control: outcome{1, 1},
 		},
 	} {
@@ -83,7 +83,7 @@ func (s *stage) lapse() {
 	}
 }
 
-func idle(*turn) {}
+func noEffect(*turn) {}
 
 func effectOnly(r *turn) { r.effect() }
 

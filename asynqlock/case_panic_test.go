@@ -16,7 +16,7 @@ import (
 // its way, or not at all, if it had said that it was done.
 func TestPanic(t *testing.T) {
 	t.Parallel()
-	breakDown(t, func() { panic("broken") }, func(s *stage, told *atomic.Int32) {
+	breakDown(t, time.Hour, func() { panic("broken") }, func(s *stage, told *atomic.Int32) {
 		if n := told.Load(); n != 1 {
 			s.t.Errorf("asynq told of %d panics", n)
 		}
@@ -27,11 +27,11 @@ func TestPanic(t *testing.T) {
 // deadline of the task.
 func TestGoexit(t *testing.T) {
 	t.Parallel()
-	breakDown(t, runtime.Goexit, func(*stage, *atomic.Int32) {})
+	breakDown(t, 2*time.Second, runtime.Goexit, func(*stage, *atomic.Int32) {})
 }
 
-// breakDown lets a first handler end by down, before and after its effect.
-func breakDown(t *testing.T, down func(), check func(s *stage, panics *atomic.Int32)) {
+// breakDown lets the first handler of a task with a limit end by down, before and after its effect.
+func breakDown(t *testing.T, limit time.Duration, down func(), check func(s *stage, panics *atomic.Int32)) {
 	tell := func(before func(*turn)) func(*stage) {
 		return func(s *stage) {
 			s.handle = func(r *turn) error {
@@ -50,7 +50,7 @@ func breakDown(t *testing.T, down func(), check func(s *stage, panics *atomic.In
 					}
 				})
 			})
-			s.enqueue(receipt(thing), asynq.Timeout(2*time.Second))
+			s.enqueue(receipt(thing), asynq.Timeout(limit))
 			s.turn(1)
 			s.finish()
 			check(s, &panics)
@@ -64,7 +64,7 @@ func breakDown(t *testing.T, down func(), check func(s *stage, panics *atomic.In
 	}
 	for name, told := range map[string]story{
 		"before the effect": {
-			tell: tell(idle),
+			tell: tell(noEffect),
 			once: outcome{1, 1}, exclusive: outcome{1, 1}, control: outcome{1, 1},
 		},
 		"after the effect, which it declared": {
