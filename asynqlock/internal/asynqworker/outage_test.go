@@ -15,13 +15,13 @@ import (
 // table has to refuse.
 func hasty(o *asynqworker.Order) { o.TTL, o.Stubborn = time.Second, true }
 
-// away waits for as long as Redis or a server is away, which is longer than leases are.
-func away() {
+// away waits for as long as Redis or a server is away, which is longer than leases are. A Redis that is frozen for longer
+// than the 3 s in which go-redis wants an answer executes requests whose clients have given up.
+func away(d time.Duration) {
 	if *long {
-		time.Sleep(10 * time.Second)
-	} else {
-		time.Sleep(2500 * time.Millisecond)
+		d *= 3
 	}
+	time.Sleep(d)
 }
 
 // TestStormWhileRedisIsFrozen lets Redis not answer in the middle of a storm, and then execute all that has queued up.
@@ -71,13 +71,13 @@ func durable() []redistest.Option {
 
 func freeze(s *storm) {
 	s.redis.Pause()
-	away()
+	away(4 * time.Second)
 	s.redis.Resume()
 }
 
 func restart(s *storm) {
 	s.redis.Kill()
-	away()
+	away(2 * time.Second)
 	s.redis.Restart()
 }
 
@@ -85,7 +85,7 @@ func restart(s *storm) {
 func stop(s *storm, name string) {
 	m := s.member(name)
 	m.signal(syscall.SIGSTOP)
-	away()
+	away(2 * time.Second)
 	m.signal(syscall.SIGCONT)
 }
 
