@@ -81,14 +81,19 @@ func occupy(
 	t.Helper()
 	o := &occupied{free: make(chan struct{}), err: make(chan error, 1)}
 	started, ended := make(chan struct{}), make(chan struct{})
+	handler := func(ctx context.Context, _ *asynq.Task) error {
+		o.ctx = ctx
+		close(started)
+		<-o.free
+		return nil
+	}
 	go func() {
 		defer close(ended)
-		o.err <- deliver(ctx, info, task, func(ctx context.Context, _ *asynq.Task) error {
-			o.ctx = ctx
-			close(started)
-			<-o.free
-			return nil
-		}, guards...)
+		err := core.ErrUnavailable
+		for errors.Is(err, core.ErrUnavailable) { // the machine may be too busy to answer in time
+			err = deliver(ctx, info, task, handler, guards...)
+		}
+		o.err <- err
 	}()
 	t.Cleanup(func() {
 		o.leave()
