@@ -89,8 +89,9 @@ func occupy(
 	}
 	go func() {
 		defer close(ended)
-		err := core.ErrUnavailable
-		for errors.Is(err, core.ErrUnavailable) { // the machine may be too busy to answer in time
+		err := deliver(ctx, info, task, handler, guards...)
+		// The machine may be too busy for an answer in time, and what was asked for is then in the way for a while.
+		for late := false; errors.Is(err, core.ErrUnavailable) || late && err != nil && !asynqlock.IsFailure(err); late = true {
 			err = deliver(ctx, info, task, handler, guards...)
 		}
 		o.err <- err

@@ -54,6 +54,35 @@ func TestLeaseLost(t *testing.T) {
 	}
 }
 
+// TestLeaseLostOfStrategies: whatever the strategy, the handler hears of it.
+func TestLeaseLostOfStrategies(t *testing.T) {
+	t.Parallel()
+	locks, redlock := newDesk(t).locks, redlockOf(t)
+	for name, test := range map[string]struct {
+		strategy core.Strategy
+		force    func(ctx context.Context, name string) (bool, error)
+	}{
+		"Fair":    {locks.Fair, locks.ForceUnlock},
+		"Write":   {locks.Write, locks.ForceUnlock},
+		"Redlock": {redlock.Mutex, redlock.ForceUnlock},
+		"Multi": {func(name string, opts ...core.LockOption) core.Locker {
+			return core.Multi(locks.Mutex("stock", opts...), locks.Mutex(name, opts...))
+		}, locks.ForceUnlock},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			busy := occupy(t, t.Context(), delivery("1"), receipt(name), asynqlock.Exclusive(test.strategy, asynqlock.ByPayload("order"), brief))
+			forced, err := test.force(t.Context(), "asynq:"+asynqlock.KeyHash(busy.ctx))
+			if !forced || err != nil {
+				t.Errorf("forced %v, %v", forced, err)
+			}
+			<-busy.ctx.Done()
+			wantErrors(t, context.Cause(busy.ctx), core.ErrLeaseLost)
+			wantNil(t, busy.release()) // it has succeeded all the same
+		})
+	}
+}
+
 // TestSuccessWithoutLease: the task has taken effect, whatever became of the lease.
 func TestSuccessWithoutLease(t *testing.T) {
 	t.Parallel()
