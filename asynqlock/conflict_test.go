@@ -48,6 +48,15 @@ func (s *shop) blocking(free <-chan struct{}) asynq.HandlerFunc {
 	}
 }
 
+// awaitRun returns once the handler has begun.
+func (s *shop) awaitRun() {
+	s.t.Helper()
+	redistest.Eventually(s.t, within, "the handler to run", func() bool {
+		_, most := s.effects.of("7")
+		return most > 0
+	})
+}
+
 // TestDeferralBurnsNoRetry: neither the task nor asynq's statistics show it, however often.
 func TestDeferralBurnsNoRetry(t *testing.T) {
 	t.Parallel()
@@ -55,8 +64,8 @@ func TestDeferralBurnsNoRetry(t *testing.T) {
 	free := make(chan struct{})
 	release := context.AfterFunc(t.Context(), func() { close(free) }) // in case that the test fails
 	s.serve(s.blocking(free), asynqlock.Once(s.locks, asynqlock.ByPayload("order"), soon))
-	first := s.enqueue(receipt("7")).ID
-	s.awaitState(first, asynq.TaskStateActive)
+	s.enqueue(receipt("7"))
+	s.awaitRun()
 	second := s.enqueue(receipt("7"), asynq.MaxRetry(1)).ID
 	for range 5 {
 		if info := s.bounce(second); info.Retried != 0 || !strings.Contains(info.LastErr, "deferred") {
@@ -90,7 +99,8 @@ func TestWithoutConfigure(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Shutdown()
-	s.awaitState(s.enqueue(receipt("7")).ID, asynq.TaskStateActive)
+	s.enqueue(receipt("7"))
+	s.awaitRun()
 	for range 2 {
 		id := s.enqueue(receipt("7")).ID
 		for range 3 {
@@ -206,4 +216,14 @@ func TestMaxBusy(t *testing.T) {
 	if len(told) != 4 || told[1].Times != 1 || told[3].Times != 3 || told[3].Busy <= told[2].Busy {
 		t.Errorf("told %+v", told)
 	}
+}
+
+// TestSkipWithoutID: outside of asynq nobody can tell whether it is the same task, so it is not skipped.
+func TestSkipWithoutID(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"), asynqlock.SkipDuplicates())
+	busy := d.occupy(delivery("1"), receipt("7"), guard)
+	wantDeferred(t, d.deliver(delivery(""), receipt("7"), nothing, guard), core.ErrInProgress)
+	wantNil(t, busy.release())
 }

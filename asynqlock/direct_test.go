@@ -81,14 +81,20 @@ func occupy(
 	t.Helper()
 	o := &occupied{free: make(chan struct{}), err: make(chan error, 1)}
 	started, ended := make(chan struct{}), make(chan struct{})
+	handler := func(ctx context.Context, _ *asynq.Task) error {
+		o.ctx = ctx
+		close(started)
+		<-o.free
+		return nil
+	}
 	go func() {
 		defer close(ended)
-		o.err <- deliver(ctx, info, task, func(ctx context.Context, _ *asynq.Task) error {
-			o.ctx = ctx
-			close(started)
-			<-o.free
-			return nil
-		}, guards...)
+		err := deliver(ctx, info, task, handler, guards...)
+		// The machine may be too busy for an answer in time, and what was asked for is then in the way for a while.
+		for late := false; errors.Is(err, core.ErrUnavailable) || late && err != nil && !asynqlock.IsFailure(err); late = true {
+			err = deliver(ctx, info, task, handler, guards...)
+		}
+		o.err <- err
 	}()
 	t.Cleanup(func() {
 		o.leave()

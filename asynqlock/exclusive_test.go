@@ -23,7 +23,7 @@ var strategies = map[string]func(t *testing.T) core.Strategy{
 	"Fair":      func(t *testing.T) core.Strategy { return newDesk(t).locks.Fair },
 	"Write":     func(t *testing.T) core.Strategy { return newDesk(t).locks.Write },
 	"FairWrite": func(t *testing.T) core.Strategy { return newDesk(t).locks.FairWrite },
-	"Redlock":   redlockOf,
+	"Redlock":   func(t *testing.T) core.Strategy { return redlockOf(t).Mutex },
 	"Multi": func(t *testing.T) core.Strategy {
 		locks := newDesk(t).locks
 		return func(name string, opts ...core.LockOption) core.Locker {
@@ -33,7 +33,7 @@ var strategies = map[string]func(t *testing.T) core.Strategy{
 }
 
 // redlockOf has five masters.
-func redlockOf(t *testing.T) core.Strategy {
+func redlockOf(t *testing.T) *core.Redlock {
 	t.Helper()
 	var nodes []redis.UniversalClient
 	for range 5 {
@@ -44,7 +44,7 @@ func redlockOf(t *testing.T) core.Strategy {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.Close() })
-	return r.Mutex
+	return r
 }
 
 // TestExclusive: whatever the strategy, no two at a time, and all get their turn.

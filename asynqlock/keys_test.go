@@ -197,6 +197,7 @@ func FuzzKeys(f *testing.F) {
 	f.Add("ab", "ab", uint8(1), uint8(2))
 	f.Add("1:a1:b", "1:a1:b", uint8(3), uint8(6))
 	f.Add("3:1:a", "1:a", uint8(5), uint8(3))
+	f.Add("a:b", "ab", uint8(3), uint8(1))
 	f.Add("a\x00b", "a\x00b", uint8(1), uint8(3))
 	f.Fuzz(func(t *testing.T, a, b string, cutA, cutB uint8) {
 		partsA, partsB := cut(a, int(cutA)), cut(b, int(cutB))

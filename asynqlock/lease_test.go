@@ -13,9 +13,7 @@ import (
 )
 
 // brief makes leases that end, and are missed, while a test waits.
-const briefTTL = 300 * time.Millisecond
-
-var brief = asynqlock.WithTTL(briefTTL)
+var brief = asynqlock.WithTTL(3 * time.Second)
 
 // TestLeaseLost: only the handler's context ends, with the cause, and the task comes again.
 func TestLeaseLost(t *testing.T) {
@@ -53,6 +51,35 @@ func TestLeaseLost(t *testing.T) {
 		if asynqlock.IsFailure(err) || errors.Is(err, asynq.SkipRetry) {
 			t.Errorf("%s: a failure: %v", name, err)
 		}
+	}
+}
+
+// TestLeaseLostOfStrategies: whatever the strategy, the handler hears of it.
+func TestLeaseLostOfStrategies(t *testing.T) {
+	t.Parallel()
+	locks, redlock := newDesk(t).locks, redlockOf(t)
+	for name, test := range map[string]struct {
+		strategy core.Strategy
+		force    func(ctx context.Context, name string) (bool, error)
+	}{
+		"Fair":    {locks.Fair, locks.ForceUnlock},
+		"Write":   {locks.Write, locks.ForceUnlock},
+		"Redlock": {redlock.Mutex, redlock.ForceUnlock},
+		"Multi": {func(name string, opts ...core.LockOption) core.Locker {
+			return core.Multi(locks.Mutex("stock", opts...), locks.Mutex(name, opts...))
+		}, locks.ForceUnlock},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			busy := occupy(t, t.Context(), delivery("1"), receipt(name), asynqlock.Exclusive(test.strategy, asynqlock.ByPayload("order"), brief))
+			forced, err := test.force(t.Context(), "asynq:"+asynqlock.KeyHash(busy.ctx))
+			if !forced || err != nil {
+				t.Errorf("forced %v, %v", forced, err)
+			}
+			<-busy.ctx.Done()
+			wantErrors(t, context.Cause(busy.ctx), core.ErrLeaseLost)
+			wantNil(t, busy.release()) // it has succeeded all the same
+		})
 	}
 }
 
@@ -136,18 +163,27 @@ func TestCommitMargin(t *testing.T) {
 	}, asynqlock.Once(d.locks, asynqlock.ByTaskID())))
 }
 
-// TestTimeIsUp: a handler that heeds its context is told early enough that asynq hears its error.
+// due is a context with a deadline at which nothing happens: asynq is late.
+type due struct {
+	context.Context
+	at time.Time
+}
+
+func (d due) Deadline() (time.Time, bool) { return d.at, true }
+
+// TestTimeIsUp: a handler that heeds its context is told before asynq's ends, so that its error is heard.
 func TestTimeIsUp(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	err := deliver(ctx, delivery("1"), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
-		<-ctx.Done()
-		return context.Cause(ctx)
-	}, asynqlock.Once(d.locks, asynqlock.ByTaskID()))
-	wantErrors(t, err, context.DeadlineExceeded)
-	if ctx.Err() != nil || !asynqlock.IsFailure(err) {
-		t.Errorf("asynq has given it up: %v", ctx.Err())
+	for name, guard := range d.guardsOf() {
+		ctx := due{t.Context(), time.Now().Add(time.Second)}
+		err := deliver(ctx, delivery(name), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}, guard)
+		wantErrors(t, err, context.DeadlineExceeded)
+		if !asynqlock.IsFailure(err) {
+			t.Errorf("%s: no failure: %v", name, err)
+		}
 	}
 }

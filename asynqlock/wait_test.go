@@ -49,7 +49,7 @@ func TestWait(t *testing.T) {
 func TestWaitEnds(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	const wait = time.Second
+	const wait = 3 * time.Second
 	impatient := d.guardsOf()
 	for name, guard := range d.guardsOf(asynqlock.WithWait(wait)) {
 		busy := d.occupy(delivery(name), receipt("7"), impatient[name])

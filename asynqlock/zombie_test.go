@@ -25,12 +25,15 @@ var busyReason = map[string]error{"once": core.ErrInProgress, "exclusive": core.
 // TestZombieKeepsItsLease: asynq has done with the task, but its handler has not.
 func TestZombieKeepsItsLease(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	const ttl = time.Second
-	for name, guard := range d.guardsOf(asynqlock.WithTTL(ttl), asynqlock.WithWait(ttl+ttl/2)) {
+	renewed := make(chan error, 100)
+	d := newDesk(t, core.WithHooks(core.Hooks{Renewed: func(r core.Renewed) { renewed <- r.Err }}))
+	for name, guard := range d.guardsOf(asynqlock.WithTTL(6 * time.Second)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		zombie := occupy(t, ctx, delivery(name), receipt("7"), guard)
 		cancel()
+		for range len(renewed) + 2 { // those that were before, and two since
+			wantNil(t, <-renewed)
+		}
 		wantDeferred(t, d.deliver(delivery(name), receipt("7"), nothing, guard), busyReason[name])
 		wantNil(t, zombie.release())
 	}
@@ -79,7 +82,7 @@ func TestNoZombie(t *testing.T) {
 	d := newDesk(t)
 	zombies := make(chan asynqlock.Zombie, 10)
 	hook := asynqlock.Hooks{Zombie: func(_ context.Context, z asynqlock.Zombie) { zombies <- z }}
-	grace := 2 * time.Second // what the end of a run may take
+	grace := 4 * time.Second // what the end of a run may take
 	guards := d.guardsOf(asynqlock.WithZombieGrace(grace), asynqlock.WithHooks(hook))
 	for name, guard := range guards {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -92,6 +95,6 @@ func TestNoZombie(t *testing.T) {
 	select {
 	case z := <-zombies:
 		t.Errorf("%+v", z)
-	case <-time.After(grace + grace/2):
+	case <-time.After(grace + time.Second):
 	}
 }
