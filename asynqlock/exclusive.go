@@ -73,13 +73,13 @@ func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handl
 	switch {
 	case started:
 		return e.ended(r, failure, err)
-	case ctx.Err() != nil:
-		return ctx.Err()
 	case e.failOpen && v.outage(err):
 		v.failed("begin", err)
 		return e.ended(r, e.run(ctx, r, t, next), nil)
+	case ctx.Err() != nil:
+		return idle(ctx.Err())
 	}
-	return v.deferred(err)
+	return idle(v.deferred(err))
 }
 
 // run calls the handler.

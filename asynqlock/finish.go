@@ -19,7 +19,7 @@ var ErrNotRecorded = errors.New("holdfast: asynqlock: the end of a run is not re
 // finish records how a run has ended, whatever asynq has done with the task meanwhile, and returns what to tell asynq.
 func (r *run) finish(t *asynq.Task, returned bool, err error) error {
 	held := time.Since(r.began)
-	state := r.verdict(returned && err == nil)
+	state := r.verdict(returned, err)
 	verdict := err
 	if r.attempt == nil {
 		state = core.StateNone
@@ -42,11 +42,15 @@ func (r *run) finish(t *asynq.Task, returned bool, err error) error {
 	return verdict
 }
 
-// verdict is what becomes of the record: what the handler itself has said, or what its end means.
-func (r *run) verdict(succeeded bool) core.State {
+// verdict is what becomes of the record: what the handler itself has said, or what its end means. That a guard behind this
+// one has turned the task away means nothing.
+func (r *run) verdict(returned bool, err error) core.State {
+	var idle idleError
 	switch said := disposition(r.word.Load()); {
-	case said == completed, said == undecided && succeeded:
+	case said == completed, said == undecided && returned && err == nil:
 		return core.StateCompleted
+	case said == undecided && errors.As(err, &idle):
+		return core.StateNone
 	case said == held, said == undecided && r.guard.records.policy == core.HoldFailures:
 		return core.StateUnknown
 	}

@@ -45,7 +45,20 @@ func (v *visit) keyless(t *asynq.Task, next asynq.Handler, err error) error {
 	if v.guard.optionalKey {
 		return next.ProcessTask(v.ctx, t)
 	}
-	return v.refused(err)
+	return idle(v.refused(err))
+}
+
+// idleError is the error of a task whose handler was not called: for a guard around this one, it has done nothing.
+type idleError struct{ error }
+
+// Unwrap returns the reason.
+func (e idleError) Unwrap() error { return e.error }
+
+func idle(err error) error {
+	if err == nil {
+		return nil
+	}
+	return idleError{err}
 }
 
 // refused makes the error of a task that would fare no better another time: it is archived.

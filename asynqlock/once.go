@@ -71,15 +71,22 @@ func (o *once) process(ctx context.Context, t *asynq.Task, next asynq.Handler) e
 		return o.run(v, t, next, attempt)
 	case errors.As(err, &done):
 		return o.replay(v, t, done.Record)
-	case errors.Is(err, core.ErrOutcomeUnknown), errors.Is(err, core.ErrFingerprintMismatch):
-		return v.refused(err)
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case isBusy(err):
-		return o.meet(v, t, err)
 	case o.failOpen && v.outage(err):
 		v.failed("begin", err)
 		return o.run(v, t, next, nil)
+	}
+	return idle(o.turnAway(v, t, err))
+}
+
+// turnAway does with a task that may not run what the reason and the options say.
+func (o *once) turnAway(v *visit, t *asynq.Task, err error) error {
+	switch {
+	case errors.Is(err, core.ErrOutcomeUnknown), errors.Is(err, core.ErrFingerprintMismatch):
+		return v.refused(err)
+	case v.ctx.Err() != nil:
+		return v.ctx.Err()
+	case isBusy(err):
+		return o.meet(v, t, err)
 	}
 	return v.deferred(err)
 }
