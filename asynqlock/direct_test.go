@@ -91,7 +91,7 @@ func occupy(
 		defer close(ended)
 		err := deliver(ctx, info, task, handler, guards...)
 		// The machine may be too busy for an answer in time, and what was asked for is then in the way for a while.
-		for late := false; errors.Is(err, core.ErrUnavailable) || late && err != nil && !asynqlock.IsFailure(err); late = true {
+		for late := errors.Is(err, core.ErrUnavailable); late && o.ctx == nil && err != nil && !asynqlock.IsFailure(err); {
 			err = deliver(ctx, info, task, handler, guards...)
 		}
 		o.err <- err

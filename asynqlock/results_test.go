@@ -135,7 +135,7 @@ func TestReasonIsNoData(t *testing.T) {
 	wantErrors(t, err, asynq.SkipRetry)
 	var log diary
 	dump(t, d.rdb, &log)
-	if text := log.String(); strings.Contains(text, "ada") || !strings.Contains(text, "the handler returned an error") {
+	if text := log.String(); strings.Contains(text, "ada@") || !strings.Contains(text, "the handler returned an error") {
 		t.Errorf("record: %s", text)
 	}
 }

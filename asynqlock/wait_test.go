@@ -79,3 +79,26 @@ func TestWaitIsCancelled(t *testing.T) {
 		wantNil(t, d.deliver(delivery(name), receipt("7"), nothing, guard))
 	}
 }
+
+// TestCancelledWhenGranted: its turn has come just when asynq has done with it; it does not run, and nobody is held up.
+func TestCancelledWhenGranted(t *testing.T) {
+	t.Parallel()
+	var cancel context.CancelFunc
+	d := newDesk(t, core.WithHooks(core.Hooks{
+		BeginEnd:   func(context.Context, core.BeginEnd) { cancel() },
+		AcquireEnd: func(context.Context, core.AcquireEnd) { cancel() },
+	}))
+	other := &desk{t: t, locks: clientOf(t, d.redis.Client())}
+	free := other.guardsOf()
+	for name, guard := range d.guardsOf() {
+		ctx, end := context.WithCancel(t.Context())
+		cancel = end
+		err := deliver(ctx, delivery(name), receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, guard)
+		wantErrors(t, err, context.Canceled)
+		ran := false
+		wantNil(t, other.deliver(delivery(name), receipt("7"), func(context.Context, *asynq.Task) error { ran = true; return nil }, free[name]))
+		if !ran {
+			t.Errorf("%s: it did not run", name)
+		}
+	}
+}
