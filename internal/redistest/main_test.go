@@ -19,18 +19,15 @@ func TestMain(m *testing.M) {
 	redistest.VerifyTestMain(m)
 }
 
-// impatient makes a client give up soon, and never try again by itself.
-func impatient(o *redis.Options) {
+// once makes a client try once, and wait for the reply as long as a test does.
+func once(o *redis.Options) {
 	o.MaxRetries = -1
-	o.ReadTimeout = 500 * time.Millisecond
+	o.ReadTimeout = patience
 	o.PoolSize = 1
 }
 
-// once makes a client try once, with the timeouts of go-redis.
-func once(o *redis.Options) {
-	o.MaxRetries = -1
-	o.PoolSize = 1
-}
+// impatient returns the same client for what is to time out. What is to succeed may take longer on a busy machine.
+func impatient(c *redis.Client) *redis.Client { return c.WithTimeout(500 * time.Millisecond) }
 
 // warm opens the connection, so that a fault hits a command, not the handshake.
 func warm(t *testing.T, c *redis.Client) *redis.Client {

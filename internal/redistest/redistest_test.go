@@ -94,10 +94,10 @@ func TestConfig(t *testing.T) {
 func TestPauseResume(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	rdb := warm(t, srv.Client(impatient))
+	rdb := warm(t, srv.Client(once))
 	srv.Pause()
 	var netErr net.Error
-	if err := rdb.Incr(t.Context(), "n").Err(); !errors.As(err, &netErr) || !netErr.Timeout() {
+	if err := impatient(rdb).Incr(t.Context(), "n").Err(); !errors.As(err, &netErr) || !netErr.Timeout() {
 		t.Fatalf("INCR on a paused server: %v, want a timeout", err)
 	}
 	srv.Resume()
