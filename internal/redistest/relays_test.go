@@ -36,7 +36,9 @@ func TestRelaysOfCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3)
 	relays := c.Relays()
-	rdb := c.RelayedClient(relays, func(o *redis.ClusterOptions) { o.MaxRedirects = -1 })
+	rdb := c.RelayedClient(relays, func(o *redis.ClusterOptions) {
+		o.MaxRedirects, o.ReadTimeout = -1, patience
+	})
 	far := c.Owner(c.Slot("a"))
 	set(t, rdb, "a")
 	relays.Of(far).Hold(redistest.ToServer)

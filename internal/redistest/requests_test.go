@@ -6,6 +6,8 @@ import (
 	"io"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -51,7 +53,7 @@ func TestLoseRepliesWithRetries(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	relay := srv.Relay()
-	rdb := warm(t, relay.Client())
+	rdb := warm(t, relay.Client(func(o *redis.Options) { o.ReadTimeout = patience }))
 	relay.LoseReplies("mykey", 2, redistest.Closed)
 	if n, err := rdb.Incr(t.Context(), "mykey").Result(); n != 3 || err != nil {
 		t.Errorf("INCR = %d, %v, want 3", n, err)
