@@ -32,7 +32,7 @@ func startMailroom(s *site, shop *shop) (*mailroom, error) {
 	cfg := asynq.Config{
 		Queues: map[string]int{s.queue: 1}, Concurrency: 8, ShutdownTimeout: closeTimeout, LogLevel: asynq.ErrorLevel,
 		// A sale takes seconds: by default asynq looks for tasks every second, and every 5 s for those that come again.
-		TaskCheckInterval: 100 * time.Millisecond, DelayedTaskCheckInterval: 200 * time.Millisecond,
+		TaskCheckInterval: 200 * time.Millisecond, DelayedTaskCheckInterval: time.Second,
 	}
 	asynqlock.Configure(&cfg)
 	m.server = asynq.NewServerFromRedisClient(m.rdb, cfg)
