@@ -84,10 +84,11 @@ func (r *run) awaited(ctx context.Context, err error) error {
 	for errors.Is(err, core.ErrUnavailable) {
 		record, failure := r.peek(ctx)
 		switch {
-		case failure == nil && record.State == core.StateCompleted:
-			return nil
-		case failure == nil && record.Attempt > r.attempt.Number():
+		case failure != nil:
+		case record.Attempt > r.attempt.Number():
 			return fmt.Errorf("%w: %w", core.ErrStale, err)
+		case record.State == core.StateCompleted:
+			return nil
 		}
 		select {
 		case <-ctx.Done():

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/hibiken/asynq"
 
@@ -48,4 +49,48 @@ func TestFinishWaitsForRedis(t *testing.T) {
 	case f := <-failed:
 		t.Errorf("failed: %+v, though Redis came back in time", f)
 	}
+}
+
+// TestFinishFindsAnotherAttempt: Redis is out of reach of one server alone, for so long that a task of the key runs and
+// completes on another one. The first run has been overtaken, though the record says completed.
+func TestFinishFindsAnotherAttempt(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	relay := s.redis.Relay()
+	gaveUp := make(chan error, 1)
+	far := clientOf(t, relay.Client(), core.WithLogger(nil), core.WithHooks(core.Hooks{
+		AttemptEnd: func(_ context.Context, end core.AttemptEnd) { gaveUp <- end.Err },
+	}))
+	inside, cut := make(chan struct{}), make(chan struct{})
+	overtaken := make(chan error, 1)
+	go func() {
+		overtaken <- process(t, far, "1", func(context.Context, *asynq.Task) error {
+			close(inside)
+			<-cut
+			return nil
+		})
+	}()
+	<-inside
+	relay.Refuse(true)
+	relay.Reset()
+	close(cut)
+	if err := <-gaveUp; !errors.Is(err, core.ErrUnavailable) {
+		t.Errorf("the attempt ended with %v, want no answer from Redis", err)
+	}
+	redistest.Eventually(t, within, "another task to run", func() bool {
+		return process(t, s.locks, "2", func(context.Context, *asynq.Task) error { return nil }) == nil
+	})
+	relay.Heal()
+	var deferred *asynqlock.DeferredError
+	if err := <-overtaken; !errors.As(err, &deferred) || !errors.Is(err, core.ErrStale) {
+		t.Errorf("the first run ended with %v, want it deferred since it was overtaken", err)
+	}
+}
+
+// process runs a task of one key through a guard, as a server would.
+func process(t *testing.T, locks *core.Client, id string, handler asynq.HandlerFunc) error {
+	guard := asynqlock.Once(locks, asynqlock.ByPayload("order"), asynqlock.WithTTL(time.Second),
+		asynqlock.WithFinishTimeout(within), asynqlock.WithLogger(nil))
+	ctx := asynqlock.ContextWithTask(t.Context(), &asynq.TaskInfo{ID: id, Queue: "default", MaxRetry: 1})
+	return guard(handler).ProcessTask(ctx, receipt("7"))
 }

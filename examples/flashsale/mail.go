@@ -32,7 +32,7 @@ func startMailroom(s *site, shop *shop) (*mailroom, error) {
 	cfg := asynq.Config{
 		Queues: map[string]int{s.queue: 1}, Concurrency: 8, ShutdownTimeout: closeTimeout, LogLevel: asynq.ErrorLevel,
 		// A sale takes seconds: by default asynq looks for tasks every second, and every 5 s for those that come again.
-		TaskCheckInterval: 100 * time.Millisecond, DelayedTaskCheckInterval: 200 * time.Millisecond,
+		TaskCheckInterval: 200 * time.Millisecond, DelayedTaskCheckInterval: time.Second,
 	}
 	asynqlock.Configure(&cfg)
 	m.server = asynq.NewServerFromRedisClient(m.rdb, cfg)
@@ -77,12 +77,16 @@ func (s *site) awaitMail(ctx context.Context) (left int, err error) {
 	}
 }
 
-// removeMail leaves nothing of the queue in a Redis that others use too.
+// removeMail leaves nothing of the queue in a Redis that others use too, not even what asynq counts.
 func (s *site) removeMail() error {
-	err := s.inspector.DeleteQueue(s.queue, true)
-	if errors.Is(err, asynq.ErrQueueNotFound) {
-		err = nil
+	if s.config.redisURL == "" {
+		return s.rdb.Close()
 	}
-	key := "asynq:{" + s.queue + "}:" // of what asynq counts
-	return errors.Join(err, s.rdb.Del(context.Background(), key+"processed", key+"failed").Err(), s.rdb.Close())
+	ctx := context.Background()
+	err := s.rdb.SRem(ctx, "asynq:queues", s.queue).Err()
+	keys := s.rdb.Scan(ctx, 0, "asynq:{"+s.queue+"}:*", 1000).Iterator()
+	for keys.Next(ctx) {
+		err = errors.Join(err, s.rdb.Del(ctx, keys.Val()).Err())
+	}
+	return errors.Join(err, keys.Err(), s.rdb.Close())
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/hibiken/asynq"
 
-	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
 )
 
@@ -49,13 +48,7 @@ func (s *shop) sendReceipt(ctx context.Context, t *asynq.Task) error {
 		return err
 	}
 	token, _ := core.TokenFrom(ctx)
-	if err := s.store.addReceipt(ctx, r.Order, s.name, token); err != nil {
-		return err
-	}
-	// It is sent now, whatever becomes of this process. An error means that Redis has not confirmed the word, which counts
-	// all the same when the handler ends.
-	_ = asynqlock.Complete(ctx)
-	return nil
+	return s.store.addReceipt(ctx, r.Order, s.name, token)
 }
 
 // addReceipt writes that a receipt was sent, unless one was under a later grant.
