@@ -35,6 +35,9 @@ func TestHalfAResolve(t *testing.T) {
 				if command == "hset" && !maps.Equal(before, contents(t, rdb, name)) {
 					t.Errorf("half of a Resolve is left: %v", contents(t, rdb, name))
 				}
+				redistest.Eventually(t, within, "the rest to expire", func() bool { // see expire in lua/record.lua
+					return rdb.Type(ctx, recordOf(name)).Val() != "string"
+				})
 				err := locksOf(t, rdb, name).Resolve(ctx, []byte("value"))
 				if err != nil && !errors.Is(err, core.ErrCompleted) {
 					t.Errorf("Resolve: %v", err)
