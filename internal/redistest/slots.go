@@ -66,7 +66,7 @@ func (c *Cluster) Failover(replica *Server) {
 func (c *Cluster) served(replica *Server) (slot int, master *Server) {
 	c.t.Helper()
 	port := replica.replicates()
-	for _, n := range view(replica) {
+	for _, n := range viewWithin(replica, startTimeout) {
 		if n.port == port && len(n.slots) > 0 {
 			slot = n.slots[0][0]
 			return slot, c.Owner(slot)

@@ -16,9 +16,11 @@ type node struct {
 	slots  [][2]int // first and last of each range that it owns
 }
 
-// view returns how a server sees the Cluster, nothing if it does not answer soon.
-func view(s *Server) []node {
-	text, _ := s.ask("CLUSTER NODES", time.Second)
+// view returns how a server sees the Cluster, nothing if it does not answer soon: it may be frozen.
+func view(s *Server) []node { return viewWithin(s, time.Second) }
+
+func viewWithin(s *Server, within time.Duration) []node {
+	text, _ := s.ask("CLUSTER NODES", within)
 	var nodes []node
 	for line := range strings.Lines(text) {
 		// name, address, flags, master, four more, and the slots
