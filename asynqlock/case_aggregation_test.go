@@ -16,8 +16,8 @@ import (
 )
 
 // TestAggregatedTwice is case O: tasks of a group were made one task, but asynq could not delete them then. After two
-// minutes they are back in the group, and as soon as another one joins it, they are made a task once more, with another ID.
-// What it contains tells that the two are one.
+// minutes they are back in the group, and as soon as another one joins it, they are made a task once more, with another
+// ID. What it contains tells that the two are one.
 func TestAggregatedTwice(t *testing.T) {
 	play(t, story{
 		key: asynqlock.ByPayload(), about: "a+b",
@@ -32,8 +32,8 @@ func TestAggregatedTwice(t *testing.T) {
 	})
 }
 
-// TestAggregatedWithOthers is case O when the task that is made then has other members than before, so that it is not the
-// same. There the handler has to tell which of them it has seen, by a record for each.
+// TestAggregatedWithOthers is case O when the task that is made then has other members than before, so that it is not
+// the same. There the handler has to tell which of them it has seen, by a record for each.
 func TestAggregatedWithOthers(t *testing.T) {
 	play(t, story{
 		about: "a",
@@ -64,8 +64,8 @@ func TestAggregatedWithOthers(t *testing.T) {
 	})
 }
 
-// aggregateInVain makes one task of the members of a group, which stay, and returns when it runs. Then nobody does that any
-// more.
+// aggregateInVain makes one task of the members of a group, which stay, and returns when it runs. Then nobody does that
+// any more.
 func (s *stage) aggregateInVain(members ...string) {
 	s.t.Helper()
 	for _, member := range members {

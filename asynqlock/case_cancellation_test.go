@@ -29,8 +29,8 @@ func TestCancelledTask(t *testing.T) {
 	})
 }
 
-// TestCancelledBaseContext is case C: a server is told to stop, and tells its handlers, by BaseContext. One goes on, while
-// another server gets the task. Without Configure that burns a retry.
+// TestCancelledBaseContext is case C: a server is told to stop, and tells its handlers, by BaseContext. One goes on,
+// while another server gets the task. Without Configure that burns a retry.
 func TestCancelledBaseContext(t *testing.T) {
 	play(t, story{
 		tell: func(s *stage) {

@@ -17,10 +17,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// TestStalledHeartbeat is case J: while a heartbeat hangs, a task fails and comes again. asynq's heartbeat learns of both
-// at the same time, in any order; if it takes the end of the first run for that of the second, nobody renews the lease of
-// that any more, and the next recoverer takes it for lost while it runs. Other tasks whose ends come before make that
-// order all but certain.
+// TestStalledHeartbeat is case J: while a heartbeat hangs, a task fails and comes again. asynq's heartbeat learns of
+// both at the same time, in any order; if it takes the end of the first run for that of the second, nobody renews the
+// lease of that any more, and the next recoverer takes it for lost while it runs. Other tasks whose ends come before
+// make that order all but certain.
 func TestStalledHeartbeat(t *testing.T) {
 	play(t, story{
 		tell: stallHeartbeat,
@@ -87,8 +87,8 @@ func stallHeartbeat(s *stage) {
 	s.finish()
 }
 
-// startWaits reports whether the loop of a server, which is labelled so, waits for its heartbeat to hear of a start. There
-// is no other sign of it than the stack: no deeper call, as when it sends to a channel.
+// startWaits reports whether the loop of a server, which is labelled so, waits for its heartbeat to hear of a start.
+// There is no other sign of it than the stack: no deeper call, as when it sends to a channel.
 func startWaits(label string) bool {
 	var stacks strings.Builder
 	_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)

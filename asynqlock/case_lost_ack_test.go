@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// TestLostAcknowledgement is case E: the handler has succeeded, but what asynq tells Redis of that is lost. asynq would try
-// again, but by a context that it has cancelled before; so the task is taken for one whose worker is gone.
+// TestLostAcknowledgement is case E: the handler has succeeded, but what asynq tells Redis of that is lost. asynq would
+// try again, but by a context that it has cancelled before; so the task is taken for one whose worker is gone.
 func TestLostAcknowledgement(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]asynq.Option{"done": nil, "complete": {asynq.Retention(time.Hour)}} {

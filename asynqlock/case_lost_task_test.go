@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// TestLostTask is case R: Redis has given a task to a worker, but the reply is lost. It never ran, so no record is in the
-// way when it comes again, though asynq counts a retry.
+// TestLostTask is case R: Redis has given a task to a worker, but the reply is lost. It never ran, so no record is in
+// the way when it comes again, though asynq counts a retry.
 func TestLostTask(t *testing.T) {
 	play(t, story{
 		tell: func(s *stage) {

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/asynqlock"
 )
 
-// TestPanic is case P: the handler panics. asynq gets to see that, and runs the task again: at once, because nothing is in
-// its way, or not at all, if it had said that it was done.
+// TestPanic is case P: the handler panics. asynq gets to see that, and runs the task again: at once, because nothing is
+// in its way, or not at all, if it had said that it was done.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	breakDown(t, time.Hour, func() { panic("broken") }, func(s *stage, told *atomic.Int32) {

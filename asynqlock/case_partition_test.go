@@ -15,8 +15,8 @@ import (
 )
 
 // TestPartition is case F: a worker is cut off, and another one gets its task. Behind a guard the first is told before
-// that, when its own lease is over. What it has sent by then is refused where it arrives late, because the other one has a
-// greater token. asynq itself would tell it after half a minute at the earliest.
+// that, when its own lease is over. What it has sent by then is refused where it arrives late, because the other one
+// has a greater token. asynq itself would tell it after half a minute at the earliest.
 func TestPartition(t *testing.T) {
 	play(t, story{
 		options: []asynqlock.Option{asynqlock.WithTTL(3 * time.Second)},
@@ -118,8 +118,8 @@ func (k *sink) refused() bool {
 	return k.refusal != nil
 }
 
-// TestPartitionOfTheQueue is case F when only asynq is cut off: the guard's lease goes on, so nobody else runs, and what
-// the handler did is recorded though asynq does not get to know.
+// TestPartitionOfTheQueue is case F when only asynq is cut off: the guard's lease goes on, so nobody else runs, and
+// what the handler did is recorded though asynq does not get to know.
 func TestPartitionOfTheQueue(t *testing.T) {
 	play(t, story{
 		tell: func(s *stage) {

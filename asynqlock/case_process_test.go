@@ -70,8 +70,8 @@ func (fn tap) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// scriptKeys returns the keys of a script of asynq without their prefix, in one string: "active lease t:<id> ...". Scripts
-// are told apart by them.
+// scriptKeys returns the keys of a script of asynq without their prefix, in one string: "active lease t:<id> ...".
+// Scripts are told apart by them.
 func scriptKeys(cmd redis.Cmder) string {
 	args := cmd.Args()
 	if !strings.HasPrefix(cmd.Name(), "eval") || len(args) < 3 {

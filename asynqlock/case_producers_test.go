@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// TestProducerTriesAgain is case M: the reply to a producer is lost, so it enqueues once more. These are two tasks, with
-// two IDs, of which a business key or a header tells that they are one.
+// TestProducerTriesAgain is case M: the reply to a producer is lost, so it enqueues once more. These are two tasks,
+// with two IDs, of which a business key or a header tells that they are one.
 func TestProducerTriesAgain(t *testing.T) {
 	t.Parallel()
 	for name, key := range map[string]asynqlock.KeyFunc{
@@ -48,8 +48,8 @@ func tryAgain(s *stage) {
 	s.finish()
 }
 
-// TestSchedulers is case M: every replica of a service has a scheduler, so a periodic task is enqueued by each. A key for
-// the period tells that they are one.
+// TestSchedulers is case M: every replica of a service has a scheduler, so a periodic task is enqueued by each. A key
+// for the period tells that they are one.
 func TestSchedulers(t *testing.T) {
 	const year = 365 * 24 * time.Hour // none begins while the test runs
 	play(t, story{

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// TestTwoRecoverers is case H: both find a task whose worker is gone. One is slow, and when it gives the task to somebody,
-// it runs already because of the other. Nobody tells the handler.
+// TestTwoRecoverers is case H: both find a task whose worker is gone. One is slow, and when it gives the task to
+// somebody, it runs already because of the other. Nobody tells the handler.
 func TestTwoRecoverers(t *testing.T) {
 	play(t, story{
 		tell: func(s *stage) {

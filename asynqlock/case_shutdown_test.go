@@ -35,8 +35,8 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// TestShutdownOfTheProcess is case D when the process ends soon after: it cannot wait for the handler, and does not let go
-// of what that holds either. Nobody runs beside it as long as its lease lasts.
+// TestShutdownOfTheProcess is case D when the process ends soon after: it cannot wait for the handler, and does not let
+// go of what that holds either. Nobody runs beside it as long as its lease lasts.
 func TestShutdownOfTheProcess(t *testing.T) {
 	play(t, story{
 		tell: func(s *stage) {

@@ -37,9 +37,9 @@ import (
 //	P  panic and Goexit                             case_panic_test.go
 //	R  a task lost on its way to the worker         case_lost_task_test.go
 //
-// Two are not among them. N, the lock of asynq's Unique which stays behind, keeps tasks from being enqueued: no guard of
-// handlers sees anything of it. Q, a Redis that loses what it has acknowledged, loses records with it: nothing that is
-// kept in Redis can help, only WAIT, noeviction and a sink that refuses smaller tokens, which case F shows.
+// Two are not among them. N, the lock of asynq's Unique which stays behind, keeps tasks from being enqueued: no guard
+// of handlers sees anything of it. Q, a Redis that loses what it has acknowledged, loses records with it: nothing that
+// is kept in Redis can help, only WAIT, noeviction and a sink that refuses smaller tokens, which case F shows.
 
 // story is one way to run a task twice.
 type story struct {
@@ -113,8 +113,8 @@ type stage struct {
 	retried []int              // counts that deliveries came with
 }
 
-// check compares what has come of the story. Only Once says how often at most something is done, and without a guard more
-// at the same time are fine too.
+// check compares what has come of the story. Only Once says how often at most something is done, and without a guard
+// more at the same time are fine too.
 func (s *stage) check(want outcome) {
 	s.t.Helper()
 	done, most := s.effects.of(s.about())
@@ -245,7 +245,8 @@ func (s *stage) turnOf(thing string, n int) (r *turn) {
 // about is the thing of the story.
 func (s *stage) about() string { return cmp.Or(s.story.about, thing) }
 
-// again returns once a task was delivered again while the run before the nth went on: it was deferred, or it is the nth.
+// again returns once a task was delivered again while the run before the nth went on: it was deferred, or it is the
+// nth.
 func (s *stage) again(n int) {
 	s.t.Helper()
 	redistest.Eventually(s.t, within, "a task to come again", func() bool { return s.begun() >= n || s.deferrals() > 0 })

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/asynqlock"
 )
 
-// TestTimeout is case A: at the deadline of a task asynq runs it again, on the same server, while the first handler goes
-// on because it does not heed its context. Its lease goes on with it.
+// TestTimeout is case A: at the deadline of a task asynq runs it again, on the same server, while the first handler
+// goes on because it does not heed its context. Its lease goes on with it.
 func TestTimeout(t *testing.T) {
 	play(t, story{
 		options: []asynqlock.Option{asynqlock.WithTTL(15 * time.Second)},

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// TestUniqueForTooShort is case L: a task was enqueued as unique, and takes longer than for that. Then its like is let in,
-// with another ID.
+// TestUniqueForTooShort is case L: a task was enqueued as unique, and takes longer than for that. Then its like is let
+// in, with another ID.
 func TestUniqueForTooShort(t *testing.T) {
 	play(t, story{
 		key: asynqlock.ByPayload(),

@@ -8,8 +8,8 @@ import (
 )
 
 // Configure makes a server treat deferred tasks as what they are: they burn no retry, come again when [DeferredError]
-// says, and are no news for the ErrorHandler while another task of their key runs. Everything else goes to the functions
-// that cfg has, also what asynq's recoverer asks about tasks whose worker is gone.
+// says, and are no news for the ErrorHandler while another task of their key runs. Everything else goes to the
+// functions that cfg has, also what asynq's recoverer asks about tasks whose worker is gone.
 //
 // If cfg has a BaseContext that has ended, for shutdown, a task that was cancelled by it has not failed either.
 //

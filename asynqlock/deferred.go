@@ -12,8 +12,8 @@ import (
 )
 
 // DeferredError says that a task has to come again for a reason that is not its own: another one with its key runs, its
-// lease was lost, or Redis cannot be asked. asynq calls that a failure and burns a retry, unless [Configure] has told it
-// not to. The error behind it tells the reasons apart: [core.ErrInProgress] and [core.ErrNotAcquired],
+// lease was lost, or Redis cannot be asked. asynq calls that a failure and burns a retry, unless [Configure] has told
+// it not to. The error behind it tells the reasons apart: [core.ErrInProgress] and [core.ErrNotAcquired],
 // [core.ErrLeaseLost], [core.ErrUnavailable].
 type DeferredError struct {
 	// KeyHash is that of the task's key.
@@ -52,8 +52,8 @@ func IsFailure(err error) bool {
 	return err != nil && !errors.As(err, &deferred)
 }
 
-// RetryDelay is for [asynq.Config]: a deferred task comes again when its error says, every other one when next says. Nil
-// is [asynq.DefaultRetryDelayFunc].
+// RetryDelay is for [asynq.Config]: a deferred task comes again when its error says, every other one when next says.
+// Nil is [asynq.DefaultRetryDelayFunc].
 func RetryDelay(next asynq.RetryDelayFunc) asynq.RetryDelayFunc {
 	if next == nil {
 		next = asynq.DefaultRetryDelayFunc

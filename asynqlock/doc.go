@@ -1,7 +1,7 @@
-// Package asynqlock makes a task of hibiken/asynq take effect once, though asynq delivers at least once, and can even run
-// a task twice at the same time: after a timeout that the handler does not heed, a shutdown, a lost acknowledgement, a
-// stalled worker. [Once] means no second time: it keeps a record of each key. [Exclusive] means no two at the same time:
-// it serialises tasks of one user or document and remembers nothing.
+// Package asynqlock makes a task of hibiken/asynq take effect once, though asynq delivers at least once, and can even
+// run a task twice at the same time: after a timeout that the handler does not heed, a shutdown, a lost
+// acknowledgement, a stalled worker. [Once] means no second time: it keeps a record of each key. [Exclusive] means no
+// two at the same time: it serialises tasks of one user or document and remembers nothing.
 //
 //	mux := asynq.NewServeMux()
 //	mux.Use(asynqlock.Once(locks, asynqlock.ByTaskID()))
@@ -15,11 +15,11 @@
 //
 // At most one completion is recorded for a key within the retention of its record ([WithRetention], 24 hours unless
 // told). At most one handler of a key runs at a time, as long as Redis keeps its data, its clock moves forward, and
-// handlers stop within the TTL once their context has ended. Effects are at least once: a crash between an effect and its
-// record repeats the effect. [Complete], called right after the effect, makes that gap small; it closes where the effect
-// itself refuses to happen twice: give the service that you call the [KeyHash] as Idempotency-Key, let the resource
-// refuse smaller fencing tokens ([core.TokenFrom]), or write effect and record in one transaction. [AtMostOnce] turns it
-// round: what may have happened is not repeated, but waits for somebody who finds out.
+// handlers stop within the TTL once their context has ended. Effects are at least once: a crash between an effect and
+// its record repeats the effect. [Complete], called right after the effect, makes that gap small; it closes where the
+// effect itself refuses to happen twice: give the service that you call the [KeyHash] as Idempotency-Key, let the
+// resource refuse smaller fencing tokens ([core.TokenFrom]), or write effect and record in one transaction.
+// [AtMostOnce] turns it round: what may have happened is not repeated, but waits for somebody who finds out.
 //
 // # What happens to a task
 //
@@ -34,10 +34,11 @@
 //
 // # Zombies
 //
-// asynq never waits for a handler: at the deadline of a task (30 minutes unless told), at a cancellation and at the end of
-// the time for a shutdown it gives the task to another worker, while the handler goes on, and what that returns is
-// ignored. So the context of a handler ends a little earlier than that of asynq ([WithCommitMargin]), its lease is renewed
-// for as long as it runs, up to [WithZombieGrace], and a success is recorded even then: the next delivery finds it.
+// asynq never waits for a handler: at the deadline of a task (30 minutes unless told), at a cancellation and at the end
+// of the time for a shutdown it gives the task to another worker, while the handler goes on, and what that returns is
+// ignored. So the context of a handler ends a little earlier than that of asynq ([WithCommitMargin]), its lease is
+// renewed for as long as it runs, up to [WithZombieGrace], and a success is recorded even then: the next delivery finds
+// it.
 //
 // asynq gives no sign of a shutdown but a BaseContext that you end, and its Shutdown returns before such handlers do:
 // wait for them with [Runs.Drain] before you close the client.

@@ -12,8 +12,8 @@ import (
 )
 
 // ErrNotRecorded says that a task has taken effect, but Redis did not confirm the record of that in time. The task is
-// acknowledged all the same, since that it comes again is the last thing to wish for; the record is tried further in the
-// background. It is told to [Hooks] only.
+// acknowledged all the same, since that it comes again is the last thing to wish for; the record is tried further in
+// the background. It is told to [Hooks] only.
 var ErrNotRecorded = errors.New("holdfast: asynqlock: the end of a run is not recorded")
 
 // finish records how a run has ended, whatever asynq has done with the task meanwhile, and returns what to tell asynq.
@@ -42,8 +42,8 @@ func (r *run) finish(t *asynq.Task, returned bool, err error) error {
 	return verdict
 }
 
-// verdict is what becomes of the record: what the handler itself has said, or what its end means. That a guard behind this
-// one has turned the task away means nothing.
+// verdict is what becomes of the record: what the handler itself has said, or what its end means. That a guard behind
+// this one has turned the task away means nothing.
 func (r *run) verdict(returned bool, err error) core.State {
 	var idle idleError
 	switch said := disposition(r.word.Load()); {

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// TestFinishWaitsForRedis: Redis is restarted just when a task has taken effect. It refuses connections meanwhile, so that
-// the attempt gives up at once; the record is waited for all the same, for as long as was told.
+// TestFinishWaitsForRedis: Redis is restarted just when a task has taken effect. It refuses connections meanwhile, so
+// that the attempt gives up at once; the record is waited for all the same, for as long as was told.
 func TestFinishWaitsForRedis(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, redistest.AOF())
@@ -64,7 +64,7 @@ func TestFinishFindsAnotherAttempt(t *testing.T) {
 	inside, cut := make(chan struct{}), make(chan struct{})
 	overtaken := make(chan error, 1)
 	go func() {
-		overtaken <- process(t, far, "1", func(context.Context, *asynq.Task) error {
+		overtaken <- processOne(t, far, "1", func(context.Context, *asynq.Task) error {
 			close(inside)
 			<-cut
 			return nil
@@ -78,7 +78,7 @@ func TestFinishFindsAnotherAttempt(t *testing.T) {
 		t.Errorf("the attempt ended with %v, want no answer from Redis", err)
 	}
 	redistest.Eventually(t, within, "another task to run", func() bool {
-		return process(t, s.locks, "2", func(context.Context, *asynq.Task) error { return nil }) == nil
+		return processOne(t, s.locks, "2", func(context.Context, *asynq.Task) error { return nil }) == nil
 	})
 	relay.Heal()
 	var deferred *asynqlock.DeferredError
@@ -87,8 +87,8 @@ func TestFinishFindsAnotherAttempt(t *testing.T) {
 	}
 }
 
-// process runs a task of one key through a guard, as a server would.
-func process(t *testing.T, locks *core.Client, id string, handler asynq.HandlerFunc) error {
+// processOne runs a task of one key through a guard, as a server would.
+func processOne(t *testing.T, locks *core.Client, id string, handler asynq.HandlerFunc) error {
 	guard := asynqlock.Once(locks, asynqlock.ByPayload("order"), asynqlock.WithTTL(time.Second),
 		asynqlock.WithFinishTimeout(within), asynqlock.WithLogger(nil))
 	ctx := asynqlock.ContextWithTask(t.Context(), &asynq.TaskInfo{ID: id, Queue: "default", MaxRetry: 1})

@@ -144,8 +144,8 @@ func (v *visit) patience() time.Duration {
 	}
 }
 
-// ask calls begin, which asks Redis and may wait for so long, within bounds. On the last attempt an outage is waited for
-// too, unless the task may run without Redis: it would have no time left for that.
+// ask calls begin, which asks Redis and may wait for so long, within bounds. On the last attempt an outage is waited
+// for too, unless the task may run without Redis: it would have no time left for that.
 func (v *visit) ask(begin func(ctx context.Context, wait time.Duration) error) error {
 	for {
 		wait := v.patience()

@@ -7,8 +7,9 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// Hooks are told what guards do. Each may be nil. They run on the task's goroutine, except Zombie, so they must be quick.
-// The structs may grow fields in later versions. What locks and records do is told to the [core.Hooks] of the client.
+// Hooks are told what guards do. Each may be nil. They run on the task's goroutine, except Zombie, so they must be
+// quick. The structs may grow fields in later versions. What locks and records do is told to the [core.Hooks] of the
+// client.
 type Hooks struct {
 	// Acquired is called before a task runs.
 	Acquired func(ctx context.Context, a Acquired)

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// TestTurnedAwayInside: the inner guard does not call the handler, so the task has done nothing, and may run when it comes
-// again, also where what may have happened is held.
+// TestTurnedAwayInside: the inner guard does not call the handler, so the task has done nothing, and may run when it
+// comes again, also where what may have happened is held.
 func TestTurnedAwayInside(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -39,8 +39,8 @@ func ByTaskID() KeyFunc {
 }
 
 // ByPayload makes a key of fields of a payload in JSON: names of the outermost object ("user_id") or RFC 6901 pointers
-// ("/user/id"). All have to be there, as strings, numbers or booleans, see ErrNoKey for what else; the string "1" and the
-// number 1 make two keys, and so do 1 and 1.0.
+// ("/user/id"). All have to be there, as strings, numbers or booleans, see ErrNoKey for what else; the string "1" and
+// the number 1 make two keys, and so do 1 and 1.0.
 //
 // Without fields it is a key of the type and of the whole payload, byte for byte, which need not be JSON.
 //
@@ -78,8 +78,8 @@ func pointer(field string) string {
 	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(field)
 }
 
-// ByHeader makes a key of a header of the task, see [asynq.NewTaskWithHeaders]: "Idempotency-Key", which a producer that
-// tries again sends again. Names are compared as they are.
+// ByHeader makes a key of a header of the task, see [asynq.NewTaskWithHeaders]: "Idempotency-Key", which a producer
+// that tries again sends again. Names are compared as they are.
 func ByHeader(name string) KeyFunc {
 	if name == "" {
 		panic("holdfast: asynqlock: ByHeader: the name is empty")

@@ -143,8 +143,8 @@ func record(option string, set func(*config)) Option {
 	})
 }
 
-// WithTTL sets how long Redis keeps the lease of a task whose process is gone; it is renewed every third of it. Less than
-// a minute, after which asynq lets such a task run again. Defaults to 30 s.
+// WithTTL sets how long Redis keeps the lease of a task whose process is gone; it is renewed every third of it. Less
+// than a minute, after which asynq lets such a task run again. Defaults to 30 s.
 func WithTTL(ttl time.Duration) Option {
 	return optionFunc(func(c *config) {
 		if ttl >= redrive {
@@ -193,8 +193,8 @@ func WithCommitMargin(margin time.Duration) Option {
 	return duration("WithCommitMargin", margin, func(c *config) { c.commitMargin = margin })
 }
 
-// FailOpen lets tasks run unguarded while Redis cannot be asked, see [Degraded]. Where locks and queues are in one Redis,
-// asynq has no tasks then either. Defaults to deferring them.
+// FailOpen lets tasks run unguarded while Redis cannot be asked, see [Degraded]. Where locks and queues are in one
+// Redis, asynq has no tasks then either. Defaults to deferring them.
 func FailOpen() Option {
 	return optionFunc(func(c *config) { c.failOpen = true })
 }

@@ -8,17 +8,17 @@ import (
 
 // The options in this file are for [Once]; [Exclusive] keeps no records and refuses them.
 
-// WithRetention sets how long a record is kept after its run: for so long, no second run of its key begins. It has to be
-// longer than the time in which a task can come again: the retries of asynq's defaults take 20 days, a task in the
+// WithRetention sets how long a record is kept after its run: for so long, no second run of its key begins. It has to
+// be longer than the time in which a task can come again: the retries of asynq's defaults take 20 days, a task in the
 // archive can be run again for 90. Defaults to 24 h.
 func WithRetention(retention time.Duration) Option {
 	return record("WithRetention", func(c *config) { c.records.retention = retention })
 }
 
 // AtMostOnce lets no second run begin after one that failed or was not heard of any more, because nobody can know
-// whether it took effect: the task is archived with [core.ErrOutcomeUnknown] until somebody has found out, see [Resolve]
-// and [Forget]. A handler that knows that it has done nothing says so with [Release], and is run again. Defaults to
-// running it again.
+// whether it took effect: the task is archived with [core.ErrOutcomeUnknown] until somebody has found out, see
+// [Resolve] and [Forget]. A handler that knows that it has done nothing says so with [Release], and is run again.
+// Defaults to running it again.
 func AtMostOnce() Option {
 	return record("AtMostOnce", func(c *config) { c.records.policy = core.HoldFailures })
 }

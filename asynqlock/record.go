@@ -52,8 +52,8 @@ func sameTask(note string, t Task) bool {
 	return t.ID == "" || strings.HasPrefix(note, identity(t)+" ")
 }
 
-// Peek reads what is recorded of a task behind [Once] with that key function. The task is one that an
-// [asynq.Inspector] has found. Give it the options of the guard. Errors are [ErrNoKey], those of options, and those of [core.Once.Peek].
+// Peek reads what is recorded of a task behind [Once] with that key function. The task is one that an [asynq.Inspector]
+// has found. Give it the options of the guard. Errors are [ErrNoKey], those of options, and those of [core.Once.Peek].
 func Peek(
 	ctx context.Context, locks *core.Client, key KeyFunc, info *asynq.TaskInfo, opts ...Option,
 ) (core.Record, error) {
@@ -75,8 +75,8 @@ func Forget(ctx context.Context, locks *core.Client, key KeyFunc, info *asynq.Ta
 }
 
 // Resolve records that a task has taken effect: somebody has found out how a run of unknown outcome ended. It is
-// acknowledged when it comes again, with that result, which may be nil. See [Peek] for the arguments; errors are those of
-// [core.Once.Resolve].
+// acknowledged when it comes again, with that result, which may be nil. See [Peek] for the arguments; errors are those
+// of [core.Once.Resolve].
 func Resolve(
 	ctx context.Context, locks *core.Client, key KeyFunc, info *asynq.TaskInfo, result []byte, opts ...Option,
 ) error {

@@ -7,9 +7,9 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// SetResult sets the result of a task behind [Once]. When the handler succeeds it is recorded, and written to the task's
-// [asynq.ResultWriter]; a task that comes again afterwards gets it written once more. The last call counts. The error is
-// [ErrNotGuarded].
+// SetResult sets the result of a task behind [Once]. When the handler succeeds it is recorded, and written to the
+// task's [asynq.ResultWriter]; a task that comes again afterwards gets it written once more. The last call counts. The
+// error is [ErrNotGuarded].
 func SetResult(ctx context.Context, result []byte) error {
 	r := recorded(ctx)
 	if r == nil {
@@ -38,8 +38,8 @@ func (r *run) value() []byte {
 	return r.result
 }
 
-// write gives asynq the result of a task. The record has it if that fails, and asynq refuses it once it has done with the
-// task.
+// write gives asynq the result of a task. The record has it if that fails, and asynq refuses it once it has done with
+// the task.
 func (v *visit) write(t *asynq.Task, result []byte) {
 	w := t.ResultWriter()
 	if w == nil || len(result) == 0 {

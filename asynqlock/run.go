@@ -49,8 +49,8 @@ func recorded(ctx context.Context) *run {
 	return r
 }
 
-// begin lists the run, and makes sure that it does not hold its lease for ever: asynq does not wait for a handler once it
-// has done with its task. Who begins owes an end.
+// begin lists the run, and makes sure that it does not hold its lease for ever: asynq does not wait for a handler once
+// it has done with its task. Who begins owes an end.
 func (r *run) begin() {
 	r.around, r.began = runFrom(r.ctx), time.Now()
 	if r.lease == nil {

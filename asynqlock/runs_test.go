@@ -63,7 +63,8 @@ func TestDrain(t *testing.T) {
 	wantNil(t, busy.release())
 }
 
-// TestDrainFreesNothing: what a handler that goes on holds is held until its lease is over, though the client is closed.
+// TestDrainFreesNothing: what a handler that goes on holds is held until its lease is over, though the client is
+// closed.
 func TestDrainFreesNothing(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

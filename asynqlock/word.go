@@ -23,15 +23,16 @@ var ErrNotGuarded = errors.New("holdfast: asynqlock: not a task behind Once")
 // Complete is a handler's own word: the task has taken effect and must not run again, whatever the handler returns, and
 // whether or not it returns. Call it right after the side effect. It is written at once, so that even the end of the
 // process does not undo it; the error, if any, says that Redis did not confirm that. The word counts all the same when
-// the handler ends, and the task is acknowledged. The last word counts. ctx is that of the handler, or descends from it.
+// the handler ends, and the task is acknowledged. The last word counts. ctx is that of the handler, or descends from
+// it.
 func Complete(ctx context.Context) error { return declare(ctx, completed, core.StateCompleted) }
 
 // Release is a handler's own word: nothing has happened, and the task may run again, also with [AtMostOnce], which
 // nevertheless holds it if the process ends before the handler does. See [Complete].
 func Release(ctx context.Context) error { return declare(ctx, released, core.StateNone) }
 
-// Hold is a handler's own word: it cannot be known whether the task will have taken effect, so that it must not run again
-// until somebody has found out; it is archived. See [Complete].
+// Hold is a handler's own word: it cannot be known whether the task will have taken effect, so that it must not run
+// again until somebody has found out; it is archived. See [Complete].
 func Hold(ctx context.Context) error { return declare(ctx, held, core.StateUnknown) }
 
 func declare(ctx context.Context, said disposition, state core.State) error {
@@ -56,8 +57,8 @@ func Attempt(ctx context.Context) int {
 	return 0
 }
 
-// KeyHash returns the hash of the key of the task of ctx, "" if it is not guarded. It is the same for every attempt, so it
-// can be handed to another service as Idempotency-Key.
+// KeyHash returns the hash of the key of the task of ctx, "" if it is not guarded. It is the same for every attempt, so
+// it can be handed to another service as Idempotency-Key.
 func KeyHash(ctx context.Context) string {
 	r := recorded(ctx)
 	if r == nil {

@@ -34,8 +34,8 @@ func (a *Attempt) Bind(ctx context.Context) (bound context.Context, cancel conte
 // Done is closed when the attempt has ended or its lease was lost.
 func (a *Attempt) Done() <-chan struct{} { return a.lease.Done() }
 
-// Token returns the fencing token: greater than that of every earlier attempt for this key, and of every earlier grant of
-// a lock of that name; never 0.
+// Token returns the fencing token: greater than that of every earlier attempt for this key, and of every earlier grant
+// of a lock of that name; never 0.
 func (a *Attempt) Token() int64 { return a.lease.token }
 
 // Number returns which attempt this is, from 1. It is not 1 if earlier ones failed or were not heard of any more, as
@@ -48,13 +48,13 @@ func (a *Attempt) Began() time.Time { return a.began }
 // ValidUntil returns the time until which no other attempt can begin, see [Lease.ValidUntil].
 func (a *Attempt) ValidUntil() time.Time { return a.lease.ValidUntil() }
 
-// Complete records that the run took effect, with a value for those who come later; nil is recorded as an empty one. From
-// then on [Once.Begin] returns [ErrCompleted], until the record expires.
+// Complete records that the run took effect, with a value for those who come later; nil is recorded as an empty one.
+// From then on [Once.Begin] returns [ErrCompleted], until the record expires.
 //
 // It works although ctx was cancelled, and although the lease was lost: only if another attempt has followed, or
-// [Once.Resolve], is it [ErrStale]. A value that is too large is [ErrValueTooLarge]: the run is recorded without it. Any
-// other error means that Redis did not confirm the record; it is tried further in the background. [ErrNotHeld] says that
-// the attempt had been ended before.
+// [Once.Resolve], is it [ErrStale]. A value that is too large is [ErrValueTooLarge]: the run is recorded without it.
+// Any other error means that Redis did not confirm the record; it is tried further in the background. [ErrNotHeld] says
+// that the attempt had been ended before.
 func (a *Attempt) Complete(ctx context.Context, value []byte) error {
 	err := a.end(ctx, StateCompleted, func(ctx context.Context) (int64, error) {
 		return a.claim().complete(ctx, &a.lease.hold, a.lease.token, a.number, value)

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/asynqlock/internal/asynqworker"
 )
 
-// TestStorm lets 200 tasks come five times each to two servers, of which one is killed midway, right after an effect and
-// before the record of it. Another server takes its place.
+// TestStorm lets 200 tasks come five times each to two servers, of which one is killed midway, right after an effect
+// and before the record of it. Another server takes its place.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	s := newStorm(t, nil).join("a", "b")

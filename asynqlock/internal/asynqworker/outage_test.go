@@ -15,8 +15,8 @@ import (
 // table has to refuse.
 func hasty(o *asynqworker.Order) { o.TTL, o.Stubborn = time.Second, true }
 
-// away waits for as long as Redis or a server is away, which is longer than leases are. A Redis that is frozen for longer
-// than the 3 s in which go-redis wants an answer executes requests whose clients have given up.
+// away waits for as long as Redis or a server is away, which is longer than leases are. A Redis that is frozen for
+// longer than the 3 s in which go-redis wants an answer executes requests whose clients have given up.
 func away(d time.Duration) {
 	if *long {
 		d *= 3

@@ -98,8 +98,8 @@ func task(order int) *asynq.Task {
 }
 
 // produce enqueues the tasks of all orders, in a random sequence and over some seconds, beside what the test does next.
-// Each order has tasks with IDs of their own, and two with one ID, which asynq knows apart by their queue. An enqueueing
-// that fails is repeated with its ID, as a careful producer does: that may be one more.
+// Each order has tasks with IDs of their own, and two with one ID, which asynq knows apart by their queue. An
+// enqueueing that fails is repeated with its ID, as a careful producer does: that may be one more.
 func (s *storm) produce(copies int) {
 	s.t.Helper()
 	client := asynq.NewClient(asynq.RedisClientOpt{Network: s.redis.Network(), Addr: s.redis.Addr()})
@@ -169,8 +169,8 @@ func (s *storm) queued() (q queued, err error) {
 	return q, nil
 }
 
-// settle returns when the queues are empty but for archived tasks. Where asynq has lost sight of tasks, it starts servers
-// that look for those at once; in the long storms it lets asynq take the time it takes.
+// settle returns when the queues are empty but for archived tasks. Where asynq has lost sight of tasks, it starts
+// servers that look for those at once; in the long storms it lets asynq take the time it takes.
 func (s *storm) settle() {
 	s.t.Helper()
 	s.producing.Wait()
@@ -204,8 +204,8 @@ func (s *storm) settle() {
 	s.t.Fatalf("the queues are not empty after %v: %+v, %v", limit, q, err)
 }
 
-// rescue lets a new server run again at once what has been lost sight of: to asynq, all tasks in work seem to be lost, also
-// those that are not, so that these are run by two servers.
+// rescue lets a new server run again at once what has been lost sight of: to asynq, all tasks in work seem to be lost,
+// also those that are not, so that these are run by two servers.
 func (s *storm) rescue(name string) {
 	s.t.Helper()
 	ctx := context.Background()

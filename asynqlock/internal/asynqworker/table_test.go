@@ -13,8 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/asynqlock/internal/asynqworker"
 )
 
-// table is the resource behind the guards. It makes an effect once for each key hash, as a service with idempotency keys
-// does, and refuses tokens that are smaller than one it has seen. What comes without key it does as often as it is told.
+// table is the resource behind the guards. It makes an effect once for each key hash, as a service with idempotency
+// keys does, and refuses tokens that are smaller than one it has seen. What comes without key it does as often as it is
+// told.
 type table struct {
 	listener net.Listener
 	serving  sync.WaitGroup
