@@ -3,7 +3,7 @@
 SHELL   := bash
 GO      ?= go
 # Modules of this repository beside the root; each keeps its dependencies to itself.
-MODULES := . examples
+MODULES := . examples faults
 TOOL    := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 
 .DEFAULT_GOAL := help

@@ -1,0 +1,66 @@
+package nemesis
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// stateFaults make servers forget, or set their clocks.
+var stateFaults = []fault{
+	{25, "killed and restarted, without persistence", servers, inMemory, always("restart without persistence"), killServers, [2]float64{0, 1.5}},
+	{34, "flushed", servers, forgetful, always("FLUSHALL"), flush, [2]float64{0, 0.2}},
+	{34, "key deleted", servers, forgetful, always("DEL"), deleteKey, [2]float64{0, 0.2}},
+	{35, "keys evicted", servers, persistentOrNot, always("eviction"), evict, [2]float64{0.1, 0.5}},
+	{38, "server's clock put forward", servers, settable, always("clock put forward"), forward, [2]float64{0, 0.5}},
+	{39, "server's clock set back", servers, settable, nil, back, [2]float64{0, 0.5}},
+}
+
+var flush = each(func(n *Nemesis, s int) bool { return n.do(s, "flushall") }, nothing)
+
+func deleteKey(n *Nemesis) func() {
+	s, ok := n.master()
+	if !ok || !n.do(s, "del", "lock:"+[]string{"b", "c", "d", "e", "f"}[n.random.IntN(5)]) {
+		return nil
+	}
+	return func() {}
+}
+
+// evict fills a server that may evict anything.
+func evict(n *Nemesis) func() {
+	const fillers = 400
+	admin, ctx := n.d.Admin(0), context.Background()
+	limit := fmt.Sprint(used(admin.Info(ctx, "memory").Val()) + 100_000)
+	if !n.do(0, "config", "set", "maxmemory-policy", "allkeys-random") || !n.do(0, "config", "set", "maxmemory", limit) {
+		return nil
+	}
+	for i := range fillers {
+		_ = admin.Set(ctx, fmt.Sprint("filler:", i), strings.Repeat("x", 1000), 10*time.Second).Err()
+	}
+	return func() {
+		n.insist(func() bool { return n.do(0, "config", "set", "maxmemory", "0") })
+		n.insist(func() bool { return n.do(0, "config", "set", "maxmemory-policy", "noeviction") })
+	}
+}
+
+func used(info string) (bytes int64) {
+	for line := range strings.Lines(info) {
+		if text, ok := strings.CutPrefix(line, "used_memory:"); ok {
+			_, _ = fmt.Sscan(text, &bytes)
+		}
+	}
+	return bytes
+}
+
+// forward and back set the clock of a server, and leave it so.
+func forward(n *Nemesis) func() { return n.shift(n.d.Shift.By() + time.Second + n.upTo(time.Minute)) }
+
+func back(n *Nemesis) func() { return n.shift(n.d.Shift.By() - time.Second - n.upTo(10*time.Minute)) }
+
+func (n *Nemesis) shift(to time.Duration) func() {
+	if to.Abs() > time.Hour || n.d.Shift.Set(to) != nil {
+		return nil
+	}
+	return func() {}
+}

@@ -1,0 +1,82 @@
+package round_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/faults/check"
+)
+
+// summary adds up the reports of all rounds.
+type summary struct {
+	rounds     map[string]*check.Report // by topology
+	count      map[string]int
+	all        check.Report
+	seeds      []uint64
+	violations int
+}
+
+func newSummary() *summary {
+	return &summary{
+		rounds: make(map[string]*check.Report), count: make(map[string]int), all: *emptyReport(),
+	}
+}
+
+func emptyReport() *check.Report {
+	return &check.Report{
+		Apart: make(map[string]int), Faults: make(map[string]int), Rows: make(map[int]int), Returns: make(map[string]int),
+	}
+}
+
+func (s *summary) add(seed uint64, r *check.Report) {
+	if s.rounds[r.Topology] == nil {
+		s.rounds[r.Topology] = emptyReport()
+	}
+	s.count[r.Topology]++
+	s.seeds = append(s.seeds, seed)
+	s.rounds[r.Topology].Add(r)
+	s.all.Add(r)
+}
+
+// write writes the tables of docs/faults.md.
+func (s *summary) write(t *testing.T, path string) {
+	t.Helper()
+	var b strings.Builder
+	fmt.Fprintf(&b, "| topology | rounds | time | faults | grants | fenced writes (refused) | stale writes without a fence "+
+		"| keys of Once | unavoidable | violations |\n|---|---|---|---|---|---|---|---|---|---|\n")
+	for _, name := range append(slices.Sorted(maps.Keys(s.rounds)), "all") {
+		r, n := s.rounds[name], s.count[name]
+		if name == "all" {
+			r, n = &s.all, len(s.seeds)
+		}
+		faults, apart := 0, 0
+		for _, count := range r.Rows {
+			faults += count
+		}
+		for _, count := range r.Apart {
+			apart += count
+		}
+		fmt.Fprintf(&b, "| %s | %d | %v | %d | %d | %d (%d) | %d | %d | %d | %d |\n", name, n, r.Lasted.Round(time.Second),
+			faults, r.Grants, r.Writes, r.Refused, r.Stale, r.OnceKeys, apart, len(r.Violations))
+	}
+	fmt.Fprintf(&b, "\n| row | fault | times |\n|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(s.all.Faults)) {
+		fmt.Fprintf(&b, "| %s | %s | %d |\n", strings.TrimSpace(name[:2]), name[3:], s.all.Faults[name])
+	}
+	fmt.Fprintf(&b, "\n| unavoidable | times |\n|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(s.all.Apart)) {
+		fmt.Fprintf(&b, "| %s | %d |\n", name, s.all.Apart[name])
+	}
+	fmt.Fprintf(&b, "\n| measured | |\n|---|---|\n| a lock freed after a heal | %v |\n| calls beyond their deadline | %v |\n"+
+		"| losses told late | %v |\n| porcupine | %d names in order, %d unclear |\n| seeds | %d to %d |\n",
+		s.all.Freed, s.all.Overdue, s.all.Told, s.all.Linear, len(s.all.Unclear), s.seeds[0], s.seeds[len(s.seeds)-1])
+	t.Logf("\n%s", b.String())
+	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+		t.Error(err)
+	}
+}
