@@ -52,7 +52,7 @@ func Check(events []history.Event) *Report {
 	r.Topology, r.TTL = v.topology, v.ttl
 	r.count(events)
 	for _, check := range []func(*view){
-		r.exclusion, r.tokens, r.belief, r.losses, r.fence, r.liveness, r.left, r.once, r.order, r.punctuality,
+		r.enough, r.exclusion, r.tokens, r.belief, r.losses, r.fence, r.liveness, r.left, r.once, r.order, r.punctuality,
 	} {
 		check(v)
 	}
@@ -73,6 +73,21 @@ func (r *Report) judge(v *view, from, to int64, what, format string, args ...any
 		return
 	}
 	r.violated(what+": "+format, args...)
+}
+
+// floor is how many grants there must be before the first fault for the run to prove anything.
+const floor = 10
+
+// enough: a run in which nothing was locked proves nothing.
+func (r *Report) enough(v *view) {
+	if len(v.faults) == 0 {
+		return
+	}
+	if n := slices.IndexFunc(v.leases, func(l *lease) bool { return l.from > v.faults[0].from }); n >= 0 && n < floor {
+		r.violated("inconclusive: %d grants before the first fault", n)
+	} else if len(v.leases) < floor {
+		r.violated("inconclusive: %d grants", len(v.leases))
+	}
 }
 
 func (r *Report) count(events []history.Event) {

@@ -10,29 +10,55 @@ import (
 	"github.com/holdfast-go/holdfast/faults/worker"
 )
 
-// patience is how long after a heal, beyond the TTL, a lock that nobody holds any more may stay taken.
-const patience = 2 * time.Second
+const (
+	// patience is how long after a heal, beyond the TTL, a lock that nobody holds any more may stay taken.
+	patience = 2 * time.Second
+	// deadWaiter is how much longer that may be where waiters stand in a line: so long does one keep its place that has
+	// died, or a grant that it did not live to take.
+	deadWaiter = 6 * time.Second
+)
 
-// liveness: once nothing is broken any more, every lock that is asked for is granted.
+// liveness: once nothing is broken any more, every lock that is asked for and that nobody holds is granted.
 func (r *Report) liveness(v *view) {
 	for _, e := range v.events {
 		if e.Kind != history.Calm && e.Kind != history.Final {
 			continue
 		}
-		limit := e.At + int64(v.ttl+patience)
-		if !v.quiet(e.At, limit) {
-			continue
-		}
 		for name, leases := range v.byName {
-			next := sort.Search(len(leases), func(i int) bool { return leases[i].from > e.At })
-			if next < len(leases) {
-				r.Freed.add(time.Duration(leases[next].from - e.At))
+			limit := v.ttl + patience
+			if v.lined[name] {
+				limit += deadWaiter
 			}
-			if next == len(leases) || leases[next].from > limit {
-				r.violated("liveness: %q was not granted within %v of %s", name, v.ttl+patience, clock(e.At))
+			next := sort.Search(len(leases), func(i int) bool { return leases[i].from > e.At })
+			free := freeFrom(leases[:next], e.At)
+			end := free + int64(limit)
+			if !v.askedFor(name, e.At, e.At+int64(v.ttl)) || !v.quiet(e.At, end) {
+				continue
+			}
+			if next < len(leases) {
+				r.Freed.add(time.Duration(max(0, leases[next].from-free)))
+			}
+			if next == len(leases) || leases[next].from > end {
+				r.violated("liveness: %q was not granted within %v of %s", name, limit, clock(free))
 			}
 		}
 	}
+}
+
+// freeFrom returns when the last of those ends who hold a lock at that time, and know it.
+func freeFrom(leases []*lease, at int64) int64 {
+	free := at
+	for _, l := range leases {
+		free = max(free, l.to())
+	}
+	return free
+}
+
+// askedFor tells whether anybody asks for a lock, and for no other one with it, in that time.
+func (v *view) askedFor(name string, from, to int64) bool {
+	asked := v.asked[name]
+	next, _ := slices.BinarySearch(asked, from)
+	return next < len(asked) && asked[next] <= to
 }
 
 // quiet tells whether no fault begins or goes on in that time, and the run lasts as long.

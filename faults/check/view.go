@@ -61,11 +61,14 @@ type view struct {
 	leases   []*lease // in the order of their grants
 	byKey    map[key]*lease
 	byName   map[string][]*lease // in the order of their grants
+	asked    map[string][]int64  // when, alone
+	lined    map[string]bool     // waiters stand in a line that Redis keeps
 	faults   []*window
 }
 
 func newView(events []history.Event) *view {
-	v := &view{events: events, byKey: make(map[key]*lease), byName: make(map[string][]*lease)}
+	v := &view{events: events, byKey: make(map[key]*lease), byName: make(map[string][]*lease), asked: make(map[string][]int64)}
+	v.lined = make(map[string]bool)
 	called := make(map[key]int64)
 	open := make(map[string]*window)
 	for _, e := range events {
@@ -84,6 +87,7 @@ func newView(events []history.Event) *view {
 		case history.Call:
 			if acquires(e.Op) {
 				called[k] = e.At
+				v.ask(e)
 			}
 			if l := v.byKey[k]; l != nil && e.Op == "unlock" && l.unlocked == never {
 				l.unlocked = e.At
@@ -100,6 +104,17 @@ func newView(events []history.Event) *view {
 		}
 	}
 	return v
+}
+
+// ask takes in who asks for which lock.
+func (v *view) ask(e history.Event) {
+	if len(e.Names) == 1 {
+		v.asked[e.Names[0]] = append(v.asked[e.Names[0]], e.At)
+	}
+	for _, name := range e.Names {
+		// Of what is locked together, some members may be of any strategy.
+		v.lined[name] = v.lined[name] || e.Strategy != "mutex" && e.Strategy != "redlock"
+	}
 }
 
 // acquires tells the operations that bring a lease.

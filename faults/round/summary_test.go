@@ -14,11 +14,10 @@ import (
 
 // summary adds up the reports of all rounds.
 type summary struct {
-	rounds     map[string]*check.Report // by topology
-	count      map[string]int
-	all        check.Report
-	seeds      []uint64
-	violations int
+	rounds map[string]*check.Report // by topology
+	count  map[string]int
+	all    check.Report
+	seeds  []uint64
 }
 
 func newSummary() *summary {

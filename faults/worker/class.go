@@ -33,8 +33,8 @@ const (
 	TooLong = "held too long"
 )
 
-// class tells what kind of error it is. What comes first is the more telling.
-func class(err error) string {
+// Class tells what kind of error it is. What comes first is the more telling.
+func Class(err error) string {
 	if err == nil {
 		return ""
 	}
@@ -81,7 +81,7 @@ func loss(err error) string {
 
 // detail is the text of an error whose class does not say enough.
 func detail(err error) string {
-	if c := class(err); c != Other && c != Unavailable {
+	if c := Class(err); c != Other && c != Unavailable {
 		return ""
 	}
 	return err.Error()[:min(len(err.Error()), 200)]

@@ -36,7 +36,7 @@ func (w *worker) lock(
 	w.log.Say(call)
 	lease, err := ask(ctx, opts...)
 	back := h.event
-	back.Kind, back.At, back.Err, back.Detail, back.Deadline = history.Return, history.Now(), class(err), detail(err), deadline
+	back.Kind, back.At, back.Err, back.Detail, back.Deadline = history.Return, history.Now(), Class(err), detail(err), deadline
 	if err == nil {
 		h.lease, h.event.Token = lease, lease.Token()
 		back.Token, back.Owner, back.Until = lease.Token(), lease.Owner(), until(lease.ValidUntil)
@@ -62,7 +62,7 @@ func (h *held) watch() {
 	<-h.lease.Done()
 	at := history.Now()
 	err := context.Cause(h.lease.Context())
-	if c := class(err); c != NotHeld && c != Closed {
+	if c := Class(err); c != NotHeld && c != Closed {
 		h.say(history.Event{Kind: history.End, At: at, Err: c, Until: until(h.lease.ValidUntil)})
 	}
 }
@@ -86,5 +86,5 @@ func (h *held) valid() bool {
 func (h *held) unlock(ctx context.Context, row int) {
 	h.say(history.Event{Kind: history.Call, Op: "unlock", Row: row})
 	err := h.lease.Unlock(ctx)
-	h.say(history.Event{Kind: history.Return, Op: "unlock", Err: class(err), Detail: detail(err)})
+	h.say(history.Event{Kind: history.Return, Op: "unlock", Err: Class(err), Detail: detail(err)})
 }

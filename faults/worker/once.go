@@ -40,7 +40,7 @@ func (w *worker) once(ctx context.Context, random *rand.Rand) {
 	w.log.Say(call)
 	attempt, err := w.locks.Once(key, opts...).Begin(wait)
 	back := e
-	back.Kind, back.At, back.Err, back.Detail, back.Deadline = history.Return, history.Now(), class(err), detail(err), deadlineOf(wait)
+	back.Kind, back.At, back.Err, back.Detail, back.Deadline = history.Return, history.Now(), Class(err), detail(err), deadlineOf(wait)
 	if err != nil {
 		back.Text = recorded(err)
 		w.log.Say(back)
@@ -68,7 +68,7 @@ func (w *worker) run(random *rand.Rand, attempt *core.Attempt, e history.Event, 
 	}
 	w.log.Say(e)
 	err := end()
-	e.Kind, e.Err, e.Detail = history.Return, class(err), detail(err)
+	e.Kind, e.Err, e.Detail = history.Return, Class(err), detail(err)
 	w.log.Say(e)
 }
 

@@ -30,11 +30,11 @@ func (w *worker) visit(ctx context.Context, random *rand.Rand, t target) {
 		w.work(random, w.lock(early, t, "lock", rowCancelled, t.lock.Lock))
 	case n < 24:
 		w.work(random, w.lock(wait, t, "trylock", 0, t.lock.TryLock))
-	case n < 28 && !w.calm.Load():
+	case n < 26 && !w.calm.Load():
 		w.overstay(w.lock(wait, t, "lock", rowUnlockedTwice, t.lock.Lock, core.WithFixedTTL(ttl/2)))
-	case n < 32 && !w.calm.Load():
+	case n < 28 && !w.calm.Load():
 		w.forget(w.lock(wait, t, "lock", rowForgotten, t.lock.Lock, core.WithMaxHold(ttl/2)))
-	case n < 36:
+	case n < 32:
 		w.panics(wait, t)
 	default:
 		w.work(random, w.lock(wait, t, "lock", 0, t.lock.Lock))
@@ -65,7 +65,7 @@ func (w *worker) work(random *rand.Rand, h *held) {
 	switch n := random.IntN(100); {
 	case n < 5:
 		h.extend(random)
-	case n < 8:
+	case n < 6:
 		time.Sleep(w.order.TTL) // long enough for some renewals
 		h.valid()
 		h.probe(h.event.Names[0])
@@ -101,7 +101,7 @@ func (h *held) enterAgain() {
 	t := h.w.find(h.event.Strategy, h.event.Names)
 	h.say(history.Event{Kind: history.Call, Op: "enter", Reentry: true})
 	lease, err := t.lock.Lock(ctx)
-	e := history.Event{Kind: history.Return, Op: "enter", Reentry: true, Err: class(err), Detail: detail(err)}
+	e := history.Event{Kind: history.Return, Op: "enter", Reentry: true, Err: Class(err), Detail: detail(err)}
 	if err == nil {
 		e.Value = lease.Token()
 	}
@@ -126,7 +126,7 @@ func (h *held) extend(random *rand.Rand) {
 	h.say(history.Event{Kind: history.Call, Op: "extend"})
 	err := h.lease.Extend(ctx, (h.w.order.TTL + upTo(random, h.w.order.TTL)).Round(time.Millisecond))
 	h.say(history.Event{
-		Kind: history.Return, Op: "extend", Err: class(err), Detail: detail(err), Until: until(h.lease.ValidUntil),
+		Kind: history.Return, Op: "extend", Err: Class(err), Detail: detail(err), Until: until(h.lease.ValidUntil),
 	})
 }
 
@@ -175,7 +175,7 @@ func (w *worker) panics(ctx context.Context, t target) {
 		w.log.Say(e)
 		panic("on purpose")
 	})
-	e.Kind, e.At, e.Err, e.Detail, e.Deadline = history.Return, history.Now(), class(err), detail(err), deadlineOf(ctx)
+	e.Kind, e.At, e.Err, e.Detail, e.Deadline = history.Return, history.Now(), Class(err), detail(err), deadlineOf(ctx)
 	w.log.Say(e)
 }
 

@@ -65,7 +65,7 @@ func (w *worker) open() (err error) {
 	w.rdbs, w.direct = w.order.connect(), w.order.connectDirectly()
 	opts := []core.Option{core.WithLogger(nil), core.WithTTL(w.order.TTL)}
 	if w.order.ReplicaAck > 0 {
-		opts = append(opts, core.WithReplicaAck(w.order.ReplicaAck, w.order.TTL/3))
+		opts = append(opts, core.WithReplicaAck(w.order.ReplicaAck, (w.order.TTL/3).Truncate(time.Millisecond)))
 	}
 	if w.order.Link.Kind == Redlock {
 		if w.redlock, err = core.NewRedlock(w.rdbs, opts...); err == nil {
@@ -86,7 +86,7 @@ func (w *worker) close() error {
 	} else {
 		err = w.locks.Close()
 	}
-	w.log.Say(history.Event{Kind: history.Left, Value: int64(leftovers()), Err: class(err)})
+	w.log.Say(history.Event{Kind: history.Left, Value: int64(leftovers()), Err: Class(err)})
 	_ = w.register.Close()
 	for _, rdb := range w.rdbs {
 		_ = rdb.Close()
