@@ -11,21 +11,21 @@ import (
 
 // linkFaults break the links between workers and servers.
 var linkFaults = []fault{
-	{1, "reply to acquire lost", links, nil, nil, lose(acquiring, redistest.Silent), [2]float64{0.2, 1.5}},
-	{2, "reply to acquire cut off", links, nil, nil, lose(acquiring, redistest.Closed), [2]float64{0.1, 0.5}},
-	{3, "request lost", links, nil, nil, broken(func(r *redistest.Relay) { r.Drop(redistest.ToServer) }), [2]float64{0.1, 1}},
-	{3, "request cut off", links, nil, nil, broken(func(r *redistest.Relay) { r.CutAfter(redistest.ToServer, 0) }), [2]float64{0.1, 0.5}},
-	{4, "request arrives after it was given up", links, nil, nil, broken(func(r *redistest.Relay) { r.Hold(redistest.ToServer) }), [2]float64{1, 3.5}},
-	{5, "acquire overtaken by its release", links, nil, nil, delay(acquiring), [2]float64{1, 3.5}},
-	{6, "reply to renew lost", links, nil, nil, lose(renewing, redistest.Silent), [2]float64{0.3, 1.5}},
-	{7, "reply to release lost", links, nil, nil, lose(releasing, redistest.Silent), [2]float64{0.2, 1.5}},
-	{7, "reply to release cut off", links, nil, nil, lose(releasing, redistest.Closed), [2]float64{0.1, 0.5}},
-	{8, "renew arrives late", links, nil, nil, delay(renewing), [2]float64{1, 3}},
-	{9, "slow link", links, nil, nil, slow, [2]float64{0.5, 2}},
-	{10, "silent blackhole", links, nil, nil, broken(func(r *redistest.Relay) { r.Drop(redistest.Both) }), [2]float64{0.3, 2.5}},
-	{10, "connections reset", links, nil, nil, broken((*redistest.Relay).Reset), [2]float64{0, 0.2}},
-	{12, "fragmented replies", links, nil, nil, broken(func(r *redistest.Relay) { r.Slice(redistest.ToClient, 3) }), [2]float64{0.5, 2}},
-	{32, "old connections silently dead", links, nil, nil, broken(func(r *redistest.Relay) { r.DropExisting(redistest.ToClient) }), [2]float64{0.5, 3}},
+	link(1, "reply to acquire lost", lose(acquiring, redistest.Silent), 0.2, 1.5),
+	link(2, "reply to acquire cut off", lose(acquiring, redistest.Closed), 0.1, 0.5),
+	link(3, "request lost", broken(func(r *redistest.Relay) { r.Drop(redistest.ToServer) }), 0.1, 1),
+	link(3, "request cut off", broken(func(r *redistest.Relay) { r.CutAfter(redistest.ToServer, 0) }), 0.1, 0.5),
+	link(4, "request arrives after it was given up", broken(func(r *redistest.Relay) { r.Hold(redistest.ToServer) }), 1, 3.5),
+	link(5, "acquire overtaken by its release", delay(acquiring), 1, 3.5),
+	link(6, "reply to renew lost", lose(renewing, redistest.Silent), 0.3, 1.5),
+	link(7, "reply to release lost", lose(releasing, redistest.Silent), 0.2, 1.5),
+	link(7, "reply to release cut off", lose(releasing, redistest.Closed), 0.1, 0.5),
+	link(8, "renew arrives late", delay(renewing), 1, 3),
+	link(9, "slow link", slow, 0.5, 2),
+	link(10, "silent blackhole", broken(func(r *redistest.Relay) { r.Drop(redistest.Both) }), 0.3, 2.5),
+	link(10, "connections reset", broken((*redistest.Relay).Reset), 0, 0.2),
+	link(12, "fragmented replies", broken(func(r *redistest.Relay) { r.Slice(redistest.ToClient, 3) }), 0.5, 2),
+	link(32, "old connections silently dead", broken(func(r *redistest.Relay) { r.DropExisting(redistest.ToClient) }), 0.5, 3),
 }
 
 // relays chooses the links to break: of one worker or of all, to some servers or to all. Those of a Redlock to three

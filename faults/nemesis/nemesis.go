@@ -73,6 +73,29 @@ type fault struct {
 	lasting [2]float64
 }
 
+// link, process and server make faults of their part, which last from least to most TTLs.
+func link(row int, name string, begin func(n *Nemesis) func(), least, most float64) fault {
+	return fault{row: row, name: name, part: links, begin: begin, lasting: [2]float64{least, most}}
+}
+
+func process(row int, name string, begin func(n *Nemesis) func(), least, most float64) fault {
+	return fault{row: row, name: name, part: workers, begin: begin, lasting: [2]float64{least, most}}
+}
+
+func server(row int, name string, begin func(n *Nemesis) func(), least, most float64) fault {
+	return fault{row: row, name: name, part: servers, begin: begin, lasting: [2]float64{least, most}}
+}
+
+func (f fault) only(on []topology.Kind) fault {
+	f.on = on
+	return f
+}
+
+func (f fault) losing(why func(topology.Kind) string) fault {
+	f.loses = why
+	return f
+}
+
 // Rage goes on for so long, and returns when all is healed.
 func (n *Nemesis) Rage(d time.Duration) {
 	n.t.Helper()

@@ -9,14 +9,14 @@ import (
 
 // replicaFaults replace masters and move slots.
 var replicaFaults = []fault{
-	{43, "master killed before replication", servers, replicated, unlessAcknowledged, crash(true), [2]float64{0, 0.3}},
-	{44, "master frozen, replaced, and back", servers, replicated, unlessAcknowledged, splitBrain, [2]float64{0, 0.3}},
-	{45, "replica frozen under min-replicas-to-write", servers, replicated, nil, lonely, [2]float64{0.5, 2.5}},
-	{47, "planned failover by sentinels", servers, sentinels, unlessAcknowledged, planned, [2]float64{0, 0.3}},
-	{47, "master killed under sentinels", servers, sentinels, unlessAcknowledged, crash(false), [2]float64{0, 0.3}},
-	{48, "master of a cluster killed", servers, clusters, unlessAcknowledged, crash(false), [2]float64{0, 0.3}},
-	{49, "slot migrated", servers, clusters, nil, migrate, [2]float64{0.3, 2}},
-	{50, "failover in a cluster", servers, clusters, nil, handover, [2]float64{0, 0.3}},
+	server(43, "master killed before replication", crash(true), 0, 0.3).only(replicated).losing(unlessAcknowledged),
+	server(44, "master frozen, replaced, and back", splitBrain, 0, 0.3).only(replicated).losing(unlessAcknowledged),
+	server(45, "replica frozen under min-replicas-to-write", lonely, 0.5, 2.5).only(replicated),
+	server(47, "planned failover by sentinels", planned, 0, 0.3).only(sentinels).losing(unlessAcknowledged),
+	server(47, "master killed under sentinels", crash(false), 0, 0.3).only(sentinels).losing(unlessAcknowledged),
+	server(48, "master of a cluster killed", crash(false), 0, 0.3).only(clusters).losing(unlessAcknowledged),
+	server(49, "slot migrated", migrate, 0.3, 2).only(clusters),
+	server(50, "failover in a cluster", handover, 0, 0.3).only(clusters),
 }
 
 // pair is a master and its replica.

@@ -10,22 +10,22 @@ import (
 
 // serverFaults keep servers from answering, or make them refuse, without a loss of what they know.
 var serverFaults = []fault{
-	{11, "connections half closed", servers, nil, nil, halfClose, [2]float64{0.3, 1.5}},
-	{14, "too many clients", servers, nil, nil, tooMany, [2]float64{0.3, 1}},
-	{26, "killed and restarted, with AOF", servers, onDisk, nil, killServers, [2]float64{0, 1.5}},
-	{27, "frozen", servers, noReplicas, nil, freeze, [2]float64{0.1, 2.5}},
-	{27, "frozen for a moment", servers, replicated, nil, freeze, [2]float64{0.1, 0.8}},
-	{28, "busy with a script", servers, nil, nil, busy, [2]float64{0.1, 0.6}},
-	{29, "scripts forgotten", servers, nil, nil, forgetScripts, [2]float64{0, 0.3}},
-	{30, "clients paused", servers, nil, nil, pauseClients, [2]float64{0.1, 1}},
-	{31, "connections killed", servers, nil, nil, killClients("normal"), [2]float64{0, 0.2}},
-	{31, "subscriptions killed", servers, nil, nil, killClients("pubsub"), [2]float64{0, 0.2}},
-	{33, "subscribers overflow", servers, oneServer, nil, overflow, [2]float64{0.1, 0.5}},
-	{36, "memory full", servers, nil, nil, configured("maxmemory", "1", "0"), [2]float64{0.3, 2}},
-	{37, "cannot save, refuses writes", servers, inMemory, nil, misconf, [2]float64{0.3, 1.5}},
-	{40, "key of another type", servers, forgetful, nil, wrongType, [2]float64{0.3, 1}},
-	{41, "command not allowed", servers, nil, nil, notAllowed, [2]float64{0.2, 1}},
-	{52, "demoted: read only", servers, noReplicas, nil, readOnly, [2]float64{0.2, 1.5}},
+	server(11, "connections half closed", halfClose, 0.3, 1.5),
+	server(14, "too many clients", tooMany, 0.3, 1),
+	server(26, "killed and restarted, with AOF", killServers, 0, 1.5).only(onDisk),
+	server(27, "frozen", freeze, 0.1, 2.5).only(noReplicas),
+	server(27, "frozen for a moment", freeze, 0.1, 0.8).only(replicated),
+	server(28, "busy with a script", busy, 0.1, 0.6),
+	server(29, "scripts forgotten", forgetScripts, 0, 0.3),
+	server(30, "clients paused", pauseClients, 0.1, 1),
+	server(31, "connections killed", killClients("normal"), 0, 0.2),
+	server(31, "subscriptions killed", killClients("pubsub"), 0, 0.2),
+	server(33, "subscribers overflow", overflow, 0.1, 0.5).only(oneServer),
+	server(36, "memory full", configured("maxmemory", "1", "0"), 0.3, 2),
+	server(37, "cannot save, refuses writes", misconf, 0.3, 1.5).only(inMemory),
+	server(40, "key of another type", wrongType, 0.3, 1).only(forgetful),
+	server(41, "command not allowed", notAllowed, 0.2, 1),
+	server(52, "demoted: read only", readOnly, 0.2, 1.5).only(noReplicas),
 }
 
 // each does something to all victims and, at the end, something else. It is not done if none of them obeys.

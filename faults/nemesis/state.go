@@ -9,12 +9,12 @@ import (
 
 // stateFaults make servers forget, or set their clocks.
 var stateFaults = []fault{
-	{25, "killed and restarted, without persistence", servers, inMemory, always("restart without persistence"), killServers, [2]float64{0, 1.5}},
-	{34, "flushed", servers, forgetful, always("FLUSHALL"), flush, [2]float64{0, 0.2}},
-	{34, "key deleted", servers, forgetful, always("DEL"), deleteKey, [2]float64{0, 0.2}},
-	{35, "keys evicted", servers, persistentOrNot, always("eviction"), evict, [2]float64{0.1, 0.5}},
-	{38, "server's clock put forward", servers, settable, always("clock put forward"), forward, [2]float64{0, 0.5}},
-	{39, "server's clock set back", servers, settable, nil, back, [2]float64{0, 0.5}},
+	server(25, "killed and restarted, without persistence", killServers, 0, 1.5).only(inMemory).losing(always("restart without persistence")),
+	server(34, "flushed", flush, 0, 0.2).only(forgetful).losing(always("FLUSHALL")),
+	server(34, "key deleted", deleteKey, 0, 0.2).only(forgetful).losing(always("DEL")),
+	server(35, "keys evicted", evict, 0.1, 0.5).only(persistentOrNot).losing(always("eviction")),
+	server(38, "server's clock put forward", forward, 0, 0.5).only(settable).losing(always("clock put forward")),
+	server(39, "server's clock set back", back, 0, 0.5).only(settable),
 }
 
 var flush = each(func(n *Nemesis, s int) bool { return n.do(s, "flushall") }, nothing)

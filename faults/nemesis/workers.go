@@ -11,11 +11,11 @@ const rowClock = 20
 
 // workerFaults break the processes that hold locks.
 var workerFaults = []fault{
-	{13, "connection pool used up", workers, nil, nil, told(worker.Hog), [2]float64{0.1, 0.3}},
-	{17, "worker killed", workers, nil, nil, killWorker, [2]float64{0, 1}},
-	{18, "worker stopped", workers, nil, nil, stopWorker, [2]float64{0.3, 3}},
-	{rowClock, "worker's wall clock set", workers, nil, nil, setClock, [2]float64{0.3, 1.5}},
-	{21, "worker starved", workers, nil, nil, told(worker.Burn), [2]float64{0.1, 0.3}},
+	process(13, "connection pool used up", told(worker.Hog), 0.1, 0.3),
+	process(17, "worker killed", killWorker, 0, 1),
+	process(18, "worker stopped", stopWorker, 0.3, 3),
+	process(rowClock, "worker's wall clock set", setClock, 0.3, 1.5),
+	process(21, "worker starved", told(worker.Burn), 0.1, 0.3),
 }
 
 // some chooses one worker, or now and then half of them.

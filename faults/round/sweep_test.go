@@ -31,6 +31,9 @@ func sweep(t *testing.T, d *topology.Deployment, log *history.Log) {
 			}
 		})
 	}
+	if *total == 0 {
+		return
+	}
 	time.Sleep(2*ttl + 5*time.Second + 500*time.Millisecond) // places in line last five seconds
 	for _, m := range masters {
 		if calls := d.Servers[m].CommandStats()["evalsha"].Calls - before[m]; calls > 0 {

@@ -65,6 +65,7 @@ func write(t *testing.T, seed uint64, events []history.Event) {
 	if dir == "" {
 		dir, _ = os.MkdirTemp("", "holdfast-simulation")
 	}
+	_ = os.MkdirAll(dir, 0o755)
 	path := filepath.Join(dir, fmt.Sprintf("simulation-%d.jsonl", seed))
 	f, err := os.Create(path)
 	if err != nil {

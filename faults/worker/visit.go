@@ -16,6 +16,7 @@ const (
 	rowUnlockedTwice = 22
 	rowPanic         = 23
 	rowForgotten     = 24
+	rowReplicas      = 51
 )
 
 // visit locks something, works under it and lets go, each in one of many ways.

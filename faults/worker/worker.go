@@ -45,7 +45,11 @@ func Work(text string, in io.Reader, out io.Writer) error {
 	if err := w.open(); err != nil {
 		return err
 	}
-	w.log.Say(history.Event{Kind: history.Up, Value: int64(os.Getpid())})
+	up := history.Event{Kind: history.Up, Value: int64(os.Getpid())}
+	if order.Replicas && order.Link.Kind == Cluster {
+		up.Row = rowReplicas
+	}
+	w.log.Say(up)
 	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	for i := range order.Goroutines {

@@ -1,0 +1,106 @@
+package mutants_test
+
+import (
+	"bytes"
+	"flag"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/faults/mutants"
+)
+
+var (
+	kill = flag.Bool("kill", false, "run the tests that should find the mutants; without it, only see whether they apply")
+	only = flag.String("only", "", "regular expression of the mutants to run; all if empty")
+	most = flag.Int("most", len(mutants.All), "how many of them to run, from the first")
+)
+
+// killTime bounds the test of one mutant: one that hangs has found it.
+const killTime = 3 * time.Minute
+
+// TestMutants fails for every mutant that survives, or that does not fit the source any more.
+func TestMutants(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed, ran := 0, 0
+	for i, m := range mutants.All {
+		t.Run(m.Name, func(t *testing.T) {
+			dir := t.TempDir()
+			overlay, err := m.Apply(root, dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !*kill || i >= *most || !regexp.MustCompile(*only).MatchString(m.Name) {
+				return
+			}
+			ran++
+			if dies(t, m, root, dir, overlay) {
+				killed++
+			}
+		})
+	}
+	if *kill {
+		t.Logf("%d of %d mutants killed", killed, ran)
+	}
+}
+
+// dies builds the test with the mutant in it and runs it.
+func dies(t *testing.T, m mutants.Mutant, root, dir, overlay string) bool {
+	t.Helper()
+	program := filepath.Join(dir, "mutant.test")
+	build := exec.Command("go", "test", "-c", "-overlay", overlay, "-tags", m.Tags, "-o", program, ".")
+	build.Dir = filepath.Join(root, m.Package)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("it does not compile: %v\n%s", err, out)
+	}
+	began := time.Now()
+	args := append([]string{"-test.run", m.Run, "-test.timeout", killTime.String()}, m.Args...)
+	run := exec.Command(program, args...)
+	run.Dir = build.Dir
+	out, err := run.CombinedOutput()
+	switch {
+	case err == nil && bytes.Contains(out, []byte("no tests to run")):
+		t.Errorf("there is no test %s", m.Run)
+	case err == nil:
+		t.Errorf("it survives %s of %s", m.Run, m.Package)
+	default:
+		t.Logf("killed in %v by %s", time.Since(began).Round(time.Second), firstFailure(string(out)))
+		return true
+	}
+	return false
+}
+
+// firstFailure tells which test has found it, and what that says.
+func firstFailure(out string) string {
+	for line := range strings.Lines(out) {
+		if strings.Contains(line, "panic: test timed out") {
+			return "hanging"
+		}
+	}
+	for line := range strings.Lines(out) {
+		if text := strings.TrimSpace(line); strings.Contains(text, "_test.go:") || strings.HasPrefix(text, "VIOLATION") {
+			return text[:min(len(text), 160)]
+		}
+	}
+	for line := range strings.Lines(out) {
+		if text := strings.TrimSpace(line); strings.HasPrefix(text, "--- FAIL") {
+			return text
+		}
+	}
+	return "a crash"
+}
+
+func TestMutantThatDoesNotApply(t *testing.T) {
+	m := mutants.All[0]
+	m.Edits = [][2]string{{"this does not stand there", ""}}
+	root, _ := filepath.Abs("../..")
+	if _, err := m.Apply(root, t.TempDir()); err == nil || !strings.Contains(err.Error(), "does not apply any more") {
+		t.Errorf("error %v", err)
+	}
+}
