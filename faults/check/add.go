@@ -1,5 +1,12 @@
 package check
 
+// NewReport returns one of nothing, to which others can be added.
+func NewReport() *Report {
+	return &Report{
+		Apart: make(map[string]int), Faults: make(map[string]int), Rows: make(map[int]int), Returns: make(map[string]int),
+	}
+}
+
 // Add takes in what another report counts.
 func (r *Report) Add(other *Report) {
 	r.Violations = append(r.Violations, other.Violations...)

@@ -40,9 +40,7 @@ type Report struct {
 
 // Check runs all checkers.
 func Check(events []history.Event) *Report {
-	r := &Report{
-		Apart: make(map[string]int), Faults: make(map[string]int), Rows: make(map[int]int), Returns: make(map[string]int),
-	}
+	r := NewReport()
 	if len(events) == 0 {
 		r.violated("the history is empty")
 		return r
@@ -93,6 +91,8 @@ func (r *Report) enough(v *view) {
 func (r *Report) count(events []history.Event) {
 	for _, e := range events {
 		switch {
+		case e.Kind == history.Fault && e.Row == 0:
+			r.Faults[" 0 promotions, also those above"]++
 		case e.Kind == history.Fault:
 			r.Rows[e.Row]++
 			r.Faults[fmt.Sprintf("%2d %s", e.Row, e.Name)]++
@@ -122,7 +122,8 @@ func (r *Report) Print(out io.Writer) {
 	fmt.Fprintf(out, "%s, %v: %d grants, %d tokens compared, %d probes, %d writes, %d refused; %d stale without a fence\n",
 		r.Topology, r.Lasted.Round(time.Second), r.Grants, r.Tokens, r.Probes, r.Writes, r.Refused, r.Stale)
 	fmt.Fprintf(out, "%d keys of Once; porcupine: %d names in order, %d unclear\n", r.OnceKeys, r.Linear, len(r.Unclear))
-	fmt.Fprintf(out, "freed after a heal: %v; calls beyond their deadline: %v; losses told late: %v\n", r.Freed, r.Overdue, r.Told)
+	fmt.Fprintf(out, "freed after a heal: %v\ncalls beyond their deadline: %v\nlosses told late: %v\n",
+		r.Freed, r.Overdue, r.Told)
 	table(out, "faults", r.Faults)
 	table(out, "calls", r.Returns)
 	table(out, "unavoidable", r.Apart)

@@ -67,8 +67,10 @@ type view struct {
 }
 
 func newView(events []history.Event) *view {
-	v := &view{events: events, byKey: make(map[key]*lease), byName: make(map[string][]*lease), asked: make(map[string][]int64)}
-	v.lined = make(map[string]bool)
+	v := &view{
+		events: events, byKey: make(map[key]*lease), byName: make(map[string][]*lease),
+		asked: make(map[string][]int64), lined: make(map[string]bool),
+	}
 	called := make(map[key]int64)
 	open := make(map[string]*window)
 	for _, e := range events {

@@ -43,7 +43,7 @@ var All = []Mutant{
 			{"if not held[2] then", "if redis.call('EXISTS', lock) == 0 then"},
 			{"if tonumber(held[1]) > 1 then", "if tonumber(held[1] or 1) > 1 then"},
 		},
-		inCore("TestConformance/^Mutex$/UnlockTouchesOnlyOwnLease$"),
+		inCore("TestPeerStaleUnlockFreesASuccessor"),
 	},
 	{
 		"renewal after unlock", "redisson/redisson: a watchdog that goes on", "core/renewal.go",
@@ -66,7 +66,7 @@ var All = []Mutant{
 	{
 		"pub/sub without poll", "redisson/redisson#5761: a message that is lost is waited for for ever", "core/request.go",
 		[][2]string{{"pollHeard   = 2 * time.Second", "pollHeard   = time.Hour"}},
-		inCore("TestConformance/^Mutex$/DeadSubscriptionIsBypassed"),
+		inCore("TestFreedWithoutAMessage"),
 	},
 	{
 		"re-entry counted by INCR", "a command that is sent twice enters twice, and one release does not free", "core/lua/grant.lua",
@@ -76,7 +76,7 @@ var All = []Mutant{
 	{
 		"line ordered by a clock", "a clock that is set back lets the last in first", "core/lua/join.lua",
 		[][2]string{{"number = math.max(micros, behind + 1, other + 1)", "number = micros"}},
-		inCore("TestClockSetBackInLine"),
+		inCore("TestClockSetBackKeepsTheOrder"),
 	},
 	{
 		"hold key shared by readers", "one reader's renewal keeps the holds of those who crashed", "core/lua/renew.lua",

@@ -27,8 +27,8 @@ func always(why string) func(topology.Kind) string {
 	return func(topology.Kind) string { return why }
 }
 
-// unlessAcknowledged is for failovers: they lose what no replica has acknowledged.
-func unlessAcknowledged(kind topology.Kind) string {
+// Failover returns why a failover loses locks, see [history.Event]: it does unless they are acknowledged by replicas.
+func Failover(kind topology.Kind) string {
 	if kind == topology.SentinelAck || kind == topology.ClusterAck {
 		return ""
 	}

@@ -9,12 +9,12 @@ import (
 
 // replicaFaults replace masters and move slots.
 var replicaFaults = []fault{
-	server(43, "master killed before replication", crash(true), 0, 0.3).only(replicated).losing(unlessAcknowledged),
-	server(44, "master frozen, replaced, and back", splitBrain, 0, 0.3).only(replicated).losing(unlessAcknowledged),
+	server(43, "master killed before replication", crash(true), 0, 0.3).only(replicated).losing(Failover),
+	server(44, "master frozen, replaced, and back", splitBrain, 0, 0.3).only(replicated).losing(Failover),
 	server(45, "replica frozen under min-replicas-to-write", lonely, 0.5, 2.5).only(replicated),
-	server(47, "planned failover by sentinels", planned, 0, 0.3).only(sentinels).losing(unlessAcknowledged),
-	server(47, "master killed under sentinels", crash(false), 0, 0.3).only(sentinels).losing(unlessAcknowledged),
-	server(48, "master of a cluster killed", crash(false), 0, 0.3).only(clusters).losing(unlessAcknowledged),
+	server(47, "planned failover by sentinels", planned, 0, 0.3).only(sentinels).losing(Failover),
+	server(47, "master killed under sentinels", crash(false), 0, 0.3).only(sentinels).losing(Failover),
+	server(48, "master of a cluster killed", crash(false), 0, 0.3).only(clusters).losing(Failover),
 	server(49, "slot migrated", migrate, 0.3, 2).only(clusters),
 	server(50, "failover in a cluster", handover, 0, 0.3).only(clusters),
 }

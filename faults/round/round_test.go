@@ -1,6 +1,7 @@
 package round_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -125,6 +126,9 @@ func (r round) record(t *testing.T) {
 	}
 	defer resource.Close()
 	d := topology.Start(t, r.kind, workers)
+	ctx, stop := context.WithCancel(t.Context())
+	wait := watch(ctx, d, log)
+	defer func() { stop(); wait() }()
 	f := newFleet(t, r.program, d, log, filepath.Join(dir, "r"), r.seed)
 	time.Sleep(warmUp)
 	nemesis.New(t, d, f, log, nemesis.Plan{Seed: r.seed, TTL: ttl, Counts: r.counts, Clocks: *shim}).Rage(r.length)

@@ -16,25 +16,19 @@ import (
 type summary struct {
 	rounds map[string]*check.Report // by topology
 	count  map[string]int
-	all    check.Report
+	all    *check.Report
 	seeds  []uint64
 }
 
 func newSummary() *summary {
 	return &summary{
-		rounds: make(map[string]*check.Report), count: make(map[string]int), all: *emptyReport(),
-	}
-}
-
-func emptyReport() *check.Report {
-	return &check.Report{
-		Apart: make(map[string]int), Faults: make(map[string]int), Rows: make(map[int]int), Returns: make(map[string]int),
+		rounds: make(map[string]*check.Report), count: make(map[string]int), all: check.NewReport(),
 	}
 }
 
 func (s *summary) add(seed uint64, r *check.Report) {
 	if s.rounds[r.Topology] == nil {
-		s.rounds[r.Topology] = emptyReport()
+		s.rounds[r.Topology] = check.NewReport()
 	}
 	s.count[r.Topology]++
 	s.seeds = append(s.seeds, seed)
@@ -54,7 +48,7 @@ func (s *summary) write(t *testing.T, path string) {
 	for _, name := range append(slices.Sorted(maps.Keys(s.rounds)), "all") {
 		r, n := s.rounds[name], s.count[name]
 		if name == "all" {
-			r, n = &s.all, len(s.seeds)
+			r, n = s.all, len(s.seeds)
 		}
 		faults, apart := 0, 0
 		for _, count := range r.Rows {

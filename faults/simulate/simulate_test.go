@@ -33,9 +33,7 @@ var (
 func TestSimulate(t *testing.T) {
 	logging.Disable() // go-redis would tell of every dial that is refused
 	var mu sync.Mutex
-	sum := &check.Report{
-		Apart: make(map[string]int), Faults: make(map[string]int), Rows: make(map[int]int), Returns: make(map[string]int),
-	}
+	sum := check.NewReport()
 	t.Run("seeds", func(t *testing.T) {
 		for i := range *seeds {
 			seed := *first + uint64(i)

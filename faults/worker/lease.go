@@ -36,7 +36,8 @@ func (w *worker) lock(
 	w.log.Say(call)
 	lease, err := ask(ctx, opts...)
 	back := h.event
-	back.Kind, back.At, back.Err, back.Detail, back.Deadline = history.Return, history.Now(), Class(err), detail(err), deadline
+	back.Kind, back.At, back.Deadline = history.Return, history.Now(), deadline
+	back.Err, back.Detail = Class(err), detail(err)
 	if err == nil {
 		h.lease, h.event.Token = lease, lease.Token()
 		back.Token, back.Owner, back.Until = lease.Token(), lease.Owner(), until(lease.ValidUntil)

@@ -40,7 +40,8 @@ func (w *worker) once(ctx context.Context, random *rand.Rand) {
 	w.log.Say(call)
 	attempt, err := w.locks.Once(key, opts...).Begin(wait)
 	back := e
-	back.Kind, back.At, back.Err, back.Detail, back.Deadline = history.Return, history.Now(), Class(err), detail(err), deadlineOf(wait)
+	back.Kind, back.At, back.Deadline = history.Return, history.Now(), deadlineOf(wait)
+	back.Err, back.Detail = Class(err), detail(err)
 	if err != nil {
 		back.Text = recorded(err)
 		w.log.Say(back)
