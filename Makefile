@@ -101,9 +101,9 @@ SEED ?= 1
 RESULTS ?= $(CURDIR)/faults/results
 
 .PHONY: fault
-fault: needed ## break workers, links and servers for a minute, simulate two hours, and find three bugs that are put in
+fault: needed ## break workers, links and servers for a moment, simulate two hours, and find three bugs that are put in
 	cd faults && $(GO) test -count=1 -timeout 5m -v -run TestFaults ./round \
-		-faults 60s -each 12s -kinds 5 -seed $(SEED) -out $(RESULTS)
+		-faults 100s -each 20s -kinds 5 -together -seed $(SEED) -out $(RESULTS)
 	cd faults && $(GO) test -count=1 -timeout 5m -tags holdfast_simulation ./simulate \
 		-seeds 4 -hours 0.5 -seed $(SEED) -out $(RESULTS)
 	cd faults && $(GO) test -count=1 -timeout 5m -v ./mutants -kill -most 3

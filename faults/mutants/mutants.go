@@ -90,8 +90,8 @@ var All = []Mutant{
 		"WAIT on another connection", "it tells of that connection's writes, and there are none", "core/replicaack.go",
 		[][2]string{{
 			"pipeline(rdb, batch, command, wait)",
-			"pipeline(rdb, batch, command)\n\t\tother := redis.NewClient(rdb.Options())\n\t\t" +
-				"_ = other.Process(context.Background(), wait)\n\t\t_ = other.Close()",
+			"other := redis.NewClient(rdb.Options())\n\t\t_ = other.Ping(context.Background()).Err()\n\t\t" +
+				"pipeline(rdb, batch, command)\n\t\t_ = other.Process(context.Background(), wait)\n\t\t_ = other.Close()",
 		}},
 		inCore("TestUnacknowledgedGrantsAreTakenBack"),
 	},

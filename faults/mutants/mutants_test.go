@@ -78,10 +78,13 @@ func dies(t *testing.T, m mutants.Mutant, root, dir, overlay string) bool {
 	return false
 }
 
+// place begins what a test says.
+var place = regexp.MustCompile(`^\w+\.go:\d+: `)
+
 // firstFailure tells which test has found it, and what that says.
 func firstFailure(out string) string {
 	for line := range strings.Lines(out) {
-		if text := strings.TrimSpace(line); strings.Contains(text, "_test.go:") || strings.HasPrefix(text, "VIOLATION") {
+		if text := strings.TrimSpace(line); place.MatchString(text) {
 			return text[:min(len(text), 160)]
 		}
 	}

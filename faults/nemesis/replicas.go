@@ -51,10 +51,11 @@ func (n *Nemesis) pair() pair {
 	return p
 }
 
-func (n *Nemesis) key() string {
-	names := []string{"{a}1", "b", "c", "d", "e", "f", "g"}
-	return "lock:" + names[n.random.IntN(len(names))]
-}
+// names are those of the locks, see package worker.
+var names = []string{"{a}1", "b", "c", "d", "e", "f", "g"}
+
+// key is that of one of them.
+func (n *Nemesis) key() string { return "lock:" + names[n.random.IntN(len(names))] }
 
 // replaced waits for another master.
 func (n *Nemesis) replaced(p pair) {

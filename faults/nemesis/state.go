@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core"
 )
 
 // stateFaults make servers forget, or set their clocks.
@@ -12,6 +14,7 @@ var stateFaults = []fault{
 	server(25, "killed and restarted, without persistence", killServers, 0, 1.5).only(inMemory).losing(always("restart without persistence")),
 	server(34, "flushed", flush, 0, 0.2).only(forgetful).losing(always("FLUSHALL")),
 	server(34, "key deleted", deleteKey, 0, 0.2).only(forgetful).losing(always("DEL")),
+	server(34, "lock forced", force, 0, 0.2).only(forgetful).losing(always("ForceUnlock")),
 	server(35, "keys evicted", evict, 0.1, 0.5).only(persistentOrNot).losing(always("eviction")),
 	server(38, "server's clock put forward", forward, 0, 0.5).only(settable).losing(always("clock put forward")),
 	server(39, "server's clock set back", back, 0, 0.5).only(settable),
@@ -21,7 +24,24 @@ var flush = each(func(n *Nemesis, s int) bool { return n.do(s, "flushall") }, no
 
 func deleteKey(n *Nemesis) func() {
 	s, ok := n.master()
-	if !ok || !n.do(s, "del", "lock:"+[]string{"b", "c", "d", "e", "f"}[n.random.IntN(5)]) {
+	if !ok || !n.do(s, "del", n.key()) {
+		return nil
+	}
+	return func() {}
+}
+
+// force takes a lock from its holders, as an operator does.
+func force(n *Nemesis) func() {
+	s, ok := n.master()
+	if !ok {
+		return nil
+	}
+	locks, err := core.New(n.d.Admin(s), core.WithLogger(nil))
+	if err != nil {
+		return nil
+	}
+	defer locks.Close()
+	if held, err := locks.ForceUnlock(context.Background(), names[n.random.IntN(len(names))]); !held || err != nil {
 		return nil
 	}
 	return func() {}

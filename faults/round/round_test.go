@@ -25,14 +25,15 @@ const (
 )
 
 var (
-	total  = flag.Duration("faults", 0, "for how long to inject faults, in all; 0: a few seconds on one server")
-	each   = flag.Duration("each", time.Minute, "how long a round is, each on another topology")
-	seed   = flag.Uint64("seed", 1, "of the first round")
-	out    = flag.String("out", "", "directory for histories and the summary; a temporary one if empty")
-	keep   = flag.Bool("keep", false, "keep the histories of rounds without violations too")
-	shim   = flag.Bool("shim", false, "build workers whose wall clock can be set, and with them the standard library")
-	only   = flag.String("only", "", "the one topology to run; all if empty")
-	topped = flag.Int("kinds", len(topology.Kinds), "of how many topologies, from the first, rounds are made")
+	total    = flag.Duration("faults", 0, "for how long to inject faults, in all; 0: a few seconds on one server")
+	each     = flag.Duration("each", time.Minute, "how long a round is, each on another topology")
+	seed     = flag.Uint64("seed", 1, "of the first round")
+	out      = flag.String("out", "", "directory for histories and the summary; a temporary one if empty")
+	keep     = flag.Bool("keep", false, "keep the histories of rounds without violations too")
+	shim     = flag.Bool("shim", false, "build workers whose wall clock can be set, and with them the standard library")
+	only     = flag.String("only", "", "the one topology to run; all if empty")
+	together = flag.Bool("together", false, "make all rounds at the same time; not with the topology clock")
+	topped   = flag.Int("kinds", len(topology.Kinds), "of how many topologies, from the first, rounds are made")
 )
 
 // TestFaults makes rounds on one topology after the other.
@@ -58,13 +59,21 @@ func TestFaults(t *testing.T) {
 	}
 	counts := make(map[string]int)
 	s := newSummary()
-	for i := range rounds {
-		r := round{
-			kind: kinds[i%len(kinds)], seed: *seed + uint64(i), length: length, program: program, counts: counts,
+	t.Run("rounds", func(t *testing.T) {
+		for i := range rounds {
+			r := round{
+				kind: kinds[i%len(kinds)], seed: *seed + uint64(i), length: length, program: program, counts: counts,
+			}
+			r.path = filepath.Join(dir, fmt.Sprintf("round-%03d-%s-seed-%d.jsonl", i+1, r.kind, r.seed))
+			t.Run(fmt.Sprintf("%03d-%s", i+1, r.kind), func(t *testing.T) {
+				if *together {
+					t.Parallel()
+					r.counts = make(map[string]int)
+				}
+				s.add(r.seed, r.run(t))
+			})
 		}
-		r.path = filepath.Join(dir, fmt.Sprintf("round-%03d-%s-seed-%d.jsonl", i+1, r.kind, r.seed))
-		t.Run(fmt.Sprintf("%03d-%s", i+1, r.kind), func(t *testing.T) { s.add(r.seed, r.run(t)) })
-	}
+	})
 	s.write(t, filepath.Join(dir, "summary.md"))
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 // summary adds up the reports of all rounds.
 type summary struct {
+	mu     sync.Mutex               // rounds may end at the same time
 	rounds map[string]*check.Report // by topology
 	count  map[string]int
 	all    *check.Report
@@ -27,6 +29,8 @@ func newSummary() *summary {
 }
 
 func (s *summary) add(seed uint64, r *check.Report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.rounds[r.Topology] == nil {
 		s.rounds[r.Topology] = check.NewReport()
 	}
@@ -70,7 +74,7 @@ func (s *summary) write(t *testing.T, path string) {
 	}
 	fmt.Fprintf(&b, "\n| measured | |\n|---|---|\n| a lock freed after a heal | %v |\n| calls beyond their deadline | %v |\n"+
 		"| losses told late | %v |\n| porcupine | %d names in order, %d unclear |\n| seeds | %d to %d |\n",
-		s.all.Freed, s.all.Overdue, s.all.Told, s.all.Linear, len(s.all.Unclear), s.seeds[0], s.seeds[len(s.seeds)-1])
+		s.all.Freed, s.all.Overdue, s.all.Told, s.all.Linear, len(s.all.Unclear), slices.Min(s.seeds), slices.Max(s.seeds))
 	t.Logf("\n%s", b.String())
 	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
 		t.Error(err)
