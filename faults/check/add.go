@@ -23,6 +23,7 @@ func (r *Report) Add(other *Report) {
 	for row, count := range other.Rows {
 		r.Rows[row] += count
 	}
+	r.Injected += other.Injected
 	r.Grants += other.Grants
 	r.Tokens += other.Tokens
 	r.Probes += other.Probes

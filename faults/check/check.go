@@ -22,6 +22,7 @@ type Report struct {
 	Apart      map[string]int // overlaps that were unavoidable, by their reason
 	Faults     map[string]int // by row and name
 	Rows       map[int]int
+	Injected   int            // by the nemesis
 	Returns    map[string]int // operations and how they came out
 	Grants     int
 	Tokens     int // compared
@@ -95,9 +96,13 @@ func (r *Report) count(events []history.Event) {
 			r.Faults[" 0 promotions, also those above"]++
 		case e.Kind == history.Fault:
 			r.Rows[e.Row]++
+			if e.Row != 53 { // which is only another name for two of them
+				r.Injected++
+			}
 			r.Faults[fmt.Sprintf("%2d %s", e.Row, e.Name)]++
 		case e.Kind == history.Heal && e.Loses == "not done":
 			r.Rows[e.Row]--
+			r.Injected--
 			r.Faults[fmt.Sprintf("%2d %s", e.Row, e.Name)]--
 		case e.Kind == history.Call && e.Row > 0:
 			r.Rows[e.Row]++

@@ -30,6 +30,13 @@ var inSimulation = Killer{
 	Package: "faults/simulate", Run: "TestSimulate", Tags: "holdfast_simulation", Args: []string{"-seeds=4", "-hours=1"},
 }
 
+// inRound is real processes, servers and faults on one topology.
+func inRound(topology string) Killer {
+	return Killer{
+		Package: "faults/round", Run: "TestFaults", Args: []string{"-faults=45s", "-each=45s", "-only=" + topology},
+	}
+}
+
 // All are the mutants. The first ones are those that a short run takes.
 var All = []Mutant{
 	{
@@ -155,5 +162,15 @@ var All = []Mutant{
 			{"	return now.Add(l.keeper.renewer.validUntil(l).sub(l.keeper.now()))", "	return time.Now().Add(left)"},
 		},
 		inCore("TestValidUntilOfAPausedProcess"),
+	},
+	{
+		"token forgotten, in a round", "the same as above, found by what comes of it", "core/lua/acquire.lua",
+		[][2]string{{"local token = now\n", "local token = 1\n"}},
+		inRound("memory"),
+	},
+	{
+		"exclusion given up, in a round", "who comes too late enters all the same", "core/lua/grant.lua",
+		[][2]string{{"    return {0, e.left}\n", "    if e.left > 300 then return {0, e.left} end\n    e.count = 0\n    return nil\n"}},
+		inRound("aof"),
 	},
 }

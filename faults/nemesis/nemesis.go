@@ -149,7 +149,7 @@ func (n *Nemesis) pick(except part) (chosen fault, ok bool) {
 			continue
 		}
 		count := float64(n.Counts[f.name] + 1)
-		weight := 1 / (count * count)
+		weight := 1 / (count * count * count)
 		if total += weight; n.random.Float64()*total < weight {
 			chosen, ok = f, true
 		}
