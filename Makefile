@@ -51,6 +51,7 @@ lint: ## check formatting, vet, staticcheck, and that go.mod files are tidy
 	@test -z "$$($(TOOL) gofumpt -l .)" || { echo "gofumpt would change:"; $(TOOL) gofumpt -l .; exit 1; }
 	set -e; for m in $(MODULES); do (cd $$m && $(GO) vet ./... && $(TOOL) staticcheck ./... \
 		&& GOWORK=off $(GO) mod tidy -diff); done
+	cd faults && $(GO) vet -tags holdfast_simulation ./simulate
 
 .PHONY: format
 format: ## format all Go code

@@ -115,7 +115,7 @@ var All = []Mutant{
 	{
 		"no timer for the loss", "the holder is told when the server answers, or never", "core/renewal.go",
 		[][2]string{{"		if now >= min(l.term.validUntil, l.term.endAt) {", "		if now >= l.term.endAt {"}},
-		inCore("TestUnansweredRenewalsAreRepeatedUntilTheEnd|TestSuspendEndsLeases"),
+		inCore("TestConformance/^Mutex$/(FixedTTLExpires|FrozenServersLoseTheLease)$"),
 	},
 	{
 		"release heeds a context that is over", "bsm/redislock: it is never sent", "core/release.go",
