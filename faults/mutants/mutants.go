@@ -27,7 +27,7 @@ func inCore(run string) Killer { return Killer{Package: "core", Run: run} }
 
 // inSimulation is virtual hours of contention under faults.
 var inSimulation = Killer{
-	Package: "faults/simulate", Run: "TestSimulate", Tags: "holdfast_simulation", Args: []string{"-seeds=4", "-hours=1"},
+	Package: "faults/simulate", Run: "TestSimulate", Tags: "holdfast_simulation", Args: []string{"-seeds=2", "-hours=1"},
 }
 
 // inRound is real processes, servers and faults on one topology.
@@ -114,7 +114,10 @@ var All = []Mutant{
 	},
 	{
 		"no timer for the loss", "the holder is told when the server answers, or never", "core/renewal.go",
-		[][2]string{{"		if now >= min(l.term.validUntil, l.term.endAt) {", "		if now >= l.term.endAt {"}},
+		[][2]string{
+			{"		if now >= min(l.term.validUntil, l.term.endAt) {", "		if now >= l.term.endAt {"},
+			{"return min(t.validUntil, t.renewAt, t.endAt) }", "return min(t.renewAt, t.endAt) }"},
+		},
 		inCore("TestConformance/^Mutex$/(FixedTTLExpires|FrozenServersLoseTheLease)$"),
 	},
 	{
@@ -146,7 +149,7 @@ var All = []Mutant{
 		inCore("TestLateComplete"),
 	},
 	{
-		"half of the masters are enough", "two halves of four grant to two", "core/redlock.go",
+		"half of the masters are enough", "two of five grant to one, and the others to another one", "core/redlock.go",
 		[][2]string{{"majority: len(nodes)/2 + 1,", "majority: len(nodes) / 2,"}},
 		inCore("TestRedlockWithoutAMajority"),
 	},

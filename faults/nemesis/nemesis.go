@@ -101,7 +101,7 @@ func (n *Nemesis) Rage(d time.Duration) {
 	n.t.Helper()
 	for windows, end := 1, time.Now().Add(d); time.Now().Before(end); windows++ {
 		switch {
-		case windows%6 == 0:
+		case windows%9 == 0:
 			n.log.Say(history.Event{Kind: history.Calm})
 			time.Sleep(n.ttl + 2500*time.Millisecond)
 		case windows%3 == 0:
