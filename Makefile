@@ -126,7 +126,7 @@ simulate: ## contend for locks under faults in virtual time: 50 seeds of 2 hours
 
 .PHONY: mutants
 mutants: needed ## put known bugs into core, one at a time, and run the test that has to find each
-	cd faults && $(GO) test -count=1 -timeout 0 -v ./mutants -kill
+	cd faults && $(GO) test -count=1 -timeout 0 -v ./mutants -kill -baseline
 
 .PHONY: fuzz
 fuzz: ## search for keys that collide, malformed keys that pass and records that cannot be read, a minute each

@@ -14,9 +14,10 @@ import (
 )
 
 var (
-	kill = flag.Bool("kill", false, "run the tests that should find the mutants; without it, only see whether they apply")
-	only = flag.String("only", "", "regular expression of the mutants to run; all if empty")
-	most = flag.Int("most", len(mutants.All), "how many of them to run, from the first")
+	kill     = flag.Bool("kill", false, "run the tests that should find the mutants; without it, only see whether they apply")
+	baseline = flag.Bool("baseline", false, "see to it that the tests pass without the mutants")
+	only     = flag.String("only", "", "regular expression of the mutants to run; all if empty")
+	most     = flag.Int("most", len(mutants.All), "how many of them to run, from the first")
 )
 
 // killTime bounds the test of one mutant. One that takes so long has found nothing: tests bound their own waiting.
@@ -50,20 +51,12 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// dies builds the test with the mutant in it and runs it.
+// dies runs the test with the mutant in it.
 func dies(t *testing.T, m mutants.Mutant, root, dir, overlay string) bool {
 	t.Helper()
-	program := filepath.Join(dir, "mutant.test")
-	build := exec.Command("go", "test", "-c", "-overlay", overlay, "-tags", m.Tags, "-o", program, ".")
-	build.Dir = filepath.Join(root, m.Package)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("it does not compile: %v\n%s", err, out)
-	}
+	program := build(t, m.Killer, root, dir, overlay)
 	began := time.Now()
-	args := append([]string{"-test.run", m.Run, "-test.timeout", killTime.String()}, m.Args...)
-	run := exec.Command(program, args...)
-	run.Dir = build.Dir
-	out, err := run.CombinedOutput()
+	out, err := run(m.Killer, root, program)
 	switch {
 	case err == nil && bytes.Contains(out, []byte("no tests to run")):
 		t.Errorf("there is no test %s", m.Run)
@@ -71,11 +64,39 @@ func dies(t *testing.T, m mutants.Mutant, root, dir, overlay string) bool {
 		t.Errorf("undecided: %s of %s has not ended in %v", m.Run, m.Package, killTime)
 	case err == nil:
 		t.Errorf("it survives %s of %s", m.Run, m.Package)
+	case *baseline && !passes(t, m.Killer, root, dir):
 	default:
 		t.Logf("killed in %v by %s", time.Since(began).Round(time.Second), firstFailure(string(out)))
 		return true
 	}
 	return false
+}
+
+// passes runs the test without the mutant: one that fails all the same has found nothing.
+func passes(t *testing.T, k mutants.Killer, root, dir string) bool {
+	t.Helper()
+	out, err := run(k, root, build(t, k, root, dir, ""))
+	if err != nil {
+		t.Errorf("%s of %s fails without the mutant too: %s", k.Run, k.Package, firstFailure(string(out)))
+	}
+	return err == nil
+}
+
+func build(t *testing.T, k mutants.Killer, root, dir, overlay string) (program string) {
+	t.Helper()
+	program = filepath.Join(dir, "mutant.test")
+	cmd := exec.Command("go", "test", "-c", "-overlay", overlay, "-tags", k.Tags, "-o", program, ".")
+	cmd.Dir = filepath.Join(root, k.Package)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("it does not compile: %v\n%s", err, out)
+	}
+	return program
+}
+
+func run(k mutants.Killer, root, program string) ([]byte, error) {
+	cmd := exec.Command(program, append([]string{"-test.run", k.Run, "-test.timeout", killTime.String()}, k.Args...)...)
+	cmd.Dir = filepath.Join(root, k.Package)
+	return cmd.CombinedOutput()
 }
 
 // place begins what a test says.
