@@ -49,8 +49,9 @@ needed:
 .PHONY: lint
 lint: ## check formatting, vet, staticcheck, and that go.mod files are tidy
 	@test -z "$$($(TOOL) gofumpt -l .)" || { echo "gofumpt would change:"; $(TOOL) gofumpt -l .; exit 1; }
-	set -e; for m in $(MODULES); do (cd $$m && $(GO) vet ./... && $(TOOL) staticcheck ./... \
+	set -e; for m in $(MODULES) faults; do (cd $$m && $(GO) vet ./... && $(TOOL) staticcheck ./... \
 		&& GOWORK=off $(GO) mod tidy -diff); done
+	cd faults && $(GO) vet -tags holdfast_simulation ./simulate
 
 .PHONY: format
 format: ## format all Go code
@@ -98,6 +99,38 @@ crons: needed ## run jobs on five replicas with shifted clocks while they and Re
 .PHONY: tasks
 tasks: needed ## send tasks five times each to servers that are killed and stopped while Redis is broken, and count effects
 	$(GO) test -count=1 -v -timeout 30m -run TestStorm ./asynqlock/internal/asynqworker -tasks
+
+# The seed of the first round or simulation. It chooses the faults; what comes of them differs from run to run.
+SEED ?= 1
+# Where histories of runs with violations and the tables of results go.
+RESULTS ?= $(CURDIR)/faults/results
+
+.PHONY: fault
+fault: needed ## break workers, links and servers for a moment, simulate two hours, and find three bugs that are put in
+	cd faults && $(GO) test -count=1 -timeout 5m -v -run TestFaults ./round \
+		-faults 100s -each 20s -kinds 5 -together -seed $(SEED) -out $(RESULTS)
+	cd faults && $(GO) test -count=1 -timeout 5m -tags holdfast_simulation ./simulate \
+		-seeds 4 -hours 0.5 -seed $(SEED) -out $(RESULTS)
+	cd faults && $(GO) test -count=1 -timeout 5m -v ./mutants -kill -most 3
+
+DURATION ?= 1h
+
+.PHONY: fault-long
+fault-long: needed ## the same on all topologies, for DURATION=1h: the figures in docs/faults.md
+	cd faults && $(GO) test -count=1 -timeout 0 -v -run TestFaults ./round \
+		-faults $(DURATION) -each 60s -shim -seed $(SEED) -out $(RESULTS)
+
+SEEDS ?= 50
+HOURS ?= 2
+
+.PHONY: simulate
+simulate: ## contend for locks under faults in virtual time: 50 seeds of 2 hours
+	cd faults && $(GO) test -count=1 -timeout 0 -tags holdfast_simulation ./simulate \
+		-seeds $(SEEDS) -hours $(HOURS) -seed $(SEED) -out $(RESULTS)
+
+.PHONY: mutants
+mutants: needed ## put known bugs into core, one at a time, and run the test that has to find each
+	cd faults && $(GO) test -count=1 -timeout 0 -v ./mutants -kill -baseline
 
 .PHONY: fuzz
 fuzz: ## search for keys that collide, malformed keys that pass and records that cannot be read, a minute each

@@ -1,3 +1,5 @@
+//go:build !holdfast_simulation
+
 package core
 
 import (

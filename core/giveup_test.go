@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +21,8 @@ func TestAcquireAfterItsRelease(t *testing.T) {
 	unlock(t, mustLock(t, locks.Mutex("name")))
 	before := len(rdb.Keys(ctx, "holdfast:released:*").Val())
 	pass, passed := make(chan struct{}), make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(pass) })
+	t.Cleanup(goOn) // the relay could not be closed otherwise
 	nth(relay, "lock:name", 1, func() { cancel(); <-pass; close(passed) })
 	_, err := locks.Mutex("name").Lock(ctx)
 	wantErr(t, err, core.ErrNotAcquired)
@@ -27,7 +30,7 @@ func TestAcquireAfterItsRelease(t *testing.T) {
 		return len(rdb.Keys(context.Background(), "holdfast:released:*").Val()) > before
 	})
 	calls := server.CommandStats()["evalsha"].Calls
-	close(pass)
+	goOn()
 	waitFor(t, passed, "the request to go on")
 	redistest.Eventually(t, within, "the request to be executed", func() bool {
 		return server.CommandStats()["evalsha"].Calls > calls

@@ -77,8 +77,8 @@ func (l *Lease) ValidUntil() time.Time {
 	if l.joint != nil {
 		return l.joint.validUntil()
 	}
-	left := l.keeper.renewer.validUntil(l).sub(l.keeper.now())
-	return time.Now().Add(left)
+	now := time.Now() // first: if the process is stopped before it reads the other clock, the result is too early
+	return now.Add(l.keeper.renewer.validUntil(l).sub(l.keeper.now()))
 }
 
 // Extend makes Redis keep the lease for at least ttl from now; it never shortens it. A lease with [WithFixedTTL]

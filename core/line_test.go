@@ -285,3 +285,47 @@ func TestClockSetBackInLine(t *testing.T) {
 	}
 	waitFor(t, reader.Done(), "the reader's lease to end")
 }
+
+// TestClockSetBackKeepsTheOrder: who comes after the server's clock was set back stands behind those who came before.
+func TestClockSetBackKeepsTheOrder(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	holder := mustLock(t, newClient(t, rdb).Fair("name"), core.WithTTL(long))
+	inLine := func(n int64) {
+		redistest.Eventually(t, within, "the waiters to be in line", func() bool {
+			return rdb.ZCard(ctx, "holdfast:writers:{lock:name}").Val() == n
+		})
+	}
+	order := make(chan string, 2)
+	wait := func(who string) {
+		lock := newClient(t, rdb).Fair("name")
+		go func() {
+			lease, err := lock.Lock(ctx)
+			if err != nil {
+				order <- err.Error()
+				return
+			}
+			order <- who
+			_ = lease.Unlock(ctx) // the order is told already
+		}()
+	}
+	wait("first")
+	inLine(1)
+	id := rdb.ZRange(ctx, "holdfast:writers:{lock:name}", 0, 0).Val()[0]
+	ahead := float64(time.Now().Add(time.Hour).UnixMicro())
+	rdb.ZAdd(ctx, "holdfast:writers:{lock:name}", redis.Z{Score: ahead, Member: id}) // of an hour ago
+	wait("second")
+	inLine(2)
+	unlock(t, holder)
+	for _, want := range []string{"first", "second"} {
+		select {
+		case got := <-order:
+			if got != want {
+				t.Fatalf("%s was let in instead of the %s", got, want)
+			}
+		case <-time.After(within):
+			t.Fatal("nobody is let in")
+		}
+	}
+}

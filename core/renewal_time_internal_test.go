@@ -40,3 +40,23 @@ func TestDriftIsTakenOff(t *testing.T) {
 		}
 	}
 }
+
+// TestValidUntilOfAPausedProcess: a process that is stopped between two readings of its clocks is told too early an end,
+// never too late a one.
+func TestValidUntilOfAPausedProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStand(nil)
+		l := s.lease(t, lockConfig{ttl: time.Minute, fixed: true})
+		end := time.Now().Add(time.Duration(s.validUntil(l)))
+		l.keeper = &keeper{renewer: s.renewer, now: func() instant {
+			now := s.now()
+			time.Sleep(10 * time.Second) // the process is stopped
+			return now
+		}}
+		if told := l.ValidUntil(); told.After(end) {
+			t.Errorf("valid until %v after its end", told.Sub(end))
+		}
+		s.close()
+	})
+}

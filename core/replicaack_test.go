@@ -47,6 +47,15 @@ func (p *replicated) awaitReplica(t testing.TB) {
 	})
 }
 
+// awaitRest returns once the replica has acknowledged all that was written, also the requests to acknowledge.
+func (p *replicated) awaitRest(t testing.TB) {
+	t.Helper()
+	redistest.Eventually(t, within, "the replica to have acknowledged all", func() bool {
+		written := p.master.Info("replication", "master_repl_offset")
+		return strings.Contains(p.master.Info("replication", "slave0"), ",offset="+written+",")
+	})
+}
+
 // waits returns how often the master was asked to wait for replicas.
 func (p *replicated) waits() int64 { return p.master.CommandStats()["wait"].Calls }
 
@@ -131,6 +140,7 @@ func TestUnacknowledgedGrantsAreTakenBack(t *testing.T) {
 	for _, lock := range lockers(locks) {
 		unlock(t, mustLock(t, lock, core.WithReplicaAck(1, patient)))
 	}
+	p.awaitRest(t) // to a connection that writes nothing from now on, WAIT says yes
 	p.link.Drop(redistest.Both)
 	var all sync.WaitGroup
 	for kind, lock := range lockers(locks) {

@@ -82,6 +82,24 @@ func TestDeadSubscriptionIsReplaced(t *testing.T) {
 	}
 }
 
+// TestFreedWithoutAMessage: a waiter whose subscription is in order does not rely on it. Nobody announces that a key is
+// deleted, and its time would not have been over for long.
+func TestFreedWithoutAMessage(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	mustLock(t, newClient(t, rdb).Mutex("name"), core.WithTTL(long))
+	locks := newClient(t, rdb)
+	waiting := lockLater(locks.Mutex("name"))
+	awaitListeners(t, locks, "name", 1)
+	time.Sleep(100 * time.Millisecond) // it looks once more when the subscription is confirmed
+	if err := rdb.Del(context.Background(), "lock:name").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := receive(t, waiting); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestSubscriptionEndsWhenIdle: once nobody waits any more, the connection is given up.
 func TestSubscriptionEndsWhenIdle(t *testing.T) {
 	t.Parallel()

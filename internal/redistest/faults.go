@@ -22,6 +22,7 @@ type way struct {
 	delay time.Duration
 	drop  bool
 	hold  bool
+	slice int // 0 for none
 	cut   int
 }
 
@@ -95,6 +96,11 @@ func (r *Relay) DropExisting(d Direction) {
 // other direction is still delivered.
 func (r *Relay) CutAfter(d Direction, n int) {
 	r.change(d, func(w *way) { w.cut = n }, func(p *pipe) { p.cut = n })
+}
+
+// Slice lets bytes pass in pieces of n at most, each sent by itself. 0 ends it.
+func (r *Relay) Slice(d Direction, n int) {
+	r.change(d, func(w *way) { w.slice = n }, nil)
 }
 
 // Hold keeps bytes back, and the ends of connections, until [Relay.Deliver] or

@@ -173,12 +173,16 @@ func (p *pipe) next() ([]byte, bool) {
 	}
 }
 
-// pop takes the first chunk, or as much of it as a cut allows.
+// pop takes the first chunk, or as much of it as slices and a cut allow.
 func (p *pipe) pop() ([]byte, bool) {
 	c := p.queue[0]
 	p.queue = p.queue[1:]
 	if c.fin {
 		return nil, false
+	}
+	if n := p.link.relay.faults.ways[p.dir.index()].slice; n > 0 && len(c.data) > n {
+		p.queue = append([]chunk{{data: c.data[n:], due: c.due}}, p.queue...)
+		c.data = c.data[:n]
 	}
 	if p.cut == noCut {
 		return c.data, true

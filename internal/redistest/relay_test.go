@@ -329,3 +329,26 @@ func TestHoldKeepsOrder(t *testing.T) {
 	}
 	wantInt(t, rdb, "n", 1)
 }
+
+func TestSlice(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	relay := srv.Relay()
+	conn, err := net.Dial("tcp", relay.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	relay.Slice(redistest.ToClient, 3)
+	relay.Hold(redistest.ToClient)
+	if _, err := io.WriteString(conn, "ECHO 0123456789\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	redistest.Eventually(t, patience, "the reply to arrive", func() bool { return relay.Held(redistest.ToClient) > 0 })
+	relay.Deliver()
+	const want = "$10\r\n0123456789\r\n"
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(conn, got); err != nil || string(got) != want {
+		t.Errorf("reply %q, error %v", got, err)
+	}
+}

@@ -1,0 +1,15 @@
+// Package faults holds what proves holdfast under faults: real worker processes, real Redis servers with a relay on
+// every link, a nemesis that breaks both by a seed, and checkers that read nothing but the history.
+//
+//   - history: what happened, as lines of JSON by one clock
+//   - worker: a process that locks, works and writes, and tells of every call
+//   - register: the resource behind the locks, which refuses old tokens
+//   - topology: the servers, and the links from the workers to them
+//   - nemesis: the faults, each with its row of the catalogue
+//   - check: what must be true of a history, and the command recheck
+//   - round: all of it together, for one topology and one seed at a time
+//   - simulate: virtual time, for volume
+//   - mutants: our own code with a bug put in, which has to be found
+//
+// The commands and the results stand in docs/faults.md. It needs Linux and a redis-server.
+package faults

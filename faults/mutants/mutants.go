@@ -1,0 +1,179 @@
+// Package mutants puts known bugs into core, one at a time, and lets the shortest test that should find each of them
+// run against it. A bug that no test finds shows what the tests do not look at.
+//
+// A mutant is applied by the overlay of the go command: no source is changed.
+package mutants
+
+// Mutant is one bug.
+type Mutant struct {
+	Name string
+	Why  string // who had it, or what it does
+	File string // below the root of the repository
+	// Edits are pairs: what stands there, exactly once, and what is put in its place.
+	Edits [][2]string
+	Killer
+}
+
+// Killer is the test that finds a bug.
+type Killer struct {
+	Package string // below the root
+	Run     string // as for go test -run
+	Tags    string
+	Args    []string
+}
+
+// inCore is a test of core.
+func inCore(run string) Killer { return Killer{Package: "core", Run: run} }
+
+// inSimulation is virtual hours of contention under faults.
+var inSimulation = Killer{
+	Package: "faults/simulate", Run: "TestSimulate", Tags: "holdfast_simulation", Args: []string{"-seeds=2", "-hours=1"},
+}
+
+// inRound is real processes, servers and faults on one topology.
+func inRound(topology string) Killer {
+	return Killer{
+		Package: "faults/round", Run: "TestFaults", Args: []string{"-faults=45s", "-each=45s", "-only=" + topology},
+	}
+}
+
+// All are the mutants. The first ones are those that a short run takes.
+var All = []Mutant{
+	{
+		"TTL counted from the reply", "a slow reply makes the holder believe for longer than the server does", "core/request.go",
+		[][2]string{{"r.attempt, r.began = max(r.sentAt, a.sentAt),", "r.attempt, r.began = max(r.keeper.now(), a.sentAt),"}},
+		inCore("TestValidityCountsFromSending"),
+	},
+	{
+		"release without owner check", "etcd-io/etcd#22082: a late release frees the lock of the next holder", "core/lua/release.lua",
+		[][2]string{
+			{"if not held[2] then", "if redis.call('EXISTS', lock) == 0 then"},
+			{"if tonumber(held[1]) > 1 then", "if tonumber(held[1] or 1) > 1 then"},
+		},
+		inCore("TestPeerStaleUnlockFreesASuccessor"),
+	},
+	{
+		"renewal after unlock", "redisson/redisson: a watchdog that goes on", "core/renewal.go",
+		[][2]string{{"	return r.take(l)\n}\n\n// close", "	return l.index >= 0\n}\n\n// close"}},
+		inCore("TestAnswerAfterUnlockIsIgnored|TestRenewedEachThird"),
+	},
+	{
+		"release without owner check, simulated", "the same, found by what comes of it", "core/lua/release.lua",
+		[][2]string{
+			{"if not held[2] then", "if redis.call('EXISTS', lock) == 0 then"},
+			{"if tonumber(held[1]) > 1 then", "if tonumber(held[1] or 1) > 1 then"},
+		},
+		inSimulation,
+	},
+	{
+		"renew without owner check", "one holder prolongs the lease of the next", "core/lua/renew.lua",
+		[][2]string{{"if not held[5] and (not held[1] or held[6] == 'reading') then", "if not held[5] and not held[2] then"}},
+		inCore("TestRenewalOfASuccessorsLock"),
+	},
+	{
+		"pub/sub without poll", "redisson/redisson#5761: a message that is lost is waited for for ever", "core/request.go",
+		[][2]string{{"pollHeard   = 2 * time.Second", "pollHeard   = time.Hour"}},
+		inCore("TestFreedWithoutAMessage"),
+	},
+	{
+		"re-entry counted by INCR", "a command that is sent twice enters twice, and one release does not free", "core/lua/grant.lua",
+		[][2]string{{"  if not e.again then", "  if true then"}},
+		inCore("TestRepeatedAcquireRenews|TestEntryAndTTL|TestConformance/^Mutex$/(Acquire|Reentry)ReplyLost"),
+	},
+	{
+		"line ordered by a clock", "a clock that is set back lets the last in first", "core/lua/join.lua",
+		[][2]string{{"number = math.max(micros, behind + 1, other + 1)", "number = micros"}},
+		inCore("TestClockSetBackKeepsTheOrder"),
+	},
+	{
+		"hold key shared by readers", "one reader's renewal keeps the holds of those who crashed", "core/lua/renew.lua",
+		[][2]string{{
+			"  redis.call('ZADD', reads, expiry(before), id)",
+			"  for _, member in ipairs(redis.call('ZRANGE', reads, 0, -1)) do redis.call('ZADD', reads, expiry(before), member) end",
+		}},
+		inCore("TestKilledReader|TestSharesKeepTheirOwnTime|TestHoldsHaveTheirOwnTime"),
+	},
+	{
+		"WAIT on another connection", "it tells of that connection's writes, and there are none", "core/replicaack.go",
+		[][2]string{{
+			"pipeline(rdb, batch, command, wait)",
+			"other := redis.NewClient(rdb.Options())\n\t\t_ = other.Ping(context.Background()).Err()\n\t\t" +
+				"pipeline(rdb, batch, command)\n\t\t_ = other.Process(context.Background(), wait)\n\t\t_ = other.Close()",
+		}},
+		inCore("TestUnacknowledgedGrantsAreTakenBack"),
+	},
+	{
+		"tombstone missing", "an acquire that arrives after its release is granted to nobody", "core/lua/release.lua",
+		[][2]string{{"  redis.pcall('SET', KEYS[2], 0, 'PX', ARGV[4])\n  return 0", "  return 0"}},
+		inCore("TestAcquireAfterItsRelease"),
+	},
+	{
+		"token forgotten", "a counter that begins anew after FLUSHALL", "core/lua/acquire.lua",
+		[][2]string{{"local token = now\n", "local token = 1\n"}},
+		inCore("TestConformance/^Mutex$/TokensGrow"),
+	},
+	{
+		"no timer for the loss", "the holder is told when the server answers, or never", "core/renewal.go",
+		[][2]string{
+			{"		if now >= min(l.term.validUntil, l.term.endAt) {", "		if now >= l.term.endAt {"},
+			{"return min(t.validUntil, t.renewAt, t.endAt) }", "return min(t.renewAt, t.endAt) }"},
+		},
+		inCore("TestConformance/^Mutex$/(FixedTTLExpires|FrozenServersLoseTheLease)$"),
+	},
+	{
+		"release heeds a context that is over", "bsm/redislock: it is never sent", "core/release.go",
+		[][2]string{{"detached, cancel := detach(ctx)\n", "detached, cancel := context.WithCancel(ctx)\n"}},
+		inCore("TestConformance/^Mutex$/UnlockWithDeadContextWorks"),
+	},
+	{
+		"renew that a full server refuses", "locks are lost while Redis is healthy", "core/lua/renew.lua",
+		[][2]string{{
+			"  redis.call('PEXPIRE', key, math.min(left, longest))",
+			"  redis.call('SET', key .. ':renewed', 1, 'PX', 1)\n  redis.call('PEXPIRE', key, math.min(left, longest))",
+		}},
+		inCore("TestFullServer"),
+	},
+	{
+		"half a grant stays", "a script that dies halfway leaves a lock without an end", "core/lua/grant.lua",
+		[][2]string{{"    if e.count == 0 then\n      redis.call('SET'", "    if false then\n      redis.call('SET'"}},
+		inCore("TestHalfAnAcquire|TestHalfAScript"),
+	},
+	{
+		"keys without a tag", "in a Cluster they lie in several slots", "core/name.go",
+		[][2]string{{`k.tag = ":{" + lock + "}"`, `k.tag = ":" + lock`}},
+		inCore("TestKeysOfALock|TestSlot"),
+	},
+	{
+		"once recorded by whoever comes last", "a run that was overtaken overwrites the record", "core/lua/conclude.lua",
+		[][2]string{{"  if r.state and r.id ~= ARGV[1] then", "  if false then"}},
+		inCore("TestLateComplete"),
+	},
+	{
+		"half of the masters are enough", "two of five grant to one, and the others to another one", "core/redlock.go",
+		[][2]string{{"majority: len(nodes)/2 + 1,", "majority: len(nodes) / 2,"}},
+		inCore("TestRedlockWithoutAMajority"),
+	},
+	{
+		"tokens of a minority", "what one majority grants the next one does not know", "core/ballot.go",
+		[][2]string{{"for settled := 0; settled < b.quorum.majority; {", "for settled := 0; settled < 1; {"}},
+		inCore("TestRedlockTokenIsWrittenToAMajority"),
+	},
+	{
+		"ValidUntil read after the process was stopped", "found by the work on this suite", "core/lease.go",
+		[][2]string{
+			{"	now := time.Now() // first:", "	left := l.keeper.renewer.validUntil(l).sub(l.keeper.now()) //"},
+			{"	return now.Add(l.keeper.renewer.validUntil(l).sub(l.keeper.now()))", "	return time.Now().Add(left)"},
+		},
+		inCore("TestValidUntilOfAPausedProcess"),
+	},
+	{
+		"token forgotten, in a round", "the same as above, found by what comes of it", "core/lua/acquire.lua",
+		[][2]string{{"local token = now\n", "local token = 1\n"}},
+		inRound("memory"),
+	},
+	{
+		"exclusion given up, in a round", "who comes too late enters all the same", "core/lua/grant.lua",
+		[][2]string{{"    return {0, e.left}\n", "    if e.left > 300 then return {0, e.left} end\n    e.count = 0\n    return nil\n"}},
+		inRound("aof"),
+	},
+}

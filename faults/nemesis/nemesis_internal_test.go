@@ -1,0 +1,68 @@
+package nemesis
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/faults/topology"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.VerifyTestMain(m) }
+
+// TestHashesAreThoseOfCore: the requests that links look for are those that core sends.
+func TestHashesAreThoseOfCore(t *testing.T) {
+	server := redistest.Start(t)
+	rdb := server.Client()
+	locks, err := core.New(rdb, core.WithTTL(60*time.Millisecond), core.WithLogger(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	ctx := context.Background()
+	for _, lock := range []core.Locker{
+		locks.Mutex("a"), locks.Fair("b"), locks.Read("c"), core.Multi(locks.Mutex("d"), locks.Mutex("e")),
+	} {
+		lease, err := lock.Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond) // until it was renewed
+		_ = lease.Unlock(ctx)              // it may have been lost on a busy machine
+	}
+	_, err = locks.Once("f").Do(ctx, func(context.Context) ([]byte, error) {
+		time.Sleep(100 * time.Millisecond)
+		return nil, nil
+	})
+	if err != nil {
+		t.Log(err) // the same
+	}
+	for _, sha := range slices.Concat(acquiring, renewing, releasing) {
+		if known := rdb.ScriptExists(ctx, sha).Val(); !slices.Equal(known, []bool{true}) {
+			t.Errorf("core has not used the script %s", sha)
+		}
+	}
+}
+
+// TestEveryRowHasAPlace: each row that can be produced is that of a fault on some topology.
+func TestEveryRowHasAPlace(t *testing.T) {
+	rows := make(map[int]bool)
+	for _, kind := range topology.Kinds {
+		for row := range maps.Values(Names(kind)) {
+			rows[row] = true
+		}
+	}
+	elsewhere := map[int]string{
+		15: "worker", 16: "worker", 22: "worker", 23: "worker", 24: "worker", 51: "worker", 53: "two at once",
+		19: "not on one machine", 42: "would spoil the rest", 46: "mutant",
+	}
+	for row := 1; row <= 53; row++ {
+		if rows[row] == (elsewhere[row] != "") {
+			t.Errorf("row %d: here %v, elsewhere %q", row, rows[row], elsewhere[row])
+		}
+	}
+}

@@ -1,0 +1,108 @@
+//go:build holdfast_simulation
+
+package simulate_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/holdfast-go/holdfast/faults/check"
+	"github.com/holdfast-go/holdfast/faults/history"
+)
+
+var (
+	seeds = flag.Int("seeds", 2, "how many simulations to run")
+	first = flag.Uint64("seed", 1, "of the first one")
+	hours = flag.Float64("hours", 0.25, "how long each is, in virtual time")
+	out   = flag.String("out", "", "directory for the histories of those with violations; a temporary one if empty")
+)
+
+// TestSimulate runs simulations, side by side as far as there are processors.
+func TestSimulate(t *testing.T) {
+	logging.Disable() // go-redis would tell of every dial that is refused
+	var mu sync.Mutex
+	sum := check.NewReport()
+	t.Run("seeds", func(t *testing.T) {
+		for i := range *seeds {
+			seed := *first + uint64(i)
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				events := simulate(t, seed, time.Duration(*hours*float64(time.Hour)))
+				report := check.Check(events)
+				for _, violation := range report.Violations[:min(20, len(report.Violations))] {
+					t.Error(violation)
+				}
+				if t.Failed() {
+					write(t, seed, events)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				sum.Add(report)
+			})
+		}
+	})
+	sum.Topology = fmt.Sprint(*seeds, " seeds")
+	sum.Print(os.Stdout)
+}
+
+// write leaves the history behind: a seed does not bring it back, since goroutines run in another order each time.
+func write(t *testing.T, seed uint64, events []history.Event) {
+	dir := *out
+	if dir == "" {
+		dir, _ = os.MkdirTemp("", "holdfast-simulation")
+	}
+	_ = os.MkdirAll(dir, 0o755)
+	path := filepath.Join(dir, fmt.Sprintf("simulation-%d.jsonl", seed))
+	f, err := os.Create(path)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer f.Close()
+	lines := json.NewEncoder(f)
+	for _, e := range events {
+		_ = lines.Encode(e)
+	}
+	t.Logf("check it again: cd faults && go run ./recheck %s", path)
+}
+
+// simulate lets clients contend for so long, with a fault now and then, and returns what happened.
+func simulate(t *testing.T, seed uint64, length time.Duration) (events []history.Event) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{
+			t: t, server: miniredis.NewMiniRedis(), random: rand.New(rand.NewPCG(seed, 3)), highest: make(map[string]int64),
+		}
+		w.server.ClockTTL(true)
+		var stop context.CancelFunc
+		w.ctx, stop = context.WithCancel(context.Background())
+		w.say(history.Event{Kind: history.Meta, Name: "simulation", Until: int64(ttl)})
+		n := &nemesis{world: w}
+		for range clients {
+			n.clients = append(n.clients, n.another())
+		}
+		time.Sleep(5 * time.Minute)
+		n.rage(length)
+		w.say(history.Event{Kind: history.Final})
+		time.Sleep(ttl + 9*time.Second)
+		stop()
+		for _, c := range n.clients {
+			c.close()
+		}
+		time.Sleep(20 * time.Minute) // for what those who have crashed still try
+		w.server.Close()
+		events = w.sorted()
+	})
+	return events
+}

@@ -1,0 +1,27 @@
+package topology_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/faults/topology"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.VerifyTestMain(m) }
+
+func TestShiftMovesTheClockOfTheServer(t *testing.T) {
+	d := topology.Start(t, topology.Clock, 1)
+	for _, by := range []time.Duration{time.Minute, -time.Hour, 0} {
+		if err := d.Shift.Set(by); err != nil {
+			t.Fatal(err)
+		}
+		now, err := d.Admin(0).Time(t.Context()).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if off := time.Until(now) - by; off.Abs() > 10*time.Second {
+			t.Errorf("shifted by %v, the server's clock is off by %v", by, off)
+		}
+	}
+}

@@ -1,0 +1,16 @@
+// The command process is a worker, see package worker. It is built with a clock that can be set.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/holdfast-go/holdfast/faults/worker"
+)
+
+func main() {
+	if err := worker.Work(os.Getenv(worker.Env), os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

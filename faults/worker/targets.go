@@ -1,0 +1,38 @@
+package worker
+
+import "github.com/holdfast-go/holdfast/core"
+
+// target is something to lock.
+type target struct {
+	strategy string
+	names    []string
+	shared   bool
+	lock     core.Locker
+}
+
+// targets mixes strategies: some names are contended for by one of them only, some by several.
+func targets(c *core.Client) []target {
+	one := func(strategy string, make core.Strategy, name string) target {
+		return target{strategy: strategy, names: []string{name}, shared: strategy == "read", lock: make(name)}
+	}
+	both := func(a, b target) target {
+		return target{
+			strategy: "multi", names: append(append([]string(nil), a.names...), b.names...), lock: core.Multi(a.lock, b.lock),
+		}
+	}
+	return []target{
+		one("mutex", c.Mutex, "{a}1"), one("mutex", c.Mutex, "b"), one("mutex", c.Mutex, "b"),
+		one("fair", c.Fair, "c"), one("fair", c.Fair, "d"), one("fair", c.Fair, "d"),
+		one("read", c.Read, "e"), one("read", c.Read, "e"), one("write", c.Write, "e"),
+		one("mutex", c.Mutex, "f"), one("fair", c.Fair, "f"), one("read", c.Read, "f"), one("write", c.Write, "f"),
+		both(one("mutex", c.Mutex, "{a}2"), one("mutex", c.Mutex, "{a}1")),
+		both(one("fair", c.Fair, "c"), one("mutex", c.Mutex, "g")),
+	}
+}
+
+func redlockTargets(r *core.Redlock) (all []target) {
+	for _, name := range []string{"a", "b", "c"} {
+		all = append(all, target{strategy: "redlock", names: []string{name}, lock: r.Mutex(name)})
+	}
+	return all
+}
