@@ -197,6 +197,7 @@ func TestRefusedRenewalIsLossAtOnce(t *testing.T) {
 		s := newStand(func(_ int, answer func(bool, error)) { answer(false, nil) })
 		l := s.lease(t, minute)
 		<-l.ctx.Done()
+		synctest.Wait() // it is reported after that
 		if s.now() > instant(21*time.Second) {
 			t.Errorf("told after %v", time.Duration(s.now()))
 		}

@@ -179,11 +179,11 @@ func (c *call) confirm(replicas int, err error) {
 	}
 }
 
-// successful reports whether a script says that the hold is there: it answers 1, alone or with more behind it, or that
-// it was renewed in part.
+// successful reports whether a script says that it has written what it was for: it answers 1, alone or with more behind
+// it, or 2: renewed in part, released in part, or recorded anew.
 func successful(reply any) bool {
 	if list, ok := reply.([]any); ok && len(list) > 0 {
 		reply = list[0]
 	}
-	return reply == int64(1) || reply == renewedInPart
+	return reply == int64(1) || reply == int64(2)
 }
