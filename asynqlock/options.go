@@ -161,8 +161,8 @@ func WithLock(opts ...core.LockOption) Option {
 }
 
 // WithWait lets a task wait for another one with its key, in its worker, before it is deferred: with as many waiting as
-// there are workers, nothing else runs. It never waits until the deadline of the task. Defaults to 0: it is deferred at
-// once.
+// there are workers, nothing else runs. It never waits until the deadline of the task. It bounds how long Redis may take
+// to answer, too. Defaults to 0: it is deferred at once, and Redis has 5 s.
 func WithWait(limit time.Duration) Option {
 	return duration("WithWait", limit, func(c *config) { c.wait = limit })
 }
