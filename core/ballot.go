@@ -83,7 +83,15 @@ func (b *ballot) hold(ctx context.Context, oneFirst bool) (won bool) {
 	if b.entered >= b.quorum.majority {
 		b.token = b.before
 	}
-	return true
+	return !b.doubtful()
+}
+
+// doubtful reports whether the owner is in on some servers, and may be on a majority, but for servers that have not
+// answered. Then the lease has the token that the servers agreed on, which another one must not replace; it is not known
+// to have it, so the servers have to be asked again.
+func (b *ballot) doubtful() bool {
+	return b.entered > 0 && b.entered < b.quorum.majority &&
+		b.entered+len(b.failed)+len(b.pending) >= b.quorum.majority
 }
 
 // open reports whether a majority is possible. Once somebody has refused, those who have lately failed to answer are not

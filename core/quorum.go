@@ -105,7 +105,7 @@ func (q *quorum) attempt(ctx context.Context, h *hold) (a answer, split bool, er
 	if ctx.Err() != nil {
 		return answer{}, false, errNotSent // nothing that has to be taken back by anybody else
 	}
-	if !b.busy() {
+	if !b.busy() || b.doubtful() {
 		return answer{}, false, b.err()
 	}
 	return answer{standing: standing{left: b.left()}}, split, nil

@@ -178,3 +178,37 @@ func TestRedlockTokenIsWrittenToAMajority(t *testing.T) {
 		return three.looks[2].Exists(context.Background(), "lock:name").Val() == 0
 	})
 }
+
+// TestRedlockReentryKeepsItsToken: two servers have forgotten the lock, and one of those that know it does not answer the
+// re-entry at first. The other two are too few to say that the owner has been in all the time, but all know better.
+func TestRedlockReentryKeepsItsToken(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	nodes := five.clients()
+	relay := five.servers[0].Relay()
+	nodes[0] = relay.Client()
+	r := newRedlock(t, nodes, core.WithNodeTimeout(time.Second))
+	unlock(t, mustLock(t, r.Mutex("warm")))
+	lease := mustLock(t, r.Mutex("name"), core.WithFixedTTL(long))
+	five.awaitHolders(t, "lock:name", 5)
+	for _, rdb := range five.looks {
+		redistest.Eventually(t, within, "the token to be agreed on", func() bool {
+			return rdb.HGet(context.Background(), "lock:name", "settled").Val() == "1"
+		})
+	}
+	for _, rdb := range five.looks[3:] {
+		if n := rdb.Del(context.Background(), "lock:name").Val(); n != 1 {
+			t.Fatalf("%d keys deleted", n)
+		}
+	}
+	relay.LoseReplies("lock:name", 1, redistest.Closed)
+	again := mustLockWith(t, lease.Context(), r.Mutex("name"), core.WithFixedTTL(long))
+	if again.Token() != lease.Token() {
+		t.Errorf("token %d after re-entry, want %d", again.Token(), lease.Token())
+	}
+	if n := relay.LostReplies(); n != 1 {
+		t.Errorf("%d replies lost, want 1", n)
+	}
+	unlock(t, again)
+	unlock(t, lease)
+}
