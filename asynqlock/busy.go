@@ -24,14 +24,17 @@ type bounces struct {
 	last    time.Time
 	times   int
 	retried int
+	tooLong bool
 }
 
-// bounce counts one more, and returns for how long and how often the task was deferred. suspicious tells, once, that a
-// retry was burned in between: asynq takes deferred tasks for failed ones.
-func (b *busyTasks) bounce(t Task, now time.Time, forget time.Duration) (busy time.Duration, times int, suspicious bool) {
+// bounce counts one more, and returns for how long and how often the task was deferred since it ran the last time.
+// suspicious tells, once, that a retry was burned just after: asynq takes deferred tasks for failed ones.
+func (b *busyTasks) bounce(
+	t Task, now time.Time, limit, retryIn time.Duration,
+) (busy time.Duration, times int, suspicious bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.sweep(now, forget)
+	b.sweep(now, max(2*limit, 4*retryIn, time.Hour))
 	key := busyTask{t.Queue, t.ID}
 	n := b.tasks[key]
 	if n == nil {
@@ -40,12 +43,16 @@ func (b *busyTasks) bounce(t Task, now time.Time, forget time.Duration) (busy ti
 			b.tasks[key] = n
 		}
 	}
-	if t.Retried > n.retried && n.times > 0 && !b.warned {
-		suspicious, b.warned = true, true
+	if t.Retried > n.retried && !n.tooLong { // it has failed meanwhile, or asynq thinks so
+		suspicious = !b.warned && now.Sub(n.last) < 2*retryIn+time.Minute
+		b.warned = b.warned || suspicious
+		*n = bounces{first: now}
 	}
 	n.last, n.retried = now, t.Retried
 	n.times++
-	return now.Sub(n.first), n.times, suspicious
+	busy = now.Sub(n.first)
+	n.tooLong = busy > limit
+	return busy, n.times, suspicious
 }
 
 // ran forgets a task that runs, or will not.

@@ -36,11 +36,12 @@ func isFailure(next func(error) bool, base func() context.Context) func(error) b
 	}
 }
 
-// ErrorHandler returns one that tells next of all errors but that another task with the same key runs.
+// ErrorHandler returns one that tells next of all errors but that another task with the same key runs, unless asynq
+// archives the task for it. Nil is told nothing.
 func ErrorHandler(next asynq.ErrorHandler) asynq.ErrorHandler {
 	return asynq.ErrorHandlerFunc(func(ctx context.Context, t *asynq.Task, err error) {
 		var deferred *DeferredError
-		if errors.As(err, &deferred) && deferred.busy() {
+		if errors.As(err, &deferred) && deferred.busy() && !taskOf(ctx, t).last() || next == nil {
 			return
 		}
 		next.HandleError(ctx, t, err)

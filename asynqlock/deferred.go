@@ -38,7 +38,7 @@ func (e *DeferredError) busy() bool { return isBusy(e.Err) }
 // isBusy reports whether somebody else has the key, as Redis itself said.
 func isBusy(err error) bool {
 	return (errors.Is(err, core.ErrInProgress) || errors.Is(err, core.ErrNotAcquired)) &&
-		!errors.Is(err, core.ErrUnavailable)
+		!errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrLeaseLost)
 }
 
 // ErrBusyTooLong says that a task was deferred for as long as [WithMaxBusy] allows because others with its key ran. It

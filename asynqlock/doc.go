@@ -14,8 +14,9 @@
 // # What is guaranteed
 //
 // At most one completion is recorded for a key within the retention of its record ([WithRetention], 24 hours unless
-// told). At most one handler of a key runs at a time, as long as Redis keeps its data, its clock moves forward, and
-// handlers stop within the TTL once their context has ended. Effects are at least once: a crash between an effect and
+// told). At most one handler of a key runs at a time, as long as Redis keeps its data, its clock moves forward, and a
+// handler stops at once when its context ends with [core.ErrLeaseLost] as its cause: others may come in from then on.
+// Effects are at least once: a crash between an effect and
 // its record repeats the effect. [Complete], called right after the effect, makes that gap small; it closes where the
 // effect itself refuses to happen twice: give the service that you call the [KeyHash] as Idempotency-Key, let the
 // resource refuse smaller fencing tokens ([core.TokenFrom]), or write effect and record in one transaction.

@@ -49,6 +49,8 @@ type exclusive struct {
 }
 
 func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handler) error {
+	e.runs.come()
+	defer e.runs.leave()
 	v, err := e.visit(ctx, t, func(key string) string { return hash(e.keySecret, key) })
 	if err != nil {
 		return v.keyless(t, next, err)
@@ -68,7 +70,7 @@ func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handl
 		}
 		started, r.lease = true, lock.lease
 		failure = e.run(ctx, r, t, next)
-		return failure
+		return nil // so that the error of Do is about the lease
 	})
 	switch {
 	case started:
@@ -79,7 +81,7 @@ func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handl
 	case ctx.Err() != nil:
 		return idle(ctx.Err())
 	}
-	return idle(v.deferred(err))
+	return idle(v.hindered(err))
 }
 
 // run calls the handler.
@@ -91,7 +93,7 @@ func (e *exclusive) run(ctx context.Context, r *run, t *asynq.Task, next asynq.H
 	returned := false
 	defer func() {
 		if !returned { // it panics, or has called runtime.Goexit
-			e.finished(r, nil)
+			e.finished(r, ErrNotReturned)
 		}
 	}()
 	err := next.ProcessTask(ctx, t)
@@ -106,7 +108,7 @@ func (e *exclusive) ended(r *run, failure, err error) error {
 	if errors.Is(err, core.ErrLeaseLost) {
 		r.failed("run", err)
 		if failure != nil {
-			verdict = r.deferred(err)
+			verdict = r.deferred(joined(failure, err))
 		}
 	}
 	e.finished(r, verdict)

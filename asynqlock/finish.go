@@ -16,15 +16,21 @@ import (
 // the background. It is told to [Hooks] only.
 var ErrNotRecorded = errors.New("holdfast: asynqlock: the end of a run is not recorded")
 
+// ErrNotReturned says that a handler has panicked or called runtime.Goexit. It is told to [Hooks] only.
+var ErrNotReturned = errors.New("holdfast: asynqlock: the handler did not return")
+
 // finish records how a run has ended, whatever asynq has done with the task meanwhile, and returns what to tell asynq.
 func (r *run) finish(t *asynq.Task, returned bool, err error) error {
 	held := time.Since(r.began)
 	state := r.verdict(returned, err)
 	verdict := err
-	if r.attempt == nil {
-		state = core.StateNone
-	} else {
+	switch {
+	case r.attempt != nil:
 		verdict = r.record(state, returned, err)
+	case state == core.StateCompleted:
+		verdict = nil
+	case state == core.StateUnknown:
+		verdict = joined(err, core.ErrOutcomeUnknown, asynq.SkipRetry)
 	}
 	if verdict == nil && returned {
 		r.write(t, r.value())
@@ -33,9 +39,14 @@ func (r *run) finish(t *asynq.Task, returned bool, err error) error {
 		report := Finished{Task: r.task, KeyHash: r.hash, State: state, Held: held, Err: verdict}
 		if r.attempt != nil {
 			report.Attempt = r.attempt.Number()
+		} else {
+			report.State = core.StateNone
 		}
 		if report.Err == nil {
 			report.Err = err
+		}
+		if !returned {
+			report.Err = ErrNotReturned
 		}
 		hook(context.WithoutCancel(r.ctx), report)
 	}
@@ -45,11 +56,11 @@ func (r *run) finish(t *asynq.Task, returned bool, err error) error {
 // verdict is what becomes of the record: what the handler itself has said, or what its end means. That a guard behind
 // this one has turned the task away means nothing.
 func (r *run) verdict(returned bool, err error) core.State {
-	var idle idleError
+	_, idle := err.(idleError) // itself: what a handler makes of one is the handler's error
 	switch said := disposition(r.word.Load()); {
 	case said == completed, said == undecided && returned && err == nil:
 		return core.StateCompleted
-	case said == undecided && errors.As(err, &idle):
+	case said == undecided && (idle || errors.Is(err, asynq.ErrHandlerNotFound)):
 		return core.StateNone
 	case said == held, said == undecided && r.guard.records.policy == core.HoldFailures:
 		return core.StateUnknown
@@ -63,7 +74,7 @@ func (r *run) record(state core.State, returned bool, err error) error {
 	lost := context.Cause(r.attempt.Context()) // before the end gives it one
 	switch state {
 	case core.StateCompleted:
-		return r.completed(r.awaited(ctx, r.attempt.Complete(ctx, r.value())))
+		return r.completed(ctx, r.awaited(ctx, r.attempt.Complete(ctx, r.value())))
 	case core.StateUnknown:
 		r.unconfirmed(r.attempt.Hold(ctx, reason(returned)))
 		return joined(err, core.ErrOutcomeUnknown, asynq.SkipRetry)
@@ -81,7 +92,7 @@ func (r *run) record(state core.State, returned bool, err error) error {
 // refuses connections, and goes on in the background; asynq could not acknowledge the task meanwhile either.
 func (r *run) awaited(ctx context.Context, err error) error {
 	const pause = 100 * time.Millisecond
-	for errors.Is(err, core.ErrUnavailable) {
+	for errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrNotReplicated) { // of that, the master knows nothing
 		record, failure := r.peek(ctx)
 		switch {
 		case failure != nil:
@@ -100,10 +111,13 @@ func (r *run) awaited(ctx context.Context, err error) error {
 }
 
 // completed judges the answer to the record of a run that has taken effect.
-func (r *run) completed(err error) error {
+func (r *run) completed(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, core.ErrStale):
 		r.failed("run", err)
+		if record, failure := r.peek(ctx); failure == nil && record.State == core.StateCompleted {
+			return nil
+		}
 		return r.deferred(err) // how the other attempt fares decides
 	case err != nil && !errors.Is(err, core.ErrValueTooLarge):
 		r.failed("finish", fmt.Errorf("%w: %w", ErrNotRecorded, err))
@@ -123,7 +137,7 @@ func reason(returned bool) string {
 	if returned {
 		return "the handler returned an error, or said so"
 	}
-	return "the handler panicked"
+	return "the handler did not return"
 }
 
 // joined returns an error that is all of errs, of which the first may be nil.

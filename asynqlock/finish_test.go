@@ -52,12 +52,12 @@ func TestFinishWaitsForRedis(t *testing.T) {
 }
 
 // TestFinishFindsAnotherAttempt: Redis is out of reach of one server alone, for so long that a task of the key runs and
-// completes on another one. The first run has been overtaken, though the record says completed.
+// completes on another one. The first run has been overtaken, and is told so, though the record says completed.
 func TestFinishFindsAnotherAttempt(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	relay := s.redis.Relay()
-	gaveUp := make(chan error, 1)
+	gaveUp, told := make(chan error, 1), make(chan asynqlock.Failure, 1)
 	far := clientOf(t, relay.Client(), core.WithLogger(nil), core.WithHooks(core.Hooks{
 		AttemptEnd: func(_ context.Context, end core.AttemptEnd) { gaveUp <- end.Err },
 	}))
@@ -68,7 +68,9 @@ func TestFinishFindsAnotherAttempt(t *testing.T) {
 			close(inside)
 			<-cut
 			return nil
-		})
+		}, asynqlock.WithHooks(asynqlock.Hooks{
+			Failed: func(_ context.Context, f asynqlock.Failure) { told <- f },
+		}))
 	}()
 	<-inside
 	relay.Refuse(true)
@@ -81,16 +83,20 @@ func TestFinishFindsAnotherAttempt(t *testing.T) {
 		return processOne(t, s.locks, "2", func(context.Context, *asynq.Task) error { return nil }) == nil
 	})
 	relay.Heal()
-	var deferred *asynqlock.DeferredError
-	if err := <-overtaken; !errors.As(err, &deferred) || !errors.Is(err, core.ErrStale) {
-		t.Errorf("the first run ended with %v, want it deferred since it was overtaken", err)
+	if err := <-overtaken; err != nil {
+		t.Errorf("the first run ended with %v, want it acknowledged like the one that was recorded", err)
+	}
+	if f := <-told; f.Operation != "run" || !errors.Is(f.Err, core.ErrStale) {
+		t.Errorf("told of %+v, want that it was overtaken", f)
 	}
 }
 
 // processOne runs a task of one key through a guard, as a server would.
-func processOne(t *testing.T, locks *core.Client, id string, handler asynq.HandlerFunc) error {
-	guard := asynqlock.Once(locks, asynqlock.ByPayload("order"), asynqlock.WithTTL(time.Second),
-		asynqlock.WithFinishTimeout(within), asynqlock.WithLogger(nil))
+func processOne(
+	t *testing.T, locks *core.Client, id string, handler asynq.HandlerFunc, opts ...asynqlock.Option,
+) error {
+	guard := asynqlock.Once(locks, asynqlock.ByPayload("order"), append(opts, asynqlock.WithTTL(time.Second),
+		asynqlock.WithFinishTimeout(within), asynqlock.WithLogger(nil))...)
 	ctx := asynqlock.ContextWithTask(t.Context(), &asynq.TaskInfo{ID: id, Queue: "default", MaxRetry: 1})
 	return guard(handler).ProcessTask(ctx, receipt("7"))
 }

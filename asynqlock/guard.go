@@ -76,12 +76,21 @@ func (v *visit) deferred(reason error) error {
 	deferred := &DeferredError{KeyHash: v.hash, RetryIn: jittered(g.retryIn), Err: reason}
 	report := Deferred{Task: v.task, KeyHash: v.hash, RetryIn: deferred.RetryIn, Err: reason}
 	err := error(deferred)
+	defer func() {
+		if g.hooks.Deferred != nil {
+			report.Err = reason
+			if err != error(deferred) {
+				report.Err = err
+			}
+			g.hooks.Deferred(v.ctx, report)
+		}
+	}()
 	if !deferred.busy() {
 		g.logger.Warn("holdfast: asynqlock: task deferred",
 			"key", v.hash, "queue", v.task.Queue, "type", v.task.Type, "error", reason)
 	} else if v.task.ID != "" {
 		var burned bool
-		report.Busy, report.Times, burned = g.busy.bounce(v.task, time.Now(), max(2*g.maxBusy, time.Hour))
+		report.Busy, report.Times, burned = g.busy.bounce(v.task, time.Now(), g.maxBusy, g.retryIn)
 		if burned {
 			g.logger.Warn("holdfast: asynqlock: a deferred task has burned a retry: pass asynq's Config to Configure",
 				"queue", v.task.Queue, "type", v.task.Type)
@@ -90,10 +99,20 @@ func (v *visit) deferred(reason error) error {
 			err = fmt.Errorf("%w: for %v: %w", ErrBusyTooLong, report.Busy.Round(time.Second), reason)
 		}
 	}
-	if g.hooks.Deferred != nil {
-		g.hooks.Deferred(v.ctx, report)
-	}
 	return err
+}
+
+// hindered makes the error of a task that did not get its lock or record for another reason than that they are taken. A
+// mistake in the program is a failure: it would not go away by itself.
+func (v *visit) hindered(reason error) error {
+	for _, mistake := range []error{
+		core.ErrInvalidOption, core.ErrInvalidName, core.ErrUpgrade, core.ErrWrongType,
+	} {
+		if errors.Is(reason, mistake) {
+			return reason
+		}
+	}
+	return v.deferred(reason)
 }
 
 // acquired is told before the handler runs.
@@ -116,7 +135,13 @@ func (v *visit) failed(operation string, err error) {
 	}
 }
 
+// zombie is told on a goroutine of its own, where a panic of the hook would end the process.
 func (v *visit) zombie(z Zombie) {
+	defer func() {
+		if p := recover(); p != nil {
+			v.guard.logger.Error("holdfast: asynqlock: a hook panicked", "hook", "Zombie", "panic", p)
+		}
+	}()
 	v.guard.logger.Warn("holdfast: asynqlock: a handler goes on though its task has ended; its lease runs out",
 		"key", v.hash, "queue", v.task.Queue, "type", v.task.Type, "since", z.Since)
 	if hook := v.guard.hooks.Zombie; hook != nil {
@@ -152,7 +177,8 @@ func (v *visit) ask(begin func(ctx context.Context, wait time.Duration) error) e
 		ctx, cancel := context.WithTimeout(v.ctx, wait+askTimeout)
 		err := begin(ctx, wait)
 		cancel()
-		if err == nil || !errors.Is(err, core.ErrUnavailable) || !v.task.last() || v.guard.failOpen {
+		_, bounded := v.until()
+		if err == nil || !errors.Is(err, core.ErrUnavailable) || !v.task.last() || !bounded || v.guard.failOpen {
 			return err
 		}
 		select {

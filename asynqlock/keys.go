@@ -117,6 +117,8 @@ func Keys(keys ...KeyFunc) KeyFunc {
 // PerPeriod makes another key of a key in each period, counted from 1970 in UTC by the worker's clock: once a day for
 // each user, whoever enqueues it how often.
 //
+// [Peek], [Forget] and [Resolve] reach the record of the present period only.
+//
 // What is delivered again in the next period runs again. Put Once(locks, ByTaskID()) in front of it, so that a period
 // counts for other tasks only.
 func PerPeriod(key KeyFunc, period time.Duration) KeyFunc {

@@ -57,6 +57,8 @@ type once struct {
 }
 
 func (o *once) process(ctx context.Context, t *asynq.Task, next asynq.Handler) error {
+	o.runs.come()
+	defer o.runs.leave()
 	v, err := o.visit(ctx, t, func(key string) string { return recordHash(o.keySecret, t, key) })
 	switch {
 	case err != nil:
@@ -88,7 +90,7 @@ func (o *once) turnAway(v *visit, t *asynq.Task, err error) error {
 	case isBusy(err):
 		return o.meet(v, t, err)
 	}
-	return v.deferred(err)
+	return v.hindered(err)
 }
 
 // entered reports whether the task is in a run of this key already: it would wait for itself.
@@ -105,7 +107,7 @@ func (o *once) entered(v *visit) bool {
 func (o *once) of(v *visit, t *asynq.Task, more ...core.OnceOption) *core.Once {
 	options := append(slices.Clone(o.options), core.WithNote(note(v.task)))
 	if !o.records.ignorePayload {
-		options = append(options, core.WithFingerprint(fingerprint(t)))
+		options = append(options, core.WithFingerprint(fingerprint(o.keySecret, t)))
 	}
 	return o.locks.Once(recordName(v.hash), append(options, more...)...)
 }
@@ -167,13 +169,15 @@ func (o *once) run(v *visit, t *asynq.Task, next asynq.Handler, attempt *core.At
 	defer r.end()
 	ctx, stop := r.context(ctx)
 	defer stop()
-	v.acquired(ctx, Attempt(ctx))
 	returned := false
 	defer func() {
 		if !returned { // it panics, or has called runtime.Goexit
 			_ = r.finish(t, false, nil)
 		}
 	}()
+	r.word.Store(int32(released)) // should the hook panic
+	v.acquired(ctx, Attempt(ctx))
+	r.word.Store(int32(undecided))
 	err := next.ProcessTask(ctx, t)
 	returned = true
 	return r.finish(t, true, err)

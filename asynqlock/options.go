@@ -154,15 +154,17 @@ func WithTTL(ttl time.Duration) Option {
 	})
 }
 
-// WithLock adds options of the lock, or of the lease of a run: [core.WithReplicaAck], [core.WithMaxHold]. Of several
-// that say the same, the last counts; the TTL is that of [WithTTL], the wait that of [WithWait]. Defaults to none.
+// WithLock adds options of the lock, or of the lease of a run: [core.WithReplicaAck] for instance. After
+// [core.WithMaxHold] a handler has lost its lease, and its task comes again; with [core.WithOwner] all tasks would be
+// one holder, and nothing excluded. Of several that say the same, the last counts; the TTL is that of [WithTTL], the
+// wait that of [WithWait]. Defaults to none.
 func WithLock(opts ...core.LockOption) Option {
 	return optionFunc(func(c *config) { c.lock = slices.Concat(c.lock, opts) })
 }
 
 // WithWait lets a task wait for another one with its key, in its worker, before it is deferred: with as many waiting as
-// there are workers, nothing else runs. It never waits until the deadline of the task. It bounds how long Redis may take
-// to answer, too. Defaults to 0: it is deferred at once, and Redis has 5 s.
+// there are workers, nothing else runs. It never waits until the deadline of the task. It bounds how long Redis may
+// take to answer, too. Defaults to 0: it is deferred at once, and Redis has 5 s.
 func WithWait(limit time.Duration) Option {
 	return duration("WithWait", limit, func(c *config) { c.wait = limit })
 }
@@ -193,7 +195,8 @@ func WithCommitMargin(margin time.Duration) Option {
 	return duration("WithCommitMargin", margin, func(c *config) { c.commitMargin = margin })
 }
 
-// FailOpen lets tasks run unguarded while Redis cannot be asked, see [Degraded]. Where locks and queues are in one
+// FailOpen lets tasks run unguarded while Redis cannot be asked, see [Degraded]. Words like [Complete] count for them,
+// but are not recorded. Where locks and queues are in one
 // Redis, asynq has no tasks then either. Defaults to deferring them.
 func FailOpen() Option {
 	return optionFunc(func(c *config) { c.failOpen = true })

@@ -17,7 +17,7 @@ func WithRetention(retention time.Duration) Option {
 
 // AtMostOnce lets no second run begin after one that failed or was not heard of any more, because nobody can know
 // whether it took effect: the task is archived with [core.ErrOutcomeUnknown] until somebody has found out, see
-// [Resolve] and [Forget]. A handler that knows that it has done nothing says so with [Release], and is run again.
+// [Resolve] and [Forget]. A guard right behind this one that turns the task away has done nothing. A handler that knows that it has done nothing says so with [Release], and is run again.
 // Defaults to running it again.
 func AtMostOnce() Option {
 	return record("AtMostOnce", func(c *config) { c.records.policy = core.HoldFailures })
@@ -32,7 +32,12 @@ func IgnorePayload() Option {
 // WithMaxResult sets how many bytes a recorded result may have, see [SetResult]. A larger one is not recorded, and not
 // replayed. Defaults to 64 KiB.
 func WithMaxResult(bytes int) Option {
-	return record("WithMaxResult", func(c *config) { c.records.maxResult = bytes })
+	return record("WithMaxResult", func(c *config) {
+		if bytes < 1 {
+			c.refuse("WithMaxResult(%d): at least 1 byte is needed", bytes)
+		}
+		c.records.maxResult = bytes
+	})
 }
 
 // WithFinishTimeout sets how long the end of a run waits for Redis to confirm the record, before the task is
@@ -48,11 +53,20 @@ func WithFinishTimeout(limit time.Duration) Option {
 // the same: it is not run later, even if the other one fails. The same task, delivered again, is deferred all the same:
 // asynq would lose it together with its worker. Defaults to deferring it.
 func SkipDuplicates() Option {
-	return record("SkipDuplicates", func(c *config) { c.conflict = conflictSkip })
+	return onConflict("SkipDuplicates", conflictSkip)
 }
 
 // RejectDuplicates archives a task while another one with its key runs. The same task, delivered again, is deferred.
 // Defaults to deferring it.
 func RejectDuplicates() Option {
-	return record("RejectDuplicates", func(c *config) { c.conflict = conflictReject })
+	return onConflict("RejectDuplicates", conflictReject)
+}
+
+func onConflict(option string, what conflict) Option {
+	return record(option, func(c *config) {
+		if c.conflict != conflictRetry && c.conflict != what {
+			c.refuse("%s: SkipDuplicates and RejectDuplicates contradict each other", option)
+		}
+		c.conflict = what
+	})
 }

@@ -96,17 +96,20 @@ func TestFailOpen(t *testing.T) {
 	d.redis.Kill()
 	for name, guard := range d.guardsOf(asynqlock.FailOpen(), asynqlock.WithHooks(hooks.hooks())) {
 		ran := false
-		wantErrors(t, d.deliver(delivery(name), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
+		err := d.deliver(delivery(name), receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
 			ran = true
 			if _, ok := core.TokenFrom(ctx); ok || !asynqlock.Degraded(ctx) || asynqlock.KeyHash(ctx) == "" {
 				t.Errorf("%s: %+v", name, factsOf(ctx))
 			}
 			if name == "once" {
-				wantNil(t, asynqlock.Complete(ctx)) // nobody to tell
+				wantErrors(t, asynqlock.Complete(ctx), core.ErrUnavailable) // nobody to tell, but it counts
 				wantNil(t, asynqlock.SetResult(ctx, []byte("x")))
 			}
 			return errOwn
-		}, guard), errOwn)
+		}, guard)
+		if want := map[string]error{"exclusive": errOwn}[name]; err != want {
+			t.Errorf("%s: %v, want %v", name, err, want)
+		}
 		if !ran {
 			t.Errorf("%s: it did not run", name)
 		}

@@ -25,9 +25,8 @@ func recordHash(secret []byte, t *asynq.Task, key string) string {
 }
 
 // fingerprint is what is compared of tasks with one key.
-func fingerprint(t *asynq.Task) []byte {
-	digest := sha256.Sum256([]byte(join(t.Type(), string(t.Payload()))))
-	return digest[:]
+func fingerprint(secret []byte, t *asynq.Task) []byte {
+	return []byte(hash(secret, join(t.Type(), string(t.Payload()))))
 }
 
 // note tells those who read a record who runs the task: which one, and where.

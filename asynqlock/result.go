@@ -21,14 +21,18 @@ func SetResult(ctx context.Context, result []byte) error {
 	return nil
 }
 
-// WithResult makes a handler of a function that returns its result, see [SetResult]. It belongs behind [Once].
+// WithResult makes a handler of a function that returns its result, see [SetResult]. It belongs behind [Once]; without,
+// the result is only written.
 func WithResult(fn func(context.Context, *asynq.Task) ([]byte, error)) asynq.Handler {
 	return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 		result, err := fn(ctx, t)
 		if err != nil {
 			return err
 		}
-		return SetResult(ctx, result)
+		if w := t.ResultWriter(); SetResult(ctx, result) != nil && w != nil {
+			_, _ = w.Write(result) // an error must not make the task run again
+		}
+		return nil
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -17,9 +18,10 @@ import (
 //	server.Shutdown()
 //	err := runs.Drain(ctx)
 type Runs struct {
-	mu    sync.Mutex
-	runs  map[*run]struct{}
-	empty chan struct{} // closed when there are none; nil while nobody waits
+	mu     sync.Mutex
+	runs   map[*run]struct{}
+	visits int           // of tasks to guards, before they run too, and without record or key
+	empty  chan struct{} // closed when there are none; nil while nobody waits
 }
 
 // Running is one handler that runs.
@@ -49,7 +51,8 @@ func (r *Runs) List() []Running {
 	return list
 }
 
-// Drain waits until no handler runs and all ends are recorded, or ctx ends; then it returns [ErrStillRunning] and
+// Drain waits until no task is in a guard any more, which is when all handlers have returned and their ends are recorded,
+// or until ctx ends; then it returns [ErrStillRunning] and
 // renews the leases of those that go on no longer. It frees none of them: what a live handler holds, nobody else gets
 // before the TTL is over, even if the process ends at once.
 func (r *Runs) Drain(ctx context.Context) error {
@@ -70,7 +73,7 @@ func (r *Runs) Drain(ctx context.Context) error {
 func (r *Runs) waiting() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.runs) == 0 {
+	if r.visits == 0 {
 		return nil
 	}
 	if r.empty == nil {
@@ -81,14 +84,31 @@ func (r *Runs) waiting() <-chan struct{} {
 
 func (r *Runs) abandon(ctx context.Context) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.runs) == 0 {
+	runs, visits := slices.Collect(maps.Keys(r.runs)), r.visits
+	r.mu.Unlock()
+	if visits == 0 {
 		return nil
 	}
-	for run := range r.runs {
-		run.lease.Abandon()
+	for _, run := range runs {
+		run.lease.Abandon() // which calls hooks, that may want to see the list
 	}
-	return fmt.Errorf("%w: %d: %w", ErrStillRunning, len(r.runs), context.Cause(ctx))
+	return fmt.Errorf("%w: %d: %w", ErrStillRunning, visits, context.Cause(ctx))
+}
+
+// come counts a task that has come to a guard, which owes a leave.
+func (r *Runs) come() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.visits++
+}
+
+func (r *Runs) leave() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.visits--; r.visits == 0 && r.empty != nil {
+		close(r.empty)
+		r.empty = nil
+	}
 }
 
 func (r *Runs) add(a *run) {
@@ -104,8 +124,4 @@ func (r *Runs) remove(run *run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.runs, run)
-	if len(r.runs) == 0 && r.empty != nil {
-		close(r.empty)
-		r.empty = nil
-	}
 }

@@ -25,6 +25,9 @@ type taskKey struct{}
 // ContextWithTask returns a context for a handler outside an asynq server, where nobody else can make one: for tests,
 // and to make the key of a task that an [asynq.Inspector] has found. ID, Queue, Retried and MaxRetry of info count.
 func ContextWithTask(ctx context.Context, info *asynq.TaskInfo) context.Context {
+	if info == nil {
+		info = &asynq.TaskInfo{}
+	}
 	return context.WithValue(ctx, taskKey{}, Task{
 		ID: info.ID, Queue: info.Queue, Retried: info.Retried, MaxRetry: info.MaxRetry,
 	})

@@ -3,6 +3,7 @@ package asynqlock
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/holdfast-go/holdfast/core"
 )
@@ -42,7 +43,7 @@ func declare(ctx context.Context, said disposition, state core.State) error {
 	}
 	r.word.Store(int32(said))
 	if r.attempt == nil {
-		return nil // without Redis there is no record
+		return fmt.Errorf("%w: the task runs without a record", core.ErrUnavailable)
 	}
 	return r.attempt.Declare(ctx, state)
 }
