@@ -1,0 +1,49 @@
+package asynqlock
+
+import (
+	"testing"
+	"time"
+)
+
+// TestBusyOutlastsLongDelays: a task that comes back rarely is counted all the same.
+func TestBusyOutlastsLongDelays(t *testing.T) {
+	t.Parallel()
+	var b busyTasks
+	const retryIn = 6 * time.Hour
+	now, busy := time.Now(), time.Duration(0)
+	for range 5 {
+		busy, _, _ = b.bounce(Task{ID: "1", Queue: "q"}, now, time.Hour, retryIn)
+		now = now.Add(retryIn)
+	}
+	if busy != 4*retryIn {
+		t.Errorf("busy for %v, want %v", busy, 4*retryIn)
+	}
+}
+
+// TestBusyBeginsAnewAfterARun: the task ran on another server, failed, and comes back an hour later.
+func TestBusyBeginsAnewAfterARun(t *testing.T) {
+	t.Parallel()
+	var b busyTasks
+	now := time.Now()
+	b.bounce(Task{ID: "1", Queue: "q"}, now, time.Hour, time.Second)
+	busy, times, suspicious := b.bounce(Task{ID: "1", Queue: "q", Retried: 1}, now.Add(70*time.Minute), time.Hour, time.Second)
+	if busy != 0 || times != 1 || suspicious {
+		t.Errorf("busy for %v, %d times, suspicious: %v; want a first time", busy, times, suspicious)
+	}
+}
+
+// TestBurnedRetryIsSuspicious: the retry was burned between two deferrals, and nothing else has happened. It is told once.
+func TestBurnedRetryIsSuspicious(t *testing.T) {
+	t.Parallel()
+	var b busyTasks
+	now, told := time.Now(), 0
+	for n := range 4 {
+		_, _, suspicious := b.bounce(Task{ID: "1", Queue: "q", Retried: n}, now, time.Hour, time.Second)
+		if now = now.Add(time.Second); suspicious {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("told %d times, want once", told)
+	}
+}
