@@ -44,6 +44,9 @@ func (s *suite) serve(t testing.TB, h http.Handler, edit ...func(*httptest.Serve
 	srv := httptest.NewUnstartedServer(h)
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // handlers panic on purpose
 	srv.EnableHTTP2 = s.http2
+	// With the default of 250 streams a crowd opens further connections, each a TLS handshake; Go's server resets
+	// those whose SETTINGS do not arrive within 2 s, which a busy machine exceeds.
+	srv.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 1000}
 	for _, fn := range edit {
 		fn(srv)
 	}
