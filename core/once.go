@@ -28,8 +28,8 @@ type Once struct {
 // what is wrong with key or options is reported by the methods.
 func (c *Client) Once(key string, opts ...OnceOption) *Once {
 	o := &Once{client: c, key: key, config: newOnceConfig(c.lock, opts), err: checkName(c.prefix, key)}
-	o.keys = newKeys(c.prefix + key).once()
 	if o.err == nil {
+		o.keys = newKeys(c.prefix + key).once()
 		o.err = o.config.check(c.redis)
 	}
 	if o.err == nil && o.config.record.grouped {
