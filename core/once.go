@@ -83,7 +83,7 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) ([]byte, error))
 // renewed; if it is not heard of any more, the failure policy decides once its lease is over.
 //
 // Errors: [ErrCompleted] with the record in a [CompletedError]; [ErrInProgress] with the rest of the lease in an
-// [InProgressError], after waiting for as long as [WithWait] says; [ErrOutcomeUnknown]; [ErrFingerprintMismatch];
+// [InProgressError], after waiting for as long as [WithWait] says, unless it is [ErrTooManyWaiters] as well; [ErrOutcomeUnknown]; [ErrFingerprintMismatch];
 // [ErrUnavailable] if Redis did not answer; the context's error if that ended first; [ErrInvalidName],
 // [ErrInvalidOption], [ErrWrongType], [ErrClosed]. With an error nothing is claimed, now or later.
 func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
@@ -134,7 +134,7 @@ func (o *Once) refusal(r *request, err error) error {
 	switch {
 	case !errors.As(err, &busy):
 		return err
-	case r.heard:
+	case r.heard, errors.Is(busy.cause, ErrTooManyWaiters):
 		return &InProgressError{Key: o.key, RetryAfter: busy.RetryAfter, cause: busy.cause}
 	case busy.cause != nil:
 		return fmt.Errorf("holdfast: once %q not begun: %w", o.key, busy.cause)

@@ -23,6 +23,7 @@ const (
 var (
 	errBusy    = errors.New("busy")
 	errRefused = errors.New("refused")    // for good, see request.refused
+	errCrowded = errors.New("crowded")    // by those who wait
 	errTimeUp  = errors.New("time is up") // of the context, of WithWait, or of the client
 )
 
@@ -90,8 +91,11 @@ func (r *request) run(caller context.Context) (lease *Lease, err error) {
 		}
 	}()
 	lease, err = r.wait(ctx)
-	if err == errTimeUp {
+	switch err {
+	case errTimeUp:
 		err = r.refusal(caller)
+	case errCrowded:
+		err = &NotAcquiredError{Name: r.hold.name, RetryAfter: max(r.left, 0), cause: r.keeper.crowd.err()}
 	}
 	return lease, err
 }
@@ -106,19 +110,46 @@ func (r *request) giveUp() {
 	}
 }
 
-// wait asks when the turn has come.
+// wait asks once, or until there is an answer, if there is room for one more who waits.
 func (r *request) wait(ctx context.Context) (*Lease, error) {
+	if r.once || r.hold.wait == 0 {
+		return r.answer(ctx, errTimeUp)
+	}
+	key := r.hold.keys.lock
+	if !r.keeper.crowd.enter(key) {
+		return r.answerCrowded(ctx)
+	}
+	defer r.keeper.crowd.leave(key)
 	if line := r.protocol.line(); line != nil {
 		return r.stand(ctx, line)
 	}
-	once := r.once || r.hold.wait == 0
-	if r.entered || once {
+	return r.queue(ctx)
+}
+
+// answer asks without waiting; busy is the error of a lock that is held.
+func (r *request) answer(ctx context.Context, busy error) (*Lease, error) {
+	r.hold.waits = false
+	lease, err := r.ask(ctx)
+	if err == errBusy {
+		err = busy
+	}
+	return lease, err
+}
+
+// answerCrowded is for those who come when as many wait as may. Who holds the lock already may enter it all the same.
+func (r *request) answerCrowded(ctx context.Context) (*Lease, error) {
+	if r.entered {
+		return r.answer(ctx, errCrowded)
+	}
+	r.left, _ = r.keeper.queue.told(r.hold.keys.lock, r.keeper.now())
+	return nil, errCrowded
+}
+
+// queue asks when the turn has come.
+func (r *request) queue(ctx context.Context) (*Lease, error) {
+	if r.entered {
 		// Whoever may hold the lock already does not queue: it would wait behind others for its own release.
-		lease, err := r.ask(ctx)
-		if err == errBusy && once {
-			err = errTimeUp
-		}
-		if err != errBusy {
+		if lease, err := r.ask(ctx); err != errBusy {
 			return lease, err
 		}
 	}
@@ -128,7 +159,7 @@ func (r *request) wait(ctx context.Context) (*Lease, error) {
 		r.waits(0)
 	}
 	if err := t.wait(ctx, r.keeper.tasks.closing); err != nil {
-		if r.left, r.heard = t.told(r.keeper.now()); !r.heard {
+		if r.left, r.heard = r.keeper.queue.told(t.key, r.keeper.now()); !r.heard {
 			r.lastErr = errNotAnswered
 		}
 		return nil, err
