@@ -46,6 +46,7 @@ type request struct {
 	heard   bool    // Redis has answered at least once
 	trouble outage
 	lastErr error // why there was no answer the last time; nil if there was one
+	reason  error // the same, or why before, if the last time there was no time for an answer
 	doubt   bool  // of some earlier try the outcome is unknown: it may have been, or yet be, granted
 	lined   bool  // it has stood in line
 	refused error // why no waiting would help
@@ -248,6 +249,9 @@ func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 	r.sentAt = r.keeper.now()
 	a, err := r.protocol.acquire(ctx, &r.hold)
 	r.lastErr = err
+	if err == nil || !cutOff(err) {
+		r.reason = err
+	}
 	if err != nil {
 		o := classify(err)
 		r.doubt = r.doubt || o == unknown || o == failed
@@ -320,8 +324,10 @@ func (r *request) refusal(caller context.Context) error {
 	switch {
 	case cause == nil && r.keeper.tasks.isClosed():
 		return ErrClosed
-	case r.lastErr != nil && !r.cutOff():
+	case r.lastErr != nil && !cutOff(r.lastErr):
 		return r.unavailable(cause)
+	case r.lastErr != nil && r.silent() && r.reason != nil:
+		cause = errors.Join(fmt.Errorf("%w: %w", ErrUnavailable, r.reason), cause)
 	case r.lastErr != nil && r.silent():
 		cause = errors.Join(ErrUnavailable, cause)
 	}
@@ -337,10 +343,10 @@ func ended(caller context.Context) error {
 	return err
 }
 
-// cutOff reports whether the last request has no answer only because the time was up before.
-func (r *request) cutOff() bool {
+// cutOff reports whether a request has no answer only because the time was up before.
+func cutOff(err error) bool {
 	for _, end := range []error{errNotSent, errNotAnswered, context.Canceled, context.DeadlineExceeded} {
-		if errors.Is(r.lastErr, end) {
+		if errors.Is(err, end) {
 			return true
 		}
 	}
