@@ -93,6 +93,55 @@ func TestMinimalUserOfRedlock(t *testing.T) {
 	nothingDenied(t, three.servers[0])
 }
 
+// TestObserver reads all there is as the user that SECURITY.md has for that, who can change nothing.
+func TestObserver(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	server := redistest.Start(t)
+	locks := newClient(t, server.Client(), core.WithTTL(long))
+	lease := mustLock(t, locks.Fair("{a}name"))
+	if err := mustBegin(t, locks.Once("{a}name", core.WithGroup())).Complete(ctx, []byte("value")); err != nil {
+		t.Fatal(err)
+	}
+	setUser(t, server, rulesIn(t, "../SECURITY.md", "An observer needs"))
+	observer := newClient(t, server.Client(func(o *redis.Options) { o.Username, o.Password = "locker", "secret" }),
+		core.WithLogger(nil))
+	if info, err := observer.Inspect(ctx, "{a}name"); err != nil || len(info.Holders) != 1 || info.Waiters != 0 {
+		t.Errorf("Inspect = %+v, %v", info, err)
+	}
+	if r, err := observer.Once("{a}name").Peek(ctx); err != nil || string(r.Value) != "value" {
+		t.Errorf("Peek = %+v, %v", r, err)
+	}
+	if records, err := observer.Records(ctx, "{a}"); err != nil || len(records) != 1 {
+		t.Errorf("Records = %+v, %v", records, err)
+	}
+	nothingDenied(t, server)
+
+	before := server.Client().DBSize(ctx).Val()
+	_, forced := observer.ForceUnlock(ctx, "{a}name")
+	_, locked := observer.Mutex("b").TryLock(ctx)
+	_, begun := observer.Once("b").Begin(ctx)
+	for what, err := range map[string]error{
+		"ForceUnlock": forced, "TryLock": locked, "Begin": begun, "Forget": observer.Once("{a}name").Forget(ctx),
+		"Resolve": observer.Once("b").Resolve(ctx, nil),
+		"PUBLISH": server.Client(func(o *redis.Options) { o.Username, o.Password = "locker", "secret" }).
+			Publish(ctx, "redisson_lock__channel:{lock:b}", "0").Err(),
+	} {
+		if err == nil {
+			t.Errorf("%s works", what)
+		}
+	}
+	if info, err := locks.Inspect(ctx, "{a}name"); err != nil || len(info.Holders) != 1 || info.Holders[0].Owner != lease.Owner() {
+		t.Errorf("after that: %+v, %v", info, err)
+	}
+	if r := mustPeek(t, locks.Once("{a}name")); r.State != core.StateCompleted {
+		t.Errorf("after that: %+v", r)
+	}
+	if keys := server.Client().Keys(ctx, "*").Val(); len(keys) != int(before) {
+		t.Errorf("left %q", keys)
+	}
+}
+
 // setUser makes the user "locker" with these rights alone.
 func setUser(t testing.TB, s *redistest.Server, rules []string) {
 	t.Helper()
@@ -175,13 +224,18 @@ func enterEveryWay(t testing.TB, name string, lock, other core.Strategy) {
 // documentedRules reads the rights from the README, so that it cannot say less than is needed.
 func documentedRules(t *testing.T, sentence string) []string {
 	t.Helper()
-	readme, err := os.ReadFile("../README.md")
+	return rulesIn(t, "../README.md", sentence)
+}
+
+func rulesIn(t *testing.T, file, sentence string) []string {
+	t.Helper()
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	section := regexp.MustCompile("(?s)" + sentence + " (.*?)\\.\n").FindStringSubmatch(string(readme))
+	section := regexp.MustCompile("(?s)" + sentence + " (.*?)\\.\n").FindStringSubmatch(string(text))
 	if section == nil {
-		t.Fatal("the README lists no rights")
+		t.Fatalf("%s lists no rights", file)
 	}
 	var rules []string
 	for word := range strings.FieldsSeq(strings.ReplaceAll(section[1], "`", " ")) {
