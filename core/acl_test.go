@@ -131,7 +131,8 @@ func TestObserver(t *testing.T) {
 			t.Errorf("%s works", what)
 		}
 	}
-	if info, err := locks.Inspect(ctx, "{a}name"); err != nil || len(info.Holders) != 1 || info.Holders[0].Owner != lease.Owner() {
+	info, err := locks.Inspect(ctx, "{a}name")
+	if err != nil || len(info.Holders) != 1 || info.Holders[0].Owner != lease.Owner() {
 		t.Errorf("after that: %+v, %v", info, err)
 	}
 	if r := mustPeek(t, locks.Once("{a}name")); r.State != core.StateCompleted {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -107,7 +108,7 @@ func handOver(t *testing.T, other *core.Client, kind string, leases map[string]*
 	for name := range leases {
 		_, err := rival(name).TryLock(t.Context())
 		wantErr(t, err, core.ErrNotAcquired)
-		if strings.ContainsFunc(err.Error(), func(r rune) bool { return r < ' ' || r == '\x7f' || r == '\u2028' || r == '\u202e' }) {
+		if strings.ContainsFunc(err.Error(), func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("the error is not printable: %q", err)
 		}
 		waiting[name] = lockLater(rival(name))

@@ -83,9 +83,10 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) ([]byte, error))
 // renewed; if it is not heard of any more, the failure policy decides once its lease is over.
 //
 // Errors: [ErrCompleted] with the record in a [CompletedError]; [ErrInProgress] with the rest of the lease in an
-// [InProgressError], after waiting for as long as [WithWait] says, unless it is [ErrTooManyWaiters] as well; [ErrOutcomeUnknown]; [ErrFingerprintMismatch];
-// [ErrUnavailable] if Redis did not answer; the context's error if that ended first; [ErrInvalidName],
-// [ErrInvalidOption], [ErrWrongType], [ErrClosed]. With an error nothing is claimed, now or later.
+// [InProgressError], after waiting for as long as [WithWait] says, or at once if that is [ErrTooManyWaiters] as well;
+// [ErrOutcomeUnknown]; [ErrFingerprintMismatch]; [ErrUnavailable] if Redis did not answer; the context's error if that
+// ended first; [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed]. With an error nothing is claimed, now
+// or later.
 func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	if o.err != nil {
 		return nil, o.err

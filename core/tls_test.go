@@ -129,7 +129,8 @@ func TestNotLetIn(t *testing.T) {
 				if what == "with wait" && test.outage {
 					says = "" // the connection may have told nobody by then
 				}
-				if err == nil || errors.Is(err, core.ErrUnavailable) != test.outage || !strings.Contains(strings.ToLower(err.Error()), says) {
+				if err == nil || errors.Is(err, core.ErrUnavailable) != test.outage ||
+					!strings.Contains(strings.ToLower(err.Error()), says) {
 					t.Errorf("%s: %v", what, err)
 				}
 				if strings.Contains(err.Error(), "secret") {
