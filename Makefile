@@ -80,6 +80,10 @@ fairness: needed ## let 16, 64 and 256 waiters contest for a fair lock, and meas
 topologies: needed ## run the conformance suite on all strategies on Sentinel and Cluster; make test takes two of them
 	$(GO) test -race -count=1 -timeout 30m -run TestTopologies ./core -topologies
 
+.PHONY: rights
+rights: needed ## run the conformance suite on all strategies as the Redis user of the README; make test takes some
+	$(GO) test -race -count=1 -timeout 30m -run TestConformanceOfMinimalUser ./core -rights
+
 .PHONY: failovers
 failovers: needed ## replace a master ten times planned and ten times by SIGKILL, under load, and count what is lost
 	$(GO) test -count=1 -v -run 'TestFailoverUnderLoad' ./core -failovers 10

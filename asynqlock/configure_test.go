@@ -45,6 +45,7 @@ func TestConfigure(t *testing.T) {
 	}{
 		{busy, false, 7 * time.Second, false, false},
 		{deferredBy(core.ErrNotAcquired), false, 7 * time.Second, false, false},
+		{deferredBy(fmt.Errorf("%w: %w", core.ErrInProgress, core.ErrTooManyWaiters)), false, 7 * time.Second, false, false},
 		{deferredBy(fmt.Errorf("%w: %w", core.ErrNotAcquired, core.ErrUnavailable)), false, 7 * time.Second, false, true},
 		{deferredBy(core.ErrLeaseLost), false, 7 * time.Second, false, true},
 		{errOwn, true, 3 * time.Minute, true, true},

@@ -2,7 +2,7 @@ package core_test
 
 import (
 	"context"
-	"fmt"
+	"flag"
 	"os"
 	"regexp"
 	"strings"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/conformance"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
@@ -50,6 +51,33 @@ func TestMinimalUserInCluster(t *testing.T) {
 	}
 }
 
+var allStrategies = flag.Bool("rights", false, "run the conformance suite on all strategies as a user with few rights")
+
+// TestConformanceOfMinimalUser runs the whole suite as a user with just the rights that the README lists. By default it
+// takes pairs that send all commands together, and three servers for a Redlock.
+func TestConformanceOfMinimalUser(t *testing.T) {
+	t.Parallel()
+	user := &conformance.User{Name: "locker", Password: "secret", Rules: documentedRules(t, "A Redis user needs")}
+	chosen := map[string]bool{"MutexAndFair": true, "ReadAndWrite": true}
+	for name, pair := range pairs {
+		if pair.prefix != "" || !*allStrategies && !chosen[name] {
+			continue // other prefixes are other keys
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			subject := pair.on(nil)
+			subject.User = user
+			conformance.Run(t, subject)
+		})
+	}
+	t.Run("Redlock", func(t *testing.T) {
+		t.Parallel()
+		subject := onMasters(3)
+		subject.User = user
+		conformance.Run(t, subject)
+	})
+}
+
 // TestMinimalUserOfRedlock locks with one server as such a user.
 func TestMinimalUserOfRedlock(t *testing.T) {
 	t.Parallel()
@@ -63,6 +91,56 @@ func TestMinimalUserOfRedlock(t *testing.T) {
 	three.awaitHolders(t, "lock:name", 3)
 	unlock(t, lease)
 	nothingDenied(t, three.servers[0])
+}
+
+// TestObserver reads all there is as the user that SECURITY.md has for that, who can change nothing.
+func TestObserver(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	server := redistest.Start(t)
+	locks := newClient(t, server.Client(), core.WithTTL(long))
+	lease := mustLock(t, locks.Fair("{a}name"))
+	if err := mustBegin(t, locks.Once("{a}name", core.WithGroup())).Complete(ctx, []byte("value")); err != nil {
+		t.Fatal(err)
+	}
+	setUser(t, server, rulesIn(t, "../SECURITY.md", "An observer needs"))
+	observer := newClient(t, server.Client(func(o *redis.Options) { o.Username, o.Password = "locker", "secret" }),
+		core.WithLogger(nil))
+	if info, err := observer.Inspect(ctx, "{a}name"); err != nil || len(info.Holders) != 1 || info.Waiters != 0 {
+		t.Errorf("Inspect = %+v, %v", info, err)
+	}
+	if r, err := observer.Once("{a}name").Peek(ctx); err != nil || string(r.Value) != "value" {
+		t.Errorf("Peek = %+v, %v", r, err)
+	}
+	if records, err := observer.Records(ctx, "{a}"); err != nil || len(records) != 1 {
+		t.Errorf("Records = %+v, %v", records, err)
+	}
+	nothingDenied(t, server)
+
+	before := server.Client().DBSize(ctx).Val()
+	_, forced := observer.ForceUnlock(ctx, "{a}name")
+	_, locked := observer.Mutex("b").TryLock(ctx)
+	_, begun := observer.Once("b").Begin(ctx)
+	for what, err := range map[string]error{
+		"ForceUnlock": forced, "TryLock": locked, "Begin": begun, "Forget": observer.Once("{a}name").Forget(ctx),
+		"Resolve": observer.Once("b").Resolve(ctx, nil),
+		"PUBLISH": server.Client(func(o *redis.Options) { o.Username, o.Password = "locker", "secret" }).
+			Publish(ctx, "redisson_lock__channel:{lock:b}", "0").Err(),
+	} {
+		if err == nil {
+			t.Errorf("%s works", what)
+		}
+	}
+	info, err := locks.Inspect(ctx, "{a}name")
+	if err != nil || len(info.Holders) != 1 || info.Holders[0].Owner != lease.Owner() {
+		t.Errorf("after that: %+v, %v", info, err)
+	}
+	if r := mustPeek(t, locks.Once("{a}name")); r.State != core.StateCompleted {
+		t.Errorf("after that: %+v", r)
+	}
+	if keys := server.Client().Keys(ctx, "*").Val(); len(keys) != int(before) {
+		t.Errorf("left %q", keys)
+	}
 }
 
 // setUser makes the user "locker" with these rights alone.
@@ -111,11 +189,8 @@ func doEverything(t *testing.T, connect func() redis.UniversalClient) {
 
 func nothingDenied(t *testing.T, server *redistest.Server) {
 	t.Helper()
-	for _, denied := range server.Client().Do(context.Background(), "ACL", "LOG").Val().([]any) {
-		// go-redis introduces itself with CLIENT SETINFO and does not mind if that is denied.
-		if text := fmt.Sprint(denied); !strings.Contains(text, "object:client") {
-			t.Errorf("Redis denied %s", text)
-		}
+	for _, what := range server.Denied() {
+		t.Errorf("Redis denied %s", what)
 	}
 }
 
@@ -150,13 +225,18 @@ func enterEveryWay(t testing.TB, name string, lock, other core.Strategy) {
 // documentedRules reads the rights from the README, so that it cannot say less than is needed.
 func documentedRules(t *testing.T, sentence string) []string {
 	t.Helper()
-	readme, err := os.ReadFile("../README.md")
+	return rulesIn(t, "../README.md", sentence)
+}
+
+func rulesIn(t *testing.T, file, sentence string) []string {
+	t.Helper()
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	section := regexp.MustCompile("(?s)" + sentence + " (.*?)\\.\n").FindStringSubmatch(string(readme))
+	section := regexp.MustCompile("(?s)" + sentence + " (.*?)\\.\n").FindStringSubmatch(string(text))
 	if section == nil {
-		t.Fatal("the README lists no rights")
+		t.Fatalf("%s lists no rights", file)
 	}
 	var rules []string
 	for word := range strings.FieldsSeq(strings.ReplaceAll(section[1], "`", " ")) {

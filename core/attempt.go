@@ -189,7 +189,7 @@ func (a *Attempt) endLater(command func(context.Context) (int64, error)) {
 			return err
 		})
 		if err == nil && result == stale {
-			err = a.stale()
+			err = ErrStale
 		}
 		if err != nil {
 			k.logger.Warn("holdfast: the end of an attempt could not be recorded",

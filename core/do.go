@@ -56,7 +56,7 @@ func (l *Lease) finish(ctx context.Context) error {
 		return errTaken
 	case err != nil:
 		l.keeper.logger.Warn("holdfast: lock not released, it frees itself after its TTL",
-			"lock", digest(l.hold.keys.lock), "ttl", l.hold.ttl, "error", err)
+			"lock", digest(l.hold.keys.lock), "ttl", l.hold.ttl, "error", nameless(err))
 	}
 	return nil
 }

@@ -13,6 +13,10 @@ var (
 	// never ErrNotAcquired.
 	ErrNotAcquired = errors.New("holdfast: lock not acquired")
 
+	// ErrTooManyWaiters says that as many callers wait for the name as [WithMaxWaiters] allows. It comes with
+	// [ErrNotAcquired], or [ErrInProgress] of a [Once].
+	ErrTooManyWaiters = errors.New("holdfast: too many callers wait for the name")
+
 	// ErrNotHeld is returned by Unlock and Extend of a lease that is already over: unlocked before, lost, or
 	// released by [Client.Close]. It is also the cause with which the context of an unlocked lease ends.
 	ErrNotHeld = errors.New("holdfast: lock not held")
@@ -96,7 +100,7 @@ type NotAcquiredError struct {
 	// A holder that renews may keep the lock longer; one that unlocks frees it sooner. Zero if unknown.
 	RetryAfter time.Duration
 
-	cause error // why the wait ended early; nil if the lock was simply held
+	cause error // why the wait ended early, or did not begin; nil if the lock was simply held
 }
 
 // Error tells who was refused and why.
@@ -111,7 +115,8 @@ func (e *NotAcquiredError) Error() string {
 	return text + ": held by another owner"
 }
 
-// Unwrap makes the error [ErrNotAcquired] and, if a context ended the wait, that context's error too.
+// Unwrap makes the error [ErrNotAcquired] and, if a context ended the wait, that context's error too, or
+// [ErrTooManyWaiters] if there was no wait for that reason.
 func (e *NotAcquiredError) Unwrap() []error {
 	if e.cause == nil {
 		return []error{ErrNotAcquired}

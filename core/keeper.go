@@ -19,6 +19,7 @@ type keeper struct {
 
 	renewer *renewer
 	queue   *queue
+	crowd   *crowd
 
 	tasks *tasks
 	base  context.Context // of work in the background; ends when Close has waited long enough
@@ -35,6 +36,7 @@ func newKeeper(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 		now:          systemClock,
 		redis:        rdbs,
 		queue:        newQueue(),
+		crowd:        newCrowd(config.maxWaiters),
 		tasks:        newTasks(),
 	}
 	k.base, k.stop = context.WithCancel(context.Background())

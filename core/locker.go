@@ -11,7 +11,7 @@ type Locker interface {
 	// or descends from, the context of a lease, its owner is the one who asks.
 	//
 	// Errors: [ErrNotAcquired] if ctx or [WithWait] ended first, which is also the context's error if that was
-	// the reason; [ErrUnavailable] with the connection's error if Redis did not answer, which Lock endures
+	// the reason, or [ErrTooManyWaiters]; [ErrUnavailable] with the connection's error if Redis did not answer, which Lock endures
 	// for some seconds; [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed]. With an error,
 	// nothing is held, now or later.
 	Lock(ctx context.Context, opts ...LockOption) (*Lease, error)

@@ -1,8 +1,10 @@
 package core
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"runtime/debug"
 	"sync"
 )
@@ -11,6 +13,14 @@ import (
 func digest(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:4])
+}
+
+// nameless is what an error that begins with the name of a lock says after it.
+func nameless(err error) error {
+	if errors.Is(err, ErrWrongType) {
+		return ErrWrongType // that tells the key
+	}
+	return cmp.Or(errors.Unwrap(err), err)
 }
 
 // report tells the operator of a lost lease.

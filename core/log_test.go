@@ -77,3 +77,36 @@ func TestLog(t *testing.T) {
 		}
 	}
 }
+
+// TestLogOfUnconfirmedEnds: nor does what is logged of a lock that could not be released, and of an attempt whose end came
+// too late.
+func TestLogOfUnconfirmedEnds(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	relay, log := server.Relay(), &record{}
+	locks := newClient(t, relay.Client(), core.WithLogger(textLogger(log)), core.WithTTL(long))
+	const name = "customer Lovelace"
+	a := mustBegin(t, locks.Once(name, core.WithFixedTTL(200*time.Millisecond)))
+	err := core.Do(ctx, locks.Mutex(name), func(context.Context) error {
+		relay.Refuse(true)
+		relay.Reset()
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	wantErr(t, a.Complete(ctx, nil), core.ErrUnavailable)
+	second := newClient(t, server.Client()).Once(name)
+	redistest.Eventually(t, within, "another attempt", func() bool {
+		_, err := second.Begin(ctx)
+		return err == nil
+	})
+	relay.Heal()
+	for _, message := range []string{"lock not released", "end of an attempt could not be recorded"} {
+		redistest.Eventually(t, within, message, func() bool { return strings.Contains(log.String(), message) })
+	}
+	if text := log.String(); strings.Contains(text, "Lovelace") {
+		t.Errorf("the log tells the name:\n%s", text)
+	}
+}

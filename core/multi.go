@@ -76,7 +76,10 @@ func (m *multi) add(i int, l Locker) string {
 		m.members = append(m.members, l.members...)
 		return l.name
 	case *locker:
-		b.name, b.own, b.key = l.name, l, l.keeper.prefix+l.name
+		if m.refuse(l.err); l.err == nil {
+			b.key = l.keeper.prefix + l.name
+		}
+		b.name, b.own = l.name, l
 	default:
 		if l == nil || reflect.ValueOf(l).Kind() == reflect.Pointer && reflect.ValueOf(l).IsNil() {
 			m.refuse(invalidOption("Multi: member %d is nil", i+1))
@@ -114,7 +117,7 @@ func (m *multi) acquire(ctx context.Context, try bool, opts []LockOption) (*Leas
 			continue
 		}
 		// Before anything is locked, rather than when its turn comes.
-		if err := cmp.Or(member.own.err, member.own.config.with(opts).check(member.own.keeper.redis)); err != nil {
+		if err := member.own.config.with(opts).check(member.own.keeper.redis); err != nil {
 			return nil, err
 		}
 	}

@@ -14,13 +14,17 @@ const reserved = "holdfast:"
 // checkName refuses what Redis would take but would not keep apart or together. Braces are the point: in a
 // Cluster the text in the first pair decides the slot, and everything about one lock must share a slot.
 // Source: Redis Cluster specification, hash tags.
+//
+// All else is taken as it is, newlines and invalid UTF-8 too: Redis counts bytes, and names are no part of any script.
 func checkName(prefix, name string) error {
-	key := prefix + name
-	switch {
+	switch { // before anything is made of a name that has megabytes
 	case name == "":
 		return fmt.Errorf("%w: empty", ErrInvalidName)
 	case len(name) > maxName:
 		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrInvalidName, len(name), maxName)
+	}
+	key := prefix + name
+	switch {
 	case strings.ContainsRune(name, 0):
 		return fmt.Errorf("%w: %q contains a NUL byte", ErrInvalidName, name)
 	case !balanced(key):

@@ -18,8 +18,9 @@ func slotTag(key string) string {
 	return key[open+1 : open+1+length]
 }
 
-// FuzzKeys checks for any two names that are allowed: all keys and channels of a name share a slot, and no key of one is a key
-// of the other.
+// FuzzKeys checks for any two names that are allowed, of clients with any prefixes: all keys and channels of a name
+// share a slot, and no key of one is a key of the other, unless both are the same key in Redis. Locks and the records of
+// Once are told apart too.
 func FuzzKeys(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"a", "{a}"},
@@ -31,38 +32,77 @@ func FuzzKeys(f *testing.F) {
 		{"{a}{b}", "{a}{}"},
 		{"=a", "a"},
 		{":{a}", "a"},
+		{"{a}:forced", "{a}"},
+		{"{a}:4b0c:1", "{a}"},
+		{"{a}\r\nb", "{a}"},
+		{"{a}\xff", "{a}\xfe"},
 	} {
-		f.Add("lock:", seed[0], seed[1])
-		f.Add("", seed[0], seed[1])
-		f.Add("{app}:", seed[0], seed[1])
+		f.Add("lock:", seed[0], "lock:", seed[1])
+		f.Add("", seed[0], "", seed[1])
+		f.Add("{app}:", seed[0], "{app}:", seed[1])
+		f.Add("lock:", seed[0], "", seed[1])
+		f.Add("{a}", seed[0], "", "{a}"+seed[0])
+		f.Add("{a}x", seed[0], "{a}", seed[1])
 	}
-	f.Fuzz(func(t *testing.T, prefix, a, b string) {
-		if checkName(prefix, a) != nil {
+	f.Fuzz(func(t *testing.T, prefixA, a, prefixB, b string) {
+		if checkPrefix(prefixA) != nil || checkName(prefixA, a) != nil {
 			return
 		}
-		mine := allKeys(prefix + a)
-		channel := newKeys(prefix + a).channel
-		for _, key := range append(mine, channel, channel+":4b0c") {
-			if slotTag(key) != slotTag(mine[0]) {
-				t.Errorf("%q and %q lie in different slots", mine[0], key)
+		mine := allKeys(t, prefixA, a)
+		channel := newKeys(prefixA + a).channel
+		for key := range mine {
+			wantSlot(t, prefixA+a, key)
+		}
+		wantSlot(t, prefixA+a, channel)
+		wantSlot(t, prefixA+a, channel+":4b0c")
+		if checkPrefix(prefixB) != nil || checkName(prefixB, b) != nil || prefixA+a == prefixB+b {
+			return
+		}
+		for key, what := range allKeys(t, prefixB, b) {
+			if mine[key] == "" {
+				continue
 			}
-		}
-		if a == b || checkName(prefix, b) != nil {
-			return
-		}
-		for _, theirs := range allKeys(prefix + b) {
-			for _, key := range mine {
-				if key == theirs {
-					t.Errorf("%q and %q share the key %q", a, b, key)
-				}
+			// A group is there to be shared, by those of one tag whose clients have one prefix.
+			if group, _ := groupKey(prefixA, a); what != "group" || mine[key] != what || key != group || prefixA != prefixB {
+				t.Errorf("%q is the %s of %q and the %s of %q", key, mine[key], prefixA+a, what, prefixB+b)
 			}
 		}
 	})
 }
 
-func allKeys(lock string) []string {
-	k := newKeys(lock)
-	return k.line(k.released("4b0c:1"), k.released("4b0c:2"))
+func wantSlot(t *testing.T, lock, key string) {
+	if slotTag(key) != slotTag(lock) || slot(key) != slot(lock) {
+		t.Errorf("%q and %q lie in different slots", lock, key)
+	}
+}
+
+// allKeys returns what may be in Redis about a name, with what it is, and checks that no key has two meanings.
+func allKeys(t *testing.T, prefix, name string) map[string]string {
+	k := newKeys(prefix + name)
+	once := k.once()
+	all := make(map[string]string)
+	add := func(what, key string) {
+		if all[key] != "" {
+			t.Errorf("%q is the %s and the %s of %q", key, all[key], what, prefix+name)
+		}
+		all[key] = what
+	}
+	add("lock", k.lock)
+	add("token", k.token)
+	add("location", k.location())
+	add("reads", k.reads())
+	add("writers", k.writers())
+	add("readers", k.readers())
+	add("waiters", k.waiters())
+	add("once", once.lock)
+	// No two of these have the same number.
+	for i, id := range []string{"4b0c:", "forced:4b0c:", "forgot:4b0c:"} {
+		add("end of "+id, k.released(id+string(rune('1'+i))))
+	}
+	if group, ok := groupKey(prefix, name); ok {
+		add("group", group)
+	}
+	return all
 }
 
 func TestReservedNames(t *testing.T) {

@@ -28,8 +28,8 @@ type Once struct {
 // what is wrong with key or options is reported by the methods.
 func (c *Client) Once(key string, opts ...OnceOption) *Once {
 	o := &Once{client: c, key: key, config: newOnceConfig(c.lock, opts), err: checkName(c.prefix, key)}
-	o.keys = newKeys(c.prefix + key).once()
 	if o.err == nil {
+		o.keys = newKeys(c.prefix + key).once()
 		o.err = o.config.check(c.redis)
 	}
 	if o.err == nil && o.config.record.grouped {
@@ -83,9 +83,10 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) ([]byte, error))
 // renewed; if it is not heard of any more, the failure policy decides once its lease is over.
 //
 // Errors: [ErrCompleted] with the record in a [CompletedError]; [ErrInProgress] with the rest of the lease in an
-// [InProgressError], after waiting for as long as [WithWait] says; [ErrOutcomeUnknown]; [ErrFingerprintMismatch];
-// [ErrUnavailable] if Redis did not answer; the context's error if that ended first; [ErrInvalidName],
-// [ErrInvalidOption], [ErrWrongType], [ErrClosed]. With an error nothing is claimed, now or later.
+// [InProgressError], after waiting for as long as [WithWait] says, or at once if that is [ErrTooManyWaiters] as well;
+// [ErrOutcomeUnknown]; [ErrFingerprintMismatch]; [ErrUnavailable] if Redis did not answer; the context's error if that
+// ended first; [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed]. With an error nothing is claimed, now
+// or later.
 func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	if o.err != nil {
 		return nil, o.err
@@ -134,7 +135,7 @@ func (o *Once) refusal(r *request, err error) error {
 	switch {
 	case !errors.As(err, &busy):
 		return err
-	case r.heard:
+	case r.heard, errors.Is(busy.cause, ErrTooManyWaiters):
 		return &InProgressError{Key: o.key, RetryAfter: busy.RetryAfter, cause: busy.cause}
 	case busy.cause != nil:
 		return fmt.Errorf("holdfast: once %q not begun: %w", o.key, busy.cause)

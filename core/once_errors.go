@@ -13,7 +13,7 @@ type InProgressError struct {
 	// be renewed, or the run may end sooner. Zero if unknown.
 	RetryAfter time.Duration
 
-	cause error // why the wait ended early; nil if it was not that
+	cause error // why the wait ended early, or did not begin; nil if it was not that
 }
 
 // Error tells what is in progress and for how long.
@@ -25,7 +25,8 @@ func (e *InProgressError) Error() string {
 	return fmt.Sprintf("%s, with a lease of %v", text, e.RetryAfter)
 }
 
-// Unwrap makes the error [ErrInProgress] and, if a context ended the wait, that context's error too.
+// Unwrap makes the error [ErrInProgress] and, if a context ended the wait, that context's error too, or
+// [ErrTooManyWaiters] if there was no wait for that reason.
 func (e *InProgressError) Unwrap() []error {
 	if e.cause == nil {
 		return []error{ErrInProgress}

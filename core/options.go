@@ -34,6 +34,8 @@ type clientConfig struct {
 	hooks  Hooks
 	lock   lockConfig
 
+	maxWaiters int // for one name
+
 	// Of a Redlock.
 	nodeTimeout  time.Duration // 0: by the TTL
 	restartDelay time.Duration
@@ -52,7 +54,10 @@ type lockConfig struct {
 }
 
 func newClientConfig(opts []Option) clientConfig {
-	c := clientConfig{prefix: defaultPrefix, logger: slog.Default(), lock: lockConfig{ttl: defaultTTL, wait: -1}}
+	c := clientConfig{
+		prefix: defaultPrefix, logger: slog.Default(), maxWaiters: defaultMaxWaiters,
+		lock: lockConfig{ttl: defaultTTL, wait: -1},
+	}
 	for _, opt := range opts {
 		if opt != nil {
 			opt.applyClient(&c)
@@ -119,6 +124,20 @@ func WithLogger(logger *slog.Logger) Option {
 // WithHooks sets functions that are told about every acquisition, release, renewal and loss. Defaults to none.
 func WithHooks(hooks Hooks) Option {
 	return clientOption(func(c *clientConfig) { c.hooks = hooks })
+}
+
+// WithMaxWaiters bounds how many callers of this client wait for one name at a time, in Lock or in a [Once] with
+// [WithWait]. One more is refused at once with [ErrTooManyWaiters], mostly without asking Redis: whatever asks for a lock
+// too often then costs neither memory nor Redis more than that. Those who ask only once, as TryLock does, are not
+// counted, and who enters again what it holds is not refused. Other names have room of their own: where callers choose
+// the names, bound the callers too, as the HTTP guards do. At least 1. Defaults to 10,000.
+func WithMaxWaiters(most int) Option {
+	return clientOption(func(c *clientConfig) {
+		if most < 1 {
+			c.lock.refuse(invalidOption("WithMaxWaiters(%d): at least 1 is needed", most))
+		}
+		c.maxWaiters = most
+	})
 }
 
 // WithNodeTimeout sets how long each server of a [Redlock] gets to answer; [New] refuses it. Short enough that a dead

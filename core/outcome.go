@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -41,6 +42,7 @@ var passing = []string{
 func classify(err error) outcome {
 	var reply redis.Error
 	var dial *net.OpError
+	var stranger *tls.CertificateVerificationError
 	var votes *quorumError
 	switch {
 	case err == nil:
@@ -53,7 +55,7 @@ func classify(err error) outcome {
 		return failed
 	case errors.Is(err, errNotSent), errors.Is(err, errRestarted), errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
 		return notRun
-	case errors.As(err, &dial) && dial.Op == "dial":
+	case errors.As(err, &dial) && dial.Op == "dial", errors.As(err, &stranger):
 		return notRun
 	case !errors.As(err, &reply):
 		return unknown
@@ -63,7 +65,7 @@ func classify(err error) outcome {
 			return notRun
 		}
 	}
-	if wrongType(err) || crossSlot(err) {
+	if wrongType(err) || crossSlot(err) || notLoggedIn(err) {
 		return denied // the scripts meet a key of another type before they write
 	}
 	return failed
@@ -80,6 +82,13 @@ func transient(err error) bool {
 func moving(err error) bool { return err != nil && redis.HasErrorPrefix(err, "TRYAGAIN") }
 
 func wrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
+
+// notLoggedIn reports that the server has refused user or password, or wants them: it has run nothing then. (To who has
+// not logged in, a command of many arguments is an error of the protocol.)
+func notLoggedIn(err error) bool {
+	return redis.HasErrorPrefix(err, "NOAUTH") || redis.HasErrorPrefix(err, "WRONGPASS") ||
+		redis.HasErrorPrefix(err, "Protocol error: unauthenticated")
+}
 
 // crossSlot reports that the keys of a script do not lie together after all: behind a proxy, for instance.
 func crossSlot(err error) bool { return redis.HasErrorPrefix(err, "CROSSSLOT") }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -42,7 +43,11 @@ func TestClassify(t *testing.T) {
 		{context.DeadlineExceeded, unknown},
 		{reply("NOPERM this user has no permissions"), failed},
 		{reply("OOM command not allowed when used memory > 'maxmemory'."), failed},
-		{reply("NOAUTH Authentication required."), failed},
+		{reply("NOAUTH Authentication required."), denied},
+		{reply("WRONGPASS invalid username-password pair or user is disabled."), denied},
+		{reply("ERR Protocol error: unauthenticated multibulk length"), denied},
+		{reply("ERR Protocol error: invalid multibulk length"), failed},
+		{fmt.Errorf("wrapped: %w", &tls.CertificateVerificationError{Err: io.EOF}), notRun},
 		{errPanic, failed},
 		{redis.ErrClosed, denied},
 		{reply("WRONGTYPE Operation against a key holding the wrong kind of value"), denied},
@@ -55,5 +60,19 @@ func TestClassify(t *testing.T) {
 	plain := reply(script + "WRONGTYPE Operation against a key")
 	if err := unwrapScript(plain); err.Error() != "WRONGTYPE Operation against a key" || !errors.Is(err, plain) {
 		t.Errorf("unwrapped to %v", err)
+	}
+}
+
+// TestReasonOutlivesTheWait: what Redis could not be asked for is told also if the wait ends during another try.
+func TestReasonOutlivesTheWait(t *testing.T) {
+	t.Parallel()
+	r := &request{keeper: &keeper{tasks: newTasks(), now: systemClock}, lastErr: errNotAnswered, reason: io.EOF}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := r.refusal(ctx)
+	for _, want := range []error{ErrNotAcquired, ErrUnavailable, context.Canceled, io.EOF} {
+		if !errors.Is(err, want) {
+			t.Errorf("%v is not %v", err, want)
+		}
 	}
 }

@@ -135,10 +135,14 @@ func (t *turn) tell(left time.Duration, now instant) {
 	t.line.left, t.line.heard = left, now
 }
 
-// told returns what the first was told; false if that is too long ago for the present first to be answered.
-func (t *turn) told(now instant) (left time.Duration, heard bool) {
-	t.queue.mu.Lock()
-	defer t.queue.mu.Unlock()
-	recent := t.line.heard != 0 && now.sub(t.line.heard) < 2*pollHeard
-	return t.line.left, recent
+// told returns what the first in a name's line was told; false if there is none, or that is too long ago for the present
+// first to be answered.
+func (q *queue) told(key string, now instant) (left time.Duration, heard bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.lines[key]
+	if l == nil || l.heard == 0 || now.sub(l.heard) >= 2*pollHeard {
+		return 0, false
+	}
+	return l.left, true
 }

@@ -23,6 +23,7 @@ const (
 var (
 	errBusy    = errors.New("busy")
 	errRefused = errors.New("refused")    // for good, see request.refused
+	errCrowded = errors.New("crowded")    // by those who wait
 	errTimeUp  = errors.New("time is up") // of the context, of WithWait, or of the client
 )
 
@@ -45,6 +46,7 @@ type request struct {
 	heard   bool    // Redis has answered at least once
 	trouble outage
 	lastErr error // why there was no answer the last time; nil if there was one
+	reason  error // the same, or why before, if the last time there was no time for an answer
 	doubt   bool  // of some earlier try the outcome is unknown: it may have been, or yet be, granted
 	lined   bool  // it has stood in line
 	refused error // why no waiting would help
@@ -90,8 +92,11 @@ func (r *request) run(caller context.Context) (lease *Lease, err error) {
 		}
 	}()
 	lease, err = r.wait(ctx)
-	if err == errTimeUp {
+	switch err {
+	case errTimeUp:
 		err = r.refusal(caller)
+	case errCrowded:
+		err = &NotAcquiredError{Name: r.hold.name, RetryAfter: max(r.left, 0), cause: r.keeper.crowd.err()}
 	}
 	return lease, err
 }
@@ -106,19 +111,46 @@ func (r *request) giveUp() {
 	}
 }
 
-// wait asks when the turn has come.
+// wait asks once, or until there is an answer, if there is room for one more who waits.
 func (r *request) wait(ctx context.Context) (*Lease, error) {
+	if r.once || r.hold.wait == 0 {
+		return r.answer(ctx, errTimeUp)
+	}
+	key := r.hold.keys.lock
+	if !r.keeper.crowd.enter(key) {
+		return r.answerCrowded(ctx)
+	}
+	defer r.keeper.crowd.leave(key)
 	if line := r.protocol.line(); line != nil {
 		return r.stand(ctx, line)
 	}
-	once := r.once || r.hold.wait == 0
-	if r.entered || once {
+	return r.queue(ctx)
+}
+
+// answer asks without waiting; busy is the error of a lock that is held.
+func (r *request) answer(ctx context.Context, busy error) (*Lease, error) {
+	r.hold.waits = false
+	lease, err := r.ask(ctx)
+	if err == errBusy {
+		err = busy
+	}
+	return lease, err
+}
+
+// answerCrowded is for those who come when as many wait as may. Who holds the lock already may enter it all the same.
+func (r *request) answerCrowded(ctx context.Context) (*Lease, error) {
+	if r.entered {
+		return r.answer(ctx, errCrowded)
+	}
+	r.left, _ = r.keeper.queue.told(r.hold.keys.lock, r.keeper.now())
+	return nil, errCrowded
+}
+
+// queue asks when the turn has come.
+func (r *request) queue(ctx context.Context) (*Lease, error) {
+	if r.entered {
 		// Whoever may hold the lock already does not queue: it would wait behind others for its own release.
-		lease, err := r.ask(ctx)
-		if err == errBusy && once {
-			err = errTimeUp
-		}
-		if err != errBusy {
+		if lease, err := r.ask(ctx); err != errBusy {
 			return lease, err
 		}
 	}
@@ -128,7 +160,7 @@ func (r *request) wait(ctx context.Context) (*Lease, error) {
 		r.waits(0)
 	}
 	if err := t.wait(ctx, r.keeper.tasks.closing); err != nil {
-		if r.left, r.heard = t.told(r.keeper.now()); !r.heard {
+		if r.left, r.heard = r.keeper.queue.told(t.key, r.keeper.now()); !r.heard {
 			r.lastErr = errNotAnswered
 		}
 		return nil, err
@@ -217,6 +249,9 @@ func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 	r.sentAt = r.keeper.now()
 	a, err := r.protocol.acquire(ctx, &r.hold)
 	r.lastErr = err
+	if err == nil || !cutOff(err) {
+		r.reason = err
+	}
 	if err != nil {
 		o := classify(err)
 		r.doubt = r.doubt || o == unknown || o == failed
@@ -289,8 +324,10 @@ func (r *request) refusal(caller context.Context) error {
 	switch {
 	case cause == nil && r.keeper.tasks.isClosed():
 		return ErrClosed
-	case r.lastErr != nil && !r.cutOff():
+	case r.lastErr != nil && !cutOff(r.lastErr):
 		return r.unavailable(cause)
+	case r.lastErr != nil && r.silent() && r.reason != nil:
+		cause = errors.Join(fmt.Errorf("%w: %w", ErrUnavailable, r.reason), cause)
 	case r.lastErr != nil && r.silent():
 		cause = errors.Join(ErrUnavailable, cause)
 	}
@@ -306,10 +343,10 @@ func ended(caller context.Context) error {
 	return err
 }
 
-// cutOff reports whether the last request has no answer only because the time was up before.
-func (r *request) cutOff() bool {
+// cutOff reports whether a request has no answer only because the time was up before.
+func cutOff(err error) bool {
 	for _, end := range []error{errNotSent, errNotAnswered, context.Canceled, context.DeadlineExceeded} {
-		if errors.Is(r.lastErr, end) {
+		if errors.Is(err, end) {
 			return true
 		}
 	}

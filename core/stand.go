@@ -33,11 +33,8 @@ func (r *request) stand(ctx context.Context, line *inLine) (*Lease, error) {
 		}
 		id := r.hold.id
 		lease, err := r.ask(ctx)
-		switch {
-		case err != errBusy:
+		if err != errBusy {
 			return lease, err
-		case r.hold.wait == 0:
-			return nil, errTimeUp
 		}
 		if id != r.hold.id {
 			w.leave()

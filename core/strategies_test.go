@@ -133,8 +133,13 @@ func TestTopologies(t *testing.T) {
 // TestRedlockConformance runs the suite on five masters.
 func TestRedlockConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Run(t, conformance.Subject{
-		Servers:  5,
+	conformance.Run(t, onMasters(5))
+}
+
+// onMasters is a Redlock as a subject.
+func onMasters(n int) conformance.Subject {
+	return conformance.Subject{
+		Servers:  n,
 		Patience: []core.Option{core.WithNodeTimeout(within)},
 		Connect: func(clients []redis.UniversalClient, opts ...core.Option) (conformance.Pair, io.Closer, error) {
 			// Each server has time enough to answer on a busy machine.
@@ -145,5 +150,5 @@ func TestRedlockConformance(t *testing.T) {
 			side := conformance.Side{Strategy: r.Mutex}
 			return conformance.Pair{Lock: side, Rival: side}, r, nil
 		},
-	})
+	}
 }

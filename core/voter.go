@@ -70,7 +70,7 @@ func (v *voter) ask(ctx context.Context, ttl time.Duration, request func(ctx con
 	if err != nil && ctx.Err() != nil {
 		err = errSlow // whichever way the connection puts it: it is not the caller whose time is up
 	}
-	if classify(err) == failed || errors.Is(err, ErrInvalidOption) {
+	if classify(err) == failed || err != nil && notLoggedIn(err) || errors.Is(err, ErrInvalidOption) {
 		v.quorum.keeper.warnOnce(&v.refuses, "a server of a Redlock refuses requests: fewer of the others may fail",
 			"node", v.number, "error", err)
 	}

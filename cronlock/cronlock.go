@@ -143,6 +143,9 @@ func RunNow(ctx context.Context, c *cron.Cron, name string) error {
 	}
 	j, there := find(c, name)
 	if !there {
+		if err := checkName(name); err != nil {
+			return err
+		}
 		return fmt.Errorf("holdfast: cronlock: there is no job %q", name)
 	}
 	return j.now(ctx)

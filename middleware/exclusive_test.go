@@ -32,6 +32,7 @@ func TestFailOpenIsForOutagesOnly(t *testing.T) {
 		{core.ErrWrongType, true},
 		{errors.New("NOAUTH"), true},
 		{&core.NotAcquiredError{}, false},
+		{errors.Join(&core.NotAcquiredError{}, core.ErrTooManyWaiters), false},
 		{core.ErrLeaseLost, false},
 		{core.ErrInvalidOption, false},
 		{core.ErrInvalidName, false},

@@ -72,7 +72,7 @@ func (w *world) held(name string) {
 // majority has confirmed is still on its way to the others.
 func (w *world) awaitKey(name string) {
 	w.t.Helper()
-	for _, rdb := range w.clients() {
+	for _, rdb := range w.direct() {
 		redistest.Eventually(w.t, within, "the request to be executed", func() bool {
 			return rdb.Exists(context.Background(), w.key(name)).Val() == 1
 		})

@@ -73,7 +73,7 @@ func wrongTypeIsNamed(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	ctx := context.Background()
 	key := w.key("name")
-	direct := w.clients()
+	direct := w.direct()
 	for _, rdb := range direct {
 		rdb.LPush(ctx, key, "foreign")
 	}

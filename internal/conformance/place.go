@@ -2,7 +2,7 @@ package conformance
 
 import (
 	"context"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,23 +12,35 @@ import (
 
 // place is where one copy of a lock lives: a server by itself, or a deployment that clients know as one Redis.
 type place struct {
-	servers []*redistest.Server // all that may serve, now or later
-	settled func()              // returns when it works after its servers were restarted
-	client  func(testing.TB) redis.UniversalClient
+	servers []*redistest.Server                           // all that may serve, now or later
+	settled func()                                        // returns when it works after its servers were restarted
+	client  func(testing.TB, *User) redis.UniversalClient // nil is the default user
 	// relayed connects through a relay in front of each server, with connections that wait so long for a reply.
 	relayed func(t testing.TB, readTimeout time.Duration) (redis.UniversalClient, []*redistest.Relay)
 }
 
-func startServer(t testing.TB, opts ...redistest.Option) *place {
+func startServer(t testing.TB, user *User, opts ...redistest.Option) *place {
+	if user != nil {
+		// In its configuration, so that the user is there again when the server was restarted.
+		rules := strings.Join(append([]string{user.Name, "on", ">" + user.Password, "resetchannels"}, user.Rules...), " ")
+		opts = append([]redistest.Option{redistest.Config("user", rules)}, opts...)
+	}
 	server := redistest.Start(t, opts...)
 	return &place{
 		servers: []*redistest.Server{server},
 		settled: func() {},
-		client:  func(testing.TB) redis.UniversalClient { return server.Client() },
+		client:  func(_ testing.TB, as *User) redis.UniversalClient { return server.Client(as.logIn) },
 		relayed: func(_ testing.TB, readTimeout time.Duration) (redis.UniversalClient, []*redistest.Relay) {
 			relay := server.Relay()
-			return relay.Client(func(o *redis.Options) { o.ReadTimeout = readTimeout }), []*redistest.Relay{relay}
+			client := relay.Client(user.logIn, func(o *redis.Options) { o.ReadTimeout = readTimeout })
+			return client, []*redistest.Relay{relay}
 		},
+	}
+}
+
+func (u *User) logIn(o *redis.Options) {
+	if u != nil {
+		o.Username, o.Password = u.Name, u.Password
 	}
 }
 
@@ -37,7 +49,7 @@ func startSentinel(t testing.TB, opts ...redistest.Option) *place {
 	return &place{
 		servers: s.Servers,
 		settled: s.AwaitInSync,
-		client:  func(t testing.TB) redis.UniversalClient { return s.For(t).Client() },
+		client:  func(t testing.TB, _ *User) redis.UniversalClient { return s.For(t).Client() },
 		relayed: func(t testing.TB, readTimeout time.Duration) (redis.UniversalClient, []*redistest.Relay) {
 			s := s.For(t)
 			relays := s.Relays()
@@ -51,7 +63,7 @@ func startCluster(t testing.TB, opts ...redistest.Option) *place {
 	return &place{
 		servers: c.Servers(),
 		settled: c.AwaitInSync,
-		client:  func(t testing.TB) redis.UniversalClient { return c.For(t).Client() },
+		client:  func(t testing.TB, _ *User) redis.UniversalClient { return c.For(t).Client() },
 		relayed: func(t testing.TB, readTimeout time.Duration) (redis.UniversalClient, []*redistest.Relay) {
 			c := c.For(t)
 			relays := c.Relays()
@@ -102,24 +114,28 @@ func warm(t testing.TB, rdb redis.UniversalClient) {
 	})
 }
 
-// warmServer opens connections by as many requests at once that take a moment. On a busy machine the handshake of an
-// impatient connection may need another try.
+// warmServer opens connections and gives them to the pool together. On a busy machine the handshake of an impatient
+// connection may need another try.
 func warmServer(t testing.TB, rdb *redis.Client) {
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			for began := time.Now(); ; {
-				// For more replicas than there are, so it waits for the end of that time.
-				err := rdb.Wait(context.Background(), 1000, 20*time.Millisecond).Err()
-				if err == nil {
-					return
-				}
-				if time.Since(began) > within {
-					t.Errorf("warm the pool: %v", err)
-					return
-				}
-			}
-		})
+	for began := time.Now(); ; {
+		err := openFour(rdb)
+		if err == nil {
+			return
+		}
+		if time.Since(began) > within {
+			t.Errorf("warm the pool: %v", err)
+			return
+		}
 	}
-	all.Wait()
+}
+
+func openFour(rdb *redis.Client) error {
+	for range 4 {
+		conn := rdb.Conn()
+		defer conn.Close()
+		if err := conn.Ping(context.Background()).Err(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

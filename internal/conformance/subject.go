@@ -17,11 +17,20 @@ type Subject struct {
 	Deployment *Deployment
 	// Prefix precedes every name in Redis. It may bring a hash tag. Empty stands for the default of core.
 	Prefix string
+	// User is whom processes log in as, on servers of their own. Nil is the default user, who may do everything.
+	User *User
 	// Connect makes what one process locks with from its connections, one to each server or to the deployment. The
 	// options are those of the test and, if the names have one, a prefix.
 	Connect func(clients []redis.UniversalClient, opts ...core.Option) (Pair, io.Closer, error)
 	// Patience lets a process wait for a server as long as a test does, if by itself it gives up sooner.
 	Patience []core.Option
+}
+
+// User is a user of Redis who may do what the rules say, in the words of ACL SETUSER. A test fails if it was denied
+// something.
+type User struct {
+	Name, Password string
+	Rules          []string
 }
 
 // Pair is what a process locks with: two strategies, or one twice, that exclude each other on the same name.

@@ -29,6 +29,7 @@ var waitingTests = map[string]func(*testing.T, Subject){
 	"GivenUpWaitsForNoMinHold":   givenUpWaitsForNoMinHold,
 	"OutageEndsTheWholeLine":     outageEndsTheWholeLine,
 	"SlowAnswersEndTheCall":      slowAnswersEndTheCall,
+	"TooManyWaitersAreRefused":   tooManyWaitersAreRefused,
 }
 
 func waiterIsWoken(t *testing.T, s Subject) {
@@ -57,6 +58,32 @@ func orderWithinAProcess(t *testing.T, s Subject) {
 		w.wantNewer(lease, before)
 		w.unlock(lease)
 	}
+}
+
+// tooManyWaitersAreRefused: one more than may wait is told at once, unless it holds the lock. The others do not suffer.
+func tooManyWaitersAreRefused(t *testing.T, s Subject) {
+	w := newWorld(t, s)
+	ctx := context.Background()
+	p := w.process(core.WithTTL(long), core.WithMaxWaiters(2))
+	lease := w.must(p.lock("name").Lock(ctx))
+	first, second := p.lineUp(ctx, "name"), p.lineUp(ctx, "name")
+	for range 3 {
+		_, err := p.rival("name").Lock(ctx)
+		w.wantErr(err, core.ErrTooManyWaiters, core.ErrNotAcquired)
+		if errors.Is(err, core.ErrUnavailable) {
+			t.Errorf("error %v tells of an outage", err)
+		}
+	}
+	_, err := p.rival("name").TryLock(ctx)
+	if w.wantErr(err, core.ErrNotAcquired); errors.Is(err, core.ErrTooManyWaiters) {
+		t.Errorf("error %v of somebody who does not wait", err)
+	}
+	w.unlock(w.must(p.rival("elsewhere").Lock(ctx)))
+	w.unlock(w.must(p.lock("name").Lock(lease.Context())))
+	w.unlock(lease)
+	w.unlock(receive(t, first).check(t))
+	w.unlock(receive(t, second).check(t))
+	w.unlock(w.must(p.rival("name").Lock(ctx)))
 }
 
 func waitIsBounded(t *testing.T, s Subject) {

@@ -40,7 +40,10 @@ func newOwnWorld(t *testing.T, s Subject, opts ...redistest.Option) *world {
 		w.places = append(w.places, s.Deployment.another(t, opts...))
 	}
 	for range s.Servers {
-		w.places = append(w.places, startServer(t, opts...))
+		w.places = append(w.places, startServer(t, s.User, opts...))
+	}
+	if s.User != nil {
+		t.Cleanup(w.nothingDenied)
 	}
 	return w
 }
@@ -65,10 +68,27 @@ func (w *world) restart() {
 	}
 }
 
-// clients connects to each place.
+// nothingDenied checks that the user was allowed all that was asked for, on those servers that are there to tell.
+func (w *world) nothingDenied() {
+	w.each(func(s *redistest.Server) {
+		for _, what := range s.Denied() {
+			w.t.Errorf("Redis denied %s", what)
+		}
+	})
+}
+
+// clients connects to each place, as a process does.
 func (w *world) clients() (clients []redis.UniversalClient) {
 	for _, p := range w.places {
-		clients = append(clients, p.client(w.t))
+		clients = append(clients, p.client(w.t, w.subject.User))
+	}
+	return clients
+}
+
+// direct connects to each place as somebody who may do everything.
+func (w *world) direct() (clients []redis.UniversalClient) {
+	for _, p := range w.places {
+		clients = append(clients, p.client(w.t, nil))
 	}
 	return clients
 }

@@ -10,6 +10,8 @@
 // HOLDFAST_REDIS_SERVER, else redis-server in PATH. A test fails if there is
 // none: a lock that was never tried against Redis is not tested.
 //
+// With [TLS] it listens on a port with TLS as well, and demands certificates of an [Authority] that the test has made.
+//
 //	srv := redistest.Start(t)
 //	rdb := srv.Client()
 //	srv.Pause() // the server is frozen: requests queue up in its socket

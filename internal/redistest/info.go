@@ -1,8 +1,13 @@
 package redistest
 
 import (
+	"context"
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Stat tells how often a server has run a command, as INFO commandstats does.
@@ -46,6 +51,21 @@ func parseStat(values string) Stat {
 		}
 	}
 	return st
+}
+
+// Denied returns what the server has refused to users who lack the rights, as ACL LOG tells it, since it was started. It
+// leaves out CLIENT, with which go-redis introduces itself, and does not mind if that is denied. A server that does not
+// run has nothing to tell. Each edit may change the options of the client that asks.
+func (s *Server) Denied(edit ...func(*redis.Options)) (denied []string) {
+	s.t.Helper()
+	rdb := s.Client(append(edit, func(o *redis.Options) { o.MaxRetries, o.ReadTimeout = -1, time.Second })...)
+	entries, _ := rdb.Do(context.Background(), "ACL", "LOG").Slice()
+	for _, entry := range entries {
+		if text := fmt.Sprint(entry); !strings.Contains(text, "object:client") {
+			denied = append(denied, text)
+		}
+	}
+	return denied
 }
 
 // Info returns one field of a section of INFO, for example

@@ -17,6 +17,7 @@ type config struct {
 	bus        bool // a node of a Cluster
 	sentinel   bool // run as a sentinel
 	directives []directive
+	authority  *Authority // nil: no TLS
 
 	replicas  int // of each master; below 0 for as many as usual
 	downAfter time.Duration

@@ -30,6 +30,7 @@ type Server struct {
 	cfg     config
 	network string
 	addr    string
+	tlsAddr string // empty: no TLS
 
 	mu   sync.Mutex // guards proc, and makes Kill and Restart one step each
 	proc *process   // nil while the server is killed
@@ -49,7 +50,11 @@ func Start(t testing.TB, opts ...Option) *Server {
 	}
 	s := &Server{t: t, binary: binary, dir: dir, cfg: newConfig(opts)}
 	t.Cleanup(s.remove)
-	if err := s.startFirst(); err != nil {
+	err = s.startFirst()
+	if err != nil && s.cfg.authority != nil && s.lacksTLS() {
+		t.Skipf("%s was built without TLS", binary)
+	}
+	if err != nil {
 		t.Fatalf("redistest: %v", err)
 	}
 	return s
@@ -76,6 +81,11 @@ func findBinary(t testing.TB) string {
 func (s *Server) startFirst() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.cfg.authority != nil {
+		if err := s.setUpTLS(); err != nil {
+			return err
+		}
+	}
 	if !s.cfg.tcp {
 		s.network, s.addr = "unix", filepath.Join(s.dir, "s")
 		return s.launch()

@@ -1,0 +1,34 @@
+package core
+
+import "testing"
+
+// TestCrowd: each name has room of its own, and what is left is nothing.
+func TestCrowd(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(2)
+	for i, step := range []struct {
+		name  string
+		leave bool // or enter
+		want  bool
+	}{
+		{name: "a", want: true},
+		{name: "a", want: true},
+		{name: "a", want: false},
+		{name: "b", want: true},
+		{name: "a", leave: true},
+		{name: "a", want: true},
+		{name: "a", want: false},
+	} {
+		if step.leave {
+			c.leave(step.name)
+		} else if got := c.enter(step.name); got != step.want {
+			t.Errorf("step %d: %v", i+1, got)
+		}
+	}
+	c.leave("a")
+	c.leave("a")
+	c.leave("b")
+	if len(c.waiting) != 0 {
+		t.Errorf("left: %v", c.waiting)
+	}
+}

@@ -1,0 +1,209 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+// TestHundredThousandWaiters lets 100,000 goroutines ask for one name: as many as may wait, and get it in the order in
+// which they came; all others are told at once, and nothing is left of them, neither here nor in Redis. It is no parallel
+// test, because it counts goroutines and memory.
+func TestHundredThousandWaiters(t *testing.T) {
+	const most = 200
+	callers := 100_000
+	if underRace {
+		callers = 20_000
+	}
+	flood(t, callers, func() error { return nil }) // the runtime keeps what it knows goroutines by
+	for _, kind := range []string{"Mutex", "Fair"} {
+		t.Run(kind, func(t *testing.T) {
+			server := redistest.Start(t)
+			rdb := server.Client()
+			begun := make(chan core.Wait, 1)
+			locks := newClient(t, rdb, core.WithTTL(long), core.WithMaxWaiters(most), core.WithHooks(core.Hooks{
+				Wait: func(_ context.Context, w core.Wait) { begun <- w },
+			}))
+			strategy := strategies(locks)[kind]
+			holder := mustLock(t, strategy("name"))
+			before := footprint()
+
+			served := make(chan int, most)
+			var waiters sync.WaitGroup
+			for i := range most {
+				waiters.Go(func() {
+					err := core.Do(context.Background(), strategy("name"), func(context.Context) error {
+						served <- i
+						return nil
+					})
+					if err != nil {
+						t.Errorf("waiter %d: %v", i, err)
+					}
+				})
+				<-begun // in line
+			}
+			asked, began := server.CommandStats()["evalsha"].Calls, time.Now()
+			refused := flood(t, callers-most, func() error {
+				_, err := strategy("name").Lock(context.Background())
+				if !errors.Is(err, core.ErrNotAcquired) || errors.Is(err, core.ErrUnavailable) {
+					t.Errorf("refused with %v", err)
+				}
+				return err
+			})
+			took := time.Since(began)
+			asked = server.CommandStats()["evalsha"].Calls - asked
+			if n := waiting(rdb, locks, kind); n != most || refused != callers-most {
+				t.Errorf("%d refused, %d in line", refused, n)
+			}
+			if asked > int64(callers)/100 { // signs of life of those in line, and looks
+				t.Errorf("Redis was asked %d times", asked)
+			}
+			unlock(t, holder)
+			waiters.Wait()
+			close(served)
+			for want := range most {
+				if got := <-served; got != want {
+					t.Fatalf("waiter %d was served in place %d", got, want)
+				}
+			}
+			t.Logf("%d refused in %v, in which Redis was asked %d times", refused, took, asked)
+			before.wantBack(t)
+		})
+	}
+}
+
+// waiting counts who waits: for a Mutex in the process, of which only the first asks Redis, for the others in Redis.
+func waiting(rdb *redis.Client, locks *core.Client, kind string) int {
+	if kind == "Mutex" {
+		return core.Waiting(locks, "lock:name")
+	}
+	return int(rdb.ZCard(context.Background(), "holdfast:writers:{lock:name}").Val())
+}
+
+// flood calls from so many goroutines at once, and counts those who were told that there are too many.
+func flood(t *testing.T, callers int, call func() error) int {
+	t.Helper()
+	var all sync.WaitGroup
+	var refused atomic.Int64
+	gate := make(chan struct{})
+	for range callers {
+		all.Go(func() {
+			<-gate
+			if errors.Is(call(), core.ErrTooManyWaiters) {
+				refused.Add(1)
+			}
+		})
+	}
+	close(gate)
+	all.Wait()
+	return int(refused.Load())
+}
+
+// usage is what a process needs.
+type usage struct {
+	goroutines int
+	heap       uint64
+}
+
+func footprint() usage {
+	runtime.GC()
+	runtime.GC() // pools are emptied by the second
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return usage{runtime.NumGoroutine(), stats.HeapAlloc}
+}
+
+// wantBack checks that no more is needed than before, but for the pools of connections.
+func (u usage) wantBack(t *testing.T) {
+	t.Helper()
+	var now usage
+	redistest.Eventually(t, within, "goroutines and memory to come back", func() bool {
+		now = footprint()
+		return now.goroutines <= u.goroutines+20 && now.heap < u.heap+4<<20
+	})
+	t.Logf("%d goroutines and %d KiB more than before", now.goroutines-u.goroutines, (int64(now.heap)-int64(u.heap))/1024)
+}
+
+// TestTooManyWaitForOnce: those within the bound get the value, the others are told that somebody is at it.
+func TestTooManyWaitForOnce(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	const callers, most = 2000, 20
+	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long), core.WithMaxWaiters(most))
+	once := locks.Once("name", core.WithWait(within))
+	a := mustBegin(t, once)
+	var replayed atomic.Int64
+	all := make(chan int)
+	go func() {
+		all <- flood(t, callers, func() error {
+			got, err := once.Do(ctx, answers(nil, ""))
+			if err == nil && got.Replayed && string(got.Value) == "value" {
+				replayed.Add(1)
+			} else if !errors.Is(err, core.ErrInProgress) || errors.Is(err, core.ErrUnavailable) {
+				t.Errorf("%+v, %v", got, err)
+			}
+			return err
+		})
+	}()
+	redistest.Eventually(t, within, "as many to wait as may", func() bool {
+		return core.Waiting(locks, core.OnceKey(locks, "name")) == most
+	})
+	// Who does not wait is told as always, and other keys have room of their own.
+	_, err := locks.Once("name").Begin(ctx)
+	if wantErr(t, err, core.ErrInProgress); errors.Is(err, core.ErrTooManyWaiters) {
+		t.Errorf("error %v", err)
+	}
+	mustBegin(t, locks.Once("other", core.WithWait(within)))
+	time.Sleep(50 * time.Millisecond) // or more of them would find room later, which is as well
+	if err := a.Complete(ctx, []byte("value")); err != nil {
+		t.Fatal(err)
+	}
+	if refused := <-all; refused+int(replayed.Load()) != callers || replayed.Load() < most {
+		t.Errorf("%d refused, %d replayed", refused, replayed.Load())
+	}
+}
+
+// TestManyMayWait: by default, 10,000 for one name, and as many as that for each of others.
+func TestManyMayWait(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	if got := core.MaxWaiters(locks); got != 10_000 {
+		t.Errorf("%d may wait", got)
+	}
+	rdb := redistest.Start(t).Client()
+	for _, most := range []int{0, -1} {
+		_, err := core.New(rdb, core.WithMaxWaiters(most))
+		wantInvalid(t, err, core.ErrInvalidOption, fmt.Sprintf("WithMaxWaiters(%d)", most))
+		_, err = core.NewRedlock([]redis.UniversalClient{rdb, server(t), server(t)}, core.WithMaxWaiters(most))
+		wantInvalid(t, err, core.ErrInvalidOption, "WithMaxWaiters")
+	}
+	var full *core.NotAcquiredError
+	locks = newClient(t, rdb, core.WithMaxWaiters(1))
+	holder := mustLock(t, newClient(t, rdb).Mutex("name"), core.WithTTL(long))
+	waits := lockLater(locks.Mutex("name"))
+	awaitListeners(t, locks, "name", 1)
+	_, err := locks.Mutex("name").Lock(t.Context())
+	if wantErr(t, err, core.ErrTooManyWaiters); !errors.As(err, &full) || full.RetryAfter < long-within || full.Name != "name" {
+		t.Errorf("error %v", err)
+	}
+	_, err = locks.Mutex("name").Lock(t.Context(), core.WithOwner("somebody")) // who might hold it
+	wantErr(t, err, core.ErrTooManyWaiters)
+	again := mustLock(t, newClient(t, rdb).Mutex("other"), core.WithOwner("somebody"))
+	mustLock(t, locks.Mutex("other"), core.WithOwner("somebody"))
+	unlock(t, again)
+	unlock(t, holder)
+	if err := receive(t, waits); err != nil {
+		t.Error(err)
+	}
+}
+
+func server(t testing.TB) redis.UniversalClient { return redistest.Start(t).Client() }

@@ -1,0 +1,14 @@
+package core
+
+// Waiting counts the callers of a client who wait for what lies at a key.
+func Waiting(c *Client, key string) int {
+	c.crowd.mu.Lock()
+	defer c.crowd.mu.Unlock()
+	return c.crowd.waiting[key]
+}
+
+// OnceKey is where the record of a key lies.
+func OnceKey(c *Client, key string) string { return newKeys(c.prefix + key).once().lock }
+
+// MaxWaiters is how many may wait for one name.
+func MaxWaiters(c *Client) int { return c.crowd.most }
