@@ -154,10 +154,8 @@ func (a *Attempt) end(ctx context.Context, state State, command func(context.Con
 	if k.renewer.remove(a.lease) {
 		a.lease.cancel(ErrNotHeld)
 	}
-	detached, cancel := detach(ctx)
-	defer cancel()
 	var result int64
-	err := insist(detached, func(ctx context.Context) (err error) {
+	err := k.finish(ctx, func(ctx context.Context) (err error) {
 		result, err = command(ctx)
 		return err
 	})

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"sync"
 	"time"
 )
@@ -130,18 +129,14 @@ func (b *beats) call(c *company, places []*place) *call {
 		ids[i] = p.id
 	}
 	c.flying++
-	return &call{
-		ctx:    context.Background(),
-		script: beatScript,
-		keys:   k.line(),
-		args:   b.server.lineArgs(k, ids...),
-		board: func() {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			c.flying--
-		},
-		done: func(answer *call) { b.answered(answer, places) },
+	beat := newCall(beatScript, k.line(), b.server.lineArgs(k, ids...)...)
+	beat.board = func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		c.flying--
 	}
+	beat.done = func(answer *call) { b.answered(answer, places) }
+	return beat
 }
 
 // answered takes in what Redis says. If it says nothing, the waiters will ask by themselves.

@@ -23,7 +23,7 @@ func (c claim) acquire(ctx context.Context, h *hold) (answer, error) {
 		h.record.fingerprint, h.record.quota, unixMilli(h.record.earliest), unixMilli(h.record.latest), h.record.note,
 	}
 	reply, err := c.server.exec.doAcked(ctx, h.ack, onceBeginScript,
-		h.record.listed(h.keys.lock, h.keys.token, h.keys.released(h.id)), args...)
+		h.record.listed(h.keys.lock, h.keys.token, h.released), args...)
 	if err != nil {
 		return answer{}, err
 	}
@@ -84,7 +84,7 @@ func (c claim) drop(ctx context.Context, h *hold, what usage) (bool, error) {
 }
 
 // ends are the keys that the end of an attempt writes.
-func (h *hold) ends() []string { return h.record.listed(h.keys.lock, h.keys.released(h.id)) }
+func (h *hold) ends() []string { return h.record.listed(h.keys.lock, h.released) }
 
 // listed adds the key of the group, if the record has one.
 func (r *recordConfig) listed(keys ...string) []string {
@@ -195,15 +195,11 @@ func (c claim) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, err
 func (c claim) renewAll(renewals []*renewal) {
 	calls := make([]*call, len(renewals))
 	for i, r := range renewals {
-		calls[i] = &call{
-			ctx:    context.Background(),
-			script: onceRenewScript,
-			keys:   []string{r.hold.keys.lock},
-			args:   r.hold.renewal(r.hold.ttl),
-			ack:    r.hold.ack,
-			board:  func() { r.sent.Store(true) },
-			done:   func(c *call) { r.done(c.sentAt, c.reply == int64(1), c.err) },
-		}
+		c := newCall(onceRenewScript, []string{r.hold.keys.lock}, r.hold.renewal(r.hold.ttl)...)
+		c.ack = r.hold.ack
+		c.board = func() { r.sent.Store(true) }
+		c.done = func(c *call) { r.done(c.sentAt, c.reply == int64(1), c.err) }
+		calls[i] = c
 	}
 	c.server.exec.renew(calls)
 }

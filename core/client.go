@@ -13,6 +13,7 @@ import (
 type Client struct {
 	*keeper
 	*server
+	mutex protocol // the same for all
 }
 
 // New returns a client for rdb, which stays the caller's to close, after the Client. It does no I/O. Fails with
@@ -32,7 +33,8 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		return nil, invalidOption("New: WithNodeTimeout and WithRestartDelay are for NewRedlock")
 	}
 	k := newKeeper(config, []redis.UniversalClient{rdb}, drift)
-	return &Client{keeper: k, server: newServer(k, rdb)}, nil
+	s := newServer(k, rdb)
+	return &Client{keeper: k, server: s, mutex: mutex{oneRedis: oneRedis{s}}}, nil
 }
 
 // isNil also finds a nil pointer of one of the client's types.

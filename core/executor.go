@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -11,7 +12,7 @@ import (
 // executor is the one way to Redis for all lock commands. It answers as soon as the caller's context ends,
 // whatever the connection does: go-redis does not interrupt a read in flight, and by default does not heed
 // deadlines either. Commands of many goroutines that are under way at the same time share round trips; a
-// lone command travels plainly.
+// lone command travels plainly, and mostly on the caller's goroutine, see brisk.go.
 type executor struct {
 	rdb  redis.UniversalClient
 	now  clock
@@ -20,10 +21,13 @@ type executor struct {
 	onReply func() // called when a server has answered, often, and must not take long; may be nil
 
 	nodes *nodes
+
+	brisk brisk
 }
 
 func newExecutor(rdb redis.UniversalClient, now clock, stop <-chan struct{}) *executor {
 	e := &executor{rdb: rdb, now: now, stop: stop}
+	e.brisk.now = now
 	e.nodes = newNodes(rdb, e.fly)
 	return e
 }
@@ -36,36 +40,88 @@ func (e *executor) do(ctx context.Context, s *script, keys []string, args ...any
 
 // doAcked is do for a script whose success counts only if replicas acknowledge it, see replicaack.go.
 func (e *executor) doAcked(ctx context.Context, a ack, s *script, keys []string, args ...any) (any, error) {
-	answered := make(chan struct{})
-	c := &call{ctx: ctx, script: s, keys: keys, args: args, ack: a, done: func(*call) { close(answered) }}
-	c.way = e.nodes.of(keys[0])
-	submit(ctx, c.way.laneFor(c), c)
-	if e.wait(ctx, c, answered) {
-		return c.reply, c.err
+	c := newCall(s, keys, args...)
+	c.ack = a
+	if err := e.run(ctx, c); err != nil {
+		return nil, err
 	}
-	if c.withdraw() {
-		return nil, errNotSent
-	}
-	if closed(answered) {
-		return c.reply, c.err // at the same moment
-	}
-	return nil, errNotAnswered
+	return c.reply, nil
 }
 
-// wait returns true when the answer is there. It returns false if there will be none in time, or if a command that has
+// run is do for a call, which has the reply if there is no error.
+func (e *executor) run(ctx context.Context, c *call) error {
+	c.ctx = ctx
+	c.way = e.nodes.of(c.key())
+	if !e.brisk.takeOff(c) {
+		return e.wait(ctx, c)
+	}
+	if e.flyBriskly(c); !timedOut(c.err) {
+		return c.err
+	}
+	err := e.wait(ctx, c)
+	if err == errNotSent {
+		err = errNotAnswered // the first time it was sent
+	}
+	return err
+}
+
+// wait sends a call with others, and waits for its answer.
+func (e *executor) wait(ctx context.Context, c *call) error {
+	w, _ := wakes.Get().(*wake)
+	c.answered = w.answered
+	submit(ctx, c.way.laneFor(c), c)
+	if e.await(ctx, c, w) {
+		wakes.Put(w)
+		return c.err
+	}
+	if c.withdraw() {
+		return errNotSent
+	}
+	select {
+	case <-c.answered:
+		return c.err // at the same moment
+	default:
+		return errNotAnswered
+	}
+}
+
+// wake is what wakes those who wait for an answer. It is used again, unless an answer may still come.
+type wake struct {
+	answered chan struct{} // holds one element
+	limit    *time.Timer
+}
+
+var wakes = sync.Pool{New: func() any {
+	w := &wake{answered: make(chan struct{}, 1), limit: time.NewTimer(time.Hour)}
+	w.limit.Stop()
+	return w
+}}
+
+// await returns true when the answer is there. It returns false if there will be none in time, or if a command that has
 // not been answered for a while should go to another master now.
-func (e *executor) wait(ctx context.Context, c *call, answered <-chan struct{}) bool {
+func (e *executor) await(ctx context.Context, c *call, w *wake) bool {
 	var late <-chan time.Time
 	if e.nodes.topology != nil {
 		ticker := time.NewTicker(stall)
 		defer ticker.Stop()
 		late = ticker.C
 	}
-	for {
+	errand, detached := ctx.(*errand)
+	if detached {
+		w.limit.Reset(errand.limit)
+		defer w.limit.Stop()
+	}
+	for end := ctx.Done(); ; {
 		select {
-		case <-answered:
+		case <-w.answered:
 			return true
-		case <-ctx.Done():
+		case <-end:
+			if !detached {
+				return false
+			}
+			end = nil
+			w.limit.Reset(releaseGrace)
+		case <-w.limit.C:
 			return false
 		case <-e.stop:
 			return false
@@ -83,7 +139,7 @@ func (e *executor) wait(ctx context.Context, c *call, answered <-chan struct{}) 
 func (e *executor) renew(calls []*call) {
 	batches := make(map[*lane][]*call, 1)
 	for _, c := range calls {
-		c.way = e.nodes.of(c.keys[0])
+		c.way = e.nodes.of(c.key())
 		l := c.way.renewalLaneFor(c)
 		batches[l] = append(batches[l], c)
 	}
@@ -95,6 +151,9 @@ func (e *executor) renew(calls []*call) {
 // fly sends a batch and completes each of its calls.
 func (e *executor) fly(batch []*call) {
 	e.send(batch)
+	if !batch[0].ack.wanted() {
+		e.brisk.landed(batch[0].sentAt, batch[0].err)
+	}
 	for _, c := range batch {
 		if misled(c.err) {
 			e.nodes.doubt()
@@ -102,9 +161,9 @@ func (e *executor) fly(batch []*call) {
 		if c.err == nil && e.nodes.moved(c) {
 			// A master that was frozen until its replica was promoted answers before it learns of that, and what it
 			// says is lost.
-			c.reply, c.err = nil, errNotAnswered
+			c.reply, c.list, c.err = nil, nil, errNotAnswered
 		}
-		c.done(c)
+		c.land()
 	}
 	if e.onReply != nil && replied(batch[0].err) {
 		e.onReply()
@@ -114,13 +173,7 @@ func (e *executor) fly(batch []*call) {
 // send runs on a goroutine of its own, where a panic in a hook of the user's client would end the process; here it
 // ends the calls.
 func (e *executor) send(batch []*call) {
-	defer func() {
-		if p := recover(); p != nil {
-			for _, c := range batch {
-				c.reply, c.err = nil, fmt.Errorf("%w of the Redis client: %v", errPanic, p)
-			}
-		}
-	}()
+	defer catch(batch...)
 	now := e.now()
 	for _, c := range batch {
 		c.sentAt = now
@@ -132,27 +185,33 @@ func (e *executor) send(batch []*call) {
 	case batch[0].ack.wanted():
 		e.sendAcked(batch)
 	case len(batch) == 1:
-		e.sendAlone(batch[0])
+		sendAlone(e.rdb, batch[0])
 	default:
 		sendTogether(batch, e.pipeline)
 	}
 }
 
-func (e *executor) sendAlone(c *call) {
-	e.process(c, c.script.evalsha(c.keys, c.args))
-	if unknownScript(c.err) {
-		e.process(c, c.script.eval(c.keys, c.args))
+// catch makes a panic the end of calls; it is to be deferred.
+func catch(calls ...*call) {
+	if p := recover(); p != nil {
+		for _, c := range calls {
+			c.reply, c.list, c.err = nil, nil, fmt.Errorf("%w of the Redis client: %v", errPanic, p)
+		}
 	}
 }
 
-func (e *executor) process(c *call, a attempt) {
-	_ = e.rdb.Process(c.ctx, a) // the command carries its error
-	c.take(a)
+func sendAlone(rdb redis.UniversalClient, c *call) {
+	_ = rdb.Process(c.ctx, byHash(c)) // the command carries its error
+	c.take()
+	if unknownScript(c.err) {
+		_ = rdb.Process(c.ctx, byText(c))
+		c.take()
+	}
 }
 
 // sendTogether sends a batch in one round trip, and those whose script the server did not know in a second.
 func sendTogether(batch []*call, pipeline func([]*call, verb)) {
-	pipeline(batch, (*script).evalsha)
+	pipeline(batch, byHash)
 	var unknown []*call
 	for _, c := range batch {
 		if unknownScript(c.err) {
@@ -160,30 +219,28 @@ func sendTogether(batch []*call, pipeline func([]*call, verb)) {
 		}
 	}
 	if len(unknown) > 0 {
-		pipeline(unknown, (*script).eval)
+		pipeline(unknown, byText)
 	}
 }
 
 func (e *executor) pipeline(batch []*call, command verb) { pipeline(e.rdb, batch, command) }
 
 // pipeline sends a batch, and behind it what else there is, on one connection (in a Cluster, one for each master).
-func pipeline(rdb redis.UniversalClient, batch []*call, command verb, behind ...attempt) {
+func pipeline(rdb redis.UniversalClient, batch []*call, command verb, behind ...*attempt) {
 	ctx := context.Background() // no caller's: each leaves by itself when its own ends
 	pipe := rdb.Pipeline()
-	sent := make([]attempt, len(batch))
-	for i, c := range batch {
-		sent[i] = command(c.script, c.keys, c.args)
+	for _, c := range batch {
 		if c.asking {
-			_ = pipe.Process(ctx, attempt{redis.NewCmd(ctx, "asking")})
+			_ = pipe.Process(ctx, newAttempt("asking"))
 		}
-		_ = pipe.Process(ctx, sent[i])
+		_ = pipe.Process(ctx, command(c))
 	}
 	for _, a := range behind {
 		_ = pipe.Process(ctx, a)
 	}
 	_, _ = pipe.Exec(ctx) // each command carries its error
-	for i, c := range batch {
-		c.take(sent[i])
+	for _, c := range batch {
+		c.take()
 	}
 }
 

@@ -8,7 +8,7 @@ func Waiting(c *Client, key string) int {
 }
 
 // OnceKey is where the record of a key lies.
-func OnceKey(c *Client, key string) string { return newKeys(c.prefix + key).once().lock }
+func OnceKey(c *Client, key string) string { return newKeys(c.prefix, key).once().lock }
 
 // MaxWaiters is how many may wait for one name.
 func MaxWaiters(c *Client) int { return c.crowd.most }

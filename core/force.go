@@ -10,14 +10,14 @@ import (
 // later at most, and may work on until then beside its successor. The successor's fencing token is greater,
 // so a resource that checks tokens is safe.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
-	if err := checkName(c.prefix, name); err != nil {
+	k, err := keysOf(c.prefix, name)
+	if err != nil {
 		return false, err
 	}
 	if !c.tasks.begin() {
 		return false, ErrClosed
 	}
 	defer c.tasks.end()
-	k := newKeys(c.prefix + name)
 	forced, err := c.force(ctx, k, c.newID())
 	if err != nil {
 		return false, fmt.Errorf("holdfast: force lock %q: %w", name, failure(ctx, k.lock, err))
@@ -28,14 +28,15 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 // ForceUnlock is [Client.ForceUnlock] on all servers. It reports whether somebody held the lock on a majority of them.
 // A server that does not answer keeps the hold until its TTL is over, which harms nobody while a majority is free.
 func (r *Redlock) ForceUnlock(ctx context.Context, name string) (bool, error) {
-	if err := checkName(r.prefix, name); err != nil {
+	k, err := keysOf(r.prefix, name)
+	if err != nil {
 		return false, err
 	}
 	if !r.tasks.begin() {
 		return false, ErrClosed
 	}
 	defer r.tasks.end()
-	k, id := newKeys(r.prefix+name), r.newID()
+	id := r.newID()
 	forced, err := r.quorum.agree(ctx, func(ctx context.Context, v *voter) (bool, error) {
 		return v.server.force(ctx, k, id)
 	})

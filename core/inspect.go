@@ -62,14 +62,14 @@ type Holder struct {
 // Inspect reads who holds the lock of that name, for operators and tests: the answer may be outdated when it
 // arrives. It takes no part in waiting or renewing.
 func (c *Client) Inspect(ctx context.Context, name string) (Info, error) {
-	if err := checkName(c.prefix, name); err != nil {
+	k, err := keysOf(c.prefix, name)
+	if err != nil {
 		return Info{}, err
 	}
 	if !c.tasks.begin() {
 		return Info{}, ErrClosed
 	}
 	defer c.tasks.end()
-	k := newKeys(c.prefix + name)
 	info, err := c.inspect(ctx, k)
 	if err != nil {
 		return Info{}, fmt.Errorf("holdfast: inspect lock %q: %w", name, failure(ctx, k.lock, err))
@@ -88,14 +88,14 @@ type NodeInfo struct {
 // Inspect is [Client.Inspect] on each server, in the order of the nodes given to [NewRedlock]. Whoever is a holder on a
 // majority of them holds the lock.
 func (r *Redlock) Inspect(ctx context.Context, name string) ([]NodeInfo, error) {
-	if err := checkName(r.prefix, name); err != nil {
+	k, err := keysOf(r.prefix, name)
+	if err != nil {
 		return nil, err
 	}
 	if !r.tasks.begin() {
 		return nil, ErrClosed
 	}
 	defer r.tasks.end()
-	k := newKeys(r.prefix + name)
 	nodes := make([]NodeInfo, len(r.quorum.voters))
 	var all sync.WaitGroup
 	for i, v := range r.quorum.voters {

@@ -1,10 +1,8 @@
 package core
 
 import (
-	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -21,38 +19,6 @@ const (
 	stall = 250 * time.Millisecond
 )
 
-// call is one script on its way through a lane.
-type call struct {
-	ctx    context.Context // travels with a lone call, for the hooks of the user's client
-	script *script
-	keys   []string
-	args   []any
-	way    *node
-	ack    ack    // of replicas; all calls of a lane want one, or none does
-	asking bool   // it goes where its slot is about to move
-	board  func() // called when it leaves, if not nil
-	done   func(*call)
-
-	state  atomic.Int32 // of the three below: a call is either sent or withdrawn, never both
-	sentAt instant      // read before it was sent
-	reply  any
-	err    error
-}
-
-const (
-	callQueued = iota
-	callSent
-	callWithdrawn
-)
-
-// withdraw takes back a call that has not been sent; it reports false if it is too late.
-func (c *call) withdraw() bool { return c.state.CompareAndSwap(callQueued, callWithdrawn) }
-
-func (c *call) take(a attempt) {
-	c.reply, c.err = a.Result()
-	c.err = unwrapScript(c.err)
-}
-
 // lane lets a bounded number of crews fly at a time. What arrives meanwhile waits and leaves together with the
 // next flight, so batches grow with the load and a lone call never waits.
 type lane struct {
@@ -63,6 +29,8 @@ type lane struct {
 	queue  []*call
 	crews  map[*crew]struct{} // those that count: flying, and not stalled
 	relief *time.Timer        // set while calls wait and all crews are out
+	solo   *crew              // a caller who flies by himself, see brisk.go; nil if none does
+	idle   *crew              // for the next one
 }
 
 // crew is a goroutine that flies until the queue is empty.
@@ -94,6 +62,32 @@ func (l *lane) dispatch() {
 	case l.relief == nil:
 		l.relief = time.AfterFunc(stall, l.relieve)
 	}
+}
+
+// takeOff lets a caller fly by himself, if nobody else flies or waits; it owes a land then. What is submitted meanwhile
+// leaves as if he were a crew.
+func (l *lane) takeOff() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.solo != nil || len(l.crews) > 0 || len(l.queue) > 0 {
+		return false
+	}
+	if l.idle == nil {
+		l.idle = new(crew)
+	}
+	l.solo, l.idle = l.idle, nil
+	l.solo.departed, l.solo.waits = time.Now(), 0
+	l.crews[l.solo] = struct{}{}
+	return true
+}
+
+// land ends that.
+func (l *lane) land() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.crews, l.solo)
+	l.solo, l.idle = nil, l.solo
+	l.dispatch()
 }
 
 // relieve stops counting the crews that do not come back, so that others may start.

@@ -105,7 +105,7 @@ func TestRenewalsHaveTheirOwnLane(t *testing.T) {
 		if n := len(f.sizes); n != callFlights {
 			t.Fatalf("%d flights, want %d", n, callFlights)
 		}
-		e.renew([]*call{{keys: []string{"k"}}})
+		e.renew([]*call{newCall(renewScript, []string{"k"})})
 		synctest.Wait()
 		if n := len(f.sizes); n != callFlights+1 {
 			t.Error("the renewal waits behind the calls")

@@ -18,6 +18,7 @@ type Lease struct {
 	token    int64
 	granted  instant
 
+	bare   bare // what ctx is made of
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
@@ -40,7 +41,9 @@ type grant struct {
 // not its end: ctx bounded the waiting, not the holding.
 func (k *keeper) newLease(ctx context.Context, p protocol, h hold, g grant) (*Lease, error) {
 	l := &Lease{keeper: k, protocol: p, hold: h, token: g.token, granted: k.now(), index: -1}
-	l.ctx, l.cancel = context.WithCancelCause(l.within(context.WithoutCancel(ctx)))
+	l.hold.spare = nil // it would keep the request
+	l.bare = bare{l.holding(l.token, holdingFrom(ctx)), ctx}
+	l.ctx, l.cancel = context.WithCancelCause(&l.bare)
 	if err := k.renewer.add(l, g.sentAt, g.ttl); err != nil {
 		l.cancel(err)
 		return nil, err

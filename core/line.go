@@ -83,7 +83,7 @@ func (p inLine) release(ctx context.Context, h *hold, what usage) (bool, error) 
 
 // do runs a script that begins with line.lua, about one hold.
 func (p inLine) do(ctx context.Context, a ack, s *script, h *hold, args ...any) (any, error) {
-	return p.server.exec.doAcked(ctx, a, s, h.keys.line(h.keys.released(h.id)), p.server.lineArgs(h.keys, args...)...)
+	return p.server.exec.doAcked(ctx, a, s, h.keys.line(h.released), p.server.lineArgs(h.keys, args...)...)
 }
 
 // line returns the keys of line.lua and the one that comes after them.

@@ -30,13 +30,12 @@ func (l *locker) location(ctx context.Context) (where string, err error) {
 		return "", ErrClosed
 	}
 	defer k.tasks.end()
-	keys := newKeys(k.prefix + l.name)
 	err = insist(ctx, func(ctx context.Context) (err error) {
-		where, err = l.protocol.location(ctx, keys)
+		where, err = l.protocol.location(ctx, l.keys)
 		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("holdfast: lock %q: %w", l.name, failure(ctx, keys.lock, err))
+		return "", fmt.Errorf("holdfast: lock %q: %w", l.name, failure(ctx, l.keys.lock, err))
 	}
 	return where, nil
 }

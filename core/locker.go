@@ -27,19 +27,18 @@ type Strategy = func(name string, opts ...LockOption) Locker
 type locker struct {
 	keeper   *keeper
 	name     string
+	keys     keys
+	boxed    boxed // what all holds have in common
 	protocol protocol
 	config   lockConfig
 	err      error // name refused
 }
 
 func (k *keeper) locker(name string, p protocol, opts []LockOption) *locker {
-	return &locker{
-		keeper:   k,
-		name:     name,
-		protocol: p,
-		config:   k.lock.with(opts),
-		err:      checkName(k.prefix, name),
-	}
+	l := &locker{keeper: k, name: name, protocol: p, config: k.lock.with(opts)}
+	l.keys, l.err = keysOf(k.prefix, name)
+	l.boxed = boxed{lock: l.keys.lock, token: l.keys.token}
+	return l
 }
 
 func (l *locker) Name() string { return l.name }

@@ -108,7 +108,7 @@ func newEpisode(client *Client, ears *ears, seed uint64) *episode {
 		client: client, ears: ears, seed: seed, name: fmt.Sprintf("model-%x", seed), model: newModel(),
 		rand: rand.New(rand.NewPCG(seed, 0)), began: time.Now(),
 	}
-	e.keys = newKeys(client.prefix + e.name)
+	e.keys = newKeys(client.prefix, e.name)
 	e.draw()
 	return e
 }

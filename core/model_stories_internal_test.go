@@ -147,7 +147,8 @@ func inTime(t *testing.T, client *Client, ears *ears, tell func(*episode)) {
 func (e *episode) contend(owner string, k kind, ttl time.Duration) *contender {
 	e.nextID++
 	c := &contender{kind: k}
-	c.name, c.keys, c.owner, c.id = e.name, e.keys, owner, fmt.Sprintf("%s:%d", owner, e.nextID)
+	c.name, c.keys, c.owner = e.name, e.keys, owner
+	c.call(fmt.Sprintf("%s:%d", owner, e.nextID))
 	c.ttl, c.waits, c.shares = ttl*time.Second, !k.plain(), k.shared()
 	e.active = append(e.active, c)
 	return c

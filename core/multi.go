@@ -108,7 +108,7 @@ func (m *multi) TryLock(ctx context.Context, opts ...LockOption) (*Lease, error)
 }
 
 func (m *multi) acquire(ctx context.Context, try bool, opts []LockOption) (*Lease, error) {
-	call := lockConfig{wait: -1}.with(opts)
+	call := (&lockConfig{wait: -1}).with(opts)
 	if err := cmp.Or(m.err, call.err); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,13 +21,36 @@ const (
 	abandonMemory = 10 * time.Minute
 )
 
+// How scripts are told.
+var (
+	tokenMemoryArg   any = milliseconds(tokenMemory)
+	releaseMemoryArg any = milliseconds(releaseMemory)
+	abandonMemoryArg any = milliseconds(abandonMemory)
+
+	lastTTL atomic.Pointer[ttlText] // mostly it is the same for all
+)
+
+type ttlText struct {
+	ttl time.Duration
+	arg any
+}
+
+func ttlArg(ttl time.Duration) any {
+	last := lastTTL.Load()
+	if last == nil || last.ttl != ttl {
+		last = &ttlText{ttl, milliseconds(ttl)}
+		lastTTL.Store(last)
+	}
+	return last.arg
+}
+
 // Mutex returns a reentrant lock: whoever holds it, enters it again. It does no I/O; what is wrong with name
 // or options is reported by Lock and TryLock.
 //
 // Its state in Redis is that of Redisson's RLock, so Go and Java exclude and wake each other on the same key
 // (see [WithPrefix]).
 func (c *Client) Mutex(name string, opts ...LockOption) Locker {
-	return c.locker(name, mutex{oneRedis: oneRedis{c.server}}, opts)
+	return c.locker(name, c.mutex, opts)
 }
 
 // mutex is the protocol of [Client.Mutex].
@@ -36,28 +60,34 @@ type mutex struct {
 }
 
 func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
-	args := []any{h.owner, h.id, milliseconds(h.ttl), milliseconds(tokenMemory), milliseconds(h.minHold)}
+	c := h.spare
+	if c == nil {
+		c = new(call) // the other may still be on its way
+	} else {
+		h.spare = nil
+	}
+	c.ask(acquireScript, 3, h.boxed.lock, h.boxed.token, h.boxed.released,
+		h.ownerArg(), h.boxed.id, ttlArg(h.ttl), tokenMemoryArg, milliseconds(h.minHold))
 	if m.restartDelay > 0 {
-		args = append(args, milliseconds(m.restartDelay))
+		c.argv = append(c.argv, milliseconds(m.restartDelay))
 	}
-	reply, err := m.server.exec.doAcked(ctx, h.ack, acquireScript,
-		[]string{h.keys.lock, h.keys.token, h.keys.released(h.id)}, args...)
-	if err != nil {
+	c.ack = h.ack
+	if err := m.server.exec.run(ctx, c); err != nil {
 		return answer{}, err
 	}
-	list, err := integers(reply, 2, 3)
-	switch {
-	case err != nil:
-		return answer{}, err
-	case list[0] == 1:
-		return answer{granted: true, token: list[1], settled: list[2] == 1}, nil
-	case list[0] == 0:
-		return answer{standing: standing{left: time.Duration(list[1]) * time.Millisecond}}, nil
-	case list[0] == -2:
+	if len(c.list) < 2 {
+		return answer{}, unexpected(c.list)
+	}
+	switch c.list[0] {
+	case 1:
+		return answer{granted: true, token: c.list[1], settled: c.list[len(c.list)-1] == 1}, nil
+	case 0:
+		return answer{standing: standing{left: time.Duration(c.list[1]) * time.Millisecond}}, nil
+	case -2:
 		return m.otherwise().acquire(ctx, h)
-	case list[0] == -3:
+	case -3:
 		return answer{}, fmt.Errorf("%w: for %v more it grants no locks", errRestarted,
-			time.Duration(list[1])*time.Millisecond)
+			time.Duration(c.list[1])*time.Millisecond)
 	default:
 		return answer{gone: true}, nil
 	}
@@ -69,24 +99,23 @@ func (m mutex) otherwise() inLine {
 }
 
 func (m mutex) release(ctx context.Context, h *hold, what usage) (bool, error) {
-	memory := releaseMemory
-	abandoned := 0
+	memory, abandoned := releaseMemoryArg, 0
 	if what == neverUsed {
-		memory, abandoned = abandonMemory, 1
+		memory, abandoned = abandonMemoryArg, 1
 	}
-	reply, err := m.server.exec.do(ctx, releaseScript,
-		[]string{h.keys.lock, h.keys.released(h.id)},
-		h.owner, h.id, h.keys.channel, milliseconds(memory), abandoned, m.server.verb)
-	if err != nil {
+	c := new(call)
+	c.ask(releaseScript, 2, h.boxed.lock, h.boxed.released,
+		h.ownerArg(), h.boxed.id, h.keys.channel, memory, abandoned, m.server.verbArg)
+	if err := m.server.exec.run(ctx, c); err != nil {
 		return false, err
 	}
-	switch reply {
+	switch c.reply {
 	case int64(4):
 		return m.otherwise().release(ctx, h, what)
 	case int64(3):
 		m.server.cannotPublish()
 	}
-	return reply != int64(0), nil
+	return c.reply != int64(0), nil
 }
 
 func (mutex) line() *inLine { return nil }
@@ -101,7 +130,11 @@ func integers(reply any, lengths ...int) ([]int64, error) {
 		}
 	}
 	if len(numbers) != len(list) || !slices.Contains(lengths, len(list)) {
-		return nil, fmt.Errorf("holdfast: unexpected reply from Redis: %v", reply)
+		return nil, unexpected(reply)
 	}
 	return numbers, nil
+}
+
+func unexpected(reply any) error {
+	return fmt.Errorf("holdfast: unexpected reply from Redis: %v", reply)
 }

@@ -45,7 +45,7 @@ type mutexes struct {
 func (m mutexes) of(h *hold) []hold {
 	holds := slices.Clone(m.holds)
 	for i := range holds {
-		holds[i].id = h.id
+		holds[i].call(h.id)
 		if holds[i].owner == "" {
 			holds[i].owner = h.owner
 		}
@@ -58,7 +58,7 @@ func (m mutexes) acquire(ctx context.Context, h *hold) (answer, error) {
 	keys := make([]string, 0, 3*len(holds))
 	args := []any{h.id, milliseconds(tokenMemory)}
 	for _, o := range holds {
-		keys = append(keys, o.keys.lock, o.keys.token, o.keys.released(o.id))
+		keys = append(keys, o.keys.lock, o.keys.token, o.released)
 		args = append(args, o.owner, milliseconds(o.ttl), milliseconds(o.minHold))
 	}
 	reply, err := m.server.exec.doAcked(ctx, h.ack, acquireAllScript, keys, args...)
@@ -148,8 +148,9 @@ func (g *gathering) request() (*request, mutexes) {
 		r.hold.ttl, r.hold.minHold = max(r.hold.ttl, h.ttl), max(r.hold.minHold, h.minHold)
 		r.hold.ack = r.hold.ack.and(h.ack)
 	}
-	r.hold.id = first.keeper.newID()
-	r.hold.owner, r.hold.name, r.hold.keys = r.hold.id, g.multi.name, all.holds[0].keys
+	r.hold.name, r.hold.keys = g.multi.name, all.holds[0].keys
+	first.keeper.rename(&r.hold)
+	r.hold.owner = r.hold.id
 	if !g.try {
 		r.hold.wait = -1
 		if !g.ends.IsZero() {

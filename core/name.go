@@ -11,30 +11,30 @@ const maxName = 512
 // reserved begins the keys that holdfast keeps beside the locks.
 const reserved = "holdfast:"
 
-// checkName refuses what Redis would take but would not keep apart or together. Braces are the point: in a
-// Cluster the text in the first pair decides the slot, and everything about one lock must share a slot.
+// keysOf returns the keys of a name. It refuses what Redis would take but would not keep apart or together. Braces are
+// the point: in a Cluster the text in the first pair decides the slot, and everything about one lock must share a slot.
 // Source: Redis Cluster specification, hash tags.
 //
 // All else is taken as it is, newlines and invalid UTF-8 too: Redis counts bytes, and names are no part of any script.
-func checkName(prefix, name string) error {
+func keysOf(prefix, name string) (keys, error) {
 	switch { // before anything is made of a name that has megabytes
 	case name == "":
-		return fmt.Errorf("%w: empty", ErrInvalidName)
+		return keys{}, fmt.Errorf("%w: empty", ErrInvalidName)
 	case len(name) > maxName:
-		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrInvalidName, len(name), maxName)
+		return keys{}, fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrInvalidName, len(name), maxName)
 	}
-	key := prefix + name
+	k := newKeys(prefix, name)
 	switch {
 	case strings.ContainsRune(name, 0):
-		return fmt.Errorf("%w: %q contains a NUL byte", ErrInvalidName, name)
-	case !balanced(key):
-		return fmt.Errorf("%w: braces of %q are not balanced", ErrInvalidName, key)
-	case emptyTag(key):
-		return fmt.Errorf("%w: the first pair of braces in %q is empty", ErrInvalidName, key)
-	case strings.HasPrefix(key, reserved):
-		return fmt.Errorf("%w: %q begins with %q, which is reserved", ErrInvalidName, key, reserved)
+		return keys{}, fmt.Errorf("%w: %q contains a NUL byte", ErrInvalidName, name)
+	case !balanced(k.lock):
+		return keys{}, fmt.Errorf("%w: braces of %q are not balanced", ErrInvalidName, k.lock)
+	case emptyTag(k.lock):
+		return keys{}, fmt.Errorf("%w: the first pair of braces in %q is empty", ErrInvalidName, k.lock)
+	case strings.HasPrefix(k.lock, reserved):
+		return keys{}, fmt.Errorf("%w: %q begins with %q, which is reserved", ErrInvalidName, k.lock, reserved)
 	}
-	return nil
+	return k, nil
 }
 
 // checkPrefix refuses prefixes with which no name could be used.
@@ -79,23 +79,30 @@ type keys struct {
 
 // newKeys derives the auxiliary keys. A key without braces becomes the tag as a whole; one with braces brings
 // its own tag. The separator tells the two apart, so "a" and "{a}" do not share them.
-func newKeys(lock string) keys {
-	k := keys{lock: lock, channel: "redisson_lock__channel:" + lock, tag: "=" + lock}
-	if !strings.Contains(lock, "{") {
-		k.channel = "redisson_lock__channel:{" + lock + "}"
-		k.tag = ":{" + lock + "}"
+func newKeys(prefix, name string) keys {
+	open, shut, colon := ":{", "}", ":{"
+	if strings.Contains(prefix, "{") || strings.Contains(name, "{") {
+		open, shut, colon = "=", "", ":"
 	}
-	k.token = reserved + "token" + k.tag
-	return k
+	// All of them are parts of one text, so that they cost one allocation.
+	const channel, token = "redisson_lock__channel", reserved + "token"
+	text := channel + colon + prefix + name + shut + token + open + prefix + name + shut
+	lock := len(channel) + len(colon)
+	end := lock + len(prefix) + len(name)
+	tokens := text[end+len(shut):]
+	return keys{
+		lock: text[lock:end], channel: text[:end+len(shut)], token: tokens, tag: tokens[len(token):],
+	}
 }
 
 // location is where the name of the place is kept in which the lock lies, see location.go.
 func (k keys) location() string { return reserved + "location" + k.tag }
 
+// released begins the keys where the ends of holds are remembered.
+const released = reserved + "released"
+
 // released is where a hold's end is remembered.
-func (k keys) released(hold string) string {
-	return reserved + "released" + k.tag + ":" + hold
-}
+func (k keys) released(hold string) string { return released + k.tag + ":" + hold }
 
 // Where the strategies with a line keep it, and their shared holds; see lua/line.lua.
 func (k keys) reads() string   { return reserved + "reads" + k.tag }

@@ -98,7 +98,7 @@ func (n *nodes) master(key string) *redis.Client {
 }
 
 // moved reports whether the way that a call has taken is another one now.
-func (n *nodes) moved(c *call) bool { return c.way != n.only && n.of(c.keys[0]) != c.way }
+func (n *nodes) moved(c *call) bool { return c.way != n.only && n.of(c.key()) != c.way }
 
 // doubt lets the Cluster be asked anew who owns which slots.
 func (n *nodes) doubt() {

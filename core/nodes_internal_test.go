@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -21,10 +20,8 @@ func TestFormerMasterIsNotBelieved(t *testing.T) {
 	for name, way := range map[string]*node{
 		"then": e.nodes.newNode(), "now": e.nodes.of("name"), "when none was known": e.nodes.only,
 	} {
-		c := &call{
-			ctx: context.Background(), script: locationScript, keys: []string{"name"}, args: []any{"here", 1000}, way: way,
-			done: func(*call) {},
-		}
+		c := newCall(locationScript, []string{"name"}, "here", 1000)
+		c.way, c.done = way, func(*call) {}
 		e.fly([]*call{c})
 		if name == "then" && (!errors.Is(c.err, errNotAnswered) || c.reply != nil) || name != "then" && c.err != nil {
 			t.Errorf("the master of %s answers %v, %v", name, c.reply, c.err)

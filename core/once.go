@@ -27,9 +27,9 @@ type Once struct {
 // Once returns the Once of a key, which is a name of its own kind: it excludes no lock of that name. It does no I/O;
 // what is wrong with key or options is reported by the methods.
 func (c *Client) Once(key string, opts ...OnceOption) *Once {
-	o := &Once{client: c, key: key, config: newOnceConfig(c.lock, opts), err: checkName(c.prefix, key)}
-	if o.err == nil {
-		o.keys = newKeys(c.prefix + key).once()
+	o := &Once{client: c, key: key, config: newOnceConfig(c.lock, opts)}
+	if o.keys, o.err = keysOf(c.prefix, key); o.err == nil {
+		o.keys = o.keys.once()
 		o.err = o.config.check(c.redis)
 	}
 	if o.err == nil && o.config.record.grouped {
@@ -120,13 +120,16 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 
 func (o *Once) newRequest(ctx context.Context) *request {
 	k := o.client.keeper
-	config, id := o.config.lock, k.newID()
+	config := o.config.lock
 	if holdingFrom(ctx).of(k, o.keys.lock) != nil {
 		config.wait = 0 // it would wait for itself
 	}
-	return &request{keeper: k, protocol: claim{oneRedis{o.client.server}}, hold: hold{
-		name: o.key, keys: o.keys, owner: id, id: id, lockConfig: config, record: &o.config.record,
+	r := &request{keeper: k, protocol: claim{oneRedis{o.client.server}}, hold: hold{
+		name: o.key, keys: o.keys, lockConfig: config, record: &o.config.record,
 	}}
+	k.rename(&r.hold)
+	r.hold.owner = r.hold.id
+	return r
 }
 
 // refusal turns what the request of a lock says into what it means here.
@@ -185,9 +188,8 @@ func (o *Once) Forget(ctx context.Context) error {
 // it again, and ErrCompleted says that it is there; the context's error if that ended first; [ErrInvalidName],
 // [ErrInvalidOption], [ErrWrongType], [ErrClosed].
 func (o *Once) Resolve(ctx context.Context, value []byte) error {
-	h := &hold{
-		name: o.key, keys: o.keys, id: o.client.newID(), lockConfig: o.config.lock, record: &o.config.record,
-	}
+	h := &hold{name: o.key, keys: o.keys, lockConfig: o.config.lock, record: &o.config.record}
+	o.client.rename(h)
 	var refused error
 	err := o.ask(ctx, "resolve", func(ctx context.Context) (err error) {
 		refused, err = claim{oneRedis{o.client.server}}.resolve(ctx, h, value)

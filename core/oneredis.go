@@ -35,28 +35,23 @@ func (p oneRedis) renewAll(renewals []*renewal) {
 
 // renewal is the command that renews; done takes its outcome.
 func (p oneRedis) renewal(r *renewal, done func(sentAt instant, held bool, err error)) *call {
-	return &call{
-		ctx:    context.Background(),
-		script: renewScript,
-		keys:   r.hold.renewed(),
-		args:   []any{r.hold.id, milliseconds(r.hold.ttl)},
-		ack:    r.hold.ack,
-		board:  func() { r.sent.Store(true) },
-		done: func(c *call) {
-			if c.reply == renewedInPart {
-				p.renewRest(r.hold)
-			}
-			done(c.sentAt, c.reply == int64(1) || c.reply == renewedInPart, c.err)
-		},
+	c := newCall(renewScript, r.hold.renewed(), r.hold.id, milliseconds(r.hold.ttl))
+	c.ack = r.hold.ack
+	c.board = func() { r.sent.Store(true) }
+	c.done = func(c *call) {
+		if c.reply == renewedInPart {
+			p.renewRest(r.hold)
+		}
+		done(c.sentAt, c.reply == int64(1) || c.reply == renewedInPart, c.err)
 	}
+	return c
 }
 
 // renewRest sends a renewal again that was made in part. Should it fail, the next one will be made in part too.
 func (p oneRedis) renewRest(h *hold) {
-	p.server.exec.renew([]*call{{
-		ctx: context.Background(), script: renewScript, keys: h.keys.shared(), args: []any{h.id, milliseconds(h.ttl)},
-		done: func(*call) {},
-	}})
+	c := newCall(renewScript, h.keys.shared(), h.id, milliseconds(h.ttl))
+	c.done = func(*call) {}
+	p.server.exec.renew([]*call{c})
 }
 
 // renewed returns the keys of a renewal, see lua/renew.lua.

@@ -66,18 +66,22 @@ func newClientConfig(opts []Option) clientConfig {
 	return c
 }
 
-func (c lockConfig) with(opts []LockOption) lockConfig {
+func (c *lockConfig) with(opts []LockOption) lockConfig {
+	if len(opts) == 0 {
+		return *c
+	}
+	changed := *c
 	for _, opt := range opts {
 		if opt != nil {
-			opt.applyLock(&c)
+			opt.applyLock(&changed)
 		}
 	}
-	return c
+	return changed
 }
 
 // CheckOptions returns the [ErrInvalidOption] that a lock with these options would report when it is used, nil if
 // there is none: for adapters, which take options long before.
-func CheckOptions(opts ...LockOption) error { return lockConfig{}.with(opts).err }
+func CheckOptions(opts ...LockOption) error { return new(lockConfig).with(opts).err }
 
 // check returns the first invalid option, or what is wrong with them taken together, for locks on these servers.
 func (c lockConfig) check(rdbs []redis.UniversalClient) error {

@@ -40,13 +40,14 @@ var passing = []string{
 }
 
 func classify(err error) outcome {
+	if err == nil {
+		return answered
+	}
 	var reply redis.Error
 	var dial *net.OpError
 	var stranger *tls.CertificateVerificationError
 	var votes *quorumError
 	switch {
-	case err == nil:
-		return answered
 	case errors.As(err, &votes):
 		return votes.outcome()
 	case errors.Is(err, redis.ErrClosed), errors.Is(err, errOtherwise), errors.Is(err, ErrInvalidOption):

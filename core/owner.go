@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // holding is what the context of a lease carries: who holds which lock with which token, and the leases within
@@ -18,12 +19,32 @@ type holding struct {
 
 type holdingKey struct{}
 
+// bare is the context of a lease without its end: what it carries, and the values of the caller's. It is a part of the
+// lease, because each would otherwise cost allocations of its own.
+type bare struct {
+	holding
+	caller context.Context
+}
+
+func (*bare) Deadline() (deadline time.Time, ok bool) { return }
+func (*bare) Done() <-chan struct{}                   { return nil }
+func (*bare) Err() error                              { return nil }
+
+func (b *bare) Value(key any) any {
+	if key == (holdingKey{}) {
+		return &b.holding
+	}
+	return b.caller.Value(key)
+}
+
 // withHolding adds a lease to what ctx carries.
 func withHolding(ctx context.Context, l *Lease, token int64) context.Context {
-	outer := holdingFrom(ctx)
-	return context.WithValue(ctx, holdingKey{}, &holding{
-		owner: l.hold.owner, token: token, keeper: l.keeper, lock: l.hold.keys.lock, outer: outer,
-	})
+	h := l.holding(token, holdingFrom(ctx))
+	return context.WithValue(ctx, holdingKey{}, &h)
+}
+
+func (l *Lease) holding(token int64, outer *holding) holding {
+	return holding{owner: l.hold.owner, token: token, keeper: l.keeper, lock: l.hold.keys.lock, outer: outer}
 }
 
 // holdingFrom returns the innermost lease that ctx carries, nil if there is none.
@@ -64,7 +85,43 @@ func TokenFrom(ctx context.Context) (int64, bool) {
 // newID names an owner or a hold: the client's UUID and a number that is never used again. An owner is named
 // like the first of its holds.
 func (k *keeper) newID() string {
-	return k.id + ":" + strconv.FormatUint(k.counter.Add(1), 10)
+	var digits [20]byte
+	return k.id + ":" + string(strconv.AppendUint(digits[:0], k.counter.Add(1), 10))
+}
+
+// rename gives a hold a name of its own.
+func (k *keeper) rename(h *hold) {
+	var digits [20]byte
+	number := strconv.AppendUint(digits[:0], k.counter.Add(1), 10)
+	h.released = released + h.keys.tag + ":" + k.id + ":" + string(number)
+	h.id = h.released[len(h.released)-len(k.id)-1-len(number):]
+	h.box()
+}
+
+// call gives a hold this name.
+func (h *hold) call(id string) {
+	h.id, h.released = id, h.keys.released(id)
+	h.box()
+}
+
+// boxed are parts of a hold as arguments of scripts. Each would cost an allocation whenever it is made one.
+type boxed struct {
+	lock, token, released, id any
+}
+
+func (h *hold) box() {
+	if h.boxed.lock == nil {
+		h.boxed.lock, h.boxed.token = h.keys.lock, h.keys.token
+	}
+	h.boxed.released, h.boxed.id = h.released, h.id
+}
+
+// ownerArg returns the owner as an argument.
+func (h *hold) ownerArg() any {
+	if h.owner == h.id {
+		return h.boxed.id
+	}
+	return h.owner
 }
 
 // lockField reports whether a field of a lock's hash is something else than an owner who holds it exclusively.

@@ -36,8 +36,13 @@ type hold struct {
 	name  string
 	keys  keys
 	owner string
-	id    string // never used for another hold
+	id    string // never used for another hold; set by call or rename only
 	lockConfig
+
+	released string // where its end is remembered
+	boxed    boxed
+	errand   errand // of its release
+	spare    *call  // for its first request, nil once that is made, and if several servers are asked
 
 	waits  bool  // in line, if it is not granted at once
 	number int64 // in line; 0 before it stood in one

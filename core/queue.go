@@ -1,7 +1,6 @@
 package core
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"sync"
@@ -13,11 +12,15 @@ import (
 type queue struct {
 	mu    sync.Mutex
 	lines map[string]*line // by the lock's key; only those with somebody in them
+	spare []*line          // to be used again: most lines have one turn, and a short life
 }
+
+// spareLines bounds how many are kept.
+const spareLines = 64
 
 // line is one name's waiters; the first talks to Redis.
 type line struct {
-	turns list.List // of *turn
+	first, last *turn
 	// What the first was last told, and when; it asks every other second at least.
 	left  time.Duration // of the present holder's lease
 	heard instant       // zero: never
@@ -28,11 +31,12 @@ type turn struct {
 	queue *queue
 	key   string
 	line  *line
-	place *list.Element
-	first chan struct{} // closed when the turn has come, or there is none to come
-	err   error         // why there is none; set before first is closed
-	out   bool          // of the line
-	ack   ack           // that the caller wants
+	ack   ack // that the caller wants
+
+	before, behind *turn
+	come           chan struct{} // closed when the turn has come, or there is none to come; nil if it had come at once
+	err            error         // why there is none; set before come is closed
+	out            bool          // of the line
 }
 
 func newQueue() *queue {
@@ -40,20 +44,33 @@ func newQueue() *queue {
 }
 
 // enter takes the last place in a name's line.
-func (q *queue) enter(key string, a ack) *turn {
+func (q *queue) enter(t *turn, key string, a ack) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	t.queue, t.key, t.ack = q, key, a
 	l := q.lines[key]
 	if l == nil {
+		l = q.open(key)
+	}
+	t.line, t.before = l, l.last
+	if l.last = t; t.before == nil {
+		l.first = t
+	} else {
+		t.before.behind = t
+		t.come = make(chan struct{})
+	}
+}
+
+func (q *queue) open(key string) *line {
+	var l *line
+	if n := len(q.spare); n > 0 {
+		l, q.spare = q.spare[n-1], q.spare[:n-1]
+		*l = line{}
+	} else {
 		l = new(line)
-		q.lines[key] = l
 	}
-	t := &turn{queue: q, key: key, line: l, first: make(chan struct{}), ack: a}
-	t.place = l.turns.PushBack(t)
-	if l.turns.Len() == 1 {
-		close(t.first)
-	}
-	return t
+	q.lines[key] = l
+	return l
 }
 
 // empty reports whether nobody waits for a name.
@@ -63,16 +80,17 @@ func (q *queue) empty(key string) bool {
 	return q.lines[key] == nil
 }
 
+// waits reports whether the turn has yet to come.
+func (t *turn) waits() bool { return t.come != nil && !closed(t.come) }
+
 // wait returns when the turn has come: with errTimeUp if ctx or the client ended before, with another error if
 // the first has found that there is nothing to wait for.
 func (t *turn) wait(ctx context.Context, closing <-chan struct{}) error {
-	select {
-	case <-t.first:
+	if !t.waits() {
 		return t.err
-	default:
 	}
 	select {
-	case <-t.first:
+	case <-t.come:
 		return t.err
 	case <-ctx.Done():
 		return errTimeUp
@@ -88,12 +106,27 @@ func (t *turn) leave() {
 	if t.out {
 		return
 	}
-	t.out = true
-	wasFirst := t.line.turns.Front() == t.place
-	t.line.turns.Remove(t.place)
+	wasFirst := t.line.first == t
+	t.stepOut()
 	if wasFirst {
 		t.proceed()
 	}
+}
+
+// stepOut takes the turn out of its line; the queue's mutex is held.
+func (t *turn) stepOut() {
+	t.out = true
+	if t.before == nil {
+		t.line.first = t.behind
+	} else {
+		t.before.behind = t.behind
+	}
+	if t.behind == nil {
+		t.line.last = t.before
+	} else {
+		t.behind.before = t.before
+	}
+	t.before, t.behind = nil, nil // so that who has gone keeps nobody's memory
 }
 
 // fail sends the line away, except those who want less of replicas, if that is what failed; only the first may call
@@ -102,18 +135,16 @@ func (t *turn) fail(err error) {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
 	short := errors.Is(err, ErrNotReplicated)
-	var next *list.Element
-	for place := t.place; place != nil; place = next {
-		next = place.Next()
-		other := place.Value.(*turn)
+	var next *turn
+	for other := t; other != nil; other = next {
+		next = other.behind
 		if short && other.ack.replicas < t.ack.replicas {
 			continue
 		}
-		other.out = true
-		t.line.turns.Remove(place)
+		other.stepOut()
 		if other != t {
 			other.err = err
-			close(other.first)
+			close(other.come)
 		}
 	}
 	t.proceed()
@@ -121,10 +152,13 @@ func (t *turn) fail(err error) {
 
 // proceed gives the turn to the next after the first has left; the queue's mutex is held.
 func (t *turn) proceed() {
-	if next := t.line.turns.Front(); next != nil {
-		close(next.Value.(*turn).first)
-	} else {
-		delete(t.queue.lines, t.key)
+	if next := t.line.first; next != nil {
+		close(next.come)
+		return
+	}
+	delete(t.queue.lines, t.key)
+	if len(t.queue.spare) < spareLines {
+		t.queue.spare = append(t.queue.spare, t.line)
 	}
 }
 

@@ -10,7 +10,9 @@ import (
 func TestClosingEndsTheLine(t *testing.T) {
 	t.Parallel()
 	q := newQueue()
-	first, second := q.enter("k", ack{}), q.enter("k", ack{})
+	var first, second turn
+	q.enter(&first, "k", ack{})
+	q.enter(&second, "k", ack{})
 	closing := make(chan struct{})
 	close(closing)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -37,7 +39,10 @@ func TestNextLookIsAfterTheHoldersTime(t *testing.T) {
 func TestFailureOfReplicasStays(t *testing.T) {
 	t.Parallel()
 	q := newQueue()
-	first, weaker, same := q.enter("k", ack{replicas: 2}), q.enter("k", ack{replicas: 1}), q.enter("k", ack{replicas: 2})
+	var first, weaker, same turn
+	q.enter(&first, "k", ack{replicas: 2})
+	q.enter(&weaker, "k", ack{replicas: 1})
+	q.enter(&same, "k", ack{replicas: 2})
 	err := error(&NotReplicatedError{Wanted: 2})
 	first.fail(err)
 	first.leave()

@@ -78,7 +78,7 @@ func (q *quorum) acquire(ctx context.Context, h *hold) (answer, error) {
 func (q *quorum) attempt(ctx context.Context, h *hold) (a answer, split bool, err error) {
 	if h.defeats > 0 {
 		pause(ctx, min(breath(h.defeats, h.trip), q.patience(h.ttl)), nil, nil)
-		h.id = q.keeper.newID() // the old one is being given up
+		q.keeper.rename(h) // the old one is being given up
 	}
 	began := q.keeper.now()
 	b := newBallot(q, h)

@@ -34,9 +34,8 @@ func TestBallotsBeforeTakeNothingOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	h := &hold{
-		keys: newKeys("name"), owner: "owner", id: r.newID(), lockConfig: lockConfig{ttl: time.Hour}, defeats: 8,
-	}
+	h := &hold{keys: newKeys("", "name"), owner: "owner", lockConfig: lockConfig{ttl: time.Hour}, defeats: 8}
+	r.rename(h)
 	began := r.now()
 	a, err := r.quorum.acquire(context.Background(), h)
 	if err != nil || !a.granted || a.sentAt.sub(began) < time.Millisecond {

@@ -13,7 +13,7 @@ import (
 // the same text in their first pair of braces as key has. It is for operators: the answer may be outdated when it
 // arrives, and each record is read by itself. Records without state are left out.
 func (c *Client) Records(ctx context.Context, key string) ([]Record, error) {
-	if err := checkName(c.prefix, key); err != nil {
+	if _, err := keysOf(c.prefix, key); err != nil {
 		return nil, err
 	}
 	group, ok := groupKey(c.prefix, key)

@@ -25,16 +25,41 @@ const (
 
 // release ends a hold, detached from ctx and bounded. What it could not confirm is finished in the background.
 func (k *keeper) release(ctx context.Context, p protocol, h *hold, what usage) (held bool, err error) {
+	over := ctx.Err() != nil
+	if k.hasOneServer() {
+		held, err = p.release(h.errand.send(ctx, firstAnswer), h, what)
+	}
+	if !k.hasOneServer() || err != nil && (over || ctx.Err() == nil) {
+		held, err = releaseInsistently(ctx, p, h, what)
+	}
+	if err != nil {
+		k.giveUp(p, h, what)
+	}
+	return held, err
+}
+
+func releaseInsistently(ctx context.Context, p protocol, h *hold, what usage) (held bool, err error) {
 	detached, cancel := detach(ctx)
 	defer cancel()
 	err = insist(detached, func(ctx context.Context) (err error) {
 		held, err = p.release(ctx, h, what)
 		return err
 	})
-	if err != nil {
-		k.giveUp(p, h, what)
-	}
 	return held, err
+}
+
+// finish sends an idempotent command until it is answered, detached from ctx and bounded.
+func (k *keeper) finish(ctx context.Context, command func(context.Context) error) error {
+	if k.hasOneServer() {
+		over := ctx.Err() != nil
+		err := command(new(errand).send(ctx, firstAnswer))
+		if err == nil || !over && ctx.Err() != nil {
+			return err
+		}
+	}
+	detached, cancel := detach(ctx)
+	defer cancel()
+	return insist(detached, command)
 }
 
 // insist sends an idempotent command until it is answered, on another connection if there is no answer soon.

@@ -190,8 +190,12 @@ func (r *renewer) raised(l *Lease, token int64) {
 func (r *renewer) outstanding(l *Lease) *hold {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	left := r.left(l)
+	if left <= l.hold.ttl {
+		return &l.hold
+	}
 	h := l.hold
-	h.ttl = max(h.ttl, r.left(l))
+	h.ttl = left
 	return &h
 }
 

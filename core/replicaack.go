@@ -137,7 +137,7 @@ func masterAt(cluster *redis.ClusterClient, addr string) *redis.Client {
 func masters(cluster *redis.ClusterClient, batch []*call) map[*redis.Client][]*call {
 	parts := make(map[*redis.Client][]*call, 1)
 	for _, c := range batch {
-		master, err := cluster.MasterForKey(context.Background(), c.keys[0])
+		master, err := cluster.MasterForKey(context.Background(), c.key())
 		if err != nil {
 			c.err = err
 			continue
@@ -156,7 +156,7 @@ func patient(rdb *redis.Client, batch []*call) func([]*call, verb) {
 	}
 	return func(batch []*call, command verb) {
 		all := strictest(batch)
-		wait := attempt{redis.NewCmd(context.Background(), "wait", all.replicas, milliseconds(all.timeout))}
+		wait := newAttempt("wait", all.replicas, milliseconds(all.timeout))
 		pipeline(rdb, batch, command, wait)
 		replicas, err := wait.Int()
 		for _, c := range batch {
@@ -169,7 +169,7 @@ func patient(rdb *redis.Client, batch []*call) func([]*call, verb) {
 // call was successful: a refusal is none the less true.
 func (c *call) confirm(replicas int, err error) {
 	switch {
-	case c.err != nil || !successful(c.reply):
+	case c.err != nil || !c.successful():
 	case err != nil && redis.HasErrorPrefix(err, "UNBLOCKED"): // the master has become a replica
 		c.err = &NotReplicatedError{Wanted: c.ack.replicas}
 	case err != nil:
@@ -181,9 +181,12 @@ func (c *call) confirm(replicas int, err error) {
 
 // successful reports whether a script says that it has written what it was for: it answers 1, alone or with more behind
 // it, or 2: renewed in part, released in part, or recorded anew.
-func successful(reply any) bool {
+func (c *call) successful() bool {
+	reply := c.reply
 	if list, ok := reply.([]any); ok && len(list) > 0 {
 		reply = list[0]
+	} else if len(c.list) > 0 {
+		reply = c.list[0]
 	}
 	return reply == int64(1) || reply == int64(2)
 }

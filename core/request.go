@@ -32,6 +32,8 @@ type request struct {
 	keeper   *keeper
 	protocol protocol
 	hold     hold
+	turn     turn // to ask, if it is not in a line that Redis keeps
+	call     call // the first
 	entered  bool // the owner may hold the lock already
 	once     bool // one answer is enough, however long there is time to wait for it
 
@@ -58,9 +60,13 @@ func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {
 	k := l.keeper
 	r := &request{keeper: k, protocol: l.protocol}
 	r.hold = hold{
-		name: l.name, keys: newKeys(k.prefix + l.name), owner: config.owner, id: k.newID(), lockConfig: config,
+		name: l.name, keys: l.keys, boxed: l.boxed, owner: config.owner, lockConfig: config,
 		waits: l.protocol.line() != nil && config.wait != 0,
 	}
+	if k.hasOneServer() {
+		r.hold.spare = &r.call
+	}
+	k.rename(&r.hold)
 	if r.hold.owner != "" {
 		r.entered = true // perhaps, by another process
 		return r
@@ -154,9 +160,10 @@ func (r *request) queue(ctx context.Context) (*Lease, error) {
 			return lease, err
 		}
 	}
-	t := r.keeper.queue.enter(r.hold.keys.lock, r.hold.ack)
+	t := &r.turn
+	r.keeper.queue.enter(t, r.hold.keys.lock, r.hold.ack)
 	defer t.leave()
-	if !closed(t.first) {
+	if t.waits() {
 		r.waits(0)
 	}
 	if err := t.wait(ctx, r.keeper.tasks.closing); err != nil {
@@ -295,11 +302,10 @@ func (r *request) renounce(ctx context.Context, reason error) {
 	if _, err := r.protocol.release(ctx, &abandoned, neverUsed); err != nil {
 		r.keeper.giveUp(r.protocol, &abandoned, neverUsed)
 	}
-	fresh := r.keeper.newID()
-	if r.hold.owner == r.hold.id {
-		r.hold.owner = fresh
+	own := r.hold.owner == r.hold.id
+	if r.keeper.rename(&r.hold); own {
+		r.hold.owner = r.hold.id
 	}
-	r.hold.id = fresh
 }
 
 // waits tells the hook, once, that the call has begun to wait; 0 is an unknown position.

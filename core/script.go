@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"embed"
 	"strings"
 
@@ -13,7 +12,7 @@ var luaFiles embed.FS
 
 // The scripts, one per operation. Each file opens with its contract.
 var (
-	acquireScript    = loadScript("grant", "acquire")
+	acquireScript    = loadScript("grant", "acquire").listing()
 	acquireAllScript = loadScript("grant", "acquire_all")
 	releaseScript    = loadScript("publish", "release")
 	joinScript       = loadScript("publish", "line", "join")
@@ -42,8 +41,12 @@ var (
 // script is a Lua script and the SHA-1 under which servers know it.
 type script struct {
 	source string
-	sha    string
+	shaArg any  // a string
+	lists  bool // it answers with a list of integers, always
 }
+
+// evalsha is the command that runs a script by its hash.
+var evalsha any = "evalsha"
 
 // loadScript puts a script together from what it shares with others and its own file, which comes last.
 func loadScript(names ...string) *script {
@@ -55,40 +58,11 @@ func loadScript(names ...string) *script {
 		}
 		source.Write(text)
 	}
-	return &script{source: source.String(), sha: redis.NewScript(source.String()).Hash()}
+	return &script{source: source.String(), shaArg: redis.NewScript(source.String()).Hash()}
 }
 
-// attempt is one command on its way to Redis. The client's own retries are switched off for it (go-redis
-// re-sends after a lost reply, up to four executions, without telling): whether to ask again, and for how
-// long, is decided here, by the outcome and by what the caller has left to wait.
-type attempt struct {
-	*redis.Cmd
-}
-
-// NoRetry is asked by go-redis before it re-sends a command.
-func (attempt) NoRetry() bool { return true }
-
-// verb is the way to ask for a script.
-type verb = func(s *script, keys []string, args []any) attempt
-
-// evalsha asks for the script by its hash, eval by its text, for a server that does not know it (yet, or any
-// more: SCRIPT FLUSH, restart, failover).
-func (s *script) evalsha(keys []string, args []any) attempt {
-	return s.command("evalsha", s.sha, keys, args)
-}
-
-func (s *script) eval(keys []string, args []any) attempt {
-	return s.command("eval", s.source, keys, args)
-}
-
-func (s *script) command(verb, body string, keys []string, args []any) attempt {
-	argv := make([]any, 0, 3+len(keys)+len(args))
-	argv = append(argv, verb, body, len(keys))
-	for _, key := range keys {
-		argv = append(argv, key)
-	}
-	argv = append(argv, args...)
-	cmd := redis.NewCmd(context.Background(), argv...) // the context is given again when it is sent
-	cmd.SetFirstKeyPos(3)
-	return attempt{cmd}
+// listing says that the script answers with a list of integers, whatever it is asked.
+func (s *script) listing() *script {
+	s.lists = true
+	return s
 }

@@ -9,11 +9,12 @@ import (
 // server is one Redis as locks use it: the way for commands to it, and what is heard from it. It may be a Sentinel
 // group or a Cluster.
 type server struct {
-	keeper *keeper
-	exec   *executor
-	verb   string // with which scripts announce something, see lua/publish.lua
-	listen *listeners
-	beats  *beats
+	keeper  *keeper
+	exec    *executor
+	verb    string // with which scripts announce something, see lua/publish.lua
+	verbArg any    // the same, as their argument
+	listen  *listeners
+	beats   *beats
 
 	unheard sync.Once // publishing is refused
 	deaf    sync.Once // subscribing is refused
@@ -27,6 +28,10 @@ func newServer(k *keeper, rdb redis.UniversalClient) *server {
 	if s.exec.nodes.cluster != nil {
 		s.verb = "SPUBLISH"
 	}
+	if k.hasOneServer() { // the servers of a Redlock are asked side by side, for as long as each gets
+		s.exec.brisk.rdb, _ = rdb.(*redis.Client)
+	}
+	s.verbArg = s.verb
 	s.exec.onReply = sync.OnceFunc(s.inspectLater)
 	s.listen = newListeners(rdb, s.exec.nodes, s.cannotSubscribe)
 	s.beats = newBeats(s, k.now)

@@ -128,6 +128,9 @@ func tooOld(version string) bool {
 
 // replied reports whether a server has answered, be it with an error.
 func replied(err error) bool {
+	if err == nil {
+		return true
+	}
 	var reply redis.Error
-	return err == nil || errors.As(err, &reply)
+	return errors.As(err, &reply)
 }

@@ -62,6 +62,9 @@ func (t *topology) ask() {
 
 // misled reports whether an error may mean that somebody else owns the slot now.
 func misled(err error) bool {
+	if err == nil {
+		return false
+	}
 	var dial *net.OpError
 	switch classify(err) {
 	case unknown:

@@ -93,7 +93,7 @@ func (v *voter) settle(ctx context.Context, h *hold, token int64, restore bool) 
 	}
 	return v.ask(ctx, h.ttl, func(ctx context.Context) error {
 		reply, err := v.server.exec.do(ctx, settleScript,
-			[]string{h.keys.lock, h.keys.token, h.keys.released(h.id)},
+			[]string{h.keys.lock, h.keys.token, h.released},
 			h.owner, h.id, milliseconds(h.ttl), token, milliseconds(tokenMemory), milliseconds(h.minHold), grant)
 		if err == nil && reply != int64(1) {
 			err = errTaken

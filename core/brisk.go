@@ -1,0 +1,110 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// quickTrip is the longest time of a round trip after which the next lone command goes on its caller's goroutine.
+	quickTrip = 5 * time.Millisecond
+	// briskTimeout is how long such a command waits for its answer: that is how much later than its context it may end.
+	// Then it is sent once more, as a command that can be left behind.
+	briskTimeout = 40 * time.Millisecond
+	// briskMemory is for how long one quick answer lets others be expected.
+	briskMemory = 5 * time.Second
+	// briskAge is how long the client with the short timeout is used: hooks may be added to the user's at any time.
+	briskAge = time.Second
+)
+
+// brisk is the short way for a lone command: without handing it to another goroutine and its answer back, which costs
+// more than all else that a lock adds to a round trip. But nobody can leave before the answer then, so it is for a
+// server that answers quickly.
+//
+// It is for one server, not for a Cluster, where a single command may be sent to several masters one after the other.
+type brisk struct {
+	now   clock
+	rdb   *redis.Client // nil if there is no short way
+	until atomic.Int64  // an instant: the server is known to be quick
+	copy  atomic.Pointer[hasty]
+}
+
+// hasty is the user's client with a short timeout, on the same connections.
+type hasty struct {
+	rdb  *redis.Client
+	made instant
+}
+
+// landed takes in how long a flight took.
+func (b *brisk) landed(sentAt instant, err error) {
+	if b.rdb == nil {
+		return
+	}
+	now, until := b.now(), instant(0)
+	if replied(err) && now.sub(sentAt) <= quickTrip {
+		until = now.add(briskMemory)
+	}
+	b.until.Store(int64(until))
+}
+
+// takeOff reports whether a call may take the short way, in which case it owes a land to its lane. It may not if the
+// caller must be able to leave sooner, or if it has company on the way.
+func (b *brisk) takeOff(c *call) bool {
+	if b.rdb == nil || c.ack.wanted() || b.now() >= instant(b.until.Load()) {
+		return false
+	}
+	if !c.way.calls.takeOff() {
+		return false
+	}
+	end, ends := c.ctx.Deadline()
+	ticket, _ := c.ctx.Value(ticketKey{}).(*ticket)
+	if ends && time.Until(end) < briskTimeout || ticket != nil || c.ctx.Err() != nil {
+		c.way.calls.land()
+		return false
+	}
+	return true
+}
+
+// client returns the one to use.
+func (b *brisk) client() *redis.Client {
+	now := b.now()
+	if h := b.copy.Load(); h != nil && now.sub(h.made) < briskAge {
+		return h.rdb
+	}
+	h := &hasty{rdb: b.rdb, made: now}
+	if limit := b.rdb.Options().ReadTimeout; limit <= 0 || limit > briskTimeout {
+		h.rdb = b.rdb.WithTimeout(briskTimeout)
+	}
+	b.copy.Store(h)
+	return h.rdb
+}
+
+// flyBriskly sends a call that took off on the short way.
+func (e *executor) flyBriskly(c *call) {
+	defer c.way.calls.land()
+	e.sendBriskly(c)
+	e.brisk.landed(c.sentAt, c.err)
+	if e.onReply != nil && replied(c.err) {
+		e.onReply()
+	}
+}
+
+func (e *executor) sendBriskly(c *call) {
+	defer catch(c)
+	c.sentAt = e.now()
+	sendAlone(e.brisk.client(), c)
+}
+
+// timedOut reports whether a connection has said nothing for too long.
+func timedOut(err error) bool {
+	if err == nil {
+		return false
+	}
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout() && !errors.Is(err, context.DeadlineExceeded)
+}
