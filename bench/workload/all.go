@@ -1,0 +1,16 @@
+package workload
+
+import "context"
+
+// Workload can be chosen by its name.
+type Workload struct {
+	Name string
+	Run  func(context.Context) error
+}
+
+// Workloads returns all of them, in the order in which they run.
+func (b *Bench) Workloads() []Workload {
+	return []Workload{
+		{WorkPairs, b.Pairs},
+	}
+}
