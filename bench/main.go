@@ -36,9 +36,12 @@ func run(ctx context.Context) error {
 	results := flag.String("results", "results/latest.json", "file for the raw results")
 	flag.IntVar(&b.PairRounds, "rounds", 9, "rounds of the pairs, beside one that warms up")
 	flag.DurationVar(&b.PairTime, "each", 500*time.Millisecond, "time of a contestant in a round of pairs")
+	flag.IntVar(&b.ContestRounds, "contests", 5, "rounds of the contests, beside one that warms up")
+	flag.DurationVar(&b.ContestTime, "contest", 2*time.Second, "time of a contest")
 	flag.Parse()
 	if *quick {
 		b.PairRounds, b.PairTime = min(b.PairRounds, 3), min(b.PairTime, 150*time.Millisecond)
+		b.ContestRounds, b.ContestTime = min(b.ContestRounds, 1), min(b.ContestTime, 500*time.Millisecond)
 	}
 	works, err := regexp.Compile(*only)
 	if err != nil {

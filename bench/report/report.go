@@ -10,7 +10,13 @@ import (
 func Tables(book *measure.Book, all []contestant.Contestant) string {
 	var text string
 	if book.Has(workload.WorkPairs) {
-		text += pairs(book, all)
+		text += "### Free names\n\n" + pairs(book, all)
+	}
+	if book.Has(workload.WorkContest) {
+		text += "### One name that many want\n\n" + contest(book, all)
+	}
+	if book.Has(workload.WorkBarging) {
+		text += "### Asking again at once\n\n" + barging(book, all)
 	}
 	return text
 }

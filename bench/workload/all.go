@@ -12,5 +12,7 @@ type Workload struct {
 func (b *Bench) Workloads() []Workload {
 	return []Workload{
 		{WorkPairs, b.Pairs},
+		{WorkContest, b.Contest},
+		{WorkBarging, b.Barging},
 	}
 }
