@@ -70,8 +70,8 @@ latest: needed ## test with the newest dependencies, and what those need
 	GOWORK=off $(GO) test -modfile="$$dir/go.mod" ./...
 
 .PHONY: bench
-bench: needed ## measure beside other lock libraries, in a quarter of an hour
-	cd bench && GOWORK=off $(GO) run .
+bench: needed ## measure beside other lock libraries, for a quarter of an hour: docs/benchmarks.md
+	cd bench && GOWORK=off $(GO) run . -page ../docs/benchmarks.md
 
 .PHONY: bench-quick
 bench-quick: needed ## the same with few and short rounds, for development: BENCH="-only pairs -who 'Mutex|bare'"

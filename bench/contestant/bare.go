@@ -13,19 +13,15 @@ import (
 
 // bares send the two scripts of a Mutex with nothing around them: no renewal, no waiting, no loss signal.
 func bares() []Contestant {
-	plain := func(rdb *redis.Client) (redis.Scripter, error) { return rdb, nil }
 	pipelined := func(rdb *redis.Client) (redis.Scripter, error) { return rdb.AutoPipeline() }
-	open := func(through func(*redis.Client) (redis.Scripter, error)) func([]string) (Session, error) {
-		return func(addrs []string) (Session, error) { return openBare(addrs[0], through) }
-	}
 	return []Contestant{
 		{
 			Name: "bare scripts", Family: "bare", Limit: true, Uncontended: true, Servers: 1,
-			Sends: []string{"evalsha"}, Open: open(plain),
+			Sends: []string{"evalsha"}, Open: func(addrs []string) (Session, error) { return OpenBare(addrs[0]) },
 		},
 		{
 			Name: "bare scripts, autopipeline", Family: "bare", Limit: true, Uncontended: true, Servers: 1,
-			Sends: []string{"evalsha"}, Open: open(pipelined),
+			Sends: []string{"evalsha"}, Open: func(addrs []string) (Session, error) { return openBare(addrs[0], pipelined) },
 		},
 	}
 }
@@ -36,6 +32,11 @@ type bare struct {
 	acquire, release *redis.Script
 	client           string // no id is used twice, see acquire.lua
 	last             *atomic.Int64
+}
+
+// OpenBare connects the bare scripts through a plain client of go-redis.
+func OpenBare(addr string) (Session, error) {
+	return openBare(addr, func(rdb *redis.Client) (redis.Scripter, error) { return rdb, nil })
 }
 
 func openBare(addr string, through func(*redis.Client) (redis.Scripter, error)) (Session, error) {

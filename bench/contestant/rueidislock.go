@@ -2,6 +2,7 @@ package contestant
 
 import (
 	"context"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidislock"
@@ -14,7 +15,8 @@ func rueidislocks() []Contestant {
 			Name: name, Family: "rueidislock", Waits: true, Uncontended: true, Servers: 1,
 			Sends: []string{"evalsha", "eval"},
 			Lacks: "no fencing token; waiters are woken in no order; expiry by the client's clock; the loss of a lease is " +
-				"told up to one renewal interval late",
+				"told up to one renewal interval late; by default an answer that takes longer than 20 ms counts as a refusal, " +
+				"after which a caller can wait for ever for a message (with 512 goroutines it did), so here it may take a second",
 			Open: func(addrs []string) (Session, error) { return openRueidislock(addrs[0], majority) },
 		}
 	}
@@ -28,6 +30,7 @@ func openRueidislock(addr string, majority int32) (Session, error) {
 		ClientOption: rueidis.ClientOption{InitAddress: []string{addr}},
 		KeyMajority:  majority, KeyValidity: TTL,
 		NoLoopTracking: true, // recommended from Redis 7.0.5 on
+		TryNextAfter:   time.Second,
 	})
 	return rueidisLock{locks}, err
 }

@@ -36,13 +36,22 @@ func (b *Book) Values(k Key) []float64 { return b.figures[k] }
 func (b *Book) Median(k Key) float64 { return Median(b.figures[k]) }
 
 // Has reports whether anything of a workload was measured.
-func (b *Book) Has(work string) bool {
+func (b *Book) Has(work string) bool { return len(b.Keys(work)) > 0 }
+
+// Keys returns what was measured of a workload, in order.
+func (b *Book) Keys(work string) (keys []Key) {
 	for k := range b.figures {
 		if k.Work == work {
-			return true
+			keys = append(keys, k)
 		}
 	}
-	return false
+	slices.SortFunc(keys, Key.compare)
+	return keys
+}
+
+func (k Key) compare(l Key) int {
+	return cmp.Or(cmp.Compare(k.Work, l.Work), cmp.Compare(k.Who, l.Who), cmp.Compare(k.Size, l.Size),
+		cmp.Compare(k.Figure, l.Figure))
 }
 
 type entry struct {
@@ -56,10 +65,7 @@ func (b *Book) Save(path string) error {
 	for k, rounds := range b.figures {
 		all = append(all, entry{k, rounds})
 	}
-	slices.SortFunc(all, func(x, y entry) int {
-		return cmp.Or(cmp.Compare(x.Work, y.Work), cmp.Compare(x.Size, y.Size), cmp.Compare(x.Who, y.Who),
-			cmp.Compare(x.Figure, y.Figure))
-	})
+	slices.SortFunc(all, func(x, y entry) int { return x.compare(y.Key) })
 	text, err := json.MarshalIndent(all, "", " ")
 	if err != nil {
 		return fmt.Errorf("results: %w", err)

@@ -19,7 +19,7 @@ func contest(book *measure.Book, all []contestant.Contestant) string {
 		floor := book.Values(key(workload.Floor, "handoff p50 us"))
 		rows := [][]string{{
 			fmt.Sprintf("waiters: %d", size), "grants/s", "handoff p50, p99 µs", "of the bare message and script", "spread",
-			"lock in use", "commands per grant", "Jain's index", "wait p50, p99, longest ms",
+			"lock in use", "commands per grant", "to another holder", "Jain's index", "wait p50, p99, longest ms",
 		}}
 		for _, c := range all {
 			handoffs := book.Values(key(c.Name, "handoff p50 us"))
@@ -31,7 +31,8 @@ func contest(book *measure.Book, all []contestant.Contestant) string {
 			rows = append(rows, []string{
 				c.Name, number(median("grants/s")), number(median("handoff p50 us")) + ", " + number(median("handoff p99 us")),
 				number(measure.Median(measure.Ratios(handoffs, floor))), spread(handoffs),
-				fmt.Sprintf("%.0f%%", 100*median("utilisation")), number(median("commands")), number(median("jain")),
+				fmt.Sprintf("%.0f%%", 100*median("utilisation")), number(median("commands")),
+				fmt.Sprintf("%.0f%%", 100*median("between")), number(median("jain")),
 				wait(0.5) + ", " + wait(0.99) + ", " + wait(1),
 			})
 		}

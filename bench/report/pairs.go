@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	bareName = "bare scripts"
-	ourName  = "holdfast Mutex"
+	bareName      = "bare scripts"
+	pipelinedName = "bare scripts, autopipeline"
+	ourName       = "holdfast Mutex"
 )
 
 // pairs is the table of uncontended locks. The spread is that of the throughput over the rounds.
@@ -62,5 +63,8 @@ func isPeer(c contestant.Contestant) bool { return !c.Limit && c.Family != "hold
 // spread is the range of the middle half of the rounds around their median, in percent.
 func spread(values []float64) string {
 	m := measure.Median(values)
+	if len(values) < 2 {
+		return "–"
+	}
 	return fmt.Sprintf("%+.0f … %+.0f%%", 100*(measure.Quantile(values, 0.25)/m-1), 100*(measure.Quantile(values, 0.75)/m-1))
 }

@@ -23,13 +23,7 @@ type floor struct {
 const floorChannel = "bench:floor"
 
 func newFloor(server *redistest.Server) (*floor, error) {
-	var open func([]string) (contestant.Session, error)
-	for _, c := range contestant.All() {
-		if c.Limit && open == nil {
-			open = c.Open
-		}
-	}
-	scripts, err := open([]string{server.Addr()})
+	scripts, err := contestant.OpenBare(server.Addr())
 	if err != nil {
 		return nil, err
 	}
