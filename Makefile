@@ -74,8 +74,12 @@ bench: needed ## measure beside other lock libraries, for a quarter of an hour: 
 	cd bench && GOWORK=off $(GO) run . -page ../docs/benchmarks.md
 
 .PHONY: bench-quick
-bench-quick: needed ## the same with few and short rounds, for development: BENCH="-only pairs -who 'Mutex|bare'"
+bench-quick: needed ## the same with few and short rounds, for development: BENCH="-only pairs -who 'Mutex|bare' -cpuprofile cpu.prof"
 	cd bench && GOWORK=off $(GO) run . -quick $(BENCH)
+
+.PHONY: bench-test
+bench-test: needed ## test that what is compared locks, and that the benchmark counts right
+	cd bench && GOWORK=off $(GO) test -race -count=1 ./...
 
 .PHONY: bench-core
 bench-core: needed ## measure a lock and unlock against the bare script pair, as Go benchmarks

@@ -58,6 +58,11 @@ func (s *settings) measure(ctx context.Context) (err error) {
 		return err
 	}
 	s.bench.Book = measure.NewBook()
+	stop, err := s.profile.start()
+	defer func() { err = errors.Join(err, stop()) }()
+	if err != nil {
+		return err
+	}
 	for _, w := range s.bench.Workloads() {
 		if !s.only.MatchString(w.Name) {
 			continue

@@ -17,6 +17,7 @@ type settings struct {
 	results string
 	from    string
 	page    string
+	profile profiles
 }
 
 // parseFlags returns the settings of a whole run, which takes a quarter of an hour, or of what the flags make of it.
@@ -29,6 +30,9 @@ func parseFlags(args []string) (settings, error) {
 	flags.StringVar(&s.results, "results", "results/latest.json", "file for the raw results")
 	flags.StringVar(&s.from, "from", "", "measure nothing, report the raw results of this file")
 	flags.StringVar(&s.page, "page", "", "page into which the tables are written, and beside which the pictures are")
+	flags.StringVar(&s.profile.cpu, "cpuprofile", "", "file for a profile of the processors' time")
+	flags.StringVar(&s.profile.allocations, "memprofile", "", "file for a profile of all allocations")
+	flags.StringVar(&s.profile.trace, "trace", "", "file for an execution trace")
 	b := &s.bench
 	flags.IntVar(&b.PairRounds, "rounds", 9, "rounds of the pairs, beside one that warms up")
 	flags.DurationVar(&b.PairTime, "each", 500*time.Millisecond, "time of a contestant in a round of pairs")

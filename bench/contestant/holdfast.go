@@ -7,12 +7,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-var holdfastSends = []string{"evalsha", "eval", "subscribe", "unsubscribe", "ssubscribe", "sunsubscribe", "ping"}
+// HoldfastSends is what holdfast sends.
+var HoldfastSends = []string{"evalsha", "eval", "subscribe", "unsubscribe", "ssubscribe", "sunsubscribe", "ping"}
 
 func holdfasts() []Contestant {
 	one := func(name string, strategy func(*core.Client) core.Strategy) Contestant {
 		return Contestant{
-			Name: "holdfast " + name, Family: "holdfast", Waits: true, Uncontended: true, Servers: 1, Sends: holdfastSends,
+			Name: "holdfast " + name, Family: "holdfast", Waits: true, Uncontended: true, Servers: 1, Sends: HoldfastSends,
 			Open: func(addrs []string) (Session, error) { return openHoldfast(addrs[0], strategy) },
 		}
 	}

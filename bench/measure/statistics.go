@@ -46,23 +46,6 @@ func Ratios(of, by []float64) []float64 {
 	return ratios
 }
 
-// Best returns the best of several in each round: the greatest, or the least if lower is better.
-func Best(lists [][]float64, lower bool) []float64 {
-	if len(lists) == 0 {
-		return nil
-	}
-	best := slices.Clone(lists[0])
-	for _, list := range lists[1:] {
-		best = best[:min(len(best), len(list))]
-		for i := range best {
-			if lower == (list[i] < best[i]) {
-				best[i] = list[i]
-			}
-		}
-	}
-	return best
-}
-
 // Microseconds converts for [Quantile] and the tables.
 func Microseconds(times []time.Duration) []float64 {
 	us := make([]float64, len(times))

@@ -74,8 +74,8 @@ func pairGoals(book *measure.Book, all []contestant.Contestant) (list []goal) {
 			}
 		}
 		list = append(list,
-			against("the best peer", best, bestPeer(book, all, key("", size, "pairs/s"), false)),
-			against("the best peer on go-redis", each, bestPeer(book, onGoRedis(all), key("", size, "pairs/s"), false)))
+			against("the best peer", best, bestPeer(book, all, key("", size, "pairs/s"))),
+			against("the best peer on go-redis", each, bestPeer(book, onGoRedis(all), key("", size, "pairs/s"))))
 		if size == 512 {
 			list = append(list, against("the bare scripts by autopipeline", 0.8, book.Values(key(pipelinedName, size, "pairs/s"))))
 		}

@@ -27,7 +27,7 @@ func pairs(book *measure.Book, all []contestant.Contestant) string {
 			"allocations, bytes", "commands", "server µs",
 		}}
 		bare := book.Values(key(bareName, "pairs/s"))
-		peers := bestPeer(book, all, key("", "pairs/s"), false)
+		peers := bestPeer(book, all, key("", "pairs/s"))
 		for _, c := range all {
 			rate := book.Values(key(c.Name, "pairs/s"))
 			if len(rate) == 0 {
@@ -46,16 +46,16 @@ func pairs(book *measure.Book, all []contestant.Contestant) string {
 	return b.String()
 }
 
-// bestPeer returns the best figure of any peer in each round.
-func bestPeer(book *measure.Book, all []contestant.Contestant, k measure.Key, lower bool) []float64 {
-	var lists [][]float64
+// bestPeer returns the rounds of the peer whose median is the best. The best of each round would be whom chance had
+// favoured in it.
+func bestPeer(book *measure.Book, all []contestant.Contestant, k measure.Key) (best []float64) {
 	for _, c := range all {
 		k.Who = c.Name
-		if values := book.Values(k); isPeer(c) && len(values) > 0 {
-			lists = append(lists, values)
+		if values := book.Values(k); isPeer(c) && (best == nil || measure.Median(values) > measure.Median(best)) {
+			best = values
 		}
 	}
-	return measure.Best(lists, lower)
+	return best
 }
 
 func isPeer(c contestant.Contestant) bool { return !c.Limit && c.Family != "holdfast" }

@@ -16,14 +16,14 @@ const (
 func Throughput(book *measure.Book, all []contestant.Contestant) string {
 	c := chart{
 		title: "Lock and unlock of free names",
-		x:     axis{label: "goroutines", low: 1, top: 512, ticks: []float64{1, 8, 64, 512}, text: plain},
+		x:     axis{label: "goroutines", low: 1, top: 512, ticks: []float64{1, 64, 512}, text: plain},
 		y: axis{
 			label: "pairs per second", low: 1000, top: 200_000,
 			ticks: []float64{1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000}, text: number,
 		},
 	}
-	for _, k := range all {
-		l := line{name: k.Name}
+	for i, k := range all {
+		l := line{name: k.Name, colour: i}
 		for _, size := range workload.PairSizes {
 			key := measure.Key{Work: workload.WorkPairs, Who: k.Name, Size: size, Figure: "pairs/s"}
 			if rate := book.Values(key); len(rate) > 0 {
@@ -49,8 +49,8 @@ func Waits(book *measure.Book, all []contestant.Contestant) string {
 		},
 		y: axis{label: "share of the lock calls", top: 1, ticks: []float64{0, 0.25, 0.5, 0.75, 1}, text: plain, linear: true},
 	}
-	for _, k := range all {
-		l := line{name: k.Name}
+	for i, k := range all {
+		l := line{name: k.Name, colour: i}
 		for _, q := range workload.WaitQuantiles {
 			key := measure.Key{
 				Work: workload.WorkContest, Who: k.Name, Size: waitersDrawn, Figure: workload.WaitFigure(q),

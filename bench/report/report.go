@@ -12,7 +12,7 @@ import (
 // Text returns all that was measured in Markdown. The pictures lie beside the page.
 func Text(book *measure.Book, all []contestant.Contestant, machine string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured on %s. %s\n\n%s\n", machine, method, goals(book, all))
+	fmt.Fprintf(&b, "Measured on %s.\n%s\n\n%s\n", machine, method, goals(book, all))
 	if book.Has(workload.WorkPairs) {
 		fmt.Fprintf(&b, "### Free names\n\n%s\n\n![Throughput](%s)\n\n%s", pairsText, ThroughputFile, pairs(book, all))
 	}

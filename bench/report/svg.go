@@ -12,6 +12,7 @@ type point struct{ x, y float64 }
 // line is one contestant in a picture.
 type line struct {
 	name   string
+	colour int // the same in all pictures
 	points []point
 }
 
@@ -80,14 +81,14 @@ func (c chart) svg() string {
 	return b.String()
 }
 
-// draw adds a line and its place in the legend. Every other one is dashed, for those who do not see colours.
+// draw adds a line and its place in the legend. Some are dashed, for those who do not see colours.
 func (c chart) draw(b *strings.Builder, i int, l line) {
 	var points []string
 	for _, p := range l.points {
 		points = append(points, fmt.Sprintf("%.1f,%.1f", c.x.place(p.x, left, right), c.y.place(p.y, low, upper)))
 	}
-	dashes := []string{"", "6 3", "2 3"}[i%3]
-	stroke := fmt.Sprintf(`stroke="%s" stroke-dasharray="%s"`, colours[i%len(colours)], dashes)
+	dashes := []string{"", "6 3", "2 3"}[l.colour%3]
+	stroke := fmt.Sprintf(`stroke="%s" stroke-dasharray="%s"`, colours[l.colour%len(colours)], dashes)
 	fmt.Fprintf(b, `<polyline %s points="%s"/>`, stroke, strings.Join(points, " "))
 	y := upper + 10 + 22*i
 	fmt.Fprintf(b, `<polyline %s points="%d,%d %d,%d"/>`, stroke, right+20, y, right+50, y)

@@ -19,14 +19,15 @@ func table(rows [][]string) string {
 	return b.String()
 }
 
-// number writes three significant digits, with commas in thousands, and a dash for what was not measured.
+// number writes three significant digits, no fraction where there is none, with commas in thousands, and a dash for what
+// was not measured.
 func number(v float64) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return "–"
 	case math.Abs(v) >= 1000:
 		return thousands(v)
-	case math.Abs(v) >= 100:
+	case math.Abs(v) >= 100 || v == math.Trunc(v):
 		return fmt.Sprintf("%.0f", v)
 	case math.Abs(v) >= 10:
 		return fmt.Sprintf("%.1f", v)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/bench/contestant"
 	"github.com/holdfast-go/holdfast/bench/measure"
 	"github.com/holdfast-go/holdfast/core"
 )
@@ -109,7 +110,7 @@ func (b *Bench) readCrowd(ctx context.Context, round, n int) error {
 
 // usecDuring returns the server's time for each operation, of which count tells how many there were after the time.
 func (b *Bench) usecDuring(ctx context.Context, limit time.Duration, count func() int64) float64 {
-	sends := b.sends("holdfast Fair")
+	sends := contestant.HoldfastSends
 	before := measure.Loads(b.Servers[0], sends)
 	select {
 	case <-time.After(limit):

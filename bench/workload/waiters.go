@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/bench/contestant"
 	"github.com/holdfast-go/holdfast/bench/measure"
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/redis/go-redis/v9"
@@ -85,7 +86,7 @@ func (b *Bench) waitFor(ctx context.Context, n int) error {
 
 // wake lets a few waiters in, one after the other, each after a pause in which nothing else happens.
 func (b *Bench) wake(ctx context.Context, leases []*core.Lease, woken []chan time.Time, add func(string, float64)) error {
-	sends := b.sends("holdfast Mutex")
+	sends := contestant.HoldfastSends
 	for i, lease := range leases {
 		time.Sleep(20 * time.Millisecond)
 		before, began := measure.Loads(b.Servers[0], sends), time.Now()
@@ -102,15 +103,6 @@ func (b *Bench) wake(ctx context.Context, leases []*core.Lease, woken []chan tim
 		add("wake-up commands", measure.Loads(b.Servers[0], sends).Since(before).Commands)
 	}
 	return nil
-}
-
-func (b *Bench) sends(who string) []string {
-	for _, c := range b.Contestants {
-		if c.Name == who {
-			return c.Sends
-		}
-	}
-	return []string{"evalsha", "eval", "subscribe", "ping"}
 }
 
 // awaitQuiet returns when nobody has sent a script for a while: all that were to wait do.
