@@ -51,6 +51,7 @@ lint: ## check formatting, vet, staticcheck, and that go.mod files are tidy
 	@test -z "$$($(TOOL) gofumpt -l .)" || { echo "gofumpt would change:"; $(TOOL) gofumpt -l .; exit 1; }
 	set -e; for m in $(MODULES) faults; do (cd $$m && $(GO) vet ./... && $(TOOL) staticcheck ./... \
 		&& GOWORK=off $(GO) mod tidy -diff); done
+	cd bench && export GOWORK=off && $(GO) vet ./... && $(TOOL) staticcheck ./... && $(GO) mod tidy -diff
 	cd faults && $(GO) vet -tags holdfast_simulation ./simulate
 
 .PHONY: format
@@ -69,7 +70,19 @@ latest: needed ## test with the newest dependencies, and what those need
 	GOWORK=off $(GO) test -modfile="$$dir/go.mod" ./...
 
 .PHONY: bench
-bench: needed ## measure a lock and unlock against the bare script pair
+bench: needed ## measure beside other lock libraries, for a quarter of an hour: docs/benchmarks.md
+	cd bench && GOWORK=off $(GO) run . -page ../docs/benchmarks.md
+
+.PHONY: bench-quick
+bench-quick: needed ## the same with few and short rounds, for development: BENCH="-only pairs -who 'Mutex|bare' -cpuprofile cpu.prof"
+	cd bench && GOWORK=off $(GO) run . -quick $(BENCH)
+
+.PHONY: bench-test
+bench-test: needed ## test that what is compared locks, and that the benchmark counts right
+	cd bench && GOWORK=off $(GO) test -race -count=1 ./...
+
+.PHONY: bench-core
+bench-core: needed ## measure a lock and unlock against the bare script pair, as Go benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem -count 5 ./core
 
 .PHONY: fairness

@@ -1,0 +1,62 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/bench/contestant"
+	"github.com/holdfast-go/holdfast/bench/measure"
+	"github.com/holdfast-go/holdfast/bench/workload"
+)
+
+// contest is the table of one name that many want.
+func contest(book *measure.Book, all []contestant.Contestant) string {
+	var b strings.Builder
+	for _, size := range workload.ContestSizes {
+		key := func(who, figure string) measure.Key {
+			return measure.Key{Work: workload.WorkContest, Who: who, Size: size, Figure: figure}
+		}
+		floor := book.Values(key(workload.Floor, "handoff p50 us"))
+		rows := [][]string{{
+			fmt.Sprintf("waiters: %d", size), "grants/s", "handoff p50, p99 µs", "of the bare message and script", "spread",
+			"lock in use", "commands per grant", "to another holder", "Jain's index", "wait p50, p99, longest ms",
+		}}
+		for _, c := range all {
+			handoffs := book.Values(key(c.Name, "handoff p50 us"))
+			if len(handoffs) == 0 {
+				continue
+			}
+			median := func(figure string) float64 { return book.Median(key(c.Name, figure)) }
+			wait := func(q float64) string { return number(median(workload.WaitFigure(q)) / 1000) }
+			rows = append(rows, []string{
+				c.Name, number(median("grants/s")), number(median("handoff p50 us")) + ", " + number(median("handoff p99 us")),
+				number(measure.Median(measure.Ratios(handoffs, floor))), spread(handoffs),
+				fmt.Sprintf("%.0f%%", 100*median("utilisation")), number(median("commands")),
+				fmt.Sprintf("%.0f%%", 100*median("between")), number(median("jain")),
+				wait(0.5) + ", " + wait(0.99) + ", " + wait(1),
+			})
+		}
+		median := func(figure string) string { return number(book.Median(key(workload.Floor, figure))) }
+		b.WriteString(table(rows))
+		fmt.Fprintf(&b, "\nBare: %s µs for a message, %s µs for a script.\n\n", median("delivery us"), median("script us"))
+	}
+	return b.String()
+}
+
+// barging is the table of a name that nobody holds for long.
+func barging(book *measure.Book, all []contestant.Contestant) string {
+	rows := [][]string{{"64 waiters, held for no time", "grants/s", "to another than the last holder", "Jain's index"}}
+	for _, c := range all {
+		key := func(figure string) measure.Key {
+			return measure.Key{Work: workload.WorkBarging, Who: c.Name, Size: 64, Figure: figure}
+		}
+		if len(book.Values(key("jain"))) == 0 {
+			continue
+		}
+		rows = append(rows, []string{
+			c.Name, number(book.Median(key("grants/s"))), fmt.Sprintf("%.0f%%", 100*book.Median(key("between"))),
+			number(book.Median(key("jain"))),
+		})
+	}
+	return table(rows) + "\n"
+}

@@ -1,0 +1,70 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/bench/contestant"
+	"github.com/holdfast-go/holdfast/bench/measure"
+	"github.com/holdfast-go/holdfast/bench/workload"
+)
+
+const (
+	bareName      = "bare scripts"
+	pipelinedName = "bare scripts, autopipeline"
+	ourName       = "holdfast Mutex"
+)
+
+// pairs is the table of uncontended locks. The spread is that of the throughput over the rounds.
+func pairs(book *measure.Book, all []contestant.Contestant) string {
+	var b strings.Builder
+	for _, size := range workload.PairSizes {
+		key := func(who, figure string) measure.Key {
+			return measure.Key{Work: workload.WorkPairs, Who: who, Size: size, Figure: figure}
+		}
+		rows := [][]string{{
+			fmt.Sprintf("goroutines: %d", size), "pairs/s", "of the bare scripts", "of the best peer", "spread", "p50, p99 µs",
+			"allocations, bytes", "commands", "server µs",
+		}}
+		bare := book.Values(key(bareName, "pairs/s"))
+		peers := bestPeer(book, all, key("", "pairs/s"))
+		for _, c := range all {
+			rate := book.Values(key(c.Name, "pairs/s"))
+			if len(rate) == 0 {
+				continue
+			}
+			median := func(figure string) string { return number(book.Median(key(c.Name, figure))) }
+			rows = append(rows, []string{
+				c.Name, median("pairs/s"), number(measure.Median(measure.Ratios(rate, bare))),
+				number(measure.Median(measure.Ratios(rate, peers))), spread(rate),
+				median("p50 us") + ", " + median("p99 us"), median("allocs") + ", " + median("bytes"),
+				median("commands"), median("server us"),
+			})
+		}
+		b.WriteString(table(rows) + "\n")
+	}
+	return b.String()
+}
+
+// bestPeer returns the rounds of the peer whose median is the best. The best of each round would be whom chance had
+// favoured in it.
+func bestPeer(book *measure.Book, all []contestant.Contestant, k measure.Key) (best []float64) {
+	for _, c := range all {
+		k.Who = c.Name
+		if values := book.Values(k); isPeer(c) && (best == nil || measure.Median(values) > measure.Median(best)) {
+			best = values
+		}
+	}
+	return best
+}
+
+func isPeer(c contestant.Contestant) bool { return !c.Limit && c.Family != "holdfast" }
+
+// spread is the range of the middle half of the rounds around their median, in percent.
+func spread(values []float64) string {
+	m := measure.Median(values)
+	if len(values) < 2 {
+		return "–"
+	}
+	return fmt.Sprintf("%+.0f … %+.0f%%", 100*(measure.Quantile(values, 0.25)/m-1), 100*(measure.Quantile(values, 0.75)/m-1))
+}

@@ -1,0 +1,24 @@
+package report
+
+// What stands between the tables.
+const (
+	method = `Contestants take turns, round by round and another one first in each, so that what the
+machine does beside hits all of them. Figures are medians over the rounds; ratios are taken round by round, and then
+their median; the spread is that of the middle half of the rounds. One round to warm up does not count. All run against
+one server on the same machine, by TCP, with a TTL of 30 s, and those on go-redis with 64 connections, except go-zero,
+whose pool cannot be set. "Bare scripts" are the two scripts of a Mutex, sent by go-redis with nothing around them.
+Commands are what clients send, server time is that of INFO commandstats.`
+
+	pairsText = `Each goroutine locks and unlocks a name of its own.`
+
+	contestText = `Waiters in 8 clients with connections of their own take one name over and over, hold it for 2 ms, and
+ask again at once. A handoff is the time from before one holder unlocks to after the lock call of another one has
+returned; it is compared with a bare PUBLISH until it is received and one bare script, as often as in the contest. Where
+waiters poll, most grants go to the one who has just let go, which takes no handoff: Jain's index tells, and the
+longest waits, of which those that were not over at the end count as so long.`
+
+	bargingText = `The same with 64 waiters who hold the lock for no time.`
+
+	scaleText = `Holdfast by itself. The server reads a batch of commands at once, so a read is at most a round trip. The
+stack is that of the goroutine that called Lock.`
+)

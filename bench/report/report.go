@@ -1,0 +1,41 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/bench/contestant"
+	"github.com/holdfast-go/holdfast/bench/measure"
+	"github.com/holdfast-go/holdfast/bench/workload"
+)
+
+// Text returns all that was measured in Markdown. The pictures lie beside the page.
+func Text(book *measure.Book, all []contestant.Contestant, machine string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Measured on %s.\n%s\n\n%s\n", machine, method, goals(book, all))
+	if book.Has(workload.WorkPairs) {
+		fmt.Fprintf(&b, "### Free names\n\n%s\n\n![Throughput](%s)\n\n%s", pairsText, ThroughputFile, pairs(book, all))
+	}
+	if book.Has(workload.WorkContest) {
+		fmt.Fprintf(&b, "### One name that many want\n\n%s\n\n![Waiting times](%s)\n\n%s", contestText, WaitsFile, contest(book, all))
+	}
+	if book.Has(workload.WorkBarging) {
+		b.WriteString("### Asking again at once\n\n" + bargingText + "\n\n" + barging(book, all))
+	}
+	fmt.Fprintf(&b, "### Very many at once, and the HTTP guard\n\n%s\n\n%s\n", scaleText, scale(book))
+	b.WriteString("### What the peers do not do\n\n" + lacks(all))
+	return b.String()
+}
+
+// lacks says once for each peer what its figures do not pay for.
+func lacks(all []contestant.Contestant) string {
+	var b strings.Builder
+	told := make(map[string]bool)
+	for _, c := range all {
+		if c.Lacks != "" && !told[c.Family] {
+			told[c.Family] = true
+			fmt.Fprintf(&b, "* %s: %s.\n", c.Family, c.Lacks)
+		}
+	}
+	return b.String()
+}

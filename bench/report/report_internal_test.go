@@ -1,0 +1,99 @@
+package report
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/bench/contestant"
+	"github.com/holdfast-go/holdfast/bench/measure"
+	"github.com/holdfast-go/holdfast/bench/workload"
+)
+
+func TestNumber(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[float64]string{
+		0: "0", 2: "2", 0.5: "0.50", 1.234: "1.23", 12.34: "12.3", 123.4: "123", 1234.5: "1,234", 1_234_567: "1,234,567", -1500: "-1,500",
+		math.Inf(1): "–",
+	} {
+		if got := number(value); got != want {
+			t.Errorf("number(%v) = %q, want %q", value, got, want)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	got := table([][]string{{"a", "b"}, {"1", "2"}})
+	if want := "| a | b |\n| --- | --- |\n| 1 | 2 |\n"; got != want {
+		t.Errorf("table\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestPutKeepsTheRestOfThePage(t *testing.T) {
+	t.Parallel()
+	once, err := Put("before\n"+begin+"\nold\n"+end+"\nafter\n", "new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice, err := Put(once, "new")
+	if want := "before\n" + begin + "\n\nnew\n" + end + "\nafter\n"; once != want || twice != once || err != nil {
+		t.Errorf("page %q, again %q, %v", once, twice, err)
+	}
+	if _, err := Put("no markers", "new"); err == nil {
+		t.Error("a page without markers was accepted")
+	}
+}
+
+// TestGoalsOfKnownFigures: a goal met, one missed and one that was not measured.
+func TestGoalsOfKnownFigures(t *testing.T) {
+	t.Parallel()
+	book := pairsOf(map[string]float64{
+		ourName: 40_000, bareName: 20_000, "redislock": 25_000, "rueidislock, 1 key": 32_000,
+	})
+	text := goals(book, contestant.All())
+	for _, row := range []string{
+		"| 64 goroutines, throughput: of the best peer | ≥ 1.3 × | 1.25 × | no |",
+		"| 512 goroutines, throughput: of the best peer on go-redis | ≥ 2.5 × | 1.60 × | no |",
+		"| httplock.Once: commands | ≤ 2 | – | – |",
+	} {
+		if !strings.Contains(text, row) {
+			t.Errorf("no row %s in\n%s", row, text)
+		}
+	}
+}
+
+func pairsOf(rates map[string]float64) *measure.Book {
+	book := measure.NewBook()
+	for who, rate := range rates {
+		for _, size := range workload.PairSizes {
+			key := measure.Key{Work: workload.WorkPairs, Who: who, Size: size, Figure: "pairs/s"}
+			book.Add(key, rate)
+			book.Add(key, rate/2) // the machine was busy
+		}
+	}
+	return book
+}
+
+func TestPicturesAreWellFormed(t *testing.T) {
+	t.Parallel()
+	book := pairsOf(map[string]float64{ourName: 40_000, "redislock": 25_000})
+	for _, picture := range []string{Throughput(book, contestant.All()), Waits(book, contestant.All())} {
+		decoder := xml.NewDecoder(strings.NewReader(picture))
+		for {
+			_, err := decoder.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%v in\n%s", err, picture)
+			}
+		}
+	}
+	if !strings.Contains(Throughput(book, contestant.All()), ">redislock<") {
+		t.Error("no legend")
+	}
+}

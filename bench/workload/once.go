@@ -1,0 +1,86 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/bench/contestant"
+	"github.com/holdfast-go/holdfast/bench/measure"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+)
+
+// WorkOnce is the workload of [Bench.Once] in the book.
+const WorkOnce = "once"
+
+// OnceName and BareTrips are who takes part in it.
+const (
+	OnceName  = "httplock.Once"
+	BareTrips = "two bare scripts"
+)
+
+// Once compares a request that meets no other, through the chain of handlers, with two round trips of bare scripts.
+func (b *Bench) Once(ctx context.Context) error {
+	const requests = 200
+	b.logf("once: %d rounds of %d requests", 3*b.PairRounds, requests)
+	rdb, locks, err := b.client()
+	if err != nil {
+		return err
+	}
+	defer rdb.Close()
+	defer locks.Close()
+	bare, err := contestant.OpenBare(b.Servers[0].Addr())
+	if err != nil {
+		return err
+	}
+	defer bare.Close()
+	handler := httplock.Once(locks, httplock.ByHeader("X-User"))(http.HandlerFunc(created))
+	number := 0
+	request := func() error {
+		number++
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/orders", nil)
+		r.Header.Set("X-User", fmt.Sprint(number))
+		w := httptest.NewRecorder()
+		if handler.ServeHTTP(w, r); w.Code != http.StatusCreated {
+			return fmt.Errorf("status %d: %s", w.Code, w.Body)
+		}
+		return nil
+	}
+	players := []struct {
+		name string
+		do   func() error
+	}{{OnceName, request}, {BareTrips, func() error { return bare.Pair(ctx, "once") }}}
+	for round := range 3*b.PairRounds + 1 {
+		for i := range players {
+			p := players[(i+round)%len(players)]
+			if err := b.onceRound(p.name, requests, round > 0, p.do); err != nil {
+				return err
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+func created(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) }
+
+func (b *Bench) onceRound(who string, requests int, counts bool, do func() error) error {
+	sends := []string{"evalsha", "eval"}
+	before := measure.Loads(b.Servers[0], sends)
+	took := make([]time.Duration, 0, requests)
+	for range requests {
+		began := time.Now()
+		if err := do(); err != nil {
+			return err
+		}
+		took = append(took, time.Since(began))
+	}
+	if counts {
+		key := measure.Key{Work: WorkOnce, Who: who, Size: 1, Figure: "p50 us"}
+		b.Book.Add(key, measure.Quantile(measure.Microseconds(took), 0.5))
+		key.Figure = "commands"
+		b.Book.Add(key, measure.Loads(b.Servers[0], sends).Since(before).Commands/float64(requests))
+	}
+	return nil
+}

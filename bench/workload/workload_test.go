@@ -1,0 +1,47 @@
+package workload_test
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/bench/contestant"
+	"github.com/holdfast-go/holdfast/bench/measure"
+	"github.com/holdfast-go/holdfast/bench/workload"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestWorkloads: each ends, and fills the book with what it says.
+func TestWorkloads(t *testing.T) {
+	t.Parallel()
+	b := workload.Bench{
+		Servers: []*redistest.Server{
+			redistest.Start(t, redistest.TCP()), redistest.Start(t, redistest.TCP()), redistest.Start(t, redistest.TCP()),
+		},
+		Contestants: contestant.All(), Book: measure.NewBook(), Log: io.Discard,
+		PairRounds: 1, PairTime: 20 * time.Millisecond, ContestRounds: 1, ContestTime: 50 * time.Millisecond,
+		Leases: 100, LeaseTime: 200 * time.Millisecond, Waiters: 50, Readers: 50,
+	}
+	for _, w := range b.Workloads() {
+		if err := w.Run(context.Background()); err != nil {
+			t.Errorf("%s: %v", w.Name, err)
+		}
+		if !b.Book.Has(w.Name) {
+			t.Errorf("%s has measured nothing", w.Name)
+		}
+	}
+	median := func(work, who string, size int, figure string) float64 {
+		return b.Book.Median(measure.Key{Work: work, Who: who, Size: size, Figure: figure})
+	}
+	for what, c := range map[string]struct{ got, want float64 }{
+		"lost leases":                   {median(workload.WorkLeases, "holdfast Mutex", 100, "lost"), 0},
+		"subscribed connections":        {median(workload.WorkWaiters, "holdfast Mutex", 50, "subscribed connections"), 1},
+		"commands of a guarded request": {median(workload.WorkOnce, workload.OnceName, 1, "commands"), 2},
+		"commands of a bare pair":       {median(workload.WorkPairs, "bare scripts", 1, "commands"), 2},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %v, want %v", what, c.got, c.want)
+		}
+	}
+}
