@@ -169,7 +169,7 @@ func (a *Attempt) end(ctx context.Context, state State, command func(context.Con
 	}
 	k.hooks.attemptEnd(ctx, AttemptEnd{
 		Key: a.once.key, Attempt: a.number, Token: a.lease.token, State: state,
-		Recreated: result == recreated, Held: k.now().sub(a.lease.granted), Err: err,
+		Recreated: result == recreated, Held: k.nowFor(k.hooks.AttemptEnd != nil).sub(a.lease.granted), Err: err,
 	})
 	return err
 }

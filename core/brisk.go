@@ -55,7 +55,10 @@ func (b *brisk) landed(sentAt instant, err error) {
 // takeOff reports whether a call may take the short way, in which case it owes a land to its lane. It may not if the
 // caller must be able to leave sooner, or if it has company on the way.
 func (b *brisk) takeOff(c *call) bool {
-	if b.rdb == nil || c.ack.wanted() || b.now() >= instant(b.until.Load()) {
+	if b.rdb == nil || c.ack.wanted() {
+		return false
+	}
+	if c.sentAt = b.now(); c.sentAt >= instant(b.until.Load()) {
 		return false
 	}
 	if !c.way.calls.takeOff() {
@@ -71,8 +74,7 @@ func (b *brisk) takeOff(c *call) bool {
 }
 
 // client returns the one to use.
-func (b *brisk) client() *redis.Client {
-	now := b.now()
+func (b *brisk) client(now instant) *redis.Client {
 	if h := b.copy.Load(); h != nil && now.sub(h.made) < briskAge {
 		return h.rdb
 	}
@@ -96,8 +98,7 @@ func (e *executor) flyBriskly(c *call) {
 
 func (e *executor) sendBriskly(c *call) {
 	defer catch(c)
-	c.sentAt = e.now()
-	sendAlone(e.brisk.client(), c)
+	sendAlone(e.brisk.client(c.sentAt), c)
 }
 
 // timedOut reports whether a connection has said nothing for too long.

@@ -46,6 +46,14 @@ func newKeeper(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 	return k
 }
 
+// nowFor reads the clock if somebody wants to know: to read one that goes on in a suspend is a system call.
+func (k *keeper) nowFor(wanted bool) instant {
+	if !wanted {
+		return 0
+	}
+	return k.now()
+}
+
 // close ends all leases with the cause [ErrClosed] and releases their locks. It reports false if that was done before.
 func (k *keeper) close() (first bool, err error) {
 	if !k.tasks.close() {

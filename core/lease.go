@@ -40,7 +40,7 @@ type grant struct {
 // newLease makes a lease of a grant. Its context has the values of ctx but
 // not its end: ctx bounded the waiting, not the holding.
 func (k *keeper) newLease(ctx context.Context, p protocol, h hold, g grant) (*Lease, error) {
-	l := &Lease{keeper: k, protocol: p, hold: h, token: g.token, granted: k.now(), index: -1}
+	l := &Lease{keeper: k, protocol: p, hold: h, token: g.token, index: -1}
 	l.hold.spare = nil // it would keep the request
 	l.bare = bare{l.holding(l.token, holdingFrom(ctx)), ctx}
 	l.ctx, l.cancel = context.WithCancelCause(&l.bare)
@@ -149,7 +149,7 @@ func (l *Lease) release(ctx context.Context, what usage) error {
 	err := l.unlock(ctx, live, what)
 	hooks.releaseEnd(ctx, ReleaseEnd{
 		Name: l.hold.name, Owner: l.hold.owner, Token: l.token,
-		Held: l.keeper.now().sub(l.granted), Err: err,
+		Held: l.keeper.nowFor(hooks.ReleaseEnd != nil).sub(l.granted), Err: err,
 	})
 	return err
 }

@@ -68,11 +68,11 @@ func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lea
 	}
 	defer k.tasks.end()
 	r := l.newRequest(ctx, config)
-	began := k.now()
+	began := k.nowFor(k.hooks.AcquireEnd != nil)
 	ctx = k.hooks.acquireStart(ctx, AcquireStart{Name: l.name, Owner: r.hold.owner, Try: try})
 	lease, err := r.run(ctx)
 	end := AcquireEnd{
-		Name: l.name, Owner: r.hold.owner, Waited: k.now().sub(began), Asked: r.asked, Err: err,
+		Name: l.name, Owner: r.hold.owner, Waited: k.nowFor(k.hooks.AcquireEnd != nil).sub(began), Asked: r.asked, Err: err,
 	}
 	if lease != nil {
 		end.Token = lease.token

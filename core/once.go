@@ -97,10 +97,10 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	}
 	defer k.tasks.end()
 	r := o.newRequest(ctx)
-	began := k.now()
+	began := k.nowFor(k.hooks.BeginEnd != nil)
 	ctx = k.hooks.beginStart(ctx, BeginStart{Key: o.key})
 	lease, err := r.run(ctx)
-	end := BeginEnd{Key: o.key, Waited: k.now().sub(began), Asked: r.asked, Err: o.refusal(r, err)}
+	end := BeginEnd{Key: o.key, Waited: k.nowFor(k.hooks.BeginEnd != nil).sub(began), Asked: r.asked, Err: o.refusal(r, err)}
 	if err != nil {
 		k.hooks.beginEnd(ctx, end)
 		return nil, end.Err

@@ -25,6 +25,8 @@ type term struct {
 
 	ttl time.Duration // for which Redis gave the lease the last time: the pace of renewals that fail
 
+	extended bool // by Extend: it may last longer than the TTL
+
 	token int64 // in Redis: the lease's own, or a greater one since it was raised
 }
 
@@ -64,21 +66,23 @@ func newRenewer(now clock, drift func(ttl time.Duration) time.Duration) *renewer
 func (r *renewer) add(l *Lease, sentAt instant, ttl time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	now := r.now()
+	l.granted = now
 	l.term = term{validUntil: r.until(sentAt, ttl), renewAt: never, endAt: never, ttl: ttl, token: l.token}
 	if !l.hold.fixed {
 		l.term.renewAt = renewTime(sentAt, ttl)
 	}
 	if l.hold.maxHold > 0 {
-		l.term.endAt = r.now().add(l.hold.maxHold)
+		l.term.endAt = now.add(l.hold.maxHold)
 	}
 	switch {
 	case r.closed:
 		return ErrClosed
-	case r.now() >= l.term.validUntil:
+	case now >= l.term.validUntil:
 		return errExpired
 	}
 	heap.Push(&r.leases, l)
-	r.arm()
+	r.arm(now)
 	return nil
 }
 
@@ -127,7 +131,7 @@ func (r *renewer) extended(l *Lease, sentAt instant, ttl time.Duration) bool {
 	if l.index < 0 {
 		return false
 	}
-	l.term.validUntil = max(l.term.validUntil, r.until(sentAt, ttl))
+	l.term.validUntil, l.term.extended = max(l.term.validUntil, r.until(sentAt, ttl)), true
 	heap.Fix(&r.leases, l.index)
 	return true
 }
@@ -156,7 +160,7 @@ func (r *renewer) tick() {
 		l.renewal = r.renewal(l)
 		due[l.protocol] = append(due[l.protocol], l.renewal)
 	}
-	r.arm()
+	r.arm(now)
 	r.mu.Unlock()
 
 	// First what cannot wait for hooks and loggers: holders stop, renewals leave.
@@ -190,10 +194,10 @@ func (r *renewer) raised(l *Lease, token int64) {
 func (r *renewer) outstanding(l *Lease) *hold {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	left := r.left(l)
-	if left <= l.hold.ttl {
+	if !l.term.extended {
 		return &l.hold
 	}
+	left := max(l.hold.ttl, r.left(l))
 	h := l.hold
 	h.ttl = left
 	return &h
@@ -235,7 +239,7 @@ func (r *renewer) answered(l *Lease, sentAt instant, held bool, err error) {
 	}
 	if !lost {
 		heap.Fix(&r.leases, l.index)
-		r.arm()
+		r.arm(r.now())
 	}
 	r.mu.Unlock()
 
@@ -256,11 +260,10 @@ func renewTime(sentAt instant, ttl time.Duration) instant {
 
 // arm sets the timer for what comes next; r.mu is held. A timer that fires too early does no harm, so removing
 // leases never touches it.
-func (r *renewer) arm() {
+func (r *renewer) arm(now instant) {
 	if len(r.leases) == 0 {
 		return
 	}
-	now := r.now()
 	at := min(r.leases[0].term.next(), now.add(heartbeat))
 	if at >= r.wakeAt {
 		return
