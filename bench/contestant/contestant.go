@@ -25,6 +25,7 @@ var ErrTaken = errors.New("contestant: taken")
 type Contestant struct {
 	Name   string
 	Family string // contestants of one family are one peer
+	Module string // of Go, in which it is
 	// Limit marks what is not a lock library but what one cannot be much faster than.
 	Limit bool
 	// Waits tells that Lock waits for a taken name.

@@ -9,7 +9,8 @@ import (
 
 func gozero() Contestant {
 	return Contestant{
-		Name: "go-zero", Family: "go-zero", Uncontended: true, Servers: 1, Sends: []string{"evalsha", "eval"},
+		Name: "go-zero", Family: "go-zero", Module: "github.com/zeromicro/go-zero",
+		Uncontended: true, Servers: 1, Sends: []string{"evalsha", "eval"},
 		Lacks: "cannot wait; no renewal, no loss signal, no fencing token; its pool cannot be set and has ten connections " +
 			"per processor",
 		Open: func(addrs []string) (Session, error) {

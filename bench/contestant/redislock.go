@@ -13,8 +13,9 @@ import (
 func redislocks() []Contestant {
 	every := func(name string, backoff time.Duration) Contestant {
 		return Contestant{
-			Name: name, Family: "redislock", Waits: true, Servers: 1, Sends: []string{"evalsha", "eval"},
-			Lacks: "waiters poll; no renewal, no loss signal, no fencing token; whole-lock retries only by the caller's strategy",
+			Name: name, Family: "redislock", Module: "github.com/bsm/redislock",
+			Waits: true, Servers: 1, Sends: []string{"evalsha", "eval"},
+			Lacks: "waiters poll, as often as they choose; no renewal, no loss signal, no fencing token",
 			Open: func(addrs []string) (Session, error) {
 				rdb := connect(addrs[0])
 				return bsm{rdb: rdb, locks: redislock.New(rdb), backoff: backoff}, nil

@@ -11,9 +11,11 @@ import (
 
 func redsyncs() Contestant {
 	return Contestant{
-		Name: "redsync", Family: "redsync", Waits: true, Uncontended: true, Servers: 1,
+		Name: "redsync", Family: "redsync", Module: "github.com/go-redsync/redsync/v4",
+		Waits: true, Uncontended: true, Servers: 1,
 		Sends: []string{"set", "evalsha", "eval"},
-		Lacks: "waiters poll every 50 to 250 ms; no renewal, no loss signal, no fencing token",
+		Lacks: "waiters poll every 50 to 250 ms, and by default give up after 32 times, here never; no renewal, no loss signal, " +
+			"no fencing token",
 		Open: func(addrs []string) (Session, error) {
 			rdb := connect(addrs[0])
 			return sync{rdb: rdb, locks: redsync.New(goredis.NewPool(rdb))}, nil

@@ -12,7 +12,8 @@ import (
 func rueidislocks() []Contestant {
 	with := func(name string, majority int32) Contestant {
 		return Contestant{
-			Name: name, Family: "rueidislock", Waits: true, Uncontended: true, Servers: 1,
+			Name: name, Family: "rueidislock", Module: "github.com/redis/rueidis",
+			Waits: true, Uncontended: true, Servers: 1,
 			Sends: []string{"evalsha", "eval"},
 			Lacks: "no fencing token; waiters are woken in no order; expiry by the client's clock; the loss of a lease is " +
 				"told up to one renewal interval late; by default an answer that takes longer than 20 ms counts as a refusal, " +

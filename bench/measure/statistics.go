@@ -7,23 +7,20 @@ import (
 	"time"
 )
 
-// Quantile returns the value below which the share q lies; NaN if there are no values.
+// Quantile returns the value below which the share q lies, between two values if need be; NaN if there are none.
 func Quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
 	}
 	sorted := slices.Sorted(slices.Values(values))
-	return sorted[int(math.Round(q*float64(len(sorted)-1)))]
+	below, part := math.Modf(q * float64(len(sorted)-1))
+	i := int(below)
+	return sorted[i] + part*(sorted[min(i+1, len(sorted)-1)]-sorted[i])
 }
 
 // Median returns the middle value, the mean of the two middle ones of an even number, NaN of none.
 func Median(values []float64) float64 {
-	n := len(values)
-	if n == 0 {
-		return math.NaN()
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+	return Quantile(values, 0.5)
 }
 
 // Jain returns Jain's index of what each got: 1 if all got the same, 1/n if one got everything.

@@ -63,7 +63,7 @@ func isPeer(c contestant.Contestant) bool { return !c.Limit && c.Family != "hold
 // spread is the range of the middle half of the rounds around their median, in percent.
 func spread(values []float64) string {
 	m := measure.Median(values)
-	if len(values) < 2 {
+	if len(values) < 2 || m == 0 {
 		return "–"
 	}
 	return fmt.Sprintf("%+.0f … %+.0f%%", 100*(measure.Quantile(values, 0.25)/m-1), 100*(measure.Quantile(values, 0.75)/m-1))

@@ -2,12 +2,12 @@ package report
 
 // What stands between the tables.
 const (
-	method = `Contestants take turns, round by round and another one first in each, so that what the
-machine does beside hits all of them. Figures are medians over the rounds; ratios are taken round by round, and then
-their median; the spread is that of the middle half of the rounds. One round to warm up does not count. All run against
-one server on the same machine, by TCP, with a TTL of 30 s, and those on go-redis with 64 connections, except go-zero,
-whose pool cannot be set. "Bare scripts" are the two scripts of a Mutex, sent by go-redis with nothing around them.
-Commands are what clients send, server time is that of INFO commandstats.`
+	method = `Contestants take turns, round by round and another one first in each, so that what the machine does beside
+hits all of them. Figures are medians over the rounds; ratios are taken round by round, and then their median; the
+spread is that of the middle half of the rounds. One round to warm up does not count. All run against one server on the
+same machine, by TCP, with a TTL of 30 s, and those on go-redis with 64 connections (its default is ten per processor),
+except go-zero, whose pool cannot be set. "Bare scripts" are the two scripts of a Mutex, sent by go-redis with nothing
+around them. Commands are what clients send, server time is that of INFO commandstats.`
 
 	pairsText = `Each goroutine locks and unlocks a name of its own.`
 
@@ -20,5 +20,6 @@ longest waits, of which those that were not over at the end count as so long.`
 	bargingText = `The same with 64 waiters who hold the lock for no time.`
 
 	scaleText = `Holdfast by itself. The server reads a batch of commands at once, so a read is at most a round trip. The
-stack is that of the goroutine that called Lock.`
+stack is that of the goroutine that called Lock. A wake-up is an unlock, the grant to the next and his unlock; what the
+other waiters send by themselves meanwhile is told apart.`
 )

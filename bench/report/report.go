@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"runtime/debug"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/bench/contestant"
@@ -9,10 +10,12 @@ import (
 	"github.com/holdfast-go/holdfast/bench/workload"
 )
 
+const goRedis = "github.com/redis/go-redis/v9"
+
 // Text returns all that was measured in Markdown. The pictures lie beside the page.
 func Text(book *measure.Book, all []contestant.Contestant, machine string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured on %s.\n%s\n\n%s\n", machine, method, goals(book, all))
+	fmt.Fprintf(&b, "Measured on %s, with go-redis%s.\n%s\n\n%s\n", machine, version(goRedis), method, goals(book, all))
 	if book.Has(workload.WorkPairs) {
 		fmt.Fprintf(&b, "### Free names\n\n%s\n\n![Throughput](%s)\n\n%s", pairsText, ThroughputFile, pairs(book, all))
 	}
@@ -27,6 +30,20 @@ func Text(book *measure.Book, all []contestant.Contestant, machine string) strin
 	return b.String()
 }
 
+// version returns that of a module in this program, behind a blank, or nothing if the program does not know.
+func version(module string) string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, dep := range info.Deps {
+		if dep.Path == module {
+			return " " + dep.Version
+		}
+	}
+	return ""
+}
+
 // lacks says once for each peer what its figures do not pay for.
 func lacks(all []contestant.Contestant) string {
 	var b strings.Builder
@@ -34,7 +51,7 @@ func lacks(all []contestant.Contestant) string {
 	for _, c := range all {
 		if c.Lacks != "" && !told[c.Family] {
 			told[c.Family] = true
-			fmt.Fprintf(&b, "* %s: %s.\n", c.Family, c.Lacks)
+			fmt.Fprintf(&b, "* %s%s: %s.\n", c.Family, version(c.Module), c.Lacks)
 		}
 	}
 	return b.String()

@@ -50,8 +50,9 @@ const (
 var colours = []string{"#2f81f7", "#1a7f5a", "#a371f7", "#8b949e", "#c9820a", "#d1498b", "#e5534b", "#3aa5b8", "#7d8f2a", "#b0703c", "#6e7bd9"}
 
 const style = `<style>
-text { font: 13px sans-serif; fill: #333 } .title { font-size: 16px; font-weight: bold }
+text { font: 13px sans-serif; fill: #777 } .title { font-size: 16px; font-weight: bold }
 .grid { stroke: #8886; stroke-width: 1 } polyline { fill: none; stroke-width: 2 }
+@media (prefers-color-scheme: light) { text { fill: #333 } }
 @media (prefers-color-scheme: dark) { text { fill: #ccc } }
 </style>
 `

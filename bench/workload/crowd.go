@@ -124,7 +124,7 @@ func (b *Bench) addCrowd(who string, n int, usec float64) {
 	b.Book.Add(measure.Key{Work: WorkCrowd, Who: "holdfast " + who, Size: n, Figure: "server us"}, usec)
 }
 
-// awaitQuietOrLong is for waiters who give signs of life every second, so that it is never quiet for long.
+// awaitQuietOrLong is for waiters who send something now and then: signs of life, and whether the lock is still held.
 func (b *Bench) awaitQuietOrLong(ctx context.Context) error {
 	limited, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()

@@ -68,7 +68,7 @@ func (b *Bench) waitFor(ctx context.Context, n int) error {
 			<-ended
 		}
 	}()
-	if err := b.awaitQuiet(ctx); err != nil {
+	if err := b.awaitQuietOrLong(ctx); err != nil {
 		return err
 	}
 	add := func(figure string, value float64) {
@@ -84,12 +84,15 @@ func (b *Bench) waitFor(ctx context.Context, n int) error {
 	return unlockAll(ctx, leases[Few:])
 }
 
-// wake lets a few waiters in, one after the other, each after a pause in which nothing else happens.
+// wake lets a few waiters in, one after the other. Between them the rest are watched, because what they send by
+// themselves is no part of a wake-up.
 func (b *Bench) wake(ctx context.Context, leases []*core.Lease, woken []chan time.Time, add func(string, float64)) error {
-	sends := contestant.HoldfastSends
+	const window = 50 * time.Millisecond
+	sent := func() float64 { return measure.Loads(b.Servers[0], contestant.HoldfastSends).Commands }
 	for i, lease := range leases {
-		time.Sleep(20 * time.Millisecond)
-		before, began := measure.Loads(b.Servers[0], sends), time.Now()
+		start := sent()
+		time.Sleep(window)
+		before, began := sent(), time.Now()
 		if err := lease.Unlock(ctx); err != nil {
 			return err
 		}
@@ -99,8 +102,9 @@ func (b *Bench) wake(ctx context.Context, leases []*core.Lease, woken []chan tim
 		case <-time.After(10 * time.Second):
 			return fmt.Errorf("waiter %d was not woken", i)
 		}
-		time.Sleep(20 * time.Millisecond) // it unlocks as well
-		add("wake-up commands", measure.Loads(b.Servers[0], sends).Since(before).Commands)
+		time.Sleep(window - time.Since(began)) // it unlocks as well
+		add("commands/s while waiting", (before-start)/window.Seconds())
+		add("wake-up commands", sent()-before-(before-start))
 	}
 	return nil
 }
