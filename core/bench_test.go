@@ -20,7 +20,7 @@ func BenchmarkPair(b *testing.B) {
 		server := redistest.Start(b, redistest.TCP())
 		rdb := server.Client(func(o *redis.Options) { o.PoolSize = 64 })
 		locks := newClient(b, rdb)
-		acquire, release := luaScript(b, "grant", "acquire"), luaScript(b, "publish", "release")
+		acquire, release := luaScript(b, "grant", "acquire"), luaScript(b, "publish", "call", "release")
 		ctx := context.Background()
 		b.Run(fmt.Sprintf("holdfast/%d", goroutines), func(b *testing.B) {
 			each(b, goroutines, func(name string, _ int) error {
@@ -36,13 +36,13 @@ func BenchmarkPair(b *testing.B) {
 				lock, tag := "lock:"+name, ":{lock:"+name+"}"
 				id := "00000000-0000-4000-8000-000000000000:" + name + strconv.Itoa(b.N) + strconv.Itoa(round)
 				released := "holdfast:released" + tag + ":" + id
-				err := acquire.EvalSha(ctx, rdb, []string{lock, "holdfast:token" + tag, released},
-					id, id, 30000, 7200000, 0).Err()
+				err := acquire.EvalSha(ctx, rdb, []string{lock, "holdfast:token" + tag, released, "holdfast:callers" + tag},
+					id, id, 30000, 7200000, 0, 0).Err()
 				if err != nil {
 					return err
 				}
-				return release.EvalSha(ctx, rdb, []string{lock, released},
-					id, id, "redisson_lock__channel"+tag, 15000, 0, "PUBLISH").Err()
+				return release.EvalSha(ctx, rdb, []string{lock, released, "holdfast:callers" + tag},
+					id, id, 15000, 0, "PUBLISH").Err()
 			})
 		})
 	}

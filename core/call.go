@@ -12,7 +12,7 @@ type call struct {
 	ctx    context.Context // travels with a lone call, for the hooks of the user's client
 	script *script
 	argv   []any   // of the command; the keys begin at firstKey
-	space  [14]any // for argv, if it has room
+	space  [16]any // for argv, if it has room
 	way    *node
 	ack    ack    // of replicas; all calls of a lane want one, or none does
 	asking bool   // it goes where its slot is about to move

@@ -1,5 +1,7 @@
 package core
 
+import "time"
+
 // manyEars hear of releases on all servers of a Redlock: the first that tells is enough.
 type manyEars struct {
 	c    chan struct{}
@@ -15,6 +17,8 @@ func (q *quorum) listen(k keys) ear {
 	return e
 }
 
+func (*quorum) overhear(keys) ear { return nil }
+
 func (e *manyEars) news() <-chan struct{} { return e.c }
 
 func (e *manyEars) confirmed() bool {
@@ -26,6 +30,9 @@ func (e *manyEars) confirmed() bool {
 	}
 	return confirmed >= e.need
 }
+
+func (*manyEars) idle() time.Duration { return 0 }
+func (*manyEars) asks() bool          { return false }
 
 func (e *manyEars) close() {
 	for _, l := range e.each {

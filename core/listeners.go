@@ -15,9 +15,11 @@ import (
 // a Cluster. What it tells is only a hint: messages get lost with connections, buffers and failovers, so every waiter
 // also looks by itself now and then.
 type listeners struct {
-	rdb   redis.UniversalClient
-	nodes *nodes
-	warn  func(err error, sharded bool) // of a refusal
+	rdb    redis.UniversalClient
+	nodes  *nodes
+	warn   func(err error, sharded bool) // of a refusal
+	number string                        // of the client, see callers.go
+	pass   func(k keys)                  // what is said to a caller who has gone; must not wait
 
 	ctx  context.Context // of all connections
 	stop context.CancelFunc
@@ -32,6 +34,7 @@ type listeners struct {
 // topic is one channel and those who listen to it.
 type topic struct {
 	everybody  map[*listener]struct{} // who hear all that is said
+	called     keys                   // of the Mutex for which callers were among them
 	addressed  map[string]*listener   // who hear what is said to them
 	shard      *shard
 	requested  bool // SUBSCRIBE was sent on the shard's present connection
@@ -47,7 +50,8 @@ type listener struct {
 	all     *listeners
 	topic   *topic
 	address string
-	said    int64 // the greatest number that followed the address; guarded by the listeners' mutex
+	caller  *caller // nil unless it waits to be called, see callers.go
+	said    int64   // the greatest number that followed the address; guarded by the listeners' mutex
 }
 
 const (
@@ -90,6 +94,9 @@ func (s *listeners) listen(l *listener, channel string) *listener {
 	}
 	s.add(l, channel)
 	if l.topic.subscribed.Load() {
+		if l.caller != nil {
+			l.caller.open = true
+		}
 		signal(l.c) // nothing will tell it later that the subscription is there
 	}
 	return l
@@ -98,18 +105,24 @@ func (s *listeners) listen(l *listener, channel string) *listener {
 // joining is to, for somebody who has not looked yet: it does nothing and returns nil unless others listen to the
 // channel, and that the subscription is there already is no news.
 func (s *listeners) joining(channel, address string) *listener {
+	return s.join(&listener{c: make(chan struct{}, 1), address: address}, channel)
+}
+
+func (s *listeners) join(l *listener, channel string) *listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.topics[channel] == nil {
 		return nil
 	}
-	l := &listener{c: make(chan struct{}, 1), address: address}
 	s.add(l, channel)
 	return l
 }
 
 func (s *listeners) add(l *listener, channel string) {
 	l.all, l.C, l.topic = s, l.c, s.topics[channel]
+	if l.caller != nil {
+		l.topic.called = l.caller.keys
+	}
 	if l.address == "" {
 		l.topic.everybody[l] = struct{}{}
 	} else {
@@ -138,6 +151,9 @@ func (l *listener) token() int64 {
 type ear interface {
 	news() <-chan struct{}
 	confirmed() bool // reports whether messages can be expected
+	// After news or a pause it is time to ask if idle is zero, and asks says that one does.
+	idle() time.Duration
+	asks() (called bool)
 	close()
 }
 
@@ -204,8 +220,15 @@ func (s *listeners) tell(channel, message string) {
 		signal(l.c)
 		return
 	}
+	taken := false
 	for l := range t.everybody {
-		signal(l.c)
+		if l.caller == nil && !isCall(message) || l.caller != nil && l.caller.hear(message) {
+			signal(l.c)
+			taken = true
+		}
+	}
+	if message == s.number && t.called.lock != "" && !taken {
+		s.pass(t.called)
 	}
 }
 
@@ -220,6 +243,9 @@ func (s *listeners) confirm(h *shard, channel string) {
 	}
 	t.subscribed.Store(true)
 	for l := range t.everybody {
+		if l.caller != nil {
+			l.caller.open = true
+		}
 		signal(l.c)
 	}
 	for _, l := range t.addressed {

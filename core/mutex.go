@@ -66,10 +66,10 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 	} else {
 		h.spare = nil
 	}
-	c.ask(acquireScript, 3, h.boxed.lock, h.boxed.token, h.boxed.released,
-		h.ownerArg(), h.boxed.id, ttlArg(h.ttl), tokenMemoryArg, milliseconds(h.minHold))
-	if m.restartDelay > 0 {
-		c.argv = append(c.argv, milliseconds(m.restartDelay))
+	c.ask(acquireScript, 4, h.boxed.lock, h.boxed.token, h.boxed.released, h.boxed.callers,
+		h.ownerArg(), h.boxed.id, ttlArg(h.ttl), tokenMemoryArg, milliseconds(h.minHold), milliseconds(m.restartDelay))
+	if h.calling {
+		c.argv = append(c.argv, m.server.keeper.callerArg, h.called)
 	}
 	c.ack = h.ack
 	if err := m.server.exec.run(ctx, c); err != nil {
@@ -93,6 +93,16 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 	}
 }
 
+// listen hears when it is this client's turn, too.
+func (m mutex) listen(k keys) ear { return m.server.listen.calls(k) }
+
+func (m mutex) overhear(k keys) ear {
+	if l := m.server.listen.callsJoining(k); l != nil {
+		return l
+	}
+	return nil
+}
+
 // otherwise is for locks that are not held by a Mutex only: another strategy has them, perhaps of the same owner.
 func (m mutex) otherwise() inLine {
 	return inLine{oneRedis: m.oneRedis, as: "fair"}
@@ -104,8 +114,8 @@ func (m mutex) release(ctx context.Context, h *hold, what usage) (bool, error) {
 		memory, abandoned = abandonMemoryArg, 1
 	}
 	c := new(call)
-	c.ask(releaseScript, 2, h.boxed.lock, h.boxed.released,
-		h.ownerArg(), h.boxed.id, h.keys.channel, memory, abandoned, m.server.verbArg)
+	c.ask(releaseScript, 3, h.boxed.lock, h.boxed.released, h.boxed.callers,
+		h.ownerArg(), h.boxed.id, memory, abandoned, m.server.verbArg)
 	if err := m.server.exec.run(ctx, c); err != nil {
 		return false, err
 	}

@@ -74,6 +74,7 @@ type keys struct {
 	lock    string // Redisson's RLock hash, at the bare key
 	channel string // Redisson's, where releases are announced
 	token   string
+	callers string // the clients that wait for a Mutex, see lua/acquire.lua
 	tag     string // the lock's key in a form that hashes like it
 }
 
@@ -85,13 +86,15 @@ func newKeys(prefix, name string) keys {
 		open, shut, colon = "=", "", ":"
 	}
 	// All of them are parts of one text, so that they cost one allocation.
-	const channel, token = "redisson_lock__channel", reserved + "token"
-	text := channel + colon + prefix + name + shut + token + open + prefix + name + shut
-	lock := len(channel) + len(colon)
-	end := lock + len(prefix) + len(name)
-	tokens := text[end+len(shut):]
+	const channel, token, callers = "redisson_lock__channel", reserved + "token", reserved + "callers"
+	text := channel + colon + prefix + name + shut + token + open + prefix + name + shut +
+		callers + open + prefix + name + shut
+	lock, key := len(channel)+len(colon), len(prefix)+len(name)
+	tokens := lock + key + len(shut)
+	calls := tokens + len(token) + len(open) + key + len(shut)
 	return keys{
-		lock: text[lock:end], channel: text[:end+len(shut)], token: tokens, tag: tokens[len(token):],
+		lock: text[lock : lock+key], channel: text[:tokens], token: text[tokens:calls],
+		callers: text[calls:], tag: text[calls+len(callers):],
 	}
 }
 

@@ -77,6 +77,8 @@ func (p oneRedis) raise(ctx context.Context, h *hold, token int64) (bool, error)
 // listen hears what is said to everybody: what a Mutex or Redisson says when they unlock.
 func (p oneRedis) listen(k keys) ear { return p.server.listen.to(k.channel, "") }
 
+func (oneRedis) overhear(keys) ear { return nil }
+
 func (p oneRedis) location(ctx context.Context, k keys) (string, error) {
 	reply, err := p.server.exec.do(ctx, locationScript, []string{k.location()},
 		p.server.keeper.newID(), milliseconds(locationMemory))

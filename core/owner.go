@@ -106,12 +106,12 @@ func (h *hold) call(id string) {
 
 // boxed are parts of a hold as arguments of scripts. Each would cost an allocation whenever it is made one.
 type boxed struct {
-	lock, token, released, id any
+	lock, token, callers, released, id any
 }
 
 func (h *hold) box() {
 	if h.boxed.lock == nil {
-		h.boxed.lock, h.boxed.token = h.keys.lock, h.keys.token
+		h.boxed.lock, h.boxed.token, h.boxed.callers = h.keys.lock, h.keys.token, h.keys.callers
 	}
 	h.boxed.released, h.boxed.id = h.released, h.id
 }
@@ -127,7 +127,7 @@ func (h *hold) ownerArg() any {
 // lockField reports whether a field of a lock's hash is something else than an owner who holds it exclusively.
 func lockField(field string) bool {
 	switch field {
-	case "mode", "token", "granted", "ttl", "keep", "writer", "until", "reads", "gate", "grant", "settled":
+	case "mode", "token", "granted", "ttl", "keep", "writer", "until", "reads", "gate", "grant", "settled", "called":
 		return true
 	}
 	for _, prefix := range []string{"hold:", "share:", readField} {

@@ -24,6 +24,8 @@ type protocol interface {
 	raise(ctx context.Context, h *hold, token int64) (bool, error)
 	// listen hears of releases.
 	listen(k keys) ear
+	// overhear is listen for somebody who has not asked yet. It returns nil if that would cost anything.
+	overhear(k keys) ear
 	// line is where those who wait stand in a line that Redis keeps. If it is nil, whoever asks first after a release
 	// gets the lock.
 	line() *inLine
@@ -44,9 +46,11 @@ type hold struct {
 	errand   errand // of its release
 	spare    *call  // for its first request, nil once that is made, and if several servers are asked
 
-	waits  bool  // in line, if it is not granted at once
-	number int64 // in line; 0 before it stood in one
-	shares bool  // others may have the lock too
+	waits   bool  // in line, if it is not granted at once
+	calling bool  // it will wait to be called, see callers.go
+	called  bool  // it was
+	number  int64 // in line; 0 before it stood in one
+	shares  bool  // others may have the lock too
 
 	// Of a Redlock.
 	defeats int           // in ballots, since one was not split

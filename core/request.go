@@ -181,7 +181,13 @@ func (r *request) queue(ctx context.Context) (*Lease, error) {
 
 // lead asks whenever there may be news: after a message, after the holder's time, and now and then.
 func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
-	var news ear
+	r.hold.calling = r.keeper.hasOneServer()
+	news := r.protocol.overhear(r.hold.keys)
+	defer func() {
+		if news != nil {
+			news.close()
+		}
+	}()
 	for unheard := 0; ; unheard++ {
 		lease, err := r.ask(ctx)
 		if err != errBusy {
@@ -193,16 +199,19 @@ func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
 			// From the first refusal on. The confirmation counts as news, so the lock is looked at again once
 			// no release can be missed any more.
 			news = r.protocol.listen(r.hold.keys)
-			defer news.close()
 		}
 		limit := min(firstLook<<min(unheard, 10), pollUnheard)
 		if news.confirmed() {
 			limit = pollHeard
 		}
 		pause(ctx, r.nextLook(limit), news.news(), r.keeper.tasks.closing)
+		for idle := news.idle(); idle > 0 && !r.over(ctx); idle = news.idle() {
+			pause(ctx, idle, news.news(), r.keeper.tasks.closing)
+		}
 		if r.over(ctx) {
 			return nil, errTimeUp
 		}
+		r.hold.called = news.asks()
 	}
 }
 

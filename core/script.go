@@ -14,7 +14,8 @@ var luaFiles embed.FS
 var (
 	acquireScript    = loadScript("grant", "acquire").listing()
 	acquireAllScript = loadScript("grant", "acquire_all")
-	releaseScript    = loadScript("publish", "release")
+	releaseScript    = loadScript("publish", "call", "release")
+	passScript       = loadScript("publish", "call", "pass")
 	joinScript       = loadScript("publish", "line", "join")
 	leaveScript      = loadScript("publish", "line", "leave")
 	beatScript       = loadScript("publish", "line", "beat")

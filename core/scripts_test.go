@@ -98,8 +98,8 @@ func TestAcquireBetweenTwoReleases(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	held := mustLock(t, newClient(t, rdb).Fair("name"))
 	released := "holdfast:released:{lock:name}:late:1"
-	status, err := luaScript(t, "publish", "release").Run(ctx, rdb, []string{"lock:name", released},
-		"late:1", "late:1", "channel", 60_000, 1, "PUBLISH").Int()
+	status, err := luaScript(t, "publish", "call", "release").Run(ctx, rdb,
+		[]string{"lock:name", released, "holdfast:callers:{lock:name}"}, "late:1", "late:1", 60_000, 1, "PUBLISH").Int()
 	if err != nil || status != 4 {
 		t.Fatalf("release: %v, %v", status, err)
 	}

@@ -34,6 +34,7 @@ func newServer(k *keeper, rdb redis.UniversalClient) *server {
 	s.verbArg = s.verb
 	s.exec.onReply = sync.OnceFunc(s.inspectLater)
 	s.listen = newListeners(rdb, s.exec.nodes, s.cannotSubscribe)
+	s.listen.number, s.listen.pass = k.caller, s.pass
 	s.beats = newBeats(s, k.now)
 	return s
 }

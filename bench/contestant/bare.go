@@ -44,7 +44,7 @@ func openBare(addr string, through func(*redis.Client) (redis.Scripter, error)) 
 	if err != nil {
 		return nil, err
 	}
-	release, err := script.Load("publish", "release")
+	release, err := script.Load("publish", "call", "release")
 	if err != nil {
 		return nil, err
 	}
@@ -70,8 +70,8 @@ func (b bare) hold(name string) hold {
 
 func (b bare) enter(ctx context.Context, h hold) error {
 	const remembered = 2 * 60 * 60 * 1000
-	reply, err := b.acquire.EvalSha(ctx, b.through, []string{h.lock, "holdfast:token" + h.tag, h.released},
-		h.id, h.id, TTL.Milliseconds(), remembered, 0).Slice()
+	reply, err := b.acquire.EvalSha(ctx, b.through, []string{h.lock, "holdfast:token" + h.tag, h.released, "holdfast:callers" + h.tag},
+		h.id, h.id, TTL.Milliseconds(), remembered, 0, 0).Slice()
 	if err != nil {
 		return err
 	}
@@ -82,8 +82,8 @@ func (b bare) enter(ctx context.Context, h hold) error {
 }
 
 func (b bare) leave(ctx context.Context, h hold) error {
-	return b.release.EvalSha(ctx, b.through, []string{h.lock, h.released},
-		h.id, h.id, "redisson_lock__channel"+h.tag, 15000, 0, "PUBLISH").Err()
+	return b.release.EvalSha(ctx, b.through, []string{h.lock, h.released, "holdfast:callers" + h.tag},
+		h.id, h.id, 15000, 0, "PUBLISH").Err()
 }
 
 func (b bare) Pair(ctx context.Context, name string) error {

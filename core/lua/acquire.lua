@@ -2,15 +2,19 @@
 --
 -- KEYS[1] lock      hash. Redisson's RLock state, <owner> -> hold count, and beside it, ignored by Redisson:
 --                   mode, token, granted (us), ttl (ms, the longest asked for), keep (us, see ARGV[5]),
---                   and one field hold:<id> -> 1 per hold; settled, see settle.lua. Other strategies keep more: see
---                   line.lua
+--                   and one field hold:<id> -> 1 per hold; settled, see settle.lua; called, if there are callers.
+--                   Other strategies keep more: see line.lua
 -- KEYS[2] token     string, the last fencing token granted for this name
 -- KEYS[3] released  string, present once this very hold was released or given up
+-- KEYS[4] callers   zset of the clients that wait, by when they began to (us), or 0 if it is their turn again: release.lua
+--                   calls one of them, so that not all ask. May be absent, as for a Redlock
 -- ARGV[1] owner     ARGV[2] hold id     ARGV[3] ttl in ms
 -- ARGV[4] ms for which the last token is remembered
 -- ARGV[5] ms for which the lock stays taken at least, 0 for none
 -- ARGV[6] ms for which the server must have been up to grant a lock that is free, if it may have forgotten who holds
---         it; may be absent
+--         it, 0 for none; may be absent
+-- ARGV[7] number of the client, if it will wait to be called; may be absent
+-- ARGV[8] 1 if it was called for this; may be absent
 --
 -- Returns {1, token, settled}  held: granted now, entered again, or granted by an earlier run of this very attempt;
 --                     settled is 1 if the owner was in before, with a token on which the servers of a Redlock agreed
@@ -22,12 +26,24 @@
 -- Running it twice changes nothing: the hold id tells a repetition from a second entry, so the count never
 -- grows by a re-sent command; the repetition renews the TTL, because its sender counts from its own sending.
 --
+-- Who is refused and will wait is noted, and the lock marked, without minding whether that fails: a client that is not
+-- called looks by itself, later.
+--
 -- Order of writes: the token first, because SET is what a full or restricted server refuses, and a token
 -- without a lock harms nobody. Then the lock, see grant.lua, which comes in front of this file.
 
 local e = entry(1, ARGV[1], ARGV[2], ARGV[3], ARGV[5])
+e.callers = KEYS[4]
+local caller = ARGV[7]
 local refusal = look(e)
 if refusal then
+  if caller and e.longest then
+    redis.pcall('ZADD', e.callers, 'NX', ARGV[8] == '1' and 0 or integer(microseconds()), caller)
+    redis.pcall('PEXPIRE', e.callers, 10000) -- who waits asks more often than that
+    if not e.called then
+      redis.pcall('HSET', e.lock, 'called', 1)
+    end
+  end
   return refusal
 end
 if e.held then
@@ -35,13 +51,17 @@ if e.held then
   return {1, e.held, e.settled and 1 or 0}
 end
 
-if ARGV[6] and not e.left then
+if not e.left and tonumber(ARGV[6] or 0) > 0 then
   local up = tonumber(string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)') or 0)
   if up * 1000 < tonumber(ARGV[6]) then
     return {-3, ARGV[6] - up * 1000}
   end
 end
 
+if e.called and caller then
+  redis.pcall('ZREM', e.callers, caller)
+  e.called = redis.call('EXISTS', e.callers) == 1
+end
 local now = microseconds()
 local token = now
 local last = tonumber(redis.call('SET', e.token, integer(token), 'PX', ARGV[4], 'GET') or '')

@@ -2,7 +2,7 @@
 -- into it. By itself it does nothing.
 --
 -- All functions take an entry, a table that says who wants what:
---   lock, token, released   the keys, see acquire.lua
+--   lock, token, released   the keys, see acquire.lua; acquire.lua adds callers
 --   owner, hold             the fields in the lock's hash
 --   ttl, keep               ms, see acquire.lua
 
@@ -26,11 +26,15 @@ end
 -- Returns the answer that refuses the entry, nil if there is none. Then e.held is the token of the owner who is in
 -- already, and e.settled is set if settle.lua has seen it; without e.held the lock is to be granted.
 local function look(e)
-  if redis.call('EXISTS', e.lock, e.released) == 0 then
+  if redis.call('EXISTS', e.lock, e.released, e.callers or e.lock) == 0 then
     return nil
   end
   if redis.call('EXISTS', e.released) == 1 then
     return {-1, 0}
+  end
+  e.called = e.callers and redis.call('EXISTS', e.callers) == 1
+  if redis.call('EXISTS', e.lock) == 0 then
+    return nil
   end
   local held = redis.call('HMGET', e.lock, e.owner, e.hold, 'token', 'ttl', 'keep', 'mode', 'settled')
   if held[6] and held[6] ~= 'mutex' then
@@ -80,6 +84,10 @@ local function grant(e, token, now)
   if e.keep > 0 then
     fields[#fields + 1] = 'keep'
     fields[#fields + 1] = integer(now + e.keep * 1000)
+  end
+  if e.called then
+    fields[#fields + 1] = 'called'
+    fields[#fields + 1] = 1
   end
   redis.call('HSET', e.lock, unpack(fields))
   local expiring = redis.pcall('PEXPIRE', e.lock, e.ttl)

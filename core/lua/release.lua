@@ -2,10 +2,11 @@
 --
 -- KEYS[1] lock      hash, see acquire.lua
 -- KEYS[2] released  string, remembers what this release has done, so that a repetition says the same
--- ARGV[1] owner     ARGV[2] hold id     ARGV[3] channel on which the waiters listen
--- ARGV[4] ms for which the result is remembered
--- ARGV[5] 1 if nobody ever had the hold: its minimum time does not count then
--- ARGV[6] SPUBLISH or PUBLISH, see publish.lua, which comes in front of this file
+-- KEYS[3] callers   zset of the clients that wait to be called, see acquire.lua
+-- ARGV[1] owner     ARGV[2] hold id
+-- ARGV[3] ms for which the result is remembered
+-- ARGV[4] 1 if nobody ever had the hold: its minimum time does not count then
+-- ARGV[5] SPUBLISH or PUBLISH, see publish.lua, which comes in front of this file, with call.lua
 --
 -- Returns 1  released, the lock is free
 --         2  released, the lock stays taken: by the owner's other holds, or for its minimum time
@@ -22,12 +23,12 @@
 
 local lock, owner, hold = KEYS[1], ARGV[1], 'hold:' .. ARGV[2]
 
-local held = redis.call('HMGET', lock, owner, hold, 'keep', 'ttl', 'mode')
+local held = redis.call('HMGET', lock, owner, hold, 'keep', 'ttl', 'mode', 'called')
 if held[5] and held[5] ~= 'mutex' then
-  if ARGV[5] == '1' then
+  if ARGV[4] == '1' then
     -- Should the acquire arrive before leave.lua does, and find the lock free, it must be refused. What a first run
     -- has remembered stays.
-    redis.pcall('SET', KEYS[2], 0, 'PX', ARGV[4], 'NX')
+    redis.pcall('SET', KEYS[2], 0, 'PX', ARGV[3], 'NX')
   end
   return 4
 end
@@ -36,28 +37,29 @@ if not held[2] then
   if before then
     return tonumber(before)
   end
-  redis.pcall('SET', KEYS[2], 0, 'PX', ARGV[4])
+  redis.pcall('SET', KEYS[2], 0, 'PX', ARGV[3])
   return 0
 end
 
 if tonumber(held[1]) > 1 then
   redis.call('HDEL', lock, hold)
   redis.call('HINCRBY', lock, owner, -1)
-  redis.call('SET', KEYS[2], 2, 'PX', ARGV[4])
+  redis.call('SET', KEYS[2], 2, 'PX', ARGV[3])
   return 2
 end
 
-if held[3] and ARGV[5] ~= '1' then
+if held[3] and ARGV[4] ~= '1' then
   local time = redis.call('TIME')
   local left = math.ceil((held[3] - time[1] * 1000000 - time[2]) / 1000)
   if left > 0 then
     redis.call('PEXPIRE', lock, math.min(left, held[4]))
     redis.call('HDEL', lock, hold, owner)
-    redis.call('SET', KEYS[2], 2, 'PX', ARGV[4])
+    redis.call('SET', KEYS[2], 2, 'PX', ARGV[3])
     return 2
   end
 end
 
 redis.call('DEL', lock)
-redis.call('SET', KEYS[2], 1, 'PX', ARGV[4])
-return publish(ARGV[6], ARGV[3], '0') and 1 or 3
+redis.call('SET', KEYS[2], 1, 'PX', ARGV[3])
+
+return call(ARGV[5], lock, KEYS[3], held[6]) and 1 or 3
