@@ -36,8 +36,9 @@ type caller struct {
 	keys   keys
 	turn   bool          // it was called
 	open   bool          // the lock was free for all, or messages may have been missed
-	given  time.Time     // when the lock was last given to somebody else since it looked; zero if it was not
-	grace  time.Duration // how long that is left alone
+	given  bool          // to somebody else, since it asked
+	grace  time.Duration // for how long that is left alone
+	look   *time.Timer   // signals the listener after the grace; nil before it was needed
 }
 
 // calls starts to listen to a channel as the client of that number.
@@ -61,40 +62,31 @@ func (s *server) pass(k keys) {
 	})
 }
 
-// hear takes in a message, and reports whether there is something to do about it now.
-func (c *caller) hear(message string) bool {
+// hear takes in a message, and reports whether there is something to do about it now. That somebody else was called
+// wakes nobody: with a busy lock that would be all of the clients, at the very moment when one of them is in a hurry.
+func (l *listener) hear(message string) bool {
+	c := l.caller
 	switch {
 	case message == c.number:
 		c.turn = true
 	case isCall(message):
 		return false
 	case message == somebodysTurn:
-		first := c.given.IsZero()
-		c.given = time.Now()
-		return first // after which the listener looks at the clock by itself
+		c.given = true
+		in := c.grace + rand.N(c.grace/2)
+		if c.look == nil {
+			c.look = time.AfterFunc(in, func() { signal(l.c) })
+		} else {
+			c.look.Reset(in)
+		}
+		return false
 	default:
 		c.open = true
 	}
 	return true
 }
 
-// idle returns for how long there is nothing to do yet, after news or a look at the clock; zero says that it is time to
-// ask.
-func (l *listener) idle() time.Duration {
-	l.all.mu.Lock()
-	defer l.all.mu.Unlock()
-	c := l.caller
-	if c == nil || c.turn || c.open || c.given.IsZero() {
-		return 0
-	}
-	left := c.grace - time.Since(c.given)
-	if left <= 0 {
-		return 0
-	}
-	return left + rand.N(c.grace/2)
-}
-
-// asks notes that the listener asks now, and reports whether it was called for that.
+// asks notes that the listener asks now. It reports whether it was called for that.
 func (l *listener) asks() (called bool) {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
@@ -105,9 +97,17 @@ func (l *listener) asks() (called bool) {
 	called = c.turn
 	if c.turn || c.open {
 		c.grace = callGrace
-	} else if !c.given.IsZero() {
+	} else if c.given {
 		c.grace = min(2*c.grace, pollHeard)
 	}
-	c.turn, c.open, c.given = false, false, time.Time{}
+	c.turn, c.open, c.given = false, false, false
+	c.rest()
 	return called
+}
+
+// rest calls off the look.
+func (c *caller) rest() {
+	if c != nil && c.look != nil {
+		c.look.Stop()
+	}
 }

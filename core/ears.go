@@ -1,7 +1,5 @@
 package core
 
-import "time"
-
 // manyEars hear of releases on all servers of a Redlock: the first that tells is enough.
 type manyEars struct {
 	c    chan struct{}
@@ -31,8 +29,7 @@ func (e *manyEars) confirmed() bool {
 	return confirmed >= e.need
 }
 
-func (*manyEars) idle() time.Duration { return 0 }
-func (*manyEars) asks() bool          { return false }
+func (*manyEars) asks() bool { return false }
 
 func (e *manyEars) close() {
 	for _, l := range e.each {

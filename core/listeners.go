@@ -135,6 +135,7 @@ func (l *listener) close() {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
 	delete(l.topic.everybody, l)
+	l.caller.rest()
 	if l.topic.addressed[l.address] == l {
 		delete(l.topic.addressed, l.address)
 	}
@@ -150,10 +151,8 @@ func (l *listener) token() int64 {
 // ear is where somebody hears of releases: a listener, or several of them.
 type ear interface {
 	news() <-chan struct{}
-	confirmed() bool // reports whether messages can be expected
-	// After news or a pause it is time to ask if idle is zero, and asks says that one does.
-	idle() time.Duration
-	asks() (called bool)
+	confirmed() bool     // reports whether messages can be expected
+	asks() (called bool) // says that one asks now, and reports whether one was called for that
 	close()
 }
 
@@ -222,7 +221,7 @@ func (s *listeners) tell(channel, message string) {
 	}
 	taken := false
 	for l := range t.everybody {
-		if l.caller == nil && !isCall(message) || l.caller != nil && l.caller.hear(message) {
+		if l.caller == nil && !isCall(message) || l.caller != nil && l.hear(message) {
 			signal(l.c)
 			taken = true
 		}

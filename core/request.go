@@ -181,7 +181,6 @@ func (r *request) queue(ctx context.Context) (*Lease, error) {
 
 // lead asks whenever there may be news: after a message, after the holder's time, and now and then.
 func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
-	r.hold.calling = r.keeper.hasOneServer()
 	news := r.protocol.overhear(r.hold.keys)
 	defer func() {
 		if news != nil {
@@ -189,6 +188,8 @@ func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
 		}
 	}()
 	for unheard := 0; ; unheard++ {
+		// Who hears nothing must not be called in vain.
+		r.hold.calling = news != nil && news.confirmed() && r.keeper.hasOneServer()
 		lease, err := r.ask(ctx)
 		if err != errBusy {
 			return lease, err
@@ -205,9 +206,6 @@ func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
 			limit = pollHeard
 		}
 		pause(ctx, r.nextLook(limit), news.news(), r.keeper.tasks.closing)
-		for idle := news.idle(); idle > 0 && !r.over(ctx); idle = news.idle() {
-			pause(ctx, idle, news.news(), r.keeper.tasks.closing)
-		}
 		if r.over(ctx) {
 			return nil, errTimeUp
 		}
