@@ -1,0 +1,37 @@
+package interop;
+
+import org.redisson.Redisson;
+import org.redisson.api.RedissonClient;
+import org.redisson.config.Config;
+
+/** Makes clients. All that no command sets is Redisson's default. */
+final class Connection {
+    private Connection() {}
+
+    /** Connects to one server, to sentinels, or to a Cluster. */
+    static RedissonClient open(Command command) {
+        Config config = new Config();
+        if (command.has("watchdog")) {
+            config.setLockWatchdogTimeout(command.number("watchdog"));
+        }
+        String[] addresses = command.text("addrs").split(",");
+        for (int i = 0; i < addresses.length; i++) {
+            addresses[i] = "redis://" + addresses[i];
+        }
+        switch (command.text("mode")) {
+            case "sentinel" -> config.useSentinelServers()
+                .setMasterName(command.text("master")).addSentinelAddress(addresses);
+            case "cluster" -> config.useClusterServers().addNodeAddress(addresses);
+            default -> config.useSingleServer().setAddress(addresses[0]);
+        }
+        return Redisson.create(config);
+    }
+
+    /** Connects to the server of the test, with few connections. */
+    static RedissonClient toReferee(String address) {
+        Config config = new Config();
+        config.setThreads(2).setNettyThreads(2);
+        config.useSingleServer().setAddress("redis://" + address).setConnectionMinimumIdleSize(1);
+        return Redisson.create(config);
+    }
+}

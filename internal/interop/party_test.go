@@ -1,0 +1,194 @@
+//go:build unix
+
+package interop_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/interop"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// within bounds what must happen, however slow the machine.
+const within = time.Minute
+
+// party is a process that locks.
+type party struct {
+	t     *testing.T
+	name  string
+	place *place
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	ended chan struct{}
+
+	mu      sync.Mutex // guards those below
+	calls   int
+	waiting map[string]chan interop.Answer
+	log     bytes.Buffer
+}
+
+// java starts a process with that version of Redisson. TTL is that of its watchdog.
+func (p *place) java(t *testing.T, version string, ttl time.Duration) *party {
+	t.Helper()
+	return p.start(t, "java", ttl, exec.Command("java", "-XX:+UseSerialGC", "-Xmx512m",
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", classPath(t, version), "interop.Main"))
+}
+
+// golang starts a process with holdfast.
+func (p *place) golang(t *testing.T, ttl time.Duration) *party {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), interop.Env+"=1")
+	return p.start(t, "go", ttl, cmd)
+}
+
+// start runs the process until the test ends.
+func (p *place) start(t *testing.T, name string, ttl time.Duration, cmd *exec.Cmd) *party {
+	t.Helper()
+	q := &party{
+		t: t, name: name, place: p, cmd: cmd, ended: make(chan struct{}), waiting: make(map[string]chan interop.Answer),
+	}
+	cmd.Stderr = q
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	q.stdin = stdin
+	go q.read(stdout)
+	t.Cleanup(q.end)
+	q.must("main", "connect", "mode", p.mode, "addrs", p.addrs, "master", redistest.MasterName,
+		"watchdog", ttl.Milliseconds(), "referee", p.referee.Addr())
+	return q
+}
+
+// Write keeps what the process says on stderr.
+func (q *party) Write(text []byte) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.log.Write(text)
+}
+
+// read hands answers to those who wait for them, until the process has ended.
+func (q *party) read(stdout io.Reader) {
+	defer close(q.ended)
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		a, err := interop.ParseAnswer(lines.Text())
+		if err != nil {
+			_, _ = q.Write(append(lines.Bytes(), '\n'))
+			continue
+		}
+		q.mu.Lock()
+		if answered, ok := q.waiting[a.ID]; ok {
+			delete(q.waiting, a.ID)
+			answered <- a
+		}
+		q.mu.Unlock()
+	}
+	_ = q.cmd.Wait() // killed by us, or the log tells
+}
+
+// end ends the process at the end of its test.
+func (q *party) end() {
+	_ = q.signal(syscall.SIGCONT)
+	_ = q.stdin.Close()
+	select {
+	case <-q.ended:
+	case <-time.After(within):
+		q.kill()
+		q.t.Errorf("%s does not end", q.name)
+	}
+	if q.t.Failed() && q.log.Len() > 0 {
+		q.t.Logf("%s: %s", q.name, q.log.String())
+	}
+}
+
+// kill ends the process without a chance to do anything.
+func (q *party) kill() {
+	_ = q.cmd.Process.Kill()
+	<-q.ended
+}
+
+func (q *party) signal(s syscall.Signal) error { return q.cmd.Process.Signal(s) }
+
+// begin lets a thread do something.
+func (q *party) begin(thread, verb string, arguments ...any) <-chan interop.Answer {
+	q.t.Helper()
+	c := interop.Command{Thread: thread, Verb: verb, Arguments: make(map[string]string)}
+	for i := 0; i < len(arguments); i += 2 {
+		c.Arguments[fmt.Sprint(arguments[i])] = fmt.Sprint(arguments[i+1])
+	}
+	answered := make(chan interop.Answer, 1)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.calls++
+	c.ID = strconv.Itoa(q.calls)
+	q.waiting[c.ID] = answered
+	if _, err := fmt.Fprintln(q.stdin, c); err != nil {
+		q.t.Fatalf("%s: %s: %v", q.name, c, err)
+	}
+	return answered
+}
+
+// answer waits for what begin has begun.
+func (q *party) answer(answered <-chan interop.Answer, most time.Duration) interop.Answer {
+	q.t.Helper()
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case a := <-answered:
+		return a
+	case <-q.ended:
+		q.t.Fatalf("%s has ended", q.name)
+	case <-timer.C:
+		q.t.Fatalf("%s did not answer within %v", q.name, most)
+	}
+	return interop.Answer{}
+}
+
+// do lets a thread do something, and returns what became of it.
+func (q *party) do(thread, verb string, arguments ...any) interop.Answer {
+	q.t.Helper()
+	return q.answer(q.begin(thread, verb, arguments...), within)
+}
+
+// must is do for what has to succeed.
+func (q *party) must(thread, verb string, arguments ...any) interop.Answer {
+	q.t.Helper()
+	a := q.do(thread, verb, arguments...)
+	if a.Failed {
+		q.t.Fatalf("%s: %s %v: %s", q.name, verb, arguments, a.Value)
+	}
+	return a
+}
+
+// want checks what a command returns, or the class of its error.
+func (q *party) want(value, thread, verb string, arguments ...any) {
+	q.t.Helper()
+	a := q.do(thread, verb, arguments...)
+	got := a.Value
+	if a.Failed {
+		got, _, _ = strings.Cut(got, " ")
+	}
+	if got != value {
+		q.t.Errorf("%s: %s %v = %s, want %s", q.name, verb, arguments, a.Value, value)
+	}
+}
