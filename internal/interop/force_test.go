@@ -1,0 +1,87 @@
+//go:build unix
+
+package interop_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// medium is the TTL where a Go holder has to be told, at its next renewal, and who waits must not seem to be woken by it.
+const medium = 9 * time.Second
+
+// TestForce: each side can take the lock from the other, which is told, does not renew it back into existence, and does
+// not take it from its successor. Who waits on either side is woken.
+func TestForce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, version string) {
+		p := single(t)
+		java, golang := p.java(t, version, medium), p.golang(t, medium)
+		for _, c := range []struct{ holder, waiter *party }{
+			{java, golang}, {java, java}, {golang, java}, {golang, golang},
+		} {
+			name := c.holder.name + "-" + c.waiter.name
+			by := map[*party]*party{java: golang, golang: java}[c.holder]
+			c.holder.must("x", "lock", lock(name)...)
+			waiting := c.waiter.begin("y", "lock", lock(name)...)
+			p.awaitListener(t, name)
+			forced := by.must("z", "force", lock(name)...)
+			a := c.waiter.answer(waiting, within)
+			woken := time.Duration(a.Ended-forced.Began) * time.Microsecond
+			t.Logf("%s: woken after %v", name, woken)
+			if a.Failed || forced.Value != "true" || woken > medium*2/3 {
+				t.Errorf("%s: forced: %s, woken after %v: %s", name, forced.Value, woken, a.Value)
+			}
+			mustBeTold(t, c.holder, name)
+			c.waiter.must("y", "unlock", lock(name)...)
+			by.want("false", "z", "force", lock(name)...)
+		}
+	})
+}
+
+// mustBeTold checks that a process whose lock was forced hears of that.
+func mustBeTold(t *testing.T, q *party, name string) {
+	t.Helper()
+	if q.name == "java" {
+		q.want("IllegalMonitorStateException", "x", "unlock", lock(name)...)
+		return
+	}
+	q.want("ErrLeaseLost", "x", "lost", lock(name)...)
+	q.want("ErrNotHeld", "x", "unlock", lock(name)...)
+}
+
+// TestForcedLockStaysFree: the renewals of a holder that has not heard of it yet do not bring back a lock that was
+// forced. Another lock of that holder shows when it has renewed what it thinks to hold.
+func TestForcedLockStaysFree(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, version string) {
+		p := single(t)
+		java, golang := p.java(t, version, short), p.golang(t, short)
+		for holder, by := range map[*party]*party{java: golang, golang: java} {
+			holder.must("x", "lock", lock("name")...)
+			holder.must("y", "lock", lock("witness")...)
+			by.want("true", "x", "force", lock("name")...)
+			for range 2 {
+				awaitRenewal(t, p, "witness")
+			}
+			if n := p.rdb.Exists(t.Context(), "name").Val(); n != 0 {
+				t.Errorf("%s has renewed a lock that was forced", holder.name)
+			}
+			mustBeTold(t, holder, "name")
+			holder.must("y", "unlock", lock("witness")...)
+		}
+	})
+}
+
+// awaitRenewal waits until the TTL of a key has been made longer.
+func awaitRenewal(t *testing.T, p *place, name string) {
+	t.Helper()
+	last := time.Duration(0)
+	redistest.Eventually(t, within, "a renewal of "+name, func() bool {
+		before := last
+		last = p.rdb.PTTL(t.Context(), name).Val()
+		return before > 0 && last > before+short/10
+	})
+}
