@@ -10,18 +10,22 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// contend locks and unlocks over and over, and tells the referee of each hold. It returns the number of holds.
+// contend locks and unlocks over and over, and tells the referee of each hold of the resource, by default that of the
+// lock's name. It returns the number of holds.
 func (t *thread) contend(c Command, locker core.Locker) (string, error) {
 	how := "exclusive"
 	if c.Arguments["kind"] == "read" {
 		how = "go"
 	}
 	hold, think := c.duration("hold", time.Microsecond), c.duration("think", time.Microsecond)
-	who := c.Arguments["party"] + ":" + t.name
+	who, resource := c.Arguments["party"]+":"+t.name, locker.Name()
+	if c.has("resource") {
+		resource = c.Arguments["resource"]
+	}
 	holds := 0
 	for end := time.Now().Add(c.duration("for", time.Millisecond)); time.Now().Before(end); holds++ {
 		err := core.Do(t.site.ctx, locker, func(ctx context.Context) error {
-			return t.hold(ctx, locker.Name(), who, how, hold)
+			return t.hold(ctx, resource, who, how, hold)
 		})
 		if err != nil {
 			return "", fmt.Errorf("hold %d: %w", holds, err)
@@ -31,15 +35,15 @@ func (t *thread) contend(c Command, locker core.Locker) (string, error) {
 	return strconv.Itoa(holds), nil
 }
 
-func (t *thread) hold(ctx context.Context, name, who, how string, most time.Duration) error {
+func (t *thread) hold(ctx context.Context, resource, who, how string, most time.Duration) error {
 	began := now()
-	entered, err := t.site.referee.enter(ctx, name, who, how)
+	entered, err := t.site.referee.enter(ctx, resource, who, how)
 	if err != nil {
 		return err
 	}
 	pause(most)
 	token, _ := core.TokenFrom(ctx)
-	return t.site.referee.leave(ctx, name, who, how, entered, began, token)
+	return t.site.referee.leave(ctx, resource, who, how, entered, began, token)
 }
 
 // pause pauses for at most so long, at random, so that the callers do not fall into step.

@@ -34,6 +34,29 @@ func TestContention(t *testing.T) {
 	}
 }
 
+// TestRefereeSees: where the two sides do not lock the same name, holds overlap, and the test would say so.
+func TestRefereeSees(t *testing.T) {
+	t.Parallel()
+	p := single(t)
+	java, golang := p.java(t, versions(t)[0], long), p.golang(t, long)
+	contend(t, []*party{java}, 1, time.Second, lock("name"))
+	alone := p.journal(t, "name")
+	if len(overlaps(alone)) > 0 || len(alone) == 0 {
+		t.Errorf("one thread: %d overlaps in %d holds", len(overlaps(alone)), len(alone))
+	}
+	var ended []<-chan interop.Answer
+	for _, q := range []*party{java, golang} {
+		ended = append(ended, q.begin("0", "contend", "kind", "lock", "name", q.name, "resource", "name", "party", q.name,
+			"for", 3000, "hold", 2000, "think", 0))
+	}
+	for _, answered := range ended {
+		java.answer(answered, within)
+	}
+	if len(overlaps(p.journal(t, "name"))) == 0 || len(p.met(t, "name")) == 0 {
+		t.Error("two locks, and no overlap was seen")
+	}
+}
+
 // contend lets so many threads of each process lock and unlock for that time, and returns when all have ended.
 func contend(t *testing.T, parties []*party, threads int, length time.Duration, what ...[]any) {
 	t.Helper()

@@ -29,7 +29,7 @@ func TestForce(t *testing.T) {
 			p.awaitListener(t, name)
 			forced := by.must("z", "force", lock(name)...)
 			a := c.waiter.answer(waiting, within)
-			woken := time.Duration(a.Ended-forced.Began) * time.Microsecond
+			woken := since(forced, a)
 			t.Logf("%s: woken after %v", name, woken)
 			if a.Failed || forced.Value != "true" || woken > medium*2/3 {
 				t.Errorf("%s: forced: %s, woken after %v: %s", name, forced.Value, woken, a.Value)

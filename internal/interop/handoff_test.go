@@ -58,5 +58,5 @@ func pass(t *testing.T, p *place, from, to *party) time.Duration {
 	if entered.Failed {
 		t.Fatalf("%s: %s", to.name, entered.Value)
 	}
-	return time.Duration(entered.Ended-released.Began) * time.Microsecond
+	return since(released, entered)
 }

@@ -23,11 +23,15 @@ import (
 // within bounds what must happen, however slow the machine.
 const within = time.Minute
 
-// party is a process that locks.
+// party is a process that locks, as a test sees it.
 type party struct {
-	t     *testing.T
+	*process
+	t *testing.T
+}
+
+// process is what several tests may share.
+type process struct {
 	name  string
-	place *place
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	ended chan struct{}
@@ -38,11 +42,15 @@ type party struct {
 	log     bytes.Buffer
 }
 
-// java starts a process with that version of Redisson. TTL is that of its watchdog.
-func (p *place) java(t *testing.T, version string, ttl time.Duration) *party {
+// forTest returns the same process for a part of the test that has started it.
+func (q *party) forTest(t *testing.T) *party { return &party{q.process, t} }
+
+// java starts a process with that version of Redisson. TTL is that of its watchdog; the settings are more of them.
+func (p *place) java(t *testing.T, version string, ttl time.Duration, settings ...any) *party {
 	t.Helper()
-	return p.start(t, "java", ttl, exec.Command("java", "-XX:+UseSerialGC", "-Xmx512m",
-		"-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", classPath(t, version), "interop.Main"))
+	cmd := exec.Command("java", "-XX:+UseSerialGC", "-Xmx512m",
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", classPath(t, version), "interop.Main")
+	return p.start(t, "java", ttl, cmd, settings...)
 }
 
 // golang starts a process with holdfast.
@@ -54,11 +62,11 @@ func (p *place) golang(t *testing.T, ttl time.Duration) *party {
 }
 
 // start runs the process until the test ends.
-func (p *place) start(t *testing.T, name string, ttl time.Duration, cmd *exec.Cmd) *party {
+func (p *place) start(t *testing.T, name string, ttl time.Duration, cmd *exec.Cmd, settings ...any) *party {
 	t.Helper()
-	q := &party{
-		t: t, name: name, place: p, cmd: cmd, ended: make(chan struct{}), waiting: make(map[string]chan interop.Answer),
-	}
+	q := &party{&process{
+		name: name, cmd: cmd, ended: make(chan struct{}), waiting: make(map[string]chan interop.Answer),
+	}, t}
 	cmd.Stderr = q
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -74,20 +82,20 @@ func (p *place) start(t *testing.T, name string, ttl time.Duration, cmd *exec.Cm
 	q.stdin = stdin
 	go q.read(stdout)
 	t.Cleanup(q.end)
-	q.must("main", "connect", "mode", p.mode, "addrs", p.addrs, "master", redistest.MasterName,
-		"watchdog", ttl.Milliseconds(), "referee", p.referee.Addr())
+	q.must("main", "connect", append(settings, "mode", p.mode, "addrs", p.addrs, "master", redistest.MasterName,
+		"watchdog", ttl.Milliseconds(), "referee", p.referee.Addr())...)
 	return q
 }
 
 // Write keeps what the process says on stderr.
-func (q *party) Write(text []byte) (int, error) {
+func (q *process) Write(text []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.log.Write(text)
 }
 
 // read hands answers to those who wait for them, until the process has ended.
-func (q *party) read(stdout io.Reader) {
+func (q *process) read(stdout io.Reader) {
 	defer close(q.ended)
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {
@@ -122,12 +130,12 @@ func (q *party) end() {
 }
 
 // kill ends the process without a chance to do anything.
-func (q *party) kill() {
+func (q *process) kill() {
 	_ = q.cmd.Process.Kill()
 	<-q.ended
 }
 
-func (q *party) signal(s syscall.Signal) error { return q.cmd.Process.Signal(s) }
+func (q *process) signal(s syscall.Signal) error { return q.cmd.Process.Signal(s) }
 
 // begin lets a thread do something.
 func (q *party) begin(thread, verb string, arguments ...any) <-chan interop.Answer {

@@ -9,10 +9,14 @@ final class Connection {
     private Connection() {}
 
     /** Connects to one server, to sentinels, or to a Cluster. */
-    static RedissonClient open(Command command) {
+    static RedissonClient open(Command command) throws ReflectiveOperationException {
         Config config = new Config();
         if (command.has("watchdog")) {
             config.setLockWatchdogTimeout(command.number("watchdog"));
+        }
+        if (command.has("fairwait")) {
+            // By reflection, since versions before 3.46 do not have it.
+            Config.class.getMethod("setFairLockWaitTimeout", long.class).invoke(config, command.number("fairwait"));
         }
         String[] addresses = command.text("addrs").split(",");
         for (int i = 0; i < addresses.length; i++) {

@@ -9,7 +9,7 @@ import org.redisson.api.RLock;
 final class Contention {
     private final RLock lock;
     private final Referee referee;
-    private final String name;
+    private final String resource;
     private final String who;
     private final String how;
     private final long length;
@@ -19,7 +19,7 @@ final class Contention {
     Contention(RLock lock, Referee referee, Command command) {
         this.lock = lock;
         this.referee = referee;
-        name = command.text("name");
+        resource = command.has("resource") ? command.text("resource") : command.text("name");
         who = command.text("party") + ":" + command.thread();
         how = command.text("kind").equals("read") ? "java" : "exclusive";
         length = TimeUnit.MILLISECONDS.toNanos(command.number("for"));
@@ -46,9 +46,9 @@ final class Contention {
 
     private void hold() {
         long began = Answers.now();
-        String entered = referee.enter(name, who, how);
+        String entered = referee.enter(resource, who, how);
         pause(hold);
-        referee.leave(name, who, how, entered, began);
+        referee.leave(resource, who, how, entered, began);
     }
 
     /** Pauses for at most so long, at random, so that the callers do not fall into step. */

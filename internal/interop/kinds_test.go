@@ -1,0 +1,78 @@
+//go:build unix
+
+package interop_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/interop"
+)
+
+// The kinds of locks of both sides. Redisson's read-write lock takes a lock of its own other kinds for a free one, so
+// the two do not belong on one name.
+var (
+	goKinds   = []string{"lock", "fair", "read", "write"}
+	javaPlain = []string{"lock", "fair", "fenced", "spin"}
+	javaReads = []string{"read", "write"}
+)
+
+// as are the arguments for a lock of that kind.
+func as(kind, name string) []any { return []any{"kind", kind, "name", name} }
+
+// TestKinds: every kind of one side keeps every kind of the other out, and lets it in at last, after an unlock and after
+// a crash.
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, version string) {
+		p := single(t)
+		java, golang := p.java(t, version, short), p.golang(t, short)
+		for _, goKind := range goKinds {
+			for _, javaKind := range append(javaPlain, javaReads...) {
+				t.Run(goKind+" and "+javaKind, func(t *testing.T) {
+					t.Parallel()
+					in, out := turn{golang.forTest(t), goKind}, turn{java.forTest(t), javaKind}
+					in.keepsOut(t, out)
+					out.keepsOut(t, in)
+				})
+			}
+		}
+	})
+}
+
+// turn is a lock of a kind, taken by one side.
+type turn struct {
+	*party
+	kind string
+}
+
+// keepsOut lets one side hold a lock that the other asks for, with threads of their own.
+func (in turn) keepsOut(t *testing.T, out turn) {
+	t.Helper()
+	name := in.name + "-" + in.kind + "-" + out.kind
+	in.must(name, "lock", as(in.kind, name)...)
+	if a := out.must(name, "trylock", as(out.kind, name)...); a.Value != "false" {
+		t.Errorf("%s: both hold it", name)
+	}
+	waiting := out.begin(name, "lock", as(out.kind, name)...)
+	select {
+	case a := <-waiting:
+		t.Errorf("%s: both hold it: %s", name, a.Value)
+		return
+	case <-time.After(short * 3 / 2): // longer than what is held lasts without renewal
+	}
+	released := in.must(name, "unlock", as(in.kind, name)...)
+	entered := out.answer(waiting, within)
+	if entered.Failed {
+		t.Errorf("%s: %s", name, entered.Value)
+	}
+	t.Logf("%s %s had it %v after %s %s", out.name, out.kind, since(released, entered), in.name, in.kind)
+	out.must(name, "unlock", as(out.kind, name)...)
+	in.must(name, "lock", as(in.kind, name)...)
+	in.must(name, "unlock", as(in.kind, name)...)
+}
+
+// since is the time from before the one until after the other.
+func since(first, last interop.Answer) time.Duration {
+	return time.Duration(last.Ended-first.Began) * time.Microsecond
+}
