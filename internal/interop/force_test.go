@@ -9,36 +9,29 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// medium is the TTL where a Go holder has to be told, at its next renewal, and who waits must not seem to be woken by it.
-const medium = 9 * time.Second
-
-// TestForce: each side can take the lock from the other, which is told, does not renew it back into existence, and does
-// not take it from its successor. Who waits on either side is woken.
-func TestForce(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, version string) {
-		p := single(t)
-		java, golang := p.java(t, version, medium), p.golang(t, medium)
-		for _, c := range []struct{ holder, waiter *party }{
-			{java, golang}, {java, java}, {golang, java}, {golang, golang},
-		} {
-			name := c.holder.name + "-" + c.waiter.name
-			by := map[*party]*party{java: golang, golang: java}[c.holder]
-			c.holder.must("x", "lock", lock(name)...)
-			waiting := c.waiter.begin("y", "lock", lock(name)...)
-			p.awaitListener(t, name)
-			forced := by.must("z", "force", lock(name)...)
-			a := c.waiter.answer(waiting, within)
-			woken := since(forced, a)
-			t.Logf("%s: woken after %v", name, woken)
-			if a.Failed || forced.Value != "true" || woken > medium*2/3 {
-				t.Errorf("%s: forced: %s, woken after %v: %s", name, forced.Value, woken, a.Value)
-			}
-			mustBeTold(t, c.holder, name)
-			c.waiter.must("y", "unlock", lock(name)...)
-			by.want("false", "z", "force", lock(name)...)
+// force: each side can take the lock from the other, which is told, and does not take it from its successor. Who waits
+// on either side is woken.
+func force(t *testing.T, s *stage) {
+	java, golang := s.java, s.golang
+	for _, c := range []struct{ holder, waiter *party }{
+		{java, golang}, {java, java}, {golang, java}, {golang, golang},
+	} {
+		name := "force-" + c.holder.name + "-" + c.waiter.name
+		by := s.other(c.holder)
+		c.holder.must("x", "lock", lock(name)...)
+		waiting := c.waiter.begin("y", "lock", lock(name)...)
+		s.awaitListener(t, name)
+		forced := by.must("z", "force", lock(name)...)
+		a := c.waiter.answer(waiting, within)
+		woken := since(forced, a)
+		t.Logf("%s: woken after %v", name, woken)
+		if a.Failed || forced.Value != "true" || woken > medium*2/3 {
+			t.Errorf("%s: forced: %s, woken after %v: %s", name, forced.Value, woken, a.Value)
 		}
-	})
+		mustBeTold(t, c.holder, name)
+		c.waiter.must("y", "unlock", lock(name)...)
+		by.want("false", "z", "force", lock(name)...)
+	}
 }
 
 // mustBeTold checks that a process whose lock was forced hears of that.
@@ -52,27 +45,23 @@ func mustBeTold(t *testing.T, q *party, name string) {
 	q.want("ErrNotHeld", "x", "unlock", lock(name)...)
 }
 
-// TestForcedLockStaysFree: the renewals of a holder that has not heard of it yet do not bring back a lock that was
+// forcedStaysFree: the renewals of a holder that has not heard of it yet do not bring back a lock that was
 // forced. Another lock of that holder shows when it has renewed what it thinks to hold.
-func TestForcedLockStaysFree(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, version string) {
-		p := single(t)
-		java, golang := p.java(t, version, short), p.golang(t, short)
-		for holder, by := range map[*party]*party{java: golang, golang: java} {
-			holder.must("x", "lock", lock("name")...)
-			holder.must("y", "lock", lock("witness")...)
-			by.want("true", "x", "force", lock("name")...)
-			for range 2 {
-				awaitRenewal(t, p, "witness")
-			}
-			if n := p.rdb.Exists(t.Context(), "name").Val(); n != 0 {
-				t.Errorf("%s has renewed a lock that was forced", holder.name)
-			}
-			mustBeTold(t, holder, "name")
-			holder.must("y", "unlock", lock("witness")...)
+func forcedStaysFree(t *testing.T, s *stage) {
+	for _, holder := range []*party{s.java, s.golang} {
+		by := s.other(holder)
+		holder.must("x", "lock", lock("forced")...)
+		holder.must("y", "lock", lock("witness")...)
+		by.want("true", "x", "force", lock("forced")...)
+		for range 2 {
+			awaitRenewal(t, s.place, "witness")
 		}
-	})
+		if n := s.rdb.Exists(t.Context(), "forced").Val(); n != 0 {
+			t.Errorf("%s has renewed a lock that was forced", holder.name)
+		}
+		mustBeTold(t, holder, "forced")
+		holder.must("y", "unlock", lock("witness")...)
+	}
 }
 
 // awaitRenewal waits until the TTL of a key has been made longer.

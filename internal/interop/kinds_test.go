@@ -9,35 +9,26 @@ import (
 	"github.com/holdfast-go/holdfast/internal/interop"
 )
 
-// The kinds of locks of both sides. Redisson's read-write lock takes a lock of its own other kinds for a free one, so
-// the two do not belong on one name.
+// The kinds of locks of both sides.
 var (
 	goKinds   = []string{"lock", "fair", "read", "write"}
-	javaPlain = []string{"lock", "fair", "fenced", "spin"}
-	javaReads = []string{"read", "write"}
+	javaKinds = []string{"lock", "fair", "fenced", "spin", "read", "write"}
 )
 
-// as are the arguments for a lock of that kind.
-func as(kind, name string) []any { return []any{"kind", kind, "name", name} }
-
-// TestKinds: every kind of one side keeps every kind of the other out, and lets it in at last, after an unlock and after
-// a crash.
-func TestKinds(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, version string) {
-		p := single(t)
-		java, golang := p.java(t, version, short), p.golang(t, short)
-		for _, goKind := range goKinds {
-			for _, javaKind := range append(javaPlain, javaReads...) {
-				t.Run(goKind+" and "+javaKind, func(t *testing.T) {
-					t.Parallel()
-					in, out := turn{golang.forTest(t), goKind}, turn{java.forTest(t), javaKind}
-					in.keepsOut(t, out)
-					out.keepsOut(t, in)
-				})
-			}
+// kinds: every kind of one side keeps every kind of the other out, and lets it in after
+// an unlock.
+func kinds(t *testing.T, s *stage) {
+	java, golang := s.java, s.golang
+	for _, goKind := range goKinds {
+		for _, javaKind := range javaKinds {
+			t.Run(goKind+" and "+javaKind, func(t *testing.T) {
+				t.Parallel()
+				in, out := turn{golang.forTest(t), goKind}, turn{java.forTest(t), javaKind}
+				in.keepsOut(t, out)
+				out.keepsOut(t, in)
+			})
 		}
-	})
+	}
 }
 
 // turn is a lock of a kind, taken by one side.
