@@ -3,6 +3,7 @@
 package interop_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -73,4 +74,32 @@ func awaitRenewal(t *testing.T, p *place, name string) {
 		last = p.rdb.PTTL(t.Context(), name).Val()
 		return before > 0 && last > before+short/10
 	})
+}
+
+// forceKinds: holdfast takes from Java what is of any kind, and Redisson from Go what is not asked for as a read or write
+// lock: it looks for modes of its own then.
+func forceKinds(t *testing.T, s *stage) {
+	for _, kind := range javaKinds {
+		name := "force-java-" + kind
+		s.java.must("x", "lock", as(kind, name)...)
+		s.golang.want("true", "x", "force", lock(name)...)
+		s.golang.want("true", "x", "trylock", lock(name)...)
+		s.java.want("IllegalMonitorStateException", "x", "unlock", as(kind, name)...)
+		s.golang.must("x", "unlock", lock(name)...)
+	}
+	for _, javaKind := range javaKinds {
+		takes := javaKind != "read" && javaKind != "write"
+		for _, kind := range goKinds {
+			name := "force-go-" + kind + "-" + javaKind
+			s.golang.must(name, "lock", as(kind, name)...)
+			s.java.want(strconv.FormatBool(takes), "x", "force", as(javaKind, name)...)
+			if takes {
+				s.java.want("true", "x", "trylock", as("lock", name)...)
+				s.golang.want("ErrNotHeld", name, "unlock", as(kind, name)...)
+				s.java.must("x", "unlock", as("lock", name)...)
+			} else {
+				s.golang.must(name, "unlock", as(kind, name)...)
+			}
+		}
+	}
 }

@@ -68,6 +68,7 @@ func TestShared(t *testing.T) {
 		s.run(t, "reentry of the other side", reentryOfOtherSide)
 		s.run(t, "tokens", tokens)
 		s.run(t, "force", force)
+		s.run(t, "force kinds", forceKinds)
 	})
 }
 
