@@ -10,7 +10,7 @@ TOOL    := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 
 .PHONY: help
 help: ## show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 .PHONY: test
 test: needed ## run all tests with the race detector, on real Redis servers
@@ -110,7 +110,7 @@ INTEROP  := ./internal/interop -interop -redisson $(REDISSON)
 CONTEST  ?= 60s
 
 .PHONY: interop
-interop: needed ## contend with a real Redisson, where java and mvn are: the figures in docs/redisson.md; CI takes CONTEST=10s
+interop: needed ## contend with a real Redisson, where java and mvn are: the figures in docs/redisson.md
 	$(GO) test -race -count=1 -v -timeout 30m -parallel 48 $(INTEROP) -contest $(CONTEST)
 
 .PHONY: interop-long

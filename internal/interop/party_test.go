@@ -54,11 +54,11 @@ func (p *place) java(t *testing.T, version string, ttl time.Duration, settings .
 }
 
 // golang starts a process with holdfast.
-func (p *place) golang(t *testing.T, ttl time.Duration) *party {
+func (p *place) golang(t *testing.T, ttl time.Duration, settings ...any) *party {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), interop.Env+"=1")
-	return p.start(t, "go", ttl, cmd)
+	return p.start(t, "go", ttl, cmd, settings...)
 }
 
 // start runs the process until the test ends.

@@ -36,7 +36,11 @@ func sentinel(t *testing.T) *place {
 
 func cluster(t *testing.T) *place {
 	t.Helper()
-	c := redistest.StartCluster(t, 3, redistest.Replicas(1))
+	return inCluster(t, redistest.StartCluster(t, 3, redistest.Replicas(1)))
+}
+
+func inCluster(t *testing.T, c *redistest.Cluster) *place {
+	t.Helper()
 	return &place{"cluster", addresses(c.Servers()), c.Client(), redistest.Start(t, redistest.TCP())}
 }
 
@@ -49,7 +53,12 @@ func addresses(servers []*redistest.Server) string {
 }
 
 // channel is where releases of a lock are announced.
-func channel(name string) string { return "redisson_lock__channel:{" + name + "}" }
+func channel(name string) string {
+	if strings.Contains(name, "{") {
+		return "redisson_lock__channel:" + name
+	}
+	return "redisson_lock__channel:{" + name + "}"
+}
 
 // listeners counts those who listen for a release, in the way that clients of the place do.
 func (p *place) listeners(t *testing.T, name string) int64 {

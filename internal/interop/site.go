@@ -21,7 +21,7 @@ type site struct {
 	referee *referee
 }
 
-// connect makes the clients. Keys have no prefix, as Redisson's have none.
+// connect makes the clients. Keys have no prefix unless the command has one, as Redisson's have none.
 func connect(c Command) (*site, error) {
 	addrs := strings.Split(c.Arguments["addrs"], ",")
 	var rdb redis.UniversalClient
@@ -33,7 +33,7 @@ func connect(c Command) (*site, error) {
 	default:
 		rdb = redis.NewClient(&redis.Options{Addr: addrs[0]})
 	}
-	opts := []core.Option{core.WithPrefix("")}
+	opts := []core.Option{core.WithPrefix(c.Arguments["prefix"])}
 	if ttl := c.duration("watchdog", time.Millisecond); ttl > 0 {
 		opts = append(opts, core.WithTTL(ttl))
 	}
