@@ -41,8 +41,9 @@ func TestContention(t *testing.T) {
 // TestRefereeSees: where the two sides do not lock the same name, holds overlap, and the test would say so.
 func TestRefereeSees(t *testing.T) {
 	t.Parallel()
+	version := versions(t)[0]
 	p := single(t)
-	java, golang := p.java(t, versions(t)[0], long), p.golang(t, long)
+	java, golang := p.java(t, version, long), p.golang(t, long)
 	contend(t, []*party{java}, 1, time.Second, lock("name"))
 	alone := p.journal(t, "name")
 	if len(overlaps(alone)) > 0 || len(alone) == 0 {

@@ -138,8 +138,7 @@ func (q *process) kill() {
 func (q *process) signal(s syscall.Signal) error { return q.cmd.Process.Signal(s) }
 
 // begin lets a thread do something.
-func (q *party) begin(thread, verb string, arguments ...any) <-chan interop.Answer {
-	q.t.Helper()
+func (q *process) begin(thread, verb string, arguments ...any) <-chan interop.Answer {
 	c := interop.Command{Thread: thread, Verb: verb, Arguments: make(map[string]string)}
 	for i := 0; i < len(arguments); i += 2 {
 		c.Arguments[fmt.Sprint(arguments[i])] = fmt.Sprint(arguments[i+1])
@@ -151,25 +150,34 @@ func (q *party) begin(thread, verb string, arguments ...any) <-chan interop.Answ
 	c.ID = strconv.Itoa(q.calls)
 	q.waiting[c.ID] = answered
 	if _, err := fmt.Fprintln(q.stdin, c); err != nil {
-		q.t.Fatalf("%s: %s: %v", q.name, c, err)
+		delete(q.waiting, c.ID)
+		answered <- interop.Answer{Failed: true, Value: err.Error()}
 	}
 	return answered
 }
 
-// answer waits for what begin has begun.
-func (q *party) answer(answered <-chan interop.Answer, most time.Duration) interop.Answer {
-	q.t.Helper()
+// await waits for what begin has begun.
+func (q *process) await(answered <-chan interop.Answer, most time.Duration) (interop.Answer, error) {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
 	case a := <-answered:
-		return a
+		return a, nil
 	case <-q.ended:
-		q.t.Fatalf("%s has ended", q.name)
+		return interop.Answer{}, fmt.Errorf("%s has ended", q.name)
 	case <-timer.C:
-		q.t.Fatalf("%s did not answer within %v", q.name, most)
+		return interop.Answer{}, fmt.Errorf("%s did not answer within %v", q.name, most)
 	}
-	return interop.Answer{}
+}
+
+// answer is await for answers that have to come.
+func (q *party) answer(answered <-chan interop.Answer, most time.Duration) interop.Answer {
+	q.t.Helper()
+	a, err := q.await(answered, most)
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	return a
 }
 
 // do lets a thread do something, and returns what became of it.

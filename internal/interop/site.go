@@ -69,14 +69,24 @@ func (s *site) locker(c Command) (core.Locker, error) {
 	}
 }
 
+// classes are the errors that tests tell apart, the most telling first.
+var classes = []struct {
+	name string
+	err  error
+}{
+	{"ErrNotAcquired", core.ErrNotAcquired},
+	{"ErrNotHeld", core.ErrNotHeld},
+	{"ErrLeaseLost", core.ErrLeaseLost},
+	{"ErrUpgrade", core.ErrUpgrade},
+	{"ErrUnavailable", core.ErrUnavailable},
+	{"ErrClosed", core.ErrClosed},
+}
+
 // class is what an error is, in one word.
 func class(err error) string {
-	for name, target := range map[string]error{
-		"ErrNotAcquired": core.ErrNotAcquired, "ErrNotHeld": core.ErrNotHeld, "ErrLeaseLost": core.ErrLeaseLost,
-		"ErrUpgrade": core.ErrUpgrade, "ErrUnavailable": core.ErrUnavailable, "ErrClosed": core.ErrClosed,
-	} {
-		if errors.Is(err, target) {
-			return name
+	for _, c := range classes {
+		if errors.Is(err, c.err) {
+			return c.name
 		}
 	}
 	return "other"

@@ -35,10 +35,11 @@ func TestSpeed(t *testing.T) {
 	if *speed == 0 {
 		t.Skip("it takes minutes: make interop-bench")
 	}
+	all := versions(t)
 	p := single(t)
 	sides := []*party{p.golang(t, long)}
 	columns := []string{"holdfast"}
-	for _, version := range versions(t) {
+	for _, version := range all {
 		sides = append(sides, p.java(t, version, long))
 		columns = append(columns, "Redisson "+version)
 	}

@@ -17,8 +17,9 @@ const alternating = 8
 // TestWatchdogs passes locks to and fro, each of which is held for several TTLs, while each side holds one all the time.
 // So both renew the whole time, what the other has held a moment ago too, and none may lose anything.
 func TestWatchdogs(t *testing.T) {
+	version := versions(t)[0]
 	p := single(t)
-	java, golang := p.java(t, versions(t)[0], short), p.golang(t, short)
+	java, golang := p.java(t, version, short), p.golang(t, short)
 	parties := []*party{java, golang}
 	names := []string{"always-java", "always-go"}
 	for _, q := range parties {
@@ -63,9 +64,9 @@ func hold(t *testing.T, q *party, name string) bool {
 		after time.Duration
 	}{{"lock", 0}, {"unlock", short * 5 / 2}} {
 		time.Sleep(step.after)
-		a, ok := <-q.begin(name, step.verb, lock(name)...)
-		if !ok || a.Failed {
-			t.Errorf("%s: %s %s: %s", q.name, step.verb, name, a.Value)
+		a, err := q.await(q.begin(name, step.verb, lock(name)...), within)
+		if err != nil || a.Failed {
+			t.Errorf("%s: %s %s: %s, %v", q.name, step.verb, name, a.Value, err)
 			return false
 		}
 	}
