@@ -12,7 +12,8 @@ import (
 )
 
 // TestContention lets two processes of each side contend for one lock, in all deployments, one after the other because
-// each of them takes the whole machine; on one server for the whole time, on the others for half of it. The processes in Java have different versions of Redisson, if there are several.
+// each of them takes the whole machine; on one server for the whole time, on the others for half of it. The processes
+// in Java have different versions of Redisson, if there are several.
 func TestContention(t *testing.T) {
 	all := versions(t)
 	for _, name := range []string{"single", "sentinel", "cluster"} {

@@ -76,8 +76,8 @@ func awaitRenewal(t *testing.T, p *place, name string) {
 	})
 }
 
-// forceKinds: holdfast takes from Java what is of any kind, and Redisson from Go what is not asked for as a read or write
-// lock: it looks for modes of its own then.
+// forceKinds: holdfast takes from Java what is of any kind, and Redisson from Go too, except as a read or write lock,
+// which looks for a mode of its own.
 func forceKinds(t *testing.T, s *stage) {
 	for _, kind := range javaKinds {
 		name := "force-java-" + kind

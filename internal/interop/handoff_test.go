@@ -11,15 +11,18 @@ import (
 // TestHandoff passes a lock to and fro between two processes, of which the other always waits. A Java process that was
 // not woken would wait for the TTL, a Go process for a second or two. It is not parallel, because it measures.
 func TestHandoff(t *testing.T) {
-	all := versions(t)
+	all, rounds := versions(t), 12
+	if *contest >= 30*time.Second {
+		rounds = 40 // then somebody wants figures
+	}
 	for name, begin := range places {
 		t.Run(name, func(t *testing.T) {
 			p := begin(t)
 			golang := p.golang(t, long)
 			for _, version := range all {
 				java := p.java(t, version, long)
-				passOn(t, p, java, golang, 10) // a JVM that is warm, scripts that are loaded
-				toGo, toJava := passOn(t, p, java, golang, 40)
+				passOn(t, p, java, golang, rounds/4) // a JVM that is warm, scripts that are loaded
+				toGo, toJava := passOn(t, p, java, golang, rounds)
 				t.Logf("Redisson %s to Go: %s", version, spread(toGo))
 				t.Logf("Go to Redisson %s: %s", version, spread(toJava))
 				if median(toGo) > long/3 || median(toJava) > long/3 {

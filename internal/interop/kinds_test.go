@@ -31,6 +31,17 @@ func kinds(t *testing.T, s *stage) {
 	}
 }
 
+// modeless: Redisson's read-write lock enters what its RLock holds, because that has no mode; what a Mutex holds has one.
+func modeless(t *testing.T, s *stage) {
+	for _, kind := range []string{"read", "write"} {
+		s.java.must("x", "lock", lock("java-"+kind)...)
+		s.java.want("true", "y", "trylock", as(kind, "java-"+kind)...)
+		s.golang.must("x", "lock", lock("go-"+kind)...)
+		s.java.want("false", "y", "trylock", as(kind, "go-"+kind)...)
+		s.golang.must("x", "unlock", lock("go-"+kind)...)
+	}
+}
+
 // turn is a lock of a kind, taken by one side.
 type turn struct {
 	*party

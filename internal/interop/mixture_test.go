@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/interop"
 )
 
-// mixtures are kinds of Redisson that contend for one name with all of holdfast. Its read-write lock takes a lock of its
-// other kinds for a free one, so they do not belong together. Its fair lock is let in so seldom that others would leave
-// nothing to it.
+// mixtures are kinds of Redisson that contend for one name with all of holdfast. Its read-write lock takes a lock of
+// its other kinds for a free one, so they do not belong together. Its fair lock is let in so seldom that others would
+// leave nothing to it.
 var mixtures = map[string][]string{"plain": {"lock", "fenced", "spin"}, "fair": {"fair"}, "reads": {"read", "write"}}
 
 // TestMixture lets all kinds of both sides contend for one name.

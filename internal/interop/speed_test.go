@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/interop"
 )
 
-// rounds is how often each measurement is made, each time by all sides in turn.
-const rounds = 7
+// speedRounds is how often each measurement is made, each time by all sides in turn.
+const speedRounds = 7
 
 // work is what is measured.
 type work struct {
@@ -49,10 +49,11 @@ func TestSpeed(t *testing.T) {
 		}
 	}
 	var table strings.Builder
-	fmt.Fprintf(&table, "| work | %s |\n| --- |%s\n", strings.Join(columns, " | "), strings.Repeat(" ---: |", len(columns)))
+	fmt.Fprintf(&table, "| work | %s |\n", strings.Join(columns, " | "))
+	fmt.Fprintf(&table, "| --- |%s\n", strings.Repeat(" ---: |", len(columns)))
 	for _, w := range works {
 		rates, ratios := make([][]float64, len(sides)), make([][]float64, len(sides))
-		for range rounds {
+		for range speedRounds {
 			for i, side := range sides {
 				rates[i] = append(rates[i], w.rate(t, side, *speed))
 			}
@@ -66,7 +67,7 @@ func TestSpeed(t *testing.T) {
 		}
 		fmt.Fprintln(&table)
 	}
-	t.Logf("%d rounds of %v each:\n%s", rounds, *speed, &table)
+	t.Logf("%d rounds of %v each:\n%s", speedRounds, *speed, &table)
 }
 
 // rate returns how many pairs of lock and unlock all threads do in a second.

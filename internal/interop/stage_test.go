@@ -67,6 +67,7 @@ func TestShared(t *testing.T) {
 		s.run(t, "reentry", reentry)
 		s.run(t, "reentry of the other side", reentryOfOtherSide)
 		s.run(t, "names", names)
+		s.run(t, "modeless", modeless)
 		s.run(t, "tokens", tokens)
 		s.run(t, "force", force)
 		s.run(t, "force kinds", forceKinds)

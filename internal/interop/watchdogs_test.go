@@ -14,8 +14,8 @@ import (
 // alternating is how many locks go to and fro.
 const alternating = 8
 
-// TestWatchdogs passes locks to and fro, each of which is held for several TTLs, while each side holds one all the time.
-// So both renew the whole time, what the other has held a moment ago too, and none may lose anything.
+// TestWatchdogs passes locks to and fro, each of which is held for several TTLs, while each side holds one all the
+// time. So both renew the whole time, what the other has held a moment ago too, and none may lose anything.
 func TestWatchdogs(t *testing.T) {
 	version := versions(t)[0]
 	p := single(t)

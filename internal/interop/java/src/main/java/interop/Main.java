@@ -5,8 +5,8 @@ import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 
 /**
- * A process that locks with Redisson as it is told to, in lines on stdin, and answers on stdout. It ends with its input,
- * so it does not outlive the test that has started it.
+ * A process that locks with Redisson as it is told to, in lines on stdin, and answers on stdout. It ends with its
+ * input, so it does not outlive the test that has started it.
  */
 public final class Main {
     private Main() {}
