@@ -17,9 +17,11 @@ var mixtures = map[string][]string{"plain": {"lock", "fenced", "spin"}, "fair": 
 
 // TestMixture lets all kinds of both sides contend for one name.
 func TestMixture(t *testing.T) {
+	t.Parallel()
 	version := versions(t)[0]
 	for name, kinds := range mixtures {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := single(t)
 			java, golang := p.java(t, version, short), p.golang(t, short)
 			inJava := beginContests(java, kinds, name, *contest/2)
@@ -42,6 +44,7 @@ func TestMixture(t *testing.T) {
 // TestMixtureCrash kills one process of each side in the middle of that. What they leave keeps nobody out for long,
 // whatever state it is.
 func TestMixtureCrash(t *testing.T) {
+	t.Parallel()
 	version := versions(t)[0]
 	for name, kinds := range mixtures {
 		t.Run(name, func(t *testing.T) {
