@@ -10,7 +10,7 @@ TOOL    := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 
 .PHONY: help
 help: ## show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 .PHONY: test
 test: needed ## run all tests with the race detector, on real Redis servers
@@ -116,6 +116,23 @@ crons: needed ## run jobs on five replicas with shifted clocks while they and Re
 .PHONY: tasks
 tasks: needed ## send tasks five times each to servers that are killed and stopped while Redis is broken, and count effects
 	$(GO) test -count=1 -v -timeout 30m -run TestStorm ./asynqlock/internal/asynqworker -tasks
+
+# Versions of Redisson; the first one is that of the tests that take only one.
+REDISSON ?= 4.7.0,3.52.0
+INTEROP  := ./internal/interop -interop -redisson $(REDISSON)
+CONTEST  ?= 60s
+
+.PHONY: interop
+interop: needed ## contend with a real Redisson, where java and mvn are: the figures in docs/redisson.md
+	$(GO) test -race -count=1 -v -timeout 30m -parallel 48 $(INTEROP) -contest $(CONTEST)
+
+.PHONY: interop-long
+interop-long: needed ## let Go and Java alternate for ten minutes while both renew their locks
+	$(GO) test -race -count=1 -v -timeout 30m -run TestWatchdogs $(INTEROP) -watch 10m
+
+.PHONY: interop-bench
+interop-bench: needed ## measure locks of Redisson beside those of holdfast: the table in docs/redisson.md
+	$(GO) test -count=1 -v -timeout 30m -run TestSpeed $(INTEROP) -speed 3s
 
 # The seed of the first round or simulation. It chooses the faults; what comes of them differs from run to run.
 SEED ?= 1

@@ -1,0 +1,71 @@
+package interop
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// contend locks and unlocks over and over, and tells the referee of each hold of the resource, by default that of the
+// lock's name. It returns the number of holds.
+func (t *thread) contend(c Command, locker core.Locker) (string, error) {
+	how := "exclusive"
+	if c.Arguments["kind"] == "read" {
+		how = "go"
+	}
+	hold, think := c.duration("hold", time.Microsecond), c.duration("think", time.Microsecond)
+	who, resource := c.Arguments["party"]+":"+t.name, locker.Name()
+	if c.has("resource") {
+		resource = c.Arguments["resource"]
+	}
+	holds := 0
+	for end := time.Now().Add(c.duration("for", time.Millisecond)); time.Now().Before(end); holds++ {
+		err := core.Do(t.site.ctx, locker, func(ctx context.Context) error {
+			return t.hold(ctx, resource, who, how, hold)
+		})
+		if err != nil {
+			return "", fmt.Errorf("hold %d: %w", holds, err)
+		}
+		pause(think)
+	}
+	return strconv.Itoa(holds), nil
+}
+
+func (t *thread) hold(ctx context.Context, resource, who, how string, most time.Duration) error {
+	began := now()
+	entered, err := t.site.referee.enter(ctx, resource, who, how)
+	if err != nil {
+		return err
+	}
+	pause(most)
+	token, _ := core.TokenFrom(ctx)
+	return t.site.referee.leave(ctx, resource, who, how, entered, began, token)
+}
+
+// pause pauses for at most so long, at random, so that the callers do not fall into step.
+func pause(most time.Duration) {
+	if most > 0 {
+		time.Sleep(rand.N(most))
+	}
+}
+
+// pairs locks and unlocks as fast as it can, and returns how many pairs were done in how many microseconds.
+func (t *thread) pairs(c Command, locker core.Locker) (string, error) {
+	start := time.Now()
+	length := c.duration("for", time.Millisecond)
+	pairs := 0
+	for ; pairs == 0 || time.Since(start) < length; pairs++ {
+		lease, err := locker.Lock(t.site.ctx)
+		if err != nil {
+			return "", err
+		}
+		if err := lease.Unlock(t.site.ctx); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("%d %d", pairs, time.Since(start).Microseconds()), nil
+}

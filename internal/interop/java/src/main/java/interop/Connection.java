@@ -1,0 +1,51 @@
+package interop;
+
+import org.redisson.Redisson;
+import org.redisson.api.RedissonClient;
+import org.redisson.config.ClusterServersConfig;
+import org.redisson.config.Config;
+
+/** Makes clients. All that no command sets is Redisson's default. */
+final class Connection {
+    private Connection() {}
+
+    /** Connects to one server, to sentinels, or to a Cluster. */
+    static RedissonClient open(Command command) throws ReflectiveOperationException {
+        Config config = new Config();
+        if (command.has("watchdog")) {
+            config.setLockWatchdogTimeout(command.number("watchdog"));
+        }
+        if (command.has("fairwait")) { // by reflection, since versions before 3.46 do not have it
+            Config.class.getMethod("setFairLockWaitTimeout", long.class).invoke(config, command.number("fairwait"));
+        }
+        String[] addresses = command.text("addrs").split(",");
+        for (int i = 0; i < addresses.length; i++) {
+            addresses[i] = "redis://" + addresses[i];
+        }
+        switch (command.text("mode")) {
+            case "sentinel" -> config.useSentinelServers()
+                .setMasterName(command.text("master")).addSentinelAddress(addresses);
+            case "cluster" -> listen(config.useClusterServers().addNodeAddress(addresses), command);
+            default -> config.useSingleServer().setAddress(addresses[0]);
+        }
+        return Redisson.create(config);
+    }
+
+    /** Lets a client listen as versions before 3.22 do, if the command says so; they do not have the setting. */
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    private static void listen(ClusterServersConfig servers, Command command) throws ReflectiveOperationException {
+        if (command.has("sharded")) {
+            Class mode = Class.forName("org.redisson.config.ShardedSubscriptionMode");
+            ClusterServersConfig.class.getMethod("setShardedSubscriptionMode", mode)
+                .invoke(servers, Enum.valueOf(mode, command.text("sharded")));
+        }
+    }
+
+    /** Connects to the server of the test, with few connections. */
+    static RedissonClient toReferee(String address) {
+        Config config = new Config();
+        config.setThreads(2).setNettyThreads(2);
+        config.useSingleServer().setAddress("redis://" + address).setConnectionMinimumIdleSize(1);
+        return Redisson.create(config);
+    }
+}
