@@ -33,7 +33,8 @@ func isCall(message string) bool {
 // caller is how a listener that waits to be called stands. It is guarded by the listeners' mutex.
 type caller struct {
 	number string
-	keys   keys
+	lock   string // the keys of pass
+	set    string
 	turn   bool          // it was called
 	open   bool          // the lock was free for all, or messages may have been missed
 	given  bool          // to somebody else, since it asked
@@ -48,17 +49,24 @@ func (s *listeners) calls(k keys) *listener {
 
 // callsJoining is calls for somebody who has not looked yet, see joining.
 func (s *listeners) callsJoining(k keys) *listener {
-	return s.join(s.newCaller(k), k.channel)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.topics[k.channel] == nil {
+		return nil
+	}
+	l := s.newCaller(k)
+	s.add(l, k.channel)
+	return l
 }
 
 func (s *listeners) newCaller(k keys) *listener {
-	return &listener{c: make(chan struct{}, 1), caller: &caller{number: s.number, keys: k, grace: callGrace}}
+	return &listener{c: make(chan struct{}, 1), caller: &caller{number: s.number, lock: k.lock, set: k.callers, grace: callGrace}}
 }
 
 // pass calls the next client, because this one was called when nobody waited any more.
-func (s *server) pass(k keys) {
+func (s *server) pass(c *caller) {
 	s.keeper.background(func(ctx context.Context) {
-		_, _ = s.exec.do(ctx, passScript, []string{k.lock, k.callers}, s.verb) // otherwise the others look
+		_, _ = s.exec.do(ctx, passScript, []string{c.lock, c.set}, s.verb) // otherwise the others look
 	})
 }
 

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,8 @@ type keeper struct {
 	queue   *queue
 	crowd   *crowd
 
+	requests sync.Pool // of *request
+
 	tasks *tasks
 	base  context.Context // of work in the background; ends when Close has waited long enough
 	stop  context.CancelFunc
@@ -43,6 +46,7 @@ func newKeeper(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 	}
 	k.caller = newCaller()
 	k.callerArg = k.caller
+	k.requests.New = func() any { return new(request) }
 	k.base, k.stop = context.WithCancel(context.Background())
 	k.renewer = newRenewer(k.now, drift)
 	k.renewer.onLost = k.lost

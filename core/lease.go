@@ -41,7 +41,6 @@ type grant struct {
 // not its end: ctx bounded the waiting, not the holding.
 func (k *keeper) newLease(ctx context.Context, p protocol, h hold, g grant) (*Lease, error) {
 	l := &Lease{keeper: k, protocol: p, hold: h, token: g.token, index: -1}
-	l.hold.spare = nil // it would keep the request
 	l.bare = bare{l.holding(l.token, holdingFrom(ctx)), ctx}
 	l.ctx, l.cancel = context.WithCancelCause(&l.bare)
 	if err := k.renewer.add(l, g.sentAt, g.ttl); err != nil {

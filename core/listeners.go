@@ -19,7 +19,7 @@ type listeners struct {
 	nodes  *nodes
 	warn   func(err error, sharded bool) // of a refusal
 	number string                        // of the client, see callers.go
-	pass   func(k keys)                  // what is said to a caller who has gone; must not wait
+	pass   func(c *caller)               // what is said to a caller who has gone; must not wait
 
 	ctx  context.Context // of all connections
 	stop context.CancelFunc
@@ -34,7 +34,7 @@ type listeners struct {
 // topic is one channel and those who listen to it.
 type topic struct {
 	everybody  map[*listener]struct{} // who hear all that is said
-	called     keys                   // of the Mutex for which callers were among them
+	caller     *caller                // the last that was among them
 	addressed  map[string]*listener   // who hear what is said to them
 	shard      *shard
 	requested  bool // SUBSCRIBE was sent on the shard's present connection
@@ -105,15 +105,12 @@ func (s *listeners) listen(l *listener, channel string) *listener {
 // joining is to, for somebody who has not looked yet: it does nothing and returns nil unless others listen to the
 // channel, and that the subscription is there already is no news.
 func (s *listeners) joining(channel, address string) *listener {
-	return s.join(&listener{c: make(chan struct{}, 1), address: address}, channel)
-}
-
-func (s *listeners) join(l *listener, channel string) *listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.topics[channel] == nil {
 		return nil
 	}
+	l := &listener{c: make(chan struct{}, 1), address: address}
 	s.add(l, channel)
 	return l
 }
@@ -121,7 +118,7 @@ func (s *listeners) join(l *listener, channel string) *listener {
 func (s *listeners) add(l *listener, channel string) {
 	l.all, l.C, l.topic = s, l.c, s.topics[channel]
 	if l.caller != nil {
-		l.topic.called = l.caller.keys
+		l.topic.caller = l.caller
 	}
 	if l.address == "" {
 		l.topic.everybody[l] = struct{}{}
@@ -226,8 +223,8 @@ func (s *listeners) tell(channel, message string) {
 			taken = true
 		}
 	}
-	if message == s.number && t.called.lock != "" && !taken {
-		s.pass(t.called)
+	if message == s.number && t.caller != nil && !taken {
+		s.pass(t.caller)
 	}
 }
 

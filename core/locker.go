@@ -85,5 +85,6 @@ func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lea
 	}()
 	k.hooks.acquireEnd(ctx, end)
 	handed = true
+	r.recycle()
 	return lease, err
 }

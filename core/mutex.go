@@ -60,12 +60,7 @@ type mutex struct {
 }
 
 func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
-	c := h.spare
-	if c == nil {
-		c = new(call) // the other may still be on its way
-	} else {
-		h.spare = nil
-	}
+	c := new(call)
 	c.ask(acquireScript, 4, h.boxed.lock, h.boxed.token, h.boxed.released, h.boxed.callers,
 		h.ownerArg(), h.boxed.id, ttlArg(h.ttl), tokenMemoryArg, milliseconds(h.minHold), milliseconds(m.restartDelay))
 	if h.calling {

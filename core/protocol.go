@@ -44,7 +44,6 @@ type hold struct {
 	released string // where its end is remembered
 	boxed    boxed
 	errand   errand // of its release
-	spare    *call  // for its first request, nil once that is made, and if several servers are asked
 
 	waits   bool  // in line, if it is not granted at once
 	calling bool  // it will wait to be called, see callers.go

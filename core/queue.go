@@ -21,7 +21,7 @@ const spareLines = 64
 // line is one name's waiters; the first talks to Redis.
 type line struct {
 	first, last *turn
-	// What the first was last told, and when; it asks every other second at least.
+	// What the first was last told, and when; it asks again after a pollHeard at least.
 	left  time.Duration // of the present holder's lease
 	heard instant       // zero: never
 }
@@ -169,13 +169,24 @@ func (t *turn) tell(left time.Duration, now instant) {
 	t.line.left, t.line.heard = left, now
 }
 
+// pollHeard is the longest time between two looks of the first in a line, if it is subscribed.
+func (q *queue) pollHeard() time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.rarely()
+}
+
+func (q *queue) rarely() time.Duration {
+	return max(pollHeard, pollHeard*time.Duration(len(q.lines))/manyNames)
+}
+
 // told returns what the first in a name's line was told; false if there is none, or that is too long ago for the present
 // first to be answered.
 func (q *queue) told(key string, now instant) (left time.Duration, heard bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.lines[key]
-	if l == nil || l.heard == 0 || now.sub(l.heard) >= 2*pollHeard {
+	if l == nil || l.heard == 0 || now.sub(l.heard) >= 2*q.rarely() {
 		return 0, false
 	}
 	return l.left, true

@@ -14,7 +14,10 @@ const (
 	// pollHeard and pollUnheard bound the time between two looks at a busy lock, whatever is or is not heard on
 	// the subscription, which is only a hint: the first while a subscription is known to be confirmed. Before that,
 	// the looks begin at firstLook and grow apart: a short wait may be over before the confirmation comes.
-	pollHeard   = 2 * time.Second
+	pollHeard = 2 * time.Second
+	// manyNames is how many names a client may wait for before it looks at each of them more rarely, so that it sends no
+	// more than that in a pollHeard in all.
+	manyNames   = 1000
 	pollUnheard = 250 * time.Millisecond
 	firstLook   = 10 * time.Millisecond
 )
@@ -33,7 +36,6 @@ type request struct {
 	protocol protocol
 	hold     hold
 	turn     turn // to ask, if it is not in a line that Redis keeps
-	call     call // the first
 	entered  bool // the owner may hold the lock already
 	once     bool // one answer is enough, however long there is time to wait for it
 
@@ -58,13 +60,11 @@ type request struct {
 
 func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {
 	k := l.keeper
-	r := &request{keeper: k, protocol: l.protocol}
+	r, _ := k.requests.Get().(*request)
+	*r = request{keeper: k, protocol: l.protocol}
 	r.hold = hold{
 		name: l.name, keys: l.keys, boxed: l.boxed, owner: config.owner, lockConfig: config,
 		waits: l.protocol.line() != nil && config.wait != 0,
-	}
-	if k.hasOneServer() {
-		r.hold.spare = &r.call
 	}
 	k.rename(&r.hold)
 	if r.hold.owner != "" {
@@ -79,6 +79,14 @@ func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {
 		r.hold.owner = r.hold.id
 	}
 	return r
+}
+
+// recycle lets another call use the request's memory. Only that of a Mutex on one server is nobody else's when the call
+// returns: other strategies may still be busy with its hold.
+func (r *request) recycle() {
+	if _, plain := r.protocol.(mutex); plain {
+		r.keeper.requests.Put(r)
+	}
 }
 
 // run asks until there is a lease or a reason to stop. Whatever the reason, it leaves nothing behind.
@@ -203,7 +211,7 @@ func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
 		}
 		limit := min(firstLook<<min(unheard, 10), pollUnheard)
 		if news.confirmed() {
-			limit = pollHeard
+			limit = r.keeper.queue.pollHeard()
 		}
 		pause(ctx, r.nextLook(limit), news.news(), r.keeper.tasks.closing)
 		if r.over(ctx) {
