@@ -43,6 +43,7 @@ type hold struct {
 	boxed    boxed
 	errand   errand // of its release
 	spare    *call  // for its first request, nil once that is made, and if several servers are asked
+	repeated bool   // a request of it may arrive although a later one was answered, see call.repeated
 
 	waits  bool  // in line, if it is not granted at once
 	number int64 // in line; 0 before it stood in one
