@@ -24,9 +24,12 @@ type call struct {
 
 	state  atomic.Int32 // of the three below: a call is either sent or withdrawn, never both
 	sentAt instant      // read before it was sent
-	reply  any          // nil if the script answers with numbers
-	list   []int64      // if it does
-	err    error
+	// repeated tells that it was sent a second time, because the first had no answer soon: that one may arrive yet,
+	// whatever the second has come to.
+	repeated bool
+	reply    any     // nil if the script answers with numbers
+	list     []int64 // if it does
+	err      error
 
 	command attempt
 	listing listing

@@ -22,7 +22,7 @@ func (c claim) acquire(ctx context.Context, h *hold) (answer, error) {
 		h.id, milliseconds(h.ttl), milliseconds(h.record.retention), milliseconds(tokenMemory), presume,
 		h.record.fingerprint, h.record.quota, unixMilli(h.record.earliest), unixMilli(h.record.latest), h.record.note,
 	}
-	reply, err := c.server.exec.doAcked(ctx, h.ack, onceBeginScript,
+	reply, err := c.server.exec.ask(ctx, h, onceBeginScript,
 		h.record.listed(h.keys.lock, h.keys.token, h.released), args...)
 	if err != nil {
 		return answer{}, err

@@ -23,6 +23,8 @@ type executor struct {
 	nodes *nodes
 
 	brisk brisk
+
+	wakes sync.Pool // of *wake; each belongs to whoever uses this client, as virtual time in tests demands
 }
 
 func newExecutor(rdb redis.UniversalClient, now clock, stop <-chan struct{}) *executor {
@@ -48,6 +50,18 @@ func (e *executor) doAcked(ctx context.Context, a ack, s *script, keys []string,
 	return c.reply, nil
 }
 
+// ask is do for the request of a hold, which may be granted.
+func (e *executor) ask(ctx context.Context, h *hold, s *script, keys []string, args ...any) (any, error) {
+	c := newCall(s, keys, args...)
+	c.ack = h.ack
+	err := e.run(ctx, c)
+	h.repeated = h.repeated || c.repeated
+	if err != nil {
+		return nil, err
+	}
+	return c.reply, nil
+}
+
 // run is do for a call, which has the reply if there is no error.
 func (e *executor) run(ctx context.Context, c *call) error {
 	c.ctx = ctx
@@ -58,6 +72,7 @@ func (e *executor) run(ctx context.Context, c *call) error {
 	if e.flyBriskly(c); !timedOut(c.err) {
 		return c.err
 	}
+	c.repeated = true
 	err := e.wait(ctx, c)
 	if err == errNotSent {
 		err = errNotAnswered // the first time it was sent
@@ -67,11 +82,14 @@ func (e *executor) run(ctx context.Context, c *call) error {
 
 // wait sends a call with others, and waits for its answer.
 func (e *executor) wait(ctx context.Context, c *call) error {
-	w, _ := wakes.Get().(*wake)
+	w, _ := e.wakes.Get().(*wake)
+	if w == nil {
+		w = newWake()
+	}
 	c.answered = w.answered
 	submit(ctx, c.way.laneFor(c), c)
 	if e.await(ctx, c, w) {
-		wakes.Put(w)
+		e.wakes.Put(w)
 		return c.err
 	}
 	if c.withdraw() {
@@ -91,11 +109,11 @@ type wake struct {
 	limit    *time.Timer
 }
 
-var wakes = sync.Pool{New: func() any {
+func newWake() *wake {
 	w := &wake{answered: make(chan struct{}, 1), limit: time.NewTimer(time.Hour)}
 	w.limit.Stop()
 	return w
-}}
+}
 
 // await returns true when the answer is there. It returns false if there will be none in time, or if a command that has
 // not been answered for a while should go to another master now.

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,4 +114,24 @@ func TestRenewalsHaveTheirOwnLane(t *testing.T) {
 		time.Sleep(stall)
 		synctest.Wait()
 	})
+}
+
+// TestClientsKeepNothingInCommon: a channel or timer of one bubble of virtual time must not be used in another, where
+// the program would end. So users may test what they do with locks in bubbles, one after the other and side by side.
+func TestClientsKeepNothingInCommon(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			e := newExecutor(nil, func() instant { return 0 }, nil)
+			e.nodes = newNodes(nil, func(batch []*call) {
+				for _, c := range batch {
+					c.reply = int64(1)
+					c.land()
+				}
+			})
+			if _, err := e.do(context.Background(), renewScript, []string{"k"}); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		})
+	}
 }

@@ -34,8 +34,8 @@ func (p inLine) acquire(ctx context.Context, h *hold) (answer, error) {
 	if h.waits {
 		waits = 1
 	}
-	reply, err := p.do(ctx, h.ack, joinScript, h,
-		h.owner, h.id, milliseconds(h.ttl), milliseconds(h.minHold), p.as, waits, h.number)
+	reply, err := p.server.exec.ask(ctx, h, joinScript, h.keys.line(h.released), p.server.lineArgs(h.keys,
+		h.owner, h.id, milliseconds(h.ttl), milliseconds(h.minHold), p.as, waits, h.number)...)
 	if err != nil {
 		return answer{}, err
 	}
@@ -67,7 +67,8 @@ func (p inLine) release(ctx context.Context, h *hold, what usage) (bool, error) 
 	if p.readersNext {
 		readersNext = 1
 	}
-	reply, err := p.do(ctx, ack{}, leaveScript, h, h.owner, h.id, milliseconds(memory), abandoned, readersNext)
+	reply, err := p.server.exec.do(ctx, leaveScript, h.keys.line(h.released), p.server.lineArgs(h.keys,
+		h.owner, h.id, milliseconds(memory), abandoned, readersNext)...)
 	if err != nil {
 		return false, err
 	}
@@ -79,11 +80,6 @@ func (p inLine) release(ctx context.Context, h *hold, what usage) (bool, error) 
 		p.server.cannotPublish()
 	}
 	return list[0] == 1, nil
-}
-
-// do runs a script that begins with line.lua, about one hold.
-func (p inLine) do(ctx context.Context, a ack, s *script, h *hold, args ...any) (any, error) {
-	return p.server.exec.doAcked(ctx, a, s, h.keys.line(h.released), p.server.lineArgs(h.keys, args...)...)
 }
 
 // line returns the keys of line.lua and the one that comes after them.

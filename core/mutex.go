@@ -67,7 +67,9 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 		c.argv = append(c.argv, m.server.keeper.callerArg, h.called)
 	}
 	c.ack = h.ack
-	if err := m.server.exec.run(ctx, c); err != nil {
+	err := m.server.exec.run(ctx, c)
+	h.repeated = h.repeated || c.repeated
+	if err != nil {
 		return answer{}, err
 	}
 	if len(c.list) < 2 {

@@ -61,7 +61,7 @@ func (m mutexes) acquire(ctx context.Context, h *hold) (answer, error) {
 		keys = append(keys, o.keys.lock, o.keys.token, o.released)
 		args = append(args, o.owner, milliseconds(o.ttl), milliseconds(o.minHold))
 	}
-	reply, err := m.server.exec.doAcked(ctx, h.ack, acquireAllScript, keys, args...)
+	reply, err := m.server.exec.ask(ctx, h, acquireAllScript, keys, args...)
 	if err != nil {
 		return answer{}, err
 	}

@@ -44,6 +44,7 @@ type hold struct {
 	released string // where its end is remembered
 	boxed    boxed
 	errand   errand // of its release
+	repeated bool   // a request of it may arrive although a later one was answered, see call.repeated
 
 	waits   bool  // in line, if it is not granted at once
 	calling bool  // it will wait to be called, see callers.go

@@ -270,7 +270,7 @@ func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 	r.asked++
 	r.sentAt = r.keeper.now()
 	a, err := r.protocol.acquire(ctx, &r.hold)
-	r.lastErr = err
+	r.doubt, r.lastErr = r.doubt || r.hold.repeated, err
 	if err == nil || !cutOff(err) {
 		r.reason = err
 	}

@@ -118,7 +118,10 @@ var All = []Mutant{
 	},
 	{
 		"release heeds a context that is over", "bsm/redislock: it is never sent", "core/release.go",
-		[][2]string{{"detached, cancel := detach(ctx)\n", "detached, cancel := context.WithCancel(ctx)\n"}},
+		[][2]string{
+			{"p.release(h.errand.send(ctx, firstAnswer), h, what)", "p.release(ctx, h, what)"},
+			{"err error) {\n\tdetached, cancel := detach(ctx)\n", "err error) {\n\tdetached, cancel := context.WithCancel(ctx)\n"},
+		},
 		inCore("TestConformance/^Mutex$/UnlockWithDeadContextWorks"),
 	},
 	{
@@ -136,7 +139,7 @@ var All = []Mutant{
 	},
 	{
 		"keys without a tag", "in a Cluster they lie in several slots", "core/name.go",
-		[][2]string{{`k.tag = ":{" + lock + "}"`, `k.tag = ":" + lock`}},
+		[][2]string{{`open, shut, colon := ":{", "}", ":{"`, `open, shut, colon := ":", "", ":"`}},
 		inCore("TestKeysOfALock|TestSlot"),
 	},
 	{
@@ -161,6 +164,22 @@ var All = []Mutant{
 			{"	return now.Add(l.keeper.renewer.validUntil(l).sub(l.keeper.now()))", "	return time.Now().Add(left)"},
 		},
 		inCore("TestValidUntilOfAPausedProcess"),
+	},
+	{
+		"request that went unanswered counts as never sent", "it arrives when the caller has gone, and is granted to nobody",
+		"core/executor.go",
+		[][2]string{{"	c.repeated = true\n", ""}},
+		inCore("TestRepeatedRequestIsTakenBack"),
+	},
+	{
+		"lone command heeds no context", "on its caller's goroutine it waits for as long as the connection does", "core/brisk.go",
+		[][2]string{{"briskTimeout = 40 * time.Millisecond", "briskTimeout = time.Hour"}},
+		inCore("TestFrozenServerWithoutTimeout"),
+	},
+	{
+		"errand without end", "a release waits for ever for the answer to its first try", "core/executor.go",
+		[][2]string{{"w.limit.Reset(errand.limit)", "w.limit.Reset(errand.limit + time.Hour)"}},
+		inCore("TestFrozenServerWithoutTimeout"),
 	},
 	{
 		"token forgotten, in a round", "the same as above, found by what comes of it", "core/lua/acquire.lua",
