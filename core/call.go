@@ -76,6 +76,14 @@ func (c *call) land() {
 	c.answered <- struct{}{}
 }
 
+// mark notes in a hold that its request was repeated. It writes only then: the servers of a Redlock, where none is, are
+// asked for one hold side by side.
+func (c *call) mark(h *hold) {
+	if c.repeated {
+		h.repeated = true
+	}
+}
+
 // withdraw takes back a call that has not been sent; it reports false if it is too late.
 func (c *call) withdraw() bool { return c.state.CompareAndSwap(callQueued, callWithdrawn) }
 

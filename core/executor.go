@@ -55,7 +55,7 @@ func (e *executor) ask(ctx context.Context, h *hold, s *script, keys []string, a
 	c := newCall(s, keys, args...)
 	c.ack = h.ack
 	err := e.run(ctx, c)
-	h.repeated = h.repeated || c.repeated
+	c.mark(h)
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 	}
 	c.ack = h.ack
 	err := m.server.exec.run(ctx, c)
-	h.repeated = h.repeated || c.repeated
+	c.mark(h)
 	if err != nil {
 		return answer{}, err
 	}
