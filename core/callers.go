@@ -13,9 +13,8 @@ import (
 // Nobody depends on who was called: if no release is heard for a while after one was, the others look for themselves.
 
 const (
-	// everybodysTurn is what is said when the lock is free for all.
-	everybodysTurn = "0"
-	// somebodysTurn is the same to Redisson's clients, for which it is a number; ours wait.
+	// somebodysTurn is what is said when a client was called. To Redisson's it is the number 0, which is what is said when
+	// the lock is free for all.
 	somebodysTurn = "00"
 	// callGrace is how long who was called gets before the others look, if no other release is heard. It is doubled each
 	// time they looked in vain.
