@@ -3,7 +3,7 @@
 SHELL   := bash
 GO      ?= go
 # Modules of this repository beside the root; each keeps its dependencies to itself.
-MODULES := . examples
+MODULES := . examples faults
 TOOL    := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 
 .DEFAULT_GOAL := help
@@ -49,7 +49,7 @@ needed:
 .PHONY: lint
 lint: ## check formatting, vet, staticcheck, and that go.mod files are tidy
 	@test -z "$$($(TOOL) gofumpt -l .)" || { echo "gofumpt would change:"; $(TOOL) gofumpt -l .; exit 1; }
-	set -e; for m in $(MODULES) faults; do (cd $$m && $(GO) vet ./... && $(TOOL) staticcheck ./... \
+	set -e; for m in $(MODULES); do (cd $$m && $(GO) vet ./... && $(TOOL) staticcheck ./... \
 		&& GOWORK=off $(GO) mod tidy -diff); done
 	cd bench && export GOWORK=off && $(GO) vet ./... && $(TOOL) staticcheck ./... && $(GO) mod tidy -diff
 	cd faults && $(GO) vet -tags holdfast_simulation ./simulate

@@ -175,8 +175,7 @@ func (b *ballot) ask(ctx context.Context, v *voter) {
 	}
 }
 
-// follow does what the decision asks for. A server that refused has nothing to release: it is its script that says so,
-// unless another request is still on its way.
+// follow does what the decision asks for. A server that refused has nothing to release: it is its script that says so.
 func (b *ballot) follow(ctx context.Context, got vote, claim *hold) {
 	switch o := classify(got.err); {
 	case b.won && got.answer.granted && !(got.settled && got.token == b.token):
@@ -185,7 +184,7 @@ func (b *ballot) follow(ctx context.Context, got vote, claim *hold) {
 		b.settled <- nil
 	case b.won:
 		b.settled <- cmp.Or(got.err, errTaken)
-	case got.answer.granted, claim.repeated, o == unknown, o == failed:
+	case got.answer.granted, o == unknown, o == failed:
 		_, _ = got.voter.letGo(ctx, claim, neverUsed)
 	}
 }

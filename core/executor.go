@@ -72,6 +72,9 @@ func (e *executor) run(ctx context.Context, c *call) error {
 	if e.flyBriskly(c); !timedOut(c.err) {
 		return c.err
 	}
+	if ctx.Err() != nil {
+		return errNotAnswered // the caller has waited beyond that for long enough, also with an errand
+	}
 	c.repeated = true
 	err := e.wait(ctx, c)
 	if err == errNotSent {
