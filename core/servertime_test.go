@@ -115,7 +115,8 @@ func microseconds(t *testing.T, server *redistest.Server, send func()) float64 {
 const rounds = 20
 
 // compare measures two things in turn, many times over, and checks that the second takes hardly longer than the
-// first. A busy machine only ever adds to the time, so the best tenth of the measurements counts.
+// first: a thousand times as many would show. A busy machine only ever adds to the time, so the best tenth of the
+// measurements counts; docs/benchmarks.md has the ratio of a quiet one.
 func compare(t *testing.T, what string, few, many func() float64) {
 	t.Helper()
 	var fews, manys []float64
@@ -124,7 +125,7 @@ func compare(t *testing.T, what string, few, many func() float64) {
 	}
 	a, b := best(fews), best(manys)
 	t.Logf("%s: %.1f and %.1f µs, ratio %.2f", what, a, b, b/a)
-	if b > 1.5*a {
+	if b > 3*a {
 		t.Errorf("%s: %.1f and %.1f µs", what, a, b)
 	}
 }
