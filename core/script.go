@@ -12,7 +12,7 @@ var luaFiles embed.FS
 
 // The scripts, one per operation. Each file opens with its contract.
 var (
-	acquireScript    = loadScript("grant", "acquire").listing()
+	acquireScript    = loadScript("free", "grant", "acquire").listing()
 	acquireAllScript = loadScript("grant", "acquire_all")
 	releaseScript    = loadScript("publish", "call", "release")
 	passScript       = loadScript("publish", "call", "pass")

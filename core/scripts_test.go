@@ -104,7 +104,7 @@ func TestAcquireBetweenTwoReleases(t *testing.T) {
 		t.Fatalf("release: %v, %v", status, err)
 	}
 	unlock(t, held)
-	reply, err := luaScript(t, "grant", "acquire").Run(ctx, rdb,
+	reply, err := luaScript(t, "free", "grant", "acquire").Run(ctx, rdb,
 		[]string{"lock:name", "holdfast:token:{lock:name}", released}, "late:1", "late:1", 60_000, 60_000, 0).Slice()
 	if err != nil || len(reply) != 2 || reply[0] != int64(-1) {
 		t.Errorf("acquire: %v, %v", reply, err)

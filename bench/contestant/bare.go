@@ -40,7 +40,7 @@ func OpenBare(addr string) (Session, error) {
 }
 
 func openBare(addr string, through func(*redis.Client) (redis.Scripter, error)) (Session, error) {
-	acquire, err := script.Load("grant", "acquire")
+	acquire, err := script.Load("free", "grant", "acquire")
 	if err != nil {
 		return nil, err
 	}
