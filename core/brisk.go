@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -58,7 +59,7 @@ func (b *brisk) takeOff(c *call) bool {
 	if b.rdb == nil || c.ack.wanted() {
 		return false
 	}
-	if c.sentAt = b.now(); c.sentAt >= instant(b.until.Load()) {
+	if c.sentAt = b.now(); c.sentAt >= instant(b.until.Load()) || b.client(c.sentAt) == nil {
 		return false
 	}
 	if !c.way.calls.takeOff() {
@@ -73,17 +74,26 @@ func (b *brisk) takeOff(c *call) bool {
 	return true
 }
 
-// client returns the one to use.
+// client returns the one to use, nil if there is none: a copy of go-redis has no hooks, and those of the user have to see
+// every command.
 func (b *brisk) client(now instant) *redis.Client {
 	if h := b.copy.Load(); h != nil && now.sub(h.made) < briskAge {
 		return h.rdb
 	}
 	h := &hasty{rdb: b.rdb, made: now}
-	if limit := b.rdb.Options().ReadTimeout; limit <= 0 || limit > briskTimeout {
+	if hooked(b.rdb) {
+		h.rdb = nil
+	} else if limit := b.rdb.Options().ReadTimeout; limit <= 0 || limit > briskTimeout {
 		h.rdb = b.rdb.WithTimeout(briskTimeout)
 	}
 	b.copy.Store(h)
 	return h.rdb
+}
+
+// hooked reports whether a client has hooks, also if that cannot be found out: go-redis does not tell.
+func hooked(rdb *redis.Client) bool {
+	hooks := reflect.ValueOf(rdb).Elem().FieldByName("slice")
+	return hooks.Kind() != reflect.Slice || hooks.Len() > 0
 }
 
 // flyBriskly sends a call that took off on the short way.

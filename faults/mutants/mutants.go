@@ -68,7 +68,7 @@ var All = []Mutant{
 	},
 	{
 		"pub/sub without poll", "redisson/redisson#5761: a message that is lost is waited for for ever", "core/request.go",
-		[][2]string{{"pollHeard   = 2 * time.Second", "pollHeard   = time.Hour"}},
+		[][2]string{{"pollHeard = 2 * time.Second", "pollHeard = time.Hour"}},
 		inCore("TestFreedWithoutAMessage"),
 	},
 	{
@@ -100,7 +100,7 @@ var All = []Mutant{
 	},
 	{
 		"tombstone missing", "an acquire that arrives after its release is granted to nobody", "core/lua/release.lua",
-		[][2]string{{"  redis.pcall('SET', KEYS[2], 0, 'PX', ARGV[4])\n  return 0", "  return 0"}},
+		[][2]string{{"  redis.pcall('SET', KEYS[2], 0, 'PX', ARGV[3])\n  return 0", "  return 0"}},
 		inCore("TestAcquireAfterItsRelease"),
 	},
 	{
