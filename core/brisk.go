@@ -18,7 +18,7 @@ const (
 	// Then it is sent once more, as a command that can be left behind.
 	briskTimeout = 40 * time.Millisecond
 	// briskMemory is for how long one quick answer lets others be expected.
-	briskMemory = 5 * time.Second
+	briskMemory = time.Second
 	// briskAge is how long the client with the short timeout is used: hooks may be added to the user's at any time.
 	briskAge = time.Second
 )
@@ -37,8 +37,9 @@ type brisk struct {
 
 // hasty is the user's client with a short timeout, on the same connections.
 type hasty struct {
-	rdb  *redis.Client
-	made instant
+	rdb   *redis.Client // nil if there are hooks
+	plain bool          // the user's client itself waits for a few seconds at most
+	made  instant
 }
 
 // landed takes in how long a flight took.
@@ -59,7 +60,7 @@ func (b *brisk) takeOff(c *call) bool {
 	if b.rdb == nil || c.ack.wanted() {
 		return false
 	}
-	if c.sentAt = b.now(); c.sentAt >= instant(b.until.Load()) || b.client(c.sentAt) == nil {
+	if c.sentAt = b.now(); c.sentAt >= instant(b.until.Load()) || b.client(c) == nil {
 		return false
 	}
 	if !c.way.calls.takeOff() {
@@ -74,20 +75,31 @@ func (b *brisk) takeOff(c *call) bool {
 	return true
 }
 
-// client returns the one to use, nil if there is none: a copy of go-redis has no hooks, and those of the user have to see
-// every command.
-func (b *brisk) client(now instant) *redis.Client {
-	if h := b.copy.Load(); h != nil && now.sub(h.made) < briskAge {
-		return h.rdb
+// client returns the one for a call, nil if there is none. A copy of go-redis has no hooks, and those of the user have to
+// see every command: then only those calls go the short way whose callers cannot leave before the user's own timeout.
+func (b *brisk) client(c *call) *redis.Client {
+	h := b.copy.Load()
+	if h == nil || c.sentAt.sub(h.made) >= briskAge {
+		h = b.newHasty(c.sentAt)
+		b.copy.Store(h)
 	}
-	h := &hasty{rdb: b.rdb, made: now}
-	if hooked(b.rdb) {
-		h.rdb = nil
-	} else if limit := b.rdb.Options().ReadTimeout; limit <= 0 || limit > briskTimeout {
+	if h.rdb == nil && h.plain && c.ctx.Done() == nil {
+		return b.rdb
+	}
+	return h.rdb
+}
+
+func (b *brisk) newHasty(now instant) *hasty {
+	limit := b.rdb.Options().ReadTimeout
+	h := &hasty{made: now, plain: limit > 0 && limit <= releaseTimeout}
+	switch {
+	case hooked(b.rdb):
+	case limit > 0 && limit <= briskTimeout:
+		h.rdb = b.rdb
+	default:
 		h.rdb = b.rdb.WithTimeout(briskTimeout)
 	}
-	b.copy.Store(h)
-	return h.rdb
+	return h
 }
 
 // hooked reports whether a client has hooks, also if that cannot be found out: go-redis does not tell.
@@ -108,7 +120,7 @@ func (e *executor) flyBriskly(c *call) {
 
 func (e *executor) sendBriskly(c *call) {
 	defer catch(c)
-	sendAlone(e.brisk.client(c.sentAt), c)
+	sendAlone(e.brisk.client(c), c)
 }
 
 // timedOut reports whether a connection has said nothing for too long.
