@@ -92,7 +92,7 @@ func detach(ctx context.Context) (context.Context, context.CancelFunc) {
 func (k *keeper) giveUp(p protocol, h *hold, what usage) {
 	abandoned := *h
 	k.background(func(ctx context.Context) {
-		limit := max(h.ttl, h.minHold) + afterthought
+		limit := max(abandoned.ttl, abandoned.minHold) + afterthought
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		err := persist(ctx, limit, curable, func() error {

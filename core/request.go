@@ -81,10 +81,10 @@ func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {
 	return r
 }
 
-// recycle lets another call use the request's memory. Only that of a Mutex on one server is nobody else's when the call
-// returns: other strategies may still be busy with its hold.
+// recycle lets another call use the request's memory. Only that of a Mutex on one server that was never in doubt is
+// nobody else's when the call returns: otherwise something may still be busy with its hold.
 func (r *request) recycle() {
-	if _, plain := r.protocol.(mutex); plain {
+	if _, plain := r.protocol.(mutex); plain && !r.doubt && !r.lined {
 		r.keeper.requests.Put(r)
 	}
 }
