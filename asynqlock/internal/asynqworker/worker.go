@@ -23,7 +23,7 @@ type worker struct {
 	runs   asynqlock.Runs
 	stop   context.CancelCauseFunc
 
-	unconfirmed sync.Map // tasks whose run could not be recorded
+	unconfirmed sync.Map // runs that were not recorded
 }
 
 // config is that of a server which looks often, and is quiet.
@@ -129,17 +129,23 @@ func (w *worker) hooks() asynqlock.Hooks {
 		Deferred: func(_ context.Context, d asynqlock.Deferred) { event(Deferred, d.Task, d.KeyHash, d.Err) },
 		Refused:  func(_ context.Context, r asynqlock.Refused) { event(Refused, r.Task, r.KeyHash, r.Err) },
 		Failed: func(_ context.Context, f asynqlock.Failure) {
-			if f.Operation == "finish" {
-				w.unconfirmed.Store(f.KeyHash, nil)
+			// A run that is stale is finished too, if the other attempt's record says that it took effect.
+			if f.Operation == "finish" || errors.Is(f.Err, core.ErrStale) {
+				w.unconfirmed.Store(runOf(f.Task, f.KeyHash), nil)
 			}
 			event(Failed, f.Task, f.KeyHash, f.Err)
 		},
 		Finished: func(_ context.Context, f asynqlock.Finished) {
-			_, unconfirmed := w.unconfirmed.LoadAndDelete(f.KeyHash) // one run of a key at a time has its record written
+			_, unconfirmed := w.unconfirmed.LoadAndDelete(runOf(f.Task, f.KeyHash))
 			w.tell(w.events, Entry{
 				Kind: Finished, Task: f.Task.Queue + "/" + f.Task.ID, KeyHash: f.KeyHash, Attempt: f.Attempt,
 				Recorded: f.State == core.StateCompleted && f.Err == nil && !unconfirmed,
 			})
 		},
 	}
+}
+
+// runOf names a run among those of one server.
+func runOf(task asynqlock.Task, keyHash string) string {
+	return task.Queue + "/" + task.ID + "/" + keyHash
 }
