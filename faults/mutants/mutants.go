@@ -104,7 +104,7 @@ var All = []Mutant{
 		inCore("TestAcquireAfterItsRelease"),
 	},
 	{
-		"token forgotten", "a counter that begins anew after FLUSHALL", "core/lua/acquire.lua",
+		"token forgotten", "a counter that begins anew after FLUSHALL", "core/lua/free.lua",
 		[][2]string{{"local token = now\n", "local token = 1\n"}},
 		inCore("TestConformance/^Mutex$/TokensGrow"),
 	},
@@ -133,8 +133,8 @@ var All = []Mutant{
 		inCore("TestFullServer"),
 	},
 	{
-		"half a grant stays", "a script that dies halfway leaves a lock without an end", "core/lua/grant.lua",
-		[][2]string{{"    if e.count == 0 then\n      redis.call('SET'", "    if false then\n      redis.call('SET'"}},
+		"half a grant stays", "a script that dies halfway leaves a lock without an end", "core/lua/free.lua",
+		[][2]string{{"    redis.call('SET', KEYS[1], '', 'PX', 1)\n", ""}},
 		inCore("TestHalfAnAcquire|TestHalfAScript"),
 	},
 	{
@@ -182,7 +182,7 @@ var All = []Mutant{
 		inCore("TestFrozenServerWithoutTimeout"),
 	},
 	{
-		"token forgotten, in a round", "the same as above, found by what comes of it", "core/lua/acquire.lua",
+		"token forgotten, in a round", "the same as above, found by what comes of it", "core/lua/free.lua",
 		[][2]string{{"local token = now\n", "local token = 1\n"}},
 		inRound("memory"),
 	},
