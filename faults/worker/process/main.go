@@ -1,4 +1,3 @@
-// The command process is a worker, see package worker. It is built with a clock that can be set.
 package main
 
 import (

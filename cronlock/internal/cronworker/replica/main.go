@@ -1,4 +1,3 @@
-// The command replica carries out an order of a test, see package cronworker.
 package main
 
 import (

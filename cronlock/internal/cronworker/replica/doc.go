@@ -1,0 +1,2 @@
+// The command replica carries out an order of a test, see package cronworker.
+package main
