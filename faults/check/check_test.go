@@ -87,9 +87,13 @@ func TestCheckersFindWhatIsWrong(t *testing.T) {
 		want  string // the beginning of the only violation; empty for none
 		story *story
 	}{
-		"one after the other":           {"", begin().grant("a", 1, 2, 10, 1).unlock("a", 5, 6, "").grant("b", 3, 7, 12, 2)},
-		"two at a time":                 {"overlap", begin().grant("a", 1, 2, 10, 1).grant("b", 3, 7, 12, 2)},
-		"two after the first ran out":   {"", begin().grant("a", 1, 2, 6, 1).grant("b", 3, 7, 12, 2)},
+		"one after the other":         {"", begin().grant("a", 1, 2, 10, 1).unlock("a", 5, 6, "").grant("b", 3, 7, 12, 2)},
+		"two at a time":               {"overlap", begin().grant("a", 1, 2, 10, 1).grant("b", 3, 7, 12, 2)},
+		"two after the first ran out": {"", begin().grant("a", 1, 2, 6, 1).grant("b", 3, 7, 12, 2)},
+		"two, the first of a process that leaves": {"", begin().grant("a", 1, 2, 10, 1).
+			add(5, history.Event{By: "a", Kind: history.Leaving}).grant("b", 3, 7, 12, 2)},
+		"two, and another process leaves": {"overlap", begin().grant("a", 1, 2, 10, 1).
+			add(5, history.Event{By: "c", Kind: history.Leaving}).grant("b", 3, 7, 12, 2)},
 		"two, and a fault excuses them": {"", begin().grant("a", 1, 2, 10, 1).fault(4, 5, "FLUSHALL").grant("b", 5, 7, 12, 2)},
 		"two, after the fault": {"overlap", begin().fault(1, 2, "FLUSHALL").
 			grant("a", 3, 4, 10, 1).grant("b", 5, 7, 12, 2)},

@@ -26,7 +26,7 @@ type lease struct {
 	called   int64 // when it was asked for
 	from     int64 // when the grant was returned
 	until    int64 // to which the holder was told that it is certain, at most
-	unlocked int64 // when it began to let go; never if it did not
+	unlocked int64 // when it, or its whole process, began to let go; never if it did not
 	lost     int64 // when it was told of the loss
 	why      string
 }
@@ -98,6 +98,8 @@ func newView(events []history.Event) *view {
 			v.returned(k, called[k], e)
 		case history.Valid:
 			v.believed(k, e.Until)
+		case history.Leaving:
+			v.leaving(e.By, e.At)
 		case history.End:
 			if l := v.byKey[k]; l != nil {
 				l.lost, l.why = e.At, e.Err
@@ -136,6 +138,15 @@ func (v *view) returned(k key, called int64, e history.Event) {
 		v.leases = append(v.leases, l)
 		for _, name := range l.names {
 			v.byName[name] = append(v.byName[name], l)
+		}
+	}
+}
+
+// leaving takes in that a process closes its client, which unlocks what nobody has unlocked.
+func (v *view) leaving(by string, at int64) {
+	for _, l := range v.leases {
+		if l.by == by {
+			l.unlocked = min(l.unlocked, at)
 		}
 	}
 }

@@ -7,13 +7,14 @@ type Kind string
 
 // The kinds that workers tell of.
 const (
-	Up     Kind = "up"     // the process has begun
-	Call   Kind = "call"   // an operation is asked for; it may never return
-	Return Kind = "return" // it has come back, see Err
-	Valid  Kind = "valid"  // the holder has looked at its lease: certain until Until
-	End    Kind = "end"    // the lease's context has ended, see Err
-	Probe  Kind = "probe"  // the server itself was asked about the lock
-	Left   Kind = "left"   // the process has closed all: Value goroutines too many
+	Up      Kind = "up"      // the process has begun
+	Call    Kind = "call"    // an operation is asked for; it may never return
+	Return  Kind = "return"  // it has come back, see Err
+	Valid   Kind = "valid"   // the holder has looked at its lease: certain until Until
+	End     Kind = "end"     // the lease's context has ended, see Err
+	Probe   Kind = "probe"   // the server itself was asked about the lock
+	Leaving Kind = "leaving" // the process begins to let go of all that it holds
+	Left    Kind = "left"    // the process has closed all: Value goroutines too many
 )
 
 // The kinds that the others tell of.

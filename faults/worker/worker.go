@@ -84,6 +84,7 @@ func (w *worker) open() (err error) {
 }
 
 func (w *worker) close() error {
+	w.log.Say(history.Event{Kind: history.Leaving})
 	var err error
 	if w.redlock != nil {
 		err = w.redlock.Close()
