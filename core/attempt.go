@@ -27,7 +27,7 @@ func (a *Attempt) Context() context.Context { return a.lease.Context() }
 // or with the attempt. Call cancel once it is not needed any more.
 func (a *Attempt) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
 	bound, end := context.WithCancelCause(a.lease.within(ctx))
-	stop := context.AfterFunc(a.lease.ctx, func() { end(context.Cause(a.lease.ctx)) })
+	stop := context.AfterFunc(a.lease.Context(), func() { end(a.lease.ending.cause()) })
 	return bound, func() { stop(); end(nil) }
 }
 
@@ -152,7 +152,7 @@ func (a *Attempt) end(ctx context.Context, state State, command func(context.Con
 		return a.notHeld()
 	}
 	if k.renewer.remove(a.lease) {
-		a.lease.cancel(ErrNotHeld)
+		a.lease.ending.come(ErrNotHeld)
 	}
 	var result int64
 	err := k.finish(ctx, func(ctx context.Context) (err error) {
@@ -225,7 +225,7 @@ func (a *Attempt) run(ctx context.Context, fn func(context.Context) ([]byte, err
 	if err == nil {
 		return result, a.Complete(ctx, result.Value)
 	}
-	lost := context.Cause(a.lease.ctx) // before its end gives it one
+	lost := a.lease.ending.cause() // before its end gives it one
 	_ = a.fail(ctx, "error")
 	if lost != nil && !errors.Is(err, lost) {
 		err = errors.Join(err, lost)

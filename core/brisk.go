@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -33,13 +32,19 @@ type brisk struct {
 	rdb   *redis.Client // nil if there is no short way
 	until atomic.Int64  // an instant: the server is known to be quick
 	copy  atomic.Pointer[hasty]
+
+	leashes leashes // of whoever took off
 }
 
-// hasty is the user's client with a short timeout, on the same connections.
+// hasty is the user's client, or stands for it with a short timeout.
 type hasty struct {
-	rdb   *redis.Client // nil if there are hooks
-	plain bool          // the user's client itself waits for a few seconds at most
-	made  instant
+	sender
+	made instant
+}
+
+// sender is what sends a single command.
+type sender interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
 // landed takes in how long a flight took.
@@ -60,7 +65,7 @@ func (b *brisk) takeOff(c *call) bool {
 	if b.rdb == nil || c.ack.wanted() {
 		return false
 	}
-	if c.sentAt = b.now(); c.sentAt >= instant(b.until.Load()) || b.client(c) == nil {
+	if c.sentAt = b.now(); c.sentAt >= instant(b.until.Load()) {
 		return false
 	}
 	if !c.way.calls.takeOff() {
@@ -75,37 +80,17 @@ func (b *brisk) takeOff(c *call) bool {
 	return true
 }
 
-// client returns the one for a call, nil if there is none. A copy of go-redis has no hooks, and those of the user have to
-// see every command: then only those calls go the short way whose callers cannot leave before the user's own timeout.
-func (b *brisk) client(c *call) *redis.Client {
+// client returns the user's one with a short timeout.
+func (b *brisk) client(now instant) sender {
 	h := b.copy.Load()
-	if h == nil || c.sentAt.sub(h.made) >= briskAge {
-		h = b.newHasty(c.sentAt)
+	if h == nil || now.sub(h.made) >= briskAge {
+		h = &hasty{b.rdb, now}
+		if limit := b.rdb.Options().ReadTimeout; limit <= 0 || limit > briskTimeout {
+			h.sender = withTimeout(b.rdb, briskTimeout)
+		}
 		b.copy.Store(h)
 	}
-	if h.rdb == nil && h.plain && c.ctx.Done() == nil {
-		return b.rdb
-	}
-	return h.rdb
-}
-
-func (b *brisk) newHasty(now instant) *hasty {
-	limit := b.rdb.Options().ReadTimeout
-	h := &hasty{made: now, plain: limit > 0 && limit <= releaseTimeout}
-	switch {
-	case hooked(b.rdb):
-	case limit > 0 && limit <= briskTimeout:
-		h.rdb = b.rdb
-	default:
-		h.rdb = b.rdb.WithTimeout(briskTimeout)
-	}
-	return h
-}
-
-// hooked reports whether a client has hooks, also if that cannot be found out: go-redis does not tell.
-func hooked(rdb *redis.Client) bool {
-	hooks := reflect.ValueOf(rdb).Elem().FieldByName("slice")
-	return hooks.Kind() != reflect.Slice || hooks.Len() > 0
+	return h.sender
 }
 
 // flyBriskly sends a call that took off on the short way.
@@ -120,14 +105,18 @@ func (e *executor) flyBriskly(c *call) {
 
 func (e *executor) sendBriskly(c *call) {
 	defer catch(c)
-	sendAlone(e.brisk.client(c), c)
+	if l := &e.brisk.leashes; l.wanted(c) {
+		l.tie(c)
+		defer l.untie(c)
+	}
+	sendAlone(e.brisk.client(c.sentAt), c)
 }
 
-// timedOut reports whether a connection has said nothing for too long.
+// timedOut reports whether there was no connection, or nothing heard on it, for too long.
 func timedOut(err error) bool {
 	if err == nil {
 		return false
 	}
 	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout() && !errors.Is(err, context.DeadlineExceeded)
+	return err == errOverdue || errors.As(err, &timeout) && timeout.Timeout() && !errors.Is(err, context.DeadlineExceeded)
 }

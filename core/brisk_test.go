@@ -2,8 +2,11 @@ package core_test
 
 import (
 	"context"
+	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -98,4 +101,40 @@ func TestFrozenServerWithoutTimeout(t *testing.T) {
 	unlocked := make(chan error, 1)
 	go func() { unlocked <- held.Unlock(context.Background()) }()
 	wantErr(t, receive(t, unlocked), core.ErrUnavailable)
+}
+
+// TestNoConnectionToBeHad: an Unlock does not wait for as long as go-redis dials, not even just after the server was
+// quick.
+func TestNoConnectionToBeHad(t *testing.T) {
+	t.Parallel()
+	cancellable, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	for name, ctx := range map[string]context.Context{"no end": context.Background(), "cancellable": cancellable} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			var down atomic.Bool
+			up := make(chan struct{})
+			locks := newClient(t, server.Client(func(o *redis.Options) {
+				dial := redis.NewDialer(o)
+				o.DialTimeout = time.Hour
+				o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+					if down.Load() {
+						<-up
+					}
+					return dial(ctx, network, addr)
+				}
+			}), core.WithTTL(long), core.WithLogger(nil))
+			t.Cleanup(func() { close(up) }) // before the client is closed, which waits for what is in the background
+			held := mustLock(t, locks.Mutex("held"))
+			unlock(t, mustLock(t, locks.Mutex("other"))) // the server is quick
+			down.Store(true)
+			if err := server.Client().ClientKillByFilter(t.Context(), "TYPE", "normal").Err(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- held.Unlock(ctx) }()
+			wantErr(t, receive(t, ended), core.ErrUnavailable)
+		})
+	}
 }

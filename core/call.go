@@ -17,6 +17,7 @@ type call struct {
 	ack    ack    // of replicas; all calls of a lane want one, or none does
 	asking bool   // it goes where its slot is about to move
 	board  func() // called when it leaves, if not nil
+	leash  leash  // while it is on one
 
 	// When it is answered, one of these is told.
 	done     func(*call)

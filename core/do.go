@@ -33,7 +33,7 @@ func TryDo(ctx context.Context, l Locker, fn func(context.Context) error, opts .
 // run calls fn and unlocks, however fn ends.
 func (l *Lease) run(ctx context.Context, fn func(context.Context) error) (err error) {
 	held, cancel := context.WithCancelCause(l.within(ctx))
-	stop := context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })
+	stop := context.AfterFunc(l.Context(), func() { cancel(l.ending.cause()) })
 	defer func() {
 		stop()
 		lost := l.finish(ctx)
@@ -47,7 +47,7 @@ func (l *Lease) run(ctx context.Context, fn func(context.Context) error) (err er
 
 // finish unlocks and returns the cause if the lease had been lost.
 func (l *Lease) finish(ctx context.Context) error {
-	lost := context.Cause(l.ctx) // before Unlock gives it one
+	lost := l.ending.cause() // before Unlock gives it one
 	err := l.Unlock(ctx)
 	switch {
 	case lost != nil:

@@ -221,7 +221,7 @@ func catch(calls ...*call) {
 	}
 }
 
-func sendAlone(rdb redis.UniversalClient, c *call) {
+func sendAlone(rdb sender, c *call) {
 	_ = rdb.Process(c.ctx, byHash(c)) // the command carries its error
 	c.take()
 	if unknownScript(c.err) {
@@ -246,8 +246,11 @@ func sendTogether(batch []*call, pipeline func([]*call, verb)) {
 
 func (e *executor) pipeline(batch []*call, command verb) { pipeline(e.rdb, batch, command) }
 
+// piper is what sends several commands together.
+type piper interface{ Pipeline() redis.Pipeliner }
+
 // pipeline sends a batch, and behind it what else there is, on one connection (in a Cluster, one for each master).
-func pipeline(rdb redis.UniversalClient, batch []*call, command verb, behind ...*attempt) {
+func pipeline(rdb piper, batch []*call, command verb, behind ...*attempt) {
 	ctx := context.Background() // no caller's: each leaves by itself when its own ends
 	pipe := rdb.Pipeline()
 	for _, c := range batch {

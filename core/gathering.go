@@ -111,7 +111,7 @@ func (g *gathering) inTurn(ctx context.Context, members []member) (joint *Lease,
 			return nil, cmp.Or(g.lost(held), err)
 		}
 		held = append(held, lease)
-		defer context.AfterFunc(lease.ctx, func() { cut(context.Cause(lease.ctx)) })()
+		defer context.AfterFunc(lease.Context(), func() { cut(lease.ending.cause()) })()
 	}
 	patience := forever
 	if g.try {
@@ -152,8 +152,8 @@ func (g *gathering) lock(ctx context.Context, m member, held []*Lease) (*Lease, 
 // lost returns a [memberLost] if one of these is over although nobody let go of it.
 func (g *gathering) lost(held []*Lease) error {
 	for _, l := range held {
-		if l.ctx.Err() != nil {
-			return &memberLost{name: l.Name(), cause: context.Cause(l.ctx)}
+		if l.ending.cause() != nil {
+			return &memberLost{name: l.Name(), cause: l.ending.cause()}
 		}
 	}
 	return nil

@@ -30,9 +30,9 @@ func newJoint(ctx context.Context, name string, members []*Lease, token int64) *
 		j.lease.hold.ttl = max(j.lease.hold.ttl, l.hold.ttl)
 	}
 	j.lease.hold.keys.lock = strings.Join(keys, "+")
-	j.lease.ctx, j.lease.cancel = context.WithCancelCause(j.lease.within(context.WithoutCancel(ctx)))
+	j.lease.ending.parent = j.lease.within(context.WithoutCancel(ctx))
 	for _, m := range members {
-		j.stops = append(j.stops, context.AfterFunc(m.ctx, func() { j.ended(m) }))
+		j.stops = append(j.stops, context.AfterFunc(m.Context(), func() { j.ended(m) }))
 	}
 	return j.lease
 }
@@ -66,15 +66,15 @@ func (j *joint) ended(m *Lease) {
 	if !j.over.CompareAndSwap(false, true) {
 		return
 	}
-	cause := context.Cause(m.ctx)
-	j.lease.cancel(cause)
+	cause := m.ending.cause()
+	j.lease.ending.come(cause)
 	if runsOut(cause) {
 		j.runOut(cause)
 		return
 	}
 	var others []*Lease
 	for _, l := range j.members {
-		if l.ctx.Err() == nil {
+		if l.ending.cause() == nil {
 			others = append(others, l)
 		}
 	}
@@ -84,7 +84,7 @@ func (j *joint) ended(m *Lease) {
 // abandon ends the whole and leaves it to run out.
 func (j *joint) abandon() {
 	if j.over.CompareAndSwap(false, true) {
-		j.lease.cancel(errAbandoned)
+		j.lease.ending.come(errAbandoned)
 		j.runOut(errAbandoned)
 	}
 }
@@ -101,7 +101,7 @@ func (j *joint) runOut(cause error) {
 // release ends the whole for the one who asks first.
 func (j *joint) release(ctx context.Context, what usage) error {
 	if !j.over.CompareAndSwap(false, true) {
-		if runsOut(context.Cause(j.lease.ctx)) {
+		if runsOut(j.lease.ending.cause()) {
 			_ = releaseTogether(ctx, j.members, what) // the holder has stopped before the TTL is over
 		}
 		return j.lease.notHeld()
@@ -109,7 +109,7 @@ func (j *joint) release(ctx context.Context, what usage) error {
 	for _, stop := range j.stops {
 		stop()
 	}
-	j.lease.cancel(ErrNotHeld)
+	j.lease.ending.come(ErrNotHeld)
 	return releaseTogether(ctx, j.members, what)
 }
 

@@ -81,7 +81,7 @@ func (k *keeper) close() (first bool, err error) {
 func (k *keeper) releaseAll(leases []*Lease) error {
 	errs := make(chan error, len(leases))
 	for _, l := range leases {
-		l.cancel(ErrClosed)
+		l.ending.come(ErrClosed)
 		h := k.renewer.outstanding(l)
 		go func() {
 			errs <- insist(k.base, func(ctx context.Context) error {
@@ -114,7 +114,7 @@ func (k *keeper) background(work func(ctx context.Context)) bool {
 // lost ends a lease that was not unlocked. Its hold may still be in Redis, if the answer to a renewal was late or
 // lost, so it is taken out, unless it is left to run out.
 func (k *keeper) lost(l *Lease, cause error) {
-	l.cancel(cause)
+	l.ending.come(cause)
 	if !runsOut(cause) {
 		k.giveUp(l.protocol, k.renewer.outstanding(l), used)
 	}

@@ -18,9 +18,8 @@ type Lease struct {
 	token    int64
 	granted  instant
 
-	bare   bare // what ctx is made of
-	ctx    context.Context
-	cancel context.CancelCauseFunc
+	bare   bare // what its context is made of
+	ending ending
 
 	joint *joint // nil if the lease is of a single lock; otherwise there is no protocol
 
@@ -42,9 +41,8 @@ type grant struct {
 func (k *keeper) newLease(ctx context.Context, p protocol, h hold, g grant) (*Lease, error) {
 	l := &Lease{keeper: k, protocol: p, hold: h, token: g.token, index: -1}
 	l.bare = bare{l.holding(l.token, holdingFrom(ctx)), ctx}
-	l.ctx, l.cancel = context.WithCancelCause(&l.bare)
+	l.ending.parent = &l.bare
 	if err := k.renewer.add(l, g.sentAt, g.ttl); err != nil {
-		l.cancel(err)
 		return nil, err
 	}
 	return l, nil
@@ -68,10 +66,10 @@ func (l *Lease) Token() int64 { return l.token }
 //
 // Goroutines that share this context share the ownership: this lock does not keep them apart. Locks of other names
 // do, also when they are taken with this context.
-func (l *Lease) Context() context.Context { return l.ctx }
+func (l *Lease) Context() context.Context { return l.ending.context() }
 
 // Done is closed when the lease ends, for whatever reason.
-func (l *Lease) Done() <-chan struct{} { return l.ctx.Done() }
+func (l *Lease) Done() <-chan struct{} { return l.Context().Done() }
 
 // ValidUntil returns the time until which the lease is certain, never later than its expiry in Redis. It moves
 // forward with every renewal. Compare the result at once: a value kept over a suspend of the host is wrong.
@@ -91,7 +89,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if check.checkTTL("Extend", ttl); check.err != nil {
 		return check.err
 	}
-	if l.ctx.Err() != nil {
+	if l.ending.cause() != nil {
 		return l.notHeld()
 	}
 	if l.joint != nil {
@@ -135,7 +133,7 @@ func (l *Lease) release(ctx context.Context, what usage) error {
 	}
 	live := l.keeper.renewer.remove(l) // from here on nothing renews it, whatever the hooks do
 	if live {
-		l.cancel(ErrNotHeld)
+		l.ending.come(ErrNotHeld)
 	}
 	hooks, asked := &l.keeper.hooks, false
 	defer func() {
@@ -155,7 +153,7 @@ func (l *Lease) release(ctx context.Context, what usage) error {
 
 func (l *Lease) unlock(ctx context.Context, live bool, what usage) error {
 	if !live {
-		if runsOut(context.Cause(l.ctx)) {
+		if runsOut(l.ending.cause()) {
 			l.keeper.giveUp(l.protocol, l.keeper.renewer.outstanding(l), used) // the holder has stopped before the TTL is over
 		}
 		return l.notHeld()

@@ -171,7 +171,6 @@ func (m mutexes) settle(ctx context.Context, g *gathering, h *hold, token int64,
 		if err != nil { // too late: the request gives all holds up
 			for _, l := range leases {
 				m.server.keeper.renewer.remove(l)
-				l.cancel(err)
 			}
 			return nil, err
 		}

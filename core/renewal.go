@@ -165,7 +165,7 @@ func (r *renewer) tick() {
 
 	// First what cannot wait for hooks and loggers: holders stop, renewals leave.
 	for _, l := range over {
-		l.cancel(l.term.verdict(now))
+		l.ending.come(l.term.verdict(now))
 	}
 	for p, renewals := range due {
 		p.renewAll(renewals)

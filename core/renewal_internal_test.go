@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -31,7 +30,7 @@ func newStand(reply func(n int, answer func(held bool, err error))) *stand {
 	began := time.Now()
 	s.renewer = newRenewer(func() instant { return instant(time.Since(began)) + instant(s.offset.Load()) }, drift)
 	s.onLost = func(l *Lease, cause error) {
-		l.cancel(cause)
+		l.ending.come(cause)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.lost = append(s.lost, cause)
@@ -56,7 +55,7 @@ func (s *stand) renewAll(renewals []*renewal) {
 func (s *stand) lease(t *testing.T, config lockConfig) *Lease {
 	t.Helper()
 	l := &Lease{protocol: s, hold: hold{lockConfig: config}, index: -1}
-	l.ctx, l.cancel = context.WithCancelCause(t.Context())
+	l.ending.parent = t.Context()
 	if err := s.add(l, s.now(), config.ttl); err != nil {
 		t.Fatalf("add: %v", err)
 	}
@@ -85,8 +84,8 @@ func TestRenewedEachThird(t *testing.T) {
 		l := s.lease(t, minute)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait() // a tick may be due just now
-		if l.ctx.Err() != nil {
-			t.Errorf("ended: %v", context.Cause(l.ctx))
+		if l.ending.cause() != nil {
+			t.Errorf("ended: %v", l.ending.cause())
 		}
 		if n := len(s.times()); n < 29 || n > 31 {
 			t.Errorf("%d renewals in 10 TTLs, want 30", n)
@@ -107,12 +106,12 @@ func TestUnansweredRenewalsAreRepeatedUntilTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStand(func(int, func(bool, error)) {})
 		l := s.lease(t, minute)
-		<-l.ctx.Done()
+		<-l.Done()
 		if got, want := s.now(), s.until(0, time.Minute); got != want {
 			t.Errorf("ended at %v, want %v", time.Duration(got), time.Duration(want))
 		}
-		if !errors.Is(context.Cause(l.ctx), ErrLeaseLost) {
-			t.Errorf("cause %v", context.Cause(l.ctx))
+		if !errors.Is(l.ending.cause(), ErrLeaseLost) {
+			t.Errorf("cause %v", l.ending.cause())
 		}
 		if len(s.times()) < 3 { // two may be lost without the lease
 			t.Errorf("sent at %v", s.times())
@@ -134,8 +133,8 @@ func TestTwoLostRenewalsAreSurvived(t *testing.T) {
 		})
 		l := s.lease(t, minute)
 		time.Sleep(time.Hour)
-		if l.ctx.Err() != nil {
-			t.Errorf("ended: %v", context.Cause(l.ctx))
+		if l.ending.cause() != nil {
+			t.Errorf("ended: %v", l.ending.cause())
 		}
 		s.remove(l)
 	})
@@ -156,14 +155,14 @@ func TestShortGrantIsRenewedInTime(t *testing.T) {
 			}
 		})
 		l := &Lease{protocol: s, hold: hold{lockConfig: minute}, index: -1}
-		l.ctx, l.cancel = context.WithCancelCause(t.Context())
+		l.ending.parent = t.Context()
 		if err := s.add(l, s.now(), time.Minute/12); err != nil {
 			t.Fatalf("add: %v", err)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if l.ctx.Err() != nil {
-			t.Errorf("ended: %v, renewals at %v", context.Cause(l.ctx), s.times())
+		if l.ending.cause() != nil {
+			t.Errorf("ended: %v, renewals at %v", l.ending.cause(), s.times())
 		}
 		if n := len(s.times()); n < 4 || n > 6 {
 			t.Errorf("renewals at %v: one each third of the TTL after the first answer", s.times())
@@ -183,7 +182,7 @@ func TestLateAnswerCountsFromSending(t *testing.T) {
 			}
 		})
 		l := s.lease(t, minute)
-		<-l.ctx.Done()
+		<-l.Done()
 		want := s.until(instant(s.times()[0]), time.Minute)
 		if s.now() != want {
 			t.Errorf("ended at %v, want %v, a TTL after the renewal was sent", time.Duration(s.now()), time.Duration(want))
@@ -196,7 +195,7 @@ func TestRefusedRenewalIsLossAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStand(func(_ int, answer func(bool, error)) { answer(false, nil) })
 		l := s.lease(t, minute)
-		<-l.ctx.Done()
+		<-l.Done()
 		synctest.Wait() // it is reported after that
 		if s.now() > instant(21*time.Second) {
 			t.Errorf("told after %v", time.Duration(s.now()))
@@ -240,7 +239,7 @@ func TestSuspendEndsLeases(t *testing.T) {
 		}
 		time.Sleep(heartbeat)
 		synctest.Wait()
-		if l.ctx.Err() == nil {
+		if l.ending.cause() == nil {
 			t.Error("the lease was not ended within a heartbeat after the suspend")
 		}
 	})
@@ -255,7 +254,7 @@ func TestFixedAndBoundedLeasesEnd(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStand(func(_ int, answer func(bool, error)) { answer(true, nil) })
 			l := s.lease(t, config)
-			<-l.ctx.Done()
+			<-l.Done()
 			want := instant(config.maxHold)
 			if config.fixed {
 				want = s.until(0, config.ttl)
@@ -280,7 +279,7 @@ func TestExtendedLeaseOutlivesItsTTL(t *testing.T) {
 		if !s.extended(l, sent, 10*time.Minute) || !s.extended(l, sent, time.Second) {
 			t.Fatal("not extended")
 		}
-		<-l.ctx.Done()
+		<-l.Done()
 		if want := s.until(sent, 10*time.Minute); s.now() != want {
 			t.Errorf("ended at %v, want %v", time.Duration(s.now()), time.Duration(want))
 		}
@@ -297,7 +296,7 @@ func TestQueuedRenewalsAreNotMultiplied(t *testing.T) {
 		s := newStand(func(int, func(bool, error)) {})
 		s.busy.Store(true)
 		l := s.lease(t, minute)
-		<-l.ctx.Done()
+		<-l.Done()
 		if n := len(s.times()); n != 1 {
 			t.Errorf("%d renewals were queued", n)
 		}

@@ -15,7 +15,7 @@ func TestExtendedLeaseMakesRoom(t *testing.T) {
 		next := s.lease(t, lockConfig{ttl: time.Minute, fixed: true})
 		other := s.lease(t, lockConfig{ttl: 2 * time.Minute, fixed: true})
 		s.extended(next, s.now(), time.Hour)
-		<-other.ctx.Done()
+		<-other.Done()
 		if want := s.until(0, 2*time.Minute); s.now() != want {
 			t.Errorf("ended at %v, want %v", time.Duration(s.now()), time.Duration(want))
 		}

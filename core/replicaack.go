@@ -150,14 +150,14 @@ func masters(cluster *redis.ClusterClient, batch []*call) map[*redis.Client][]*c
 // patient returns the way to send calls of a batch so that WAIT can be waited for: a pipeline has no more time than
 // the connection's read timeout, after which the connection is closed and nothing is known.
 func patient(rdb *redis.Client, batch []*call) func([]*call, verb) {
-	timeout := strictest(batch).timeout
+	way, timeout := piper(rdb), strictest(batch).timeout
 	if limit := rdb.Options().ReadTimeout; limit > 0 && timeout > limit/2 {
-		rdb = rdb.WithTimeout(limit + timeout) // on the same connections, with the same hooks
+		way = withTimeout(rdb, limit+timeout)
 	}
 	return func(batch []*call, command verb) {
 		all := strictest(batch)
 		wait := newAttempt("wait", all.replicas, milliseconds(all.timeout))
-		pipeline(rdb, batch, command, wait)
+		pipeline(way, batch, command, wait)
 		replicas, err := wait.Int()
 		for _, c := range batch {
 			c.confirm(replicas, err)
