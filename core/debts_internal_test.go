@@ -26,7 +26,7 @@ func TestDebtsEndWithTheirTTL(t *testing.T) {
 	d := r.quorum.voters[0].debts
 	const each = 1000
 	for i := range 2 * each {
-		h := hold{keys: newKeys("", "name"), owner: "owner", lockConfig: lockConfig{ttl: time.Hour}}
+		h := hold{keys: newKeys("", "name"), lockConfig: lockConfig{ttl: time.Hour, owner: "owner"}}
 		r.rename(&h)
 		if i%2 == 0 {
 			h.ttl = minTTL

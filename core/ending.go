@@ -8,20 +8,18 @@ import (
 // ending is the end of a lease, and why it has come. The context that tells of it is made for those who ask for it: who
 // locks and unlocks needs none.
 type ending struct {
-	parent context.Context // of the context; it has no end
-
 	mu     sync.Mutex
 	why    error // nil until the end
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
 
-// context returns the one that ends with the lease.
-func (e *ending) context() context.Context {
+// context returns the one that ends with the lease, with the values of its parent, which has no end.
+func (e *ending) context(parent context.Context) context.Context {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ctx == nil {
-		e.ctx, e.cancel = context.WithCancelCause(e.parent)
+		e.ctx, e.cancel = context.WithCancelCause(parent)
 		if e.why != nil {
 			e.cancel(e.why)
 		}

@@ -23,14 +23,15 @@ func newJoint(ctx context.Context, name string, members []*Lease, token int64) *
 	j := &joint{members: members}
 	first := members[0].leaves()[0]
 	j.lease = &Lease{keeper: first.keeper, token: token, granted: first.granted, joint: j, index: -1}
-	j.lease.hold = hold{name: name, owner: first.hold.owner}
+	j.lease.hold = hold{name: name, lockConfig: lockConfig{owner: first.hold.owner}}
 	var keys []string
 	for _, l := range j.lease.leaves() {
 		keys = append(keys, l.hold.keys.lock)
 		j.lease.hold.ttl = max(j.lease.hold.ttl, l.hold.ttl)
 	}
 	j.lease.hold.keys.lock = strings.Join(keys, "+")
-	j.lease.ending.parent = j.lease.within(context.WithoutCancel(ctx))
+	within := j.lease.within(context.WithoutCancel(ctx))
+	j.lease.bare = bare{*holdingFrom(within), within}
 	for _, m := range members {
 		j.stops = append(j.stops, context.AfterFunc(m.Context(), func() { j.ended(m) }))
 	}

@@ -40,8 +40,7 @@ type grant struct {
 // not its end: ctx bounded the waiting, not the holding.
 func (k *keeper) newLease(ctx context.Context, p protocol, h hold, g grant) (*Lease, error) {
 	l := &Lease{keeper: k, protocol: p, hold: h, token: g.token, index: -1}
-	l.bare = bare{l.holding(l.token, holdingFrom(ctx)), ctx}
-	l.ending.parent = &l.bare
+	l.bare = bare{holding{l, l.token, holdingFrom(ctx)}, ctx}
 	if err := k.renewer.add(l, g.sentAt, g.ttl); err != nil {
 		return nil, err
 	}
@@ -66,7 +65,7 @@ func (l *Lease) Token() int64 { return l.token }
 //
 // Goroutines that share this context share the ownership: this lock does not keep them apart. Locks of other names
 // do, also when they are taken with this context.
-func (l *Lease) Context() context.Context { return l.ending.context() }
+func (l *Lease) Context() context.Context { return l.ending.context(&l.bare) }
 
 // Done is closed when the lease ends, for whatever reason.
 func (l *Lease) Done() <-chan struct{} { return l.Context().Done() }

@@ -10,11 +10,9 @@ import (
 // holding is what the context of a lease carries: who holds which lock with which token, and the leases within
 // whose contexts it was taken.
 type holding struct {
-	owner  string
-	token  int64
-	keeper *keeper
-	lock   string // the key
-	outer  *holding
+	lease *Lease
+	token int64
+	outer *holding
 }
 
 type holdingKey struct{}
@@ -39,12 +37,7 @@ func (b *bare) Value(key any) any {
 
 // withHolding adds a lease to what ctx carries.
 func withHolding(ctx context.Context, l *Lease, token int64) context.Context {
-	h := l.holding(token, holdingFrom(ctx))
-	return context.WithValue(ctx, holdingKey{}, &h)
-}
-
-func (l *Lease) holding(token int64, outer *holding) holding {
-	return holding{owner: l.hold.owner, token: token, keeper: l.keeper, lock: l.hold.keys.lock, outer: outer}
+	return context.WithValue(ctx, holdingKey{}, &holding{l, token, holdingFrom(ctx)})
 }
 
 // holdingFrom returns the innermost lease that ctx carries, nil if there is none.
@@ -59,8 +52,8 @@ func (h *holding) of(k *keeper, lock string) *holding {
 	var other *holding
 	for ; h != nil; h = h.outer {
 		switch {
-		case h.lock != lock:
-		case sameRedis(h.keeper, k):
+		case h.lease.hold.keys.lock != lock:
+		case sameRedis(h.lease.keeper, k):
 			return h
 		case other == nil:
 			other = h

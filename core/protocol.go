@@ -35,11 +35,10 @@ type protocol interface {
 
 // hold is one entry into a lock: what Lock asks for, and what a Lease has.
 type hold struct {
-	name  string
-	keys  keys
-	owner string
-	id    string // never used for another hold; set by call or rename only
-	lockConfig
+	name       string
+	keys       keys
+	id         string // never used for another hold; set by call or rename only
+	lockConfig        // its owner is never empty once it has an id
 
 	released string // where its end is remembered
 	boxed    boxed

@@ -34,7 +34,7 @@ func TestBallotsBeforeTakeNothingOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	h := &hold{keys: newKeys("", "name"), owner: "owner", lockConfig: lockConfig{ttl: time.Hour}, defeats: 8}
+	h := &hold{keys: newKeys("", "name"), lockConfig: lockConfig{ttl: time.Hour, owner: "owner"}, defeats: 8}
 	r.rename(h)
 	began := r.now()
 	a, err := r.quorum.acquire(context.Background(), h)

@@ -63,7 +63,7 @@ func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {
 	r, _ := k.requests.Get().(*request)
 	*r = request{keeper: k, protocol: l.protocol}
 	r.hold = hold{
-		name: l.name, keys: l.keys, boxed: l.boxed, owner: config.owner, lockConfig: config,
+		name: l.name, keys: l.keys, boxed: l.boxed, lockConfig: config,
 		waits: l.protocol.line() != nil && config.wait != 0,
 	}
 	k.rename(&r.hold)
@@ -74,7 +74,7 @@ func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {
 	// Only a lease of this very lock is entered again. Under the lease of another one everybody is an owner of
 	// their own: the tasks of one batch, say, which share the batch's lease, exclude each other here.
 	if h := holdingFrom(ctx).of(k, r.hold.keys.lock); h != nil {
-		r.hold.owner, r.entered = h.owner, true
+		r.hold.owner, r.entered = h.lease.hold.owner, true
 	} else {
 		r.hold.owner = r.hold.id
 	}
