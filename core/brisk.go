@@ -16,6 +16,8 @@ const (
 	// briskTimeout is how long such a command waits for its answer: that is how much later than its context it may end.
 	// Then it is sent once more, as a command that can be left behind.
 	briskTimeout = 40 * time.Millisecond
+	// briskConnect is how long it waits for a connection before that, with the same consequence.
+	briskConnect = 10 * time.Millisecond
 	// briskMemory is for how long one quick answer lets others be expected.
 	briskMemory = time.Second
 	// briskAge is how long the client with the short timeout is used: hooks may be added to the user's at any time.
@@ -105,10 +107,8 @@ func (e *executor) flyBriskly(c *call) {
 
 func (e *executor) sendBriskly(c *call) {
 	defer catch(c)
-	if l := &e.brisk.leashes; l.wanted(c) {
-		l.tie(c)
-		defer l.untie(c)
-	}
+	e.brisk.leashes.tie(c)
+	defer e.brisk.leashes.untie(c)
 	sendAlone(e.brisk.client(c.sentAt), c)
 }
 
@@ -118,5 +118,5 @@ func timedOut(err error) bool {
 		return false
 	}
 	var timeout net.Error
-	return err == errOverdue || errors.As(err, &timeout) && timeout.Timeout() && !errors.Is(err, context.DeadlineExceeded)
+	return errors.Is(err, errOverdue) || errors.As(err, &timeout) && timeout.Timeout() && !errors.Is(err, context.DeadlineExceeded)
 }

@@ -118,6 +118,10 @@ func newWake() *wake {
 	return w
 }
 
+// answerTimeout is how long a command is waited for that nobody bounds. go-redis may take far longer: when there is no
+// connection to be had, it dials five times.
+const answerTimeout = 5 * time.Second
+
 // await returns true when the answer is there. It returns false if there will be none in time, or if a command that has
 // not been answered for a while should go to another master now.
 func (e *executor) await(ctx context.Context, c *call, w *wake) bool {
@@ -127,11 +131,13 @@ func (e *executor) await(ctx context.Context, c *call, w *wake) bool {
 		defer ticker.Stop()
 		late = ticker.C
 	}
+	limit := answerTimeout + c.ack.timeout
 	errand, detached := ctx.(*errand)
 	if detached {
-		w.limit.Reset(errand.limit)
-		defer w.limit.Stop()
+		limit = errand.limit
 	}
+	w.limit.Reset(limit)
+	defer w.limit.Stop()
 	for end := ctx.Done(); ; {
 		select {
 		case <-w.answered:

@@ -9,8 +9,8 @@ import (
 // errOverdue is the end of a call that got no connection soon.
 var errOverdue = errors.New("no connection soon")
 
-// leash bounds how long a call on the short way waits for a connection, where its context does not: it never ends, or
-// is an errand's, for which its end means something else. go-redis would dial for as long as that takes.
+// leash bounds how long a call on the short way waits for a connection, whatever its context says: go-redis dials for as
+// long as that takes.
 type leash struct {
 	context.Context
 	end <-chan struct{}
@@ -33,19 +33,13 @@ type leashes struct {
 	timer *time.Timer // closes end
 }
 
-// wanted reports whether a call needs one.
-func (*leashes) wanted(c *call) bool {
-	_, detached := c.ctx.(*errand)
-	return detached || c.ctx.Done() == nil
-}
-
 // tie puts a call on the leash.
 func (l *leashes) tie(c *call) {
 	if l.end == nil {
 		end := make(chan struct{})
-		l.end, l.timer = end, time.AfterFunc(briskTimeout, func() { close(end) })
+		l.end, l.timer = end, time.AfterFunc(briskConnect, func() { close(end) })
 	} else {
-		l.timer.Reset(briskTimeout)
+		l.timer.Reset(briskConnect)
 	}
 	c.leash = leash{c.ctx, l.end}
 	c.ctx = &c.leash

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/bench/contestant"
 	"github.com/holdfast-go/holdfast/bench/measure"
@@ -36,9 +37,11 @@ func contest(book *measure.Book, all []contestant.Contestant) string {
 				wait(0.5) + ", " + wait(0.99) + ", " + wait(1),
 			})
 		}
-		median := func(figure string) string { return number(book.Median(key(workload.Floor, figure))) }
+		message, script := book.Median(key(workload.Floor, "delivery us")), book.Median(key(workload.Floor, "script us"))
+		hold := measure.Microseconds([]time.Duration{workload.HoldFor})[0]
 		b.WriteString(table(rows))
-		fmt.Fprintf(&b, "\nBare: %s µs for a message, %s µs for a script.\n\n", median("delivery us"), median("script us"))
+		fmt.Fprintf(&b, "\nBare: %s µs for a message, %s µs for a script. With no more than those between two holders, the lock "+
+			"would be\nin use for %.0f%% of the time.\n\n", number(message), number(script), 100*hold/(hold+message+script))
 	}
 	return b.String()
 }

@@ -2,8 +2,8 @@ package report
 
 // What stands between the tables.
 const (
-	method = `Contestants take turns, round by round and another one first in each, so that what the machine does beside
-hits all of them. Figures are medians over the rounds; ratios are taken round by round, and then their median; the
+	method = `Contestants take turns, round by round and in another order in each, so that what the machine does beside hits
+all of them. Figures are medians over the rounds; ratios are taken round by round, and then their median; the
 spread is that of the middle half of the rounds. One round to warm up does not count. All run against one server on the
 same machine, by TCP, with a TTL of 30 s, and those on go-redis with 64 connections (its default is ten per processor),
 except go-zero, whose pool cannot be set. "Bare scripts" are the two scripts of a Mutex, sent by go-redis with nothing

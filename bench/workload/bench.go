@@ -1,11 +1,12 @@
 // Package workload holds what is measured, one workload per file. Each lets its contestants take turns, round by round
-// and another one first in each, so that what the machine does beside hits all of them.
+// and in another order in each, so that what the machine does beside hits all of them.
 package workload
 
 import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/contestant"
@@ -73,11 +74,11 @@ func (b *Bench) open(processes int, takesPart func(contestant.Contestant) bool) 
 	return players, closeAll, nil
 }
 
-// turns calls do for all players in each round, beginning with another one each time. Round 0 only warms up.
+// turns calls do for all players in each round, in another order each time. Round 0 only warms up.
 func turns(ctx context.Context, players []player, rounds int, do func(p player, round int) error) error {
 	for round := range rounds + 1 {
-		for i := range players {
-			p := players[(i+round)%len(players)]
+		for _, i := range order(round, len(players)) {
+			p := players[i]
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -88,3 +89,7 @@ func turns(ctx context.Context, players []player, rounds int, do func(p player, 
 	}
 	return nil
 }
+
+// order returns who takes turns when in a round. Nobody always follows the same one: the scheduler may find two cores for
+// a client and the server after some contestants, and leave them on one after others.
+func order(round, players int) []int { return rand.New(rand.NewPCG(uint64(round), 0)).Perm(players) }

@@ -19,8 +19,10 @@ const (
 	// Floor is who delivers bare messages and runs bare scripts in the contest.
 	Floor = "bare PUBLISH and script"
 
+	// HoldFor is how long the lock is held in a contest.
+	HoldFor = 2 * time.Millisecond
+
 	clients = 8 // in a contest, each with connections of its own
-	holdFor = 2 * time.Millisecond
 )
 
 // ContestSizes are the numbers of waiters.
@@ -45,7 +47,7 @@ func (b *Bench) Contest(ctx context.Context) error {
 			if p.Name == Floor {
 				return floor.round(ctx, b.Book, size, round > 0)
 			}
-			c := contest{player: p, name: fmt.Sprintf("contest-%d-%d", size, round), waiters: size, hold: holdFor}
+			c := contest{player: p, name: fmt.Sprintf("contest-%d-%d", size, round), waiters: size, hold: HoldFor}
 			if err := c.run(ctx, b, b.ContestTime); err != nil {
 				return err
 			}

@@ -49,13 +49,13 @@ func (f *floor) round(ctx context.Context, book *measure.Book, size int, counts 
 	const samples = 100
 	var deliveries, scripts []time.Duration
 	for range samples {
-		time.Sleep(holdFor)
+		time.Sleep(HoldFor)
 		began := time.Now()
 		if err := f.rdb.Publish(ctx, floorChannel, "x").Err(); err != nil {
 			return fmt.Errorf("publish: %w", err)
 		}
 		deliveries = append(deliveries, (<-f.received).Sub(began))
-		time.Sleep(holdFor)
+		time.Sleep(HoldFor)
 		began = time.Now()
 		unlock, err := f.scripts.Lock(ctx, "floor")
 		if err != nil {

@@ -23,8 +23,9 @@ const (
 
 // Once compares a request that meets no other, through the chain of handlers, with two round trips of bare scripts.
 func (b *Bench) Once(ctx context.Context) error {
-	const requests = 200
-	b.logf("once: %d rounds of %d requests", 3*b.PairRounds, requests)
+	const requests = 50
+	rounds := 20 * b.PairRounds
+	b.logf("once: %d rounds of %d requests", rounds, requests)
 	rdb, locks, err := b.client()
 	if err != nil {
 		return err
@@ -52,9 +53,9 @@ func (b *Bench) Once(ctx context.Context) error {
 		name string
 		do   func() error
 	}{{OnceName, request}, {BareTrips, func() error { return bare.Pair(ctx, "once") }}}
-	for round := range 3*b.PairRounds + 1 {
-		for i := range players {
-			p := players[(i+round)%len(players)]
+	for round := range rounds + 1 {
+		for _, i := range order(round, len(players)) {
+			p := players[i]
 			if err := b.onceRound(p.name, requests, round > 0, p.do); err != nil {
 				return err
 			}
@@ -79,8 +80,11 @@ func (b *Bench) onceRound(who string, requests int, counts bool, do func() error
 	if counts {
 		key := measure.Key{Work: WorkOnce, Who: who, Size: 1, Figure: "p50 us"}
 		b.Book.Add(key, measure.Quantile(measure.Microseconds(took), 0.5))
+		load := measure.Loads(b.Servers[0], sends).Since(before)
 		key.Figure = "commands"
-		b.Book.Add(key, measure.Loads(b.Servers[0], sends).Since(before).Commands/float64(requests))
+		b.Book.Add(key, load.Commands/float64(requests))
+		key.Figure = "server us"
+		b.Book.Add(key, load.Usec/float64(requests))
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func (b *Bench) Pairs(ctx context.Context) error {
 		rounds, each := b.PairRounds, b.PairTime
 		if size == 1 {
 			// Where the scheduler puts one goroutine and the server decides a round: more of them even that out.
-			rounds, each = 10*rounds, each/10
+			rounds, each = 30*rounds, each/30
 		}
 		b.logf("pairs: %d goroutines, %d rounds of %d contestants", size, rounds, len(players))
 		err := turns(ctx, players, rounds, func(p player, round int) error {
