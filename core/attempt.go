@@ -27,8 +27,8 @@ func (a *Attempt) Context() context.Context { return a.lease.Context() }
 // or with the attempt. Call cancel once it is not needed any more.
 func (a *Attempt) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
 	bound, end := context.WithCancelCause(a.lease.within(ctx))
-	stop := context.AfterFunc(a.lease.Context(), func() { end(a.lease.ending.cause()) })
-	return bound, func() { stop(); end(nil) }
+	loosen := a.lease.ending.bind(end)
+	return bound, func() { loosen(); end(nil) }
 }
 
 // Done is closed when the attempt has ended or its lease was lost.

@@ -33,9 +33,9 @@ func TryDo(ctx context.Context, l Locker, fn func(context.Context) error, opts .
 // run calls fn and unlocks, however fn ends.
 func (l *Lease) run(ctx context.Context, fn func(context.Context) error) (err error) {
 	held, cancel := context.WithCancelCause(l.within(ctx))
-	stop := context.AfterFunc(l.Context(), func() { cancel(l.ending.cause()) })
+	loosen := l.ending.bind(cancel)
 	defer func() {
-		stop()
+		loosen()
 		lost := l.finish(ctx)
 		cancel(nil)
 		if lost != nil && !errors.Is(err, lost) {

@@ -12,3 +12,6 @@ func OnceKey(c *Client, key string) string { return newKeys(c.prefix, key).once(
 
 // MaxWaiters is how many may wait for one name.
 func MaxWaiters(c *Client) int { return c.crowd.most }
+
+// ScriptSource returns a script that is put together from these files, as they are in the program.
+func ScriptSource(names ...string) string { return loadScript(names...).source }

@@ -111,7 +111,7 @@ func (g *gathering) inTurn(ctx context.Context, members []member) (joint *Lease,
 			return nil, cmp.Or(g.lost(held), err)
 		}
 		held = append(held, lease)
-		defer context.AfterFunc(lease.Context(), func() { cut(lease.ending.cause()) })()
+		defer lease.ending.bind(cut)()
 	}
 	patience := forever
 	if g.try {

@@ -59,7 +59,7 @@ func TestOnceLostReplies(t *testing.T) {
 func loadOnce(t testing.TB, rdb *redis.Client) {
 	t.Helper()
 	for _, parts := range [][]string{
-		{"record", "once_begin"},
+		{"once_new", "record", "once_begin"},
 		{"record", "once_renew"},
 		{"record", "once_presume"},
 		{"publish", "record", "conclude", "once_complete"},

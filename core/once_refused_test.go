@@ -73,21 +73,27 @@ func TestHalfAScriptOfOnce(t *testing.T) {
 	server := redistest.Start(t)
 	rdb := server.Client()
 	ctx := context.Background()
-	for _, command := range []string{"time", "exists", "hmget", "set", "hset", "pexpire", "pexpire -del"} {
-		t.Run(command, func(t *testing.T) {
-			t.Parallel()
-			name := "without " + command
-			rules := append([]string{"+@all"}, strings.Fields("-"+command)...)
-			_, err := holding(newClient(t, restricted(t, server, rules...), core.WithTTL(long)), name).Begin(ctx)
-			if err == nil || !regexp.MustCompile("run this command|no permissions").MatchString(err.Error()) {
-				t.Errorf("error %v does not tell of the missing permission", err)
-			}
-			redistest.Eventually(t, within, "the record to be gone", func() bool {
-				return rdb.HGet(ctx, recordOf(name), "state").Err() == redis.Nil
-			})
-			wantExpiry(t, rdb, name)
-			mustBegin(t, locksOf(t, rdb, name))
+	begin := func(t *testing.T, name, command string, opts ...core.OnceOption) {
+		t.Parallel()
+		rules := append([]string{"+@all"}, strings.Fields("-"+command)...)
+		locks := newClient(t, restricted(t, server, rules...), core.WithTTL(long))
+		_, err := locks.Once(name, append(opts, core.WithFailurePolicy(core.HoldFailures))...).Begin(ctx)
+		if err == nil || !regexp.MustCompile("run this command|no permissions").MatchString(err.Error()) {
+			t.Errorf("error %v does not tell of the missing permission", err)
+		}
+		redistest.Eventually(t, within, "the record to be gone", func() bool {
+			return rdb.HGet(ctx, recordOf(name), "state").Err() == redis.Nil
 		})
+		wantExpiry(t, rdb, name)
+		mustBegin(t, locksOf(t, rdb, name))
+	}
+	for _, command := range []string{"time", "exists", "set", "hset", "pexpire", "pexpire -del"} {
+		t.Run(command, func(t *testing.T) { begin(t, "without "+command, command) })
+	}
+	// What is claimed within a window goes through all of the script.
+	window := core.WithWindow(time.Now().Add(-time.Hour), time.Time{})
+	for _, command := range []string{"time", "exists", "hmget", "set", "hset", "pexpire", "pexpire -del"} {
+		t.Run("window "+command, func(t *testing.T) { begin(t, "window without "+command, command, window) })
 	}
 	for _, command := range []string{"hset", "hdel", "pexpire", "set", "get"} {
 		t.Run("end without "+command, func(t *testing.T) {

@@ -27,7 +27,7 @@ var (
 	locationScript   = loadScript("location")
 	inspectScript    = loadScript("inspect")
 
-	onceBeginScript    = loadScript("record", "once_begin")
+	onceBeginScript    = loadScript("once_new", "record", "once_begin")
 	onceRenewScript    = loadScript("record", "once_renew")
 	oncePresumeScript  = loadScript("record", "once_presume")
 	onceCompleteScript = loadScript("publish", "record", "conclude", "once_complete")

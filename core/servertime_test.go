@@ -3,10 +3,10 @@ package core_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
@@ -92,15 +92,7 @@ func (c *crowd) send(t testing.TB, ok ...int64) {
 // luaScript reads a script as the library composes it.
 func luaScript(t testing.TB, parts ...string) *redis.Script {
 	t.Helper()
-	var source []byte
-	for _, part := range parts {
-		text, err := os.ReadFile("lua/" + part + ".lua")
-		if err != nil {
-			t.Fatal(err)
-		}
-		source = append(source, text...)
-	}
-	return redis.NewScript(string(source))
+	return redis.NewScript(core.ScriptSource(parts...))
 }
 
 // microseconds returns what the server needs for one round of scripts.

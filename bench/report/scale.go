@@ -61,7 +61,7 @@ func scaleGoals(book *measure.Book) []goal {
 		},
 		{work: "httplock.Once: commands", limit: 2, reached: book.Median(once(workload.OnceName, "commands"))},
 		{
-			work: "httplock.Once: time, of two bare scripts", limit: 1.2, unit: " ×",
+			work: "httplock.Once: time, of its two scripts, bare", limit: 1.2, unit: " ×",
 			reached: ratio(book, once(workload.OnceName, "p50 us"), once(workload.BareTrips, "p50 us")),
 		},
 	}

@@ -92,9 +92,9 @@ var All = []Mutant{
 	{
 		"WAIT on another connection", "it tells of that connection's writes, and there are none", "core/replicaack.go",
 		[][2]string{{
-			"pipeline(rdb, batch, command, wait)",
+			"pipeline(way, batch, command, wait)",
 			"other := redis.NewClient(rdb.Options())\n\t\t_ = other.Ping(context.Background()).Err()\n\t\t" +
-				"pipeline(rdb, batch, command)\n\t\t_ = other.Process(context.Background(), wait)\n\t\t_ = other.Close()",
+				"pipeline(way, batch, command)\n\t\t_ = other.Process(context.Background(), wait)\n\t\t_ = other.Close()",
 		}},
 		inCore("TestUnacknowledgedGrantsAreTakenBack"),
 	},
@@ -178,8 +178,33 @@ var All = []Mutant{
 	},
 	{
 		"errand without end", "a release waits for ever for the answer to its first try", "core/executor.go",
-		[][2]string{{"w.limit.Reset(errand.limit)", "w.limit.Reset(errand.limit + time.Hour)"}},
+		[][2]string{{"limit = errand.limit\n", "limit = errand.limit + time.Hour\n"}},
 		inCore("TestFrozenServerWithoutTimeout"),
+	},
+	{
+		"wait without end", "whose context has no end waits for as long as go-redis dials", "core/executor.go",
+		[][2]string{{"limit := answerTimeout + c.ack.timeout", "limit := answerTimeout + time.Hour"}},
+		inCore("TestNobodyWaitsForEver"),
+	},
+	{
+		"no leash", "an unlock waits for as long as go-redis dials", "core/leash.go",
+		[][2]string{{"	c.ctx = &c.leash\n", ""}},
+		inCore("TestNoConnectionToBeHad"),
+	},
+	{
+		"hooks lost on the short way", "the copies that go-redis makes have none", "core/detour.go",
+		[][2]string{{"	conn := rdb.Conn()\n", "	conn := rdb.WithTimeout(limit).Conn()\n"}},
+		inCore("TestHooksSeeLoneCommands"),
+	},
+	{
+		"record that was given up, begun", "a begin that arrives after its release", "core/lua/once_new.lua",
+		[][2]string{{"redis.call('EXISTS', KEYS[1], KEYS[3])", "redis.call('EXISTS', KEYS[1])"}},
+		inCore("TestBeginAfterItsEnd"),
+	},
+	{
+		"bond forgotten", "the context of a run does not end with its lease", "core/ending.go",
+		[][2]string{{"		bonds.end(cause)\n", "		_ = cause\n"}},
+		inCore("Once|Do"),
 	},
 	{
 		"token forgotten, in a round", "the same as above, found by what comes of it", "core/lua/free.lua",
