@@ -20,6 +20,7 @@ type ballot struct {
 	granted int
 	entered int             // those of them that the owner has held before, with a token that was agreed on
 	lefts   []time.Duration // of those who refused
+	taken   bool            // one of them says that somebody else has won
 	trip    time.Duration   // the longest time that an answer took
 	failed  []error
 
@@ -146,6 +147,7 @@ func (b *ballot) count(ctx context.Context) bool {
 			}
 		default:
 			b.lefts = append(b.lefts, v.left)
+			b.taken = b.taken || v.settled
 		}
 		b.trip = max(b.trip, v.took)
 		return true

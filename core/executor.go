@@ -35,7 +35,8 @@ func newExecutor(rdb redis.UniversalClient, now clock, stop <-chan struct{}) *ex
 }
 
 // do runs a script and returns its reply. It returns within moments of ctx ending, then with errNotSent if
-// the command was withdrawn in time and with errNotAnswered if it may still run.
+// the command was withdrawn in time and with errNotAnswered if it may still run. Hooks of the user's client have to return
+// by themselves.
 func (e *executor) do(ctx context.Context, s *script, keys []string, args ...any) (any, error) {
 	return e.doAcked(ctx, ack{}, s, keys, args...)
 }

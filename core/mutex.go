@@ -79,7 +79,8 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 	case 1:
 		return answer{granted: true, token: c.list[1], settled: c.list[len(c.list)-1] == 1}, nil
 	case 0:
-		return answer{standing: standing{left: time.Duration(c.list[1]) * time.Millisecond}}, nil
+		left := time.Duration(c.list[1]) * time.Millisecond
+		return answer{settled: len(c.list) > 2 && c.list[2] == 1, standing: standing{left: left}}, nil
 	case -2:
 		return m.otherwise().acquire(ctx, h)
 	case -3:

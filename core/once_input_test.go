@@ -155,3 +155,24 @@ func TestReasons(t *testing.T) {
 		forget(t, once)
 	}
 }
+
+// TestTokenThatIsNone: what somebody else has written where the last token is remembered does not keep anybody out.
+func TestTokenThatIsNone(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(long))
+	for _, text := range []string{"", "abc"} {
+		rdb.Set(context.Background(), "holdfast:token:{lock:name}", text, 0)
+		lease := mustLock(t, locks.Mutex("name"))
+		unlock(t, lease)
+		rdb.Set(context.Background(), "holdfast:token:{lock:name}", text, 0)
+		a := mustBegin(t, locks.Once("name"))
+		if lease.Token() <= 0 || a.Token() <= 0 {
+			t.Errorf("tokens %d and %d", lease.Token(), a.Token())
+		}
+		if err := a.Release(context.Background()); err != nil {
+			t.Error(err)
+		}
+		rdb.Del(context.Background(), recordOf("name"))
+	}
+}

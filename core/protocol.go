@@ -80,7 +80,7 @@ type answer struct {
 	granted bool
 	token   int64
 	sentAt  instant // of the request that was granted, if others went before it
-	settled bool    // the owner was in before, with this token, on which the servers of a Redlock have agreed
+	settled bool    // who has the lock was in before, with a token on which the servers of a Redlock have agreed
 	gone    bool    // the hold was given up before
 	refused error   // for good, as no waiting would change
 	attempt int     // of a Once

@@ -74,7 +74,8 @@ func (q *quorum) acquire(ctx context.Context, h *hold) (answer, error) {
 	}
 }
 
-// attempt holds one ballot. It reports a split if there was no majority for anybody, as far as can be told.
+// attempt holds one ballot. It reports a split if there was no majority for anybody, as far as can be told: a winner may
+// have left a minority of the servers to others, but tells the rest of it.
 func (q *quorum) attempt(ctx context.Context, h *hold) (a answer, split bool, err error) {
 	if h.defeats > 0 {
 		pause(ctx, min(breath(h.defeats, h.trip), q.patience(h.ttl)), nil, nil)
@@ -96,7 +97,7 @@ func (q *quorum) attempt(ctx context.Context, h *hold) (a answer, split bool, er
 		}
 		return answer{granted: true, token: b.token, sentAt: began}, false, nil
 	}
-	split = b.granted > 0 && len(b.lefts) > 0
+	split = b.granted > 0 && len(b.lefts) > 0 && !b.taken
 	if split {
 		h.defeats++
 	} else {

@@ -18,7 +18,8 @@
 --
 -- Returns {1, token, settled}  held: granted now, entered again, or granted by an earlier run of this very attempt;
 --                     settled is 1 if the owner was in before, with a token on which the servers of a Redlock agreed
---         {0, pttl}   held by someone else, with the ms left (-1: for ever)
+--         {0, pttl, settled}   held by someone else, with the ms left (-1: for ever); settled is 1 if settle.lua has seen
+--                     that, so that a majority of the servers of a Redlock has the same holder
 --         {-1, 0}     this hold was given up before the attempt arrived: nothing is granted
 --         {-2, 0}     held in another way than by a Mutex: join.lua knows what to do
 --         {-3, ms}    free, as far as this server remembers, which has not been up for long enough by so much

@@ -48,7 +48,7 @@ local function look(e)
       redis.call('PEXPIRE', e.lock, e.longest)
       e.left = e.longest
     end
-    return {0, e.left}
+    return {0, e.left, held[7] and 1 or 0}
   end
   e.count = tonumber(held[1])
   if held[3] then

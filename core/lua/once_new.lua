@@ -8,8 +8,8 @@ if not KEYS[4] and ARGV[8] == '0' and ARGV[9] == '0' and redis.call('EXISTS', KE
   local time = redis.call('TIME')
   local now = time[1] .. string.format('%06d', time[2]) -- microseconds
   local token = now
-  local last = redis.call('SET', KEYS[2], token, 'PX', ARGV[4], 'GET')
-  if last and tonumber(last) >= tonumber(now) then
+  local last = tonumber(redis.call('SET', KEYS[2], token, 'PX', ARGV[4], 'GET') or '')
+  if last and last >= tonumber(now) then
     token = string.format('%.0f', last + 1)
     redis.call('SET', KEYS[2], token, 'PX', ARGV[4])
   end

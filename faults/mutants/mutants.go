@@ -207,13 +207,18 @@ var All = []Mutant{
 		inCore("Once|Do"),
 	},
 	{
+		"majority taken for a split vote", "who meets a holder without all of the servers asks on and on", "core/ballot.go",
+		[][2]string{{"b.taken = b.taken || v.settled", "_ = v.settled"}},
+		inCore("TestRedlockLeavesAMinority"),
+	},
+	{
 		"token forgotten, in a round", "the same as above, found by what comes of it", "core/lua/free.lua",
 		[][2]string{{"local token = now\n", "local token = 1\n"}},
 		inRound("memory"),
 	},
 	{
 		"exclusion given up, in a round", "who comes too late enters all the same", "core/lua/grant.lua",
-		[][2]string{{"    return {0, e.left}\n", "    if e.left > 300 then return {0, e.left} end\n    e.count = 0\n    return nil\n"}},
+		[][2]string{{"    return {0, e.left, held[7] and 1 or 0}\n", "    if e.left > 300 then return {0, e.left} end\n    e.count = 0\n    return nil\n"}},
 		inRound("aof"),
 	},
 }

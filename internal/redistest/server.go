@@ -158,7 +158,8 @@ func (s *Server) relayFor(t testing.TB) *Relay {
 }
 
 // newClient connects until the test ends. Before it closes the client it calls thaw: go-redis 9.19 waits in Close
-// for the end of a read in flight, and a server that is frozen at the end of its test would let it wait for ever.
+// for the end of a read in flight, and a server that is frozen at the end of its test would let it wait for ever. Then it
+// waits for commands that nobody waits for any more: Close looks at their connections too, which is a data race.
 func newClient(
 	t testing.TB, opts *redis.Options, edit []func(*redis.Options), thaw func(),
 ) *redis.Client {
@@ -169,7 +170,18 @@ func newClient(
 	// A test may close its client itself, so the error does not matter.
 	t.Cleanup(func() {
 		thaw()
+		for end := time.Now().Add(drained); busy(c) && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
 		_ = c.Close()
 	})
 	return c
+}
+
+// drained is how long that may take.
+const drained = 5 * time.Second
+
+func busy(c *redis.Client) bool {
+	stats := c.PoolStats()
+	return stats.TotalConns > stats.IdleConns
 }
