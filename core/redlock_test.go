@@ -232,6 +232,21 @@ func TestRedlockLeavesAMinority(t *testing.T) {
 	five.awaitHolders(t, "lock:name", 0)
 }
 
+// TestRedlockAgainAtOnce: who locks again right after an unlock does not wait for the minority that has not heard of it.
+func TestRedlockAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	waits := 0
+	r := startMasters(t, 3).redlock(t, core.WithNodeTimeout(time.Minute), core.WithHooks(core.Hooks{
+		Wait: func(context.Context, core.Wait) { waits++ },
+	}))
+	for range 1000 {
+		unlock(t, mustLock(t, r.Mutex("name"), core.WithTTL(long)))
+	}
+	if waits > 0 {
+		t.Errorf("waited %d times", waits)
+	}
+}
+
 // TestRedlockOperations looks at a lock with one server frozen, and takes it from its holder.
 func TestRedlockOperations(t *testing.T) {
 	t.Parallel()

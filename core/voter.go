@@ -74,7 +74,7 @@ func (v *voter) ask(ctx context.Context, ttl time.Duration, request func(ctx con
 		v.quorum.keeper.warnOnce(&v.refuses, "a server of a Redlock refuses requests: fewer of the others may fail",
 			"node", v.number, "error", err)
 	}
-	if transient(err) {
+	if transient(err) && !errors.Is(err, errTaken) { // that is an answer: the hold was released before it was settled
 		v.trouble.Store(int64(v.quorum.keeper.now()))
 	}
 	return err

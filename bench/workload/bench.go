@@ -44,6 +44,7 @@ func (b *Bench) logf(format string, args ...any) { fmt.Fprintf(b.Log, format+"\n
 // player is a contestant that takes part in a workload, with its connections.
 type player struct {
 	contestant.Contestant
+	number   int // names of locks have it, so that no contestant hears what another one says about the same name
 	sessions []contestant.Session
 }
 
@@ -60,7 +61,7 @@ func (b *Bench) open(processes int, takesPart func(contestant.Contestant) bool) 
 		if !takesPart(c) {
 			continue
 		}
-		p := player{Contestant: c}
+		p := player{Contestant: c, number: 10 + len(players)}
 		for range processes {
 			s, err := c.Open(b.addrs()[:c.Servers])
 			if err != nil {

@@ -64,7 +64,7 @@ func (b *Bench) pairRound(ctx context.Context, p player, size int, each time.Dur
 	var all sync.WaitGroup
 	for i := range size {
 		all.Go(func() {
-			took[i], errs[i] = pairsUntil(ctx, p.sessions[0], fmt.Sprint("pair", i), began.Add(each), took[i])
+			took[i], errs[i] = pairsUntil(ctx, p.sessions[0], fmt.Sprint("pair", p.number, "-", i), began.Add(each), took[i])
 		})
 	}
 	all.Wait()
