@@ -86,12 +86,17 @@ func TestDeadSubscriptionIsReplaced(t *testing.T) {
 // deleted, and its time would not have been over for long.
 func TestFreedWithoutAMessage(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
+	server := redistest.Start(t)
+	rdb := server.Client()
 	mustLock(t, newClient(t, rdb).Mutex("name"), core.WithTTL(long))
 	locks := newClient(t, rdb)
 	waiting := lockLater(locks.Mutex("name"))
 	awaitListeners(t, locks, "name", 1)
-	time.Sleep(100 * time.Millisecond) // it looks once more when the subscription is confirmed
+	looks := func() int64 { return server.CommandStats()["evalsha"].Calls }
+	before := looks()
+	redistest.Eventually(t, within, "the look after the subscription is confirmed, or the next one", func() bool {
+		return looks() > before
+	})
 	if err := rdb.Del(context.Background(), "lock:name").Err(); err != nil {
 		t.Fatal(err)
 	}

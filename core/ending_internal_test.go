@@ -1,0 +1,48 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+// TestEnding: whenever a context was asked for or something bound, and whatever was loosened, what is left ends once, with
+// the first cause.
+func TestEnding(t *testing.T) {
+	t.Parallel()
+	first, second := errors.New("first"), errors.New("second")
+	ended := map[string]error{}
+	end := func(name string) context.CancelCauseFunc {
+		return func(cause error) {
+			if before, twice := ended[name]; twice {
+				t.Errorf("%s ended twice: %v, %v", name, before, cause)
+			}
+			ended[name] = cause
+		}
+	}
+	var e ending
+	for _, name := range []string{"a", "b", "c", "d"} {
+		loosen := e.bind(end(name))
+		if name == "b" || name == "d" {
+			defer loosen()
+			loosen() // and once more later
+		}
+		if name == "c" && e.context(t.Context()).Err() != nil {
+			t.Error("over before its end")
+		}
+	}
+	early := e.context(t.Context())
+	e.come(first)
+	e.come(second)
+	e.bind(end("late"))()
+	if len(ended) != 3 || ended["a"] != first || ended["c"] != first || ended["late"] != first {
+		t.Errorf("ended: %v", ended)
+	}
+	var over ending
+	over.come(first)
+	for when, ctx := range map[string]context.Context{"before": early, "after": over.context(t.Context())} {
+		if context.Cause(ctx) != first {
+			t.Errorf("a context asked for %s the end: cause %v", when, context.Cause(ctx))
+		}
+	}
+}
