@@ -5,6 +5,9 @@ GO      ?= go
 # Modules of this repository beside the root; each keeps its dependencies to itself.
 MODULES := . examples faults
 TOOL    := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
+# go test, which says at its end once more what failed; the argument is GOWORK.
+gotest   = $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
+	env GOWORK=$(1) $(GO) test -json
 
 .DEFAULT_GOAL := help
 
@@ -14,11 +17,11 @@ help: ## show this list
 
 .PHONY: test
 test: needed ## run all tests with the race detector, on real Redis servers
-	set -e; for m in $(MODULES); do (cd $$m && $(GO) test -race -shuffle=on -timeout 7m ./...); done
+	set -e; for m in $(MODULES); do (cd $$m && $(call gotest,$(GOWORK)) -race -shuffle=on -timeout 7m ./...); done
 
 .PHONY: stress
 stress: needed ## run the tests 20 times over, to find flaky ones
-	$(GO) test -race -shuffle=on -count=20 -timeout 60m ./...
+	$(call gotest,$(GOWORK)) -race -shuffle=on -count=20 -timeout 60m ./...
 
 # One failure does not keep the other servers from being tested.
 .PHONY: versions
@@ -60,14 +63,14 @@ format: ## format all Go code
 
 .PHONY: floor
 floor: needed ## test with exactly the dependencies of go.mod, as the oldest that users may have
-	GOWORK=off $(GO) test ./...
+	$(call gotest,off) ./...
 
 .PHONY: latest
 latest: needed ## test with the newest dependencies, and what those need
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; cp go.mod go.sum "$$dir"; \
 	newest=$$(GOWORK=off $(GO) list -m -f '{{if not (or .Main .Indirect)}}{{.Path}}@latest{{end}}' all); \
 	GOWORK=off $(GO) get -modfile="$$dir/go.mod" $$newest; \
-	GOWORK=off $(GO) test -modfile="$$dir/go.mod" ./...
+	$(call gotest,off) -modfile="$$dir/go.mod" ./...
 
 .PHONY: bench
 bench: needed ## measure beside other lock libraries, for a quarter of an hour: docs/benchmarks.md

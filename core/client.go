@@ -44,8 +44,8 @@ func isNil(rdb redis.UniversalClient) bool {
 
 // Close ends all leases with the cause [ErrClosed], releases their locks, and stops renewing and listening.
 // Calls that wait return [ErrClosed]. Close after the work under the locks has ended: it cannot stop a holder
-// that does not heed its context. It returns within a few seconds even if Redis does not answer; what could
-// not be released then frees itself after its TTL. The error is nil, or that of the first failed release.
+// that does not heed its context. It goes on for as long as Redis answers, and ends after a few seconds of silence; what
+// could not be released then frees itself after its TTL. The error is nil, or that of the first failed release.
 // Closing again waits for the first Close and returns nil. It must not be called from a hook.
 func (c *Client) Close() error {
 	first, err := c.keeper.close()

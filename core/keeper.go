@@ -62,43 +62,6 @@ func (k *keeper) nowFor(wanted bool) instant {
 	return k.now()
 }
 
-// close ends all leases with the cause [ErrClosed] and releases their locks. It reports false if that was done before.
-func (k *keeper) close() (first bool, err error) {
-	if !k.tasks.close() {
-		<-k.tasks.resting
-		return false, nil
-	}
-	timer := time.AfterFunc(releaseTimeout, k.stop)
-	err = k.releaseAll(k.renewer.close())
-	k.tasks.end()
-	<-k.tasks.resting
-	timer.Stop()
-	k.stop()
-	return true, err
-}
-
-// releaseAll ends leases side by side; the executor makes batches of it.
-func (k *keeper) releaseAll(leases []*Lease) error {
-	errs := make(chan error, len(leases))
-	for _, l := range leases {
-		l.ending.come(ErrClosed)
-		h := k.renewer.outstanding(l)
-		go func() {
-			errs <- insist(k.base, func(ctx context.Context) error {
-				_, err := l.protocol.release(ctx, h, used)
-				return err
-			})
-		}()
-	}
-	var first error
-	for range leases {
-		if err := <-errs; err != nil && first == nil {
-			first = err
-		}
-	}
-	return first
-}
-
 // background runs work that outlives its caller but not the keeper. It reports false if that has come to rest.
 func (k *keeper) background(work func(ctx context.Context)) bool {
 	if !k.tasks.join() {

@@ -197,8 +197,15 @@ func TestRedlockRestoresNothingOverOthers(t *testing.T) {
 	five.awaitHolders(t, "lock:name", 5)
 	var others []*core.Lease
 	for _, rdb := range five.looks[:2] {
-		rdb.Del(ctx, "lock:name")
-		others = append(others, mustLock(t, newClient(t, rdb, core.WithTTL(long)).Mutex("name")))
+		other := newClient(t, rdb, core.WithTTL(long)).Mutex("name")
+		redistest.Eventually(t, within, "the lock, before it is restored", func() bool {
+			rdb.Del(ctx, "lock:name")
+			got, err := other.TryLock(ctx)
+			if err == nil {
+				others = append(others, got)
+			}
+			return err == nil
+		})
 	}
 	for range 2 {
 		awaitRenewed(t, []*core.Lease{lease}, 3*time.Second)

@@ -1,12 +1,14 @@
 package redistest
 
 import (
+	"context"
 	"flag"
 	"runtime"
 	"strconv"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 )
 
@@ -24,8 +26,14 @@ func VerifyTestMain(m *testing.M) {
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = flag.Set("test.parallel", strconv.Itoa(16*runtime.GOMAXPROCS(0)))
 	}
+	redis.SetLogger(silent{})
 	goleak.VerifyTestMain(calm{m})
 }
+
+// silent is the logger of go-redis in tests, which give it reasons to complain all the time.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
 
 // calm are tests that have ended when the last dials have.
 type calm struct{ m *testing.M }

@@ -1,0 +1,63 @@
+package core
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// closingCrew is how many leases are released at a time when a client closes: enough to fill round trips. More would
+// only wait for each other, and a release that waits for long is taken for one that was lost.
+const closingCrew = 2 * maxBatch
+
+// close ends all leases with the cause [ErrClosed] and releases their locks. It reports false if that was done before.
+func (k *keeper) close() (first bool, err error) {
+	if !k.tasks.close() {
+		<-k.tasks.resting
+		return false, nil
+	}
+	// However many leases there are, they are released for as long as Redis goes on answering.
+	silence := time.AfterFunc(releaseTimeout, k.stop)
+	err = k.releaseAll(k.renewer.close(), func() { silence.Reset(releaseTimeout) })
+	k.tasks.end()
+	<-k.tasks.resting
+	silence.Stop()
+	k.stop()
+	return true, err
+}
+
+// releaseAll ends leases, and takes them out of Redis side by side; the executor makes batches of it. It calls released
+// after each that was. The error is that of the first that was not.
+func (k *keeper) releaseAll(leases []*Lease, released func()) error {
+	left := make(chan *Lease, len(leases))
+	for _, l := range leases {
+		l.ending.come(ErrClosed)
+		left <- l
+	}
+	close(left)
+	var all sync.WaitGroup
+	var once sync.Once
+	var first error
+	for range min(len(leases), closingCrew) {
+		all.Go(func() {
+			for l := range left {
+				if err := k.releaseLast(l); err != nil {
+					once.Do(func() { first = err })
+				} else {
+					released()
+				}
+			}
+		})
+	}
+	all.Wait()
+	return first
+}
+
+// releaseLast takes the hold of a lease that has ended out of Redis.
+func (k *keeper) releaseLast(l *Lease) error {
+	h := k.renewer.outstanding(l)
+	return insist(k.base, func(ctx context.Context) error {
+		_, err := l.protocol.release(ctx, h, used)
+		return err
+	})
+}
