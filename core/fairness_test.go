@@ -54,7 +54,7 @@ func holdContest(t *testing.T, waiters, rounds int) contest {
 	awaitQueue(t, locks, "name", waiters)
 	before, began := sentBy(server), time.Now()
 	unlock(t, held)
-	redistest.Eventually(t, 3*within, "all grants", func() bool { return taken.Load() >= int64(grants) })
+	redistest.Eventually(t, 9*within, "all grants", func() bool { return taken.Load() >= int64(grants) })
 	sent, counted, took := sentBy(server)-before, taken.Load(), time.Since(began)
 	stop()
 	all.Wait()

@@ -26,7 +26,7 @@ func TestFrozenRedis(t *testing.T) {
 	waitFor(t, lease.Done(), "the lease to end")
 	late := time.Since(lease.ValidUntil())
 	wantErr(t, context.Cause(lease.Context()), core.ErrLeaseLost)
-	if late < -20*time.Millisecond { // ValidUntil is made of readings of two clocks
+	if late < -200*time.Millisecond { // ValidUntil is made of readings of two clocks
 		t.Errorf("the lease ended %v before ValidUntil", -late)
 	}
 	t.Logf("the lease ended %v after ValidUntil", late)

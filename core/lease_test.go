@@ -55,7 +55,7 @@ func TestUnlockOutlivesTheLease(t *testing.T) {
 	var lost atomic.Int32
 	locks := newClient(t, relay.Client(), core.WithHooks(core.Hooks{Lost: func(core.Lost) { lost.Add(1) }}))
 	unlock(t, mustLock(t, locks.Mutex("warm")))
-	lease := mustLock(t, locks.Mutex("name"), core.WithFixedTTL(3*time.Second))
+	lease := mustLock(t, locks.Mutex("name"), core.WithFixedTTL(2*time.Second))
 	until := lease.ValidUntil()
 	relay.Hold(redistest.ToClient)
 	time.AfterFunc(time.Until(until)+500*time.Millisecond, relay.Deliver)
