@@ -30,9 +30,9 @@ const (
 //
 // It is for one server, not for a Cluster, where a single command may be sent to several masters one after the other.
 type brisk struct {
-	now   clock
 	rdb   *redis.Client // nil if there is no short way
-	until atomic.Int64  // an instant: the server is known to be quick
+	start time.Time     // of its clock, which nothing but its pace depends on: to read that of leases is a system call
+	until atomic.Int64  // by that clock: the server is known to be quick
 	copy  atomic.Pointer[hasty]
 
 	leashes leashes // of whoever took off
@@ -41,7 +41,7 @@ type brisk struct {
 // hasty is the user's client, or stands for it with a short timeout.
 type hasty struct {
 	sender
-	made instant
+	made time.Duration
 }
 
 // sender is what sends a single command.
@@ -49,14 +49,16 @@ type sender interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
+func (b *brisk) now() time.Duration { return time.Since(b.start) }
+
 // landed takes in how long a flight took.
-func (b *brisk) landed(sentAt instant, err error) {
+func (b *brisk) landed(departed time.Duration, err error) {
 	if b.rdb == nil {
 		return
 	}
-	now, until := b.now(), instant(0)
-	if replied(err) && now.sub(sentAt) <= quickTrip {
-		until = now.add(briskMemory)
+	now, until := b.now(), time.Duration(0)
+	if replied(err) && now-departed <= quickTrip {
+		until = now + briskMemory
 	}
 	b.until.Store(int64(until))
 }
@@ -67,10 +69,7 @@ func (b *brisk) takeOff(c *call) bool {
 	if b.rdb == nil || c.ack.wanted() {
 		return false
 	}
-	if c.sentAt = b.now(); c.sentAt >= instant(b.until.Load()) {
-		return false
-	}
-	if !c.way.calls.takeOff() {
+	if b.now() >= time.Duration(b.until.Load()) || !c.way.calls.takeOff() {
 		return false
 	}
 	end, ends := c.ctx.Deadline()
@@ -83,9 +82,9 @@ func (b *brisk) takeOff(c *call) bool {
 }
 
 // client returns the user's one with a short timeout.
-func (b *brisk) client(now instant) sender {
+func (b *brisk) client(now time.Duration) sender {
 	h := b.copy.Load()
-	if h == nil || now.sub(h.made) >= briskAge {
+	if h == nil || now-h.made >= briskAge {
 		h = &hasty{b.rdb, now}
 		if limit := b.rdb.Options().ReadTimeout; limit <= 0 || limit > briskTimeout {
 			h.sender = withTimeout(b.rdb, briskTimeout)
@@ -98,18 +97,19 @@ func (b *brisk) client(now instant) sender {
 // flyBriskly sends a call that took off on the short way.
 func (e *executor) flyBriskly(c *call) {
 	defer c.way.calls.land()
-	e.sendBriskly(c)
-	e.brisk.landed(c.sentAt, c.err)
+	departed := e.brisk.now()
+	e.sendBriskly(c, departed)
+	e.brisk.landed(departed, c.err)
 	if e.onReply != nil && replied(c.err) {
 		e.onReply()
 	}
 }
 
-func (e *executor) sendBriskly(c *call) {
+func (e *executor) sendBriskly(c *call, now time.Duration) {
 	defer catch(c)
 	e.brisk.leashes.tie(c)
 	defer e.brisk.leashes.untie(c)
-	sendAlone(e.brisk.client(c.sentAt), c)
+	sendAlone(e.brisk.client(now), c)
 }
 
 // timedOut reports whether there was no connection, or nothing heard on it, for too long.

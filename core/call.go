@@ -24,7 +24,7 @@ type call struct {
 	answered chan struct{}
 
 	state  atomic.Int32 // of the three below: a call is either sent or withdrawn, never both
-	sentAt instant      // read before it was sent
+	sentAt instant      // read before it was sent, except on the short way
 	// repeated tells that it was sent a second time, because the first had no answer soon: that one may arrive yet,
 	// whatever the second has come to.
 	repeated bool

@@ -29,7 +29,7 @@ type executor struct {
 
 func newExecutor(rdb redis.UniversalClient, now clock, stop <-chan struct{}) *executor {
 	e := &executor{rdb: rdb, now: now, stop: stop}
-	e.brisk.now = now
+	e.brisk.start = time.Now()
 	e.nodes = newNodes(rdb, e.fly)
 	return e
 }
@@ -178,9 +178,10 @@ func (e *executor) renew(calls []*call) {
 
 // fly sends a batch and completes each of its calls.
 func (e *executor) fly(batch []*call) {
+	departed := e.brisk.now()
 	e.send(batch)
 	if !batch[0].ack.wanted() {
-		e.brisk.landed(batch[0].sentAt, batch[0].err)
+		e.brisk.landed(departed, batch[0].err)
 	}
 	for _, c := range batch {
 		if misled(c.err) {
