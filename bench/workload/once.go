@@ -25,7 +25,7 @@ const (
 // scripts, which record the same, sent by go-redis with nothing around them.
 func (b *Bench) Once(ctx context.Context) error {
 	const requests = 50
-	rounds := 20 * b.PairRounds
+	rounds := 100 * b.PairRounds // see Pairs
 	b.logf("once: %d rounds of %d requests", rounds, requests)
 	rdb, locks, err := b.client()
 	if err != nil {
