@@ -8,9 +8,9 @@
 -- Running it twice changes nothing. There is only one write.
 
 local r = read('state', 'id')
+admit()
 if r.state ~= 'running' or r.id ~= ARGV[1] then
   return 0
 end
-admit()
 call('HSET', record, 'presume', ARGV[2])
 return 1

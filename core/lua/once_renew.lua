@@ -11,6 +11,7 @@
 
 local r = read('state', 'id', 'deadline', 'ttl')
 if r.state ~= 'running' or r.id ~= ARGV[1] then
+  admit()
   return 0
 end
 local ttl = math.max(left(r.deadline, r.ttl), tonumber(ARGV[2])) -- never shorter than it was

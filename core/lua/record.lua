@@ -68,7 +68,7 @@ local function report(status)
 end
 
 -- Makes a full server accept what the script writes from here on: it does after a command that frees memory, also if
--- there is nothing to free.
+-- there is nothing to free. A replica refuses it: what it knows of a record may be old.
 local function admit()
   call('HDEL', record, '')
 end

@@ -19,7 +19,8 @@
 --
 -- Order of writes: the hold goes before the count, so that a script that dies between them leaves the lock
 -- held too long rather than free too early. The first write is one that a full server accepts (DEL, HDEL,
--- PEXPIRE), after which it accepts the others of the same script.
+-- PEXPIRE), after which it accepts the others of the same script. A replica refuses it, also if it does not know the
+-- hold, of which it may just not have heard yet.
 
 local lock, owner, hold = KEYS[1], ARGV[1], 'hold:' .. ARGV[2]
 
@@ -37,7 +38,8 @@ if not held[2] then
   if before then
     return tonumber(before)
   end
-  redis.pcall('SET', KEYS[2], 0, 'PX', ARGV[3])
+  redis.call('HDEL', lock, '')
+  redis.call('SET', KEYS[2], 0, 'PX', ARGV[3])
   return 0
 end
 

@@ -14,6 +14,8 @@
 -- unless more is left than anybody asked for: then the server's clock was set back, and a crash would block the
 -- name for that long.
 --
+-- A replica refuses to say that a hold is gone, of which it may just not have heard yet.
+--
 -- Order of writes: PEXPIRE first, which a full server accepts; HSET and ZADD, which it does not, pass after it.
 
 local lock, reads, id, ttl = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
@@ -21,6 +23,7 @@ local lock, reads, id, ttl = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
 local held = redis.call('HMGET', lock, 'hold:' .. id, 'ttl', 'until', 'grant', 'share:' .. id, 'mode',
   'reads')
 if not held[5] and (not held[1] or held[6] == 'reading') then
+  redis.call('HDEL', lock, '')
   return 0 -- of a writer whose time is over, while its shares last, the hold may be left
 end
 

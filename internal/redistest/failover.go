@@ -5,14 +5,17 @@ import (
 	"slices"
 )
 
-// Master returns the server that is master now, as most sentinels say.
+// Master returns the server that is master now, as the sentinels say.
 func (s *Sentinel) Master() *Server {
 	s.t.Helper()
 	return s.AwaitMaster(nil)
 }
 
-// AwaitMaster returns the master once most sentinels say that it is another one than the given, for instance after
-// that was killed. See [DownAfter].
+// AwaitMaster returns the master once all sentinels that were not killed say that it is another one than the given, for
+// instance after that was killed. See [DownAfter].
+//
+// Most of them are not enough: should the old master come back, without its data, before the last one has heard of the
+// new one, that sentinel sends clients to the old one, and makes the new one its replica.
 func (s *Sentinel) AwaitMaster(not *Server) *Server {
 	s.t.Helper()
 	var master *Server
@@ -23,18 +26,19 @@ func (s *Sentinel) AwaitMaster(not *Server) *Server {
 	return master
 }
 
-// elected returns whom most sentinels call master, or nil.
-func (s *Sentinel) elected() *Server {
-	votes := make(map[*Server]int)
+// elected returns whom all sentinels that were not killed call master, or nil.
+func (s *Sentinel) elected() (master *Server) {
 	for _, sentinel := range s.Sentinels {
-		votes[s.followedBy(sentinel)]++
-	}
-	for _, server := range s.Servers {
-		if votes[server] >= quorum {
-			return server
+		if !sentinel.running() {
+			continue
 		}
+		followed := s.followedBy(sentinel)
+		if followed == nil || master != nil && followed != master {
+			return nil
+		}
+		master = followed
 	}
-	return nil
+	return master
 }
 
 // followedBy returns whom a sentinel calls master, or nil.
@@ -51,7 +55,7 @@ func (s *Sentinel) followedBy(sentinel *Server) *Server {
 }
 
 // Failover lets the sentinels put a replica in the place of the master, which works on, and returns the new master
-// when all that were not killed know it. Until they find the time to tell the old one, that believes to be master as
+// when all sentinels know it. Until they find the time to tell the old one, that believes to be master as
 // well.
 func (s *Sentinel) Failover() *Server {
 	s.t.Helper()
@@ -66,9 +70,6 @@ func (s *Sentinel) Failover() *Server {
 	})
 	master := s.AwaitMaster(old)
 	for _, sentinel := range s.Sentinels {
-		await(s.t, "a sentinel to know the master", func() bool {
-			return !sentinel.running() || s.followedBy(sentinel) == master
-		})
 		tune(sentinel, "publish-period", hastily)
 	}
 	return master

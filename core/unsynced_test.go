@@ -1,0 +1,49 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestReplicaKnowsNothing: a sentinel that has not heard of a failover yet sends clients to the former master, which may
+// be a replica meanwhile that has not got the data of the new one. That it knows no lease does not mean that it is lost.
+func TestReplicaKnowsNothing(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.TCP())
+	nowhere := redistest.Start(t, redistest.TCP()).Relay()
+	nowhere.Refuse(true)
+	rdb := server.Client()
+	locks := newClient(t, rdb, core.WithTTL(long), core.WithLogger(nil))
+	var leases []*core.Lease
+	for _, lock := range lockers(locks) {
+		leases = append(leases, mustLock(t, lock))
+	}
+	attempt := mustBegin(t, locks.Once("once"))
+	host, port, _ := net.SplitHostPort(nowhere.Addr())
+	if err := errors.Join(rdb.FlushDB(t.Context()).Err(), rdb.ReplicaOf(t.Context(), host, port).Err()); err != nil {
+		t.Fatal(err)
+	}
+	for _, lease := range leases {
+		wantErr(t, lease.Extend(t.Context(), long), core.ErrUnavailable)
+	}
+	wantErr(t, attempt.Declare(t.Context(), core.StateUnknown), core.ErrUnavailable)
+	renewed := rdb.Eval(t.Context(), core.ScriptSource("record", "once_renew"), []string{recordOf("once")}, "id", 1000, 1000)
+	if renewed.Err() == nil {
+		t.Errorf("to renew an attempt was answered with %v", renewed.Val())
+	}
+	for _, lease := range leases[1:] {
+		soon, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		wantErr(t, lease.Unlock(soon), core.ErrUnavailable)
+		cancel()
+	}
+	if err := rdb.ReplicaOf(t.Context(), "no", "one").Err(); err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, leases[0].Extend(t.Context(), long), core.ErrNotHeld)
+}
