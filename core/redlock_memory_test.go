@@ -148,6 +148,7 @@ func TestRedlockReleasesOnServersThatWereAway(t *testing.T) {
 	five := startMasters(t, 5)
 	r := five.redlock(t, core.WithNodeTimeout(time.Second))
 	early := mustLock(t, r.Mutex("early"), core.WithTTL(long))
+	five.awaitHolders(t, "lock:early", 5)
 	for _, s := range five.servers[:2] {
 		s.Pause()
 	}

@@ -111,6 +111,7 @@ func TestRedlockWithoutAMinority(t *testing.T) {
 			five := startMasters(t, 5)
 			a, b := five.redlock(t, core.WithNodeTimeout(time.Second)), five.redlock(t)
 			before := mustLock(t, a.Mutex("before"))
+			five.awaitHolders(t, "lock:before", 5) // where it arrives after its release, it was not held
 			takeDown(five.servers[1])
 			takeDown(five.servers[4])
 			unlock(t, before)
