@@ -101,7 +101,7 @@ func ExampleLease_Context() {
 	locks, done := exampleLocks()
 	defer done()
 	ctx := context.Background()
-	lease, _ := locks.Mutex("report", core.WithFixedTTL(50*time.Millisecond)).Lock(ctx)
+	lease, _ := locks.Mutex("report", core.WithFixedTTL(500*time.Millisecond)).Lock(ctx)
 
 	<-lease.Context().Done() // the TTL is fixed, and the work takes too long
 	fmt.Println("lost:", errors.Is(context.Cause(lease.Context()), core.ErrLeaseLost))

@@ -51,9 +51,9 @@ func TestGrantThatComesTooLate(t *testing.T) {
 	unlock(t, mustLock(t, locks.Mutex("warm")))
 	nth(relay, "lock:name", 1, func() {
 		relay.Hold(redistest.ToClient)
-		time.AfterFunc(500*time.Millisecond, relay.Deliver)
+		time.AfterFunc(1500*time.Millisecond, relay.Deliver)
 	})
-	_, err := locks.Mutex("name").Lock(context.Background(), core.WithFixedTTL(200*time.Millisecond))
+	_, err := locks.Mutex("name").Lock(context.Background(), core.WithFixedTTL(time.Second))
 	if err != nil || end.Asked < 2 {
 		t.Errorf("%v after %d requests", err, end.Asked)
 	}
@@ -117,7 +117,7 @@ func TestExpiredHoldIsTakenOut(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	rdb := redistest.Start(t).Client()
-	lease := mustLock(t, newClient(t, rdb).Mutex("name"), core.WithFixedTTL(200*time.Millisecond))
+	lease := mustLock(t, newClient(t, rdb).Mutex("name"), core.WithFixedTTL(time.Second))
 	rdb.PExpire(ctx, "lock:name", long) // as a renewal without an answer leaves it
 	waitFor(t, lease.Done(), "the lease to end")
 	gone(t, rdb, "lock:name")
@@ -148,13 +148,13 @@ func TestReleaseOutlivesAnOutage(t *testing.T) {
 	relay := server.Relay()
 	locks := newClient(t, relay.Client(func(o *redis.Options) { o.ReadTimeout = time.Second }))
 	outer := mustLock(t, locks.Mutex("name"), core.WithFixedTTL(long))
-	inner := mustLockWith(t, outer.Context(), locks.Mutex("name"), core.WithTTL(300*time.Millisecond))
+	inner := mustLockWith(t, outer.Context(), locks.Mutex("name"), core.WithTTL(time.Second))
 	relay.Drop(redistest.ToServer)
 	ended, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
 	wantErr(t, inner.Unlock(ended), core.ErrUnavailable)
 	began := time.Now()
-	redistest.Eventually(t, within, "the inner TTL", func() bool { return time.Since(began) > time.Second })
+	redistest.Eventually(t, within, "the inner TTL", func() bool { return time.Since(began) > 2*time.Second })
 	relay.Heal()
 	rdb := server.Client()
 	redistest.Eventually(t, within, "the inner hold to be gone", func() bool {

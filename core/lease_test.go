@@ -126,7 +126,7 @@ func TestArguments(t *testing.T) {
 	_, err := core.New(rdb, core.WithTTL(-1))
 	wantErr(t, err, core.ErrInvalidOption)
 	locks := newClient(t, rdb, core.WithLogger(nil))
-	lease := mustLock(t, locks.Mutex(strings.Repeat("x", 512)), core.WithTTL(10*time.Millisecond), core.WithFixedTTL(20*time.Millisecond))
+	lease := mustLock(t, locks.Mutex(strings.Repeat("x", 512)), core.WithTTL(10*time.Millisecond), core.WithFixedTTL(time.Second))
 	waitFor(t, lease.Done(), "the lease to end, which is logged")
 	for _, owner := range []string{"granted", "keep", "ttl", "token", "settled", "ä", "x\x7f"} {
 		_, err := locks.Mutex("name", core.WithOwner(owner)).TryLock(context.Background())

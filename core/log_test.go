@@ -87,7 +87,7 @@ func TestLogOfUnconfirmedEnds(t *testing.T) {
 	relay, log := server.Relay(), &record{}
 	locks := newClient(t, relay.Client(), core.WithLogger(textLogger(log)), core.WithTTL(long))
 	const name = "customer Lovelace"
-	a := mustBegin(t, locks.Once(name, core.WithFixedTTL(200*time.Millisecond)))
+	a := mustBegin(t, locks.Once(name, core.WithFixedTTL(time.Second)))
 	err := core.Do(ctx, locks.Mutex(name), func(context.Context) error {
 		relay.Refuse(true)
 		relay.Reset()

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { redistest.VerifyTestMain(m) }
 func TestHashesAreThoseOfCore(t *testing.T) {
 	server := redistest.Start(t)
 	rdb := server.Client()
-	locks, err := core.New(rdb, core.WithTTL(60*time.Millisecond), core.WithLogger(nil))
+	locks, err := core.New(rdb, core.WithTTL(450*time.Millisecond), core.WithLogger(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,11 +31,11 @@ func TestHashesAreThoseOfCore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(100 * time.Millisecond) // until it was renewed
+		time.Sleep(250 * time.Millisecond) // until it was renewed
 		_ = lease.Unlock(ctx)              // it may have been lost on a busy machine
 	}
 	_, err = locks.Once("f").Do(ctx, func(context.Context) ([]byte, error) {
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(250 * time.Millisecond)
 		return nil, nil
 	})
 	if err != nil {

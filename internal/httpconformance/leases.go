@@ -83,7 +83,7 @@ func testLostLease(t *testing.T, s *suite) {
 		w.WriteHeader(http.StatusCreated)
 	})
 	watch := newWatch()
-	site := s.mount(t, h, s.once(t, watch.option(), middleware.WithLock(core.WithTTL(300*time.Millisecond))))
+	site := s.mount(t, h, s.once(t, watch.option(), middleware.WithLock(core.WithTTL(time.Second))))
 	r := request{user: "lost-lease"}
 	first := site.aside(t.Context(), r)
 	receive(t, entered, "the run")
