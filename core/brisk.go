@@ -31,7 +31,7 @@ const (
 // It is for one server, not for a Cluster, where a single command may be sent to several masters one after the other.
 type brisk struct {
 	rdb   *redis.Client // nil if there is no short way
-	start time.Time     // of its clock, which nothing but its pace depends on: to read that of leases is a system call
+	start time.Time     // zero of its clock, which may stand still in a suspend: to read that of leases is a system call
 	until atomic.Int64  // by that clock: the server is known to be quick
 	copy  atomic.Pointer[hasty]
 

@@ -53,6 +53,23 @@ func TestCloseDespiteSilence(t *testing.T) {
 	relay.Heal()
 }
 
+// TestCloseOfManyDespiteSilence: of more leases than are released at a time, each would be waited for in vain.
+func TestCloseOfManyDespiteSilence(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	locks := newClient(t, server.Client(), core.WithTTL(long), core.WithLogger(nil))
+	if _, err := lockMany(locks, 4000); err != nil {
+		t.Fatal(err)
+	}
+	server.Pause()
+	closed := make(chan error, 1)
+	go func() { closed <- locks.Close() }()
+	if err := receive(t, closed); err == nil {
+		t.Error("what a frozen server did not hear of is said to be released")
+	}
+	server.Resume()
+}
+
 // TestCloseFinishesReleases: what is still to be released in the background is released when Close returns.
 func TestCloseFinishesReleases(t *testing.T) {
 	t.Parallel()

@@ -24,6 +24,11 @@ func TestHashesAreThoseOfCore(t *testing.T) {
 	}
 	defer locks.Close()
 	ctx := context.Background()
+	awaitRenewal := func() {
+		sent := func() int64 { return server.CommandStats()["evalsha"].Calls }
+		before := sent()
+		redistest.Eventually(t, 20*time.Second, "a renewal", func() bool { return sent() > before })
+	}
 	for _, lock := range []core.Locker{
 		locks.Mutex("a"), locks.Fair("b"), locks.Read("c"), core.Multi(locks.Mutex("d"), locks.Mutex("e")),
 	} {
@@ -31,11 +36,11 @@ func TestHashesAreThoseOfCore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(250 * time.Millisecond) // until it was renewed
-		_ = lease.Unlock(ctx)              // it may have been lost on a busy machine
+		awaitRenewal()
+		_ = lease.Unlock(ctx) // it may have been lost on a busy machine
 	}
 	_, err = locks.Once("f").Do(ctx, func(context.Context) ([]byte, error) {
-		time.Sleep(250 * time.Millisecond)
+		awaitRenewal()
 		return nil, nil
 	})
 	if err != nil {
