@@ -13,11 +13,12 @@ import (
 const (
 	// quickTrip is the longest time of a round trip after which the next lone command goes on its caller's goroutine.
 	quickTrip = 5 * time.Millisecond
-	// briskTimeout is how long such a command waits for its answer: that is how much later than its context it may end.
-	// Then it is sent once more, as a command that can be left behind.
-	briskTimeout = 40 * time.Millisecond
-	// briskConnect is how long it waits for a connection before that, with the same consequence.
-	briskConnect = 10 * time.Millisecond
+	// briskTimeout is how long such a command waits for its answer. Then it is sent once more, as a command that can be
+	// left behind. Whatever ends sooner would cost more than it is worth: timers that go off often disturb the round trips.
+	briskTimeout = 100 * time.Millisecond
+	// briskConnect is how long it waits for a connection before that, with the same consequence. Both together are how
+	// much later than its context was cancelled a call may end.
+	briskConnect = 100 * time.Millisecond
 	// briskMemory is for how long one quick answer lets others be expected.
 	briskMemory = time.Second
 	// briskAge is how long the client with the short timeout is used: hooks may be added to the user's at any time.
@@ -74,7 +75,7 @@ func (b *brisk) takeOff(c *call) bool {
 	}
 	end, ends := c.ctx.Deadline()
 	ticket, _ := c.ctx.Value(ticketKey{}).(*ticket)
-	if ends && time.Until(end) < briskTimeout || ticket != nil || c.ctx.Err() != nil {
+	if ends && time.Until(end) < briskConnect+briskTimeout || ticket != nil || c.ctx.Err() != nil {
 		c.way.calls.land()
 		return false
 	}

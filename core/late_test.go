@@ -101,12 +101,12 @@ func either(call, otherwise func(context.Context) error) func(context.Context) e
 
 // endsByTime and endsByCancel end at any time up to three times that of the short way of a command.
 func endsByTime() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), time.Millisecond+rand.N(120*time.Millisecond))
+	return context.WithTimeout(context.Background(), time.Millisecond+rand.N(300*time.Millisecond))
 }
 
 func endsByCancel() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
-	time.AfterFunc(time.Millisecond+rand.N(120*time.Millisecond), cancel)
+	time.AfterFunc(time.Millisecond+rand.N(300*time.Millisecond), cancel)
 	return ctx, cancel
 }
 

@@ -93,6 +93,7 @@ func TestRedlockLosesALeaseWithTheMajority(t *testing.T) {
 	five := startMasters(t, 5)
 	r := five.redlock(t)
 	lease := mustLock(t, r.Mutex("name"), core.WithTTL(9*time.Second)) // renewed after all are flushed
+	five.awaitHolders(t, "lock:name", 5)                               // none hears of it after it was flushed
 	for _, rdb := range five.looks[2:] {
 		rdb.FlushAll(context.Background())
 	}
@@ -122,6 +123,8 @@ func TestRedlockRestartDelay(t *testing.T) {
 	holder, other, hasty := five.redlock(t, delay), five.redlock(t, delay), five.redlock(t)
 	lease := mustLock(t, holder.Mutex("name"), core.WithFixedTTL(ttl))
 	_ = mustLock(t, holder.Mutex("control"), core.WithFixedTTL(long))
+	five.awaitHolders(t, "lock:name", 5)
+	five.awaitHolders(t, "lock:control", 5)
 	for _, s := range five.servers[2:] {
 		s.Restart()
 	}

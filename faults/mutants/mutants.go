@@ -173,7 +173,7 @@ var All = []Mutant{
 	},
 	{
 		"lone command heeds no context", "on its caller's goroutine it waits for as long as the connection does", "core/brisk.go",
-		[][2]string{{"briskTimeout = 40 * time.Millisecond", "briskTimeout = time.Hour"}},
+		[][2]string{{"briskTimeout = 100 * time.Millisecond", "briskTimeout = time.Hour"}},
 		inCore("TestFrozenServerWithoutTimeout"),
 	},
 	{
