@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 
@@ -67,6 +68,73 @@ func TestHooksSeeLoneCommands(t *testing.T) {
 				pair()
 				return second.seen.Load() > 0
 			})
+		})
+	}
+}
+
+// overdue is a hook that keeps one command, on the short way, until that has no more time for a connection: before it is
+// sent, or when it is answered.
+type overdue struct {
+	after bool
+	armed bool
+	kept  string // the command, once it is; "" if it was not answered though it was sent
+	again int    // how often it was seen after that
+}
+
+func (o *overdue) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (o *overdue) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() != "evalsha" {
+			return next(ctx, cmd) // at any time
+		}
+		args := fmt.Sprint(cmd.Args())
+		if args == o.kept {
+			o.again++
+		}
+		if !o.armed || ctx.Done() == nil { // the caller's context has no end
+			return next(ctx, cmd)
+		}
+		o.armed = false
+		if !o.after {
+			<-ctx.Done()
+		}
+		err := next(ctx, cmd)
+		if !o.after || err == nil {
+			o.kept = args
+		}
+		<-ctx.Done()
+		return err
+	}
+}
+
+func (o *overdue) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// TestOverdueOnTheShortWay: a command that found no connection in time is sent again, one that did and was answered
+// counts, and neither is in the way of the next.
+func TestOverdueOnTheShortWay(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]bool{"before it is sent": false, "when it is answered": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := &overdue{after: after}
+			rdb := redistest.Start(t).Client()
+			rdb.AddHook(o)
+			locks := newClient(t, rdb, core.WithTTL(long))
+			unlock(t, mustLock(t, locks.Mutex("name"))) // the server knows the scripts now
+			for range 3 {
+				o.kept, o.again = "", 0
+				redistest.Eventually(t, within, "an answer on the short way", func() bool {
+					o.armed = o.kept == ""
+					unlock(t, mustLock(t, locks.Mutex("name")))
+					return o.kept != ""
+				})
+				if again := o.again > 0; again == after {
+					t.Errorf("seen %d times more", o.again)
+				}
+			}
 		})
 	}
 }

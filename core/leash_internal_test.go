@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // TestLeashHasItsLength: one timer looks after all calls, and each has as long as the one for which it was set.
@@ -42,4 +44,23 @@ func TestLeashHasItsLength(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestShortWayKeepsDeadlines: a call may take it if it would end in time, whatever becomes of connection and answer.
+func TestShortWayKeepsDeadlines(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &brisk{rdb: new(redis.Client), start: time.Now()}
+		b.until.Store(int64(time.Hour))
+		for left, want := range map[time.Duration]bool{
+			briskConnect + briskTimeout: true, briskConnect + briskTimeout - 1: false, briskTimeout: false, 0: false,
+		} {
+			ctx, cancel := context.WithTimeout(context.Background(), left)
+			c := &call{ctx: ctx, way: &node{calls: newLane(1, nil)}}
+			if took := b.takeOff(c); took != want {
+				t.Errorf("%v before its deadline: took off %v", left, took)
+			}
+			cancel()
+		}
+	})
 }

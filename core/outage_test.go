@@ -177,9 +177,9 @@ func (s *stage) crash(fault, mend func(*redistest.Server)) time.Time {
 	s.victim, s.mend = s.cluster.Owner(s.slot), mend
 	replica := s.replica(s.victim)
 	fault(s.victim)
-	for replica.Info("replication", "role") != "master" {
-		time.Sleep(2 * time.Millisecond)
-	}
+	redistest.Eventually(s, 3*within, "the replica to be promoted", func() bool {
+		return replica.Info("replication", "role") == "master"
+	})
 	return time.Now()
 }
 
