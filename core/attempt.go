@@ -177,23 +177,30 @@ func (a *Attempt) end(ctx context.Context, state State, command func(context.Con
 // endLater goes on until Redis has answered. However late that is, no other attempt's record is touched.
 func (a *Attempt) endLater(command func(context.Context) (int64, error)) {
 	k := a.once.client.keeper
-	k.background(func(ctx context.Context) {
-		limit := a.once.config.record.patience(a.lease.hold.ttl)
-		ctx, cancel := context.WithTimeout(ctx, limit)
-		defer cancel()
-		var result int64
-		err := persist(ctx, limit, curable, func() (err error) {
-			result, err = command(ctx)
+	var result int64
+	taken := a.claim().pending(&a.lease.hold).add(&pendingCommand{
+		send: func(ctx context.Context) (err error) {
+			result, err = command(new(errand).send(ctx, firstAnswer))
 			return err
-		})
-		if err == nil && result == stale {
-			err = ErrStale
-		}
-		if err != nil {
-			k.logger.Warn("holdfast: the end of an attempt could not be recorded",
-				"once", digest(a.once.keys.lock), "attempt", a.number, "error", err)
-		}
+		},
+		until: k.now().add(a.once.config.record.patience(a.lease.hold.ttl)),
+		ended: func(err error) {
+			if err == nil && result == stale {
+				err = ErrStale
+			}
+			a.notRecorded(err)
+		},
 	})
+	if !taken {
+		a.notRecorded(ErrUnavailable)
+	}
+}
+
+func (a *Attempt) notRecorded(err error) {
+	if err != nil {
+		a.once.client.keeper.logger.Warn("holdfast: the end of an attempt could not be recorded",
+			"once", digest(a.once.keys.lock), "attempt", a.number, "error", err)
+	}
 }
 
 // patience is how long the end of an attempt is tried to be recorded: as long as it may be of use, within bounds.

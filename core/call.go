@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
@@ -13,6 +14,7 @@ type call struct {
 	script *script
 	argv   []any   // of the command; the keys begin at firstKey
 	space  [16]any // for argv, if it has room
+	keys   keyCount
 	way    *node
 	ack    ack    // of replicas; all calls of a lane want one, or none does
 	asking bool   // it goes where its slot is about to move
@@ -59,7 +61,8 @@ func newCall(s *script, keys []string, args ...any) *call {
 // ask says what a new call is for; argv begins with so many keys.
 func (c *call) ask(s *script, keys int, argv ...any) {
 	c.ctx, c.script = context.Background(), s
-	c.argv = append(append(c.space[:0], evalsha, s.shaArg, keys), argv...)
+	c.keys = keyCount{n: keys}
+	c.argv = append(append(c.space[:0], evalsha, s.shaArg, &c.keys), argv...)
 }
 
 // key returns the first key, by which the call finds its way.
@@ -77,11 +80,11 @@ func (c *call) land() {
 	c.answered <- struct{}{}
 }
 
-// mark notes in a hold that its request was repeated. It writes only then: the servers of a Redlock, where none is, are
+// mark counts in a hold a request that was repeated. It writes only then: the servers of a Redlock, where none is, are
 // asked for one hold side by side.
 func (c *call) mark(h *hold) {
 	if c.repeated {
-		h.repeated = true
+		h.unanswered++
 	}
 }
 
@@ -113,6 +116,7 @@ type verb = func(c *call) redis.Cmder
 func byHash(c *call) redis.Cmder { return c.prepare(c.argv) }
 
 func byText(c *call) redis.Cmder {
+	c.keys.written = false                                        // the server has refused the hash
 	argv := append([]any{"eval", c.script.source}, c.argv[2:]...) // hooks of the user's client may still look at the other
 	return c.prepare(argv)
 }
@@ -136,5 +140,31 @@ func (c *call) take() {
 	} else {
 		c.reply, c.err = c.command.Result()
 	}
-	c.err = unwrapScript(c.err)
+	c.err = c.unlessWritten(unwrapScript(c.err))
 }
+
+// unlessWritten marks an error as that of a command which was never written to a connection, and so has not run.
+func (c *call) unlessWritten(err error) error {
+	if err == nil || c.keys.written || replied(err) {
+		return err
+	}
+	return &unwrittenError{err}
+}
+
+// keyCount is the number of keys as an argument of EVALSHA. go-redis encodes it only when it writes the command to a
+// connection. So it tells whether the server can have seen the command: not if a hook has refused it, a limiter, or the
+// connection pool. It costs no allocation.
+type keyCount struct {
+	n       int
+	written bool
+	digits  [4]byte
+}
+
+// MarshalBinary is called by go-redis when it writes the command.
+func (k *keyCount) MarshalBinary() ([]byte, error) {
+	k.written = true
+	return strconv.AppendInt(k.digits[:0], int64(k.n), 10), nil
+}
+
+// String is for hooks that print commands.
+func (k *keyCount) String() string { return strconv.Itoa(k.n) }

@@ -74,12 +74,13 @@ func (c claim) release(ctx context.Context, h *hold, what usage) (bool, error) {
 
 // drop ends an attempt that has done nothing.
 func (c claim) drop(ctx context.Context, h *hold, what usage) (bool, error) {
-	memory, abandoned := releaseMemory, 0
+	found, missing := h.memories(what)
+	abandoned := 0
 	if what == neverUsed {
-		memory, abandoned = abandonMemory, 1
+		abandoned = 1
 	}
 	result, err := c.end(ctx, h.ack, onceReleaseScript, h.ends(),
-		h.id, milliseconds(memory), abandoned, c.server.verb, h.keys.channel)
+		h.id, found, abandoned, c.server.verb, h.keys.channel, missing)
 	return result != stale, err
 }
 
@@ -147,7 +148,7 @@ func (r *recordConfig) outcome(value []byte) []any {
 // resolve records that what the record stands for has been done, or tells why it does not.
 func (c claim) resolve(ctx context.Context, h *hold, value []byte) (refused, err error) {
 	reply, err := c.server.exec.doAcked(ctx, h.ack, onceResolveScript, h.ends(),
-		slices.Concat(c.ending(h, abandonMemory), h.record.outcome(value))...)
+		slices.Concat(c.ending(h, abandonMemoryArg), h.record.outcome(value))...)
 	if err != nil {
 		return nil, err
 	}
@@ -172,13 +173,14 @@ func (c claim) hold(ctx context.Context, h *hold, token int64, number int, reaso
 func (c claim) conclude(
 	ctx context.Context, s *script, h *hold, token int64, number int, more ...any,
 ) (int64, error) {
-	args := slices.Concat(c.ending(h, releaseMemory), []any{token, number}, more)
+	memory, _ := h.memories(used)
+	args := slices.Concat(c.ending(h, memory), []any{token, number}, more)
 	return c.end(ctx, h.ack, s, h.ends(), args...)
 }
 
 // ending are the arguments that all scripts begin with which use lua/conclude.lua.
-func (c claim) ending(h *hold, memory time.Duration) []any {
-	return []any{h.id, milliseconds(h.record.retention), milliseconds(memory), c.server.verb, h.keys.channel}
+func (c claim) ending(h *hold, memory any) []any {
+	return []any{h.id, milliseconds(h.record.retention), memory, c.server.verb, h.keys.channel}
 }
 
 // presume says what the attempt counts as if it is not heard of any more.

@@ -42,6 +42,10 @@ var (
 	// connection, if there was one, is wrapped beside it.
 	ErrUnavailable = errors.New("holdfast: no answer from Redis")
 
+	// ErrPermission says that Redis refuses the user: it wants a password, or another one, or the user has no right to a
+	// command or key. Nothing was granted. The reply of the server (NOAUTH, WRONGPASS, NOPERM) is wrapped beside it.
+	ErrPermission = errors.New("holdfast: Redis refuses the user")
+
 	// ErrNotReplicated says that fewer replicas have acknowledged a grant or an extension than [WithReplicaAck] asks
 	// for. It comes with [ErrUnavailable]. See [NotReplicatedError] for the numbers.
 	ErrNotReplicated = errors.New("holdfast: not acknowledged by enough replicas")

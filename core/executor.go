@@ -73,13 +73,17 @@ func (e *executor) run(ctx context.Context, c *call) error {
 	if e.flyBriskly(c); !timedOut(c.err) {
 		return c.err
 	}
-	if ctx.Err() != nil {
+	first := c.keys.written
+	switch {
+	case ctx.Err() != nil && first:
 		return errNotAnswered // the caller has waited beyond that for long enough, also with an errand
+	case ctx.Err() != nil:
+		return errNotSent
 	}
-	c.repeated = true
+	c.repeated, c.keys.written = first, false
 	err := e.wait(ctx, c)
-	if err == errNotSent {
-		err = errNotAnswered // the first time it was sent
+	if err == errNotSent && first {
+		err = errNotAnswered
 	}
 	return err
 }
@@ -224,7 +228,8 @@ func (e *executor) send(batch []*call) {
 func catch(calls ...*call) {
 	if p := recover(); p != nil {
 		for _, c := range calls {
-			c.reply, c.list, c.err = nil, nil, fmt.Errorf("%w of the Redis client: %v", errPanic, p)
+			c.reply, c.list = nil, nil
+			c.err = c.unlessWritten(fmt.Errorf("%w of the Redis client: %v", errPanic, p))
 		}
 	}
 }

@@ -31,6 +31,7 @@ type keeper struct {
 	stop  context.CancelFunc
 
 	failing atomic.Bool
+	overdue sync.Once // too many holds wait to be released
 }
 
 // newKeeper makes a keeper whose leases are trusted for their TTL less the drift.

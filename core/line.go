@@ -57,18 +57,16 @@ func (p inLine) acquire(ctx context.Context, h *hold) (answer, error) {
 }
 
 func (p inLine) release(ctx context.Context, h *hold, what usage) (bool, error) {
-	memory, abandoned, readersNext := releaseMemory, 0, 0
-	switch what {
-	case neverUsed:
-		memory, abandoned = abandonMemory, 1
-	case lined:
-		memory, abandoned = 0, 1
+	found, missing := h.memories(what)
+	abandoned, readersNext := 0, 0
+	if what != used {
+		abandoned = 1
 	}
 	if p.readersNext {
 		readersNext = 1
 	}
 	reply, err := p.server.exec.do(ctx, leaveScript, h.keys.line(h.released), p.server.lineArgs(h.keys,
-		h.owner, h.id, milliseconds(memory), abandoned, readersNext)...)
+		h.owner, h.id, found, abandoned, readersNext, missing)...)
 	if err != nil {
 		return false, err
 	}

@@ -83,6 +83,9 @@ func (m *model) release(c *contender, what usage) bool {
 		m.released[c.id] = memory{held, m.now + seconds(releaseMemory)}
 	case neverUsed:
 		m.released[c.id] = memory{held, m.now + seconds(abandonMemory)}
+		if held { // then its request is not on its way any more
+			m.released[c.id] = memory{held, m.now + seconds(releaseMemory)}
+		}
 	}
 	if !alone {
 		m.leave(c.id)

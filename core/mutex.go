@@ -16,8 +16,8 @@ const (
 	// releaseMemory is how long the end of a hold is remembered, which is how late a repeated release may come
 	// and still be answered truthfully.
 	releaseMemory = 15 * time.Second
-	// abandonMemory is the same for a hold that was given up, whose acquire may come late and must then be
-	// refused, and for ForceUnlock. Longer, because it is rare.
+	// abandonMemory is the same for a hold of which a request may come late and must then be refused, and for
+	// ForceUnlock. Longer, because it is rare.
 	abandonMemory = 10 * time.Minute
 )
 
@@ -107,13 +107,17 @@ func (m mutex) otherwise() inLine {
 }
 
 func (m mutex) release(ctx context.Context, h *hold, what usage) (bool, error) {
-	memory, abandoned := releaseMemoryArg, 0
+	found, missing := h.memories(what)
+	abandoned := 0
 	if what == neverUsed {
-		memory, abandoned = abandonMemoryArg, 1
+		abandoned = 1
 	}
 	c := new(call)
 	c.ask(releaseScript, 3, h.boxed.lock, h.boxed.released, h.boxed.callers,
-		h.ownerArg(), h.boxed.id, memory, abandoned, m.server.verbArg)
+		h.ownerArg(), h.boxed.id, found, abandoned, m.server.verbArg)
+	if missing != found {
+		c.argv = append(c.argv, missing)
+	}
 	if err := m.server.exec.run(ctx, c); err != nil {
 		return false, err
 	}

@@ -46,6 +46,7 @@ func (m mutexes) of(h *hold) []hold {
 	holds := slices.Clone(m.holds)
 	for i := range holds {
 		holds[i].call(h.id)
+		holds[i].unanswered = h.unanswered
 		if holds[i].owner == "" {
 			holds[i].owner = h.owner
 		}
@@ -80,6 +81,14 @@ func (m mutexes) acquire(ctx context.Context, h *hold) (answer, error) {
 	default:
 		return answer{gone: true}, nil
 	}
+}
+
+func (m mutexes) bar(h *hold) {
+	var released []string
+	for _, o := range m.of(h) {
+		released = append(released, o.released)
+	}
+	m.barAll(h.keys.lock, released...)
 }
 
 func (m mutexes) release(ctx context.Context, h *hold, what usage) (bool, error) {

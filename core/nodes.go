@@ -16,6 +16,7 @@ type node struct {
 	renewals      *lane
 	ackedCalls    *lane
 	ackedRenewals *lane
+	pending       *pending
 }
 
 func (n *node) laneFor(c *call) *lane {
@@ -35,6 +36,7 @@ func (n *node) renewalLaneFor(c *call) *lane {
 // nodes finds the way to a key: commands for different masters of a Cluster never share a flight, because one that
 // does not answer would hold up the answers of the others. Elsewhere all keys have the same way.
 type nodes struct {
+	keeper  *keeper
 	fly     func([]*call)
 	only    *node
 	cluster *redis.ClusterClient // nil elsewhere
@@ -60,7 +62,14 @@ func (n *nodes) newNode() *node {
 	return &node{
 		calls: newLane(callFlights, n.fly), renewals: newLane(renewalFlights, n.fly),
 		ackedCalls: newLane(callFlights, n.fly), ackedRenewals: newLane(renewalFlights, n.fly),
+		pending: newPending(n.keeper),
 	}
+}
+
+// attach lets what is not confirmed be sent again on behalf of a keeper.
+func (n *nodes) attach(k *keeper) {
+	n.keeper = k
+	n.only.pending.keeper = k
 }
 
 // of returns the way to a key. Until the Cluster has told its slots, all commands go one way.

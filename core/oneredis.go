@@ -79,6 +79,22 @@ func (p oneRedis) listen(k keys) ear { return p.server.listen.to(k.channel, "") 
 
 func (oneRedis) overhear(keys) ear { return nil }
 
+func (p oneRedis) bar(h *hold) { p.barAll(h.keys.lock, h.released) }
+
+// barAll bars the requests of several holds whose keys share a slot with the lock.
+func (p oneRedis) barAll(lock string, released ...string) {
+	k := p.server.keeper
+	p.server.exec.nodes.of(lock).pending.add(&pendingCommand{
+		send: func(ctx context.Context) error {
+			_, err := p.server.exec.do(new(errand).send(ctx, firstAnswer), barScript, released, milliseconds(abandonMemory))
+			return err
+		},
+		until: k.now().add(abandonMemory),
+	})
+}
+
+func (p oneRedis) pending(h *hold) *pending { return p.server.exec.nodes.of(h.keys.lock).pending }
+
 func (p oneRedis) location(ctx context.Context, k keys) (string, error) {
 	reply, err := p.server.exec.do(ctx, locationScript, []string{k.location()},
 		p.server.keeper.newID(), milliseconds(locationMemory))

@@ -53,7 +53,9 @@ func classify(err error) outcome {
 	case errors.Is(err, redis.ErrClosed), errors.Is(err, errOtherwise), errors.Is(err, ErrInvalidOption):
 		return denied
 	case errors.Is(err, errPanic):
-		return failed
+		return afterPanic(err)
+	case unwritten(err):
+		return notRun
 	case errors.Is(err, errNotSent), errors.Is(err, errRestarted), errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
 		return notRun
 	case errors.As(err, &dial) && dial.Op == "dial", errors.As(err, &stranger):
@@ -66,10 +68,29 @@ func classify(err error) outcome {
 			return notRun
 		}
 	}
-	if wrongType(err) || crossSlot(err) || notLoggedIn(err) {
+	if wrongType(err) || crossSlot(err) || notLoggedIn(err) || notAllowed(err) || unknownCommand(err) {
 		return denied // the scripts meet a key of another type before they write
 	}
 	return failed
+}
+
+// afterPanic is the outcome of a command whose hook has panicked.
+func afterPanic(err error) outcome {
+	if unwritten(err) {
+		return denied
+	}
+	return failed
+}
+
+// unwrittenError is the error of a command that was never written to a connection.
+type unwrittenError struct{ err error }
+
+func (e *unwrittenError) Error() string { return e.err.Error() }
+func (e *unwrittenError) Unwrap() error { return e.err }
+
+func unwritten(err error) bool {
+	var u *unwrittenError
+	return errors.As(err, &u)
 }
 
 // transient reports whether err says nothing about the lock: the same command may be sent again.
@@ -90,6 +111,27 @@ func notLoggedIn(err error) bool {
 	return redis.HasErrorPrefix(err, "NOAUTH") || redis.HasErrorPrefix(err, "WRONGPASS") ||
 		redis.HasErrorPrefix(err, "Protocol error: unauthenticated")
 }
+
+// refusesUser reports that the server has refused the user, before a script or inside one.
+func refusesUser(err error) bool {
+	return notLoggedIn(err) || redis.HasErrorPrefix(err, "NOPERM") ||
+		redis.HasErrorPrefix(err, "ACL failure") || redis.HasErrorPrefix(err, "The user executing the script can't")
+}
+
+// notAllowed reports that the user has no right to the script command or to a key. Nothing has run then, unlike after a
+// refusal from inside a script.
+func notAllowed(err error) bool {
+	return redis.HasErrorPrefix(err, "NOPERM") && !fromScript(err)
+}
+
+// fromScript reports whether an error comes from inside a script, which may have written something before.
+func fromScript(err error) bool {
+	var inside *scriptError
+	return errors.As(err, &inside) || strings.Contains(err.Error(), "@user_script") || strings.Contains(err.Error(), "in script")
+}
+
+// unknownCommand reports that the server does not know the script command, or has it under another name.
+func unknownCommand(err error) bool { return redis.HasErrorPrefix(err, "unknown command") }
 
 // crossSlot reports that the keys of a script do not lie together after all: behind a proxy, for instance.
 func crossSlot(err error) bool { return redis.HasErrorPrefix(err, "CROSSSLOT") }
@@ -131,6 +173,8 @@ func failure(ctx context.Context, key string, err error) error {
 		return nil
 	case wrongType(err):
 		return fmt.Errorf("%w: %q: %w", ErrWrongType, key, err)
+	case refusesUser(err):
+		return fmt.Errorf("%w: %w", ErrPermission, err)
 	case !transient(err):
 		return err
 	case ctx.Err() != nil:

@@ -88,6 +88,7 @@ func (k *keeper) rename(h *hold) {
 	number := strconv.AppendUint(digits[:0], k.counter.Add(1), 10)
 	h.released = released + h.keys.tag + ":" + k.id + ":" + string(number)
 	h.id = h.released[len(h.released)-len(k.id)-1-len(number):]
+	h.unanswered = 0
 	h.box()
 }
 

@@ -29,6 +29,10 @@ type protocol interface {
 	// line is where those who wait stand in a line that Redis keeps. If it is nil, whoever asks first after a release
 	// gets the lock.
 	line() *inLine
+	// bar makes requests of a granted hold be refused that arrive later, see hold.unanswered. It does not wait for that.
+	bar(h *hold)
+	// pending is where a release that was not confirmed is sent again. It is nil if each of several servers has its own.
+	pending(h *hold) *pending
 	// location names the place where the lock lies, see location.go.
 	location(ctx context.Context, k keys) (string, error)
 }
@@ -43,7 +47,8 @@ type hold struct {
 	released string // where its end is remembered
 	boxed    boxed
 	errand   errand // of its release
-	repeated bool   // a request of it may arrive although a later one was answered, see call.repeated
+	// unanswered counts its requests whose outcome is not known: each may arrive yet, whatever a later one has come to.
+	unanswered int
 
 	waits   bool  // in line, if it is not granted at once
 	calling bool  // it will wait to be called, see callers.go

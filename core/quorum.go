@@ -208,6 +208,11 @@ func (q *quorum) raise(ctx context.Context, h *hold, token int64) (bool, error) 
 
 func (q *quorum) line() *inLine { return nil }
 
+// bar does nothing: a request is sent to each server once, and one that a server runs late is granted by a minority.
+func (q *quorum) bar(*hold) {}
+
+func (q *quorum) pending(*hold) *pending { return nil }
+
 // location is the smallest of the names that the servers have for the place, so it is the same for all who ask while
 // the same servers answer. That is why it waits for all of them, each for as long as one gets.
 func (q *quorum) location(ctx context.Context, k keys) (string, error) {

@@ -19,9 +19,26 @@ const (
 	// release began: enough for an answer that is on its way, too little for a frozen server to be felt.
 	releaseGrace = 25 * time.Millisecond
 	// afterthought is how much longer than a hold's own time its release is tried in the background, since the
-	// owner's other holds may keep it in Redis.
+	// owner's other holds may keep it in Redis. After that a hold is of no harm any more.
 	afterthought = 10 * time.Minute
 )
+
+// memories are how long the release of a hold is remembered, in ms: if it finds the hold, and if it does not. Longer than
+// a repeated release may take, as long as a request of the hold may arrive yet.
+//
+// The release of a hold that was never used and has one request without an answer may find the hold: then the request
+// has arrived, and no other will.
+func (h *hold) memories(what usage) (found, missing any) {
+	switch {
+	case what == lined:
+		return 0, 0
+	case what == neverUsed && h.unanswered <= 1:
+		return releaseMemoryArg, abandonMemoryArg
+	case what == neverUsed || h.unanswered > 0:
+		return abandonMemoryArg, abandonMemoryArg
+	}
+	return releaseMemoryArg, releaseMemoryArg
+}
 
 // release ends a hold, detached from ctx and bounded. What it could not confirm is finished in the background.
 func (k *keeper) release(ctx context.Context, p protocol, h *hold, what usage) (held bool, err error) {
@@ -86,28 +103,47 @@ func detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	return detached, func() { stop(); cancel() }
 }
 
-// giveUp sees to it in the background that a hold which nobody has any more is not left in Redis: one that was
-// perhaps granted to a caller who is gone, or whose release was not confirmed. It keeps at it until Redis has
-// answered. The release script remembers the hold, so an acquire that arrives after it is refused.
-func (k *keeper) giveUp(p protocol, h *hold, what usage) {
+// giveUp releases a hold in the background, so that it is not left in Redis: one that was perhaps granted to a caller
+// which has returned, or whose release was not confirmed. The release is sent until Redis has answered. The script
+// remembers the hold, so an acquire that arrives after its release is refused.
+func (k *keeper) giveUp(p protocol, h *hold, what usage) { k.giveUpAfter(0, p, h, what) }
+
+// giveUpAfter is giveUp after a while.
+func (k *keeper) giveUpAfter(wait time.Duration, p protocol, h *hold, what usage) {
 	abandoned := *h
-	k.background(func(ctx context.Context) {
-		limit := max(abandoned.ttl, abandoned.minHold) + afterthought
-		ctx, cancel := context.WithTimeout(ctx, limit)
-		defer cancel()
-		err := persist(ctx, limit, curable, func() error {
-			_, err := p.release(ctx, &abandoned, what)
-			return err
+	release := func(ctx context.Context) error {
+		_, err := p.release(new(errand).send(ctx, firstAnswer), &abandoned, what)
+		return err
+	}
+	queue := p.pending(h)
+	if queue == nil { // each server of a Redlock has one
+		k.background(func(ctx context.Context) {
+			pause(ctx, wait, nil, k.tasks.closing)
+			_, _ = p.release(ctx, &abandoned, what)
 		})
-		if err != nil && !wrongType(err) && !undecided(err) {
-			k.logger.Warn("holdfast: a hold that was given up could not be taken out of Redis",
-				"lock", digest(abandoned.keys.lock), "error", err)
-		}
+		return
+	}
+	due := k.now().add(wait)
+	taken := queue.add(&pendingCommand{
+		send: release, due: due, until: due.add(max(abandoned.ttl, abandoned.minHold) + afterthought),
+		ended: func(err error) { k.notGivenUp(&abandoned, err) },
 	})
+	if !taken && !k.tasks.isClosed() {
+		k.warnOnce(&k.overdue, "too many holds wait to be taken out of Redis: further ones are left to their TTL",
+			"waiting", maxPending)
+	}
+}
+
+// notGivenUp reports a hold that is left in Redis.
+func (k *keeper) notGivenUp(h *hold, err error) {
+	if err != nil && !wrongType(err) {
+		k.logger.Warn("holdfast: a hold that was given up could not be taken out of Redis",
+			"lock", digest(h.keys.lock), "error", err)
+	}
 }
 
 // curable reports whether an error of a release may pass: any but those that time does not change. Rights may be
-// given back, memory and disks become free. Each server of a Redlock is asked again by itself, see debts.go.
+// given back, memory and disks become free. Each server of a Redlock is asked again by itself, see voter.letGo.
 func curable(err error) bool {
 	return !errors.Is(err, redis.ErrClosed) && !wrongType(err) && !undecided(err)
 }

@@ -51,7 +51,7 @@ type request struct {
 	trouble outage
 	lastErr error // why there was no answer the last time; nil if there was one
 	reason  error // the same, or why before, if the last time there was no time for an answer
-	doubt   bool  // of some earlier try the outcome is unknown: it may have been, or yet be, granted
+	doubt   bool  // the outcome of some request was unknown, of this hold or one before
 	lined   bool  // it has stood in line
 	refused error // why no waiting would help
 	attempt int   // of a Once, when it was granted
@@ -118,7 +118,7 @@ func (r *request) run(caller context.Context) (lease *Lease, err error) {
 // giveUp takes back what the request may have come to.
 func (r *request) giveUp() {
 	switch {
-	case r.doubt:
+	case r.hold.unanswered > 0:
 		r.keeper.giveUp(r.protocol, &r.hold, neverUsed)
 	case r.lined:
 		r.keeper.giveUp(r.protocol, &r.hold, lined)
@@ -270,20 +270,26 @@ func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 	r.asked++
 	r.sentAt = r.keeper.now()
 	a, err := r.protocol.acquire(ctx, &r.hold)
-	r.doubt, r.lastErr = r.doubt || r.hold.repeated, err
+	r.lastErr = err
 	if err == nil || !cutOff(err) {
 		r.reason = err
 	}
 	if err != nil {
-		o := classify(err)
-		r.doubt = r.doubt || o == unknown || o == failed
+		if o := classify(err); o == unknown || o == failed {
+			r.hold.unanswered++
+		}
+		r.doubt = r.doubt || r.hold.unanswered > 0
 		return nil, err
 	}
+	r.doubt = r.doubt || r.hold.unanswered > 0
 	r.heard = true
 	if a.granted {
 		r.sentAt, r.attempt, r.began = max(r.sentAt, a.sentAt), a.attempt, a.began
 		lease, err := r.lease(ctx, a.token)
 		if err == nil {
+			if r.hold.unanswered > 0 {
+				r.protocol.bar(&r.hold)
+			}
 			return lease, nil
 		}
 		r.renounce(ctx, errTooLate)

@@ -23,6 +23,7 @@ var (
 	renewScript      = loadScript("renew")
 	raiseScript      = loadScript("raise")
 	settleScript     = loadScript("grant", "settle")
+	barScript        = loadScript("bar")
 	identityScript   = loadScript("identity")
 	locationScript   = loadScript("location")
 	inspectScript    = loadScript("inspect")

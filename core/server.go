@@ -25,6 +25,7 @@ type server struct {
 
 func newServer(k *keeper, rdb redis.UniversalClient) *server {
 	s := &server{keeper: k, exec: newExecutor(rdb, k.now, k.base.Done()), verb: "PUBLISH"}
+	s.exec.nodes.attach(k)
 	if s.exec.nodes.cluster != nil {
 		s.verb = "SPUBLISH"
 	}

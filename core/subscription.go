@@ -147,7 +147,7 @@ func elsewhere(err error) bool {
 
 // refused tells of an error that another try will not cure.
 func (s *subscription) refused(err error) {
-	if classify(err) != failed && !notLoggedIn(err) {
+	if classify(err) != failed && !refusesUser(err) && !unknownCommand(err) {
 		return
 	}
 	s.end = endRefused

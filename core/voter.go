@@ -14,7 +14,6 @@ type voter struct {
 	mutex
 	number int // from 1, as the user counts them
 	quorum *quorum
-	debts  *debts
 
 	known   atomic.Bool  // it is a server of its own
 	trouble atomic.Int64 // when it last failed to answer, an instant
@@ -32,7 +31,7 @@ func newVoter(number int, s *server, q *quorum) *voter {
 		number: number, quorum: q,
 	}
 	v.trouble.Store(int64(-shunned))
-	v.debts = &debts{voter: v}
+	v.unconfirmed().untilClose = true // the other servers are a majority
 	return v
 }
 
@@ -70,7 +69,7 @@ func (v *voter) ask(ctx context.Context, ttl time.Duration, request func(ctx con
 	if err != nil && ctx.Err() != nil {
 		err = errSlow // whichever way the connection puts it: it is not the caller whose time is up
 	}
-	if classify(err) == failed || err != nil && notLoggedIn(err) || errors.Is(err, ErrInvalidOption) {
+	if classify(err) == failed || err != nil && (refusesUser(err) || unknownCommand(err)) || errors.Is(err, ErrInvalidOption) {
 		v.quorum.keeper.warnOnce(&v.refuses, "a server of a Redlock refuses requests: fewer of the others may fail",
 			"node", v.number, "error", err)
 	}
@@ -109,7 +108,25 @@ func (v *voter) letGo(ctx context.Context, h *hold, what usage) (held bool, err 
 		return err
 	})
 	if err != nil && !errors.Is(err, ErrInvalidOption) { // then nothing was ever granted
-		v.debts.owe(*h, what)
+		v.letGoLater(*h, what)
 	}
 	return held, err
+}
+
+// unconfirmed are the releases that the server has missed.
+func (v *voter) unconfirmed() *pending { return v.server.exec.nodes.only.pending }
+
+// letGoLater sends a release until the server has confirmed it, or the hold's TTL is over: the server has forgotten it by
+// then.
+func (v *voter) letGoLater(h hold, what usage) {
+	v.unconfirmed().add(&pendingCommand{
+		id: h.id,
+		send: func(ctx context.Context) error {
+			return v.ask(ctx, h.ttl, func(ctx context.Context) error {
+				_, err := v.release(ctx, &h, what)
+				return err
+			})
+		},
+		until: v.quorum.keeper.now().add(max(h.ttl, h.minHold)),
+	})
 }

@@ -6,6 +6,7 @@
 -- ARGV[7] ms for which the result is remembered, 0 for a place in line of which nothing is on its way any more
 -- ARGV[8] 1 if nobody ever had the hold: its minimum time does not count then
 -- ARGV[9] 1 if all readers who wait go before the next writer, when this ends the exclusive lock
+-- ARGV[10] ms for which the result is remembered if the hold was not there; may be absent: ARGV[7]
 --
 -- Returns {status, 1 if something could not be announced: waiters find out by themselves}
 --   status 1  released     0  not held: expired, forced, or never granted; by nothing that this release did
@@ -17,9 +18,10 @@
 -- held too long rather than free too early. The first write is one that a full server accepts (UNLINK, ZREM, HDEL,
 -- PEXPIREAT), after which it accepts the others of the same script.
 
-local released, owner, id, remembered = KEYS[7], ARGV[5], ARGV[6], tonumber(ARGV[7])
+local released, owner, id = KEYS[7], ARGV[5], ARGV[6]
 
 local function remember(status)
+  local remembered = tonumber(status == 0 and ARGV[10] or ARGV[7])
   if remembered > 0 then
     redis.pcall('SET', released, status, 'PX', remembered)
   end
@@ -82,9 +84,9 @@ elseif shared and held[2] then
   endShare(string.match(held[2], '^%d+'))
   status = 1
 else
-  local before = call('GET', released)
+  local before = tonumber(call('GET', released) or '') -- nil too if bar.lua has written it
   if before then
-    return {before == '0' and 0 or 1, 0} -- release.lua distinguishes more
+    return {math.min(before, 1), 0} -- release.lua distinguishes more
   end
 end
 local left = leaveLine(id) > 0

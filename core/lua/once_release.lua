@@ -7,6 +7,7 @@
 -- ARGV[1] id of the attempt     ARGV[2] ms for which the result is remembered
 -- ARGV[3] 1 if nobody ever had the attempt: it does not count then
 -- ARGV[4] SPUBLISH or PUBLISH     ARGV[5] channel on which those listen who wait for the record
+-- ARGV[6] ms for which the result is remembered if the attempt was not running; may be absent: ARGV[2]
 --
 -- Returns {1, announced}  released; announced is 0 if those who wait have to find out by themselves
 --         {0, 1}          not this attempt's: it was followed by another one, forgotten, evicted, or ended before
@@ -14,13 +15,13 @@
 -- Running it twice changes nothing and answers the same.
 
 local r = read('state', 'id', 'attempt')
-local before = remembered(KEYS[2], ARGV[2])
+local before = remembered(KEYS[2], ARGV[6] or ARGV[2])
 if before then
   return {before, 1}
 end
 admit()
 if r.id ~= ARGV[1] or r.state == 'completed' or not r.state then
-  call('SET', KEYS[2], 0, 'PX', ARGV[2])
+  call('SET', KEYS[2], 0, 'PX', ARGV[6] or ARGV[2])
   return {0, 1}
 end
 call('HDEL', record, 'state', 'id', 'began', 'ended', 'ttl', 'deadline', 'presume', 'fingerprint', 'reason',

@@ -77,10 +77,10 @@ end
 -- That is a write, so that a client which waits for replicas and has another connection than the first time does not
 -- hear that they have everything which was written on this one.
 local function remembered(key, memory)
-  local before = call('GET', key)
+  local before = tonumber(call('GET', key) or '') -- nil too if bar.lua has written it
   if before then
     call('PEXPIRE', key, memory)
-    return tonumber(before)
+    return before
   end
 end
 

@@ -4,7 +4,7 @@
 -- KEYS[2] released  string, remembers what this release has done, so that a repetition says the same
 -- KEYS[3] callers   zset of the clients that wait to be called, see acquire.lua
 -- ARGV[1] owner     ARGV[2] hold id
--- ARGV[3] ms for which the result is remembered
+-- ARGV[3] ms for which the result is remembered ; ARGV[6] the same if the hold was not there, may be absent
 -- ARGV[4] 1 if nobody ever had the hold: its minimum time does not count then
 -- ARGV[5] SPUBLISH or PUBLISH, see publish.lua, which comes in front of this file, with call.lua
 --
@@ -29,17 +29,17 @@ if held[5] and held[5] ~= 'mutex' then
   if ARGV[4] == '1' then
     -- Should the acquire arrive before leave.lua does, and find the lock free, it must be refused. What a first run
     -- has remembered stays.
-    redis.pcall('SET', KEYS[2], 0, 'PX', ARGV[3], 'NX')
+    redis.pcall('SET', KEYS[2], 0, 'PX', ARGV[6] or ARGV[3], 'NX')
   end
   return 4
 end
 if not held[2] then
-  local before = redis.call('GET', KEYS[2])
+  local before = tonumber(redis.call('GET', KEYS[2]) or '') -- nil too if bar.lua has written it
   if before then
-    return tonumber(before)
+    return before
   end
   redis.call('HDEL', lock, '')
-  redis.call('SET', KEYS[2], 0, 'PX', ARGV[3])
+  redis.call('SET', KEYS[2], 0, 'PX', ARGV[6] or ARGV[3])
   return 0
 end
 

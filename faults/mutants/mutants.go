@@ -100,7 +100,7 @@ var All = []Mutant{
 	},
 	{
 		"tombstone missing", "an acquire that arrives after its release is granted to nobody", "core/lua/release.lua",
-		[][2]string{{"  redis.call('SET', KEYS[2], 0, 'PX', ARGV[3])\n  return 0", "  return 0"}},
+		[][2]string{{"  redis.call('SET', KEYS[2], 0, 'PX', ARGV[6] or ARGV[3])\n  return 0", "  return 0"}},
 		inCore("TestAcquireAfterItsRelease"),
 	},
 	{

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestDebtsEndWithTheirTTL: what a server that is down owes does not grow with the time that it is down.
-func TestDebtsEndWithTheirTTL(t *testing.T) {
+// TestMissedReleasesEndWithTheirTTL: what a server that is down has missed does not grow with the time that it is down.
+func TestMissedReleasesEndWithTheirTTL(t *testing.T) {
 	t.Parallel()
 	var nodes []redis.UniversalClient
 	for range 3 {
@@ -23,7 +23,8 @@ func TestDebtsEndWithTheirTTL(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	d := r.quorum.voters[0].debts
+	v := r.quorum.voters[0]
+	p := v.unconfirmed()
 	const each = 1000
 	for i := range 2 * each {
 		h := hold{keys: newKeys("", "name"), lockConfig: lockConfig{ttl: time.Hour, owner: "owner"}}
@@ -31,11 +32,11 @@ func TestDebtsEndWithTheirTTL(t *testing.T) {
 		if i%2 == 0 {
 			h.ttl = minTTL
 		}
-		d.owe(h, used)
+		v.letGoLater(h, used)
 	}
-	redistest.Eventually(t, 20*time.Second, "the debts that are over to be dropped", func() bool {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return len(d.owed) == each
+	redistest.Eventually(t, 20*time.Second, "the releases that are of no use to be dropped", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.known) == each
 	})
 }

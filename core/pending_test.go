@@ -1,0 +1,186 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+// releases counts the goroutines that send releases again.
+func releases() int {
+	stacks := make([]byte, 16<<20)
+	text := string(stacks[:runtime.Stack(stacks, true)])
+	return strings.Count(text, "core.(*pending).run(")
+}
+
+// tryMany calls TryLock on many names side by side, and returns the errors.
+func tryMany(locks *core.Client, n int, within time.Duration) []error {
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), within)
+			defer cancel()
+			_, errs[i] = locks.Mutex(fmt.Sprint("name", i)).TryLock(ctx)
+		})
+	}
+	all.Wait()
+	return errs
+}
+
+// open is a circuit breaker that lets nothing through once it is open.
+type open struct{ refused atomic.Int64 }
+
+var errOpen = errors.New("circuit open")
+
+func (o *open) Allow() error {
+	o.refused.Add(1)
+	return errOpen
+}
+func (*open) ReportResult(error) {}
+
+// refusing is a hook that refuses scripts, and looks at their arguments as a tracing hook does.
+type refusing struct{ witness }
+
+func (r *refusing) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(_ context.Context, cmd redis.Cmder) error {
+		r.seen.Add(1)
+		_ = fmt.Sprint(cmd.Args()...)
+		cmd.SetErr(errOpen)
+		return errOpen
+	}
+}
+
+func (r *refusing) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(_ context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			r.seen.Add(1)
+			_ = cmd.String()
+			cmd.SetErr(errOpen)
+		}
+		return errOpen
+	}
+}
+
+// TestRefusedCallsLeaveNothing: a command that has not run is not taken back.
+func TestRefusedCallsLeaveNothing(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	breaker, hook := new(open), new(refusing)
+	hooked := server.Client()
+	hooked.AddHook(hook)
+	renamed := redistest.Start(t)
+	renamed.Client().Do(ctx, "ACL", "SETUSER", "default", "-evalsha", "-eval")
+	for name, c := range map[string]struct {
+		rdb    *redis.Client
+		target error
+		sent   func() int64
+	}{
+		"keys":     {restricted(t, server, "resetkeys", "~other", "+@all"), core.ErrPermission, rejected(server)},
+		"commands": {renamed.Client(), core.ErrPermission, rejected(renamed)},
+		"limiter":  {server.Client(func(o *redis.Options) { o.Limiter = breaker }), core.ErrUnavailable, breaker.refused.Load},
+		"hook":     {hooked, core.ErrUnavailable, hook.seen.Load},
+	} {
+		t.Run(name, func(t *testing.T) {
+			locks, err := core.New(c.rdb, core.WithLogger(nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, err := range tryMany(locks, 100, within) {
+				wantErr(t, err, c.target)
+			}
+			before := c.sent()
+			if err := locks.Close(); err != nil { // it waits for what goes on in the background
+				t.Error(err)
+			}
+			if again := c.sent() - before; again != 0 {
+				t.Errorf("%d commands followed in the background", again)
+			}
+		})
+	}
+}
+
+// rejected counts scripts that a server has refused before it ran them.
+func rejected(s *redistest.Server) func() int64 {
+	return func() int64 {
+		stats := s.CommandStats()
+		return stats["evalsha"].Rejected + stats["eval"].Rejected
+	}
+}
+
+// TestFrozenServerCostsOneGoroutine: however many calls have failed, one goroutine takes back what they may come to.
+func TestFrozenServerCostsOneGoroutine(t *testing.T) {
+	server := redistest.Start(t)
+	rdb := server.Client()
+	locks := newClient(t, server.Client(), core.WithTTL(long), core.WithLogger(nil))
+	unlock(t, mustLock(t, locks.Mutex("warm")))
+	server.Pause()
+	const calls = 300
+	for _, err := range tryMany(locks, calls, 500*time.Millisecond) {
+		wantErr(t, err, core.ErrUnavailable)
+	}
+	if n := releases(); n != 1 {
+		t.Errorf("%d goroutines send releases again", n)
+	}
+	server.Resume()
+	redistest.Eventually(t, within, "what the calls have come to, to be taken back", func() bool {
+		return releases() == 0 && len(rdb.Keys(context.Background(), "lock:*").Val()) == 0
+	})
+	for _, err := range tryMany(locks, calls, within) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestFoundHoldIsForgottenSoon: the release of a call that gave up has found its hold, so no request of it is on its way.
+func TestFoundHoldIsForgottenSoon(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	relay := server.Relay()
+	locks, rdb := newClient(t, relay.Client(), core.WithLogger(nil)), server.Client() // with no connection for INFO
+	unlock(t, mustLock(t, locks.Mutex("warm")))
+	relay.Hold(redistest.ToClient)
+	ended, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	_, err := locks.Mutex("name").Lock(ended)
+	wantErr(t, err, context.DeadlineExceeded)
+	redistest.Eventually(t, within, "the hold to be granted", func() bool { return rdb.Exists(ctx, "lock:name").Val() == 1 })
+	relay.Heal()
+	gone(t, rdb, "lock:name")
+	for _, key := range rdb.Keys(ctx, "holdfast:released*").Val() {
+		if rest := rdb.PTTL(ctx, key).Val(); rest > 15*time.Second {
+			t.Errorf("%s is kept for %v", key, rest)
+		}
+	}
+}
+
+// TestRefusedReleaseHoldsUpNoOther: a release that the server goes on refusing waits by itself.
+func TestRefusedReleaseHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	rdb := server.Client()
+	locks := newClient(t, restricted(t, server, "+@all"), core.WithTTL(long), core.WithLogger(nil))
+	stuck := mustLock(t, locks.Mutex("stuck"))
+	rdb.Do(ctx, "ACL", "SETUSER", t.Name(), "resetkeys", "~lock:free", "~holdfast:*")
+	if err := stuck.Unlock(ctx); !errors.Is(err, core.ErrPermission) {
+		t.Errorf("unlock without the right to the key: %v", err)
+	}
+	free := mustLock(t, locks.Mutex("free"))
+	unlock(t, free)
+	rdb.Do(ctx, "ACL", "SETUSER", t.Name(), "allkeys")
+	gone(t, rdb, "lock:stuck")
+}

@@ -1,0 +1,177 @@
+package core_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+// lateRequest is a server behind a relay, and a client whose first request of a name is held back. The client sends it again on
+// another connection, and that one is answered.
+type lateRequest struct {
+	t      *testing.T
+	server *redistest.Server
+	rdb    *redis.Client
+	relay  *redistest.Relay
+	locks  *core.Client
+	goOn   func()
+}
+
+func newLateRequest(t *testing.T) *lateRequest {
+	t.Helper()
+	t.Parallel()
+	server := redistest.Start(t)
+	l := &lateRequest{t: t, server: server, rdb: server.Client(), relay: server.Relay()}
+	// Where the short way is not taken, because the machine is busy, the read timeout has the request sent again.
+	l.locks = newClient(t, l.relay.Client(func(o *redis.Options) { o.ReadTimeout = time.Second }), core.WithTTL(long))
+	unlock(t, mustLock(t, l.locks.Mutex("warm")))
+	return l
+}
+
+// hold keeps the next request about the key from the server until arrive is called.
+func (l *lateRequest) hold(key string) {
+	pass := make(chan struct{})
+	l.goOn = sync.OnceFunc(func() { close(pass) })
+	l.t.Cleanup(l.goOn) // the relay could not be closed otherwise
+	nth(l.relay, key, 1, func() { <-pass })
+}
+
+// arrive lets the request go on after a while, for which the marks of ended holds have been kept.
+func (l *lateRequest) arrive(after time.Duration) {
+	l.t.Helper()
+	ctx := context.Background()
+	for _, key := range l.rdb.Keys(ctx, "holdfast:released*").Val() {
+		if rest := l.rdb.PTTL(ctx, key).Val() - after; rest > 0 {
+			l.rdb.PExpire(ctx, key, rest)
+		} else {
+			l.rdb.Del(ctx, key)
+		}
+	}
+	calls := l.server.CommandStats()["evalsha"].Calls
+	l.goOn()
+	redistest.Eventually(l.t, within, "the late request to be executed", func() bool {
+		return l.server.CommandStats()["evalsha"].Calls > calls
+	})
+}
+
+// bars waits until late requests of a granted hold are refused.
+func (l *lateRequest) bars() {
+	l.t.Helper()
+	redistest.Eventually(l.t, within, "late requests to be refused", func() bool {
+		for _, key := range l.rdb.Keys(context.Background(), "holdfast:released*").Val() {
+			if l.rdb.Get(context.Background(), key).Val() == "-" {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (l *lateRequest) wantFree(key string) {
+	l.t.Helper()
+	if l.rdb.Exists(context.Background(), key).Val() != 0 {
+		l.t.Errorf("%s was granted to a request whose call has ended", key)
+	}
+}
+
+// TestRequestArrivesAfterItsHold: a request whose answer was lost is repeated and granted; its first copy arrives long
+// after the release, and is granted to nobody.
+func TestRequestArrivesAfterItsHold(t *testing.T) {
+	for name := range strategies(nil) {
+		t.Run(name, func(t *testing.T) {
+			l := newLateRequest(t)
+			l.hold("lock:name")
+			unlock(t, mustLock(t, strategies(l.locks)[name]("name")))
+			l.arrive(time.Minute)
+			l.wantFree("lock:name")
+		})
+	}
+	t.Run("Multi", func(t *testing.T) {
+		l := newLateRequest(t)
+		l.hold("lock:name")
+		unlock(t, mustLock(t, core.Multi(l.locks.Mutex("name"), l.locks.Mutex("other"))))
+		l.arrive(time.Minute)
+		l.wantFree("lock:name")
+		l.wantFree("lock:other")
+	})
+}
+
+// TestReentryArrivesAfterItsHold: the owner is still in by another hold, whose release frees the lock.
+func TestReentryArrivesAfterItsHold(t *testing.T) {
+	for name := range strategies(nil) {
+		t.Run(name, func(t *testing.T) {
+			l := newLateRequest(t)
+			lock := strategies(l.locks)[name]("name")
+			outer := mustLock(t, lock)
+			l.hold("lock:name")
+			unlock(t, mustLockWith(t, outer.Context(), lock))
+			l.arrive(time.Minute)
+			unlock(t, outer)
+			l.wantFree("lock:name")
+		})
+	}
+}
+
+// TestRequestArrivesAfterALeaseThatRanOut: nothing is released then, and late requests are refused all the same.
+func TestRequestArrivesAfterALeaseThatRanOut(t *testing.T) {
+	for name := range strategies(nil) {
+		t.Run(name, func(t *testing.T) {
+			l := newLateRequest(t)
+			l.hold("lock:name")
+			lease := mustLock(t, strategies(l.locks)[name]("name"), core.WithTTL(3*time.Second))
+			l.bars()
+			lease.Abandon()
+			gone(t, l.rdb, "lock:name")
+			l.arrive(time.Minute)
+			l.wantFree("lock:name")
+		})
+	}
+}
+
+// TestBeginArrivesAfterItsAttempt: no attempt begins that nobody has.
+func TestBeginArrivesAfterItsAttempt(t *testing.T) {
+	ctx := context.Background()
+	for name, end := range map[string]func(a *core.Attempt) error{
+		"Release":  func(a *core.Attempt) error { return a.Release(ctx) },
+		"Complete": func(a *core.Attempt) error { return a.Complete(ctx, nil) },
+		"Hold":     func(a *core.Attempt) error { return a.Hold(ctx, "reason") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLateRequest(t)
+			l.hold("once:{lock:name}")
+			once := l.locks.Once("name", core.WithFailurePolicy(core.HoldFailures))
+			if err := end(mustBegin(t, once)); err != nil {
+				t.Fatal(err)
+			}
+			if err := once.Forget(ctx); err != nil {
+				t.Fatal(err)
+			}
+			l.arrive(time.Minute)
+			wantState(t, l.locks.Once("name"), core.StateNone, 0)
+		})
+	}
+}
+
+// TestBeginArrivesAfterALostAttempt: another attempt has followed and ended.
+func TestBeginArrivesAfterALostAttempt(t *testing.T) {
+	l := newLateRequest(t)
+	l.hold("once:{lock:name}")
+	once := l.locks.Once("name")
+	first := mustBegin(t, l.locks.Once("name", core.WithTTL(3*time.Second)))
+	l.bars()
+	first.Abandon()
+	second, err := l.locks.Once("name", core.WithWait(within)).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.arrive(time.Minute)
+	wantState(t, once, core.StateNone, 2)
+}
