@@ -17,13 +17,17 @@ type Client struct {
 }
 
 // New returns a client for rdb, which stays the caller's to close, after the Client. It does no I/O. Fails with
-// [ErrInvalidOption] if rdb is nil or an option has an invalid value.
+// [ErrInvalidOption] if rdb is nil or a [redis.Ring], or an option has an invalid value. A Ring has several servers and
+// nothing that replaces one which fails: use a [redis.ClusterClient], or the servers by themselves with [NewRedlock].
 //
 // The commands of locks wait in rdb's connection pool like all others: give locks a go-redis client of their
 // own if the application keeps the pool busy, with blocking commands for instance.
 func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	if isNil(rdb) {
 		return nil, invalidOption("New: the Redis client is nil")
+	}
+	if _, ring := rdb.(*redis.Ring); ring {
+		return nil, invalidOption("New: a *redis.Ring cannot keep locks: it spreads keys over servers that do not replace each other")
 	}
 	config := newClientConfig(opts)
 	if err := errors.Join(config.lock.check([]redis.UniversalClient{rdb}), checkPrefix(config.prefix)); err != nil {

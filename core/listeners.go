@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -199,6 +200,14 @@ func (s *listeners) close(limit time.Duration) {
 		s.runs.Wait()
 	}()
 	pause(context.Background(), limit, done, nil)
+}
+
+// recovered is to be deferred by goroutines that call the user's client, where a panic would end the process: of a hook,
+// or of a client that does not subscribe as go-redis's own do. Waiters look by themselves then.
+func (s *listeners) recovered() {
+	if p := recover(); p != nil {
+		s.warn(fmt.Errorf("%w: %v", errPanic, p), false)
+	}
 }
 
 // tell passes a message on.

@@ -53,7 +53,7 @@ func newNodes(rdb redis.UniversalClient, fly func([]*call)) *nodes {
 	n := &nodes{fly: fly, errands: newTasks()}
 	n.only = n.newNode()
 	if n.cluster, _ = rdb.(*redis.ClusterClient); n.cluster != nil {
-		n.topology = &topology{cluster: n.cluster, errands: n.errands, onNews: func() {}}
+		n.topology = &topology{cluster: n.cluster, errands: n.errands, onNews: func() {}, shielded: func(ask func()) { ask() }}
 	}
 	return n
 }
@@ -70,6 +70,9 @@ func (n *nodes) newNode() *node {
 func (n *nodes) attach(k *keeper) {
 	n.keeper = k
 	n.only.pending.keeper = k
+	if n.topology != nil {
+		n.topology.shielded = k.shielded
+	}
 }
 
 // of returns the way to a key. Until the Cluster has told its slots, all commands go one way.
@@ -118,9 +121,11 @@ func (n *nodes) doubt() {
 
 func (n *nodes) ask(key string) {
 	defer n.errands.end()
-	_, err := n.cluster.MasterForKey(context.Background(), key)
-	n.known.Store(err == nil)
-	n.asking.Store(false) // if it failed, the next command asks again
+	defer n.asking.Store(false) // if it failed, the next command asks again
+	n.keeper.shielded(func() {
+		_, err := n.cluster.MasterForKey(context.Background(), key)
+		n.known.Store(err == nil)
+	})
 }
 
 // close asks the Cluster nothing more, and waits for what is being asked, but not for longer than limit.

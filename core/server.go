@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -19,6 +20,7 @@ type server struct {
 	unheard sync.Once // publishing is refused
 	deaf    sync.Once // subscribing is refused
 	plain   sync.Once // only SSUBSCRIBE is
+	broken  sync.Once // the client panics
 
 	findings sync.Map // that were warned of, see setup.go
 }
@@ -42,6 +44,10 @@ func newServer(k *keeper, rdb redis.UniversalClient) *server {
 
 // cannotSubscribe tells, once, that releases are not heard of.
 func (s *server) cannotSubscribe(err error, sharded bool) {
+	if errors.Is(err, errPanic) {
+		s.keeper.warnOnce(&s.broken, "the Redis client does not subscribe: waiters learn of releases by polling only", "error", err)
+		return
+	}
 	if sharded {
 		s.keeper.warnOnce(&s.plain, "Redis does not let this user SSUBSCRIBE: waiters learn by polling only of releases by "+
 			"those who may SPUBLISH", "error", err)

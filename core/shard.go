@@ -28,7 +28,7 @@ func (h *shard) run() {
 			h.all.settle()
 			continue
 		}
-		end := newSubscription(h, sharded).serve(ctx)
+		end := h.serve(ctx, sharded)
 		h.forget()
 		if end != endRefused {
 			h.all.nodes.doubt() // the master may be gone
@@ -44,6 +44,12 @@ func (h *shard) run() {
 		}
 		sharded = h.inCluster() // the server may have been upgraded, or the user given the right
 	}
+}
+
+// serve listens on one connection. A panic of the user's client ends it, not the process.
+func (h *shard) serve(ctx context.Context, sharded bool) (end end) {
+	defer h.all.recovered()
+	return newSubscription(h, sharded).serve(ctx)
 }
 
 // rest ends the run if there is nothing to listen to, or ctx ended.

@@ -41,16 +41,18 @@ func (s *subscription) serve(ctx context.Context) end {
 	ctx, cancel := context.WithCancel(ctx)
 	var both sync.WaitGroup
 	both.Go(func() {
+		defer s.shard.all.recovered()
 		defer cancel()
 		s.write(ctx)
 	})
 	both.Go(func() {
+		defer s.shard.all.recovered()
 		<-ctx.Done()
 		_ = s.pubsub.Close() // ends a read in flight
 	})
+	defer both.Wait()
+	defer cancel()
 	s.read(ctx)
-	cancel()
-	both.Wait()
 	return s.end
 }
 

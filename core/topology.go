@@ -25,6 +25,8 @@ type topology struct {
 	errands *tasks
 	onNews  func() // called after each answer
 
+	shielded func(ask func()) // calls the user's client, whose hooks may panic
+
 	mu      sync.Mutex
 	askedAt time.Time
 	open    int
@@ -53,7 +55,9 @@ func (t *topology) ask() {
 	t.mu.Unlock()
 	// This begins with a reload of its own. ReloadState would wait for the reload that is under way, however long that
 	// one waits for a node that is frozen.
-	_ = t.cluster.ForEachMaster(context.Background(), func(context.Context, *redis.Client) error { return nil })
+	t.shielded(func() {
+		_ = t.cluster.ForEachMaster(context.Background(), func(context.Context, *redis.Client) error { return nil })
+	})
 	t.mu.Lock()
 	t.open--
 	t.mu.Unlock()

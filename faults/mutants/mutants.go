@@ -168,7 +168,7 @@ var All = []Mutant{
 	{
 		"request that went unanswered counts as never sent", "it arrives when the caller has gone, and is granted to nobody",
 		"core/executor.go",
-		[][2]string{{"	c.repeated = true\n", ""}},
+		[][2]string{{"	c.repeated, c.keys.written = first, false\n", "	c.keys.written = false\n"}},
 		inCore("TestRepeatedRequestIsTakenBack"),
 	},
 	{
