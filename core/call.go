@@ -2,8 +2,11 @@ package core
 
 import (
 	"context"
+	"errors"
+	"net"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -141,6 +144,22 @@ func (c *call) take() {
 		c.reply, c.err = c.command.Result()
 	}
 	c.err = c.unlessWritten(unwrapScript(c.err))
+}
+
+// cutShort returns the error of a call, or errNotAnswered if that is the end of the caller's time: go-redis bounds commands
+// by the context too, with ContextTimeoutEnabled, and its timeout may come before the end of the context is noticed.
+// Otherwise a busy lock would look like an outage.
+func (c *call) cutShort(ctx context.Context) error {
+	end, ends := ctx.Deadline()
+	over := ctx.Err() != nil || ends && !time.Now().Before(end)
+	var timeout net.Error
+	switch {
+	case c.err == nil || !over || !errors.As(c.err, &timeout) || !timeout.Timeout():
+		return c.err
+	case c.keys.written:
+		return errNotAnswered
+	}
+	return errNotSent
 }
 
 // unlessWritten marks an error as that of a command which was never written to a connection, and so has not run.

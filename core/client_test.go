@@ -27,7 +27,9 @@ func TestRingIsRefused(t *testing.T) {
 // otherMake is a client that is not go-redis's own, and does not subscribe.
 type otherMake struct{ redis.UniversalClient }
 
-func (otherMake) Subscribe(context.Context, ...string) *redis.PubSub { panic("at least one channel is required") }
+func (otherMake) Subscribe(context.Context, ...string) *redis.PubSub {
+	panic("at least one channel is required")
+}
 
 // silentMake subscribes to nothing.
 type silentMake struct{ redis.UniversalClient }

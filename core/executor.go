@@ -71,7 +71,7 @@ func (e *executor) run(ctx context.Context, c *call) error {
 		return e.wait(ctx, c)
 	}
 	if e.flyBriskly(c); !timedOut(c.err) {
-		return c.err
+		return c.cutShort(ctx)
 	}
 	first := c.keys.written
 	switch {
@@ -98,7 +98,7 @@ func (e *executor) wait(ctx context.Context, c *call) error {
 	submit(ctx, c.way.laneFor(c), c)
 	if e.await(ctx, c, w) {
 		e.wakes.Put(w)
-		return c.err
+		return c.cutShort(ctx)
 	}
 	if c.withdraw() {
 		return errNotSent

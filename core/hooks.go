@@ -1,14 +1,15 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
 
 // Hooks are called at the points where an operator wants to look: tracing, metrics, audit. Each may be nil.
 // They run on the goroutine that does the work, so they must be quick and must not block; that of Renewed and Lost is
-// mostly one of the client, so a panic in them is logged and goes no further. The structs may grow fields in later
-// versions. Lock names are passed as they are: take care where you write them.
+// mostly one of the client, so a panic in them is logged and goes no further. A context that is nil leaves the call its
+// own. The structs may grow fields in later versions. Lock names are passed as they are: take care where you write them.
 type Hooks struct {
 	// AcquireStart is called when Lock or TryLock begins; what it returns is the context of the call and is
 	// given to AcquireEnd.
@@ -145,7 +146,7 @@ func (h *Hooks) acquireStart(ctx context.Context, start AcquireStart) context.Co
 	if h.AcquireStart == nil {
 		return ctx
 	}
-	return h.AcquireStart(ctx, start)
+	return cmp.Or(h.AcquireStart(ctx, start), ctx)
 }
 
 func (h *Hooks) wait(ctx context.Context, wait Wait) {
@@ -164,7 +165,7 @@ func (h *Hooks) releaseStart(ctx context.Context, start ReleaseStart) context.Co
 	if h.ReleaseStart == nil {
 		return ctx
 	}
-	return h.ReleaseStart(ctx, start)
+	return cmp.Or(h.ReleaseStart(ctx, start), ctx)
 }
 
 func (h *Hooks) releaseEnd(ctx context.Context, end ReleaseEnd) {
@@ -177,7 +178,7 @@ func (h *Hooks) beginStart(ctx context.Context, start BeginStart) context.Contex
 	if h.BeginStart == nil {
 		return ctx
 	}
-	return h.BeginStart(ctx, start)
+	return cmp.Or(h.BeginStart(ctx, start), ctx)
 }
 
 func (h *Hooks) beginEnd(ctx context.Context, end BeginEnd) {

@@ -30,8 +30,8 @@ type keeper struct {
 	base  context.Context // of work in the background; ends when Close has waited long enough
 	stop  context.CancelFunc
 
-	failing atomic.Bool
-	overdue sync.Once // too many holds wait to be released
+	renewals renewalLog
+	overdue  sync.Once // too many holds wait to be released
 }
 
 // newKeeper makes a keeper whose leases are trusted for their TTL less the drift.

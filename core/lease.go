@@ -81,7 +81,7 @@ func (l *Lease) ValidUntil() time.Time {
 }
 
 // Extend makes Redis keep the lease for at least ttl from now; it never shortens it. A lease with [WithFixedTTL]
-// is prolonged this way. Returns [ErrNotHeld] if the lease is over, which it then was before. Any other error
+// is prolonged this way. With [WithMaxHold] it is kept for one TTL after that at most, however long ttl is. Returns [ErrNotHeld] if the lease is over, which it then was before. Any other error
 // leaves the lease as it was, also [ErrNotReplicated] if [WithReplicaAck] asks for more replicas than acknowledged it.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	var check lockConfig
@@ -98,6 +98,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	var held bool
 	err := persist(ctx, 0, worthExtending, func() (err error) {
 		sentAt = l.keeper.now()
+		ttl = l.keeper.renewer.withinMaxHold(l, ttl)
 		held, err = l.protocol.renew(ctx, &l.hold, ttl)
 		return err
 	})

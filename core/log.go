@@ -7,6 +7,7 @@ import (
 	"errors"
 	"runtime/debug"
 	"sync"
+	"time"
 )
 
 // digest stands for a lock in logs, where names do not belong: they may carry a user's data.
@@ -35,18 +36,56 @@ func (k *keeper) report(l *Lease, cause error) {
 	})
 }
 
-// renewed takes note of a renewal. The log tells of the first failure and of the first success after it.
+// renewed takes note of a renewal.
 func (k *keeper) renewed(l *Lease, err error) {
-	if failed := err != nil; k.failing.Swap(failed) != failed {
-		if failed {
-			k.logger.Warn("holdfast: renewal failed, trying again while the leases are valid", "error", err)
-		} else {
-			k.logger.Info("holdfast: renewals succeed again")
-		}
-	}
+	k.logRenewal(err)
 	k.shielded(func() {
 		k.hooks.renewed(Renewed{Name: l.hold.name, Owner: l.hold.owner, Token: l.token, Err: err})
 	})
+}
+
+// renewalQuiet is how long no renewal has to fail before the log says that they succeed again, and how often it says that
+// they do not. Some leases may fail while others are renewed: those of one master of a Cluster, for instance.
+const renewalQuiet = 10 * time.Second
+
+// renewalLog is what the log has said of renewals.
+type renewalLog struct {
+	mu       sync.Mutex
+	failed   instant // the last one that failed
+	warned   instant // the last warning; zero if renewals are known to succeed
+	failures int     // since then
+}
+
+// logRenewal warns of the first renewal that fails, then now and then with a count, and says once that they succeed again.
+func (k *keeper) logRenewal(err error) {
+	switch failures, again := k.renewals.note(k.now(), err); {
+	case failures > 0:
+		k.logger.Warn("holdfast: renewal failed, trying again while the leases are valid",
+			"failures", failures, "error", err)
+	case again:
+		k.logger.Info("holdfast: renewals succeed again")
+	}
+}
+
+// note returns how many failures are to be told of, and whether that there are none any more.
+func (r *renewalLog) note(now instant, err error) (failures int, again bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		again = r.warned != 0 && now.sub(r.failed) >= renewalQuiet
+		if again {
+			r.warned, r.failures = 0, 0
+		}
+		return 0, again
+	}
+	r.failed = now
+	r.failures++
+	if r.warned != 0 && now.sub(r.warned) < renewalQuiet {
+		return 0, false
+	}
+	failures = r.failures
+	r.warned, r.failures = now, 0
+	return failures, false
 }
 
 // shielded calls a hook from a goroutine of the client, where a panic would end the process, and the renewal of all

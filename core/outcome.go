@@ -47,9 +47,12 @@ func classify(err error) outcome {
 	var dial *net.OpError
 	var stranger *tls.CertificateVerificationError
 	var votes *quorumError
+	var wait *waitError
 	switch {
 	case errors.As(err, &votes):
 		return votes.outcome()
+	case errors.As(err, &wait):
+		return wait.outcome()
 	case errors.Is(err, redis.ErrClosed), errors.Is(err, errOtherwise), errors.Is(err, ErrInvalidOption):
 		return denied
 	case errors.Is(err, errPanic):

@@ -123,6 +123,18 @@ func (r *renewer) validUntil(l *Lease) instant {
 	return min(l.term.validUntil, l.term.endAt)
 }
 
+// withinMaxHold returns a TTL with which the hold ends in Redis one TTL of the lock after its longest time, or sooner:
+// that is what the holder has to stop in.
+func (r *renewer) withinMaxHold(l *Lease, ttl time.Duration) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l.term.endAt == never {
+		return ttl
+	}
+	left := max(l.term.endAt.sub(r.now()), 0).Truncate(time.Millisecond)
+	return min(ttl, left+l.hold.ttl)
+}
+
 // extended records that the server gave the lease ttl when asked at sentAt. It reports false if the lease
 // was over before the answer came.
 func (r *renewer) extended(l *Lease, sentAt instant, ttl time.Duration) bool {

@@ -173,10 +173,24 @@ func (c *call) confirm(replicas int, err error) {
 	case err != nil && redis.HasErrorPrefix(err, "UNBLOCKED"): // the master has become a replica
 		c.err = &NotReplicatedError{Wanted: c.ack.replicas}
 	case err != nil:
-		c.err = err
+		c.err = &waitError{err}
 	case replicas < c.ack.replicas:
 		c.err = &NotReplicatedError{Acknowledged: replicas, Wanted: c.ack.replicas}
 	}
+}
+
+// waitError is the error of a WAIT behind a script that has succeeded.
+type waitError struct{ err error }
+
+func (e *waitError) Error() string { return "WAIT: " + e.err.Error() }
+func (e *waitError) Unwrap() error { return e.err }
+
+// outcome is that of the script, which has run.
+func (e *waitError) outcome() outcome {
+	if replied(e.err) {
+		return failed
+	}
+	return unknown
 }
 
 // successful reports whether a script says that it has written what it was for: it answers 1, alone or with more behind

@@ -180,7 +180,13 @@ func (r *request) queue(ctx context.Context) (*Lease, error) {
 		}
 		return nil, err
 	}
+	if left, heard := r.keeper.queue.told(t.key, r.keeper.now()); heard {
+		r.left, r.heard = left, true // Redis answers, whether or not there is time for another answer
+	}
 	lease, err := r.lead(ctx, t)
+	if lease != nil {
+		t.tell(r.hold.ttl, r.keeper.now())
+	}
 	if errors.Is(err, ErrUnavailable) {
 		t.fail(err) // nobody behind it would fare better, one after the other
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // sameSlot reports whether one script may take all these keys. Outside of a Cluster there is nothing to split them,
-// except in clients of other kinds, a [redis.Ring] for instance, which spread keys by rules of their own.
+// except in clients of other makes, which may spread keys by rules of their own.
 func sameSlot(rdb redis.UniversalClient, keys []string) bool {
 	switch rdb.(type) {
 	case *redis.Client:
