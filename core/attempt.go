@@ -145,7 +145,7 @@ func (a *Attempt) claim() claim { return claim{oneRedis{a.once.client.server}} }
 func (a *Attempt) end(ctx context.Context, state State, command func(context.Context) (int64, error)) error {
 	k := a.once.client.keeper
 	if !k.tasks.join() {
-		return fmt.Errorf("holdfast: end of once %q not recorded: %w", a.once.key, ErrClosed)
+		return errorf("holdfast: end of once %q not recorded: %w", a.once.key, ErrClosed)
 	}
 	defer k.tasks.end()
 	if !a.ended.CompareAndSwap(false, true) {
@@ -162,7 +162,7 @@ func (a *Attempt) end(ctx context.Context, state State, command func(context.Con
 	switch {
 	case err != nil:
 		a.endLater(command)
-		err = fmt.Errorf("holdfast: end of once %q not confirmed: %w", a.once.key,
+		err = errorf("holdfast: end of once %q not confirmed: %w", a.once.key,
 			failure(ctx, a.once.keys.lock, err))
 	case result == stale:
 		err = a.stale()
@@ -209,11 +209,11 @@ func (r *recordConfig) patience(ttl time.Duration) time.Duration {
 }
 
 func (a *Attempt) stale() error {
-	return fmt.Errorf("%w: once %q, attempt %d: %w", ErrStale, a.once.key, a.number, ErrLeaseLost)
+	return errorf("%w: once %q, attempt %d: %w", ErrStale, a.once.key, a.number, ErrLeaseLost)
 }
 
 func (a *Attempt) notHeld() error {
-	return fmt.Errorf("%w: once %q, attempt %d has ended", ErrNotHeld, a.once.key, a.number)
+	return errorf("%w: once %q, attempt %d has ended", ErrNotHeld, a.once.key, a.number)
 }
 
 // run calls fn and ends the attempt, however fn ends.

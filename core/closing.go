@@ -56,8 +56,13 @@ func (k *keeper) releaseAll(leases []*Lease, released func()) error {
 // releaseLast takes the hold of a lease that has ended out of Redis.
 func (k *keeper) releaseLast(l *Lease) error {
 	h := k.renewer.outstanding(l)
-	return insist(k.base, func(ctx context.Context) error {
+	err := insist(k.base, func(ctx context.Context) error {
 		_, err := l.protocol.release(ctx, h, used)
 		return err
 	})
+	if err != nil {
+		return errorf("holdfast: close: release of lock %q not confirmed, it frees itself after its TTL: %w", h.name,
+			failure(context.Background(), h.keys.lock, err))
+	}
+	return nil
 }

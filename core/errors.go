@@ -23,7 +23,7 @@ var (
 
 	// ErrLeaseLost is the cause with which a lease's context ends when the lock went without being unlocked:
 	// its time ran out before a renewal succeeded, it was forced, it was taken over, [WithMaxHold] passed, or
-	// its holder gave it up with [Lease.Abandon].
+	// its holder gave it up with [Lease.Abandon]. Its text tells which, as far as Redis does.
 	ErrLeaseLost = errors.New("holdfast: lease lost")
 
 	// ErrUpgrade refuses a write lock to an owner that holds the read side: it would wait for itself.
@@ -85,7 +85,10 @@ var (
 // The ways to lose a lease.
 var (
 	errExpired     = fmt.Errorf("%w: its time ran out before a renewal succeeded", ErrLeaseLost)
-	errTaken       = fmt.Errorf("%w: expired, forced or taken over in Redis", ErrLeaseLost)
+	errRanOut      = fmt.Errorf("%w: its fixed time ran out", ErrLeaseLost)
+	errGone        = fmt.Errorf("%w: not in Redis any more: forced out, deleted, evicted, or expired by its clock", ErrLeaseLost)
+	errReplaced    = fmt.Errorf("%w: taken over by another owner in Redis", ErrLeaseLost)
+	errTaken       = fmt.Errorf("%w: expired, forced or taken over in Redis", ErrLeaseLost) // not known which
 	errHeldTooLong = fmt.Errorf("%w: held for the longest time allowed", ErrLeaseLost)
 	errAbandoned   = fmt.Errorf("%w: given up by its holder", ErrLeaseLost)
 )
@@ -111,10 +114,10 @@ type NotAcquiredError struct {
 func (e *NotAcquiredError) Error() string {
 	text := fmt.Sprintf("holdfast: lock %q not acquired", e.Name)
 	if e.cause != nil {
-		return text + ": " + e.cause.Error()
+		return text + ": " + bareText(e.cause)
 	}
 	if e.RetryAfter > 0 {
-		return fmt.Sprintf("%s: held by another owner for up to %v", text, e.RetryAfter)
+		return fmt.Sprintf("%s: held by another owner, whose lease ends in %v unless it is renewed", text, e.RetryAfter)
 	}
 	return text + ": held by another owner"
 }

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"fmt"
 )
 
 // ForceUnlock takes the lock of that name from whoever holds it, of whatever strategy, and reports whether
@@ -20,7 +19,7 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	defer c.tasks.end()
 	forced, err := c.force(ctx, k, c.newID())
 	if err != nil {
-		return false, fmt.Errorf("holdfast: force lock %q: %w", name, failure(ctx, k.lock, err))
+		return false, errorf("holdfast: force lock %q: %w", name, failure(ctx, k.lock, err))
 	}
 	return forced, nil
 }
@@ -41,7 +40,7 @@ func (r *Redlock) ForceUnlock(ctx context.Context, name string) (bool, error) {
 		return v.server.force(ctx, k, id)
 	})
 	if err != nil {
-		return false, fmt.Errorf("holdfast: force lock %q: %w", name, failure(ctx, k.lock, err))
+		return false, errorf("holdfast: force lock %q: %w", name, failure(ctx, k.lock, err))
 	}
 	return forced, nil
 }

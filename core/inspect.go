@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -72,7 +71,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (Info, error) {
 	defer c.tasks.end()
 	info, err := c.inspect(ctx, k)
 	if err != nil {
-		return Info{}, fmt.Errorf("holdfast: inspect lock %q: %w", name, failure(ctx, k.lock, err))
+		return Info{}, errorf("holdfast: inspect lock %q: %w", name, failure(ctx, k.lock, err))
 	}
 	info.Name = name
 	return info, nil

@@ -103,7 +103,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("holdfast: extend lock %q: %w", l.hold.name, failure(ctx, l.hold.keys.lock, err))
+		return errorf("holdfast: extend lock %q: %w", l.hold.name, failure(ctx, l.hold.keys.lock, err))
 	}
 	if !held && l.keeper.renewer.remove(l) {
 		l.keeper.lost(l, errTaken)
@@ -161,7 +161,7 @@ func (l *Lease) unlock(ctx context.Context, live bool, what usage) error {
 	held, err := l.keeper.release(ctx, l.protocol, l.keeper.renewer.outstanding(l), what)
 	switch {
 	case err != nil:
-		return fmt.Errorf("holdfast: release of lock %q not confirmed: %w", l.hold.name,
+		return errorf("holdfast: release of lock %q not confirmed: %w", l.hold.name,
 			failure(ctx, l.hold.keys.lock, err))
 	case !held:
 		l.keeper.report(l, errTaken)

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"slices"
 	"time"
@@ -35,7 +34,7 @@ func (l *locker) location(ctx context.Context) (where string, err error) {
 		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("holdfast: lock %q: %w", l.name, failure(ctx, l.keys.lock, err))
+		return "", errorf("holdfast: lock %q: %w", l.name, failure(ctx, l.keys.lock, err))
 	}
 	return where, nil
 }

@@ -39,11 +39,18 @@ func keysOf(prefix, name string) (keys, error) {
 
 // checkPrefix refuses prefixes with which no name could be used.
 func checkPrefix(prefix string) error {
+	open := strings.Count(prefix, "{") - strings.Count(prefix, "}")
 	switch {
 	case len(prefix) > maxName:
 		return invalidOption("WithPrefix: %d bytes, at most %d are allowed", len(prefix), maxName)
 	case strings.ContainsRune(prefix, 0):
 		return invalidOption("WithPrefix(%q): contains a NUL byte", prefix)
+	case open < 0, !balanced(prefix + strings.Repeat("}", max(open, 0))):
+		return invalidOption("WithPrefix(%q): it closes a brace that is not open", prefix)
+	case emptyTag(prefix):
+		return invalidOption("WithPrefix(%q): its first pair of braces is empty", prefix)
+	case strings.HasPrefix(prefix, reserved):
+		return invalidOption("WithPrefix(%q): %q is reserved", prefix, reserved)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"errors"
-	"fmt"
 )
 
 // Once lets what a key stands for happen once: it remembers in Redis that somebody is at it, and afterwards that it was
@@ -141,9 +140,9 @@ func (o *Once) refusal(r *request, err error) error {
 	case r.heard, errors.Is(busy.cause, ErrTooManyWaiters):
 		return &InProgressError{Key: o.key, RetryAfter: busy.RetryAfter, cause: busy.cause}
 	case busy.cause != nil:
-		return fmt.Errorf("holdfast: once %q not begun: %w", o.key, busy.cause)
+		return errorf("holdfast: once %q not begun: %w", o.key, busy.cause)
 	}
-	return fmt.Errorf("holdfast: once %q not begun: %w: %w", o.key, ErrUnavailable, r.lastErr)
+	return errorf("holdfast: once %q not begun: %w: %w", o.key, ErrUnavailable, r.lastErr)
 }
 
 // Peek reads the record, which may be outdated when it arrives. The zero State tells that there is none.
@@ -207,7 +206,7 @@ func (o *Once) Resolve(ctx context.Context, value []byte) error {
 // checkValue returns the error of a run that was completed without its value.
 func (o *Once) checkValue(value []byte) error {
 	if most := o.config.record.maxValue; len(value) > most {
-		return fmt.Errorf("%w: once %q completed without its value: %d bytes, at most %d are allowed",
+		return errorf("%w: once %q completed without its value: %d bytes, at most %d are allowed",
 			ErrValueTooLarge, o.key, len(value), most)
 	}
 	return nil
@@ -230,7 +229,7 @@ func (o *Once) insist(ctx, bounded context.Context, what string, command func(co
 	}
 	defer o.client.tasks.end()
 	if err := insist(bounded, command); err != nil {
-		return fmt.Errorf("holdfast: %s once %q: %w", what, o.key, failure(ctx, o.keys.lock, err))
+		return errorf("holdfast: %s once %q: %w", what, o.key, failure(ctx, o.keys.lock, err))
 	}
 	return nil
 }

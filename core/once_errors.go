@@ -20,7 +20,7 @@ type InProgressError struct {
 func (e *InProgressError) Error() string {
 	text := fmt.Sprintf("holdfast: once %q: another attempt is in progress", e.Key)
 	if e.cause != nil {
-		return text + ": " + e.cause.Error()
+		return text + ": " + bareText(e.cause)
 	}
 	return fmt.Sprintf("%s, with a lease of %v", text, e.RetryAfter)
 }

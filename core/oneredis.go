@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -42,9 +43,20 @@ func (p oneRedis) renewal(r *renewal, done func(sentAt instant, held bool, err e
 		if c.reply == renewedInPart {
 			p.renewRest(r.hold)
 		}
-		done(c.sentAt, c.reply == int64(1) || c.reply == renewedInPart, c.err)
+		done(c.sentAt, c.reply == int64(1) || c.reply == renewedInPart, cmp.Or(c.err, lostBy(c.reply)))
 	}
 	return c
+}
+
+// lostBy returns why a renewal has not found its hold, nil if it has, or if that is not known.
+func lostBy(reply any) error {
+	switch reply {
+	case int64(0):
+		return errGone
+	case int64(-1):
+		return errReplaced
+	}
+	return nil
 }
 
 // renewRest sends a renewal again that was made in part. Should it fail, the next one will be made in part too.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 
@@ -108,11 +107,15 @@ func moving(err error) bool { return err != nil && redis.HasErrorPrefix(err, "TR
 
 func wrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
 
-// notLoggedIn reports that the server has refused user or password, or wants them: it has run nothing then. (To who has
-// not logged in, a command of many arguments is an error of the protocol.)
+// notLoggedIn reports that the server has refused user or password, or wants them: it has run nothing then.
 func notLoggedIn(err error) bool {
 	return redis.HasErrorPrefix(err, "NOAUTH") || redis.HasErrorPrefix(err, "WRONGPASS") ||
-		redis.HasErrorPrefix(err, "Protocol error: unauthenticated")
+		unauthenticated(err)
+}
+
+// unauthenticated reports that the server, to which no user has logged in, has refused a command for its many arguments.
+func unauthenticated(err error) bool {
+	return redis.HasErrorPrefix(err, "Protocol error: unauthenticated")
 }
 
 // refusesUser reports that the server has refused the user, before a script or inside one.
@@ -175,13 +178,15 @@ func failure(ctx context.Context, key string, err error) error {
 	case err == nil:
 		return nil
 	case wrongType(err):
-		return fmt.Errorf("%w: %q: %w", ErrWrongType, key, err)
+		return errorf("%w: %q: %w", ErrWrongType, key, err)
+	case unauthenticated(err):
+		return errorf("%w: NOAUTH, it wants a password: %w", ErrPermission, err)
 	case refusesUser(err):
-		return fmt.Errorf("%w: %w", ErrPermission, err)
+		return errorf("%w: %w", ErrPermission, err)
 	case !transient(err):
 		return err
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w: %w: %w", ErrUnavailable, err, ctx.Err())
+		return errorf("%w: %w: %w", ErrUnavailable, err, ctx.Err())
 	}
-	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	return errorf("%w: %w", ErrUnavailable, err)
 }

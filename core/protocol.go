@@ -109,6 +109,7 @@ type renewal struct {
 	left time.Duration
 	// sent is set when the request leaves; until then it waits for its turn.
 	sent atomic.Bool
-	// done takes the outcome, and when the request was sent. It may come late, or never.
+	// done takes the outcome, and when the request was sent. It may come late, or never. Of a hold that is not there err is
+	// the cause of the loss, as far as it is known.
 	done func(sentAt instant, held bool, err error)
 }

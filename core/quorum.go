@@ -43,7 +43,11 @@ type quorumError struct {
 }
 
 func (e *quorumError) Error() string {
-	return fmt.Sprintf("%d of %d servers answered: %v", e.answered, e.of, errors.Join(e.errs...))
+	text := fmt.Sprintf("%d of %d servers answered", e.answered, e.of)
+	if err := errors.Join(e.errs...); err != nil {
+		text += ": " + bareText(err)
+	}
+	return text
 }
 
 func (e *quorumError) Unwrap() []error { return e.errs }

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"fmt"
 	"time"
 )
 
@@ -43,7 +42,7 @@ func (l *Lease) raise(ctx context.Context, token int64, patience time.Duration) 
 	})
 	switch {
 	case err != nil:
-		return fmt.Errorf("holdfast: lock %q: %w", l.hold.name, failure(ctx, l.hold.keys.lock, err))
+		return errorf("holdfast: lock %q: %w", l.hold.name, failure(ctx, l.hold.keys.lock, err))
 	case !held:
 		if l.keeper.renewer.remove(l) {
 			l.keeper.lost(l, errTaken)

@@ -1,7 +1,9 @@
 package core
 
 import (
+	"cmp"
 	"container/heap"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -189,8 +191,11 @@ func (r *renewer) tick() {
 
 // verdict tells why a lease that was not unlocked is over.
 func (t term) verdict(now instant) error {
-	if now >= t.endAt && now < t.validUntil {
+	switch {
+	case now >= t.endAt && now < t.validUntil:
 		return errHeldTooLong
+	case t.renewAt == never:
+		return errRanOut
 	}
 	return errExpired
 }
@@ -239,7 +244,7 @@ func (r *renewer) answered(l *Lease, sentAt instant, held bool, err error) {
 		return // unlocked or lost meanwhile
 	}
 	switch {
-	case err != nil:
+	case err != nil && !errors.Is(err, ErrLeaseLost):
 		// Not a loss: the lease stands until its time is over. Ask again soon.
 		retry := max(l.term.ttl/12, time.Millisecond)
 		l.term.renewAt = min(l.term.renewAt, r.now().add(retry/2+rand.N(retry)))
@@ -256,7 +261,7 @@ func (r *renewer) answered(l *Lease, sentAt instant, held bool, err error) {
 	r.mu.Unlock()
 
 	if lost {
-		r.onLost(l, errTaken)
+		r.onLost(l, cmp.Or(err, errTaken))
 	} else {
 		r.onTry(l, err)
 	}

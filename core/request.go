@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -255,7 +254,7 @@ func (r *request) ask(ctx context.Context) (*Lease, error) {
 		case r.hold.wait == 0 && errors.Is(err, ErrNotReplicated):
 			return nil, r.unavailable(nil) // the replicas have had their time
 		case !transient(err):
-			return nil, fmt.Errorf("holdfast: %s %q: %w", r.hold.kind(), r.hold.name, failure(ctx, r.hold.keys.lock, err))
+			return nil, errorf("holdfast: %s %q: %w", r.hold.kind(), r.hold.name, failure(ctx, r.hold.keys.lock, err))
 		}
 		longest := askingPause
 		if moving(err) && patience > 0 {
@@ -360,7 +359,7 @@ func (r *request) refusal(caller context.Context) error {
 	case r.lastErr != nil && !cutOff(r.lastErr):
 		return r.unavailable(cause)
 	case r.lastErr != nil && r.silent() && r.reason != nil:
-		cause = errors.Join(fmt.Errorf("%w: %w", ErrUnavailable, r.reason), cause)
+		cause = errors.Join(errorf("%w: %w", ErrUnavailable, r.reason), cause)
 	case r.lastErr != nil && r.silent():
 		cause = errors.Join(ErrUnavailable, cause)
 	}
@@ -393,9 +392,9 @@ func (r *request) silent() bool {
 
 // unavailable is the error of a request that met with an outage.
 func (r *request) unavailable(cause error) error {
-	err := fmt.Errorf("holdfast: %s %q: %w: %w", r.hold.kind(), r.hold.name, ErrUnavailable, r.lastErr)
+	err := errorf("holdfast: %s %q: %w: %w", r.hold.kind(), r.hold.name, ErrUnavailable, r.lastErr)
 	if cause != nil {
-		err = fmt.Errorf("%w: %w", err, cause)
+		err = errorf("%w: %w", err, cause)
 	}
 	return err
 }

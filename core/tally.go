@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"sync"
 )
 
@@ -63,7 +64,7 @@ func (t *tally) add(v *voter, sentAt instant, held bool, err error) (d finding) 
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case err != nil:
+	case err != nil && !errors.Is(err, ErrLeaseLost):
 		t.errs = append(t.errs, err)
 	case !held:
 		t.lost = append(t.lost, v)

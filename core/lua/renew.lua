@@ -4,7 +4,7 @@
 -- KEYS[2] reads   sorted set, see line.lua; only for a shared hold, and after the answer 2
 -- ARGV[1] hold id     ARGV[2] ttl in ms
 --
--- Returns 1 if the hold is still there, 0 if it is not, 2 if it is but should be renewed with KEYS[2] too: the lock is or
+-- Returns 1 if the hold is still there, 0 if the lock is not, -1 if it is held by others, 2 if the hold is there but should be renewed with KEYS[2] too: the lock is or
 -- was shared by its owner.
 --
 -- With one key, because then a Cluster runs it also while the slot moves. With two it does not, unless both exist and
@@ -24,7 +24,7 @@ local held = redis.call('HMGET', lock, 'hold:' .. id, 'ttl', 'until', 'grant', '
   'reads')
 if not held[5] and (not held[1] or held[6] == 'reading') then
   redis.call('HDEL', lock, '')
-  return 0 -- of a writer whose time is over, while its shares last, the hold may be left
+  return -redis.call('EXISTS', lock) -- of a writer whose time is over, while its shares last, the hold may be left
 end
 
 local longest = math.max(tonumber(held[2]), ttl)

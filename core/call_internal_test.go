@@ -1,0 +1,39 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"testing"
+	"time"
+)
+
+// TestTimeoutAtTheEndOfTheContext: it is the end of the caller's time, not the server's.
+func TestTimeoutAtTheEndOfTheContext(t *testing.T) {
+	t.Parallel()
+	timeout := &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}
+	alive, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	over, cancelOver := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
+	defer cancelOver()
+	other := errors.New("other")
+	for _, test := range []struct {
+		ctx     context.Context
+		err     error
+		written bool
+		want    error
+	}{
+		{alive, timeout, true, timeout},
+		{context.Background(), timeout, true, timeout},
+		{over, timeout, true, errNotAnswered},
+		{over, timeout, false, errNotSent},
+		{over, other, true, other},
+		{over, nil, true, nil},
+	} {
+		c := &call{err: test.err, keys: keyCount{written: test.written}}
+		if got := c.cutShort(test.ctx); got != test.want {
+			t.Errorf("%v, written %v: %v, want %v", test.err, test.written, got, test.want)
+		}
+	}
+}

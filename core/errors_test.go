@@ -1,0 +1,124 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+// TestErrorsTellOnce provokes errors that wrap others: each is one line, has the prefix once, and says what it is to say.
+func TestErrorsTellOnce(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server, secured := redistest.Start(t), redistest.Start(t)
+	if err := secured.Client().Do(ctx, "ACL", "SETUSER", "default", "on", ">secret").Err(); err != nil {
+		t.Fatal(err)
+	}
+	stranger := newClient(t, redis.NewClient(&redis.Options{
+		Network: secured.Options().Network, Addr: secured.Options().Addr, Protocol: 2, DisableIdentity: true,
+	}), core.WithLogger(nil))
+	down := newClient(t, server.Client(func(o *redis.Options) { o.Addr += ".none" }), core.WithLogger(nil))
+	locks := newClient(t, server.Client(), core.WithTTL(long))
+	mustLock(t, locks.Mutex("held"))
+	mustBegin(t, locks.Once("held"))
+	ended, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+	defer cancel()
+	for name, c := range map[string]struct {
+		call func() error
+		says []string
+		is   error
+	}{
+		"TryLock": {func() error { _, err := locks.Mutex("held").TryLock(ctx); return err }, []string{
+			`"held"`, "held by another owner, whose lease ends in", "unless it is renewed",
+		}, core.ErrNotAcquired},
+		"Lock":         {func() error { _, err := locks.Mutex("held").Lock(ended); return err }, []string{`"held"`, "deadline"}, core.ErrNotAcquired},
+		"Begin":        {func() error { _, err := locks.Once("held").Begin(ctx); return err }, []string{`"held"`}, core.ErrInProgress},
+		"outage":       {func() error { _, err := down.Mutex("a").TryLock(ctx); return err }, []string{`"a"`, "no answer"}, core.ErrUnavailable},
+		"outage, once": {func() error { _, err := down.Once("a").Begin(ctx); return err }, []string{`"a"`, "no answer"}, core.ErrUnavailable},
+		"outage, peek": {func() error { _, err := down.Once("a").Peek(ctx); return err }, []string{`"a"`, "no answer"}, core.ErrUnavailable},
+		"outage, lock": {func() error { _, err := down.Mutex("a").Lock(ended); return err }, []string{`"a"`}, core.ErrNotAcquired},
+		"no password": {func() error { _, err := stranger.Mutex("a").TryLock(ctx); return err }, []string{
+			`"a"`, "NOAUTH", "password",
+		}, core.ErrPermission},
+		"no password, inspect": {func() error { _, err := stranger.Inspect(ctx, "a"); return err }, []string{"NOAUTH"}, core.ErrPermission},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := c.call()
+			wantErr(t, err, c.is)
+			if err == nil {
+				return
+			}
+			text := err.Error()
+			if strings.Count(text, "holdfast: ") != 1 || !strings.HasPrefix(text, "holdfast: ") || strings.Contains(text, "\n") {
+				t.Errorf("%q", text)
+			}
+			for _, want := range c.says {
+				if !strings.Contains(text, want) {
+					t.Errorf("%q does not say %q", text, want)
+				}
+			}
+		})
+	}
+}
+
+// TestCloseTellsWhatFailed on a server that is frozen.
+func TestCloseTellsWhatFailed(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	locks, err := core.New(server.Client(), core.WithLogger(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustLock(t, locks.Mutex("name"))
+	server.Pause()
+	err = locks.Close()
+	server.Resume()
+	wantErr(t, err, core.ErrUnavailable)
+	if err == nil || !strings.Contains(err.Error(), `"name"`) || !strings.HasPrefix(err.Error(), "holdfast: close: ") {
+		t.Errorf("Close = %v", err)
+	}
+}
+
+// TestLossTellsItsCause where Redis or the clock does.
+func TestLossTellsItsCause(t *testing.T) {
+	ctx := context.Background()
+	for name, c := range map[string]struct {
+		opts  []core.LockOption
+		cause string
+		lose  func(t *testing.T, rdb *redis.Client, locks *core.Client)
+	}{
+		"Fixed": {[]core.LockOption{core.WithFixedTTL(100 * time.Millisecond)}, "its fixed time ran out", nil},
+		"Gone": {[]core.LockOption{core.WithTTL(3 * time.Second)}, "not in Redis any more", func(_ *testing.T, rdb *redis.Client, _ *core.Client) {
+			rdb.Del(ctx, "lock:name")
+		}},
+		"Replaced": {
+			[]core.LockOption{core.WithTTL(3 * time.Second)},
+			"taken over by another owner",
+			func(t *testing.T, rdb *redis.Client, locks *core.Client) {
+				rdb.Del(ctx, "lock:name")
+				mustLock(t, locks.Mutex("name"), core.WithTTL(long))
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rdb := redistest.Start(t).Client()
+			locks := newClient(t, rdb, core.WithLogger(nil))
+			lease := mustLock(t, locks.Mutex("name"), c.opts...)
+			if c.lose != nil {
+				c.lose(t, rdb, locks)
+			}
+			waitFor(t, lease.Done(), "the loss")
+			cause := context.Cause(lease.Context())
+			if !errors.Is(cause, core.ErrLeaseLost) || !strings.Contains(cause.Error(), c.cause) {
+				t.Errorf("lost by %v, want %q", cause, c.cause)
+			}
+		})
+	}
+}
