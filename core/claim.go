@@ -20,7 +20,7 @@ func (c claim) acquire(ctx context.Context, h *hold) (answer, error) {
 	}
 	args := []any{
 		h.id, milliseconds(h.ttl), milliseconds(h.record.retention), milliseconds(tokenMemory), presume,
-		h.record.fingerprint, h.record.quota, unixMilli(h.record.earliest), unixMilli(h.record.latest), h.record.note,
+		h.record.fingerprint, h.record.quota, bound(h.record.earliest), bound(h.record.latest), h.record.note,
 	}
 	reply, err := c.server.exec.ask(ctx, h, onceBeginScript,
 		h.record.listed(h.keys.lock, h.keys.token, h.released), args...)
@@ -95,10 +95,17 @@ func (r *recordConfig) listed(keys ...string) []string {
 	return append(keys, r.group)
 }
 
-// unixMilli is 0 for the zero time.
-func unixMilli(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
+// bound is an end of a window in ms since 1970, for lua/once_begin.lua: "" for the zero time, which is no bound. Times
+// that milliseconds cannot express are cut to some that no server's clock reaches.
+func bound(t time.Time) any {
+	const never = int64(1) << 40 // s
+	switch s := t.Unix(); {
+	case t.IsZero():
+		return ""
+	case s > never:
+		return never * 1000
+	case s < -never:
+		return -never * 1000
 	}
 	return t.UnixMilli()
 }

@@ -158,7 +158,8 @@ func WithQuota(most int) OnceOption {
 
 // WithWindow lets an attempt begin only from one time to another, by the server's clock: what comes outside is
 // [ErrOutsideWindow]. Together with a retention that is longer than the window it makes a key safe to forget, because who
-// comes later than that comes too late. The zero time is no bound. Defaults to none.
+// comes later than that comes too late. Only the zero [time.Time] is no bound: a timestamp that was never set, which is
+// 1970 in Unix time, is a bound like any other. Defaults to none.
 func WithWindow(earliest, latest time.Time) OnceOption {
 	return onceOption(func(c *onceConfig) {
 		if !earliest.IsZero() && !latest.IsZero() && latest.Before(earliest) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -161,4 +162,28 @@ func TestWindow(t *testing.T) {
 	_, err = in(time.Hour, time.Minute).Begin(ctx)
 	wantErr(t, err, core.ErrInvalidOption)
 	mustBegin(t, locks.Once("open", core.WithWindow(time.Time{}, time.Time{})))
+}
+
+// TestWindowOfAnUnsetTimestamp: 1970 and before are bounds. Only the zero time is none.
+func TestWindowOfAnUnsetTimestamp(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	none, far := time.Time{}, time.Unix(math.MaxInt64, 0)
+	for i, past := range []time.Time{
+		time.Unix(0, 0), time.UnixMilli(-1), time.Unix(-1, 0), none.Add(1), time.UnixMilli(0).UTC(), time.Unix(math.MinInt64, 0),
+	} {
+		for name, opts := range map[string][]core.OnceOption{
+			"plain":   {core.WithWindow(none, past)},
+			"grouped": {core.WithWindow(none, past), core.WithGroup()},
+		} {
+			key := fmt.Sprintf("{a}:%s%d", name, i)
+			_, err := locks.Once(key, opts...).Begin(ctx)
+			wantErr(t, err, core.ErrOutsideWindow)
+			mustBegin(t, locks.Once(key, core.WithWindow(past, none)))
+		}
+	}
+	mustBegin(t, locks.Once("open", core.WithWindow(none, far)))
+	_, err := locks.Once("shut", core.WithWindow(far, none)).Begin(ctx)
+	wantErr(t, err, core.ErrOutsideWindow)
 }

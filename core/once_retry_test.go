@@ -43,7 +43,7 @@ func (s *onceScripts) run(parts []string, id string, args ...any) string {
 }
 
 func (s *onceScripts) begin(id string) string {
-	reply := s.run([]string{"once_new", "record", "once_begin"}, id, id, hour, hour, hour, "retry", "print", 0, 0, 0, "note")
+	reply := s.run([]string{"once_new", "record", "once_begin"}, id, id, hour, hour, hour, "retry", "print", 0, "", "", "note")
 	if status, _, _ := strings.Cut(reply, " "); status != "[1" {
 		return status // the times that follow pass
 	}

@@ -51,7 +51,7 @@ func (b *BareOnce) Run(ctx context.Context) error {
 	tag := ":{" + lock + "}"
 	record, released := "holdfast:once"+tag, "holdfast:released"+tag+":"+id
 	reply, err := b.begin.EvalSha(ctx, b.rdb, []string{record, "holdfast:token" + tag, released},
-		id, TTL.Milliseconds(), retention.Milliseconds(), remembered.Milliseconds(), "retry", "", 0, 0, 0, "").Slice()
+		id, TTL.Milliseconds(), retention.Milliseconds(), remembered.Milliseconds(), "retry", "", 0, "", "", "").Slice()
 	if err != nil {
 		return err
 	}

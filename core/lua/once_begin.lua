@@ -9,7 +9,7 @@
 -- ARGV[5] what the attempt counts as once its lease is over: retry or unknown
 -- ARGV[6] fingerprint of what is asked for, '' for none
 -- ARGV[7] how many records the group may have, 0 for any number
--- ARGV[8], ARGV[9] ms since 1970 before and after which nothing is claimed, 0 for none
+-- ARGV[8], ARGV[9] ms since 1970 before and after which nothing is claimed, '' for none; 0 and less are times too
 -- ARGV[10] note for those who read the record, '' for none
 --
 -- Returns {1, token, attempt, us}  claimed: now, or by an earlier run of this very attempt, which began then
@@ -57,9 +57,9 @@ elseif state == 'unknown' or state and presume == 'unknown' then
 end
 
 local earliest, latest = tonumber(ARGV[8]), tonumber(ARGV[9])
-if earliest > 0 and now < earliest * 1000 then
+if earliest and now < earliest * 1000 then
   return {-6, now}
-elseif latest > 0 and now > latest * 1000 then
+elseif latest and now > latest * 1000 then
   return {-7, now}
 end
 local most = tonumber(ARGV[7])

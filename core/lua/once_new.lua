@@ -4,7 +4,7 @@
 --
 -- Keys, arguments, answers and the order of writes are those of once_begin.lua and record.lua.
 
-if not KEYS[4] and ARGV[8] == '0' and ARGV[9] == '0' and redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
+if not KEYS[4] and ARGV[8] == '' and ARGV[9] == '' and redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
   local time = redis.call('TIME')
   local now = time[1] .. string.format('%06d', time[2]) -- microseconds
   local token = now
