@@ -133,8 +133,8 @@ type AttemptEnd struct {
 	Token   int64
 	// State is what was to be recorded: [StateCompleted], [StateUnknown], or [StateNone] after a release.
 	State State
-	// Recreated tells that nothing was left of the attempt in Redis when it was recorded: evicted, forgotten, or
-	// released by one that followed. It may have run beside another one.
+	// Recreated tells that nothing was left of the attempt in Redis when it was recorded: evicted, or forgotten. It may
+	// have run beside another one.
 	Recreated bool
 	// Held is the time since the key was claimed.
 	Held time.Duration

@@ -57,7 +57,8 @@ func (m *onceModel) end(r *runner, state core.State, value string) error {
 	switch {
 	case r.ended:
 		return core.ErrNotHeld
-	case m.state != core.StateNone && m.owner != r, m.state == core.StateNone && state == core.StateNone:
+	case m.state != core.StateNone && m.owner != r, m.state == core.StateNone && state == core.StateNone,
+		m.state == core.StateNone && m.token > r.Token(): // released by a later one
 		return core.ErrStale
 	case state == core.StateNone:
 		*m = onceModel{count: m.count, token: m.token}

@@ -268,3 +268,24 @@ func TestRepeatedBeginKeepsItsRecord(t *testing.T) {
 		t.Errorf("%+v, the holder believes in %v", r, time.Until(a.ValidUntil()))
 	}
 }
+
+// TestGivenUpAttemptOvertakesNone: nobody ever had it, so the attempt before it may still record how it ended; and if it
+// was the first, it leaves no record.
+func TestGivenUpAttemptOvertakesNone(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	s := &onceScripts{t, rdb, "name"}
+	s.begin("a")
+	abandon(t, rdb, s.name)
+	s.begin("b")
+	s.giveUp("b")
+	if reply := s.complete("a"); reply != "[2 1]" || s.state()["value"] != "value of a" || s.state()["attempt"] != "1" {
+		t.Errorf("%s, %v", reply, s.state())
+	}
+	s = &onceScripts{t, rdb, "first"}
+	s.begin("a")
+	s.giveUp("a")
+	if n := rdb.Exists(context.Background(), recordOf(s.name)).Val(); n != 0 {
+		t.Errorf("left: %v", s.state())
+	}
+}

@@ -128,7 +128,11 @@ func TestLateComplete(t *testing.T) {
 		"follower released": {meanwhile: func(name string) {
 			abandon(t, rdb, name)
 			_ = mustBegin(t, other.Once(name)).Release(ctx)
-		}, recreate: true},
+		}, stale: true},
+		"forgotten and released": {meanwhile: func(name string) {
+			forget(t, other.Once(name))
+			_ = mustBegin(t, other.Once(name)).Release(ctx)
+		}, stale: true},
 		"forgotten and begun": {meanwhile: func(name string) {
 			forget(t, other.Once(name))
 			mustBegin(t, other.Once(name))

@@ -25,22 +25,32 @@ local function write(result, gone, ...)
   return {result, publish(ARGV[4], ARGV[5], '0') and 1 or 0}
 end
 
+-- Returns whether the attempt was followed by another one. A released record has no id, but the token of its last
+-- attempt: that is greater if it was a later one.
+local function overtaken(r)
+  if r.state then
+    return r.id ~= ARGV[1]
+  end
+  return tonumber(r.token or 0) > tonumber(ARGV[6])
+end
+
 -- Ends an attempt, whose token is ARGV[6] and number ARGV[7].
 --
 -- Returns {1, announced}  recorded; announced is 0 if those who wait have to find out by themselves
---         {2, announced}  recorded, though nothing was left of the attempt: evicted, forgotten, or released by one that
---                         followed. That it has run is true all the same, and better known late than never
---         {0, 1}          stale: another attempt has followed, or somebody has resolved it; nothing is written
+--         {2, announced}  recorded, though nothing was left of the attempt: evicted, or forgotten. That it has run is
+--                         true all the same, and better known late than never
+--         {0, 1}          stale: another attempt has followed, whatever became of it, or the record was resolved;
+--                         nothing is written
 --
 -- Running it twice changes nothing and answers the same, whatever has become of the record since.
 local function conclude(state, ...)
-  local r = read('state', 'id')
+  local r = read('state', 'id', 'token')
   local before = remembered(KEYS[2], ARGV[3])
   if before then
     return {before, 1}
   end
   admit()
-  if r.state and r.id ~= ARGV[1] then
+  if overtaken(r) then
     call('SET', KEYS[2], 0, 'PX', ARGV[3])
     return {0, 1}
   end

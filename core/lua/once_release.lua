@@ -5,7 +5,7 @@
 --                  of this attempt which arrives later claims nothing
 -- KEYS[3] group    sorted set, see record.lua; may be absent
 -- ARGV[1] id of the attempt     ARGV[2] ms for which the result is remembered
--- ARGV[3] 1 if nobody ever had the attempt: it does not count then
+-- ARGV[3] 1 if nobody ever had the attempt: it does not count then, and has overtaken none
 -- ARGV[4] SPUBLISH or PUBLISH     ARGV[5] channel on which those listen who wait for the record
 -- ARGV[6] ms for which the result is remembered if the attempt was not running; may be absent: ARGV[2]
 --
@@ -28,6 +28,10 @@ call('HDEL', record, 'state', 'id', 'began', 'ended', 'ttl', 'deadline', 'presum
   'note')
 if ARGV[3] == '1' then
   call('HSET', record, 'attempt', r.attempt - 1)
+  call('HDEL', record, 'token')
+  if r.attempt == '1' then
+    call('DEL', record)
+  end
 end
 if KEYS[3] then
   call('ZREM', KEYS[3], record)

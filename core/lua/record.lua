@@ -4,7 +4,7 @@
 --   state        running; completed; unknown: somebody ran, and it is not known how that ended. None after a release
 --   id           of the attempt that is running or was the last, or of who has resolved it
 --   attempt      its number, from 1; stays when it is released
---   token        its fencing token; stays too
+--   token        its fencing token; stays too, by which an earlier attempt finds out that it was followed
 --   began, ended us
 --   ttl          ms, of the lease while it is running
 --   deadline     ms, when that lease ends
