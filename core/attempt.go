@@ -39,7 +39,7 @@ func (a *Attempt) Done() <-chan struct{} { return a.lease.Done() }
 func (a *Attempt) Token() int64 { return a.lease.token }
 
 // Number returns which attempt this is, from 1. It is not 1 if earlier ones failed or were not heard of any more, as
-// long as the record is kept.
+// long as the record is kept. With [WithQuota] a first attempt that was released leaves none.
 func (a *Attempt) Number() int { return a.number }
 
 // Began returns when the key was claimed, by the server's clock.

@@ -20,10 +20,13 @@ func (c claim) acquire(ctx context.Context, h *hold) (answer, error) {
 	}
 	args := []any{
 		h.id, milliseconds(h.ttl), milliseconds(h.record.retention), milliseconds(tokenMemory), presume,
-		h.record.fingerprint, h.record.quota, bound(h.record.earliest), bound(h.record.latest), h.record.note,
+		h.record.fingerprint, h.record.group.most, bound(h.record.earliest), bound(h.record.latest), h.record.note,
+	}
+	if g := h.record.group; g.key != "" {
+		args = append(args, counted(h.record.content(h.record.maxValue)), g.bytes)
 	}
 	reply, err := c.server.exec.ask(ctx, h, onceBeginScript,
-		h.record.listed(h.keys.lock, h.keys.token, h.released), args...)
+		h.record.group.begins(h.keys.lock, h.keys.token, h.released), args...)
 	if err != nil {
 		return answer{}, err
 	}
@@ -50,9 +53,10 @@ func (c claim) acquire(ctx context.Context, h *hold) (answer, error) {
 		return answer{standing: standing{left: time.Duration(numbers[1]) * time.Millisecond}}, nil
 	case numbers[0] == -2:
 		return answer{refused: fmt.Errorf("%w: once %q", ErrFingerprintMismatch, h.name)}, nil
-	case numbers[0] == -5:
-		full := &TooManyKeysError{Key: h.name, RetryAfter: time.Duration(numbers[1]) * time.Millisecond}
-		return answer{refused: full}, nil
+	case numbers[0] == -5 || numbers[0] == -8:
+		return answer{refused: &TooManyKeysError{
+			Key: h.name, Bytes: numbers[0] == -8, RetryAfter: time.Duration(numbers[1]) * time.Millisecond,
+		}}, nil
 	case numbers[0] == -6 || numbers[0] == -7:
 		return answer{refused: &OutsideWindowError{
 			Key: h.name, Early: numbers[0] == -6, ServerTime: time.UnixMicro(numbers[1]),
@@ -79,21 +83,16 @@ func (c claim) drop(ctx context.Context, h *hold, what usage) (bool, error) {
 	if what == neverUsed {
 		abandoned = 1
 	}
-	result, err := c.end(ctx, h.ack, onceReleaseScript, h.ends(),
-		h.id, found, abandoned, c.server.verb, h.keys.channel, missing)
+	args := []any{h.id, found, abandoned, c.server.verb, h.keys.channel, missing}
+	if h.record.group.bounded() {
+		args = append(args, counted(h.record.content(0)))
+	}
+	result, err := c.end(ctx, h.ack, onceReleaseScript, h.ends(), args...)
 	return result != stale, err
 }
 
 // ends are the keys that the end of an attempt writes.
-func (h *hold) ends() []string { return h.record.listed(h.keys.lock, h.released) }
-
-// listed adds the key of the group, if the record has one.
-func (r *recordConfig) listed(keys ...string) []string {
-	if r.group == "" {
-		return keys
-	}
-	return append(keys, r.group)
-}
+func (h *hold) ends() []string { return h.record.group.listed(h.keys.lock, h.released) }
 
 // bound is an end of a window in ms since 1970, for lua/once_begin.lua: "" for the zero time, which is no bound. Times
 // that milliseconds cannot express are cut to some that no server's clock reaches.
@@ -140,22 +139,28 @@ func (c claim) ended(reply any) (int64, error) {
 
 // complete records that the attempt took effect.
 func (c claim) complete(ctx context.Context, h *hold, token int64, number int, value []byte) (int64, error) {
-	return c.conclude(ctx, onceCompleteScript, h, token, number, h.record.outcome(value)...)
+	outcome, size := h.record.outcome(value)
+	return c.conclude(ctx, onceCompleteScript, h, token, number, append(outcome, size)...)
 }
 
-// outcome is what a completed run has to say; see lua/conclude.lua.
-func (r *recordConfig) outcome(value []byte) []any {
+// outcome is what a completed run has to say, see lua/conclude.lua, and how many bytes its record counts.
+func (r *recordConfig) outcome(value []byte) (args []any, size int64) {
 	omitted := 0
 	if len(value) > r.maxValue {
 		value, omitted = nil, 1
 	}
-	return []any{value, omitted, r.fingerprint}
+	return []any{value, omitted, r.fingerprint}, counted(r.content(len(value)))
 }
 
 // resolve records that what the record stands for has been done, or tells why it does not.
-func (c claim) resolve(ctx context.Context, h *hold, value []byte) (refused, err error) {
-	reply, err := c.server.exec.doAcked(ctx, h.ack, onceResolveScript, h.ends(),
-		slices.Concat(c.ending(h, abandonMemoryArg), h.record.outcome(value))...)
+func (c claim) resolve(ctx context.Context, h *hold, g recordGroup, value []byte) (refused, err error) {
+	lists := 0
+	if h.record.grouped {
+		lists = 1
+	}
+	outcome, size := h.record.outcome(value)
+	reply, err := c.server.exec.doAcked(ctx, h.ack, onceResolveScript, g.listed(h.keys.lock, h.released),
+		slices.Concat(c.ending(h, abandonMemoryArg), outcome, []any{lists, size})...)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +179,7 @@ func (c claim) resolve(ctx context.Context, h *hold, value []byte) (refused, err
 
 // hold records that nobody knows whether it did.
 func (c claim) hold(ctx context.Context, h *hold, token int64, number int, reason string) (int64, error) {
-	return c.conclude(ctx, onceHoldScript, h, token, number, reason)
+	return c.conclude(ctx, onceHoldScript, h, token, number, reason, counted(h.record.content(len(reason))))
 }
 
 func (c claim) conclude(
@@ -202,15 +207,26 @@ func (c claim) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, err
 }
 
 func (c claim) renewAll(renewals []*renewal) {
-	calls := make([]*call, len(renewals))
-	for i, r := range renewals {
+	calls := make([]*call, 0, 2*len(renewals))
+	for _, r := range renewals {
 		c := newCall(onceRenewScript, []string{r.hold.keys.lock}, r.hold.renewal(r.hold.ttl)...)
 		c.ack = r.hold.ack
 		c.board = func() { r.sent.Store(true) }
 		c.done = func(c *call) { r.done(c.sentAt, c.reply == int64(1), c.err) }
-		calls[i] = c
+		if calls = append(calls, c); r.hold.record.group.key != "" {
+			calls = append(calls, r.hold.listing())
+		}
 	}
 	c.server.exec.renew(calls)
+}
+
+// listing prolongs the place of a running record in its group, behind a renewal. If that fails, the next renewal does it:
+// the record was listed for a whole retention, or TTL if that is longer.
+func (h *hold) listing() *call {
+	c := newCall(onceEnlistScript, h.record.group.listed(h.keys.lock), h.id,
+		counted(h.record.content(h.record.maxValue)))
+	c.done = func(*call) {}
+	return c
 }
 
 // renewal are the arguments of lua/once_renew.lua.

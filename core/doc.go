@@ -76,5 +76,6 @@
 // every hold, for some seconds after its end. The strategies with a line add "holdfast:writers…",
 // "holdfast:readers…" and "holdfast:waiters…" while somebody waits, and "holdfast:reads…" while somebody reads. A
 // [Multi] of clients with different connections to one key leaves "holdfast:location…" there, for a day. The records of
-// [Once] are "holdfast:once…", listed by "holdfast:group…" where that is asked for.
+// [Once] are "holdfast:once…", listed by "holdfast:group…" where that is asked for; a bounded group remembers one token for
+// all, at "holdfast:grouptoken…".
 package core

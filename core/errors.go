@@ -63,8 +63,8 @@ var (
 	// ErrFingerprintMismatch refuses an attempt whose [WithFingerprint] is not that of the record.
 	ErrFingerprintMismatch = errors.New("holdfast: same key, other fingerprint")
 
-	// ErrTooManyKeys refuses an attempt for a new key of a group that has as many records as [WithQuota] allows. See
-	// [TooManyKeysError].
+	// ErrTooManyKeys refuses an attempt for a new key of a group that has as many records as [WithQuota] allows, or
+	// whose records take as much memory as [WithQuotaBytes] allows. See [TooManyKeysError].
 	ErrTooManyKeys = errors.New("holdfast: too many keys")
 
 	// ErrOutsideWindow refuses an attempt that begins before or after its [WithWindow]. See [OutsideWindowError].

@@ -15,3 +15,6 @@ func MaxWaiters(c *Client) int { return c.crowd.most }
 
 // ScriptSource returns a script that is put together from these files, as they are in the program.
 func ScriptSource(names ...string) string { return loadScript(names...).source }
+
+// Counted is how many bytes a record with so much content counts in its group.
+func Counted(content int) int64 { return counted(content) }

@@ -127,9 +127,12 @@ func (k keys) once() keys {
 	return k
 }
 
+// groupPrefix begins the keys of groups.
+const groupPrefix = reserved + "group"
+
 // groupKey returns where the records of a client are listed that have the same hash tag, false if a key has no braces.
 func groupKey(prefix, key string) (string, bool) {
 	_, rest, found := strings.Cut(prefix+key, "{")
 	tag, _, closed := strings.Cut(rest, "}")
-	return reserved + "group:{" + tag + "}:" + prefix, found && closed
+	return groupPrefix + ":{" + tag + "}:" + prefix, found && closed
 }

@@ -36,7 +36,7 @@ func (c *Client) Once(key string, opts ...OnceOption) *Once {
 		if !ok {
 			o.err = invalidOption("WithGroup, WithQuota: the key %q has no braces to tell its group", key)
 		}
-		o.config.record.group = group
+		o.config.record.group.key = group
 	}
 	return o
 }
@@ -85,7 +85,7 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) ([]byte, error))
 // [InProgressError], after waiting for as long as [WithWait] says, or at once if that is [ErrTooManyWaiters] as well;
 // [ErrOutcomeUnknown]; [ErrFingerprintMismatch]; [ErrUnavailable] if Redis did not answer; the context's error if that
 // ended first; [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed]. With an error nothing is claimed, now
-// or later.
+// or later. [ErrTooManyKeys] and [ErrOutsideWindow] come of [WithQuota], [WithQuotaBytes] and [WithWindow].
 func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	if o.err != nil {
 		return nil, o.err
@@ -159,9 +159,10 @@ func (o *Once) Peek(ctx context.Context) (Record, error) {
 }
 
 // Forget deletes the record, so that the key can be used again: the order was cancelled, or an operator has found out
-// how a run of unknown outcome ended. That there was none is no error. A run in progress is not stopped; it loses its
+// how a run of unknown outcome ended. It leaves its group too, whether or not this Once is one [WithGroup]. That there was
+// none is no error. A run in progress is not stopped; it loses its
 // lease at its next renewal, a third of its TTL later at most, and if it completes all the same, it is recorded unless
-// another one has begun.
+// another one has begun, of which there is still a record.
 func (o *Once) Forget(ctx context.Context) error {
 	if o.err != nil {
 		return o.err
@@ -169,10 +170,19 @@ func (o *Once) Forget(ctx context.Context) error {
 	forgot := o.keys.released("forgot:" + o.client.newID())
 	return o.ask(ctx, "forget", func(ctx context.Context) error {
 		_, err := claim{oneRedis{o.client.server}}.end(ctx, o.config.lock.ack, onceForgetScript,
-			o.config.record.listed(o.keys.lock, forgot),
+			o.group().listed(o.keys.lock, forgot),
 			milliseconds(abandonMemory), o.client.verb, o.keys.channel)
 		return err
 	})
+}
+
+// group is where the record may be listed, whether or not this Once lists it.
+func (o *Once) group() recordGroup {
+	g := o.config.record.group
+	if key, ok := groupKey(o.client.prefix, o.key); ok {
+		g.key = key
+	}
+	return g
 }
 
 // Resolve records that what the key stands for has been done: somebody has found out how a run of unknown outcome
@@ -191,7 +201,7 @@ func (o *Once) Resolve(ctx context.Context, value []byte) error {
 	o.client.rename(h)
 	var refused error
 	err := o.ask(ctx, "resolve", func(ctx context.Context) (err error) {
-		refused, err = claim{oneRedis{o.client.server}}.resolve(ctx, h, value)
+		refused, err = claim{oneRedis{o.client.server}}.resolve(ctx, h, o.group(), value)
 		return err
 	})
 	if err != nil {

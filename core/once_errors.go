@@ -70,13 +70,20 @@ func (e *OutcomeUnknownError) Unwrap() error { return ErrOutcomeUnknown }
 type TooManyKeysError struct {
 	// Key of the Once.
 	Key string
-	// RetryAfter is when the oldest record of the group expires, by the server's clock.
+	// Bytes tells that the records of the group take as much memory as [WithQuotaBytes] allows; otherwise there are as
+	// many as [WithQuota] allows.
+	Bytes bool
+	// RetryAfter is when the first record of the group expires, by the server's clock. There may be no room then yet.
 	RetryAfter time.Duration
 }
 
-// Error tells for how long there is no room.
+// Error tells of what there is too much, and for how long at least.
 func (e *TooManyKeysError) Error() string {
-	return fmt.Sprintf("holdfast: once %q: its group has no room for another record for %v", e.Key, e.RetryAfter)
+	what := "another record"
+	if e.Bytes {
+		what = "the bytes of another record"
+	}
+	return fmt.Sprintf("holdfast: once %q: its group has no room for %s for %v", e.Key, what, e.RetryAfter)
 }
 
 // Unwrap makes the error [ErrTooManyKeys].

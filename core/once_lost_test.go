@@ -59,13 +59,14 @@ func TestOnceLostReplies(t *testing.T) {
 func loadOnce(t testing.TB, rdb *redis.Client) {
 	t.Helper()
 	for _, parts := range [][]string{
-		{"once_new", "record", "once_begin"},
+		{"once_new", "record", "group", "once_begin"},
 		{"record", "once_renew"},
+		{"record", "group", "once_enlist"},
 		{"record", "once_presume"},
-		{"publish", "record", "conclude", "once_complete"},
-		{"publish", "record", "conclude", "once_hold"},
-		{"publish", "record", "conclude", "once_resolve"},
-		{"publish", "record", "once_release"},
+		{"publish", "record", "group", "conclude", "once_complete"},
+		{"publish", "record", "group", "conclude", "once_hold"},
+		{"publish", "record", "group", "conclude", "once_resolve"},
+		{"publish", "record", "group", "once_release"},
 		{"publish", "record", "once_forget"},
 		{"record", "once_peek"},
 	} {

@@ -27,6 +27,8 @@ type onceModel struct {
 	presume core.State
 	value   string
 	token   int64 // of the last attempt
+
+	bounded bool // the group: a first attempt that is released leaves nothing
 }
 
 // standing is what the record says, the lease taken into account.
@@ -48,7 +50,7 @@ func (m *onceModel) begin(policy core.FailurePolicy) error {
 		return core.ErrOutcomeUnknown
 	}
 	presume := []core.State{core.StateAbandoned, core.StateUnknown}[policy]
-	*m = onceModel{state: core.StateRunning, count: m.count + 1, presume: presume}
+	*m = onceModel{state: core.StateRunning, count: m.count + 1, presume: presume, bounded: m.bounded}
 	return nil
 }
 
@@ -60,13 +62,17 @@ func (m *onceModel) end(r *runner, state core.State, value string) error {
 	case m.state != core.StateNone && m.owner != r, m.state == core.StateNone && state == core.StateNone,
 		m.state == core.StateNone && m.token > r.Token(): // released by a later one
 		return core.ErrStale
+	case state == core.StateNone && m.bounded && m.count == 1:
+		m.forget()
 	case state == core.StateNone:
-		*m = onceModel{count: m.count, token: m.token}
+		*m = onceModel{count: m.count, token: m.token, bounded: m.bounded}
 	default:
-		*m = onceModel{state: state, owner: r, count: r.Number(), value: value, token: r.Token()}
+		*m = onceModel{state: state, owner: r, count: r.Number(), value: value, token: r.Token(), bounded: m.bounded}
 	}
 	return nil
 }
+
+func (m *onceModel) forget() { *m = onceModel{bounded: m.bounded} }
 
 // resolve returns the error that a Resolve has to have.
 func (m *onceModel) resolve(value string) error {
@@ -76,7 +82,7 @@ func (m *onceModel) resolve(value string) error {
 	case core.StateCompleted:
 		return core.ErrCompleted
 	}
-	*m = onceModel{state: core.StateCompleted, count: m.count, value: value, token: m.token}
+	*m = onceModel{state: core.StateCompleted, count: m.count, value: value, token: m.token, bounded: m.bounded}
 	return nil
 }
 
@@ -121,7 +127,11 @@ func (g *onceGame) expect(move string, got, want error) {
 
 func (g *onceGame) begin() {
 	policy := core.FailurePolicy(g.rand.IntN(2))
-	a, err := g.locks[g.rand.IntN(len(g.locks))].Once(g.name, core.WithFailurePolicy(policy)).Begin(context.Background())
+	opts := []core.OnceOption{core.WithFailurePolicy(policy)}
+	if g.model.bounded {
+		opts = append(opts, core.WithQuota(1))
+	}
+	a, err := g.locks[g.rand.IntN(len(g.locks))].Once(g.name, opts...).Begin(context.Background())
 	g.expect(fmt.Sprint("begin ", policy), err, g.model.begin(policy))
 	if err != nil {
 		return
@@ -177,10 +187,10 @@ func (g *onceGame) move() {
 		want := g.model.resolve(value)
 		g.expect("resolve", g.locks[0].Once(g.name).Resolve(ctx, []byte(value)), want)
 	case n == 16:
-		g.model = onceModel{}
+		g.model.forget()
 		g.expect("forget", g.locks[0].Once(g.name).Forget(ctx), nil)
 	default:
-		g.model = onceModel{}
+		g.model.forget()
 		g.expect("eviction", g.rdb.Del(ctx, recordOf(g.name)).Err(), nil)
 	}
 }
@@ -208,6 +218,9 @@ func TestOnceModel(t *testing.T) {
 	for i := range 60 {
 		g := &onceGame{
 			T: t, rdb: rdb, locks: locks, name: fmt.Sprint("game", i), rand: rand.New(rand.NewPCG(seed, uint64(i))),
+		}
+		if g.model.bounded = i%2 == 1; g.model.bounded {
+			g.name = fmt.Sprintf("{game%d}", i)
 		}
 		g.moves = append(g.moves, fmt.Sprintf("seed %d, %d", seed, i))
 		for range 40 {

@@ -47,8 +47,7 @@ type recordConfig struct {
 	policy      FailurePolicy
 	maxValue    int
 	grouped     bool
-	group       string // key
-	quota       int    // 0: none
+	group       recordGroup
 	earliest    time.Time
 	latest      time.Time
 	note        string
@@ -78,6 +77,10 @@ func (c *onceConfig) check(rdbs []redis.UniversalClient) error {
 		c.lock.refuse(invalidOption("WithOwner is for locks: every attempt of a Once has an owner of its own"))
 	case c.lock.minHold != 0:
 		c.lock.refuse(invalidOption("WithMinHold is for locks: the record of a Once has its WithRetention"))
+	}
+	largest := counted(c.record.content(c.record.maxValue))
+	if most := c.record.group.bytes; most > 0 && most < largest {
+		c.lock.refuse(invalidOption("WithQuotaBytes(%d): one record may count %d, see WithMaxValue", most, largest))
 	}
 	return c.lock.check(rdbs)
 }
@@ -145,14 +148,33 @@ func WithGroup() OnceOption {
 }
 
 // WithQuota is [WithGroup] and bounds how many records the group may have at a time. One more is refused with
-// [ErrTooManyKeys], so that whoever chooses keys cannot fill Redis. Records count that were written with this option or
-// WithGroup, from their first attempt until they expire, are released or are forgotten with it. 0 is none. Defaults to 0.
+// [ErrTooManyKeys], so that a client which chooses keys cannot fill Redis. Records count that were written with this
+// option, [WithQuotaBytes] or WithGroup, from their first attempt until they expire or are forgotten. 0 is none. Defaults
+// to 0.
+//
+// What is not counted does not stay: a first attempt that is released leaves no record, so its number does not survive
+// and the next one is the first again. A later attempt has overtaken another one; its record stays after a release, and
+// counts. The fencing tokens of the group grow together, at one key instead of one for each record; a lock of the same
+// name draws from its own.
 func WithQuota(most int) OnceOption {
 	return onceOption(func(c *onceConfig) {
 		if most < 0 {
 			c.lock.refuse(invalidOption("WithQuota(%d): negative", most))
 		}
-		c.record.quota, c.record.grouped = most, c.record.grouped || most > 0
+		c.record.group.most, c.record.grouped = most, c.record.grouped || most > 0
+	})
+}
+
+// WithQuotaBytes is [WithQuota] for the memory that the records of the group take. An attempt for which there is no room is
+// refused with [ErrTooManyKeys]. A record counts 1.5 KiB and its value, fingerprint and note, rounded up by a quarter at
+// most; while it runs, it counts with the largest value that it may have, see [WithMaxValue]. So the group never exceeds
+// the bound, which has to be large enough for one such record. 0 is none. Defaults to 0.
+func WithQuotaBytes(most int64) OnceOption {
+	return onceOption(func(c *onceConfig) {
+		if most < 0 {
+			c.lock.refuse(invalidOption("WithQuotaBytes(%d): negative", most))
+		}
+		c.record.group.bytes, c.record.grouped = most, c.record.grouped || most > 0
 	})
 }
 

@@ -43,7 +43,7 @@ func (s *onceScripts) run(parts []string, id string, args ...any) string {
 }
 
 func (s *onceScripts) begin(id string) string {
-	reply := s.run([]string{"once_new", "record", "once_begin"}, id, id, hour, hour, hour, "retry", "print", 0, "", "", "note")
+	reply := s.run([]string{"once_new", "record", "group", "once_begin"}, id, id, hour, hour, hour, "retry", "print", 0, "", "", "note")
 	if status, _, _ := strings.Cut(reply, " "); status != "[1" {
 		return status // the times that follow pass
 	}
@@ -60,7 +60,7 @@ func (s *onceScripts) presume(id string) string {
 
 func (s *onceScripts) conclude(script, id string, more ...any) string {
 	args := append([]any{id, hour, hour, "PUBLISH", "channel", 7, 1}, more...)
-	return s.run([]string{"publish", "record", "conclude", script}, id, args...)
+	return s.run([]string{"publish", "record", "group", "conclude", script}, id, args...)
 }
 
 func (s *onceScripts) complete(id string) string {
@@ -70,12 +70,12 @@ func (s *onceScripts) complete(id string) string {
 func (s *onceScripts) hold(id string) string { return s.conclude("once_hold", id, "reason") }
 
 func (s *onceScripts) release(id string) string {
-	return s.run([]string{"publish", "record", "once_release"}, id, id, hour, 0, "PUBLISH", "channel")
+	return s.run([]string{"publish", "record", "group", "once_release"}, id, id, hour, 0, "PUBLISH", "channel")
 }
 
 // giveUp is the release of an attempt that nobody had.
 func (s *onceScripts) giveUp(id string) string {
-	return s.run([]string{"publish", "record", "once_release"}, id, id, hour, 1, "PUBLISH", "channel")
+	return s.run([]string{"publish", "record", "group", "once_release"}, id, id, hour, 1, "PUBLISH", "channel")
 }
 
 func (s *onceScripts) forget(id string) string {
@@ -84,7 +84,7 @@ func (s *onceScripts) forget(id string) string {
 
 // resolve is done by somebody else than the attempts.
 func (s *onceScripts) resolve(id string) string {
-	reply := s.run([]string{"publish", "record", "conclude", "once_resolve"}, id,
+	reply := s.run([]string{"publish", "record", "group", "conclude", "once_resolve"}, id,
 		id, hour, hour, "PUBLISH", "channel", "value of "+id, 0, "print")
 	if reply != "[1 1]" {
 		reply, _, _ = strings.Cut(reply, " ")

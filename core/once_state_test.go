@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +14,12 @@ import (
 )
 
 // recordOf is the key of a record.
-func recordOf(name string) string { return "holdfast:once:{lock:" + name + "}" }
+func recordOf(name string) string {
+	if strings.Contains(name, "{") {
+		return "holdfast:once=lock:" + name
+	}
+	return "holdfast:once:{lock:" + name + "}"
+}
 
 // abandon lets the lease of an attempt end, as far as Redis knows.
 func abandon(t testing.TB, rdb *redis.Client, name string) {

@@ -28,8 +28,8 @@ type Record struct {
 	Key string
 	// State is what the record says. The fields below are zero if it is StateNone, except Attempt.
 	State State
-	// Attempt is the number of the last attempt, from 1. It survives a release, so it tells how often was tried. It is 0,
-	// as is Token, if there was none before [Once.Resolve].
+	// Attempt is the number of the last attempt, from 1. It survives a release, so it tells how often was tried, except
+	// [WithQuota]. It is 0, as is Token, if there was none before [Once.Resolve].
 	Attempt int
 	// Token is the fencing token of that attempt.
 	Token int64

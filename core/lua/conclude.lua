@@ -1,15 +1,18 @@
--- How once_complete.lua, once_hold.lua and once_resolve.lua end what a record stands for; it comes after publish.lua
--- and record.lua. By itself it does nothing.
+-- How once_complete.lua, once_hold.lua and once_resolve.lua end what a record stands for; it comes after publish.lua,
+-- record.lua and group.lua. By itself it does nothing.
 --
 -- KEYS[1] record   see record.lua
 -- KEYS[2] ended    string, remembers what this end has done, so that a repetition says the same
--- KEYS[3] group    sorted set, see record.lua; may be absent
+-- KEYS[3] group    sorted set, see group.lua; may be absent
 -- ARGV[1] id of the attempt, or of who resolves     ARGV[2] ms for which the record is kept
 -- ARGV[3] ms for which the result is remembered
 -- ARGV[4] SPUBLISH or PUBLISH     ARGV[5] channel on which those listen who wait for the record
+-- The last ARGV, with KEYS[3]: bytes that the record counts in its group from now on
 --
 -- Order of writes: what makes the attempt a running one goes last, so that a script that dies in between leaves either
 -- the attempt as it was or its end.
+
+local group = KEYS[3]
 
 -- Writes an end into the record, takes those fields away which have no meaning after it, and returns the result with 0
 -- behind it if those who wait have to find out by themselves, 1 if not.
@@ -20,7 +23,9 @@ local function write(result, gone, ...)
     return refused
   end
   call('HDEL', record, unpack(gone))
-  enlist(KEYS[3], tonumber(ARGV[2]))
+  if group then
+    enlist(group, ARGV[#ARGV])
+  end
   call('SET', KEYS[2], result, 'PX', ARGV[3])
   return {result, publish(ARGV[4], ARGV[5], '0') and 1 or 0}
 end

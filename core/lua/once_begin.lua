@@ -1,9 +1,10 @@
 -- Claims a key for a run, or says why that must not begin now.
 --
--- KEYS[1] record    see record.lua, which comes in front of this file
+-- KEYS[1] record    see record.lua, which comes in front of this file, with group.lua
 -- KEYS[2] token     string, the last fencing token granted for this name
 -- KEYS[3] ended     string, present once this very attempt has ended or was given up
--- KEYS[4] group     sorted set, see record.lua; may be absent
+-- KEYS[4] group     sorted set, see group.lua; may be absent
+-- KEYS[5] tokens    string, the last fencing token granted for any record of the group; present if the group is bounded
 -- ARGV[1] id of the attempt     ARGV[2] ttl of its lease in ms     ARGV[3] ms for which the record is kept
 -- ARGV[4] ms for which the last token is remembered
 -- ARGV[5] what the attempt counts as once its lease is over: retry or unknown
@@ -11,6 +12,8 @@
 -- ARGV[7] how many records the group may have, 0 for any number
 -- ARGV[8], ARGV[9] ms since 1970 before and after which nothing is claimed, '' for none; 0 and less are times too
 -- ARGV[10] note for those who read the record, '' for none
+-- With KEYS[4] also: ARGV[11] bytes that a running record counts in its group     ARGV[12] how many bytes the group may
+-- count, 0 for any number
 --
 -- Returns {1, token, attempt, us}  claimed: now, or by an earlier run of this very attempt, which began then
 --         {0, ms}               another attempt is running, whose lease has so much left
@@ -18,7 +21,8 @@
 --         {-2, 0}               the record was made with another fingerprint; it is not touched
 --         {-3, record...}       the outcome of an earlier attempt is unknown
 --         {-4, record...}       completed before
---         {-5, ms}              the group is full, for so long at least
+--         {-5, ms}, {-8, ms}    the group has no room for another record, for the bytes of another record; for so long
+--                               at least
 --         {-6, us}, {-7, us}    it is too early, too late, at this time
 -- See report in record.lua for what follows a -3 or -4.
 --
@@ -27,6 +31,10 @@
 --
 -- Running it twice changes nothing: the id tells a repetition from another attempt. The repetition renews the lease,
 -- because its sender counts from its own sending.
+--
+-- A bounded group has one token for all of its records, so that a key costs nothing beyond what counts in the group. That
+-- of the key itself is heeded, and kept up to date if it is there: a lock of this name, or a record without a bound, has
+-- written it.
 --
 -- Order of writes: the token first, because SET is what a full or restricted server refuses, and a token without a
 -- record harms nobody. Then the record with all its fields in one HSET.
@@ -42,6 +50,9 @@ local deadline = integer(math.floor(now / 1000) + ttl)
 if r.state == 'running' and r.id == id then
   call('PEXPIRE', record, math.max(retention, ttl)) -- accepted by a full server, and then the next one is too
   call('HSET', record, 'deadline', deadline)
+  if KEYS[4] then
+    enlist(KEYS[4], ARGV[11])
+  end
   return {1, tonumber(r.token), tonumber(r.attempt), tonumber(r.began)}
 end
 if r.state and r.fingerprint and fingerprint ~= '' and r.fingerprint ~= fingerprint then
@@ -62,19 +73,36 @@ if earliest and now < earliest * 1000 then
 elseif latest and now > latest * 1000 then
   return {-7, now}
 end
-local most = tonumber(ARGV[7])
-if most > 0 and not r.state then
-  local count, rest = crowd(KEYS[4])
-  if count >= most then
+if KEYS[5] then
+  local most, bytes, own = tonumber(ARGV[7]), tonumber(ARGV[12]), counted(KEYS[4])
+  local count, taken, rest = occupancy(KEYS[4])
+  local more = size(class(ARGV[11])) - (own or 0)
+  if most > 0 and not own and count >= most then
     return {-5, rest}
+  elseif bytes > 0 and more > 0 and taken + more > bytes then
+    return {-8, rest}
   end
 end
 
+-- Returns a token that is at least so great, and greater than the last one at the key, where it becomes the last.
+local function draw(key, token)
+  local last = tonumber(call('SET', key, integer(token), 'PX', ARGV[4], 'GET') or '')
+  if last and last >= token then
+    token = last + 1
+    call('SET', key, integer(token), 'PX', ARGV[4])
+  end
+  return token
+end
+
 local token = math.max(now, (tonumber(r.token) or 0) + 1)
-local last = tonumber(call('SET', KEYS[2], integer(token), 'PX', ARGV[4], 'GET') or '')
-if last and last >= token then
-  token = last + 1
-  call('SET', KEYS[2], integer(token), 'PX', ARGV[4])
+if KEYS[5] then
+  local last = tonumber(call('GET', KEYS[2]) or '')
+  token = draw(KEYS[5], math.max(token, (last or 0) + 1))
+  if last then
+    call('SET', KEYS[2], integer(token), 'PX', ARGV[4])
+  end
+else
+  token = draw(KEYS[2], token)
 end
 local attempt = (r.attempt or 0) + 1
 call('HSET', record, 'state', 'running', 'id', id, 'attempt', integer(attempt), 'token', integer(token),
@@ -90,5 +118,7 @@ local refused = expire(math.max(retention, ttl))
 if refused then
   return refused
 end
-enlist(KEYS[4], math.max(retention, ttl))
+if KEYS[4] then
+  enlist(KEYS[4], ARGV[11])
+end
 return {1, token, attempt, now}

@@ -2,7 +2,7 @@
 --
 -- KEYS[1] record    see record.lua, which comes in front of this file, after publish.lua
 -- KEYS[2] forgot    string, remembers what this call has done, so that a repetition forgets no later record
--- KEYS[3] group   sorted set, see record.lua; may be absent
+-- KEYS[3] group     sorted set, see group.lua; absent if the key can have none
 -- ARGV[1] ms for which the result is remembered
 -- ARGV[2] SPUBLISH or PUBLISH     ARGV[3] channel on which those listen who wait for the record
 --

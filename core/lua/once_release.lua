@@ -1,16 +1,20 @@
 -- Ends an attempt that has done nothing: the next one may begin at once.
 --
--- KEYS[1] record   see record.lua, which comes in front of this file, after publish.lua
+-- KEYS[1] record   see record.lua, which comes in front of this file, with group.lua, after publish.lua
 -- KEYS[2] ended    string, remembers what this release has done, so that a repetition says the same, and that a begin
 --                  of this attempt which arrives later claims nothing
--- KEYS[3] group    sorted set, see record.lua; may be absent
+-- KEYS[3] group    sorted set, see group.lua; may be absent
 -- ARGV[1] id of the attempt     ARGV[2] ms for which the result is remembered
 -- ARGV[3] 1 if nobody ever had the attempt: it does not count then, and has overtaken none
 -- ARGV[4] SPUBLISH or PUBLISH     ARGV[5] channel on which those listen who wait for the record
 -- ARGV[6] ms for which the result is remembered if the attempt was not running; may be absent: ARGV[2]
+-- ARGV[7] bytes that a released record counts in its group; present if the group is bounded
 --
 -- Returns {1, announced}  released; announced is 0 if those who wait have to find out by themselves
 --         {0, 1}          not this attempt's: it was followed by another one, forgotten, evicted, or ended before
+--
+-- A bounded group counts all that its records leave. So the record is deleted if this was the first attempt. After a later
+-- one it stays, and counts: an earlier attempt that comes late finds out by it that it was followed.
 --
 -- Running it twice changes nothing and answers the same.
 
@@ -29,11 +33,14 @@ call('HDEL', record, 'state', 'id', 'began', 'ended', 'ttl', 'deadline', 'presum
 if ARGV[3] == '1' then
   call('HSET', record, 'attempt', r.attempt - 1)
   call('HDEL', record, 'token')
-  if r.attempt == '1' then
-    call('DEL', record)
-  end
 end
-if KEYS[3] then
+local counts = ARGV[7] and r.attempt ~= '1'
+if r.attempt == '1' and (ARGV[7] or ARGV[3] == '1') then
+  call('DEL', record)
+end
+if counts then
+  enlist(KEYS[3], ARGV[7])
+elseif KEYS[3] then
   call('ZREM', KEYS[3], record)
 end
 call('SET', KEYS[2], 1, 'PX', ARGV[2])

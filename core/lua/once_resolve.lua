@@ -3,6 +3,7 @@
 -- KEYS[1..3], ARGV[1..5]  see conclude.lua, which comes in front of this file
 -- ARGV[6] value     ARGV[7] 1 if there is one that is too large to be recorded
 -- ARGV[8] fingerprint of what was asked for, '' for none: for a record that has none
+-- ARGV[9] 1 if the record is to be counted in its group, 0 if that is done only where it is in there already
 --
 -- Returns {1, announced}   recorded, now or by an earlier run; announced is 0 if those who wait have to find out by
 --                          themselves
@@ -26,6 +27,9 @@ if r.id ~= ARGV[1] then -- an earlier run may have died halfway
   elseif state == 'completed' then
     return report(-4)
   end
+end
+if group and ARGV[9] == '0' and not counted(group) then
+  group = nil
 end
 admit()
 return write(1, {'deadline', 'ttl', 'presume', 'reason'},

@@ -109,25 +109,3 @@ local function expire(retention)
     return expiring
   end
 end
-
--- The group of a record is a sorted set of the records that count together, by the ms when they expire; a script that is
--- not given its key does nothing about it.
-
--- Returns how many records of a group are there, and the ms until the first of them expires.
-local function crowd(group)
-  local ms = math.floor(now / 1000)
-  local gone = call('ZRANGEBYSCORE', group, '-inf', ms, 'LIMIT', 0, 100)
-  if #gone > 0 then
-    call('ZREM', group, unpack(gone))
-  end
-  local first = call('ZRANGEBYSCORE', group, '(' .. ms, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-  return call('ZCOUNT', group, '(' .. ms, '+inf'), first[2] and first[2] - ms or 0
-end
-
--- Counts the record in its group for as long as it is kept. The group ends with the last of its records.
-local function enlist(group, retention)
-  if group then
-    call('ZADD', group, integer(math.floor(now / 1000) + retention), record)
-    call('PEXPIRE', group, math.max(call('PTTL', group), retention))
-  end
-end

@@ -112,9 +112,9 @@ func slow(n *Nemesis) func() {
 
 // The scripts by their hashes, which is what requests carry.
 var (
-	acquiring = hashes("free grant acquire", "grant acquire_all", "publish line join", "once_new record once_begin")
+	acquiring = hashes("free grant acquire", "grant acquire_all", "publish line join", "once_new record group once_begin")
 	renewing  = hashes("renew", "record once_renew")
-	releasing = hashes("publish call release", "publish line leave", "publish record conclude once_complete")
+	releasing = hashes("publish call release", "publish line leave", "publish record group conclude once_complete")
 )
 
 func hashes(scripts ...string) (all []string) {

@@ -1,0 +1,47 @@
+package core
+
+import "math/bits"
+
+// recordGroup is the group in which a record counts, see lua/group.lua.
+type recordGroup struct {
+	key   string // empty: the record is in no group
+	most  int    // records; 0 is any number
+	bytes int64  // that they may count; 0 is any number
+}
+
+// bounded reports whether somebody relies on all that is left of records being counted.
+func (g recordGroup) bounded() bool { return g.most > 0 || g.bytes > 0 }
+
+// listed adds the key of the group, if there is one.
+func (g recordGroup) listed(keys ...string) []string {
+	if g.key == "" {
+		return keys
+	}
+	return append(keys, g.key)
+}
+
+// begins are the keys of an attempt that begins.
+func (g recordGroup) begins(keys ...string) []string {
+	keys = g.listed(keys...)
+	if g.bounded() {
+		keys = append(keys, g.tokens())
+	}
+	return keys
+}
+
+// tokens is where the last token of a bounded group is remembered.
+func (g recordGroup) tokens() string { return reserved + "grouptoken" + g.key[len(groupPrefix):] }
+
+// recordOverhead is what a record takes in Redis, with its place in the group, beside what counted is told of.
+const recordOverhead = 1536
+
+// counted is how many bytes a record counts in its group that has so many of content: rounded up, to one of four sizes for
+// each power of two.
+func counted(content int) int64 {
+	n := int64(content) + recordOverhead
+	step := int64(1) << (bits.Len64(uint64(n-1)) - 3)
+	return (n + step - 1) / step * step
+}
+
+// content is how many bytes a record has with a value of that length.
+func (r *recordConfig) content(value int) int { return value + len(r.fingerprint) + len(r.note) }

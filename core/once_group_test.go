@@ -1,0 +1,194 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+// TestTokensOfABoundedGroup: they grow from key to key and from attempt to attempt, though each key leaves nothing, and
+// though the server's clock was set back or its memory is lost; also beside a lock of the same name.
+func TestTokensOfABoundedGroup(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(long))
+	last := int64(0)
+	run := func(key string, opts ...core.OnceOption) {
+		t.Helper()
+		a := mustBegin(t, locks.Once(key, append(opts, core.WithQuota(1))...))
+		if a.Token() <= last {
+			t.Errorf("%s: token %d after %d", key, a.Token(), last)
+		}
+		last = a.Token()
+		if err := a.Release(ctx); err != nil || a.Number() != 1 {
+			t.Errorf("%s: attempt %d, %v", key, a.Number(), err)
+		}
+	}
+	run("{a}:1")
+	ahead := time.Now().Add(time.Hour).UnixMicro() // that is where the clock was
+	rdb.Set(ctx, "holdfast:grouptoken:{a}:lock:", ahead, time.Hour)
+	last = ahead
+	run("{a}:1")
+	run("{a}:2", core.WithQuotaBytes(2<<20))
+	lock := mustLock(t, locks.Mutex("{a}:3"))
+	unlock(t, lock)
+	if keys, _ := lasting(t, rdb); len(keys) != 2 {
+		t.Errorf("keys %q, want the token of the group and that of the lock", keys)
+	}
+	rdb.Set(ctx, "holdfast:token=lock:{a}:3", 2*ahead, time.Hour)
+	last = 2 * ahead
+	run("{a}:3")
+	if lock := mustLock(t, locks.Mutex("{a}:3")); lock.Token() <= last {
+		t.Errorf("token %d of the lock after %d", lock.Token(), last)
+	}
+	rdb.FlushDB(ctx)
+	now := rdb.Time(ctx).Val().UnixMicro()
+	if a := mustBegin(t, locks.Once("{a}:1", core.WithQuota(1))); a.Token() < now {
+		t.Errorf("token %d, the clock says %d", a.Token(), now)
+	}
+}
+
+// TestOvertakenInABoundedGroup: what tells an overtaken run that it is late stays after a release, and counts.
+func TestOvertakenInABoundedGroup(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(long))
+	of := func(key string) *core.Once { return locks.Once(key, core.WithQuota(1)) }
+	late := mustBegin(t, of("{a}:1"))
+	abandon(t, rdb, "{a}:1")
+	if err := mustBegin(t, of("{a}:1")).Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, late.Complete(ctx, nil), core.ErrStale)
+	wantState(t, of("{a}:1"), core.StateNone, 2)
+	_, err := of("{a}:2").Begin(ctx)
+	wantErr(t, err, core.ErrTooManyKeys)
+	if a := mustBegin(t, of("{a}:1")); a.Number() != 3 {
+		t.Errorf("attempt %d", a.Number())
+	}
+}
+
+// TestRunningRecordStaysInItsGroup: renewals prolong the place of a record as they prolong the record, so it counts and is
+// listed for as long as it is there.
+func TestRunningRecordStaysInItsGroup(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(3*time.Second))
+	of := func(i int) *core.Once {
+		return locks.Once(fmt.Sprintf("{a}:%d", i), core.WithQuota(1), core.WithRetention(3*time.Second))
+	}
+	a := mustBegin(t, of(1))
+	began := rdb.ZScore(ctx, groupOf("a"), recordOf("{a}:1")).Val()
+	redistest.Eventually(t, within, "a place for longer than one retention", func() bool {
+		return rdb.ZScore(ctx, groupOf("a"), recordOf("{a}:1")).Val() > began+500
+	})
+	if records, err := locks.Records(ctx, "{a}"); err != nil || len(records) != 1 {
+		t.Errorf("%+v, %v", records, err)
+	}
+	_, err := of(2).Begin(ctx)
+	wantErr(t, err, core.ErrTooManyKeys)
+	// It was lost: evicted, say.
+	rdb.Del(ctx, groupOf("a"))
+	redistest.Eventually(t, within, "the group to be made anew", func() bool {
+		return rdb.ZCard(ctx, groupOf("a")).Val() == 1
+	})
+	if err := a.Release(ctx); err != nil {
+		t.Error(err)
+	}
+	// One that comes too late.
+	status, err := luaScript(t, "record", "group", "once_enlist").Run(ctx, rdb,
+		[]string{recordOf("{a}:1"), groupOf("a")}, "id", 2048).Int()
+	if err != nil || status != 0 || rdb.Exists(ctx, groupOf("a"), recordOf("{a}:1")).Val() != 0 {
+		t.Errorf("%d, %v", status, err)
+	}
+}
+
+// TestForgetOfAGroup: whoever forgets or resolves a record need not know that it counts in a group.
+func TestForgetOfAGroup(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(long))
+	if err := mustBegin(t, locks.Once("{a}:1", core.WithQuota(1))).Hold(ctx, "reason"); err != nil {
+		t.Fatal(err)
+	}
+	until := rdb.ZScore(ctx, groupOf("a"), recordOf("{a}:1")).Val()
+	if err := locks.Once("{a}:1", core.WithRetention(48*time.Hour)).Resolve(ctx, make([]byte, 4096)); err != nil {
+		t.Fatal(err)
+	}
+	if rdb.ZScore(ctx, groupOf("a"), recordOf("{a}:1")).Val() <= until {
+		t.Error("a resolved record counts no longer than before")
+	}
+	if records, err := locks.Records(ctx, "{a}"); err != nil || len(records) != 1 {
+		t.Errorf("%+v, %v", records, err)
+	}
+	forget(t, locks.Once("{a}:1"))
+	if n := rdb.Exists(ctx, groupOf("a")).Val(); n != 0 {
+		t.Error("a forgotten record counts")
+	}
+	if err := locks.Once("{a}:2").Resolve(ctx, nil); err != nil || rdb.Exists(ctx, groupOf("a")).Val() != 0 {
+		t.Errorf("a record that nobody has listed counts: %v", err)
+	}
+	mustBegin(t, locks.Once("{a}:3", core.WithQuota(1)))
+}
+
+// TestRecordsSurviveAMigration: while their slot moves, records cannot be listed, but their leases are renewed; and
+// afterwards they count as before.
+func TestRecordsSurviveAMigration(t *testing.T) {
+	t.Parallel()
+	const ttl = 3 * time.Second
+	cluster := redistest.StartCluster(t, 2)
+	rdb := cluster.Client()
+	locks := newClient(t, rdb, core.WithTTL(ttl))
+	a := mustBegin(t, locks.Once("{m}:1", core.WithQuota(1), core.WithRetention(2*ttl)))
+	renewed := func() {
+		t.Helper()
+		until := a.ValidUntil()
+		redistest.Eventually(t, within, "a renewal", func() bool { return a.ValidUntil().After(until.Add(ttl / 4)) })
+	}
+	slot := cluster.Slot("lock:{m}")
+	m := cluster.BeginMigration(slot, elsewhere(cluster, slot))
+	renewed()
+	m.MoveKeys(recordOf("{m}:1"))
+	renewed()
+	renewed()
+	m.MoveKeys()
+	renewed()
+	m.End()
+	listed := func() float64 { return rdb.ZScore(context.Background(), groupOf("m"), recordOf("{m}:1")).Val() }
+	place := listed()
+	redistest.Eventually(t, within, "the record to be listed further", func() bool { return listed() > place })
+	_, err := locks.Once("{m}:2", core.WithQuota(1)).Begin(context.Background())
+	wantErr(t, err, core.ErrTooManyKeys)
+	if err := a.Complete(context.Background(), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSizesInAGroup: what a script makes of a size is not less than it, and not much more.
+func TestSizesInAGroup(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	source := core.ScriptSource("record", "group") + "\nreturn string.format('%.0f', size(class(ARGV[1])))"
+	for bytes := int64(1); bytes < 1<<40; bytes = bytes*9/8 + 1 {
+		got, err := redis.NewScript(source).Run(context.Background(), rdb, []string{"{a}"}, bytes).Int64()
+		if err != nil || got < bytes || float64(got) > float64(bytes)*1.25+1 {
+			t.Errorf("%d bytes count %d, %v", bytes, got, err)
+		}
+	}
+	for content := 0; content < 257<<20; content = content*9/8 + 1 {
+		want := core.Counted(content)
+		got, err := redis.NewScript(source).Run(context.Background(), rdb, []string{"{a}"}, want).Int64()
+		if err != nil || got != want || want < int64(content)+1536 || float64(want) > float64(content+1536)*1.25 {
+			t.Errorf("%d bytes of content count %d here and %d there, %v", content, want, got, err)
+		}
+	}
+}
