@@ -24,6 +24,8 @@ type line struct {
 	// What the first was last told, and when; it asks again after a pollHeard at least.
 	left  time.Duration // of the present holder's lease
 	heard instant       // zero: never
+
+	entered, asked uint64 // how many have come, and how many had before the first asked; see shared_answer.go
 }
 
 // turn is a place in a line.
@@ -32,6 +34,9 @@ type turn struct {
 	key   string
 	line  *line
 	ack   ack // that the caller wants
+
+	question any    // that the caller asks, nil if no answer to it holds for another one; see shared_answer.go
+	number   uint64 // in the order of arrival
 
 	before, behind *turn
 	come           chan struct{} // closed when the turn has come, or there is none to come; nil if it had come at once
@@ -52,7 +57,8 @@ func (q *queue) enter(t *turn, key string, a ack) {
 	if l == nil {
 		l = q.open(key)
 	}
-	t.line, t.before = l, l.last
+	l.entered++
+	t.line, t.before, t.number = l, l.last, l.entered
 	if l.last = t; t.before == nil {
 		l.first = t
 	} else {
@@ -141,13 +147,20 @@ func (t *turn) fail(err error) {
 		if short && other.ack.replicas < t.ack.replicas {
 			continue
 		}
-		other.stepOut()
-		if other != t {
-			other.err = err
-			close(other.come)
+		if other == t {
+			t.stepOut()
+		} else {
+			other.sendAway(err)
 		}
 	}
 	t.proceed()
+}
+
+// sendAway takes a waiter out of its line, with what its wait returns; the queue's mutex is held.
+func (t *turn) sendAway(err error) {
+	t.stepOut()
+	t.err = err
+	close(t.come)
 }
 
 // proceed gives the turn to the next after the first has left; the queue's mutex is held.

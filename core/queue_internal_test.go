@@ -54,3 +54,43 @@ func TestFailureOfReplicasStays(t *testing.T) {
 		t.Error("somebody is left")
 	}
 }
+
+// TestSharedAnswer: an answer is given to those who came before it was asked for, and ask the same. Of the others, those
+// who came in time ask by themselves if the record is settled.
+func TestSharedAnswer(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		answer error
+		other  error
+	}{
+		"settled":     {&CompletedError{Record: Record{State: StateCompleted, Value: []byte("value")}}, errAskAlone},
+		"not settled": {&OutcomeUnknownError{Record: Record{State: StateAbandoned}}, nil},
+	} {
+		q := newQueue()
+		first, same, late := turn{question: 1}, turn{question: 1}, turn{question: 1}
+		other := turn{question: 2}
+		for _, t := range []*turn{&first, &other, &same} {
+			q.enter(t, "k", ack{})
+		}
+		first.asks()
+		q.enter(&late, "k", ack{})
+		first.share(test.answer)
+		first.leave()
+		never := make(chan struct{})
+		if err := same.wait(t.Context(), never); err == nil || err == test.answer || err.Error() != test.answer.Error() {
+			t.Errorf("%s: the same question is answered with %v", name, err)
+		}
+		if err := other.wait(t.Context(), never); err != test.other {
+			t.Errorf("%s: another question is answered with %v", name, err)
+		}
+		if test.other == nil {
+			other.leave()
+		}
+		if err := late.wait(t.Context(), never); err != nil {
+			t.Errorf("%s: one who came later was told %v", name, err)
+		}
+		if late.leave(); !q.empty("k") {
+			t.Errorf("%s: a waiter is left", name)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 )
@@ -50,6 +51,11 @@ type Record struct {
 	Lease time.Duration
 	// Retention is how long the record will be kept if nothing happens.
 	Retention time.Duration
+}
+
+func (r Record) clone() Record {
+	r.Value, r.Fingerprint = bytes.Clone(r.Value), bytes.Clone(r.Fingerprint)
+	return r
 }
 
 // readRecord reads what report in lua/record.lua returns.

@@ -167,7 +167,21 @@ func (r *request) queue(ctx context.Context) (*Lease, error) {
 			return lease, err
 		}
 	}
+	for {
+		lease, err := r.queueUp(ctx)
+		if err != errAskAlone {
+			return lease, err
+		}
+		if lease, err = r.ask(ctx); err != errBusy {
+			return lease, err
+		}
+	}
+}
+
+// queueUp waits for its turn, and asks then.
+func (r *request) queueUp(ctx context.Context) (*Lease, error) {
 	t := &r.turn
+	*t = turn{question: r.hold.question()}
 	r.keeper.queue.enter(t, r.hold.keys.lock, r.hold.ack)
 	defer t.leave()
 	if t.waits() {
@@ -177,16 +191,18 @@ func (r *request) queue(ctx context.Context) (*Lease, error) {
 		if r.left, r.heard = r.keeper.queue.told(t.key, r.keeper.now()); !r.heard {
 			r.lastErr = errNotAnswered
 		}
-		return nil, err
+		return nil, ownRefusal(err)
 	}
 	if left, heard := r.keeper.queue.told(t.key, r.keeper.now()); heard {
 		r.left, r.heard = left, true // Redis answers, whether or not there is time for another answer
 	}
 	lease, err := r.lead(ctx, t)
-	if lease != nil {
+	switch {
+	case lease != nil:
 		t.tell(r.hold.ttl, r.keeper.now())
-	}
-	if errors.Is(err, ErrUnavailable) {
+	case err == r.refused:
+		t.share(err)
+	case errors.Is(err, ErrUnavailable):
 		t.fail(err) // nobody behind it would fare better, one after the other
 	}
 	return lease, err
@@ -203,6 +219,7 @@ func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
 	for unheard := 0; ; unheard++ {
 		// Who hears nothing must not be called in vain.
 		r.hold.calling = news != nil && news.confirmed() && r.keeper.hasOneServer()
+		t.asks()
 		lease, err := r.ask(ctx)
 		if err != errBusy {
 			return lease, err

@@ -1,0 +1,88 @@
+package core
+
+import "errors"
+
+// A waiter at the head of its queue may get an answer that holds for others behind it: a Once was completed. This file
+// gives them that answer at once, instead of one round trip after the other.
+
+// question is what an answer depends on beside the record: callers of one [Once] key with equal questions get equal
+// answers from one state of Redis.
+type question struct {
+	ack              ack
+	fingerprint      string
+	policy           FailurePolicy
+	group            recordGroup
+	size             int64 // that the attempt counts in the group
+	earliest, latest any
+}
+
+// question returns nil for a lock, to which no answer holds for two.
+func (h *hold) question() any {
+	r := h.record
+	if r == nil {
+		return nil
+	}
+	return question{
+		ack: h.ack, fingerprint: string(r.fingerprint), policy: r.policy, group: r.group,
+		size: counted(r.content(r.maxValue)), earliest: bound(r.earliest), latest: bound(r.latest),
+	}
+}
+
+// errAskAlone sends a waiter out of its queue to ask by itself.
+var errAskAlone = errors.New("ask alone")
+
+// asks notes who is in the queue before the first asks. Only to them may the answer be given: one who comes later may
+// know of something that happened after it, as of a record that was forgotten.
+func (t *turn) asks() {
+	if t.question == nil {
+		return
+	}
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	t.line.asked = t.line.entered
+}
+
+// share gives a refusal to those behind the first who came before it asked and have the same question. The others keep
+// their places. But if the record is settled, no waiting helps them either: they ask at the same time, each for itself.
+// Only the first may call it.
+func (t *turn) share(refusal error) {
+	if t.question == nil {
+		return
+	}
+	refusal, settled := ownRefusal(refusal), settles(refusal)
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	var next *turn
+	for other := t.behind; other != nil && other.number <= t.line.asked; other = next {
+		next = other.behind
+		switch {
+		case other.question == t.question:
+			other.sendAway(refusal)
+		case settled:
+			other.sendAway(errAskAlone)
+		}
+	}
+}
+
+// settles reports whether a refusal says that no attempt will begin unless an operator decides so.
+func settles(refusal error) bool {
+	var unknown *OutcomeUnknownError
+	return errors.Is(refusal, ErrCompleted) || errors.As(refusal, &unknown) && unknown.Record.State == StateUnknown
+}
+
+// ownRefusal copies a refusal, so that each caller has one of its own: they may write to what they get.
+func ownRefusal(refusal error) error {
+	switch e := refusal.(type) {
+	case *CompletedError:
+		return &CompletedError{Record: e.Record.clone()}
+	case *OutcomeUnknownError:
+		return &OutcomeUnknownError{Record: e.Record.clone()}
+	case *TooManyKeysError:
+		own := *e
+		return &own
+	case *OutsideWindowError:
+		own := *e
+		return &own
+	}
+	return refusal
+}
