@@ -9,7 +9,7 @@ type recordGroup struct {
 	bytes int64  // that they may count; 0 is any number
 }
 
-// bounded reports whether somebody relies on all that is left of records being counted.
+// bounded reports whether there is a quota, so that whatever is left of a record has to be counted.
 func (g recordGroup) bounded() bool { return g.most > 0 || g.bytes > 0 }
 
 // listed adds the key of the group, if there is one.
@@ -35,13 +35,13 @@ func (g recordGroup) tokens() string { return reserved + "grouptoken" + g.key[le
 // recordOverhead is what a record takes in Redis, with its place in the group, beside what counted is told of.
 const recordOverhead = 1536
 
-// counted is how many bytes a record counts in its group that has so many of content: rounded up, to one of four sizes for
-// each power of two.
+// counted returns how many bytes a record with so many bytes of content counts in its group. It rounds up, to one of four
+// sizes for each power of two, as lua/group.lua does.
 func counted(content int) int64 {
 	n := int64(content) + recordOverhead
 	step := int64(1) << (bits.Len64(uint64(n-1)) - 3)
 	return (n + step - 1) / step * step
 }
 
-// content is how many bytes a record has with a value of that length.
+// content returns how many bytes a record has with a value of that length.
 func (r *recordConfig) content(value int) int { return value + len(r.fingerprint) + len(r.note) }

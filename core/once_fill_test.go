@@ -123,7 +123,7 @@ func TestQuotaBytes(t *testing.T) {
 	if !errors.As(err, &full) || !full.Bytes || full.RetryAfter <= time.Hour-within || full.RetryAfter > time.Hour {
 		t.Errorf("error %v", err)
 	}
-	// Those that are there are no new ones, others have a room of their own, and what is forgotten or expires makes room.
+	// The records that are there are no new ones, and what is forgotten makes room.
 	for i := range 400 {
 		if err, _ := refused.Load(i); err == nil {
 			_, err := of(i).Begin(ctx)

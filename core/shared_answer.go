@@ -2,8 +2,8 @@ package core
 
 import "errors"
 
-// A waiter at the head of its queue may get an answer that holds for others behind it: a Once was completed. This file
-// gives them that answer at once, instead of one round trip after the other.
+// The first waiter of a queue may get an answer that holds for others behind it: a Once was completed. This file gives
+// them that answer at once. Why: one after the other, 500 waiters take 500 round trips.
 
 // question is what an answer depends on beside the record: callers of one [Once] key with equal questions get equal
 // answers from one state of Redis.
@@ -31,8 +31,9 @@ func (h *hold) question() any {
 // errAskAlone sends a waiter out of its queue to ask by itself.
 var errAskAlone = errors.New("ask alone")
 
-// asks notes who is in the queue before the first asks. Only to them may the answer be given: one who comes later may
-// know of something that happened after it, as of a record that was forgotten.
+// asks notes which waiters are in the queue before the first one asks. Only these may be given its answer. Why: (1) the
+// first asks, and Redis answers "completed"; (2) the record is forgotten; (3) a waiter comes, whose caller knows of that;
+// (4) the answer arrives. It is outdated for that waiter.
 func (t *turn) asks() {
 	if t.question == nil {
 		return
@@ -42,9 +43,9 @@ func (t *turn) asks() {
 	t.line.asked = t.line.entered
 }
 
-// share gives a refusal to those behind the first who came before it asked and have the same question. The others keep
-// their places. But if the record is settled, no waiting helps them either: they ask at the same time, each for itself.
-// Only the first may call it.
+// share gives a refusal to the waiters that came before the first one asked and have the same question. The others keep
+// their places. But if the record is settled, waiting helps them no more: they are sent to ask at the same time, each for
+// itself. Only the first may call it.
 func (t *turn) share(refusal error) {
 	if t.question == nil {
 		return
@@ -70,7 +71,7 @@ func settles(refusal error) bool {
 	return errors.Is(refusal, ErrCompleted) || errors.As(refusal, &unknown) && unknown.Record.State == StateUnknown
 }
 
-// ownRefusal copies a refusal, so that each caller has one of its own: they may write to what they get.
+// ownRefusal returns a copy of a refusal, so that callers may write to what they get. Other errors it returns as they are.
 func ownRefusal(refusal error) error {
 	switch e := refusal.(type) {
 	case *CompletedError:

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/url"
@@ -60,7 +61,7 @@ func (c *Config) checkExclusive() error {
 		"WithRetention": r.Retention != 0, "WithRetentionUntil": r.RetentionUntil != nil,
 		"WithFailurePolicy": r.FailurePolicy != 0, "WithCompletion": r.Completion != nil,
 		"WithDetachedContext": r.Detached, "WithReplay": r.Replay, "WithRecordLimit": r.RecordLimit != 0,
-		"WithQuota": r.Quota != 0, "WithCodec": r.Codec != nil, "RefuseOmitted": r.RefuseOmitted,
+		"WithQuota": r.Quota != 0, "WithQuotaBytes": r.QuotaBytes != 0, "WithCodec": r.Codec != nil, "RefuseOmitted": r.RefuseOmitted,
 		"WithReplayHeader": r.ReplayHeader != "",
 		"WithFingerprint":  r.Fingerprint != nil || r.Compare, "WithKeyHeader": r.KeyHeader != "", "StrictKey": r.StrictKey,
 		"WithShortestKey": r.ShortestKey != 0,
@@ -78,8 +79,8 @@ func (c *Config) checkOnce() error {
 	switch {
 	case c.FailOpen && r.FailurePolicy == core.HoldFailures:
 		return errors.New("holdfast: FailOpen with HoldFailures: whoever may not run twice cannot run without record")
-	case r.Quota != 0 && !r.Scoped:
-		return errors.New("holdfast: WithQuota is for Idempotent: the keys of Once have no scope")
+	case (r.Quota != 0 || r.QuotaBytes != 0) && !r.Scoped:
+		return errors.New("holdfast: WithQuota and WithQuotaBytes are for Idempotent: the keys of Once have no scope")
 	case r.RecordLimit < 0 || r.RecordLimit > mostRecorded:
 		return fmt.Errorf("holdfast: record limit of %d bytes: 0 to %d are allowed", r.RecordLimit, mostRecorded)
 	case !fieldName.MatchString(r.ReplayHeader):
@@ -91,7 +92,8 @@ func (c *Config) checkOnce() error {
 	case r.Compare && r.Fingerprint == nil && c.BodyLimit == 0:
 		return errors.New("holdfast: body limit 0: bodies that are not read cannot be compared")
 	}
-	if err := core.CheckOnceOptions(c.onceOptions()...); err != nil {
+	digest := core.WithFingerprint(make([]byte, sha256.Size)) // each request has one, which counts
+	if err := core.CheckOnceOptions(append(c.onceOptions(), digest)...); err != nil {
 		return err
 	}
 	return c.check()
@@ -109,6 +111,7 @@ func (c *Config) onceOptions() []core.OnceOption {
 	options := []core.OnceOption{
 		core.WithRetention(c.Retention), core.WithFailurePolicy(c.FailurePolicy),
 		core.WithMaxValue(c.RecordLimit + recordedHeader), core.WithWait(0), core.WithQuota(c.Quota),
+		core.WithQuotaBytes(c.QuotaBytes),
 	}
 	for _, o := range c.Lock {
 		options = append(options, o)

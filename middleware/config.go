@@ -74,6 +74,8 @@ type Records struct {
 	RecordLimit int
 	// Quota bounds how many records the keys of one scope may have; 0 is none. Defaults to 0.
 	Quota int
+	// QuotaBytes bounds how much memory the records of one scope may take; 0 is none. Defaults to 0.
+	QuotaBytes int64
 	// Scoped tells that keys have a scope: Idempotent.
 	Scoped bool
 	// Codec seals what is recorded of answers. Defaults to nil: it is kept as it is.

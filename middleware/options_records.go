@@ -61,6 +61,15 @@ func WithQuota(most int) Option {
 	return func(c *Config) { c.Quota = most }
 }
 
+// WithQuotaBytes bounds how much of Redis's memory the records of one scope may take: a user can fill no more. A request
+// with another key is refused with 429 too-many-keys then. A record counts 1.5 KiB and its answer, rounded up by a quarter
+// at most; while its request runs, it counts with the largest answer that is recorded, which is the limit of
+// [WithRecordLimit] and 64 KiB for the header: 384 KiB by default. So 10 MiB are 26 requests at a time, and some five
+// thousand small answers. Only Idempotent has scopes. 0 is none. Defaults to 0.
+func WithQuotaBytes(most int64) Option {
+	return func(c *Config) { c.QuotaBytes = most }
+}
+
 // WithCodec sets what seals recorded answers before they reach Redis, [NewAESGCM] for instance. An answer that it cannot
 // open any more is not replayed: the request is refused with 409 already-completed. Defaults to none.
 func WithCodec(codec Codec) Option {

@@ -74,7 +74,7 @@
 //	413 payload-too-large                    the body is larger than what can be compared
 //	422 key-reused                           the key belongs to another request
 //	425 too-early                            TLS early data that was not answered before
-//	429 too-many-keys          Retry-After   [WithQuota]: as many records as the scope may have
+//	429 too-many-keys          Retry-After   [WithQuota], [WithQuotaBytes]: the scope's records are as many or large as they may
 //	499 client-gone                          the client left while it waited; for the log
 //	500 key-failed                           the key could not be made
 //	503 lock-unavailable       Retry-After   Redis does not answer, unless [FailOpen]

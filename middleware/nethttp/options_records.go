@@ -49,6 +49,10 @@ func WithRecordLimit(bytes int) Option { return shared(middleware.WithRecordLimi
 // Defaults to 0: none.
 func WithQuota(most int) Option { return shared(middleware.WithQuota(most)) }
 
+// WithQuotaBytes bounds how much of Redis's memory the records of one scope of Idempotent may take, see
+// [middleware.WithQuotaBytes]; one more is refused with 429. Defaults to 0: none.
+func WithQuotaBytes(most int64) Option { return shared(middleware.WithQuotaBytes(most)) }
+
 // WithCodec sets what seals recorded answers, [middleware.NewAESGCM] for instance. Defaults to none.
 func WithCodec(codec middleware.Codec) Option { return shared(middleware.WithCodec(codec)) }
 
