@@ -25,7 +25,7 @@ func (o shared) apply(c *config) { o(&c.engine) }
 type config struct {
 	engine middleware.Config
 	skip   func(*gin.Context) bool
-	refuse ConflictHandler
+	refuse RefusalHandler
 }
 
 // newConfig applies the options to the defaults of an engine.
@@ -49,7 +49,7 @@ func (c *config) check() error {
 	case c.skip == nil:
 		return errors.New("holdfast: WithSkip: the function is nil")
 	case c.refuse == nil:
-		return errors.New("holdfast: WithConflictHandler: the handler is nil")
+		return errors.New("holdfast: WithRefusalHandler: the handler is nil")
 	}
 	return nil
 }
@@ -85,17 +85,17 @@ func FailOpen() Option { return shared(middleware.FailOpen()) }
 // stays lock-conflict. Defaults to 409.
 func WithConflictStatus(status int) Option { return shared(middleware.WithConflictStatus(status)) }
 
-// WithConflictHandler sets who answers refused requests, of all kinds but those whose client is gone. It may
-// change the conflict and leave the writing to [Refuse]. Of this option and [ErrorsOnly] the last one holds.
-// Defaults to Refuse.
-func WithConflictHandler(handler ConflictHandler) Option {
+// WithRefusalHandler sets the function that answers every refused request: 400, 401, 409, 503 and all other codes, except
+// those whose client is gone. It may change the conflict and leave the writing to [Refuse]. Of this option and
+// [ErrorsOnly] the last one holds. Defaults to Refuse.
+func WithRefusalHandler(handler RefusalHandler) Option {
 	return optionFunc(func(c *config) { c.refuse = handler })
 }
 
 // ErrorsOnly leaves the answer to refused requests to the service's own renderer of c.Errors, a middleware
 // around the guard: the guard sets the status, which gin sends without a body if nobody writes one, and writes
-// nothing. Of this option and [WithConflictHandler] the last one holds. Defaults to answering with a problem.
-func ErrorsOnly() Option { return WithConflictHandler(statusOnly) }
+// nothing. Of this option and [WithRefusalHandler] the last one holds. Defaults to answering with a problem.
+func ErrorsOnly() Option { return WithRefusalHandler(statusOnly) }
 
 // WithProblemBase sets the URI in front of the code in the type of a problem, for example
 // "https://api.example.com/problems/". Defaults to none: the type is about:blank.

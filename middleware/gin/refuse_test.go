@@ -74,7 +74,7 @@ func TestGuardsKeepTheirOwnOptions(t *testing.T) {
 	plain := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried)
 	other := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried,
 		ginlock.WithConflictStatus(http.StatusLocked), ginlock.WithProblemBase("https://example.com/problems/"))
-	handled := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried, ginlock.WithConflictHandler(
+	handled := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried, ginlock.WithRefusalHandler(
 		func(c *gin.Context, conflict *ginlock.Conflict) {
 			if !errors.Is(conflict, core.ErrNotAcquired) || conflict.KeyHash == "" || conflict.RetryAfter <= 0 {
 				t.Errorf("conflict %+v", conflict)

@@ -24,7 +24,7 @@ func (o shared) apply(c *config) { o(&c.engine) }
 type config struct {
 	engine middleware.Config
 	skip   func(*http.Request) bool
-	refuse ConflictHandler
+	refuse RefusalHandler
 }
 
 func newConfig(defaults middleware.Config, opts []Option) config {
@@ -47,7 +47,7 @@ func (c *config) check() error {
 	case c.skip == nil:
 		return errors.New("holdfast: WithSkip: the function is nil")
 	case c.refuse == nil:
-		return errors.New("holdfast: WithConflictHandler: the handler is nil")
+		return errors.New("holdfast: WithRefusalHandler: the handler is nil")
 	}
 	return nil
 }
@@ -83,9 +83,9 @@ func FailOpen() Option { return shared(middleware.FailOpen()) }
 // stays lock-conflict. Defaults to 409.
 func WithConflictStatus(status int) Option { return shared(middleware.WithConflictStatus(status)) }
 
-// WithConflictHandler sets who answers refused requests, of all kinds but those whose client is gone. It may
-// change the conflict and leave the writing to [Refuse]. Defaults to Refuse.
-func WithConflictHandler(handler ConflictHandler) Option {
+// WithRefusalHandler sets the function that answers every refused request: 400, 401, 409, 503 and all other codes, except
+// those whose client is gone. It may change the conflict and leave the writing to [Refuse]. Defaults to Refuse.
+func WithRefusalHandler(handler RefusalHandler) Option {
 	return optionFunc(func(c *config) { c.refuse = handler })
 }
 
@@ -133,5 +133,5 @@ type (
 // Conflict is why a request was refused.
 type Conflict = middleware.Conflict
 
-// ConflictHandler answers a refused request.
-type ConflictHandler func(w http.ResponseWriter, r *http.Request, conflict *Conflict)
+// RefusalHandler answers a refused request.
+type RefusalHandler func(w http.ResponseWriter, r *http.Request, conflict *Conflict)

@@ -77,7 +77,7 @@ func TestGuardsKeepTheirOwnOptions(t *testing.T) {
 	plain := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried)
 	other := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried,
 		httplock.WithConflictStatus(http.StatusLocked), httplock.WithProblemBase("https://example.com/problems/"))
-	handled := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, httplock.WithConflictHandler(
+	handled := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), unhurried, httplock.WithRefusalHandler(
 		func(w http.ResponseWriter, r *http.Request, c *httplock.Conflict) {
 			if !errors.Is(c, core.ErrNotAcquired) || c.KeyHash == "" || !c.Retryable || c.RetryAfter <= 0 {
 				t.Errorf("conflict %+v", c)
@@ -252,17 +252,17 @@ func TestBuildErrors(t *testing.T) {
 		option   httplock.Option
 		says     string
 	}{
-		"strategy":         {nil, key, nil, "strategy is nil"},
-		"key":              {never, nil, nil, "key function is nil"},
-		"methods":          {never, key, httplock.WithMethods(), "no methods"},
-		"method":           {never, key, httplock.WithMethods("POST", ""), "a method is empty"},
-		"wait":             {never, key, httplock.WithWait(-1), "negative wait"},
-		"body":             {never, key, httplock.WithBodyLimit(-1), "negative body limit"},
-		"status":           {never, key, httplock.WithConflictStatus(200), "conflict status 200"},
-		"lock option":      {never, key, httplock.WithLock(core.WithTTL(0)), "WithTTL(0s)"},
-		"conflict handler": {never, key, httplock.WithConflictHandler(nil), "WithConflictHandler"},
-		"skip":             {never, key, httplock.WithSkip(nil), "WithSkip"},
-		"problem base":     {never, key, httplock.WithProblemBase("http://[x"), "problem base"},
+		"strategy":        {nil, key, nil, "strategy is nil"},
+		"key":             {never, nil, nil, "key function is nil"},
+		"methods":         {never, key, httplock.WithMethods(), "no methods"},
+		"method":          {never, key, httplock.WithMethods("POST", ""), "a method is empty"},
+		"wait":            {never, key, httplock.WithWait(-1), "negative wait"},
+		"body":            {never, key, httplock.WithBodyLimit(-1), "negative body limit"},
+		"status":          {never, key, httplock.WithConflictStatus(200), "conflict status 200"},
+		"lock option":     {never, key, httplock.WithLock(core.WithTTL(0)), "WithTTL(0s)"},
+		"refusal handler": {never, key, httplock.WithRefusalHandler(nil), "WithRefusalHandler"},
+		"skip":            {never, key, httplock.WithSkip(nil), "WithSkip"},
+		"problem base":    {never, key, httplock.WithProblemBase("http://[x"), "problem base"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
