@@ -38,7 +38,7 @@ type Config struct {
 	StrictBody bool
 	// Lock are options of the lock or lease. Defaults to none: those of the strategy and its client hold.
 	Lock []core.LockOption
-	// FailOpen lets requests run unguarded while Redis cannot be asked. Defaults to false.
+	// FailOpen lets requests run unguarded while Redis cannot be asked, not while it refuses. Defaults to false.
 	FailOpen bool
 	// ConflictStatus is the status of a request whose key is held. Defaults to 409.
 	ConflictStatus int

@@ -98,22 +98,6 @@ func (e *Exclusive) refuseLock(ctx context.Context, hash string, waited time.Dur
 	return e.refused(ctx, c)
 }
 
-// outage reports whether err tells of Redis rather than of another holder, or of a mistake in the program,
-// which would mean to run without locks for ever.
-func outage(err error) bool {
-	if errors.Is(err, core.ErrUnavailable) {
-		return true
-	}
-	for _, other := range []error{
-		core.ErrNotAcquired, core.ErrLeaseLost, core.ErrInvalidName, core.ErrInvalidOption, core.ErrUpgrade,
-	} {
-		if errors.Is(err, other) {
-			return false
-		}
-	}
-	return true
-}
-
 type degradedKey struct{}
 
 // Degraded reports whether ctx is that of a request which runs unguarded, because Redis could not be asked and the

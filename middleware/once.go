@@ -86,7 +86,7 @@ func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Confli
 			o.replayed(ctx, Replayed{KeyHash: hash, Attempt: done.Record.Attempt, Waited: waited})
 			return nil, replay, nil
 		}
-	case o.config.FailOpen && o.outage(err) && ctx.Err() == nil:
+	case o.config.FailOpen && outage(err) && ctx.Err() == nil:
 		o.failed(ctx, Failure{KeyHash: hash, Operation: "begin", Err: err})
 		return o.newRun(ctx, hash, nil), nil, nil
 	}
@@ -197,17 +197,4 @@ func (o *Once) codec() Codec {
 		return plain{}
 	}
 	return o.config.Codec
-}
-
-// outage reports whether err tells of Redis.
-func (o *Once) outage(err error) bool {
-	for _, other := range []error{
-		core.ErrInProgress, core.ErrCompleted, core.ErrOutcomeUnknown, core.ErrFingerprintMismatch,
-		core.ErrTooManyKeys, errEarly,
-	} {
-		if errors.Is(err, other) {
-			return errors.Is(err, core.ErrUnavailable)
-		}
-	}
-	return outage(err)
 }

@@ -43,7 +43,8 @@ func WithLock(opts ...core.LockOption) Option {
 }
 
 // FailOpen lets requests run unguarded while Redis cannot be asked: at the same time as others or once more, without
-// fencing token and without record, and known by [Degraded]. Defaults to refusing them with 503.
+// fencing token and without record, and known by [Degraded]. A Redis that answers, but refuses, opens nothing: one that
+// is full, or wants other rights or another password. Defaults to refusing requests with 503.
 func FailOpen() Option {
 	return func(c *Config) { c.FailOpen = true }
 }

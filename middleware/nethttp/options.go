@@ -76,7 +76,8 @@ func WithBodyLimit(bytes int64) Option { return shared(middleware.WithBodyLimit(
 func WithLock(opts ...core.LockOption) Option { return shared(middleware.WithLock(opts...)) }
 
 // FailOpen lets requests run unguarded while Redis cannot be asked: at the same time as others or once more, without
-// fencing token and without record, and known by [Degraded]. Defaults to refusing them with 503.
+// fencing token and without record, and known by [Degraded]. A Redis that answers, but refuses, opens nothing: one that
+// is full, or wants other rights or another password. Defaults to refusing requests with 503.
 func FailOpen() Option { return shared(middleware.FailOpen()) }
 
 // WithConflictStatus sets the status of a request whose lock is held, 423, 429 or 503 for instance. Its code
