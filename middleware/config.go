@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"slices"
 	"time"
@@ -46,6 +47,8 @@ type Config struct {
 	ProblemBase string
 	// DescribedBy is the URI of the API's description, for the Link of a refused key. Defaults to none.
 	DescribedBy string
+	// Logger is where failures are logged that clients do not cause. Defaults to nil: where the client of the locks logs.
+	Logger *slog.Logger
 	// Hooks are told what happens to requests. Defaults to none.
 	Hooks Hooks
 

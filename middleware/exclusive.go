@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -25,7 +26,8 @@ func NewExclusive(strategy core.Strategy, config Config) (*Exclusive, error) {
 	if err := config.checkExclusive(); err != nil {
 		return nil, err
 	}
-	return &Exclusive{guard: newGuard(config), strategy: strategy}, nil
+	logger := func() *slog.Logger { return loggerOf(strategy) }
+	return &Exclusive{guard: newGuard(config, logger), strategy: strategy}, nil
 }
 
 // Do calls run under the lock of the request's key, waiting for it at most as long as the config says, until ctx ends,

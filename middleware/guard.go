@@ -2,8 +2,10 @@ package middleware
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -15,10 +17,18 @@ type guard struct {
 	config Config
 	gate   *gate
 	holds  holds
+	log    failureLog
 }
 
-func newGuard(config Config) guard {
-	return guard{config: config, gate: newGate(config.WaitersPerKey, config.Waiters)}
+// newGuard returns a guard that logs where the config says, or else where the client of its locks does.
+func newGuard(config Config, client func() *slog.Logger) guard {
+	logger := sync.OnceValue(client)
+	if config.Logger != nil {
+		logger = func() *slog.Logger { return config.Logger }
+	}
+	return guard{
+		config: config, gate: newGate(config.WaitersPerKey, config.Waiters), log: failureLog{logger: logger},
+	}
 }
 
 // Guards reports whether requests of that method are guarded.
@@ -39,6 +49,7 @@ func (g *guard) Refuse(ctx context.Context, err error) *Conflict {
 }
 
 func (g *guard) refused(ctx context.Context, c *Conflict) *Conflict {
+	g.log.refused(ctx, c)
 	if g.config.Hooks.Refused != nil {
 		g.config.Hooks.Refused(ctx, c)
 	}
@@ -52,6 +63,7 @@ func (g *guard) acquired(ctx context.Context, a Acquired) {
 }
 
 func (g *guard) failed(ctx context.Context, f Failure) {
+	g.log.failed(ctx, f)
 	if g.config.Hooks.Failed != nil {
 		g.config.Hooks.Failed(ctx, f)
 	}

@@ -25,7 +25,7 @@ func NewOnce(client *core.Client, config Config) (*Once, error) {
 	if err := config.checkOnce(); err != nil {
 		return nil, err
 	}
-	return &Once{guard: newGuard(config), client: client, options: config.onceOptions()}, nil
+	return &Once{guard: newGuard(config, client.Logger), client: client, options: config.onceOptions()}, nil
 }
 
 // Key joins the scope of a request to its Idempotency-Key, of which lines are the header fields. The scope comes first,
@@ -181,7 +181,11 @@ func (o *Once) encode(r *Response, hash string) ([]byte, error) {
 			kept.Header = map[string][]string{"Location": location}
 		}
 	}
-	return o.codec().Seal(kept.Encode(), hash)
+	value, err := o.codec().Seal(kept.Encode(), hash)
+	if err != nil {
+		err = sealFailure{err}
+	}
+	return value, err
 }
 
 func (o *Once) decode(value []byte, hash string) (*Response, error) {

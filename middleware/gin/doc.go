@@ -87,6 +87,12 @@
 // flushed, and one that a renderer adds after c.AbortWithError is not recorded: its replay has Idempotency-Replay:
 // omitted. For browsers, CORS has to expose Retry-After and Idempotency-Replayed, and to allow Idempotency-Key.
 //
+// # What is logged
+//
+// What clients cannot cause, through the logger of the client that makes the locks, or that of [WithLogger]: keys that
+// could not be made, a Redis that does not answer or refuses, unguarded runs, lost leases, ends that were not recorded,
+// unknown outcomes. The first of each kind is logged at once, then one line a minute with how many were seen.
+//
 // # Where to put it
 //
 // Outermost first: recovery, logging, request id, CORS, compression, the renderer of c.Errors, timeout,

@@ -2,6 +2,7 @@ package ginlock
 
 import (
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -121,6 +122,10 @@ func WithAskTimeout(limit time.Duration) Option { return shared(middleware.WithA
 // WithWaiters bounds how many requests of one key, and at all, wait at this guard in this process. Defaults to 16 and
 // 1024.
 func WithWaiters(perKey, all int) Option { return shared(middleware.WithWaiters(perKey, all)) }
+
+// WithLogger sets where failures are logged that clients do not cause, see [middleware.WithLogger]. Nil switches logging
+// off. Defaults to the logger of the client that makes the locks.
+func WithLogger(logger *slog.Logger) Option { return shared(middleware.WithLogger(logger)) }
 
 // WithHooks sets functions that are told what happens to requests. Defaults to none.
 func WithHooks(hooks Hooks) Option { return shared(middleware.WithHooks(hooks)) }
