@@ -14,6 +14,7 @@ type Once struct {
 	guard
 	client  *core.Client
 	options []core.OnceOption
+	shapes  shapes
 }
 
 // NewOnce returns a Once that keeps its records with client, or an error that names what is wrong with the arguments.
@@ -69,6 +70,7 @@ func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Confli
 	if req.Key.IsZero() {
 		return nil, nil, o.Refuse(ctx, ErrKeyRequired)
 	}
+	o.shapes.learn(req.Key)
 	hash, asked := o.hash(req.Key), time.Now()
 	attempt, err := o.begin(ctx, hash, req)
 	if err == nil && ctx.Err() != nil {
@@ -98,10 +100,7 @@ func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Confli
 
 // begin asks Redis, for as long as the request may wait.
 func (o *Once) begin(ctx context.Context, hash string, req Request) (*core.Attempt, error) {
-	options, name := o.options, req.Key.record(o.config.KeySecret)
-	if o.config.RetentionUntil != nil {
-		options = append(slices.Clip(options), core.WithRetention(o.config.untilThen(time.Now())))
-	}
+	options, name := o.recordOptions(), o.recordName(req.Key)
 	if o.config.Compare {
 		options = append(slices.Clip(options), core.WithFingerprint(o.config.fingerprint(req.Payload)))
 	}

@@ -70,7 +70,7 @@
 //	409 lock-conflict          Retry-After   Exclusive: another one is running
 //	409 request-in-progress    Retry-After   Once, Idempotent: the first one is running
 //	409 already-completed                    Once: it took effect before; with its Location
-//	409 outcome-unknown                      HoldFailures: nobody knows, until somebody has found out and calls [Forget]
+//	409 outcome-unknown                      HoldFailures: nobody knows, until an operator has found out, see [Guard]
 //	413 payload-too-large                    the body is larger than what can be compared
 //	422 key-reused                           the key belongs to another request
 //	425 too-early                            TLS early data that was not answered before
