@@ -95,7 +95,7 @@ func (e *Exclusive) refuseLock(ctx context.Context, hash string, waited time.Dur
 	c.KeyHash, c.Waited = hash, waited
 	var held *core.NotAcquiredError
 	if c.Code == CodeLockConflict && errors.As(err, &held) {
-		c.RetryAfter = e.retryAfter(held.RetryAfter)
+		c.RetryAfter = e.retryAfter(hash, held.RetryAfter)
 	}
 	return e.refused(ctx, c)
 }

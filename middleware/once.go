@@ -137,7 +137,7 @@ func (o *Once) complement(c *Conflict, err error) {
 	var done *core.CompletedError
 	switch {
 	case c.Code == CodeRequestInProgress && errors.As(err, &busy):
-		c.RetryAfter = o.retryAfter(busy.RetryAfter)
+		c.RetryAfter = o.retryAfter(c.KeyHash, busy.RetryAfter)
 	case c.Code == CodeTooManyKeys && errors.As(err, &full):
 		c.RetryAfter = wholeSeconds(full.RetryAfter)
 	case c.Code == CodeAlreadyCompleted && errors.As(err, &done):

@@ -73,8 +73,9 @@
 //	500 key-failed                           the key could not be made
 //	503 lock-unavailable       Retry-After   Redis does not answer, unless [FailOpen]
 //
-// Retry-After is in whole seconds: what the lease of the running request has left, or what most runs behind this guard
-// took if that is less, with some jitter. 409 already-completed has one only with [WithRetentionUntil].
+// Retry-After is in whole seconds, with some jitter: the time that most runs behind this guard took, a second if none has
+// ended yet, longer the longer the key is refused, and never more than the lease of the running request has left. 409
+// already-completed has one only with [WithRetentionUntil].
 //
 // A replay has Idempotency-Replayed: true, and the status, the body and those header fields that the handler has set,
 // but no cookies, credentials and fields of one transmission. A body above 256 KiB ([WithRecordLimit]) and one that was
