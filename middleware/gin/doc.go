@@ -14,7 +14,7 @@
 //	user := ginlock.ByKey("user") // c.Set by your authentication
 //	checkout := ginlock.Exclusive(locks.Mutex, ginlock.Keys(user, ginlock.ByParam("id")))
 //	order := ginlock.Once(locks, ginlock.Keys(ginlock.ByRoute(), user))
-//	pay := ginlock.Idempotent(locks, user)
+//	pay := ginlock.Idempotent(locks, user, ginlock.WithFailurePolicy(ginlock.HoldFailures)) // no second charge after a 500
 //	router.POST("/cart/:id/checkout", authenticate, checkout, handler)
 //
 // # What happens to a request
@@ -50,7 +50,9 @@
 //
 // Released lets the next request run, with the next [Attempt] number and a larger fencing token. Call [Complete] right
 // after the side effect if an error may still follow: "the card is charged, then the mail failed" must not free the
-// key. [WithCompletion] judges otherwise for a whole guard.
+// key. Payments hold failures, so that no retry charges again, and call [Release] for what fails before the charge:
+// without [HoldFailures], a 500 after the charge lets the retry charge again. [WithCompletion] judges otherwise for a
+// whole guard.
 //
 // # Records are kept for 24 hours
 //

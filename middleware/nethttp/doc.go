@@ -14,7 +14,7 @@
 //	user := httplock.ByContext(userKey{}) // put there by your authentication
 //	checkout := httplock.Exclusive(locks.Mutex, httplock.Keys(user, httplock.ByPathValue("id")))
 //	order := httplock.Once(locks, httplock.Keys(httplock.ByRoute(), user))
-//	pay := httplock.Idempotent(locks, user)
+//	pay := httplock.Idempotent(locks, user, httplock.WithFailurePolicy(httplock.HoldFailures)) // no second charge after a 500
 //	mux.Handle("POST /cart/{id}/checkout", checkout(handler))
 //
 // # What happens to a request
@@ -44,7 +44,9 @@
 //
 // Released lets the next request run, with the next [Attempt] number and a larger fencing token. Call [Complete] right
 // after the side effect if an error may still follow: "the card is charged, then the mail failed" must not free the
-// key. [WithCompletion] judges otherwise for a whole guard.
+// key. Payments hold failures, so that no retry charges again, and call [Release] for what fails before the charge:
+// without [HoldFailures], a 500 after the charge lets the retry charge again. [WithCompletion] judges otherwise for a
+// whole guard.
 //
 // # Records are kept for 24 hours
 //
