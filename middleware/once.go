@@ -32,7 +32,7 @@ func NewOnce(client *core.Client, config Config) (*Once, error) {
 // Key joins the scope of a request to its Idempotency-Key, of which lines are the header fields. The scope comes first,
 // so that nobody reaches another's records by guessing keys.
 func (o *Once) Key(scope Key, lines []string) (Key, error) {
-	value, err := ParseIdempotencyKey(lines, o.config.StrictKey, o.config.ShortestKey)
+	value, err := parseKeyField(o.config.KeyHeader, lines, o.config.StrictKey, o.config.ShortestKey)
 	if err != nil {
 		return Key{}, err
 	}

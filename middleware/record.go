@@ -119,23 +119,31 @@ func (r *Record) Resolve(ctx context.Context, answer *Response) error {
 	if r.State == core.StateNone && r.Attempt == 0 {
 		return ErrNoRecord
 	}
-	o := r.once
+	var value []byte
 	if answer != nil {
-		switch {
-		case !answer.Replayable() || !validStatus(answer.Status):
-			return fmt.Errorf("holdfast: status %d of an answer: 200 to 999 are allowed", answer.Status)
-		case len(answer.Body) > o.config.RecordLimit:
-			return fmt.Errorf("holdfast: answer of %d bytes: the guard records %d at most", len(answer.Body), o.config.RecordLimit)
+		var err error
+		if value, err = r.once.seal(answer, r.KeyHash); err != nil {
+			return err
 		}
-		kept := *answer
-		kept.Header = Difference(http.Header{}, answer.Header)
-		answer = &kept
 	}
-	value, err := o.encode(answer, r.KeyHash)
+	return r.once.recordOf(r.Key).Resolve(ctx, value)
+}
+
+// seal makes the value of a record of an operator's answer.
+func (o *Once) seal(answer *Response, hash string) ([]byte, error) {
+	switch {
+	case !answer.Replayable() || !validStatus(answer.Status):
+		return nil, fmt.Errorf("holdfast: status %d of an answer: 200 to 999 are allowed", answer.Status)
+	case len(answer.Body) > o.config.RecordLimit:
+		return nil, fmt.Errorf("holdfast: answer of %d bytes: the guard records %d at most", len(answer.Body), o.config.RecordLimit)
+	}
+	kept := *answer
+	kept.Header = Difference(http.Header{}, answer.Header)
+	value, err := o.encode(&kept, hash)
 	if err != nil {
-		return fmt.Errorf("holdfast: answer not sealed, nothing is recorded: %w", err)
+		return nil, fmt.Errorf("holdfast: answer not sealed, nothing is recorded: %w", err)
 	}
-	return o.recordOf(r.Key).Resolve(ctx, value)
+	return value, nil
 }
 
 // Forget deletes the record, so that the next request of the key runs: the order was cancelled, or somebody has found out
