@@ -221,7 +221,7 @@ func TestRedisOutage(t *testing.T) {
 func TestFailOpenStillExcludes(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), httplock.FailOpen())
+	guard := httplock.Exclusive(locks.Mutex, cart(), httplock.WithWait(0), httplock.FailOpen(), unhurried)
 	hold(t, guard)
 	refused(t, guard).want(t, http.StatusConflict)
 }
