@@ -77,7 +77,8 @@ func testUserText(t *testing.T, s *suite) {
 	for len(watch.refused) > 0 {
 		_, _ = fmt.Fprintf(logged, "%v %s\n", <-watch.refused, middleware.CodeKeyReused)
 	}
-	if text := logged.String(); text == "" || strings.Contains(text, "private") {
+	text := logged.String()
+	if !strings.Contains(text, "key_hash=") || strings.Contains(text, "private") || strings.Contains(text, "sixteen") {
 		t.Errorf("logs and errors: %s", text)
 	}
 }
