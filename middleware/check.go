@@ -113,10 +113,19 @@ func (c *Config) onceOptions() []core.OnceOption {
 		core.WithMaxValue(c.RecordLimit + recordedHeader), core.WithWait(0), core.WithQuota(c.Quota),
 		core.WithQuotaBytes(c.QuotaBytes),
 	}
+	if c.listed() {
+		options = append(options, core.WithGroup())
+	}
 	for _, o := range c.Lock {
 		options = append(options, o)
 	}
 	return options
+}
+
+// listed reports whether the records of a scope can be listed: where they are counted, and where an operator may have to
+// look for those of unknown outcome. Other guards save the list.
+func (c *Config) listed() bool {
+	return c.Scoped && (c.Quota > 0 || c.FailurePolicy == core.HoldFailures)
 }
 
 // untilThen returns for how long a record is kept by RetentionUntil.

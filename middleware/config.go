@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"slices"
 	"time"
@@ -38,7 +39,7 @@ type Config struct {
 	StrictBody bool
 	// Lock are options of the lock or lease. Defaults to none: those of the strategy and its client hold.
 	Lock []core.LockOption
-	// FailOpen lets requests run unguarded while Redis cannot be asked. Defaults to false.
+	// FailOpen lets requests run unguarded while Redis cannot be asked, not while it refuses. Defaults to false.
 	FailOpen bool
 	// ConflictStatus is the status of a request whose key is held. Defaults to 409.
 	ConflictStatus int
@@ -46,6 +47,8 @@ type Config struct {
 	ProblemBase string
 	// DescribedBy is the URI of the API's description, for the Link of a refused key. Defaults to none.
 	DescribedBy string
+	// Logger is where failures are logged that clients do not cause. Defaults to nil: where the client of the locks logs.
+	Logger *slog.Logger
 	// Hooks are told what happens to requests. Defaults to none.
 	Hooks Hooks
 

@@ -23,7 +23,8 @@
 //     recorded.
 //
 // What a run leaves is a [Disposition]: completed, released or held, by the status of its answer or by the handler's
-// own word, see [WithCompletion] and [Complete]. Records are kept for 24 hours by default: [WithRetention].
+// own word, see [WithCompletion] and [Complete]. Records are kept for 24 hours by default: [WithRetention]. A guard's
+// [Ledger] is for operators: it reads, resolves and forgets records.
 //
 // # Keys
 //

@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -25,7 +26,8 @@ func NewExclusive(strategy core.Strategy, config Config) (*Exclusive, error) {
 	if err := config.checkExclusive(); err != nil {
 		return nil, err
 	}
-	return &Exclusive{guard: newGuard(config), strategy: strategy}, nil
+	logger := func() *slog.Logger { return loggerOf(strategy) }
+	return &Exclusive{guard: newGuard(config, logger), strategy: strategy}, nil
 }
 
 // Do calls run under the lock of the request's key, waiting for it at most as long as the config says, until ctx ends,
@@ -93,25 +95,9 @@ func (e *Exclusive) refuseLock(ctx context.Context, hash string, waited time.Dur
 	c.KeyHash, c.Waited = hash, waited
 	var held *core.NotAcquiredError
 	if c.Code == CodeLockConflict && errors.As(err, &held) {
-		c.RetryAfter = e.retryAfter(held.RetryAfter)
+		c.RetryAfter = e.retryAfter(hash, held.RetryAfter)
 	}
 	return e.refused(ctx, c)
-}
-
-// outage reports whether err tells of Redis rather than of another holder, or of a mistake in the program,
-// which would mean to run without locks for ever.
-func outage(err error) bool {
-	if errors.Is(err, core.ErrUnavailable) {
-		return true
-	}
-	for _, other := range []error{
-		core.ErrNotAcquired, core.ErrLeaseLost, core.ErrInvalidName, core.ErrInvalidOption, core.ErrUpgrade,
-	} {
-		if errors.Is(err, other) {
-			return false
-		}
-	}
-	return true
 }
 
 type degradedKey struct{}

@@ -3,6 +3,8 @@ package middleware_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"testing"
 	"time"
 
@@ -20,6 +22,13 @@ func (b broken) Lock(context.Context, ...core.LockOption) (*core.Lease, error) {
 
 func (b broken) TryLock(context.Context, ...core.LockOption) (*core.Lease, error) { return nil, b.err }
 
+// reply is an error that Redis has answered.
+type reply string
+
+func (r reply) Error() string { return string(r) }
+func (reply) RedisError()     {}
+
+// TestFailOpenIsForOutagesOnly: only a Redis that could not be asked, or that serves no client at all, opens a guard.
 func TestFailOpenIsForOutagesOnly(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -28,9 +37,22 @@ func TestFailOpenIsForOutagesOnly(t *testing.T) {
 	}{
 		{core.ErrUnavailable, true},
 		{errors.Join(&core.NotAcquiredError{}, core.ErrUnavailable), true},
-		{core.ErrClosed, true},
-		{core.ErrWrongType, true},
-		{errors.New("NOAUTH"), true},
+		{fmt.Errorf("%w: %w", core.ErrUnavailable, &net.OpError{Op: "dial", Err: errors.New("refused")}), true},
+		{fmt.Errorf("%w: %w", core.ErrUnavailable, reply("LOADING Redis is loading the dataset in memory")), true},
+		{fmt.Errorf("%w: %w", core.ErrUnavailable, reply("CLUSTERDOWN The cluster is down")), true},
+		{fmt.Errorf("%w: %w", core.ErrUnavailable, reply("READONLY You can't write against a read only replica.")), true},
+		{fmt.Errorf("%w: %w", core.ErrUnavailable, reply("ERR max number of clients reached")), true},
+		{fmt.Errorf("%w: %w", core.ErrUnavailable, reply("MISCONF Redis is configured to save RDB snapshots")), false},
+		{fmt.Errorf("%w: %w", core.ErrUnavailable, reply("NOREPLICAS Not enough good replicas to write.")), false},
+		{fmt.Errorf("%w: %w", core.ErrUnavailable, reply("ERR something else")), false},
+		{fmt.Errorf("%w: %w", core.ErrUnavailable, errors.Join(reply("LOADING"), reply("OOM command not allowed"))), false},
+		{errors.Join(core.ErrUnavailable, core.ErrNotReplicated), false},
+		{reply("OOM command not allowed when used memory > 'maxmemory'."), false},
+		{reply("NOPERM User app has no permissions to run the 'evalsha' command"), false},
+		{reply("WRONGPASS invalid username-password pair or user is disabled."), false},
+		{core.ErrWrongType, false},
+		{core.ErrClosed, false},
+		{errors.New("a foreign strategy's own"), false},
 		{&core.NotAcquiredError{}, false},
 		{errors.Join(&core.NotAcquiredError{}, core.ErrTooManyWaiters), false},
 		{core.ErrLeaseLost, false},

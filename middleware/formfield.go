@@ -1,9 +1,6 @@
 package middleware
 
-import (
-	"fmt"
-	"net/url"
-)
+import "net/url"
 
 // FormField returns the value of a field of a form in application/x-www-form-urlencoded, for use as the value
 // of a key. The field has to be there once: otherwise the guard and the handler might not mean the same one.
@@ -13,14 +10,14 @@ import (
 func FormField(body []byte, name string) (string, error) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
-		return "", fmt.Errorf("%w: malformed form", ErrKeyInvalid)
+		return "", KeyError(ErrKeyInvalid, "the form is malformed")
 	}
 	values := form[name]
 	switch {
 	case len(values) > 1:
-		return "", fmt.Errorf("%w: form field %q is there %d times", ErrKeyInvalid, name, len(values))
+		return "", Repeated("form:"+name, len(values))
 	case len(values) == 0, values[0] == "":
-		return "", fmt.Errorf("%w: no form field %q", ErrKeyRequired, name)
+		return "", Missing("form:" + name)
 	}
 	return values[0], nil
 }

@@ -2,8 +2,10 @@ package middleware
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -15,10 +17,20 @@ type guard struct {
 	config Config
 	gate   *gate
 	holds  holds
+	log    failureLog
+	// contention is about runs that go on, holds about runs that have ended.
+	contention contention
 }
 
-func newGuard(config Config) guard {
-	return guard{config: config, gate: newGate(config.WaitersPerKey, config.Waiters)}
+// newGuard returns a guard that logs where the config says, or else where the client of its locks does.
+func newGuard(config Config, client func() *slog.Logger) guard {
+	logger := sync.OnceValue(client)
+	if config.Logger != nil {
+		logger = func() *slog.Logger { return config.Logger }
+	}
+	return guard{
+		config: config, gate: newGate(config.WaitersPerKey, config.Waiters), log: failureLog{logger: logger},
+	}
 }
 
 // Guards reports whether requests of that method are guarded.
@@ -39,6 +51,7 @@ func (g *guard) Refuse(ctx context.Context, err error) *Conflict {
 }
 
 func (g *guard) refused(ctx context.Context, c *Conflict) *Conflict {
+	g.log.refused(ctx, c)
 	if g.config.Hooks.Refused != nil {
 		g.config.Hooks.Refused(ctx, c)
 	}
@@ -46,12 +59,14 @@ func (g *guard) refused(ctx context.Context, c *Conflict) *Conflict {
 }
 
 func (g *guard) acquired(ctx context.Context, a Acquired) {
+	g.contention.end(a.KeyHash)
 	if g.config.Hooks.Acquired != nil {
 		g.config.Hooks.Acquired(ctx, a)
 	}
 }
 
 func (g *guard) failed(ctx context.Context, f Failure) {
+	g.log.failed(ctx, f)
 	if g.config.Hooks.Failed != nil {
 		g.config.Hooks.Failed(ctx, f)
 	}
@@ -82,11 +97,18 @@ func (g *guard) Applied(h http.Header) string {
 	return "wait=" + strconv.Itoa(int(min(prefer, g.config.PreferWait)/time.Second))
 }
 
-// retryAfter returns when to come back to a key whose holder's lease has that much left. That is the honest guess as
-// long as nothing is known of this guard's runs: the holder may be done sooner or renew it.
-func (g *guard) retryAfter(left time.Duration) time.Duration {
-	if most, known := g.holds.most(); known {
-		left = min(left, most)
+// retryAfter returns when to come back to a key that another request holds, whose lease has that much left.
+//
+// It is the time that most runs behind this guard take, in this process; a second if none has ended yet. If the key has
+// been refused for longer than that, up to ten seconds, it is that time again. So a client that heeds it finds a short run
+// over at its first return, and asks about a long one at growing intervals. It is never more than the lease has left:
+// then a crashed holder is out of the way. The lease itself would be a bad guess, because a holder that works is done far
+// sooner, and a client that is sent away for half a minute does not come back.
+func (g *guard) retryAfter(hash string, left time.Duration) time.Duration {
+	guess, known := g.holds.most()
+	if !known {
+		guess = firstRetry
 	}
-	return jittered(left)
+	guess = max(guess, min(g.contention.refuse(hash), longestGrowth))
+	return jittered(min(guess, left))
 }

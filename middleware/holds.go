@@ -9,7 +9,7 @@ import (
 const (
 	// rememberedHolds is of how many runs a guard knows how long they took.
 	rememberedHolds = 64
-	// enoughHolds is how many of them tell something about the next one.
+	// enoughHolds is how many of them tell which are exceptions.
 	enoughHolds = 20
 )
 
@@ -28,13 +28,16 @@ func (h *holds) add(took time.Duration) {
 	h.n++
 }
 
-// most returns the time within which 19 of 20 runs end, false if too little is known.
+// most returns the time within which 19 of 20 runs end; of less than 20 runs the longest; false if none is known.
 func (h *holds) most() (time.Duration, bool) {
 	h.mu.Lock()
 	known := slices.Clone(h.last[:min(h.n, rememberedHolds)])
 	h.mu.Unlock()
-	if len(known) < enoughHolds {
+	switch {
+	case len(known) == 0:
 		return 0, false
+	case len(known) < enoughHolds:
+		return slices.Max(known), true
 	}
 	slices.Sort(known)
 	return known[(len(known)*95-1)/100], true

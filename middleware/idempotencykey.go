@@ -46,24 +46,32 @@ var (
 // The error is [ErrKeyRequired] if there are no lines, and [ErrKeyInvalid] for anything else that is wrong:
 // nothing is cut off or left out to make a key of it. It does not repeat what the client sent.
 func ParseIdempotencyKey(lines []string, strict bool, shortest int) (string, error) {
+	return parseKeyField(HeaderIdempotencyKey, lines, strict, shortest)
+}
+
+// parseKeyField is [ParseIdempotencyKey] for a header field of another name.
+func parseKeyField(field string, lines []string, strict bool, shortest int) (string, error) {
+	invalid := func(format string, args ...any) error {
+		return KeyError(ErrKeyInvalid, "%s %s", headerWords(field), fmt.Sprintf(format, args...))
+	}
 	switch {
 	case len(lines) == 0:
-		return "", fmt.Errorf("%w: no %s", ErrKeyRequired, HeaderIdempotencyKey)
+		return "", Missing("header:" + field)
 	case len(lines) > 1:
-		return "", invalidKeyField("is there %d times", len(lines))
+		return "", invalid("is there %d times", len(lines))
 	case len(lines[0]) > maxKeyField:
-		return "", invalidKeyField("has %d bytes, at most %d are allowed", len(lines[0]), maxKeyField)
+		return "", invalid("has %d bytes, at most %d are allowed", len(lines[0]), maxKeyField)
 	}
 	key, ok := quotedOrBare(lines[0], strict)
 	switch {
 	case !ok:
-		return "", invalidKeyField("is not a quoted string of visible ASCII characters")
+		return "", invalid("is not a quoted string of visible ASCII characters")
 	case key == "":
-		return "", invalidKeyField("is empty")
+		return "", invalid("is empty")
 	case len(key) > maxKeyValue:
-		return "", invalidKeyField("has a key of %d bytes, at most %d are allowed", len(key), maxKeyValue)
+		return "", invalid("has a key of %d bytes, at most %d are allowed", len(key), maxKeyValue)
 	case len(key) < shortest:
-		return "", invalidKeyField("has a key of %d bytes, at least %d are required", len(key), shortest)
+		return "", invalid("has a key of %d bytes, at least %d are required", len(key), shortest)
 	}
 	return key, nil
 }
@@ -77,8 +85,4 @@ func quotedOrBare(line string, strict bool) (key string, ok bool) {
 		return match[1], !strict || match[1] == ""
 	}
 	return "", false
-}
-
-func invalidKeyField(format string, args ...any) error {
-	return fmt.Errorf("%w: %s %s", ErrKeyInvalid, HeaderIdempotencyKey, fmt.Sprintf(format, args...))
 }

@@ -2,7 +2,6 @@ package middleware
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/holdfast-go/holdfast/internal/jsonfield"
 )
@@ -28,7 +27,7 @@ func JSONField(body []byte, pointer string) (string, error) {
 	case !errors.As(err, &unusable):
 		return value, err
 	case unusable.Missing:
-		return "", fmt.Errorf("%w: %w", ErrKeyRequired, err)
+		return "", KeyError(ErrKeyRequired, "%s", unusable.Text)
 	}
-	return "", fmt.Errorf("%w: %w", ErrKeyInvalid, err)
+	return "", KeyError(ErrKeyInvalid, "%s", unusable.Text)
 }

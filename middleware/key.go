@@ -47,15 +47,15 @@ type Key struct {
 type part struct{ name, value string }
 
 // NewKey returns a key of one part. The name says what the value is ("header:X-Cart") and keeps equal values
-// of different meaning apart. The value comes from the request: if it is empty the error is [ErrKeyRequired],
-// and [ErrKeyInvalid] above 255 bytes.
+// of different meaning apart. A client whose request lacks the value is told the name. The value comes from the request:
+// if it is empty the error is [ErrKeyRequired], and [ErrKeyInvalid] above 255 bytes.
 func NewKey(name, value string) (Key, error) {
 	switch {
 	case value == "":
-		return Key{}, fmt.Errorf("%w: %s is empty", ErrKeyRequired, name)
+		return Key{}, KeyError(ErrKeyRequired, "%s is empty", partWords(name))
 	case len(value) > maxKeyValue:
-		return Key{}, fmt.Errorf("%w: %s has %d bytes, at most %d are allowed",
-			ErrKeyInvalid, name, len(value), maxKeyValue)
+		return Key{}, KeyError(ErrKeyInvalid, "%s has %d bytes, at most %d are allowed",
+			partWords(name), len(value), maxKeyValue)
 	}
 	return Key{parts: []part{{name, value}}}, nil
 }

@@ -14,6 +14,7 @@ type Once struct {
 	guard
 	client  *core.Client
 	options []core.OnceOption
+	shapes  shapes
 }
 
 // NewOnce returns a Once that keeps its records with client, or an error that names what is wrong with the arguments.
@@ -25,13 +26,13 @@ func NewOnce(client *core.Client, config Config) (*Once, error) {
 	if err := config.checkOnce(); err != nil {
 		return nil, err
 	}
-	return &Once{guard: newGuard(config), client: client, options: config.onceOptions()}, nil
+	return &Once{guard: newGuard(config, client.Logger), client: client, options: config.onceOptions()}, nil
 }
 
 // Key joins the scope of a request to its Idempotency-Key, of which lines are the header fields. The scope comes first,
 // so that nobody reaches another's records by guessing keys.
 func (o *Once) Key(scope Key, lines []string) (Key, error) {
-	value, err := ParseIdempotencyKey(lines, o.config.StrictKey, o.config.ShortestKey)
+	value, err := parseKeyField(o.config.KeyHeader, lines, o.config.StrictKey, o.config.ShortestKey)
 	if err != nil {
 		return Key{}, err
 	}
@@ -69,6 +70,7 @@ func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Confli
 	if req.Key.IsZero() {
 		return nil, nil, o.Refuse(ctx, ErrKeyRequired)
 	}
+	o.shapes.learn(req.Key)
 	hash, asked := o.hash(req.Key), time.Now()
 	attempt, err := o.begin(ctx, hash, req)
 	if err == nil && ctx.Err() != nil {
@@ -86,7 +88,7 @@ func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Confli
 			o.replayed(ctx, Replayed{KeyHash: hash, Attempt: done.Record.Attempt, Waited: waited})
 			return nil, replay, nil
 		}
-	case o.config.FailOpen && o.outage(err) && ctx.Err() == nil:
+	case o.config.FailOpen && outage(err) && ctx.Err() == nil:
 		o.failed(ctx, Failure{KeyHash: hash, Operation: "begin", Err: err})
 		return o.newRun(ctx, hash, nil), nil, nil
 	}
@@ -98,10 +100,7 @@ func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Confli
 
 // begin asks Redis, for as long as the request may wait.
 func (o *Once) begin(ctx context.Context, hash string, req Request) (*core.Attempt, error) {
-	options, name := o.options, req.Key.record(o.config.KeySecret)
-	if o.config.RetentionUntil != nil {
-		options = append(slices.Clip(options), core.WithRetention(o.config.untilThen(time.Now())))
-	}
+	options, name := o.recordOptions(), o.recordName(req.Key)
 	if o.config.Compare {
 		options = append(slices.Clip(options), core.WithFingerprint(o.config.fingerprint(req.Payload)))
 	}
@@ -138,7 +137,7 @@ func (o *Once) complement(c *Conflict, err error) {
 	var done *core.CompletedError
 	switch {
 	case c.Code == CodeRequestInProgress && errors.As(err, &busy):
-		c.RetryAfter = o.retryAfter(busy.RetryAfter)
+		c.RetryAfter = o.retryAfter(c.KeyHash, busy.RetryAfter)
 	case c.Code == CodeTooManyKeys && errors.As(err, &full):
 		c.RetryAfter = wholeSeconds(full.RetryAfter)
 	case c.Code == CodeAlreadyCompleted && errors.As(err, &done):
@@ -181,7 +180,11 @@ func (o *Once) encode(r *Response, hash string) ([]byte, error) {
 			kept.Header = map[string][]string{"Location": location}
 		}
 	}
-	return o.codec().Seal(kept.Encode(), hash)
+	value, err := o.codec().Seal(kept.Encode(), hash)
+	if err != nil {
+		err = sealFailure{err}
+	}
+	return value, err
 }
 
 func (o *Once) decode(value []byte, hash string) (*Response, error) {
@@ -197,17 +200,4 @@ func (o *Once) codec() Codec {
 		return plain{}
 	}
 	return o.config.Codec
-}
-
-// outage reports whether err tells of Redis.
-func (o *Once) outage(err error) bool {
-	for _, other := range []error{
-		core.ErrInProgress, core.ErrCompleted, core.ErrOutcomeUnknown, core.ErrFingerprintMismatch,
-		core.ErrTooManyKeys, errEarly,
-	} {
-		if errors.Is(err, other) {
-			return errors.Is(err, core.ErrUnavailable)
-		}
-	}
-	return outage(err)
 }

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"log/slog"
 	"slices"
 	"time"
 
@@ -43,7 +44,8 @@ func WithLock(opts ...core.LockOption) Option {
 }
 
 // FailOpen lets requests run unguarded while Redis cannot be asked: at the same time as others or once more, without
-// fencing token and without record, and known by [Degraded]. Defaults to refusing them with 503.
+// fencing token and without record, and known by [Degraded]. A Redis that answers, but refuses, opens nothing: one that
+// is full, or wants other rights or another password. Defaults to refusing requests with 503.
 func FailOpen() Option {
 	return func(c *Config) { c.FailOpen = true }
 }
@@ -63,6 +65,18 @@ func WithProblemBase(uri string) Option {
 // WithHooks sets functions that are told what happens to requests. Defaults to none.
 func WithHooks(hooks Hooks) Option {
 	return func(c *Config) { c.Hooks = hooks }
+}
+
+// WithLogger sets where failures are logged that clients do not cause: keys that could not be made, a Redis that did not
+// answer or refused, requests that ran unguarded, lost leases, ends that were not recorded, outcomes that are unknown. The
+// first of each kind is logged at once, then one line a minute tells how many were seen. Keys appear by their hash, and of
+// an error of a key function only its type, unless it is a [slog.LogValuer]. Nil switches logging off. Defaults to the
+// logger of the client that makes the locks, see [core.LoggerOf].
+func WithLogger(logger *slog.Logger) Option {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	return func(c *Config) { c.Logger = logger }
 }
 
 // WithDescribedBy sets the URI of the page that tells clients which key they have to send; a refused key links to it.

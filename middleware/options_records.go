@@ -22,8 +22,8 @@ func WithRetentionUntil(until func(now time.Time) time.Time) Option {
 }
 
 // WithFailurePolicy sets what a failed run leaves: one that answered 5xx, panicked, or was not heard of any more. With
-// [core.RetryFailures] the next request runs; with [core.HoldFailures] all get 409 outcome-unknown until somebody has
-// found out and forgets the record. Defaults to core.RetryFailures.
+// [core.RetryFailures] the next request runs; with [core.HoldFailures] all get 409 outcome-unknown until an operator has
+// found out and calls Resolve or Forget of the guard's [Ledger]. Defaults to core.RetryFailures.
 func WithFailurePolicy(policy core.FailurePolicy) Option {
 	return func(c *Config) { c.FailurePolicy = policy }
 }

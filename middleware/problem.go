@@ -113,13 +113,17 @@ type Problem struct {
 	location, describedBy string
 }
 
-// Problem describes the conflict to a client. Nothing in it comes from the request.
+// Problem describes the conflict to a client. Nothing in it comes from the request. What the request lacks, or what is
+// wrong with it, is there in the words of the developer: see [KeyError].
 func (c *Conflict) Problem() Problem {
 	v := verdicts[c.Code]
 	p := Problem{
 		Type: c.Type, Title: v.title, Status: c.Status, Detail: v.detail,
 		Code: c.Code, RetryAfter: int64(c.RetryAfter / time.Second), Retryable: c.Retryable,
 		describedBy: c.DescribedBy,
+	}
+	if told := toldOf(c.Cause); told != "" {
+		p.Detail = told + " " + p.Detail
 	}
 	if c.Recorded != nil {
 		p.location = c.Recorded.Header.Get("Location")

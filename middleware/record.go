@@ -3,42 +3,188 @@ package middleware
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 )
+
+// ErrNoRecord says that nothing is recorded of a key: no request of it has run, its record has expired, or the key is
+// not the one that the guard makes of those requests.
+var ErrNoRecord = errors.New("holdfast: nothing is recorded of the key")
 
 // IdempotencyKey returns the key that Idempotent joins to its scope for a client's Idempotency-Key, without quotes. The
 // error is that of [NewKey].
 func IdempotencyKey(value string) (Key, error) { return NewKey(idempotencyKey, value) }
 
-// Peek reads what is recorded of a key behind Once or Idempotent, for a page that tells clients what became of their
-// requests for instance. The secret is that of [WithKeySecret], nil if there is none. The value of the record is for
-// [DecodeResponse]. Errors are [ErrKeyRequired] for the zero Key and those of [core.Once.Peek].
-func Peek(ctx context.Context, client *core.Client, key Key, secret []byte) (core.Record, error) {
-	once, err := recordOf(client, key, secret)
-	if err != nil {
-		return core.Record{}, err
-	}
-	return once.Peek(ctx)
+// Ledger reads and changes what one guard of Once or Idempotent has recorded, for operators and for pages that tell
+// clients what became of their requests. It has the guard's client, secret and codec. Get it from [Once.Ledger]; an
+// adapter's guard has its methods.
+//
+// Keys are made with [NewKey] and [Join], of the same parts in the same order as the guard's key function makes them.
+// Another key is refused with [ErrKeyShape], as far as the guard knows: it has seen the keys of its own requests, in this
+// process. Before it has seen one, a wrong key is [ErrNoRecord], because nothing is recorded of it.
+type Ledger struct{ once *Once }
+
+// Ledger returns the ledger of the guard.
+func (o *Once) Ledger() *Ledger { return &Ledger{o} }
+
+// Record is what is recorded of a key.
+type Record struct {
+	core.Record
+	// KeyHash is the hash of the key, as it appears in logs and hooks.
+	KeyHash string
+	// Answer is what a completed run has answered, or what Resolve was told. It is nil if the run has not completed, if
+	// nothing of the answer was recorded, and if the codec cannot open it.
+	Answer *Response
+
+	once *Once
 }
 
-// Forget deletes the record of a key behind Once or Idempotent, so that the next request runs: the order was cancelled,
-// or somebody has found out how a run of unknown outcome ended. A run in progress is not stopped. The secret is that of
-// [WithKeySecret], nil if there is none. Errors are [ErrKeyRequired] for the zero Key and those of [core.Once.Forget].
-func Forget(ctx context.Context, client *core.Client, key Key, secret []byte) error {
-	once, err := recordOf(client, key, secret)
+// Peek reads what is recorded of a key. The zero State says that no record keeps a request from running. Errors are
+// [ErrKeyRequired] for the zero Key, [ErrKeyShape], and those of [core.Once.Peek].
+func (l *Ledger) Peek(ctx context.Context, key Key) (Record, error) {
+	if err := l.once.accept(key); err != nil {
+		return Record{}, err
+	}
+	found, err := l.once.recordOf(l.once.recordName(key)).Peek(ctx)
+	if err != nil {
+		return Record{}, err
+	}
+	return l.once.read(found), nil
+}
+
+// Resolve records that a request has taken effect, by the word of an operator who has found out: see [Record.Resolve].
+// Errors are also those of [Ledger.Peek].
+func (l *Ledger) Resolve(ctx context.Context, key Key, answer *Response) error {
+	r, err := l.Peek(ctx, key)
 	if err != nil {
 		return err
 	}
-	return once.Forget(ctx)
+	return r.Resolve(ctx, answer)
 }
 
-func recordOf(client *core.Client, key Key, secret []byte) (*core.Once, error) {
-	switch {
-	case client == nil:
-		return nil, errors.New("holdfast: the client is nil: pass that of core.New")
-	case key.IsZero():
-		return nil, ErrKeyRequired
+// Forget deletes the record of a key, so that the next request runs: see [Record.Forget]. Errors are also those of
+// [Ledger.Peek].
+func (l *Ledger) Forget(ctx context.Context, key Key) error {
+	r, err := l.Peek(ctx, key)
+	if err != nil {
+		return err
 	}
-	return client.Once(key.record(secret)), nil
+	return r.Forget(ctx)
+}
+
+// Records reads the records of a scope of Idempotent, the latest first. They are listed if the guard has a quota or holds
+// failures ([core.HoldFailures]), from its first request with that on; otherwise Records fails, and so it does for a
+// guard that is not Idempotent, whose keys have no scope. Errors are also those of [Ledger.Peek] and [core.Client.Records].
+func (l *Ledger) Records(ctx context.Context, scope Key) ([]Record, error) {
+	o := l.once
+	if !o.config.Scoped {
+		return nil, errors.New("holdfast: keys of Once have no scope: their records are not listed")
+	}
+	if !o.config.listed() {
+		return nil, errors.New("holdfast: records are not listed: use WithQuota, or WithFailurePolicy(HoldFailures)")
+	}
+	key, err := Join(scope, Key{parts: []part{{idempotencyKey, "any"}}})
+	if err != nil {
+		return nil, err
+	}
+	if err := o.accept(key); err != nil {
+		return nil, err
+	}
+	found, err := o.client.Records(ctx, o.recordName(key))
+	if err != nil {
+		return nil, err
+	}
+	records := make([]Record, len(found))
+	for i, r := range found {
+		records[i] = o.read(r)
+	}
+	return records, nil
+}
+
+// Resolve records that the request has taken effect: somebody has found out how a run of unknown outcome ended, or has
+// done by hand what it failed to do. From then on, requests of the key get the answer where the guard replays, and 409
+// already-completed where it does not, until the record expires. The answer needs a status from 200 to 999, the header
+// fields that belong to the body, such as Content-Type, and a body within the guard's record limit. Cookies and what else
+// belongs to one client or connection is left out, see [Difference]. Without an answer (nil) requests are refused with
+// already-completed.
+//
+// Errors: [ErrNoRecord] if no request of the key has run; [core.ErrInProgress] while one is running and
+// [core.ErrCompleted] if one has completed before, neither of which is touched; and those of [core.Once.Resolve].
+func (r *Record) Resolve(ctx context.Context, answer *Response) error {
+	if r.State == core.StateNone && r.Attempt == 0 {
+		return ErrNoRecord
+	}
+	var value []byte
+	if answer != nil {
+		var err error
+		if value, err = r.once.seal(answer, r.KeyHash); err != nil {
+			return err
+		}
+	}
+	return r.once.recordOf(r.Key).Resolve(ctx, value)
+}
+
+// seal makes the value of a record of an operator's answer.
+func (o *Once) seal(answer *Response, hash string) ([]byte, error) {
+	switch {
+	case !answer.Replayable() || !validStatus(answer.Status):
+		return nil, fmt.Errorf("holdfast: status %d of an answer: 200 to 999 are allowed", answer.Status)
+	case len(answer.Body) > o.config.RecordLimit:
+		return nil, fmt.Errorf("holdfast: answer of %d bytes: the guard records %d at most", len(answer.Body), o.config.RecordLimit)
+	}
+	kept := *answer
+	kept.Header = Difference(http.Header{}, answer.Header)
+	value, err := o.encode(&kept, hash)
+	if err != nil {
+		return nil, fmt.Errorf("holdfast: answer not sealed, nothing is recorded: %w", err)
+	}
+	return value, nil
+}
+
+// Forget deletes the record, so that the next request of the key runs: the order was cancelled, or somebody has found out
+// that a run of unknown outcome has not taken effect. A run in progress is not stopped, see [core.Once.Forget]. The error
+// is [ErrNoRecord] if no record keeps a request from running, or that of core.Once.Forget.
+func (r *Record) Forget(ctx context.Context) error {
+	if r.State == core.StateNone {
+		return ErrNoRecord
+	}
+	return r.once.recordOf(r.Key).Forget(ctx)
+}
+
+// accept refuses a key that is not of this guard.
+func (o *Once) accept(key Key) error {
+	if key.IsZero() {
+		return ErrKeyRequired
+	}
+	return o.shapes.check(key, o.config.Scoped)
+}
+
+// recordName returns the name of a key's record.
+func (o *Once) recordName(key Key) string { return key.record(o.config.KeySecret) }
+
+// recordOf returns the record of that name.
+func (o *Once) recordOf(name string) *core.Once { return o.client.Once(name, o.recordOptions()...) }
+
+// recordOptions are the options of a record that is written now.
+func (o *Once) recordOptions() []core.OnceOption {
+	if o.config.RetentionUntil == nil {
+		return o.options
+	}
+	return append(slices.Clip(o.options), core.WithRetention(o.config.untilThen(time.Now())))
+}
+
+// read makes a Record of one of core.
+func (o *Once) read(found core.Record) Record {
+	r := Record{Record: found, once: o, KeyHash: found.Key[strings.LastIndexByte(found.Key, ':')+1:]}
+	if found.State == core.StateCompleted && !found.Omitted {
+		if answer, err := o.decode(found.Value, r.KeyHash); err == nil {
+			r.Answer = answer
+		}
+	}
+	return r
 }

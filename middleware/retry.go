@@ -7,8 +7,10 @@ import (
 
 const (
 	shortestRetry = time.Second
-	longestRetry  = time.Minute // without jitter
-	outageRetry   = 5           // seconds
+	firstRetry    = time.Second      // if nothing is known about runs
+	longestGrowth = 10 * time.Second // of what is known about one that goes on
+	longestRetry  = time.Minute      // without jitter
+	outageRetry   = 5                // seconds
 )
 
 // jittered rounds up to whole seconds within the bounds, plus up to a quarter, so that those who were refused

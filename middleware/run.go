@@ -80,6 +80,9 @@ func (r *Run) Finish(outcome Outcome) {
 			o.failed(ctx, Failure{KeyHash: r.hash, Operation: "finish", Err: end.Err})
 		}
 	}
+	if d == Held {
+		o.log.unknown(ctx, r.hash)
+	}
 	if o.config.Hooks.Finished != nil {
 		o.config.Hooks.Finished(ctx, end)
 	}

@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"net/http"
 	"testing"
@@ -61,7 +62,7 @@ func TestWaitIsBoundedByTheServer(t *testing.T) {
 	t.Parallel()
 	config := DefaultConfig()
 	config.Wait = time.Minute
-	g := newGuard(config)
+	g := newGuard(config, slog.Default)
 	if got := g.wait("key", time.Time{}, -1); got != time.Minute {
 		t.Errorf("without limit: %v", got)
 	}

@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // charge is money taken for an order.
@@ -33,14 +36,17 @@ func (s *shop) pay(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusCreated, c)
 }
 
-// charge has the bank take the money and writes that down.
+// charge has the bank take the money and writes that down. An error of the shop's own database before
+// that has charged nothing: the guard is told, so that the client can try again. An error after that says nothing about
+// the money, and the guard holds the key.
 func (s *shop) charge(ctx context.Context, user string, c *charge) error {
 	buyer, err := s.store.buyer(ctx, c.Order)
 	switch {
-	case err != nil:
-		return err
-	case buyer != user:
+	case errors.Is(err, errNoOrder), err == nil && buyer != user:
 		return errNoOrder
+	case err != nil:
+		_ = httplock.Release(ctx) // an error means that Redis has not confirmed it: it counts when the handler ends
+		return err
 	}
 	if err := elsewhere(ctx); err != nil {
 		return err

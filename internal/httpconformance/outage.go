@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -21,6 +24,9 @@ var outageTests = tests{
 	"RedisIsFrozenAtTheEnd":      testFrozenAtEnd,
 	"LeaseIsLostWhileRedisIs":    testLeaseLostInOutage,
 	"ConflictsDoNotOpenTheGuard": testOpenGuardRefuses,
+	"FullRedisOpensNothing":      testFullRedis,
+	"MissingRightOpensNothing":   testMissingRight,
+	"WrongPasswordOpensNothing":  testWrongPassword,
 }
 
 // outage is a Redis of the test's own, and a client of it.
@@ -94,12 +100,7 @@ func testFailOpen(t *testing.T, s *suite) {
 		runs.ServeHTTP(w, r)
 	})
 	want, hasty := int64(0), middleware.WithAskTimeout(200*time.Millisecond)
-	for name, build := range map[string]builder{
-		"once": s.Once, "idempotent": s.Idempotent,
-		"exclusive": func(c *core.Client, k Key, opts ...middleware.Option) (Guard, error) {
-			return s.Exclusive(c.Mutex, k, opts...)
-		},
-	} {
+	for name, build := range s.builders() {
 		watch := newWatch()
 		site := s.mount(t, h, must(t)(build(locks, ByUser, middleware.FailOpen(), watch.option(), hasty)))
 		for range 2 { // there is no record to replay
@@ -244,4 +245,61 @@ func testOpenGuardRefuses(t *testing.T, s *suite) {
 		refused(t, http.StatusConflict, middleware.CodeRequestInProgress)
 	s.whileRunning(t, r, s.exclusive(t, middleware.FailOpen(), middleware.WithWait(0))).
 		refused(t, http.StatusConflict, middleware.CodeLockConflict)
+}
+
+// testFullRedis: what one user can bring about, by filling Redis, gives no user two orders.
+func testFullRedis(t *testing.T, s *suite) {
+	redis, locks := outage(t)
+	if err := redis.Client().ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	opensNothing(t, s, locks, "OOM")
+}
+
+// testMissingRight: a mistake in the rights does not switch the guards off.
+func testMissingRight(t *testing.T, s *suite) {
+	server, _ := outage(t)
+	admin := server.Client()
+	err := admin.Do(t.Context(), "ACL", "SETUSER", "weak", "on", ">weak", "~*", "&*", "+@all", "-eval", "-evalsha").Err()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opensNothing(t, s, newLocks(t, server.Client(as("weak", "weak"))), "NOPERM")
+}
+
+// testWrongPassword: nor does a wrong password.
+func testWrongPassword(t *testing.T, s *suite) {
+	server, _ := outage(t)
+	opensNothing(t, s, newLocks(t, server.Client(as("nobody", "wrong"))), "WRONGPASS")
+}
+
+func as(user, password string) func(*redis.Options) {
+	return func(o *redis.Options) { o.Username, o.Password = user, password }
+}
+
+// opensNothing wants guards that fail open to refuse what Redis has answered with that error.
+func opensNothing(t *testing.T, s *suite, locks *core.Client, reply string) {
+	t.Helper()
+	runs, watch := &counter{}, newWatch()
+	for name, build := range s.builders() {
+		site := s.mount(t, runs, must(t)(build(locks, ByUser, unhurried(nil, middleware.FailOpen(), watch.option())...)))
+		for range 2 {
+			site.do(request{user: "ada", key: "k"}).
+				refused(t, http.StatusServiceUnavailable, middleware.CodeLockUnavailable)
+			if c := receive(t, watch.refused, "the refusal"); !strings.Contains(c.Error(), reply) {
+				t.Errorf("%s: refused because of %v, want %s", name, c, reply)
+			}
+		}
+	}
+	runs.ran(t, 0)
+}
+
+// builders are those of all guards. The lock of Exclusive is a Mutex of the client.
+func (s *suite) builders() map[string]builder {
+	return map[string]builder{
+		"once": s.Once, "idempotent": s.Idempotent,
+		"exclusive": func(c *core.Client, k Key, opts ...middleware.Option) (Guard, error) {
+			return s.Exclusive(c.Mutex, k, opts...)
+		},
+	}
 }

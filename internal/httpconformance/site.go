@@ -183,8 +183,8 @@ type problem struct {
 	Retryable  bool   `json:"retryable"`
 }
 
-// refused checks that the answer is a problem of that code and returns it.
-func (a answer) refused(t testing.TB, status int, code string) problem {
+// refused checks that the answer is a problem of one of these codes and returns it.
+func (a answer) refused(t testing.TB, status int, codes ...string) problem {
 	t.Helper()
 	a.want(t, status)
 	if got := a.header.Get("Content-Type"); got != "application/problem+json" {
@@ -194,8 +194,8 @@ func (a answer) refused(t testing.TB, status int, code string) problem {
 	if err := json.Unmarshal([]byte(a.body), &p); err != nil {
 		t.Fatal(err)
 	}
-	if p.Code != code || p.Status != status {
-		t.Fatalf("code %q, status %d in the problem, want %q, %d", p.Code, p.Status, code, status)
+	if !slices.Contains(codes, p.Code) || p.Status != status {
+		t.Fatalf("code %q, status %d in the problem, want %q, %d", p.Code, p.Status, codes, status)
 	}
 	return p
 }

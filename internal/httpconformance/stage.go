@@ -123,20 +123,34 @@ func userKey(t testing.TB, user string) middleware.Key {
 	return key
 }
 
-// record returns the record of a key.
-func record(t testing.TB, locks *core.Client, key middleware.Key) core.Record {
+// ledger reads the records of all guards that have these options, whatever the parts of their keys.
+func ledger(t testing.TB, locks *core.Client, opts ...middleware.Option) *middleware.Ledger {
 	t.Helper()
-	r, err := middleware.Peek(t.Context(), locks, key, nil)
+	config := middleware.OnceConfig()
+	for _, opt := range opts {
+		opt(&config)
+	}
+	o, err := middleware.NewOnce(locks, config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r
+	return o.Ledger()
+}
+
+// record returns the record of a key.
+func record(t testing.TB, locks *core.Client, key middleware.Key, opts ...middleware.Option) core.Record {
+	t.Helper()
+	r, err := ledger(t, locks, opts...).Peek(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Record
 }
 
 // forget deletes the record of a key.
-func forget(t testing.TB, locks *core.Client, key middleware.Key) {
+func forget(t testing.TB, locks *core.Client, key middleware.Key, opts ...middleware.Option) {
 	t.Helper()
-	if err := middleware.Forget(t.Context(), locks, key, nil); err != nil {
+	if err := ledger(t, locks, opts...).Forget(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -16,6 +16,7 @@ var verdictTests = tests{
 	"Verdicts":                 testVerdicts,
 	"ConflictStatus":           testConflictStatus,
 	"ProblemBase":              testProblemBase,
+	"WhatIsMissingIsNamed":     testMissingNamed,
 	"CompletedUntilFixedTime":  testCompletedUntil,
 	"RefusedRequestIsNamed":    testRefusedHook,
 	"EarlyDataReadsTheRecords": testEarlyData,
@@ -211,6 +212,37 @@ func testConflictStatus(t *testing.T, s *suite) {
 		a.refused(t, status, middleware.CodeLockConflict)
 		a = s.whileRunning(t, request{user: user}, s.once(t, option))
 		a.refused(t, status, middleware.CodeRequestInProgress)
+	}
+}
+
+// testMissingNamed: a client learns from the refusal what to send, and nothing that it has sent comes back.
+func testMissingNamed(t *testing.T, s *suite) {
+	key := func(lines ...string) request {
+		return request{user: private, header: http.Header{"Idempotency-Key": lines}}
+	}
+	named := s.idempotent(t, middleware.WithKeyHeader("X-Payment-Key"))
+	for name, test := range map[string]struct {
+		guard Guard
+		send  request
+		want  string
+	}{
+		"no Idempotency-Key":     {s.idempotent(t), request{user: private}, "The header field Idempotency-Key is missing."},
+		"two Idempotency-Keys":   {s.idempotent(t), key(private, private), "The header field Idempotency-Key is there 2 times."},
+		"an empty one":           {s.idempotent(t), key(""), "The header field Idempotency-Key is empty."},
+		"an open quote":          {s.idempotent(t), key(`"` + private), "The header field Idempotency-Key is not a quoted string"},
+		"a long one":             {s.idempotent(t), key(private + strings.Repeat("a", 249)), "256 bytes, at most 255 are allowed."},
+		"another header field":   {named, key(private), "The header field X-Payment-Key is missing."},
+		"no scope":               {s.idempotent(t), request{key: private}, "The header field X-User is missing."},
+		"no key of Once":         {s.once(t), request{}, "The header field X-User is missing."},
+		"no key of Exclusive":    {s.exclusive(t), request{}, "The header field X-User is missing."},
+		"a long value":           {s.once(t), request{user: private + strings.Repeat("a", 250)}, "The header field X-User has 257 bytes"},
+		"two values in a header": {s.once(t), request{header: http.Header{"X-User": {private, private}}}, "The header field X-User is there 2 times."},
+	} {
+		p := s.mount(t, &counter{}, test.guard).do(test.send)
+		got := p.refused(t, http.StatusBadRequest, middleware.CodeKeyRequired, middleware.CodeKeyInvalid).Detail
+		if !strings.Contains(got, test.want) || strings.Contains(got, private) {
+			t.Errorf("%s: detail %q, want %q", name, got, test.want)
+		}
 	}
 }
 

@@ -19,17 +19,17 @@ func TestBuildErrors(t *testing.T) {
 		option   ginlock.Option
 		says     string
 	}{
-		"strategy":         {nil, key, nil, "strategy is nil"},
-		"key":              {never, nil, nil, "key function is nil"},
-		"methods":          {never, key, ginlock.WithMethods(), "no methods"},
-		"method":           {never, key, ginlock.WithMethods("POST", ""), "a method is empty"},
-		"wait":             {never, key, ginlock.WithWait(-1), "negative wait"},
-		"body":             {never, key, ginlock.WithBodyLimit(-1), "negative body limit"},
-		"status":           {never, key, ginlock.WithConflictStatus(200), "conflict status 200"},
-		"lock option":      {never, key, ginlock.WithLock(core.WithTTL(0)), "WithTTL(0s)"},
-		"conflict handler": {never, key, ginlock.WithConflictHandler(nil), "WithConflictHandler"},
-		"skip":             {never, key, ginlock.WithSkip(nil), "WithSkip"},
-		"problem base":     {never, key, ginlock.WithProblemBase("http://[x"), "problem base"},
+		"strategy":        {nil, key, nil, "strategy is nil"},
+		"key":             {never, nil, nil, "key function is nil"},
+		"methods":         {never, key, ginlock.WithMethods(), "no methods"},
+		"method":          {never, key, ginlock.WithMethods("POST", ""), "a method is empty"},
+		"wait":            {never, key, ginlock.WithWait(-1), "negative wait"},
+		"body":            {never, key, ginlock.WithBodyLimit(-1), "negative body limit"},
+		"status":          {never, key, ginlock.WithConflictStatus(200), "conflict status 200"},
+		"lock option":     {never, key, ginlock.WithLock(core.WithTTL(0)), "WithTTL(0s)"},
+		"refusal handler": {never, key, ginlock.WithRefusalHandler(nil), "WithRefusalHandler"},
+		"skip":            {never, key, ginlock.WithSkip(nil), "WithSkip"},
+		"problem base":    {never, key, ginlock.WithProblemBase("http://[x"), "problem base"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,12 +60,12 @@ func TestBuildErrorsOfRecords(t *testing.T) {
 		option ginlock.Option
 		says   string
 	}{
-		"client":           {nil, key, nil, "client is nil"},
-		"key":              {locks, nil, nil, "key function is nil"},
-		"retention":        {locks, key, ginlock.WithRetention(-1), "WithRetention(-1ns)"},
-		"record limit":     {locks, key, ginlock.WithRecordLimit(-1), "record limit"},
-		"conflict handler": {locks, key, ginlock.WithConflictHandler(nil), "WithConflictHandler"},
-		"skip":             {locks, key, ginlock.WithSkip(nil), "WithSkip"},
+		"client":          {nil, key, nil, "client is nil"},
+		"key":             {locks, nil, nil, "key function is nil"},
+		"retention":       {locks, key, ginlock.WithRetention(-1), "WithRetention(-1ns)"},
+		"record limit":    {locks, key, ginlock.WithRecordLimit(-1), "record limit"},
+		"refusal handler": {locks, key, ginlock.WithRefusalHandler(nil), "WithRefusalHandler"},
+		"skip":            {locks, key, ginlock.WithSkip(nil), "WithSkip"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

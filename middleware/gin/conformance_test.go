@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 			for _, route := range routes {
 				var chain []gin.HandlerFunc
 				for _, guard := range route.Guards {
-					chain = append(chain, guard.(gin.HandlerFunc))
+					chain = append(chain, handlerOf(guard))
 				}
 				path := strings.ReplaceAll(route.Path, "{id}", ":id")
 				engine.Any(path, append(chain, gin.WrapH(route.Handler))...)
@@ -52,4 +52,12 @@ func TestConformance(t *testing.T) {
 			return engine
 		},
 	})
+}
+
+// handlerOf returns a guard of either form as a part of a chain.
+func handlerOf(guard httpconformance.Guard) gin.HandlerFunc {
+	if g, ok := guard.(*ginlock.Guard); ok {
+		return g.Handle
+	}
+	return guard.(gin.HandlerFunc)
 }

@@ -14,7 +14,7 @@
 //	user := ginlock.ByKey("user") // c.Set by your authentication
 //	checkout := ginlock.Exclusive(locks.Mutex, ginlock.Keys(user, ginlock.ByParam("id")))
 //	order := ginlock.Once(locks, ginlock.Keys(ginlock.ByRoute(), user))
-//	pay := ginlock.Idempotent(locks, user)
+//	pay := ginlock.Idempotent(locks, user, ginlock.WithFailurePolicy(ginlock.HoldFailures)) // no second charge after a 500
 //	router.POST("/cart/:id/checkout", authenticate, checkout, handler)
 //
 // # What happens to a request
@@ -50,7 +50,9 @@
 //
 // Released lets the next request run, with the next [Attempt] number and a larger fencing token. Call [Complete] right
 // after the side effect if an error may still follow: "the card is charged, then the mail failed" must not free the
-// key. [WithCompletion] judges otherwise for a whole guard.
+// key. Payments hold failures, so that no retry charges again, and call [Release] for what fails before the charge:
+// without [HoldFailures], a 500 after the charge lets the retry charge again. [WithCompletion] judges otherwise for a
+// whole guard.
 //
 // # Records are kept for 24 hours
 //
@@ -70,7 +72,7 @@
 //	409 lock-conflict          Retry-After   Exclusive: another one is running
 //	409 request-in-progress    Retry-After   Once, Idempotent: the first one is running
 //	409 already-completed                    Once: it took effect before; with its Location
-//	409 outcome-unknown                      HoldFailures: nobody knows, until somebody has found out and calls [Forget]
+//	409 outcome-unknown                      HoldFailures: nobody knows, until an operator has found out, see [Guard]
 //	413 payload-too-large                    the body is larger than what can be compared
 //	422 key-reused                           the key belongs to another request
 //	425 too-early                            TLS early data that was not answered before
@@ -79,13 +81,20 @@
 //	500 key-failed                           the key could not be made
 //	503 lock-unavailable       Retry-After   Redis does not answer, unless [FailOpen]
 //
-// Retry-After is in whole seconds: what the lease of the running request has left, or what most runs behind this guard
-// took if that is less, with some jitter. 409 already-completed has one only with [WithRetentionUntil].
+// Retry-After is in whole seconds, with some jitter: the time that most runs behind this guard took, a second if none has
+// ended yet, longer the longer the key is refused, and never more than the lease of the running request has left. 409
+// already-completed has one only with [WithRetentionUntil].
 //
 // A replay has Idempotency-Replayed: true, and the status, the body and those header fields that the handler has set,
 // but no cookies, credentials and fields of one transmission. A body above 256 KiB ([WithRecordLimit]), one that was
 // flushed, and one that a renderer adds after c.AbortWithError is not recorded: its replay has Idempotency-Replay:
 // omitted. For browsers, CORS has to expose Retry-After and Idempotency-Replayed, and to allow Idempotency-Key.
+//
+// # What is logged
+//
+// What clients cannot cause, through the logger of the client that makes the locks, or that of [WithLogger]: keys that
+// could not be made, a Redis that does not answer or refuses, unguarded runs, lost leases, ends that were not recorded,
+// unknown outcomes. The first of each kind is logged at once, then one line a minute with how many were seen.
 //
 // # Where to put it
 //

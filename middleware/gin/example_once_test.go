@@ -70,7 +70,8 @@ func ExampleOnce() {
 	// bob: 201 order 2, replayed: false
 }
 
-// A client that repeats a payment gets the first answer again.
+// A client that repeats a payment gets the first answer again. A payment that fails is not tried again before an operator
+// has found out: see [Guard].
 func ExampleIdempotent() {
 	rdb, stop := redistest.ForExample()
 	defer stop()
@@ -85,7 +86,7 @@ func ExampleIdempotent() {
 		payments++
 		c.String(http.StatusCreated, "payment %d", payments)
 	}
-	guard := ginlock.Idempotent(locks, ginlock.ByKey("user"))
+	guard := ginlock.Idempotent(locks, ginlock.ByKey("user"), ginlock.WithFailurePolicy(ginlock.HoldFailures))
 	router := gin.New()
 	router.POST("/payments", authenticate, guard, pay)
 	srv := httptest.NewServer(router)
@@ -123,7 +124,7 @@ func ExampleComplete() {
 		}
 		c.String(http.StatusInternalServerError, "charged, but the mail was not sent")
 	}
-	guard := ginlock.Idempotent(locks, ginlock.ByKey("user"))
+	guard := ginlock.Idempotent(locks, ginlock.ByKey("user"), ginlock.WithFailurePolicy(ginlock.HoldFailures))
 	router := gin.New()
 	router.POST("/payments", authenticate, guard, pay)
 	srv := httptest.NewServer(router)
@@ -136,5 +137,46 @@ func ExampleComplete() {
 	// Output:
 	// ada: 500 charged, but the mail was not sent, replayed: false
 	// ada: 500 charged, but the mail was not sent, replayed: true
+	// charges: 1
+}
+
+// The card cannot be looked up: nothing was charged, and the handler says so. Without that word the guard would hold the
+// key, because it cannot know whether the money has moved.
+func ExampleRelease() {
+	rdb, stop := redistest.ForExample()
+	defer stop()
+	locks, err := core.New(rdb)
+	if err != nil {
+		panic(err)
+	}
+	defer locks.Close()
+
+	requests, charges := 0, 0
+	pay := func(c *gin.Context) {
+		if requests++; requests == 1 {
+			if err := ginlock.Release(c); err != nil {
+				fmt.Println("Redis did not confirm it; it is tried again at the end:", err)
+			}
+			c.String(http.StatusServiceUnavailable, "no card yet")
+			return
+		}
+		charges++
+		c.String(http.StatusCreated, "charged")
+	}
+	guard := ginlock.Idempotent(locks, ginlock.ByKey("user"), ginlock.WithFailurePolicy(ginlock.HoldFailures))
+	router := gin.New()
+	router.POST("/payments", authenticate, guard, pay)
+	srv := httptest.NewServer(router)
+	defer srv.Close()
+
+	postAs(srv, "ada", "key-of-the-client", "/payments")
+	postAs(srv, "ada", "key-of-the-client", "/payments")
+	postAs(srv, "ada", "key-of-the-client", "/payments")
+	fmt.Println("charges:", charges)
+
+	// Output:
+	// ada: 503 no card yet, replayed: false
+	// ada: 201 charged, replayed: false
+	// ada: 201 charged, replayed: true
 	// charges: 1
 }

@@ -24,7 +24,7 @@ type guard struct {
 	engine engine
 	key    KeyFunc
 	skip   func(*gin.Context) bool
-	refuse ConflictHandler
+	refuse RefusalHandler
 }
 
 // newGuard fails if the key function is nil or an option is invalid.

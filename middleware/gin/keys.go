@@ -31,8 +31,13 @@ var (
 	ErrNoRoute       = middleware.ErrNoRoute
 )
 
-// NewKey returns a key of one named value. The error is [ErrKeyRequired] if the value is empty, and
-// [ErrKeyInvalid] if it has more than 255 bytes.
+// KeyError returns an error of a key function whose text is told to the client, see [middleware.KeyError].
+func KeyError(kind error, format string, args ...any) error {
+	return middleware.KeyError(kind, format, args...)
+}
+
+// NewKey returns a key of one named value. A client whose request lacks the value is told the name. The error is
+// [ErrKeyRequired] if the value is empty, and [ErrKeyInvalid] if it has more than 255 bytes.
 func NewKey(name, value string) (Key, error) { return middleware.NewKey(name, value) }
 
 // Keys joins keys: requests are told apart by all of them together. It fails with the first error of fns.

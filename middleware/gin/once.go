@@ -18,11 +18,12 @@ import (
 // A handler guarded twice with the same key runs: the inner guard lets the run of the outer one pass. So does one that is
 // reached through gin's HandleContext.
 func Once(client *core.Client, key KeyFunc, opts ...Option) gin.HandlerFunc {
-	return must(NewOnce(client, key, opts...))
+	return must(NewOnce(client, key, opts...)).Handle
 }
 
-// NewOnce is [Once] for those who get their settings at run time: it returns an error instead of panicking.
-func NewOnce(client *core.Client, key KeyFunc, opts ...Option) (gin.HandlerFunc, error) {
+// NewOnce is [Once] as a value, with which an operator can look after its records. It returns an error instead of
+// panicking.
+func NewOnce(client *core.Client, key KeyFunc, opts ...Option) (*Guard, error) {
 	config := newConfig(middleware.OnceConfig(), opts)
 	engine, err := middleware.NewOnce(client, config.engine)
 	if err != nil {
@@ -40,11 +41,12 @@ func NewOnce(client *core.Client, key KeyFunc, opts ...Option) (gin.HandlerFunc,
 // running: 409 request-in-progress. Records are kept for 24 hours unless [WithRetention] says otherwise. Panics if
 // client or scope is nil or an option is invalid: [NewIdempotent] returns that as an error.
 func Idempotent(client *core.Client, scope KeyFunc, opts ...Option) gin.HandlerFunc {
-	return must(NewIdempotent(client, scope, opts...))
+	return must(NewIdempotent(client, scope, opts...)).Handle
 }
 
-// NewIdempotent is [Idempotent] for those who get their settings at run time: it returns an error instead of panicking.
-func NewIdempotent(client *core.Client, scope KeyFunc, opts ...Option) (gin.HandlerFunc, error) {
+// NewIdempotent is [Idempotent] as a value, with which an operator can look after its records. It returns an error
+// instead of panicking.
+func NewIdempotent(client *core.Client, scope KeyFunc, opts ...Option) (*Guard, error) {
 	config := newConfig(middleware.IdempotentConfig(), opts)
 	engine, err := middleware.NewOnce(client, config.engine)
 	if err != nil {
@@ -63,19 +65,19 @@ func NewIdempotent(client *core.Client, scope KeyFunc, opts ...Option) (gin.Hand
 	}, config)
 }
 
-func must(guard gin.HandlerFunc, err error) gin.HandlerFunc {
+func must[G any](guard G, err error) G {
 	if err != nil {
 		panic(err)
 	}
 	return guard
 }
 
-func newOnce(engine *middleware.Once, key KeyFunc, config config) (gin.HandlerFunc, error) {
+func newOnce(engine *middleware.Once, key KeyFunc, config config) (*Guard, error) {
 	g, err := newGuard(engine, key, config)
 	if err != nil {
 		return nil, err
 	}
-	return (&once{g, engine}).handle, nil
+	return &Guard{engine.Ledger(), (&once{g, engine}).handle}, nil
 }
 
 // once is the guard of a chain of handlers.

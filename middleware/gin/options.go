@@ -2,6 +2,7 @@ package ginlock
 
 import (
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -25,7 +26,7 @@ func (o shared) apply(c *config) { o(&c.engine) }
 type config struct {
 	engine middleware.Config
 	skip   func(*gin.Context) bool
-	refuse ConflictHandler
+	refuse RefusalHandler
 }
 
 // newConfig applies the options to the defaults of an engine.
@@ -49,7 +50,7 @@ func (c *config) check() error {
 	case c.skip == nil:
 		return errors.New("holdfast: WithSkip: the function is nil")
 	case c.refuse == nil:
-		return errors.New("holdfast: WithConflictHandler: the handler is nil")
+		return errors.New("holdfast: WithRefusalHandler: the handler is nil")
 	}
 	return nil
 }
@@ -78,24 +79,25 @@ func WithBodyLimit(bytes int64) Option { return shared(middleware.WithBodyLimit(
 func WithLock(opts ...core.LockOption) Option { return shared(middleware.WithLock(opts...)) }
 
 // FailOpen lets requests run unguarded while Redis cannot be asked: at the same time as others or once more, without
-// fencing token and without record, and known by [Degraded]. Defaults to refusing them with 503.
+// fencing token and without record, and known by [Degraded]. A Redis that answers, but refuses, opens nothing: one that
+// is full, or wants other rights or another password. Defaults to refusing requests with 503.
 func FailOpen() Option { return shared(middleware.FailOpen()) }
 
 // WithConflictStatus sets the status of a request whose lock is held, 423, 429 or 503 for instance. Its code
 // stays lock-conflict. Defaults to 409.
 func WithConflictStatus(status int) Option { return shared(middleware.WithConflictStatus(status)) }
 
-// WithConflictHandler sets who answers refused requests, of all kinds but those whose client is gone. It may
-// change the conflict and leave the writing to [Refuse]. Of this option and [ErrorsOnly] the last one holds.
-// Defaults to Refuse.
-func WithConflictHandler(handler ConflictHandler) Option {
+// WithRefusalHandler sets the function that answers every refused request: 400, 401, 409, 503 and all other codes, except
+// those whose client is gone. It may change the conflict and leave the writing to [Refuse]. Of this option and
+// [ErrorsOnly] the last one holds. Defaults to Refuse.
+func WithRefusalHandler(handler RefusalHandler) Option {
 	return optionFunc(func(c *config) { c.refuse = handler })
 }
 
 // ErrorsOnly leaves the answer to refused requests to the service's own renderer of c.Errors, a middleware
 // around the guard: the guard sets the status, which gin sends without a body if nobody writes one, and writes
-// nothing. Of this option and [WithConflictHandler] the last one holds. Defaults to answering with a problem.
-func ErrorsOnly() Option { return WithConflictHandler(statusOnly) }
+// nothing. Of this option and [WithRefusalHandler] the last one holds. Defaults to answering with a problem.
+func ErrorsOnly() Option { return WithRefusalHandler(statusOnly) }
 
 // WithProblemBase sets the URI in front of the code in the type of a problem, for example
 // "https://api.example.com/problems/". Defaults to none: the type is about:blank.
@@ -120,6 +122,10 @@ func WithAskTimeout(limit time.Duration) Option { return shared(middleware.WithA
 // WithWaiters bounds how many requests of one key, and at all, wait at this guard in this process. Defaults to 16 and
 // 1024.
 func WithWaiters(perKey, all int) Option { return shared(middleware.WithWaiters(perKey, all)) }
+
+// WithLogger sets where failures are logged that clients do not cause, see [middleware.WithLogger]. Nil switches logging
+// off. Defaults to the logger of the client that makes the locks.
+func WithLogger(logger *slog.Logger) Option { return shared(middleware.WithLogger(logger)) }
 
 // WithHooks sets functions that are told what happens to requests. Defaults to none.
 func WithHooks(hooks Hooks) Option { return shared(middleware.WithHooks(hooks)) }

@@ -63,7 +63,7 @@ func TestRedisOutage(t *testing.T) {
 func TestFailOpenStillExcludes(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), ginlock.FailOpen())
+	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), ginlock.FailOpen(), unhurried)
 	hold(t, guard)
 	refused(t, guard).want(t, http.StatusConflict)
 }

@@ -15,10 +15,13 @@ import (
 func TestPeekAndForget(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	secret := []byte("0123456789abcdef")
 	login := func(c *gin.Context) { c.Set("user", c.GetHeader("X-User")) }
-	guard := ginlock.Idempotent(locks, ginlock.ByKey("user"), patiently(ginlock.WithKeySecret(secret))...)
-	srv := serve(t, router(login, guard, func(c *gin.Context) { c.String(http.StatusCreated, "created") }))
+	guard, err := ginlock.NewIdempotent(locks, ginlock.ByKey("user"),
+		patiently(ginlock.WithKeySecret([]byte("0123456789abcdef")))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := serve(t, router(login, guard.Handle, func(c *gin.Context) { c.String(http.StatusCreated, "created") }))
 	order(t, srv, "k").wantRun(t, http.StatusCreated)
 
 	user, err := ginlock.PrincipalKey(t.Name())
@@ -33,12 +36,10 @@ func TestPeekAndForget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for want, secret := range map[core.State][]byte{core.StateCompleted: secret, core.StateNone: nil} {
-		if record, err := ginlock.Peek(t.Context(), locks, key, secret); err != nil || record.State != want {
-			t.Errorf("state %v, error %v, want %v", record.State, err, want)
-		}
+	if record, err := guard.Peek(t.Context(), key); err != nil || record.State != core.StateCompleted {
+		t.Errorf("state %v, error %v, want completed", record.State, err)
 	}
-	if err := ginlock.Forget(t.Context(), locks, key, secret); err != nil {
+	if err := guard.Forget(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
 	order(t, srv, "k").wantRun(t, http.StatusCreated)

@@ -11,10 +11,10 @@ import (
 // Conflict is why a request was refused. It is in c.Errors too: find it with errors.As.
 type Conflict = middleware.Conflict
 
-// ConflictHandler answers a refused request. The chain is aborted already and the conflict is in c.Errors.
-type ConflictHandler func(c *gin.Context, conflict *Conflict)
+// RefusalHandler answers a refused request. The chain is aborted already and the conflict is in c.Errors.
+type RefusalHandler func(c *gin.Context, conflict *Conflict)
 
-// Refuse answers a refused request with the problem of the conflict. It is the default [ConflictHandler].
+// Refuse answers a refused request with the problem of the conflict. It is the default [RefusalHandler].
 func Refuse(c *gin.Context, conflict *Conflict) {
 	problem := conflict.Problem().For(c.Writer.Header())
 	maps.Copy(c.Writer.Header(), problem.Header())
@@ -25,7 +25,7 @@ func Refuse(c *gin.Context, conflict *Conflict) {
 // statusOnly leaves the answer to a middleware around the guard.
 func statusOnly(c *gin.Context, conflict *Conflict) { c.Status(conflict.Status) }
 
-func refuse(c *gin.Context, conflict *Conflict, handler ConflictHandler) {
+func refuse(c *gin.Context, conflict *Conflict, handler RefusalHandler) {
 	c.Abort()
 	// With the problem as its meta data, the JSON of c.Errors is the problem.
 	_ = c.Error(public{conflict}).SetType(gin.ErrorTypePublic).SetMeta(conflict.Problem())

@@ -41,11 +41,19 @@ func TestConformance(t *testing.T) {
 			for _, route := range routes {
 				h := route.Handler
 				for i := len(route.Guards) - 1; i >= 0; i-- {
-					h = route.Guards[i].(func(http.Handler) http.Handler)(h)
+					h = wrap(route.Guards[i], h)
 				}
 				mux.Handle(route.Path, h)
 			}
 			return mux
 		},
 	})
+}
+
+// wrap puts a guard of either form in front of a handler.
+func wrap(guard httpconformance.Guard, next http.Handler) http.Handler {
+	if g, ok := guard.(*httplock.Guard); ok {
+		return g.Wrap(next)
+	}
+	return guard.(func(http.Handler) http.Handler)(next)
 }

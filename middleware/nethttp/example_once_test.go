@@ -69,7 +69,8 @@ func ExampleOnce() {
 	// bob: 201 order 2, replayed: false
 }
 
-// A client that repeats a payment gets the first answer again.
+// A client that repeats a payment gets the first answer again. A payment that fails is not tried again before an operator
+// has found out: see [Guard].
 func ExampleIdempotent() {
 	rdb, stop := redistest.ForExample()
 	defer stop()
@@ -85,7 +86,7 @@ func ExampleIdempotent() {
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprintf(w, "payment %d", payments)
 	}
-	guard := httplock.Idempotent(locks, httplock.ByContext(userContext{}))
+	guard := httplock.Idempotent(locks, httplock.ByContext(userContext{}), httplock.WithFailurePolicy(httplock.HoldFailures))
 	srv := httptest.NewServer(authenticate(guard(http.HandlerFunc(pay))))
 	defer srv.Close()
 
@@ -122,7 +123,7 @@ func ExampleComplete() {
 		w.WriteHeader(http.StatusInternalServerError)
 		fmt.Fprint(w, "charged, but the mail was not sent")
 	}
-	guard := httplock.Idempotent(locks, httplock.ByContext(userContext{}))
+	guard := httplock.Idempotent(locks, httplock.ByContext(userContext{}), httplock.WithFailurePolicy(httplock.HoldFailures))
 	srv := httptest.NewServer(authenticate(guard(http.HandlerFunc(pay))))
 	defer srv.Close()
 
@@ -133,5 +134,46 @@ func ExampleComplete() {
 	// Output:
 	// ada: 500 charged, but the mail was not sent, replayed: false
 	// ada: 500 charged, but the mail was not sent, replayed: true
+	// charges: 1
+}
+
+// The card cannot be looked up: nothing was charged, and the handler says so. Without that word the guard would hold the
+// key, because it cannot know whether the money has moved.
+func ExampleRelease() {
+	rdb, stop := redistest.ForExample()
+	defer stop()
+	locks, err := core.New(rdb)
+	if err != nil {
+		panic(err)
+	}
+	defer locks.Close()
+
+	requests, charges := 0, 0
+	pay := func(w http.ResponseWriter, r *http.Request) {
+		if requests++; requests == 1 {
+			if err := httplock.Release(r.Context()); err != nil {
+				fmt.Println("Redis did not confirm it; it is tried again at the end:", err)
+			}
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprint(w, "no card yet")
+			return
+		}
+		charges++
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprint(w, "charged")
+	}
+	guard := httplock.Idempotent(locks, httplock.ByContext(userContext{}), httplock.WithFailurePolicy(httplock.HoldFailures))
+	srv := httptest.NewServer(authenticate(guard(http.HandlerFunc(pay))))
+	defer srv.Close()
+
+	postAs(srv, "ada", "key-of-the-client", "/payments")
+	postAs(srv, "ada", "key-of-the-client", "/payments")
+	postAs(srv, "ada", "key-of-the-client", "/payments")
+	fmt.Println("charges:", charges)
+
+	// Output:
+	// ada: 503 no card yet, replayed: false
+	// ada: 201 charged, replayed: false
+	// ada: 201 charged, replayed: true
 	// charges: 1
 }

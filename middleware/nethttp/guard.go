@@ -22,7 +22,7 @@ type guard struct {
 	engine engine
 	key    KeyFunc
 	skip   func(*http.Request) bool
-	refuse ConflictHandler
+	refuse RefusalHandler
 	next   http.Handler
 }
 

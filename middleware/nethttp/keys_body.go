@@ -1,7 +1,6 @@
 package httplock
 
 import (
-	"fmt"
 	"mime"
 	"net/http"
 	"strings"
@@ -23,7 +22,7 @@ const keyBodyLimit = 64 << 10
 func ByForm(name string) KeyFunc {
 	return func(r *http.Request) (Key, error) {
 		if mediaType(r) != "application/x-www-form-urlencoded" {
-			return Key{}, fmt.Errorf("%w: the body is no form", ErrKeyRequired)
+			return Key{}, middleware.KeyError(ErrKeyRequired, "the body is no form")
 		}
 		if len(r.PostForm) > 0 {
 			return single("form:"+name, r.PostForm[name])
@@ -54,7 +53,7 @@ func ByJSON(pointer string) KeyFunc {
 	}
 	return func(r *http.Request) (Key, error) {
 		if mt := mediaType(r); mt != "application/json" && !strings.HasSuffix(mt, "+json") {
-			return Key{}, fmt.Errorf("%w: the body is no JSON", ErrKeyRequired)
+			return Key{}, middleware.KeyError(ErrKeyRequired, "the body is no JSON")
 		}
 		body, err := peek(r)
 		if err != nil {
@@ -83,11 +82,11 @@ func peek(r *http.Request) ([]byte, error) {
 	switch {
 	case coding != "" && !strings.EqualFold(coding, "identity"):
 		// Bytes that are a form to the guard could be another one to a handler that decodes them.
-		return nil, fmt.Errorf("%w: the body has a Content-Encoding", ErrKeyInvalid)
+		return nil, middleware.KeyError(ErrKeyInvalid, "the body has a Content-Encoding")
 	case r.Body == nil:
 		return nil, nil
 	case r.ContentLength > keyBodyLimit:
-		return nil, fmt.Errorf("%w: the body has more than %d bytes", ErrKeyInvalid, keyBodyLimit)
+		return nil, middleware.KeyError(ErrKeyInvalid, "the body has more than %d bytes", keyBodyLimit)
 	}
 	body, err := middleware.Buffer(r.Context(), r.Body, keyBodyLimit)
 	if err != nil {
@@ -96,7 +95,7 @@ func peek(r *http.Request) ([]byte, error) {
 	r.Body = body
 	begin, whole := body.Bytes()
 	if !whole || len(begin) > keyBodyLimit { // another guard may have buffered more
-		return nil, fmt.Errorf("%w: the body has more than %d bytes, or cannot be read", ErrKeyInvalid, keyBodyLimit)
+		return nil, middleware.KeyError(ErrKeyInvalid, "the body has more than %d bytes, or cannot be read", keyBodyLimit)
 	}
 	return begin, nil
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/middleware"
 )
 
 // ByHeader tells requests apart by a header field, which has to be there once. Clients choose it freely, so
@@ -31,7 +33,7 @@ func ByQuery(name string) KeyFunc {
 		query, err := url.ParseQuery(r.URL.RawQuery)
 		if err != nil {
 			// The error of url repeats what the client sent.
-			return Key{}, fmt.Errorf("%w: malformed query", ErrKeyInvalid)
+			return Key{}, middleware.KeyError(ErrKeyInvalid, "the query is malformed")
 		}
 		return single("query:"+name, query[name])
 	}
@@ -41,11 +43,11 @@ func ByQuery(name string) KeyFunc {
 func single(name string, values []string) (Key, error) {
 	switch len(values) {
 	case 0:
-		return Key{}, fmt.Errorf("%w: no %s", ErrKeyRequired, name)
+		return Key{}, middleware.Missing(name)
 	case 1:
 		return NewKey(name, values[0])
 	default:
-		return Key{}, fmt.Errorf("%w: %s is there %d times", ErrKeyInvalid, name, len(values))
+		return Key{}, middleware.Repeated(name, len(values))
 	}
 }
 

@@ -15,11 +15,12 @@ import (
 //
 // A handler guarded twice with the same key runs: the inner guard lets the run of the outer one pass.
 func Once(client *core.Client, key KeyFunc, opts ...Option) func(http.Handler) http.Handler {
-	return must(NewOnce(client, key, opts...))
+	return must(NewOnce(client, key, opts...)).Wrap
 }
 
-// NewOnce is [Once] for those who get their settings at run time: it returns an error instead of panicking.
-func NewOnce(client *core.Client, key KeyFunc, opts ...Option) (func(http.Handler) http.Handler, error) {
+// NewOnce is [Once] as a value, with which an operator can look after its records. It returns an error instead of
+// panicking.
+func NewOnce(client *core.Client, key KeyFunc, opts ...Option) (*Guard, error) {
 	config := newConfig(middleware.OnceConfig(), opts)
 	engine, err := middleware.NewOnce(client, config.engine)
 	if err != nil {
@@ -37,11 +38,12 @@ func NewOnce(client *core.Client, key KeyFunc, opts ...Option) (func(http.Handle
 // running: 409 request-in-progress. Records are kept for 24 hours unless [WithRetention] says otherwise. Panics if
 // client or scope is nil or an option is invalid: [NewIdempotent] returns that as an error.
 func Idempotent(client *core.Client, scope KeyFunc, opts ...Option) func(http.Handler) http.Handler {
-	return must(NewIdempotent(client, scope, opts...))
+	return must(NewIdempotent(client, scope, opts...)).Wrap
 }
 
-// NewIdempotent is [Idempotent] for those who get their settings at run time: it returns an error instead of panicking.
-func NewIdempotent(client *core.Client, scope KeyFunc, opts ...Option) (func(http.Handler) http.Handler, error) {
+// NewIdempotent is [Idempotent] as a value, with which an operator can look after its records. It returns an error
+// instead of panicking.
+func NewIdempotent(client *core.Client, scope KeyFunc, opts ...Option) (*Guard, error) {
 	config := newConfig(middleware.IdempotentConfig(), opts)
 	engine, err := middleware.NewOnce(client, config.engine)
 	if err != nil {
@@ -60,19 +62,19 @@ func NewIdempotent(client *core.Client, scope KeyFunc, opts ...Option) (func(htt
 	}, config)
 }
 
-func must(guard func(http.Handler) http.Handler, err error) func(http.Handler) http.Handler {
+func must[G any](guard G, err error) G {
 	if err != nil {
 		panic(err)
 	}
 	return guard
 }
 
-func newOnce(engine *middleware.Once, key KeyFunc, config config) (func(http.Handler) http.Handler, error) {
+func newOnce(engine *middleware.Once, key KeyFunc, config config) (*Guard, error) {
 	g, err := newGuard(engine, key, config)
 	if err != nil {
 		return nil, err
 	}
-	return func(next http.Handler) http.Handler { return &once{g.before(next), engine} }, nil
+	return &Guard{engine.Ledger(), func(next http.Handler) http.Handler { return &once{g.before(next), engine} }}, nil
 }
 
 // once is the guarded handler.

@@ -2,6 +2,7 @@ package httplock
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -24,7 +25,7 @@ func (o shared) apply(c *config) { o(&c.engine) }
 type config struct {
 	engine middleware.Config
 	skip   func(*http.Request) bool
-	refuse ConflictHandler
+	refuse RefusalHandler
 }
 
 func newConfig(defaults middleware.Config, opts []Option) config {
@@ -47,7 +48,7 @@ func (c *config) check() error {
 	case c.skip == nil:
 		return errors.New("holdfast: WithSkip: the function is nil")
 	case c.refuse == nil:
-		return errors.New("holdfast: WithConflictHandler: the handler is nil")
+		return errors.New("holdfast: WithRefusalHandler: the handler is nil")
 	}
 	return nil
 }
@@ -76,16 +77,17 @@ func WithBodyLimit(bytes int64) Option { return shared(middleware.WithBodyLimit(
 func WithLock(opts ...core.LockOption) Option { return shared(middleware.WithLock(opts...)) }
 
 // FailOpen lets requests run unguarded while Redis cannot be asked: at the same time as others or once more, without
-// fencing token and without record, and known by [Degraded]. Defaults to refusing them with 503.
+// fencing token and without record, and known by [Degraded]. A Redis that answers, but refuses, opens nothing: one that
+// is full, or wants other rights or another password. Defaults to refusing requests with 503.
 func FailOpen() Option { return shared(middleware.FailOpen()) }
 
 // WithConflictStatus sets the status of a request whose lock is held, 423, 429 or 503 for instance. Its code
 // stays lock-conflict. Defaults to 409.
 func WithConflictStatus(status int) Option { return shared(middleware.WithConflictStatus(status)) }
 
-// WithConflictHandler sets who answers refused requests, of all kinds but those whose client is gone. It may
-// change the conflict and leave the writing to [Refuse]. Defaults to Refuse.
-func WithConflictHandler(handler ConflictHandler) Option {
+// WithRefusalHandler sets the function that answers every refused request: 400, 401, 409, 503 and all other codes, except
+// those whose client is gone. It may change the conflict and leave the writing to [Refuse]. Defaults to Refuse.
+func WithRefusalHandler(handler RefusalHandler) Option {
 	return optionFunc(func(c *config) { c.refuse = handler })
 }
 
@@ -113,6 +115,10 @@ func WithAskTimeout(limit time.Duration) Option { return shared(middleware.WithA
 // 1024.
 func WithWaiters(perKey, all int) Option { return shared(middleware.WithWaiters(perKey, all)) }
 
+// WithLogger sets where failures are logged that clients do not cause, see [middleware.WithLogger]. Nil switches logging
+// off. Defaults to the logger of the client that makes the locks.
+func WithLogger(logger *slog.Logger) Option { return shared(middleware.WithLogger(logger)) }
+
 // WithHooks sets functions that are told what happens to requests. Defaults to none.
 func WithHooks(hooks Hooks) Option { return shared(middleware.WithHooks(hooks)) }
 
@@ -133,5 +139,5 @@ type (
 // Conflict is why a request was refused.
 type Conflict = middleware.Conflict
 
-// ConflictHandler answers a refused request.
-type ConflictHandler func(w http.ResponseWriter, r *http.Request, conflict *Conflict)
+// RefusalHandler answers a refused request.
+type RefusalHandler func(w http.ResponseWriter, r *http.Request, conflict *Conflict)

@@ -1,24 +1,32 @@
 package httplock
 
 import (
-	"context"
+	"net/http"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/middleware"
 )
+
+// Guard is a guard of [NewOnce] or [NewIdempotent] as a value. Wrap is what [Once] and [Idempotent] return. The methods of
+// its [middleware.Ledger] are for operators: Peek reads what is recorded of a key, Resolve records that a request was
+// done, Forget lets it be tried again, and Records lists what is recorded of a scope of Idempotent. They know the secret,
+// the codec and the parts of the guard's keys.
+type Guard struct {
+	*middleware.Ledger
+	wrap func(http.Handler) http.Handler
+}
+
+// Wrap returns the guarded handler. Panics if the handler is nil.
+func (g *Guard) Wrap(next http.Handler) http.Handler { return g.wrap(next) }
 
 // IdempotencyKey returns the key that [Idempotent] joins to its scope for a client's Idempotency-Key, for [Join]: after
 // the keys of the scope.
 func IdempotencyKey(value string) (Key, error) { return middleware.IdempotencyKey(value) }
 
-// Peek reads what is recorded of a key behind [Once] or [Idempotent], see [middleware.Peek]. The secret is that of
-// [WithKeySecret], nil if there is none.
-func Peek(ctx context.Context, client *core.Client, key Key, secret []byte) (core.Record, error) {
-	return middleware.Peek(ctx, client, key, secret)
-}
+// Record is what is recorded of a key behind a [Guard].
+type Record = middleware.Record
 
-// Forget deletes the record of a key behind [Once] or [Idempotent], so that the next request runs, see
-// [middleware.Forget]. The secret is that of [WithKeySecret], nil if there is none.
-func Forget(ctx context.Context, client *core.Client, key Key, secret []byte) error {
-	return middleware.Forget(ctx, client, key, secret)
-}
+// Errors of a [Guard], for errors.Is.
+var (
+	ErrNoRecord = middleware.ErrNoRecord
+	ErrKeyShape = middleware.ErrKeyShape
+)

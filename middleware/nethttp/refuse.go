@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// Refuse answers a refused request with the problem of the conflict. It is the default [ConflictHandler].
+// Refuse answers a refused request with the problem of the conflict. It is the default [RefusalHandler].
 func Refuse(w http.ResponseWriter, _ *http.Request, conflict *Conflict) {
 	problem := conflict.Problem().For(w.Header())
 	maps.Copy(w.Header(), problem.Header())

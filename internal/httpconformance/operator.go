@@ -1,0 +1,281 @@
+package httpconformance
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+var operatorTests = tests{
+	"OperatorResolvesUnknownOutcome":    testResolveUnknown,
+	"OperatorForgetsUnknownOutcome":     testForgetUnknown,
+	"OperatorCannotResolveWhatIsKnown":  testResolveKnown,
+	"OperatorResolvesWhatWasDoneByHand": testResolveByHand,
+	"OperatorLocatesWhatOnceHasDone":    testResolveOnce,
+	"WrongKeysAreToldFromRightOnes":     testWrongKeys,
+	"KeysOfOtherGuardsAreRefused":       testKeysOfOthers,
+	"RecordsOfAScopeAreListed":          testRecords,
+	"RecordsThatAreNotListedAreAnError": testRecordsUnlisted,
+	"AnswersOfOperatorsAreChecked":      testResolveChecked,
+}
+
+// operated is what an operator can do with a guard that keeps records.
+type operated interface {
+	Peek(ctx context.Context, key middleware.Key) (middleware.Record, error)
+	Resolve(ctx context.Context, key middleware.Key, answer *middleware.Response) error
+	Forget(ctx context.Context, key middleware.Key) error
+	Records(ctx context.Context, scope middleware.Key) ([]middleware.Record, error)
+}
+
+// held are the options of a guard of payments.
+func held(t testing.TB) []middleware.Option {
+	t.Helper()
+	codec, err := middleware.NewAESGCM([]byte("sixteen bytes..."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []middleware.Option{
+		middleware.WithFailurePolicy(core.HoldFailures), middleware.WithCodec(codec),
+		middleware.WithKeySecret([]byte("sixteen bytes or more")),
+	}
+}
+
+// failing is a handler that charges and then fails, until it is mended.
+type failing struct {
+	counter
+	mended bool
+}
+
+func (f *failing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if f.mended {
+		f.counter.ServeHTTP(w, r)
+		return
+	}
+	f.runs.Add(1)
+	w.WriteHeader(http.StatusInternalServerError)
+}
+
+var receipt = &middleware.Response{
+	Status: http.StatusCreated, Header: http.Header{"Location": {"/receipts/7"}}, Body: []byte("receipt 7"),
+}
+
+// unknown has a request fail behind a guard that holds failures.
+func (s *suite) unknown(t testing.TB, user string) (*site, *failing, operated) {
+	t.Helper()
+	h, guard := &failing{}, s.idempotent(t, held(t)...)
+	site, r := s.mount(t, h, guard), request{user: user, key: "k"}
+	site.do(r).want(t, http.StatusInternalServerError)
+	site.do(r).refused(t, http.StatusConflict, middleware.CodeOutcomeUnknown)
+	h.ran(t, 1)
+	return site, h, guard.(operated)
+}
+
+// testResolveUnknown: the money has moved, says the bank. From then on the client gets its receipt.
+func testResolveUnknown(t *testing.T, s *suite) {
+	const user = "resolve-unknown"
+	site, h, guard := s.unknown(t, user)
+	key := idempotentKey(t, user, "k")
+	r, err := guard.Peek(t.Context(), key)
+	if err != nil || r.State != core.StateUnknown || r.Attempt != 1 || r.Reason == "" || r.Answer != nil {
+		t.Fatalf("record %+v, error %v, want one run of unknown outcome", r, err)
+	}
+	if err := guard.Resolve(t.Context(), key, receipt); err != nil {
+		t.Fatal(err)
+	}
+	a := site.do(request{user: user, key: "k"}).replayed(t, http.StatusCreated, "receipt 7")
+	if got := a.header.Get("Location"); got != "/receipts/7" {
+		t.Errorf("Location %q", got)
+	}
+	site.do(request{user: user, key: "k", body: "another"}).
+		refused(t, http.StatusUnprocessableEntity, middleware.CodeKeyReused)
+	r, err = guard.Peek(t.Context(), key)
+	if err != nil || r.State != core.StateCompleted || r.Answer == nil || string(r.Answer.Body) != "receipt 7" {
+		t.Errorf("record %+v, error %v, want the receipt", r, err)
+	}
+	if err := guard.Resolve(t.Context(), key, nil); !errors.Is(err, core.ErrCompleted) {
+		t.Errorf("resolved once more: %v, want that it was completed", err)
+	}
+	h.ran(t, 1)
+}
+
+// testForgetUnknown: the money has not moved. The retry may run.
+func testForgetUnknown(t *testing.T, s *suite) {
+	const user = "forget-unknown"
+	site, h, guard := s.unknown(t, user)
+	key := idempotentKey(t, user, "k")
+	if err := guard.Forget(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	if err := guard.Forget(t.Context(), key); !errors.Is(err, middleware.ErrNoRecord) {
+		t.Errorf("forgotten twice: %v, want that there is nothing", err)
+	}
+	h.mended = true
+	site.do(request{user: user, key: "k"}).fresh(t, http.StatusCreated, "2")
+	site.do(request{user: user, key: "k"}).replayed(t, http.StatusCreated, "2")
+}
+
+// testResolveKnown: a run in progress has the first word about itself.
+func testResolveKnown(t *testing.T, s *suite) {
+	stage, guard := newStage(t), s.idempotent(t, held(t)...)
+	site, r := s.mount(t, stage, guard), request{user: "resolve-known", key: "k"}
+	first := site.aside(t.Context(), r)
+	receive(t, stage.entered, "the run")
+	key := idempotentKey(t, r.user, r.key)
+	if err := guard.(operated).Resolve(t.Context(), key, receipt); !errors.Is(err, core.ErrInProgress) {
+		t.Errorf("resolved while it runs: %v", err)
+	}
+	close(stage.leave)
+	receive(t, first, "the answer").fresh(t, http.StatusCreated, "done")
+	site.do(r).replayed(t, http.StatusCreated, "done")
+}
+
+// testResolveByHand: what a failed run has not done, and no retry will, an operator has done.
+func testResolveByHand(t *testing.T, s *suite) {
+	h, guard := &failing{}, s.idempotent(t)
+	site, r := s.mount(t, h, guard), request{user: "by-hand", key: "k"}
+	site.do(r).want(t, http.StatusInternalServerError)
+	if err := guard.(operated).Resolve(t.Context(), idempotentKey(t, r.user, r.key), receipt); err != nil {
+		t.Fatal(err)
+	}
+	site.do(r).replayed(t, http.StatusCreated, "receipt 7")
+	h.ran(t, 1)
+}
+
+// testResolveOnce: a guard that does not replay tells where the thing is.
+func testResolveOnce(t *testing.T, s *suite) {
+	for user, answer := range map[string]*middleware.Response{"once-location": receipt, "once-nil": nil} {
+		h, guard := &failing{}, s.once(t, held(t)...)
+		site, r := s.mount(t, h, guard), request{user: user}
+		site.do(r).want(t, http.StatusInternalServerError)
+		if err := guard.(operated).Resolve(t.Context(), userKey(t, user), answer); err != nil {
+			t.Fatal(err)
+		}
+		a := site.do(r)
+		a.refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+		if got := a.header.Get("Location"); got != map[bool]string{true: "/receipts/7"}[answer != nil] {
+			t.Errorf("%s: Location %q", user, got)
+		}
+		h.ran(t, 1)
+	}
+}
+
+// testWrongKeys: neither word about a wrong key is taken, and none of them is nil.
+func testWrongKeys(t *testing.T, s *suite) {
+	const user = "wrong-keys"
+	_, _, guard := s.unknown(t, user)
+	path, err := middleware.NewKey("path:id", "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := idempotentKey(t, user, "k")
+	more, err := middleware.Join(path, right)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		key  middleware.Key
+		want error
+	}{
+		"another user":    {idempotentKey(t, "nobody", "k"), middleware.ErrNoRecord},
+		"another key":     {idempotentKey(t, user, "other"), middleware.ErrNoRecord},
+		"the scope alone": {userKey(t, user), middleware.ErrKeyShape},
+		"one part more":   {more, middleware.ErrKeyShape},
+		"no key":          {middleware.Key{}, middleware.ErrKeyRequired},
+	} {
+		if err := guard.Forget(t.Context(), test.key); !errors.Is(err, test.want) {
+			t.Errorf("%s: forgot, %v, want %v", name, err, test.want)
+		}
+		if err := guard.Resolve(t.Context(), test.key, receipt); !errors.Is(err, test.want) {
+			t.Errorf("%s: resolved, %v, want %v", name, err, test.want)
+		}
+	}
+	if r, err := guard.Peek(t.Context(), right); err != nil || r.State != core.StateUnknown {
+		t.Errorf("record %+v, error %v, want it as it was", r, err)
+	}
+}
+
+// testKeysOfOthers: a key that would lead to the record of another guard is refused.
+func testKeysOfOthers(t *testing.T, s *suite) {
+	mine, other := must(t)(s.Once(s.locks, ByID, unhurried(nil)...)), s.once(t)
+	r := request{user: "keys-of-others"}
+	for _, guard := range []Guard{mine, other} {
+		s.mount(t, &counter{}, guard).do(r).want(t, http.StatusCreated)
+	}
+	key := userKey(t, r.user)
+	if err := mine.(operated).Forget(t.Context(), key); !errors.Is(err, middleware.ErrKeyShape) {
+		t.Errorf("forgot the record of another guard: %v", err)
+	}
+	if err := other.(operated).Forget(t.Context(), key); err != nil {
+		t.Errorf("the guard whose record it is: %v", err)
+	}
+}
+
+// testRecords: an operator finds the records of a user without their keys, and can decide about each.
+func testRecords(t *testing.T, s *suite) {
+	const user = "records"
+	site, h, guard := s.unknown(t, user)
+	h.mended = true
+	site.do(request{user: user, key: "later"}).fresh(t, http.StatusCreated, "2")
+	site.do(request{user: "records-of-another", key: "k"}).want(t, http.StatusCreated)
+	records, err := guard.Records(t.Context(), userKey(t, user))
+	if err != nil || len(records) != 2 {
+		t.Fatalf("records %+v, error %v, want two", records, err)
+	}
+	if records[0].Answer == nil || string(records[0].Answer.Body) != "2" || records[1].State != core.StateUnknown {
+		t.Errorf("records %+v, want the later one with its answer first, then the unknown one", records)
+	}
+	key := idempotentKey(t, user, "k")
+	if got, want := records[1].KeyHash, key.HashWith([]byte("sixteen bytes or more")); got != want {
+		t.Errorf("key hash %q, want %q", got, want)
+	}
+	if err := records[1].Resolve(t.Context(), receipt); err != nil {
+		t.Fatal(err)
+	}
+	site.do(request{user: user, key: "k"}).replayed(t, http.StatusCreated, "receipt 7")
+	if err := records[0].Forget(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	site.do(request{user: user, key: "later"}).want(t, http.StatusCreated)
+	h.ran(t, 4)
+	if _, err := guard.Records(t.Context(), key); !errors.Is(err, middleware.ErrKeyShape) {
+		t.Errorf("records of a key that is no scope: %v", err)
+	}
+}
+
+// testRecordsUnlisted: no list is not an empty list.
+func testRecordsUnlisted(t *testing.T, s *suite) {
+	for _, guard := range []Guard{s.once(t), s.once(t, held(t)...), s.idempotent(t)} {
+		if list, err := guard.(operated).Records(t.Context(), userKey(t, "unlisted")); err == nil {
+			t.Errorf("records %+v without a list", list)
+		}
+	}
+}
+
+// testResolveChecked: what cannot be replayed is refused before it is recorded.
+func testResolveChecked(t *testing.T, s *suite) {
+	const user = "resolve-checked"
+	site, _, guard := s.unknown(t, user)
+	key := idempotentKey(t, user, "k")
+	for name, answer := range map[string]*middleware.Response{
+		"no status": {}, "an informational status": {Status: 102}, "a large status": {Status: 1000},
+		"a large body": {Status: 200, Body: make([]byte, 256<<10+1)},
+	} {
+		if err := guard.Resolve(t.Context(), key, answer); err == nil {
+			t.Errorf("%s was recorded", name)
+		}
+	}
+	err := guard.Resolve(t.Context(), key, &middleware.Response{
+		Status: http.StatusOK, Header: http.Header{"Set-Cookie": {"session=1"}, "Content-Type": {"text/plain"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := site.do(request{user: user, key: "k"}).replayed(t, http.StatusOK, "")
+	if a.header.Get("Set-Cookie") != "" || a.header.Get("Content-Type") != "text/plain" {
+		t.Errorf("header %v", a.header)
+	}
+}

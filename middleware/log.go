@@ -1,0 +1,142 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// What is logged. Refusals that clients cause are not: their number is up to the clients.
+const (
+	logKeyFailed   = "holdfast: the key of a request could not be made, the request was refused"
+	logUnavailable = "holdfast: Redis did not answer or did not let the guard work, the request was refused"
+	logUnguarded   = "holdfast: Redis could not be asked, the request runs unguarded"
+	logLost        = "holdfast: a request has lost its lease while it ran"
+	logUnrecorded  = "holdfast: the end of a request could not be recorded"
+	logUnknown     = "holdfast: the outcome of a request is unknown, its key is held until Resolve or Forget"
+)
+
+// failureLog tells an operator of what clients can do nothing about: the first failure of each kind and then how many
+// there were. Keys appear by their hash only.
+type failureLog struct {
+	logger   func() *slog.Logger
+	throttle throttle
+}
+
+// refused tells of a refusal that is the server's fault.
+func (l *failureLog) refused(ctx context.Context, c *Conflict) {
+	switch c.Code {
+	case CodeKeyFailed:
+		l.write(ctx, slog.LevelError, logKeyFailed, c.Code, c.KeyHash, keyFailure(c.Cause))
+	case CodeLockUnavailable:
+		l.write(ctx, slog.LevelError, logUnavailable, c.Code+" "+replyCode(c.Cause), c.KeyHash, lockFailure(c.Cause))
+	case CodeOutcomeUnknown:
+		l.unknown(ctx, c.KeyHash)
+	}
+}
+
+// failed tells of a run with less than its guard promises.
+func (l *failureLog) failed(ctx context.Context, f Failure) {
+	level, text := slog.LevelWarn, logUnrecorded
+	switch f.Operation {
+	case "begin":
+		level, text = slog.LevelError, logUnguarded
+	case "run":
+		text = logLost
+	}
+	l.write(ctx, level, text, f.Operation, f.KeyHash, lockFailure(f.Err))
+}
+
+// unknown tells of a key that lets no request run until an operator has looked.
+func (l *failureLog) unknown(ctx context.Context, hash string) {
+	l.write(ctx, slog.LevelWarn, logUnknown, CodeOutcomeUnknown, hash, slog.Attr{})
+}
+
+// write logs an event of that kind, unless one was logged lately.
+func (l *failureLog) write(ctx context.Context, level slog.Level, text, kind, hash string, cause slog.Attr) {
+	logger := l.logger()
+	if !logger.Enabled(ctx, level) {
+		return
+	}
+	seen, within := l.throttle.event(kind)
+	if seen == 0 {
+		return
+	}
+	var attrs []slog.Attr
+	if hash != "" {
+		attrs = append(attrs, slog.String("key_hash", hash))
+	}
+	if cause.Key != "" {
+		attrs = append(attrs, cause)
+	}
+	if within > 0 {
+		attrs = append(attrs, slog.Int("seen", seen), slog.Duration("within", within))
+	}
+	logger.LogAttrs(ctx, level, text, attrs...)
+}
+
+// lockFailure is what the log says of an error of the lock or record. Its text has names by their hash only. An error
+// that is a [slog.LogValuer] says itself what is to be logged.
+func lockFailure(err error) slog.Attr {
+	var v slog.LogValuer
+	if errors.As(err, &v) {
+		return slog.Any("error", v)
+	}
+	return slog.Any("error", err)
+}
+
+// keyFailure is what the log says of an error of a key function. Its text may have what the client has sent, so only
+// its type is logged, unless it is a [slog.LogValuer] or one of this package.
+func keyFailure(err error) slog.Attr {
+	var v slog.LogValuer
+	switch {
+	case errors.As(err, &v):
+		return slog.Any("error", v)
+	case errors.Is(err, ErrNoRoute):
+		return slog.String("error", ErrNoRoute.Error())
+	}
+	return slog.String("error_type", fmt.Sprintf("%T", innermost(err)))
+}
+
+// innermost returns the error at the end of a chain, whose type tells more than that of what is wrapped around it.
+func innermost(err error) error {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return err
+		}
+		err = next
+	}
+}
+
+// replyCode returns the code of an error that Redis has answered, OOM or NOPERM for instance, "" for any other error:
+// a wrong password is another kind of failure than the outage before it.
+func replyCode(err error) string {
+	var reply redis.Error
+	if !errors.As(err, &reply) {
+		return ""
+	}
+	code, _, _ := strings.Cut(reply.Error(), " ")
+	return code
+}
+
+// sealFailure is an error of a codec. The log has its type only: the codec knows the whole answer.
+type sealFailure struct{ error }
+
+func (f sealFailure) Unwrap() error { return f.error }
+
+// LogValue returns the type of the error.
+func (f sealFailure) LogValue() slog.Value {
+	return slog.StringValue(fmt.Sprintf("the codec could not seal the answer: %T", innermost(f.error)))
+}
+
+// loggerOf returns the logger of the locks that a strategy makes. Making a lock does nothing.
+func loggerOf(strategy core.Strategy) *slog.Logger {
+	return core.LoggerOf(strategy(lockPrefix + "log"))
+}

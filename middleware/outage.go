@@ -1,0 +1,40 @@
+package middleware
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// notServing are the answers with which a server says that it serves no client at the moment: it starts, has lost its
+// master or its Cluster, is no master any more, runs a script too long, or has too many connections. They pass with the
+// outage. Requests cannot cause them.
+var notServing = []string{
+	"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "READONLY", "BUSY", "max number of clients",
+}
+
+// outage reports whether err means that Redis could not be asked, which is all that opens a guard with [FailOpen].
+//
+// Why: any other answer may last, or may be what a client has brought about. With a full Redis (OOM, MISCONF) one user's
+// requests would open the gate for all. A missing right or a wrong password would leave it open until it is noticed.
+// NOREPLICAS and [core.ErrNotReplicated] are the safety that was asked for.
+func outage(err error) bool {
+	return errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrNotReplicated) && !refusedByRedis(err)
+}
+
+// refusedByRedis reports whether a server has answered with an error other than [notServing]. It looks at the answers
+// of all servers, if there are several.
+func refusedByRedis(err error) bool {
+	switch e := err.(type) {
+	case redis.Error:
+		return !slices.ContainsFunc(notServing, func(prefix string) bool { return redis.HasErrorPrefix(e, prefix) })
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), refusedByRedis)
+	case interface{ Unwrap() error }:
+		return refusedByRedis(e.Unwrap())
+	}
+	return false
+}
