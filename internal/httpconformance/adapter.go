@@ -66,7 +66,7 @@ func Run(t *testing.T, a Adapter) {
 	for _, group := range []tests{
 		onceTests, verdictTests, endingTests, waitingTests, disconnectTests, outageTests, reuseTests, requestTests,
 		writerTests, nestingTests, clientTests, retryAfterTests, secrecyTests, leaseTests,
-		routeTests,
+		routeTests, multipartTests,
 	} {
 		maps.Copy(all, group)
 	}

@@ -12,6 +12,7 @@ import (
 
 var routeTests = tests{
 	"RoutesOfOnePatternAreToldApart":   testPrefixes,
+	"AnswersStayWithTheirRoute":        testAnswersOfRoutes,
 	"PathValuesOfTwoRoutesAreNotOne":   testPathValues,
 	"KeysOfRequestsAreThoseOfPatterns": testDerivedRoutes,
 	"HostsAreToldApart":                testHosts,
@@ -46,6 +47,24 @@ func testPrefixes(t *testing.T, s *suite) {
 		site.do(request{user: "prefixes", path: step.path}).want(t, step.status)
 	}
 	h.ran(t, 2)
+}
+
+// testAnswersOfRoutes: no key brings the answer of another operation, whatever the application compares.
+func testAnswersOfRoutes(t *testing.T, s *suite) {
+	none := func(middleware.Payload) []byte { return nil }
+	for name, opts := range map[string][]middleware.Option{"all": nil, "none": {middleware.WithFingerprint(none)}} {
+		h := &counter{}
+		site := s.serve(t, twice(s.Handler(Route{
+			Path: "/orders/{id}", Guards: []Guard{s.idempotent(t, opts...)}, Handler: h,
+		})))
+		r := request{user: "answers-" + name, key: "k", path: "/customers/orders/1"}
+		site.do(r).fresh(t, http.StatusCreated, "1")
+		other := r
+		other.path = "/suppliers/orders/1"
+		site.do(other).refused(t, http.StatusUnprocessableEntity, middleware.CodeKeyReused)
+		site.do(r).replayed(t, http.StatusCreated, "1")
+		h.ran(t, 1)
+	}
 }
 
 // testPathValues: cart 7 is not invoice 7, but it is the cart whose items are 7's.
