@@ -8,7 +8,7 @@
 // framework, so an adapter for another one is small:
 //
 //   - let through what Guards does not name,
-//   - make a [Key] of the request with [NewKey] and [Join]; for Idempotent, [Once.Key] joins the header to the scope,
+//   - make a [Key] of the request with [NewKey], [Join], [PrincipalKey] and a [Route]; for Idempotent, [Once.Key] joins the header to the scope,
 //   - read its body with [Buffer], so that no client holds a key by sending slowly; BufferRequest does that for those
 //     that have an http.Request,
 //   - find out by [AnswerBy] how long it may wait,
@@ -30,5 +30,6 @@
 //
 // What a client sends never reaches Redis, logs or answers: a key is the SHA-256 of its parts, and the lock is
 // called "http:" and that hash, whichever adapter made it. So all adapters exclude each other on the same key, and
-// replay each other's answers.
+// replay each other's answers. A [Route] makes the same key of the same route, however the router writes it. Services that
+// should not meet have clients with another [core.WithPrefix].
 package middleware

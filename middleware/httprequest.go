@@ -34,8 +34,10 @@ func (g *guard) BufferRequest(r *http.Request) error {
 // RequestOf returns what the engine is told of r, which has that key and has to be answered by that time. Its body
 // counts if it was buffered: see [Buffer].
 func RequestOf(r *http.Request, key Key, by time.Time) Request {
+	route, _ := parsePattern(r.Pattern)
 	payload := Payload{
-		Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, ContentType: r.Header.Get("Content-Type"),
+		Method: r.Method, Host: route.host, Target: targetOf(r).EscapedPath(), Path: r.URL.EscapedPath(),
+		Query: r.URL.RawQuery, ContentType: r.Header.Get("Content-Type"),
 	}
 	if body, ok := r.Body.(*Body); ok {
 		payload.Body, _ = body.Bytes()

@@ -87,8 +87,9 @@ func WithReplayHeader(name string) Option {
 	return func(c *Config) { c.ReplayHeader = name }
 }
 
-// WithFingerprint sets what of a request is compared with that of an earlier one with the same key, beside its method
-// and path: another one is refused with 422. Nil is all of it: query, content type and body. A body that is larger than
+// WithFingerprint sets what of a request is compared with that of an earlier one with the same key, beside its operation:
+// method, host of the route, and path as it came in and behind [net/http.StripPrefix]. Another one is refused with 422.
+// Nil is all of it: query, content type and body, of a multipart one its parts. A body that is larger than
 // [WithBodyLimit] cannot be compared and is refused with 413. Once compares nothing without this option. Defaults to nil
 // for Idempotent.
 func WithFingerprint(of func(Payload) []byte) Option {

@@ -1,17 +1,30 @@
 package middleware
 
 import (
+	"encoding"
 	"fmt"
 	"reflect"
+	"strconv"
+
+	"github.com/google/uuid"
 )
 
 // PrincipalKey returns the key of a user, as authentication has left it with the request. It is the same
-// wherever an adapter has found it, so that services of all frameworks exclude each other for one user. The
-// value may be a string, an integer, or have a method String. If it is nil, the zero value of its type or
-// without text, nobody is logged in, and the error is [ErrScopeRequired]. A value of any other type is a
-// mistake in the program, whose error is none of this package.
+// wherever an adapter has found it, so that services of all frameworks exclude each other for one user. The value is of
+// a type whose text tells each value apart:
+//
+//   - a string or an integer, or a type made of one, whatever methods that has
+//   - a [16]byte, as a UUID
+//   - an [encoding.TextMarshaler], as the UUIDs of most packages are
+//
+// The text counts and not the type: the string "1" and the integer 1 are one user, so that a service that has numbers
+// and one that has their text agree. If the value is nil, the zero value of its type or without text, nobody is logged
+// in, and the error is [ErrScopeRequired].
+//
+// A value of any other type is a mistake in the program, whose error is none of this package. A [fmt.Stringer] is not
+// enough: String is for people to read and may be masked or shortened, which would make one user of two.
 func PrincipalKey(value any) (Key, error) {
-	if value == nil || reflect.ValueOf(value).IsZero() {
+	if absent(value) {
 		return Key{}, ErrScopeRequired
 	}
 	text, err := principal(value)
@@ -24,16 +37,36 @@ func PrincipalKey(value any) (Key, error) {
 	return NewKey("context", text)
 }
 
-func principal(value any) (string, error) {
-	if s, ok := value.(fmt.Stringer); ok {
-		return s.String(), nil
+// absent reports whether a value is nil, zero, or a pointer to such a value.
+func absent(value any) bool {
+	v := reflect.ValueOf(value)
+	for v.IsValid() && v.Kind() == reflect.Pointer {
+		v = v.Elem()
 	}
+	return !v.IsValid() || v.IsZero()
+}
+
+func principal(value any) (string, error) {
 	v := reflect.ValueOf(value)
 	switch {
 	case v.Kind() == reflect.String:
 		return v.String(), nil
-	case v.CanInt(), v.CanUint():
-		return fmt.Sprint(v), nil
+	case v.CanInt(): // not by fmt, which would ask a method String
+		return strconv.FormatInt(v.Int(), 10), nil
+	case v.CanUint():
+		return strconv.FormatUint(v.Uint(), 10), nil
 	}
-	return "", fmt.Errorf("holdfast: a %T is no principal: it is no string, integer or fmt.Stringer", value)
+	if m, ok := value.(encoding.TextMarshaler); ok {
+		text, err := m.MarshalText()
+		if err != nil {
+			// Without its own text, which may be about the user.
+			return "", fmt.Errorf("holdfast: no text of the principal: MarshalText of a %T fails", value)
+		}
+		return string(text), nil
+	}
+	if id := reflect.TypeFor[uuid.UUID](); v.Kind() == reflect.Array && v.CanConvert(id) {
+		return v.Convert(id).Interface().(uuid.UUID).String(), nil
+	}
+	return "", fmt.Errorf("holdfast: a %T is no principal: it is no string, integer, [16]byte or "+
+		"encoding.TextMarshaler; have ByPrincipal return what tells users apart", value)
 }

@@ -26,20 +26,27 @@ type Request struct {
 // Payload is what a request asks for.
 type Payload struct {
 	Method string
-	// Path is the target without, Query that part of it which follows the question mark.
-	Path, Query string
+	// Host is that of the route, if its pattern has one.
+	Host string
+	// Target is the path as the client has sent it, Path what [http.StripPrefix] and the like have left of it.
+	Target, Path string
+	// Query is what follows the question mark.
+	Query       string
 	ContentType string
 	// Body is the whole body, or as much of it as was buffered.
 	Body []byte
 }
 
-// fingerprint tells payloads apart: by all that they are made of, or by the method, the path and what the
-// application finds of interest. The method and the path always count, so that no key brings the answer of another
-// operation. It needs the secret of the keys, if there is one: paths and bodies can be guessed like users.
+// fingerprint tells payloads apart: by all that they are made of, or by the operation and what the application finds of
+// interest. The operation always counts, so that no key brings the answer of another one: the method, the host of the
+// route, and the path before and after [http.StripPrefix], because each may be the same for two operations. It needs
+// the secret of the keys, if there is one: paths and bodies can be guessed like users.
 func (c *Config) fingerprint(p Payload) []byte {
-	parts := []string{p.Method, p.Path, p.Query, p.ContentType, string(p.Body)}
+	parts := []string{p.Method, p.Host, p.Target, p.Path}
 	if c.Fingerprint != nil {
-		parts = []string{p.Method, p.Path, string(c.Fingerprint(p))}
+		parts = append(parts, string(c.Fingerprint(p)))
+	} else {
+		parts = append(append(parts, p.Query), p.content()...)
 	}
 	h := sha256.New()
 	if len(c.KeySecret) > 0 {

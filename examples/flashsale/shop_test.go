@@ -63,7 +63,7 @@ func TestCheckout(t *testing.T) {
 	s := open(t, cfg)
 	checkout := errand{path: "/cart/7/checkout", done: codePriced}
 	send(t, s.replicas[0], "", checkout, middleware.CodeScopeRequired)
-	release := take(t, s, named(t, must(httplock.PrincipalKey("alice")), must(httplock.PathKey("id", "7"))))
+	release := take(t, s, named(t, must(httplock.PrincipalKey("alice")), must(httplock.PathKey("/cart/{id}", "id", "7"))))
 	send(t, s.replicas[0], "alice", checkout, middleware.CodeLockConflict)
 	send(t, s.replicas[0], "bob", checkout, codePriced) // the cart 7 of another user
 	release()

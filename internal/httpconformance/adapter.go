@@ -25,7 +25,7 @@ type Guard any
 
 // Route is a handler and the guards in front of it, the outermost first.
 type Route struct {
-	// Path begins with a slash and ends in "/{id}". All methods are routed.
+	// Path begins with a slash and has a wildcard "{id}". All methods are routed.
 	Path    string
 	Guards  []Guard
 	Handler http.Handler
@@ -39,10 +39,12 @@ const (
 	ByUser Key = iota
 	// ByRoute is the method and the route, joined with X-User.
 	ByRoute
-	// ByID is X-User, joined with the path value id.
+	// ByID is X-User, joined with the resource of the path value id.
 	ByID
 	// ByPrincipal is the value in the request's context at [PrincipalKey].
 	ByPrincipal
+	// ByHost is the host, joined with X-User.
+	ByHost
 )
 
 // PrincipalKey is where the context of a request has who it comes from.
@@ -64,6 +66,7 @@ func Run(t *testing.T, a Adapter) {
 	for _, group := range []tests{
 		onceTests, verdictTests, endingTests, waitingTests, disconnectTests, outageTests, reuseTests, requestTests,
 		writerTests, nestingTests, clientTests, retryAfterTests, secrecyTests, leaseTests, loggingTests, operatorTests, paymentTests,
+		routeTests, multipartTests,
 	} {
 		maps.Copy(all, group)
 	}

@@ -21,6 +21,7 @@ func TestConformance(t *testing.T) {
 		httpconformance.ByRoute:     ginlock.Keys(ginlock.ByRoute(), user),
 		httpconformance.ByID:        ginlock.Keys(user, ginlock.ByParam("id")),
 		httpconformance.ByPrincipal: ginlock.ByContext(httpconformance.PrincipalKey{}),
+		httpconformance.ByHost:      ginlock.Keys(ginlock.ByHost(), user),
 	}
 	options := func(opts []middleware.Option) []ginlock.Option {
 		var own []ginlock.Option

@@ -34,6 +34,17 @@
 // Errors in c.Errors without an answer are a failure, whatever the status: a renderer around the guard will answer. An
 // answer that HandleContext makes of another route is sent around the guard, so it is recorded without its body.
 //
+// # What the key is made of
+//
+// [ByRoute] is the operation: method and route, whatever its parameters match. [ByParam] is the thing: "/cart/:id" and the
+// value of id. Exclusive takes the thing, so that nothing else is done with it meanwhile. Once takes the operation, and
+// the thing where each has its own. Both take who is asking: [ByKey], [ByPrincipal]. Idempotent compares method, path,
+// query, type and body by itself; the path is that which the client has sent, and of a multipart body the parts count,
+// not the boundary. A net/http service on the same Redis makes the same keys of the same routes and users.
+//
+// Services with the same routes on one Redis share keys. Give their clients prefixes of their own ([core.WithPrefix]),
+// and join [ByHost] where hosts are to be told apart.
+//
 // # What counts as completed
 //
 // How the handler ended decides what Once and Idempotent record:

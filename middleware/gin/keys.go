@@ -9,6 +9,8 @@ import (
 
 // KeyFunc makes the key of a request. Write your own with [NewKey]:
 //
+//	import ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+//
 //	func(c *gin.Context) (ginlock.Key, error) {
 //		return ginlock.NewKey("tenant", tenantOf(c))
 //	}
@@ -76,6 +78,13 @@ func ByCookie(name string) KeyFunc { return From(httplock.ByCookie(name)) }
 
 // ByQuery tells requests apart by a parameter of the query in the URL, which has to be there once.
 func ByQuery(name string) KeyFunc { return From(httplock.ByQuery(name)) }
+
+// ByHost tells requests apart by the host that they ask for, see [httplock.ByHost]. Clients choose it, so it keeps apart
+// the sites and tenants of one service, and is no principal.
+func ByHost() KeyFunc { return From(httplock.ByHost()) }
+
+// HostKey returns the key that [ByHost] makes of that host, for [Join].
+func HostKey(host string) (Key, error) { return httplock.HostKey(host) }
 
 // ByContext tells requests apart by what the context of the request, c.Request.Context(), holds at ctxKey. It
 // is for authentication that was written for net/http; other than that it is [ByKey]. Panics if ctxKey is nil.

@@ -3,19 +3,19 @@ package ginlock
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/middleware"
-	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // ByKey tells requests apart by what the *gin.Context holds under name: the user, put there with c.Set by
-// authentication. It may be a string, an integer, or have a method String. If it is absent or its type's zero
-// value, nobody is logged in, and the error is [ErrScopeRequired].
+// authentication. It may be a string, an integer, a UUID or an [encoding.TextMarshaler], see
+// [middleware.PrincipalKey]. If it is absent or its type's zero value, nobody is logged in, and the error is
+// [ErrScopeRequired]. A value of any other type, one that merely has a method String too, is refused with 500. It is
+// for [ByPrincipal], whose types the compiler checks.
 //
-// The name of the lock is made of the value alone, so a net/http service with the same user in
+// The name of the lock is made of the text of the value alone, so a net/http service with the same user in
 // [httplock.ByContext] excludes this one. Join a [Constant] where two kinds of principal could meet in one lock.
 func ByKey(name string) KeyFunc {
 	return func(c *gin.Context) (Key, error) {
@@ -28,42 +28,32 @@ func ByKey(name string) KeyFunc {
 	}
 }
 
-// PrincipalKey returns the key that [ByKey] makes of that value in the *gin.Context, for [Join]: the user whose
-// request it was. See [middleware.PrincipalKey].
-func PrincipalKey(value any) (Key, error) { return middleware.PrincipalKey(value) }
-
-// ByParam tells requests apart by a parameter of the path: "id" for "/cart/:id" and "file" for "/files/*file".
-// Whoever may see a path may lock it, so join it with the user or check the ownership around the guard. Fails
-// with [ErrNoRoute] if the route has no such parameter.
-func ByParam(name string) KeyFunc {
+// ByPrincipal tells requests apart by the user whom of finds in the request, by an identity that no other user has:
+//
+//	import ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+//
+//	user := ginlock.ByPrincipal(func(c *gin.Context) (string, error) {
+//		return c.MustGet("session").(*session).Account.Number, nil
+//	})
+//
+// The key is that of [ByKey] for the same text. If it is empty, nobody is logged in, and the error is
+// [ErrScopeRequired]. An error of the function means what it means from a [KeyFunc]. Panics if it is nil.
+func ByPrincipal(of func(c *gin.Context) (string, error)) KeyFunc {
+	if of == nil {
+		panic("holdfast: ByPrincipal: the function is nil")
+	}
 	return func(c *gin.Context) (Key, error) {
-		value, ok := c.Params.Get(name)
-		if !ok {
-			return Key{}, fmt.Errorf("%w (parameter %q, route %q)", ErrNoRoute, name, c.FullPath())
+		user, err := of(c)
+		if err != nil {
+			return Key{}, err
 		}
-		if strings.HasSuffix(c.FullPath(), "/*"+name) {
-			// The slash belongs to the route for net/http. The same file has the same lock there.
-			value = strings.TrimPrefix(value, "/")
-		}
-		return PathKey(name, value)
+		return PrincipalKey(user)
 	}
 }
 
-// PathKey returns the key that [ByParam] makes of that value, for [Join]. That of a catch-all parameter has no slash
-// in front.
-func PathKey(name, value string) (Key, error) { return httplock.PathKey(name, value) }
-
-// ByRoute tells requests apart by method and route: c.FullPath, not the path, so one lock covers a whole route
-// unless more is joined to it. It is known in middlewares of the whole engine, too. Fails with [ErrNoRoute]
-// where no route has matched.
-func ByRoute() KeyFunc {
-	return func(c *gin.Context) (Key, error) { return RouteKey(c.Request.Method, c.FullPath()) }
-}
-
-// RouteKey returns the key that [ByRoute] makes of requests of that method to that route, for [Join]. The path is
-// the one that the handler was registered with, groups and all: "/cart/:id/checkout". The error is [ErrNoRoute] if
-// it is empty.
-func RouteKey(method, fullPath string) (Key, error) { return httplock.RouteKey(method, fullPath) }
+// PrincipalKey returns the key that [ByKey] makes of that value in the *gin.Context, and [ByPrincipal] of that text, for
+// [Join]: the user whose request it was. See [middleware.PrincipalKey].
+func PrincipalKey(value any) (Key, error) { return middleware.PrincipalKey(value) }
 
 // ByClientIP tells requests apart by the address of the client as c.ClientIP knows it: an IPv4 address or the
 // /64 network of an IPv6 address. Many clients may share one, so prefer who is logged in: [ByKey].

@@ -18,6 +18,7 @@ func TestConformance(t *testing.T) {
 		httpconformance.ByRoute:     httplock.Keys(httplock.ByRoute(), user),
 		httpconformance.ByID:        httplock.Keys(user, httplock.ByPathValue("id")),
 		httpconformance.ByPrincipal: httplock.ByContext(httpconformance.PrincipalKey{}),
+		httpconformance.ByHost:      httplock.Keys(httplock.ByHost(), user),
 	}
 	options := func(opts []middleware.Option) []httplock.Option {
 		var own []httplock.Option

@@ -29,6 +29,17 @@
 // Behind Exclusive the handler's http.ResponseWriter is the one that came in, with all it can do. Once and Idempotent
 // hold the answer back until it is recorded; one that grows above 256 KiB, is flushed or hijacked passes through.
 //
+// # What the key is made of
+//
+// [ByRoute] is the operation: method and route, whatever its wildcards match. [ByPathValue] is the thing: "/cart/{id}" and the
+// value of id. Exclusive takes the thing, so that nothing else is done with it meanwhile. Once takes the operation, and
+// the thing where each has its own. Both take who is asking: [ByContext], [ByPrincipal]. Idempotent compares method,
+// path, query, type and body by itself; the path is that which the client has sent, and of a multipart body the parts
+// count, not the boundary.
+//
+// Services with the same routes on one Redis share keys. Give their clients prefixes of their own ([core.WithPrefix]),
+// and join [ByHost] where hosts are to be told apart.
+//
 // # What counts as completed
 //
 // How the handler ended decides what Once and Idempotent record:

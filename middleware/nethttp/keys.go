@@ -8,6 +8,8 @@ import (
 
 // KeyFunc makes the key of a request. Write your own with [NewKey]:
 //
+//	import httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+//
 //	func(r *http.Request) (httplock.Key, error) {
 //		return httplock.NewKey("tenant", tenantOf(r))
 //	}

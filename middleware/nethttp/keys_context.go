@@ -8,11 +8,13 @@ import (
 )
 
 // ByContext tells requests apart by what the context of the request holds at ctxKey: the user, put there by
-// authentication. It may be a string, an integer, or have a method String. If it is absent or its type's zero
-// value, nobody is logged in, and the error is [ErrScopeRequired].
+// authentication. It may be a string, an integer, a UUID or an [encoding.TextMarshaler], see
+// [middleware.PrincipalKey]. If it is absent or its type's zero value, nobody is logged in, and the error is
+// [ErrScopeRequired]. A value of any other type, one that merely has a method String too, is refused with 500. It is
+// for [ByPrincipal], whose types the compiler checks. Panics if ctxKey is nil.
 //
-// The name of the lock is made of the value alone, not of ctxKey, whose identity may change from build to
-// build: join a [Constant] where two kinds of principal could meet in one lock.
+// The name of the lock is made of the text of the value alone, not of its type, nor of ctxKey, whose identity may change
+// from build to build: join a [Constant] where two kinds of principal could meet in one lock.
 func ByContext(ctxKey any) KeyFunc {
 	if ctxKey == nil {
 		panic("holdfast: ByContext: the context key is nil")
@@ -26,6 +28,29 @@ func ByContext(ctxKey any) KeyFunc {
 	}
 }
 
-// PrincipalKey returns the key that [ByContext] makes of that value in the context, for [Join]: the user whose
-// request it was. See [middleware.PrincipalKey].
+// ByPrincipal tells requests apart by the user whom of finds in the request, by an identity that no other user has:
+//
+//	import httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+//
+//	user := httplock.ByPrincipal(func(r *http.Request) (string, error) {
+//		return sessionOf(r.Context()).Account.Number, nil
+//	})
+//
+// The key is that of [ByContext] for the same text. If it is empty, nobody is logged in, and the error is
+// [ErrScopeRequired]. An error of the function means what it means from a [KeyFunc]. Panics if it is nil.
+func ByPrincipal(of func(r *http.Request) (string, error)) KeyFunc {
+	if of == nil {
+		panic("holdfast: ByPrincipal: the function is nil")
+	}
+	return func(r *http.Request) (Key, error) {
+		user, err := of(r)
+		if err != nil {
+			return Key{}, err
+		}
+		return PrincipalKey(user)
+	}
+}
+
+// PrincipalKey returns the key that [ByContext] makes of that value in the context, and [ByPrincipal] of that text, for
+// [Join]: the user whose request it was. See [middleware.PrincipalKey].
 func PrincipalKey(value any) (Key, error) { return middleware.PrincipalKey(value) }

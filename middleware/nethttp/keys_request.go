@@ -1,10 +1,8 @@
 package httplock
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/holdfast-go/holdfast/middleware"
 )
@@ -51,43 +49,62 @@ func single(name string, values []string) (Key, error) {
 	}
 }
 
-// ByPathValue tells requests apart by what a wildcard of the route has matched: "id" for "/cart/{id}". Whoever
-// may see a path may lock it, so join it with the user or check the ownership around the guard. Fails with
-// [ErrNoRoute] if the route is not known or has no such wildcard.
+// ByPathValue tells requests apart by the resource that a wildcard of the route names: "id" of "/cart/{id}/checkout". The
+// pattern up to the wildcard counts, so the same id in "/invoice/{id}" makes another key. What follows does not count, nor
+// does the method: a checkout of a cart and "DELETE /cart/{id}" have one key. That is what [Exclusive] needs. [Once]
+// records an operation, so join [ByRoute]:
+//
+//	import httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+//
+//	httplock.Once(locks, httplock.Keys(httplock.ByRoute(), user, httplock.ByPathValue("id")))
+//
+// Clients choose the value, so join the user too, or check the ownership around the guard. For one key on routes of
+// different shapes, write a [KeyFunc] that calls NewKey with [http.Request.PathValue]. Fails with [ErrNoRoute] if the
+// route is not known or has no such wildcard.
 func ByPathValue(name string) KeyFunc {
-	return func(r *http.Request) (Key, error) {
-		value := r.PathValue(name)
-		wildcard := strings.Contains(r.Pattern, "{"+name+"}") || strings.Contains(r.Pattern, "{"+name+"...}")
-		if value == "" && !wildcard {
-			return Key{}, fmt.Errorf("%w (path value %q, pattern %q)", ErrNoRoute, name, r.Pattern)
-		}
-		return PathKey(name, value)
-	}
+	return func(r *http.Request) (Key, error) { return routeOf(r).PathKey(r, name, r.PathValue(name)) }
 }
 
-// PathKey returns the key that [ByPathValue] makes of that value, for [Join].
-func PathKey(name, value string) (Key, error) { return NewKey("path:"+name, value) }
+// PathKey returns the key that [ByPathValue] makes of that value on a route with that pattern, for [Join]:
+// PathKey("/cart/{id}/checkout", "id", "7"). The error is [ErrNoRoute] if the pattern has no such wildcard.
+func PathKey(pattern, name, value string) (Key, error) {
+	return middleware.PathKey(pattern, name, value)
+}
 
-// ByRoute tells requests apart by method and route: the pattern of [http.ServeMux], not the path, so one lock
-// covers a whole route unless more is joined to it. Fails with [ErrNoRoute] if no pattern has matched yet.
+// ByRoute tells requests apart by method and route, not by path: one key covers a whole route, whatever its wildcards
+// match, unless more is joined to it. The route is the pattern of [http.ServeMux], or of a router that sets Pattern of
+// the request as chi does, in these words:
+//
+//   - The method counts as it is in the request. "POST /orders" and "/orders" are one route for POST.
+//   - A host in the pattern counts. Any other host does not, see [ByHost].
+//   - What [http.StripPrefix] or an outer router has taken away counts as it is in the path. So the same mux under
+//     two prefixes has two routes. Join a [Constant] instead where they are one operation.
+//   - A pattern that ends in "/" or "{rest...}" does not say where a request goes, to another mux for instance. The
+//     path of the request counts in its place. A handler that treats all of these paths alike lets clients
+//     choose the key that way: use a Constant, or a pattern that ends in "/{$}".
+//
+// Fails with [ErrNoRoute] if no pattern has matched yet, and if the pattern does not fit the path.
 func ByRoute() KeyFunc {
-	return func(r *http.Request) (Key, error) { return RouteKey(r.Method, r.Pattern) }
+	return func(r *http.Request) (Key, error) { return routeOf(r).Key(r) }
 }
 
-// RouteKey returns the key that [ByRoute] makes of requests of that method to that pattern, for [Join]. The
-// pattern is the one that the handler was registered with: "POST /cart/{id}/checkout" has the method in it, and
-// is not the same as "/cart/{id}/checkout". The error is [ErrNoRoute] if it is empty.
-func RouteKey(method, pattern string) (Key, error) {
-	if pattern == "" {
-		return Key{}, ErrNoRoute
-	}
-	name, err := NewKey("method", method)
-	if err != nil {
-		return Key{}, err
-	}
-	route, err := NewKey("route", pattern)
-	if err != nil {
-		return Key{}, err
-	}
-	return Join(name, route)
+// RouteKey returns the key that [ByRoute] makes of requests of that method to that pattern, for [Join]. The pattern is
+// the one that the handler was registered with, "POST /cart/{id}/checkout" or without the method in it, behind what
+// [http.StripPrefix] or an outer router has taken away: "/customers/orders". For a pattern that ends in "/" or
+// "{rest...}", pass the path of the request instead. The error is [ErrNoRoute] if there is no path.
+func RouteKey(method, pattern string) (Key, error) { return middleware.RouteKey(method, pattern) }
+
+func routeOf(r *http.Request) middleware.Route { return middleware.Route{Pattern: r.Pattern} }
+
+// ByHost tells requests apart by the host that they ask for, without case, default port and the dot at the end. It keeps
+// apart the sites and tenants that one service has on one Redis: join it with the user. Clients choose the host, also in
+// HTTP/2 and by an absolute target. So it is no principal, and a client who may send any host may choose among keys:
+// let the proxy in front, or a pattern with a host, pass only those that exist.
+//
+// The error is [ErrKeyRequired] if a request has no host.
+func ByHost() KeyFunc {
+	return func(r *http.Request) (Key, error) { return HostKey(r.Host) }
 }
+
+// HostKey returns the key that [ByHost] makes of that host, for [Join].
+func HostKey(host string) (Key, error) { return middleware.HostKey(host) }

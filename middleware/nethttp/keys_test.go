@@ -21,7 +21,12 @@ type (
 	account  struct{ id int }
 )
 
-func (a account) String() string { return fmt.Sprint("account ", a.id) }
+func (a account) MarshalText() ([]byte, error) { return fmt.Append(nil, "account ", a.id), nil }
+
+// String is the same for all, as that of a type whose values are not to be logged.
+func (account) String() string  { return "account ***" }
+func (userName) String() string { return "***" }
+func (userID) String() string   { return "***" }
 
 func request(edit func(*http.Request)) *http.Request {
 	r := httptest.NewRequest("POST", "/?cart=7&two=1&two=2&none=", nil)
@@ -65,7 +70,7 @@ func TestKeyFunctions(t *testing.T) {
 		"user name":        {user, as(userName("ada")), nil},
 		"user id":          {user, as(userID(7)), nil},
 		"user int":         {user, as(-7), nil},
-		"user stringer":    {user, as(account{7}), nil},
+		"user marshaler":   {user, as(account{7}), nil},
 		"user absent":      {user, nil, httplock.ErrScopeRequired},
 		"user empty":       {user, as(""), httplock.ErrScopeRequired},
 		"user zero":        {user, as(userID(0)), httplock.ErrScopeRequired},
@@ -127,6 +132,9 @@ func TestKeysOfTheRoute(t *testing.T) {
 		t.Errorf("a route without the wildcard: %s", got)
 	}
 	path := hashes(httplock.ByPathValue("path"))
+	if a, b := path("POST", "/files/a/b"), path("POST", "/files/a/c"); a == b {
+		t.Errorf("two files, one key %s", a)
+	}
 	if got := path("POST", "/files/"); !strings.HasPrefix(got, httplock.ErrKeyRequired.Error()) {
 		t.Errorf("a wildcard that matched nothing: %s", got)
 	}
@@ -181,6 +189,7 @@ func TestKeyMistakesPanicWhenBuilt(t *testing.T) {
 		"no JSON pointer":  func() { httplock.ByJSON("id") },
 		"bad JSON pointer": func() { httplock.ByJSON("/a~2") },
 		"nil IP resolver":  func() { httplock.ByClientIP(nil) },
+		"nil principal":    func() { httplock.ByPrincipal(nil) },
 	} {
 		func() {
 			defer func() {

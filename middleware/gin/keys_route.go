@@ -1,0 +1,90 @@
+package ginlock
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+// ByParam tells requests apart by the resource that a parameter of the path names: "id" of "/cart/:id/checkout", "file"
+// of "/files/*file". The route up to the parameter counts, so the same id in "/invoice/:id" makes another key. What
+// follows does not count, nor does the method: a checkout of a cart and DELETE "/cart/:id" have one key. That is what
+// [Exclusive] needs. [Once] records an operation, so join [ByRoute]:
+//
+//	import ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+//
+//	ginlock.Once(locks, ginlock.Keys(ginlock.ByRoute(), user, ginlock.ByParam("id")))
+//
+// Clients choose the value, so join the user too, or check the ownership around the guard. For one key on routes of
+// different shapes, write a [KeyFunc] that calls NewKey with c.Param. Fails with [ErrNoRoute] if the route is not known
+// or has no such parameter.
+func ByParam(name string) KeyFunc {
+	return func(c *gin.Context) (Key, error) {
+		value, _ := c.Params.Get(name)
+		if strings.HasSuffix(c.FullPath(), "/*"+name) {
+			// The slash belongs to the route for net/http. The same file has the same lock there.
+			value = strings.TrimPrefix(value, "/")
+		}
+		return routeOf(c).PathKey(c.Request, name, value)
+	}
+}
+
+// PathKey returns the key that [ByParam] makes of that value on that route, for [Join]:
+// PathKey("/cart/:id/checkout", "id", "7"). The value of a catch-all parameter has no slash in front. The error is
+// [ErrNoRoute] if the route has no such parameter.
+func PathKey(fullPath, name, value string) (Key, error) {
+	return middleware.PathKey(pattern(fullPath), name, value)
+}
+
+// ByRoute tells requests apart by method and route, not by path: one key covers a whole route, whatever its parameters
+// match, unless more is joined to it. The route is c.FullPath, groups and all, and is known in middlewares of the whole
+// engine too. The key is that of [httplock.ByRoute] for the same route: "/cart/:id" here is "/cart/{id}" there.
+//
+//   - What http.StripPrefix has taken away around the engine counts as it is in the path. So the same engine under
+//     two prefixes has two routes. Join a [Constant] instead where they are one operation.
+//   - A route that ends in "/*rest" does not say where a request goes, to another router for instance. The path of the
+//     request counts in its place. A handler that treats all of these paths alike lets clients choose the key
+//     that way: use a Constant.
+//
+// Fails with [ErrNoRoute] where no route has matched.
+func ByRoute() KeyFunc {
+	return func(c *gin.Context) (Key, error) { return routeOf(c).Key(c.Request) }
+}
+
+// RouteKey returns the key that [ByRoute] makes of requests of that method to that route, for [Join]. The path is
+// the one that the handler was registered with, groups and all: "/cart/:id/checkout". It is behind what http.StripPrefix
+// has taken away around the engine. For a route that ends in "/*rest", pass the path of the request instead. The error
+// is [ErrNoRoute] if it is empty.
+func RouteKey(method, fullPath string) (Key, error) {
+	return middleware.RouteKey(method, pattern(fullPath))
+}
+
+// routeOf returns what gin knows of the route. gin matches decoded paths, unless UseRawPath is set.
+func routeOf(c *gin.Context) middleware.Route {
+	return middleware.Route{Pattern: pattern(c.FullPath()), Decoded: true}
+}
+
+// pattern returns a route of gin in the form of http.ServeMux: "/cart/{id}" for "/cart/:id". A slash at its end, which
+// stands for itself in gin, is "/{$}" there.
+func pattern(fullPath string) string {
+	const colon = "\x00" // in place of one that gin takes as it is
+	segments := strings.Split(strings.ReplaceAll(fullPath, `\:`, colon), "/")
+	for i, segment := range segments {
+		literal, wildcard := segment, ""
+		if begin := strings.IndexAny(segment, ":*"); begin >= 0 {
+			literal, wildcard = segment[:begin], "{"+segment[begin+1:]+"}"
+			if segment[begin] == '*' {
+				wildcard = "{" + segment[begin+1:] + "...}"
+			}
+		}
+		segments[i] = url.PathEscape(strings.ReplaceAll(literal, colon, ":")) + wildcard
+	}
+	text := strings.Join(segments, "/")
+	if strings.HasSuffix(text, "/") {
+		text += "{$}"
+	}
+	return text
+}

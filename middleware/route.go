@@ -1,0 +1,190 @@
+package middleware
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Route is what the router of an adapter knows of a request.
+type Route struct {
+	// Pattern is the one that has matched, in the form of [http.ServeMux]: "POST example.com/cart/{id}". The method
+	// in it does not count. It is empty where none is known.
+	Pattern string
+	// Decoded tells that the router matches the decoded path, in which an escaped slash ends a segment. Defaults to
+	// false: the path as it was sent.
+	Decoded bool
+}
+
+// RouteKey returns the key of all requests of that method to that pattern, as [Route.Key] makes it. The pattern is in the
+// form of [http.ServeMux], whatever its wildcards are called, behind the prefix that [http.StripPrefix] or an outer router has taken away. A method in it
+// does not count. Of a pattern that ends in a slash or in "{rest...}" each path is a route of its own: pass that. The
+// error is [ErrNoRoute] if there is no path in the pattern, or if it ends in "{rest...}".
+func RouteKey(method, pattern string) (Key, error) {
+	p, ok := parsePattern(pattern)
+	if !ok {
+		return Key{}, fmt.Errorf("%w (pattern %q)", ErrNoRoute, pattern)
+	}
+	if len(p.head()) < len(p.segments) {
+		return Key{}, fmt.Errorf("%w (pattern %q has many paths: name one)", ErrNoRoute, pattern)
+	}
+	return routeKey(method, routeText(p.host, p.slash, p.segments))
+}
+
+func routeKey(method, route string) (Key, error) {
+	name, err := NewKey("method", method)
+	if err != nil {
+		return Key{}, err
+	}
+	// Not by NewKey: a path may be longer than what else a client chooses.
+	return Join(name, Key{parts: []part{{"route", route}}})
+}
+
+// PathKey returns the key of the resource that a wildcard of a pattern names, as [Route.PathKey] makes it: "7" for "id"
+// of "/cart/{id}/checkout". What follows the wildcard does not count, nor does the method. The error is [ErrNoRoute] if
+// the pattern has no such wildcard, and that of [NewKey].
+func PathKey(pattern, name, value string) (Key, error) {
+	p, ok := parsePattern(pattern)
+	segments, found := p.upTo(name)
+	if !ok || !found {
+		return Key{}, fmt.Errorf("%w (wildcard %q, pattern %q)", ErrNoRoute, name, pattern)
+	}
+	return pathKey(routeText(p.host, false, segments), value)
+}
+
+func pathKey(resource, value string) (Key, error) {
+	key, err := NewKey("path", value)
+	if err != nil {
+		return Key{}, err
+	}
+	// In a value, since names are the same for all keys of a guard.
+	return Join(Key{parts: []part{{"resource", resource}}}, key)
+}
+
+// Key returns the key of the method and the route of r. Routes are told apart by all of the path that was routed:
+//
+//   - A router sees the path without what [http.StripPrefix] or an outer router has taken away. That comes in front of
+//     the pattern, as it is in the path of the request.
+//   - A pattern that ends in a slash or in "{rest...}" does not say where the request goes. The path of the request
+//     takes its place, so that each path below it is a route of its own.
+//
+// The error is [ErrNoRoute] if the route is not known, or if the pattern fits neither the path of the request nor that
+// which a handler around the router has put in its place.
+func (rt Route) Key(r *http.Request) (Key, error) {
+	p, ok := parsePattern(rt.Pattern)
+	if !ok {
+		return Key{}, fmt.Errorf("%w (pattern %q)", ErrNoRoute, rt.Pattern)
+	}
+	if p.subtree {
+		full, slash := rt.full(r)
+		return routeKey(r.Method, routeText(p.host, slash, full))
+	}
+	prefix, ok := rt.prefix(r, p)
+	if !ok {
+		return Key{}, rt.misfit()
+	}
+	return routeKey(r.Method, routeText(p.host, p.slash, prefix, p.segments))
+}
+
+// PathKey returns the key of the resource that a wildcard of the route names. The pattern up to the wildcard is part of
+// the key, so "/cart/{id}" and "/invoice/{id}" make two keys of one value, and "/cart/{id}/checkout" and
+// "/cart/{id}/cancel" one. The error is [ErrNoRoute] if the route is not known or has no such wildcard, and that of
+// [NewKey].
+func (rt Route) PathKey(r *http.Request, name, value string) (Key, error) {
+	p, ok := parsePattern(rt.Pattern)
+	segments, found := p.upTo(name)
+	switch {
+	case ok && found:
+		prefix, ok := rt.prefix(r, p)
+		if !ok {
+			return Key{}, rt.misfit()
+		}
+		return pathKey(routeText(p.host, false, prefix, segments), value)
+	case value == "":
+		return Key{}, fmt.Errorf("%w (wildcard %q, pattern %q)", ErrNoRoute, name, rt.Pattern)
+	}
+	// A router around the one whose pattern is known has found the value. Its own pattern is not known, so the
+	// path up to the value takes its place.
+	path, _ := rt.full(r)
+	if i := slices.Index(path, url.PathEscape(value)); i >= 0 {
+		path = path[:i]
+	}
+	return pathKey(routeText(p.host, false, path, []string{"{}"}), value)
+}
+
+func (rt Route) misfit() error {
+	return fmt.Errorf("%w (pattern %q does not fit the path of the request)", ErrNoRoute, rt.Pattern)
+}
+
+// prefix returns the part of the path of r that was taken away before the router has matched p, and false if p fits
+// no path.
+func (rt Route) prefix(r *http.Request, p pattern) ([]string, bool) {
+	target := targetOf(r)
+	for _, cut := range rt.cuts() {
+		if prefix, ok := p.under(cut(target), cut(r.URL)); ok {
+			return prefix, true
+		}
+	}
+	for _, cut := range rt.cuts() {
+		if p.begins(cut(r.URL)) { // a handler around the router has put another path in place
+			return nil, true
+		}
+	}
+	return nil, false
+}
+
+// full returns the path of r as it came in, or the one that a handler has put in its place, and whether it ends in a
+// slash.
+func (rt Route) full(r *http.Request) (path []string, slash bool) {
+	cut, whole := rt.cuts()[0], targetOf(r)
+	if !endsIn(cut(whole), cut(r.URL)) {
+		whole = r.URL
+	}
+	text := whole.EscapedPath()
+	if rt.Decoded {
+		text = whole.Path
+	}
+	return cut(whole), strings.HasSuffix(text, "/")
+}
+
+// cuts returns how the router may have cut paths into segments, the more likely way first: a router of decoded paths
+// can be told to match escaped ones.
+func (rt Route) cuts() []func(*url.URL) []string {
+	if rt.Decoded {
+		return []func(*url.URL) []string{cutDecoded, cutEscaped}
+	}
+	return []func(*url.URL) []string{cutEscaped}
+}
+
+func cutEscaped(u *url.URL) []string {
+	path := cutPath(u.EscapedPath())
+	for i, segment := range path {
+		path[i] = canonical(segment)
+	}
+	return path
+}
+
+func cutDecoded(u *url.URL) []string {
+	var path []string
+	for segment := range strings.SplitSeq(u.Path, "/") {
+		if segment != "" && segment != "." {
+			path = append(path, url.PathEscape(segment))
+		}
+	}
+	return path
+}
+
+// targetOf returns the URL of r as the client has sent it, before [http.StripPrefix] and the like. A request that did
+// not come over a network may have none of its own.
+func targetOf(r *http.Request) *url.URL {
+	if r.RequestURI == "" || r.Method == http.MethodConnect { // whose target is a host
+		return r.URL
+	}
+	target, err := url.ParseRequestURI(r.RequestURI)
+	if err != nil {
+		return r.URL
+	}
+	return target
+}
