@@ -39,6 +39,7 @@ func (g *guard) Refuse(ctx context.Context, err error) *Conflict {
 }
 
 func (g *guard) refused(ctx context.Context, c *Conflict) *Conflict {
+	refusedInside(ctx)
 	if g.config.Hooks.Refused != nil {
 		g.config.Hooks.Refused(ctx, c)
 	}

@@ -18,20 +18,26 @@ import (
 // around the guard, where each request is answered as it can read.
 func Difference(before, after http.Header) http.Header {
 	diff := changed(before, after)
-	named := map[string]bool{} // by fields that list other fields
-	for _, list := range []string{"Connection", "Trailer"} {
-		for _, value := range after[list] {
-			for name := range strings.SplitSeq(value, ",") {
-				named[textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name))] = true
-			}
-		}
-	}
+	named := listed(after["Connection"], after["Trailer"])
 	maps.DeleteFunc(diff, func(name string, _ []string) bool {
 		// net/http sends a field under the name it has in the map, so an uncommon case does not make it harmless.
 		name = textproto.CanonicalMIMEHeaderKey(name)
 		return named[name] || unrecorded(name)
 	})
 	return diff
+}
+
+// listed returns the names in fields that list other fields.
+func listed(fields ...[]string) map[string]bool {
+	named := map[string]bool{}
+	for _, lines := range fields {
+		for _, line := range lines {
+			for name := range strings.SplitSeq(line, ",") {
+				named[textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name))] = true
+			}
+		}
+	}
+	return named
 }
 
 // changed returns copies of the fields of after that before lacks or has with other values.

@@ -67,10 +67,19 @@ func WithCodec(codec Codec) Option {
 	return func(c *Config) { c.Codec = codec }
 }
 
-// RefuseOmitted refuses a second request with 409 already-completed where the body of the answer was not recorded.
-// Defaults to replaying status and header, with Idempotency-Replay: omitted.
-func RefuseOmitted() Option {
-	return func(c *Config) { c.RefuseOmitted = true }
+// ReplayOmitted replays status and header of an answer that could not be recorded whole, marked with Idempotency-Replay:
+// omitted: one above [WithRecordLimit], with trailers, or cut short. For clients that look at the status alone: to others
+// it seems that the answer was empty. Defaults to refusing such a request with 409 already-completed and its Location.
+func ReplayOmitted() Option {
+	return func(c *Config) { c.ReplayOmitted = true }
+}
+
+// LateAnswers is for frameworks that answer what their handlers return only after the guard has returned, through the
+// writer that the handler had. A run whose handler has written nothing stays in progress until its request has ended, and
+// what is written until then counts: see [Run.FinishLate]. Defaults to that for Echo only; an empty answer of others is
+// recorded before the client gets it.
+func LateAnswers() Option {
+	return func(c *Config) { c.LateAnswers = true }
 }
 
 // WithReplayHeader sets the header field that marks a replay with "true". Defaults to Idempotency-Replayed.

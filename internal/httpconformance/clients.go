@@ -52,7 +52,7 @@ func testSequential(t *testing.T, s *suite) {
 				if test.key != nil {
 					r.key = test.key(i)
 				}
-				a := site.do(r)
+				a := site.insist(r)
 				if a.err != nil || a.status != http.StatusOK && a.status != http.StatusConflict {
 					t.Fatalf("status %d, error %v: %s", a.status, a.err, a.body)
 				}
