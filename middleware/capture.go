@@ -111,11 +111,6 @@ func (c *Capture) Hijacked() bool { return c.hijacked }
 // Response returns the answer as it is to be recorded: status 200 if the handler has told none. Take it when
 // the handler has returned.
 func (c *Capture) Response() *Response {
-	defer c.enter()()
-	return c.response()
-}
-
-func (c *Capture) response() *Response {
 	if !c.Wrote() {
 		return &Response{Status: http.StatusOK, Header: Difference(c.before, c.real.Header())}
 	}

@@ -37,13 +37,14 @@ func (r *Run) FinishLate(ctx context.Context, c *Capture, o Outcome) {
 		r.Finish(o)
 		return
 	}
-	l := &lateAnswer{run: r, capture: c, server: serverOf(ctx)}
+	l := &lateAnswer{run: r, capture: c, server: serverOf(ctx), answer: c.Response()}
 	c.late = l
 	if l.server == nil || ctx.Done() == nil || !r.awaitsAnswer(c) {
 		l.ended = true
 		r.Finish(o)
 		return
 	}
+	r.late = true
 	r.declareAnswered()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,11 +76,12 @@ type lateAnswer struct {
 	server  *http.Server
 	detach  func() bool // from the context of the request; nil if the run was ended at once
 
-	mu    sync.Mutex
-	over  bool // the context of the request has ended
-	ended bool // the outcome is recorded
-	timer *time.Timer
-	armed int // counts timers, so that one that was stopped too late ends nothing
+	mu     sync.Mutex
+	answer *Response // as of the last write: the real writer must not be touched once the request has ended
+	over   bool      // the context of the request has ended
+	ended  bool      // the outcome is recorded
+	timer  *time.Timer
+	armed  int // counts timers, so that one that was stopped too late ends nothing
 }
 
 // enter locks the answer for a write. The caller must call leave.
@@ -89,6 +91,9 @@ func (l *lateAnswer) enter() {
 }
 
 func (l *lateAnswer) leave() {
+	if !l.ended {
+		l.answer = l.capture.Response()
+	}
 	l.armLocked()
 	l.mu.Unlock()
 }
@@ -109,9 +114,11 @@ func (l *lateAnswer) armLocked() {
 }
 
 func (l *lateAnswer) requestEnded() {
-	l.enter()
-	defer l.leave()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.over = true
+	l.disarmLocked()
+	l.armLocked()
 }
 
 // answeredLocked judges an answer by its status and header, before they are sent. What is completed is recorded with its
@@ -122,7 +129,7 @@ func (l *lateAnswer) answeredLocked() {
 		r.once.failed(context.WithoutCancel(r.ctx), Failure{KeyHash: r.hash, Operation: "answer", Err: errLate})
 		return
 	}
-	o := Outcome{Returned: true, Response: l.capture.response()}
+	o := Outcome{Returned: true, Response: l.capture.Response()}
 	if r.word.Load() == int32(Auto) && r.once.config.Completion == nil && r.once.config.disposition(o) != Completed {
 		l.finishLocked(o)
 	}
@@ -151,7 +158,7 @@ func (l *lateAnswer) end(armed int) {
 			logf("holdfast: panic at the end of a run: %v\n%s", p, debug.Stack())
 		}
 	}()
-	l.finishLocked(Outcome{Returned: true, Response: l.capture.response()})
+	l.finishLocked(Outcome{Returned: true, Unanswered: !l.capture.Wrote(), Response: l.answer})
 }
 
 // serverOf returns the server of a request, nil if there is none.

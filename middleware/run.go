@@ -21,6 +21,7 @@ type Run struct {
 	word     atomic.Int32 // the handler's, a Disposition
 	refusal  atomic.Int32 // the status with which a guard inside refused the request, or notRefused or unsent
 	finished atomic.Bool
+	late     bool // the handler returned while its context was alive, and was waited for
 }
 
 type runKey struct{}
@@ -85,7 +86,7 @@ func (r *Run) Finish(outcome Outcome) {
 // normalized fills in what an adapter cannot know: whether a handler that wrote nothing did so because its context was
 // over. Then the empty answer that the server sends, to a client that may have left, is not the handler's.
 func (r *Run) normalized(o Outcome) Outcome {
-	if o.Response == nil || !o.Returned || o.Unanswered && r.ctx.Err() != nil {
+	if o.Response == nil || !o.Returned || o.Unanswered && !r.late && r.ctx.Err() != nil {
 		o.Response = &Response{}
 	}
 	return o

@@ -156,7 +156,7 @@ func chosenEnding(word func(context.Context) error) http.Handler {
 // ended checks the record of the run that has just ended, and what the hook is told of it.
 func (w *watch) ended(t testing.TB, s *suite, key middleware.Key, name string, want core.State) {
 	t.Helper()
-	f := receive(t, w.finished, "the end")
+	f := receive(t, w.finished, "the end of "+name)
 	if got := record(t, s.locks, key); got.State != want {
 		t.Errorf("%s: the record is %q, want %q", name, got.State, want)
 	}

@@ -195,7 +195,7 @@ func testJudgeHasResponse(t *testing.T, s *suite) {
 		site := s.mount(t, chosenEnding(nil), s.once(t, middleware.WithCompletion(judge), watch.option()))
 		r := request{user: "judge-" + name}
 		site.expect(t, name, all[name], r)
-		o := receive(t, seen, "the outcome")
+		o := receive(t, seen, "the outcome of "+name)
 		if o.Response == nil || o.Response.Status != all[name].status || o.Returned != (all[name].end == nil) ||
 			o.Unanswered != (name == "nothing") {
 			t.Errorf("%s: outcome %+v with response %+v", name, o, o.Response)

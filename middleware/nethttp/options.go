@@ -21,6 +21,9 @@ type shared middleware.Option
 
 func (o shared) apply(c *config) { o(&c.engine) }
 
+// Shared makes an option of one that all adapters have, for services that set up guards of several frameworks alike.
+func Shared(o middleware.Option) Option { return shared(o) }
+
 type config struct {
 	engine middleware.Config
 	skip   func(*http.Request) bool
