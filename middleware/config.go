@@ -34,6 +34,8 @@ type Config struct {
 	// BodyLimit is up to how many bytes of body are read before Redis is asked; 0 reads none. Defaults to
 	// 64 KiB, 1 MiB for Idempotent.
 	BodyLimit int64
+	// BodyMemory bounds the bytes that all bodies take which this guard has buffered in this process. Defaults to 64 MiB.
+	BodyMemory int64
 	// StrictBody refuses larger bodies with 413. Defaults to false, true for Idempotent.
 	StrictBody bool
 	// Lock are options of the lock or lease. Defaults to none: those of the strategy and its client hold.
@@ -160,7 +162,7 @@ type Failure struct {
 func DefaultConfig() Config {
 	return Config{
 		Wait: 250 * time.Millisecond, AskTimeout: time.Second, FinishTimeout: 2 * time.Second, WaitersPerKey: 16, Waiters: 1024,
-		BodyLimit: 64 << 10, ConflictStatus: http.StatusConflict,
+		BodyLimit: 64 << 10, BodyMemory: 64 << 20, ConflictStatus: http.StatusConflict,
 	}
 }
 

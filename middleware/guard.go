@@ -15,10 +15,13 @@ type guard struct {
 	config Config
 	gate   *gate
 	holds  holds
+	bodies *bodyMemory
 }
 
 func newGuard(config Config) guard {
-	return guard{config: config, gate: newGate(config.WaitersPerKey, config.Waiters)}
+	return guard{
+		config: config, gate: newGate(config.WaitersPerKey, config.Waiters), bodies: &bodyMemory{limit: config.BodyMemory},
+	}
 }
 
 // Guards reports whether requests of that method are guarded.

@@ -63,7 +63,7 @@ func Run(t *testing.T, a Adapter) {
 	all := tests{}
 	for _, group := range []tests{
 		onceTests, verdictTests, endingTests, waitingTests, disconnectTests, outageTests, reuseTests, requestTests,
-		writerTests, nestingTests, clientTests, unansweredTests, refusalTests, panicTests, retryAfterTests, secrecyTests, leaseTests,
+		writerTests, nestingTests, clientTests, unansweredTests, refusalTests, panicTests, bodyTests, retryAfterTests, secrecyTests, leaseTests,
 	} {
 		maps.Copy(all, group)
 	}

@@ -43,6 +43,7 @@ func testInvalidOptions(t *testing.T, s *suite) {
 		"ask timeout":       middleware.WithAskTimeout(0),
 		"waiters":           middleware.WithWaiters(-1, 1),
 		"body limit":        middleware.WithBodyLimit(-1),
+		"body memory":       middleware.WithBodyMemory(0),
 		"key secret":        middleware.WithKeySecret([]byte("short")),
 		"of 0 bytes":        middleware.WithKeySecret(nil),
 		"conflict status":   middleware.WithConflictStatus(200),

@@ -12,6 +12,7 @@ import (
 type engine interface {
 	Guards(method string) bool
 	BufferRequest(r *http.Request) error
+	Admit(r *http.Request) (release func())
 	Passes(err error) bool
 	Applied(h http.Header) string
 	Refuse(ctx context.Context, err error) *Conflict
@@ -60,6 +61,7 @@ func (g guard) serve(w http.ResponseWriter, r *http.Request, run func(*visit) *C
 	v := &visit{w: w, outer: r, inner: r.WithContext(r.Context())}
 	// net/http removes the files of a form that it finds in its own request only.
 	defer func() { r.MultipartForm = v.inner.MultipartForm }()
+	defer g.engine.Admit(v.inner)()
 	var err error
 	if v.key, err = g.key(v.inner); err == nil {
 		err = g.engine.BufferRequest(v.inner)

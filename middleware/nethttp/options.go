@@ -74,6 +74,10 @@ func WithWait(limit time.Duration) Option { return shared(middleware.WithWait(li
 // and to 1 MiB for [Idempotent], which refuses larger ones with 413.
 func WithBodyLimit(bytes int64) Option { return shared(middleware.WithBodyLimit(bytes)) }
 
+// WithBodyMemory bounds how many bytes all buffered bodies take together, see [middleware.WithBodyMemory]. Defaults to
+// 64 MiB.
+func WithBodyMemory(bytes int64) Option { return shared(middleware.WithBodyMemory(bytes)) }
+
 // WithLock adds options of the lock, [core.WithMaxHold] for instance; use [WithWait] in place of
 // [core.WithWait]. Defaults to none: those of the strategy and its client hold.
 func WithLock(opts ...core.LockOption) Option { return shared(middleware.WithLock(opts...)) }
