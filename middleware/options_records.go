@@ -21,7 +21,8 @@ func WithRetentionUntil(until func(now time.Time) time.Time) Option {
 	return func(c *Config) { c.RetentionUntil = until }
 }
 
-// WithFailurePolicy sets what a failed run leaves: one that answered 5xx, panicked, or was not heard of any more. With
+// WithFailurePolicy sets what a failed run leaves: one that answered 5xx, panicked, returned without an answer because its
+// context was over, or was not heard of any more. With
 // [core.RetryFailures] the next request runs; with [core.HoldFailures] all get 409 outcome-unknown until somebody has
 // found out and forgets the record. Defaults to core.RetryFailures.
 func WithFailurePolicy(policy core.FailurePolicy) Option {
@@ -29,7 +30,8 @@ func WithFailurePolicy(policy core.FailurePolicy) Option {
 }
 
 // WithCompletion sets who judges how a handler ended, unless the handler has done so itself with [Complete], [Release]
-// or [Hold]. [Auto] leaves it to the usual judgement: 2xx and 3xx completed; 5xx, panics and reported errors by the
+// or [Hold]. It sees the body, up to [WithRecordLimit]. It is not asked about what a guard further in has refused. [Auto]
+// leaves it to the usual judgement: 2xx and 3xx completed; 5xx, 499, panics, reported errors and no answer by the
 // failure policy; 401, 403, 407, 408, 409, 421, 423, 425 and 429 released; other 4xx released by Once and completed by
 // Idempotent. Defaults to that.
 func WithCompletion(judge func(Outcome) Disposition) Option {
@@ -49,8 +51,9 @@ func WithReplay() Option {
 	return func(c *Config) { c.Replay = true }
 }
 
-// WithRecordLimit sets up to how many bytes of body are held back until the record is written, and kept for replays. A
-// larger answer is sent as it is written, and replayed without body. At most 64 MiB. Defaults to 256 KiB.
+// WithRecordLimit sets up to how many bytes of body are held back until the record is written, and kept for replays and
+// judges. A larger answer is sent as it is written, and not replayed: see [ReplayOmitted]. At most 64 MiB. Defaults to
+// 256 KiB.
 func WithRecordLimit(bytes int) Option {
 	return func(c *Config) { c.RecordLimit = bytes }
 }
