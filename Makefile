@@ -3,7 +3,7 @@
 SHELL   := bash
 GO      ?= go
 # Modules of this repository beside the root; each keeps its dependencies to itself.
-MODULES := . examples faults
+MODULES := . examples faults internal/frameworks
 TOOL    := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # go test, which says at its end once more what failed; the argument is GOWORK.
 gotest   = $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \

@@ -7,6 +7,15 @@ import (
 	"math"
 )
 
+// ErrBodyUnreadable says that the body of a request ended before its end: 400. The client may be there all the same.
+var ErrBodyUnreadable = errors.New("holdfast: body cut short")
+
+// ErrBodyTimeout says that the body of a request did not arrive within the server's time: 408.
+var ErrBodyTimeout = errors.New("holdfast: body not received in time")
+
+// ErrBodyMemory says that the bodies of other requests take all the memory that the guard may use: 503.
+var ErrBodyMemory = errors.New("holdfast: no memory left for bodies")
+
 // Buffer reads up to limit bytes of body and returns a body that begins with them and goes on with what was
 // not read. A request should have its body before it has its lock: whoever sends slowly would hold the lock
 // meanwhile, and net/http notices that an HTTP/1.1 client has left only after its body was read.
@@ -14,18 +23,32 @@ import (
 // A *Body is returned itself, and read on if limit is above the one before, unless it is whole or somebody has
 // read more of it than was buffered. So a key function may buffer a body and the guard may do so again.
 //
-// It fails with [ErrClientGone] if body ends before its end or ctx does. Other errors of body are those of the
-// returned one, for the handler to deal with.
+// It fails with [ErrBodyUnreadable] if body ends before its end, with [ErrBodyTimeout] if the server's time for it is over,
+// otherwise with [ErrClientGone] if ctx is cancelled, and with [ErrBodyMemory] if a guard has bounded the memory of
+// bodies and it is used up. Other errors of body are those of the returned one, for the handler to deal with.
 func Buffer(ctx context.Context, body io.ReadCloser, limit int64) (*Body, error) {
 	b, ok := body.(*Body)
 	if !ok {
 		b = &Body{source: body}
 	}
-	b.readAhead(limit)
-	if errors.Is(b.err, io.ErrUnexpectedEOF) || gone(ctx) {
+	err := b.readAhead(limit)
+	switch {
+	// net/http ends the context after these two as well, as it cannot read on, but it can still write.
+	case errors.Is(b.err, io.ErrUnexpectedEOF):
+		return nil, errors.Join(ErrBodyUnreadable, b.err)
+	case timedOut(b.err):
+		return nil, errors.Join(ErrBodyTimeout, b.err)
+	case gone(ctx):
 		return nil, errors.Join(ErrClientGone, b.err)
+	case err != nil:
+		return nil, err
 	}
 	return b, nil
+}
+
+func timedOut(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // Body is the body of a request whose beginning can be looked at without reading it. Make it with [Buffer]. It
@@ -37,6 +60,8 @@ type Body struct {
 	err    error // of source, after begin
 	read   int   // how much of begin was read
 	passed bool  // more than begin was read
+	memory *bodyMemory
+	taken  int64 // of memory
 }
 
 // Bytes returns the beginning of the body, as far as it was buffered, and whether that is the whole body. It is
@@ -66,13 +91,47 @@ func (b *Body) Read(p []byte) (int, error) {
 // Close closes the body that was buffered. What was read of it stays.
 func (b *Body) Close() error { return b.source.Close() }
 
-func (b *Body) readAhead(limit int64) {
-	if b.whole || b.err != nil || b.passed {
-		return
-	}
+// release gives back the memory of a body whose request has ended.
+func (b *Body) release() {
+	b.memory.give(b.taken)
+	b.taken = 0
+}
+
+// smallestBuffer is what the buffer of a body begins with. It grows as the body arrives: a client that announces much and
+// sends little takes little.
+const smallestBuffer = 512
+
+// readAhead fails only if there is no memory left: other errors are those of the body.
+func (b *Body) readAhead(limit int64) error {
 	// One byte more than the limit: the end of a body is known only by the attempt to read on.
-	limit = min(limit, math.MaxInt64-1)
-	more, err := io.ReadAll(io.LimitReader(b.source, limit+1-int64(len(b.begin))))
-	b.begin, b.err = append(b.begin, more...), err
-	b.whole = err == nil && int64(len(b.begin)) <= limit
+	most := min(limit, math.MaxInt64-1) + 1
+	for !b.whole && b.err == nil && !b.passed && int64(len(b.begin)) < most {
+		if len(b.begin) == cap(b.begin) && !b.grow(most) {
+			return ErrBodyMemory
+		}
+		end := min(int64(cap(b.begin)), most)
+		n, err := b.source.Read(b.begin[len(b.begin):end])
+		b.begin = b.begin[:len(b.begin)+n]
+		switch {
+		case err == io.EOF:
+			b.whole = true
+		case err != nil:
+			b.err = err
+		}
+	}
+	return nil
+}
+
+// grow doubles the buffer, within most. What [Body.Bytes] has handed out stays as it is.
+func (b *Body) grow(most int64) bool {
+	size := min(max(smallestBuffer, 2*int64(cap(b.begin))), most)
+	more := size - int64(cap(b.begin))
+	if !b.memory.take(more) {
+		return false
+	}
+	b.taken += more
+	begin := make([]byte, len(b.begin), size)
+	copy(begin, b.begin)
+	b.begin = begin
+	return true
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -156,13 +157,19 @@ func TestErrorOfTheBodyIsTheReaders(t *testing.T) {
 	}
 }
 
-func TestBodyCutShortIsAClientGone(t *testing.T) {
+// Only a client whose context has ended is gone: the others read what is wrong with their body.
+func TestBodyCutShort(t *testing.T) {
 	t.Parallel()
-	cut := io.MultiReader(strings.NewReader(text(20)), iotest.ErrReader(io.ErrUnexpectedEOF))
-	b := buffer(t, &source{Reader: cut}, 10)
-	for range 2 {
-		if _, err := middleware.Buffer(t.Context(), b, 30); !errors.Is(err, middleware.ErrClientGone) {
-			t.Errorf("error %v, want that the client is gone", err)
+	for name, test := range map[string]struct{ err, want error }{
+		"cut short": {io.ErrUnexpectedEOF, middleware.ErrBodyUnreadable},
+		"timed out": {os.ErrDeadlineExceeded, middleware.ErrBodyTimeout},
+	} {
+		cut := io.MultiReader(strings.NewReader(text(20)), iotest.ErrReader(test.err))
+		b := buffer(t, &source{Reader: cut}, 10)
+		for range 2 {
+			if _, err := middleware.Buffer(t.Context(), b, 30); !errors.Is(err, test.want) || errors.Is(err, middleware.ErrClientGone) {
+				t.Errorf("%s: error %v, want %v", name, err, test.want)
+			}
 		}
 	}
 	ctx, leave := context.WithCancel(t.Context())
@@ -170,6 +177,12 @@ func TestBodyCutShortIsAClientGone(t *testing.T) {
 	if _, err := middleware.Buffer(ctx, newSource(1), 10); !errors.Is(err, middleware.ErrClientGone) {
 		t.Errorf("error %v, want that the client is gone", err)
 	}
+}
+
+// A limit that is never reached costs nothing.
+func TestBufferGrowsWithTheBody(t *testing.T) {
+	t.Parallel()
+	wantBytes(t, buffer(t, newSource(10), math.MaxInt64), text(10), true)
 }
 
 func TestCloseClosesTheBody(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // sniffed is how many bytes net/http looks at to guess a Content-Type.
@@ -15,9 +16,10 @@ const sniffed = 512
 // [Capture.Abandon] if it has not returned normally.
 //
 // An answer that grows too large, and one whose handler flushes or takes over the connection, is passed through
-// from there on; its body is not recorded then. To the handler all looks as net/http would have it: what it
+// from there on. The body of a flushed answer is recorded all the same, up to the limit. To the handler all looks as net/http would have it: what it
 // sets in the header after the status counts for trailers only, and the errors are the same. Like net/http's,
-// it must not be used by several goroutines at a time.
+// it must not be used by several goroutines at a time. What is written after [Run.FinishLate], [Capture.Send] or
+// [Capture.Abandon] is passed through, so that no answer is lost.
 //
 // The real writer may be one that sends the header with the first byte of the body, or when its method
 // WriteHeaderNow is called: gin's. What is wrapped around such a writer, to compress for instance, changes the
@@ -34,11 +36,14 @@ type Capture struct {
 	declared int64       // the handler's Content-Length, or -1
 	wanted   int64       // what the handler has asked to write while it was held back
 
-	body        []byte // held back
+	body        []byte // held back, or a copy of what was passed through
 	passing     bool   // the handler writes to the real writer
-	cut         bool   // it did so before its end
+	cut         bool   // the body is not all there any more
 	contentType string // what net/http guesses from the first bytes, once they are gone
 	hijacked    bool
+
+	released bool        // nothing is held back any more
+	late     *lateAnswer // set once the handler has returned without an answer: what is written now passes through
 }
 
 // NewCapture returns a Capture of the answer to a request of that method, which will go to the real writer.
@@ -60,6 +65,20 @@ func (c *Capture) Header() http.Header { return c.real.Header() }
 // 100 to 199 goes to the client at once and is not the answer's; 101 ends the capture. Panics on a status that
 // net/http panics on.
 func (c *Capture) WriteHeader(status int) {
+	defer c.enter()()
+	c.writeHeader(status)
+}
+
+// enter keeps the end of a late answer away from a write. The caller must call leave.
+func (c *Capture) enter() (leave func()) {
+	if c.late == nil {
+		return func() {}
+	}
+	c.late.enter()
+	return c.late.leave
+}
+
+func (c *Capture) writeHeader(status int) {
 	switch {
 	case c.passing:
 		c.real.WriteHeader(status) // too late there as well, and the server's log tells about it
@@ -74,7 +93,10 @@ func (c *Capture) WriteHeader(status int) {
 		if n, err := strconv.ParseInt(c.frozen.Get("Content-Length"), 10, 64); err == nil && n >= 0 {
 			c.declared = n
 		}
-		if status == http.StatusSwitchingProtocols {
+		if c.late != nil {
+			c.late.answeredLocked()
+		}
+		if c.late != nil || c.released || status == http.StatusSwitchingProtocols {
 			_, _ = c.pass(nil) // there is no body that could fail
 		}
 	}
@@ -94,24 +116,43 @@ func (c *Capture) Response() *Response {
 	}
 	r := &Response{Status: c.status, Header: Difference(c.before, c.frozen)}
 	contentType := c.contentType
-	if !c.cut {
+	if !c.passing {
 		contentType = c.guess(c.body)
 	}
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
+	} else if _, known := c.frozen["Content-Type"]; c.passing && !known && len(c.body) > 0 {
+		r.Header["Content-Type"] = nil // the header was sent without one, and a replay must not guess it
 	}
 	switch {
 	case c.hijacked, c.status == http.StatusSwitchingProtocols:
 		r.Omitted = true
 	case c.head, !bodyAllowed(c.status): // no client gets one
-	case c.cut, !c.whole():
+	case c.cut, !c.whole(), len(c.body) > c.limit:
 		r.Omitted = true
-	case c.record && len(c.body) <= c.limit:
-		r.Body = c.body
-	default:
+	case !c.record:
 		r.Omitted = len(c.body) > 0
+	default:
+		r.Body, r.Omitted = c.body, c.trailers()
 	}
 	return r
+}
+
+// trailers reports whether fields follow the body. A replay has none, and without them a client may take the answer for
+// another one: the status of gRPC-Web is there.
+func (c *Capture) trailers() bool {
+	header := c.real.Header()
+	for name := range header {
+		if strings.HasPrefix(name, http.TrailerPrefix) {
+			return true
+		}
+	}
+	for name := range listed(c.frozen["Trailer"]) {
+		if len(header[name]) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // whole reports whether the body has the length that the handler had announced. The client notices if it has

@@ -6,6 +6,7 @@ import "net/http"
 // answer was passed through already, and leaves an answer without any write to the server, which makes it an
 // empty 200. The error is the connection's.
 func (c *Capture) Send() error {
+	c.released = true
 	if c.passing || c.status == 0 {
 		return nil
 	}
@@ -17,9 +18,19 @@ func (c *Capture) Send() error {
 // Abandon is for a handler that has panicked: nothing that was held back is sent, and the header becomes what
 // it was before the handler, so that the answer of a recovery around the guard carries nothing of it. What was
 // passed through cannot be taken back.
+//
+// Echo's recovery does not answer if the handler has, by the writer that the guard gave it. The answer is a 500 then: a
+// run that has failed must not be told as the server's empty 200.
 func (c *Capture) Abandon() {
-	if !c.passing {
-		replace(c.real.Header(), c.before)
+	c.released = true
+	if c.passing {
+		return
+	}
+	replace(c.real.Header(), c.before)
+	told := c.status != 0
+	c.status, c.frozen, c.body, c.declared, c.wanted = 0, nil, nil, -1, 0
+	if told && answersLate(c.real) {
+		c.writeHeader(http.StatusInternalServerError)
 	}
 }
 
@@ -28,10 +39,22 @@ func (c *Capture) Abandon() {
 func (c *Capture) pass(next []byte) (int, error) {
 	begin := append(c.body[:len(c.body):len(c.body)], next[:min(len(next), sniffed)]...)
 	c.contentType = c.guess(begin)
-	c.passing, c.cut = true, true
+	c.passing = true
 	n, err := c.emit(next)
-	c.body = nil
+	c.keep(next[:n], err)
 	return n, err
+}
+
+// keep copies for the record what was passed through, until there is more than the limit. What the connection did not
+// take ends that too: the handler may have stopped there, so nothing tells how much of its answer is missing.
+func (c *Capture) keep(passed []byte, err error) {
+	switch {
+	case c.cut:
+	case err != nil, !c.record, len(passed) > c.limit-len(c.body):
+		c.body, c.cut = nil, true
+	default:
+		c.body = append(c.body, passed...)
+	}
 }
 
 // emit writes status, header, the body so far, and next. The real writer gets to see the header as it was when

@@ -12,15 +12,25 @@ import (
 // and 304, [http.ErrContentLength] beyond the handler's own Content-Length, [http.ErrHijacked], and those of
 // the connection once the answer is passed through.
 func (c *Capture) Write(p []byte) (int, error) {
+	defer c.enter()()
+	return c.write(p)
+}
+
+func (c *Capture) write(p []byte) (int, error) {
 	if c.hijacked {
 		return 0, http.ErrHijacked
 	}
 	if c.status == 0 {
-		c.WriteHeader(http.StatusOK)
+		c.writeHeader(http.StatusOK)
 	}
 	switch {
 	case c.passing:
-		return c.real.Write(p)
+		if c.late != nil && len(c.body) == 0 && c.contentType == "" {
+			c.contentType = c.guess(p) // the status has been passed through alone
+		}
+		n, err := c.real.Write(p)
+		c.keep(p[:n], err)
+		return n, err
 	case len(p) == 0:
 		return 0, nil
 	case !bodyAllowed(c.status):
@@ -39,21 +49,23 @@ func (c *Capture) Write(p []byte) (int, error) {
 
 // WriteString is Write.
 func (c *Capture) WriteString(s string) (int, error) {
-	if c.passing && !c.hijacked {
+	defer c.enter()()
+	if c.passing && c.cut && !c.hijacked {
 		return io.WriteString(c.real, s)
 	}
-	return c.Write([]byte(s))
+	return c.write([]byte(s))
 }
 
-// ReadFrom writes what src has. Once the answer is passed through, the real writer may do that by sendfile.
+// ReadFrom writes what src has. Once nothing of it is recorded any more, the real writer may do that by sendfile.
 func (c *Capture) ReadFrom(src io.Reader) (int64, error) {
+	defer c.enter()()
 	if c.hijacked {
 		return 0, http.ErrHijacked
 	}
 	var held int64
-	if !c.passing {
-		// One byte more than there is room for: with that, Write passes the answer through.
-		n, err := io.CopyN(writerOnly{c}, src, int64(c.room())+1)
+	if !c.passing || !c.cut {
+		// One byte more than there is room for: with that, Write passes the answer through and records no more.
+		n, err := io.CopyN(writerFunc(c.write), src, int64(c.room())+1)
 		switch {
 		case errors.Is(err, io.EOF):
 			return n, nil
@@ -66,8 +78,10 @@ func (c *Capture) ReadFrom(src io.Reader) (int64, error) {
 	return held + passed, err
 }
 
-// writerOnly keeps io.Copy from calling ReadFrom again.
-type writerOnly struct{ io.Writer }
+// writerFunc keeps io.Copy from calling ReadFrom again.
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // room is how many bytes can still be held back. It is never less than net/http guesses the Content-Type from:
 // whatever the limit, the guess is made from the same bytes.
@@ -76,13 +90,14 @@ func (c *Capture) room() int { return max(c.limit, sniffed) - len(c.body) }
 // Flush sends what was held back and passes the rest of the answer through. It fails with
 // [http.ErrNotSupported], and changes nothing, if the real writer cannot flush: see [Capture.CanFlush].
 func (c *Capture) Flush() error {
+	defer c.enter()()
 	switch {
 	case c.hijacked:
 		return http.ErrHijacked
 	case !c.CanFlush():
 		return http.ErrNotSupported
 	case c.status == 0:
-		c.WriteHeader(http.StatusOK)
+		c.writeHeader(http.StatusOK)
 	}
 	if !c.passing {
 		if _, err := c.pass(nil); err != nil {
@@ -95,6 +110,7 @@ func (c *Capture) Flush() error {
 // Hijack sends what was held back and lets the handler take over the connection. It fails with
 // [http.ErrNotSupported], and changes nothing, if the real writer cannot do that: see [Capture.CanHijack].
 func (c *Capture) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	defer c.enter()()
 	if !c.CanHijack() {
 		return nil, nil, http.ErrNotSupported
 	}
@@ -105,7 +121,7 @@ func (c *Capture) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	conn, buffered, err := http.NewResponseController(c.real).Hijack()
 	if err == nil {
-		c.hijacked, c.passing, c.cut = true, true, true
+		c.hijacked, c.passing, c.cut, c.body = true, true, true, nil
 	}
 	return conn, buffered, err
 }

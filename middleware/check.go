@@ -37,6 +37,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("holdfast: negative number of waiters: %d for a key, %d at all", c.WaitersPerKey, c.Waiters)
 	case c.BodyLimit < 0:
 		return fmt.Errorf("holdfast: negative body limit: %d", c.BodyLimit)
+	case c.BodyMemory <= 0:
+		return fmt.Errorf("holdfast: body memory of %d bytes: bodies need some", c.BodyMemory)
 	case c.KeySecret != nil && len(c.KeySecret) < shortestSecret:
 		return fmt.Errorf("holdfast: key secret of %d bytes: %d are needed at least", len(c.KeySecret), shortestSecret)
 	case c.ConflictStatus < 400 || c.ConflictStatus > 599:
@@ -61,7 +63,8 @@ func (c *Config) checkExclusive() error {
 		"WithRetention": r.Retention != 0, "WithRetentionUntil": r.RetentionUntil != nil,
 		"WithFailurePolicy": r.FailurePolicy != 0, "WithCompletion": r.Completion != nil,
 		"WithDetachedContext": r.Detached, "WithReplay": r.Replay, "WithRecordLimit": r.RecordLimit != 0,
-		"WithQuota": r.Quota != 0, "WithQuotaBytes": r.QuotaBytes != 0, "WithCodec": r.Codec != nil, "RefuseOmitted": r.RefuseOmitted,
+		"WithQuota": r.Quota != 0, "WithQuotaBytes": r.QuotaBytes != 0, "WithCodec": r.Codec != nil,
+		"ReplayOmitted": r.ReplayOmitted, "LateAnswers": r.LateAnswers,
 		"WithReplayHeader": r.ReplayHeader != "",
 		"WithFingerprint":  r.Fingerprint != nil || r.Compare, "WithKeyHeader": r.KeyHeader != "", "StrictKey": r.StrictKey,
 		"WithShortestKey": r.ShortestKey != 0,

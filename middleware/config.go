@@ -35,6 +35,8 @@ type Config struct {
 	// BodyLimit is up to how many bytes of body are read before Redis is asked; 0 reads none. Defaults to
 	// 64 KiB, 1 MiB for Idempotent.
 	BodyLimit int64
+	// BodyMemory bounds the bytes that all bodies take which this guard has buffered in this process. Defaults to 64 MiB.
+	BodyMemory int64
 	// StrictBody refuses larger bodies with 413. Defaults to false, true for Idempotent.
 	StrictBody bool
 	// Lock are options of the lock or lease. Defaults to none: those of the strategy and its client hold.
@@ -83,10 +85,14 @@ type Records struct {
 	Scoped bool
 	// Codec seals what is recorded of answers. Defaults to nil: it is kept as it is.
 	Codec Codec
-	// RefuseOmitted refuses a request instead of replaying an answer whose body was not recorded. Defaults to false.
-	RefuseOmitted bool
+	// ReplayOmitted replays the status and header of an answer whose body was not recorded. Defaults to false: such a
+	// request is refused.
+	ReplayOmitted bool
 	// ReplayHeader marks replays. Defaults to [MarkerField].
 	ReplayHeader string
+	// LateAnswers keeps a run open whose handler has answered nothing until its request has ended: see [Run.FinishLate].
+	// Defaults to false: only Echo's handlers are answered for later.
+	LateAnswers bool
 	// Compare refuses another request with the same key. Defaults to false, true for Idempotent.
 	Compare bool
 	// Fingerprint says what of a payload is compared, beside method and path. Defaults to nil: all of it.
@@ -100,7 +106,7 @@ type Records struct {
 }
 
 // Hooks are told what happens to guarded requests. Each may be nil. They run on the request's goroutine, so
-// they must be quick. The structs may grow fields in later versions.
+// they must be quick; a panic there ends the run and goes on. The structs may grow fields in later versions.
 type Hooks struct {
 	// Acquired is called when a request may run, before the handler.
 	Acquired func(ctx context.Context, acquired Acquired)
@@ -150,7 +156,8 @@ type Finished struct {
 // Failure describes a request that ran with less than its guard promises.
 type Failure struct {
 	KeyHash string
-	// Operation is what has failed: "begin", "run" or "finish".
+	// Operation is what has failed: "begin", "run", "finish", or "answer" for an answer that was written after the run
+	// was recorded without one.
 	Operation string
 	// Err is [core.ErrLeaseLost], or what kept Redis from being asked or from recording the end.
 	Err error
@@ -160,7 +167,7 @@ type Failure struct {
 func DefaultConfig() Config {
 	return Config{
 		Wait: 250 * time.Millisecond, AskTimeout: time.Second, FinishTimeout: 2 * time.Second, WaitersPerKey: 16, Waiters: 1024,
-		BodyLimit: 64 << 10, ConflictStatus: http.StatusConflict,
+		BodyLimit: 64 << 10, BodyMemory: 64 << 20, ConflictStatus: http.StatusConflict,
 	}
 }
 

@@ -12,6 +12,9 @@ import (
 const (
 	CodeKeyRequired     = "key-required"     // 400: the request has no key
 	CodeKeyInvalid      = "key-invalid"      // 400: the key is too long, or there are several
+	CodeBodyUnreadable  = "body-unreadable"  // 400: the body ended before its end
+	CodeBodyTimeout     = "body-timeout"     // 408: the body did not arrive in time
+	CodeTooManyBodies   = "too-many-bodies"  // 503: the bodies of other requests take all the memory there is for them
 	CodeScopeRequired   = "scope-required"   // 401: nobody is known on whose behalf the request comes
 	CodeLockConflict    = "lock-conflict"    // 409: another request of the same key is running
 	CodeClientGone      = "client-gone"      // 499: the client left before its request could run
@@ -86,7 +89,7 @@ func (c *Config) conflict(code string, cause error) *Conflict {
 	switch code {
 	case CodeLockConflict, CodeRequestInProgress:
 		conflict.Status, conflict.RetryAfter = c.ConflictStatus, shortestRetry
-	case CodeLockUnavailable:
+	case CodeLockUnavailable, CodeTooManyBodies:
 		conflict.RetryAfter = afterOutage()
 	case CodeKeyRequired, CodeKeyInvalid:
 		conflict.DescribedBy = c.DescribedBy
@@ -97,6 +100,12 @@ func (c *Config) conflict(code string, cause error) *Conflict {
 // requestCode judges an error of the key or of the body.
 func requestCode(ctx context.Context, err error) string {
 	switch {
+	case errors.Is(err, ErrBodyUnreadable):
+		return CodeBodyUnreadable
+	case errors.Is(err, ErrBodyTimeout):
+		return CodeBodyTimeout
+	case errors.Is(err, ErrBodyMemory):
+		return CodeTooManyBodies
 	case isKeyRequired(err):
 		return CodeKeyRequired
 	case errors.Is(err, ErrBodyTooLarge):

@@ -33,23 +33,30 @@ type Outcome struct {
 	Returned bool
 	// Failed tells that it reported errors and wrote nothing: something around the guard will answer.
 	Failed bool
-	// Response is what it wrote. Nil if it has not returned.
+	// Unanswered tells that it returned without writing anything. If its context was alive then, Response is the empty
+	// answer that the server sends for it; if its context was over, the status of Response is 0, for that is no answer.
+	Unanswered bool
+	// Response is what it answered, with the body up to the record limit, unless Omitted says that it is not all there.
+	// It is never nil; the status is 0 if nothing was answered, and if the handler did not return.
 	Response *Response
 }
 
-// disposition judges an outcome that the handler has not judged itself.
-func (c *Config) disposition(o Outcome) Disposition {
-	if c.Completion != nil {
-		if d := c.Completion(o); d != Auto {
-			return d
-		}
-	}
-	status := http.StatusOK
-	if o.Response != nil && o.Response.Status != 0 {
-		status = o.Response.Status
-	}
+// answered reports whether there is an answer to record. A status of 0 is none, unless the handler took over the
+// connection. Status 499 is none either: it says that no client was there to be answered.
+func (o Outcome) answered() bool {
 	switch {
-	case !o.Returned, o.Failed, status >= 500:
+	case !o.Returned, o.Failed, o.Response.Status == StatusClientGone:
+		return false
+	}
+	return o.Response.Status != 0 || o.Response.Omitted
+}
+
+// disposition judges an outcome that neither the handler nor the application has judged: a run whose handler did not
+// answer has no outcome to record. What it did is not known, so the failure policy decides.
+func (c *Config) disposition(o Outcome) Disposition {
+	status := o.Response.Status
+	switch {
+	case !o.answered(), status >= 500:
 		if c.FailurePolicy == core.HoldFailures {
 			return Held
 		}

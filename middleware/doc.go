@@ -20,7 +20,10 @@
 //   - a [Response] is answered as it was recorded: [Response.Replay],
 //   - a [Run] owes a [Run.Finish]: run the handler with its context, its answer held back by a [Capture]; Finish with
 //     how it ended, however it ended; and only then send the answer. A client that has read its answer then finds it
-//     recorded.
+//     recorded. Where the handler's errors are answered after the guard has returned, [Run.FinishLate] waits for that.
+//
+// When a refusal has been answered inside of another guard, call [RefusalSent]. Bodies count against the memory of the
+// guard by Admit.
 //
 // What a run leaves is a [Disposition]: completed, released or held, by the status of its answer or by the handler's
 // own word, see [WithCompletion] and [Complete]. Records are kept for 24 hours by default: [WithRetention]. A guard's

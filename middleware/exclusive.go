@@ -65,6 +65,7 @@ func (e *Exclusive) Do(ctx context.Context, req Request, run func(ctx context.Co
 		started = true
 		token, _ := core.TokenFrom(ctx)
 		e.acquired(ctx, Acquired{KeyHash: hash, Token: token, Waited: time.Since(asked)})
+		letThroughInside(ctx)
 		began := time.Now()
 		defer func() {
 			e.holds.add(time.Since(began))
@@ -82,6 +83,7 @@ func (e *Exclusive) Do(ctx context.Context, req Request, run func(ctx context.Co
 	case started:
 	case e.config.FailOpen && outage(err) && ctx.Err() == nil:
 		e.failed(ctx, Failure{KeyHash: hash, Operation: "begin", Err: err})
+		letThroughInside(ctx)
 		run(context.WithValue(ctx, degradedKey{}, true))
 	default:
 		return e.refuseLock(ctx, hash, time.Since(asked), err)

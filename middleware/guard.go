@@ -18,6 +18,7 @@ type guard struct {
 	gate   *gate
 	holds  holds
 	log    failureLog
+	bodies *bodyMemory
 	// contention is about runs that go on, holds about runs that have ended.
 	contention contention
 }
@@ -30,6 +31,7 @@ func newGuard(config Config, client func() *slog.Logger) guard {
 	}
 	return guard{
 		config: config, gate: newGate(config.WaitersPerKey, config.Waiters), log: failureLog{logger: logger},
+		bodies: &bodyMemory{limit: config.BodyMemory},
 	}
 }
 
@@ -52,6 +54,7 @@ func (g *guard) Refuse(ctx context.Context, err error) *Conflict {
 
 func (g *guard) refused(ctx context.Context, c *Conflict) *Conflict {
 	g.log.refused(ctx, c)
+	refusedInside(ctx)
 	if g.config.Hooks.Refused != nil {
 		g.config.Hooks.Refused(ctx, c)
 	}

@@ -9,29 +9,41 @@ import (
 )
 
 // Difference returns the fields of after that are not in before or have other values there, each with all of
-// its values, as far as another client may see them later. What is left out belongs to one client (cookies,
-// credentials), to one connection (hop-by-hop fields), to one transfer (Content-Length, trailers) or to one
-// moment (Date, Age, rate limits, Retry-After), or is the business of middlewares around the guard, which set
-// it anew (CORS, traces). A field that after lacks is not reported.
+// its values, as far as another client may see them later. A field that after lacks is not reported. Left out is what
+// belongs to
+//
+//   - one client: cookies, credentials, and tokens in X-Auth-Token, X-Access-Token, X-Session-Token, X-Api-Key,
+//     Refresh-Token, X-CSRF-Token and the like,
+//   - one request: X-Request-Id, Request-Id, X-Correlation-Id and the fields of traces (Traceparent, Tracestate, Baggage,
+//     B3, X-B3-*, X-Amzn-Trace-Id, X-Cloud-Trace-Context, Uber-Trace-Id, Sentry-Trace, X-Datadog-*),
+//   - one connection or transfer: hop-by-hop fields, Content-Length, trailers,
+//   - one moment: Date, Age, rate limits, Retry-After, Server-Timing,
+//   - middlewares around the guard, which set it anew: CORS.
 //
 // What a compressing middleware inside the guard sets is kept, with its compressed body: compression belongs
 // around the guard, where each request is answered as it can read.
 func Difference(before, after http.Header) http.Header {
 	diff := changed(before, after)
-	named := map[string]bool{} // by fields that list other fields
-	for _, list := range []string{"Connection", "Trailer"} {
-		for _, value := range after[list] {
-			for name := range strings.SplitSeq(value, ",") {
-				named[textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name))] = true
-			}
-		}
-	}
+	named := listed(after["Connection"], after["Trailer"])
 	maps.DeleteFunc(diff, func(name string, _ []string) bool {
 		// net/http sends a field under the name it has in the map, so an uncommon case does not make it harmless.
 		name = textproto.CanonicalMIMEHeaderKey(name)
 		return named[name] || unrecorded(name)
 	})
 	return diff
+}
+
+// listed returns the names in fields that list other fields.
+func listed(fields ...[]string) map[string]bool {
+	named := map[string]bool{}
+	for _, lines := range fields {
+		for _, line := range lines {
+			for name := range strings.SplitSeq(line, ",") {
+				named[textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name))] = true
+			}
+		}
+	}
+	return named
 }
 
 // changed returns copies of the fields of after that before lacks or has with other values.
@@ -48,21 +60,32 @@ func changed(before, after http.Header) http.Header {
 
 // unrecorded reports whether a field must not be sent to another request than the one it was made for.
 func unrecorded(name string) bool {
-	switch name {
-	case "Set-Cookie", "Set-Cookie2", "Authorization", "Www-Authenticate", "Authentication-Info",
-		"Proxy-Authenticate", "Proxy-Authorization", "Proxy-Authentication-Info":
-		return true
-	case "Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade":
-		return true
-	case "Date", "Age", "Content-Length", "Retry-After", "Server-Timing", "Traceparent":
+	if slices.Contains(unrecordedFields, name) {
 		return true
 	}
-	for _, prefix := range []string{http.TrailerPrefix, "Access-Control-", "Ratelimit", "X-Ratelimit"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(unrecordedPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// unrecordedFields are in the form of [textproto.CanonicalMIMEHeaderKey].
+var unrecordedFields = []string{
+	// of one client
+	"Set-Cookie", "Set-Cookie2", "Authorization", "Www-Authenticate", "Authentication-Info",
+	"Proxy-Authenticate", "Proxy-Authorization", "Proxy-Authentication-Info",
+	"X-Auth-Token", "X-Access-Token", "X-Session-Token", "X-Refresh-Token", "X-Id-Token", "X-Api-Key", "Api-Key",
+	"Auth-Token", "Access-Token", "Session-Token", "Refresh-Token", "X-Amz-Security-Token", "X-Subject-Token",
+	"X-Csrf-Token", "X-Xsrf-Token", "Csrf-Token", "Xsrf-Token", "X-Csrftoken",
+	// of one request
+	"X-Request-Id", "Request-Id", "X-Correlation-Id", "Correlation-Id", "Request-Context", "X-Amzn-Requestid",
+	"Traceparent", "Tracestate", "Traceresponse", "Baggage", "B3", "X-Trace-Id", "X-Amzn-Trace-Id",
+	"X-Cloud-Trace-Context", "Uber-Trace-Id", "Sentry-Trace",
+	// of one connection or transfer
+	"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Content-Length",
+	// of one moment
+	"Date", "Age", "Retry-After", "Server-Timing",
+}
+
+var unrecordedPrefixes = []string{
+	http.TrailerPrefix, "Access-Control-", "Ratelimit", "X-Ratelimit", "X-B3-", "X-Datadog-", "Uberctx-",
 }
 
 // replace makes header a copy of content. The map has to stay: the handler, middlewares and the server hold it.
@@ -72,8 +95,7 @@ func replace(header, content http.Header) {
 }
 
 // Replay sets the fields of the response in the header of another one: those of the same name are replaced,
-// since a middleware around the guard may have set its own, and two of X-Request-Id or
-// Access-Control-Allow-Origin are worse than one. The field named marker says "true", and Cache-Control
+// since a middleware around the guard may have set its own, and two of Content-Type or Vary are worse than one. The field named marker says "true", and Cache-Control
 // forbids to store. If the body was omitted, Idempotency-Replay says so, and the recorded fields that describe
 // its coding or digest are left out: they would be wrong about an empty one.
 func (r *Response) Replay(header http.Header, marker string) {

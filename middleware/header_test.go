@@ -27,6 +27,14 @@ func TestDifference(t *testing.T) {
 		"Access-Control-Expose-Headers": {"*"}, "Ratelimit": {"1"}, "RateLimit-Limit": {"1"},
 		"Ratelimit-Policy": {"1"}, "X-Ratelimit-Remaining": {"1"},
 	}
+	for _, name := range []string{
+		"X-Auth-Token", "X-Access-Token", "X-Session-Token", "X-API-Key", "Refresh-Token", "X-CSRF-Token", "X-XSRF-TOKEN",
+		"CSRF-Token", "x-csrf-token", "X-Correlation-ID", "Request-Id", "Tracestate", "Baggage", "B3", "X-B3-TraceId",
+		"X-Amzn-Trace-Id", "X-Cloud-Trace-Context", "Uber-Trace-Id", "Sentry-Trace", "X-Datadog-Trace-Id",
+	} {
+		after[name] = []string{"of one"}
+	}
+	before["X-Request-Id"] = []string{"2"}
 	want := http.Header{"Vary": {"Origin", "Accept"}, "Location": {"/7"}, "Content-Type": nil, "x-raw": {"1"}}
 	got := middleware.Difference(before, after)
 	if !reflect.DeepEqual(got, want) {

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"errors"
 	"net/http"
 	"time"
 )
@@ -21,14 +22,38 @@ func (g *guard) BufferRequest(r *http.Request) error {
 		return nil
 	}
 	body, err := Buffer(r.Context(), r.Body, limit)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrBodyMemory) && !strict:
+		return nil // the handler reads on where the buffer ends
+	case err != nil:
 		return err
 	}
 	if begin, _ := body.Bytes(); strict && int64(len(begin)) > limit {
 		return ErrBodyTooLarge
 	}
+	if strict && body.err != nil { // half a body is not to be compared with another one
+		var large *http.MaxBytesError
+		if errors.As(body.err, &large) {
+			return ErrBodyTooLarge
+		}
+		return errors.Join(ErrBodyUnreadable, body.err)
+	}
 	r.Body = body
 	return nil
+}
+
+// Admit has the bodies that are buffered for r count against the memory of the guard, until release is called, which the
+// caller must do when the request has ended. r is a copy, whose Body it replaces.
+func (g *guard) Admit(r *http.Request) (release func()) {
+	if r.Body == nil || r.Body == http.NoBody || r.Method == http.MethodConnect {
+		return func() {}
+	}
+	if _, counted := r.Body.(*Body); counted { // by a guard around this one
+		return func() {}
+	}
+	body := &Body{source: r.Body, memory: g.bodies}
+	r.Body = body
+	return body.release
 }
 
 // RequestOf returns what the engine is told of r, which has that key and has to be answered by that time. Its body

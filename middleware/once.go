@@ -73,16 +73,15 @@ func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Confli
 	o.shapes.learn(req.Key)
 	hash, asked := o.hash(req.Key), time.Now()
 	attempt, err := o.begin(ctx, hash, req)
-	if err == nil && ctx.Err() != nil {
-		_ = attempt.Release(ctx) // the client left just when its turn had come
-		err = context.Cause(ctx)
-	}
 	waited := time.Since(asked)
+	if err == nil {
+		run := o.newRun(ctx, hash, attempt)
+		if err = o.admit(ctx, run, waited); err == nil {
+			return run, nil, nil
+		}
+	}
 	var done *core.CompletedError
 	switch {
-	case err == nil:
-		o.acquired(ctx, Acquired{KeyHash: hash, Token: attempt.Token(), Attempt: attempt.Number(), Waited: waited})
-		return o.newRun(ctx, hash, attempt), nil, nil
 	case errors.As(err, &done) && !gone(ctx):
 		if replay := o.replay(done.Record, hash); replay != nil {
 			o.replayed(ctx, Replayed{KeyHash: hash, Attempt: done.Record.Attempt, Waited: waited})
@@ -90,12 +89,36 @@ func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Confli
 		}
 	case o.config.FailOpen && outage(err) && ctx.Err() == nil:
 		o.failed(ctx, Failure{KeyHash: hash, Operation: "begin", Err: err})
+		letThroughInside(ctx)
 		return o.newRun(ctx, hash, nil), nil, nil
 	}
 	c := o.config.conflict(onceCode(ctx, err), err)
 	c.KeyHash, c.Waited = hash, waited
 	o.complement(c, err)
 	return nil, nil, o.refused(ctx, c)
+}
+
+// admit tells the hook of a run that has begun. It releases the key if the handler is not going to run: because the
+// client left just when its turn had come, or the hook panicked. The error is the end of the request's context.
+func (o *Once) admit(ctx context.Context, run *Run, waited time.Duration) (err error) {
+	admitted := false
+	defer func() {
+		if !admitted {
+			_ = run.attempt.Release(ctx)
+			run.cancel()
+		}
+	}()
+	if ctx.Err() == nil {
+		o.acquired(ctx, Acquired{
+			KeyHash: run.hash, Token: run.attempt.Token(), Attempt: run.attempt.Number(), Waited: waited,
+		})
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	letThroughInside(ctx)
+	admitted = true
+	return nil
 }
 
 // begin asks Redis, for as long as the request may wait.
@@ -156,7 +179,7 @@ func (o *Once) replay(record core.Record, hash string) *Response {
 		return nil
 	}
 	response, err := o.decode(record.Value, hash)
-	if err != nil || !response.Replayable() || response.Omitted && o.config.RefuseOmitted {
+	if err != nil || !response.Replayable() || response.Omitted && !o.config.ReplayOmitted {
 		return nil
 	}
 	return response
@@ -170,10 +193,10 @@ func (o *Once) replayed(ctx context.Context, r Replayed) {
 
 // encode makes the value of a record. Of an answer that nobody will get again, only where to find the thing is kept.
 func (o *Once) encode(r *Response, hash string) ([]byte, error) {
-	if r == nil {
-		return nil, nil
-	}
 	kept := *r
+	if kept.Omitted {
+		kept.Body = nil
+	}
 	if !o.config.Replay {
 		kept.Body, kept.Omitted, kept.Header = nil, true, nil
 		if location := r.Header["Location"]; location != nil {

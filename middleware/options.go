@@ -36,6 +36,14 @@ func WithBodyLimit(bytes int64) Option {
 	return func(c *Config) { c.BodyLimit = bytes }
 }
 
+// WithBodyMemory bounds how many bytes all bodies take together that this guard has buffered in this process, for as long as
+// their requests run. Beyond it, a request whose body has to be compared, or makes its key, is refused with 503
+// too-many-bodies; others run with a body that is not read ahead. Clients that send slowly hold what they have sent: bound
+// their time by http.Server.ReadTimeout. Defaults to 64 MiB.
+func WithBodyMemory(bytes int64) Option {
+	return func(c *Config) { c.BodyMemory = bytes }
+}
+
 // WithLock adds options of the lock, or of the lease of a run: [core.WithTTL], [core.WithMaxHold] for instance.
 // [core.WithWait] is of no use here: see [WithWait]. Defaults to none: those of the strategy and its client hold.
 func WithLock(opts ...core.LockOption) Option {

@@ -21,15 +21,17 @@ func WithRetentionUntil(until func(now time.Time) time.Time) Option {
 	return func(c *Config) { c.RetentionUntil = until }
 }
 
-// WithFailurePolicy sets what a failed run leaves: one that answered 5xx, panicked, or was not heard of any more. With
-// [core.RetryFailures] the next request runs; with [core.HoldFailures] all get 409 outcome-unknown until an operator has
-// found out and calls Resolve or Forget of the guard's [Ledger]. Defaults to core.RetryFailures.
+// WithFailurePolicy sets what a failed run leaves: one that answered 5xx, panicked, returned without an answer because its
+// context was over, or was not heard of any more. With [core.RetryFailures] the next request runs; with
+// [core.HoldFailures] all get 409 outcome-unknown until an operator has found out and calls Resolve or Forget of the
+// guard's [Ledger]. Defaults to core.RetryFailures.
 func WithFailurePolicy(policy core.FailurePolicy) Option {
 	return func(c *Config) { c.FailurePolicy = policy }
 }
 
 // WithCompletion sets who judges how a handler ended, unless the handler has done so itself with [Complete], [Release]
-// or [Hold]. [Auto] leaves it to the usual judgement: 2xx and 3xx completed; 5xx, panics and reported errors by the
+// or [Hold]. It sees the body, up to [WithRecordLimit]. It is not asked about what a guard further in has refused. [Auto]
+// leaves it to the usual judgement: 2xx and 3xx completed; 5xx, 499, panics, reported errors and no answer by the
 // failure policy; 401, 403, 407, 408, 409, 421, 423, 425 and 429 released; other 4xx released by Once and completed by
 // Idempotent. Defaults to that.
 func WithCompletion(judge func(Outcome) Disposition) Option {
@@ -49,8 +51,9 @@ func WithReplay() Option {
 	return func(c *Config) { c.Replay = true }
 }
 
-// WithRecordLimit sets up to how many bytes of body are held back until the record is written, and kept for replays. A
-// larger answer is sent as it is written, and replayed without body. At most 64 MiB. Defaults to 256 KiB.
+// WithRecordLimit sets up to how many bytes of body are held back until the record is written, and kept for replays and
+// judges. A larger answer is sent as it is written, and not replayed: see [ReplayOmitted]. At most 64 MiB. Defaults to
+// 256 KiB.
 func WithRecordLimit(bytes int) Option {
 	return func(c *Config) { c.RecordLimit = bytes }
 }
@@ -76,10 +79,19 @@ func WithCodec(codec Codec) Option {
 	return func(c *Config) { c.Codec = codec }
 }
 
-// RefuseOmitted refuses a second request with 409 already-completed where the body of the answer was not recorded.
-// Defaults to replaying status and header, with Idempotency-Replay: omitted.
-func RefuseOmitted() Option {
-	return func(c *Config) { c.RefuseOmitted = true }
+// ReplayOmitted replays status and header of an answer that could not be recorded whole, marked with Idempotency-Replay:
+// omitted: one above [WithRecordLimit], with trailers, or cut short. For clients that look at the status alone: to others
+// it seems that the answer was empty. Defaults to refusing such a request with 409 already-completed and its Location.
+func ReplayOmitted() Option {
+	return func(c *Config) { c.ReplayOmitted = true }
+}
+
+// LateAnswers is for frameworks that answer what their handlers return only after the guard has returned, through the
+// writer that the handler had. A run whose handler has written nothing stays in progress until its request has ended, and
+// what is written until then counts: see [Run.FinishLate]. Defaults to that for Echo only; an empty answer of others is
+// recorded before the client gets it.
+func LateAnswers() Option {
+	return func(c *Config) { c.LateAnswers = true }
 }
 
 // WithReplayHeader sets the header field that marks a replay with "true". Defaults to Idempotency-Replayed.

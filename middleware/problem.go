@@ -30,6 +30,24 @@ var verdicts = map[string]verdict{
 		title:  "Key invalid",
 		detail: "The value that tells which requests must not run at the same time is malformed.",
 	},
+	CodeBodyUnreadable: {
+		status:    http.StatusBadRequest,
+		retryable: true,
+		title:     "Body unreadable",
+		detail:    "The body of the request ended before its end. The request was not processed.",
+	},
+	CodeBodyTimeout: {
+		status:    http.StatusRequestTimeout,
+		retryable: true,
+		title:     "Body timeout",
+		detail:    "The body of the request did not arrive in time. The request was not processed.",
+	},
+	CodeTooManyBodies: {
+		status:    http.StatusServiceUnavailable,
+		retryable: true,
+		title:     "Too many bodies",
+		detail:    "The server is receiving more than it can hold. The request was not processed. Try again later.",
+	},
 	CodeScopeRequired: {
 		status: http.StatusUnauthorized,
 		title:  "Principal required",

@@ -19,7 +19,9 @@ type Run struct {
 	cancel   context.CancelFunc
 	outer    *Run
 	word     atomic.Int32 // the handler's, a Disposition
+	refusal  atomic.Int32 // the status with which a guard inside refused the request, or notRefused or unsent
 	finished atomic.Bool
+	late     bool // the handler returned while its context was alive, and was waited for
 }
 
 type runKey struct{}
@@ -33,6 +35,7 @@ func runFrom(ctx context.Context) *Run {
 // newRun makes the context of a handler.
 func (o *Once) newRun(ctx context.Context, hash string, attempt *core.Attempt) *Run {
 	r := &Run{once: o, attempt: attempt, hash: hash, began: time.Now(), outer: runFrom(ctx)}
+	r.refusal.Store(notRefused)
 	if o.config.Detached {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -50,32 +53,56 @@ func (o *Once) newRun(ctx context.Context, hash string, attempt *core.Attempt) *
 func (r *Run) Context() context.Context { return r.ctx }
 
 // Capture returns up to how many bytes of the answer are to be held back until [Run.Finish] has returned, so that a
-// client that has read its answer finds it recorded, and whether the record has use for the body.
+// client that has read its answer finds it recorded, and whether the record or a judge has use for the body.
 func (r *Run) Capture() (bytes int, body bool) {
-	return r.once.config.RecordLimit, r.once.config.Replay
+	return r.once.config.RecordLimit, r.once.config.Replay || r.once.config.Completion != nil
 }
 
 // Finish records how the handler ended, within a few seconds at most, whatever becomes of the client. The second call
 // does nothing. Only then should the answer be sent.
+//
+// If the application's judge, codec or hook panics, the attempt is ended all the same, and the panic goes on: otherwise
+// the key would be renewed until the process ends. A judge that panicked has not judged.
 func (r *Run) Finish(outcome Outcome) {
 	if !r.finished.CompareAndSwap(false, true) {
 		return
 	}
-	o := r.once
-	ctx := context.WithoutCancel(r.ctx)
 	defer r.cancel()
-	held := time.Since(r.began)
-	o.holds.add(held)
-	d := Disposition(r.word.Load())
-	if d == Auto {
-		d = o.config.disposition(outcome)
+	outcome = r.normalized(outcome)
+	d := r.once.config.disposition(outcome)
+	defer func() { r.end(d, outcome) }()
+	switch word := Disposition(r.word.Load()); {
+	case word != Auto:
+		d = word
+	case r.refused(outcome):
+		d = Released
+	case r.once.config.Completion != nil:
+		if judged := r.once.config.Completion(outcome); judged != Auto {
+			d = judged
+		}
 	}
-	end := Finished{KeyHash: r.hash, Held: held, Disposition: d}
+}
+
+// normalized fills in what an adapter cannot know: whether a handler that wrote nothing did so because its context was
+// over. Then the empty answer that the server sends, to a client that may have left, is not the handler's.
+func (r *Run) normalized(o Outcome) Outcome {
+	if o.Response == nil || !o.Returned || o.Unanswered && !r.late && r.ctx.Err() != nil {
+		o.Response = &Response{}
+	}
+	return o
+}
+
+// end ends the attempt, and then tells the hooks.
+func (r *Run) end(d Disposition, outcome Outcome) {
+	o, ctx := r.once, context.WithoutCancel(r.ctx)
+	end := Finished{KeyHash: r.hash, Held: time.Since(r.began), Disposition: d}
+	o.holds.add(end.Held)
 	if r.attempt != nil {
-		if lost := context.Cause(r.attempt.Context()); lost != nil {
+		lost := context.Cause(r.attempt.Context())
+		end.Attempt, end.Err = r.attempt.Number(), r.write(ctx, d, outcome)
+		if lost != nil {
 			o.failed(ctx, Failure{KeyHash: r.hash, Operation: "run", Err: lost})
 		}
-		end.Attempt, end.Err = r.attempt.Number(), r.write(ctx, d, outcome)
 		if end.Err != nil {
 			o.failed(ctx, Failure{KeyHash: r.hash, Operation: "finish", Err: end.Err})
 		}
@@ -94,17 +121,28 @@ func (r *Run) write(ctx context.Context, d Disposition, outcome Outcome) error {
 	defer cancel()
 	switch d {
 	case Completed:
-		value, sealing := r.once.encode(outcome.Response, r.hash)
-		err := r.attempt.Complete(ctx, value) // without value, if that could not be sealed
-		if errors.Is(err, core.ErrValueTooLarge) {
-			err = nil // what is too large is omitted
-		}
-		return errors.Join(err, sealing)
+		return r.complete(ctx, outcome)
 	case Held:
 		return r.attempt.Hold(ctx, reason(outcome))
 	default:
 		return r.attempt.Release(ctx)
 	}
+}
+
+// complete records the answer; without it, if that could not be sealed.
+func (r *Run) complete(ctx context.Context, outcome Outcome) (err error) {
+	var value []byte
+	defer func() { // also if the codec panics
+		recorded := r.attempt.Complete(ctx, value)
+		if errors.Is(recorded, core.ErrValueTooLarge) {
+			recorded = nil // what is too large is omitted
+		}
+		err = errors.Join(recorded, err)
+	}()
+	if outcome.answered() {
+		value, err = r.once.encode(outcome.Response, r.hash)
+	}
+	return err
 }
 
 // reason is what an operator reads in the record.
@@ -114,6 +152,8 @@ func reason(o Outcome) string {
 		return "the handler did not return"
 	case o.Failed:
 		return "the handler reported errors"
+	case !o.answered():
+		return "the handler did not answer"
 	}
 	return "the handler answered with a failure"
 }

@@ -110,6 +110,7 @@ func TestEveryCodeHasItsTexts(t *testing.T) {
 		CodeKeyRequired, CodeKeyInvalid, CodeScopeRequired, CodeLockConflict, CodeClientGone, CodeKeyFailed,
 		CodeLockUnavailable, CodeRequestInProgress, CodeAlreadyCompleted, CodeOutcomeUnknown, CodePayloadTooLarge,
 		CodeKeyReused, CodeTooEarly, CodeTooManyKeys,
+		CodeBodyUnreadable, CodeBodyTimeout, CodeTooManyBodies,
 	} {
 		config := DefaultConfig()
 		config.ProblemBase = "/problems/"

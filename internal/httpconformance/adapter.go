@@ -67,6 +67,7 @@ func Run(t *testing.T, a Adapter) {
 		onceTests, verdictTests, endingTests, waitingTests, disconnectTests, outageTests, reuseTests, requestTests,
 		writerTests, nestingTests, clientTests, retryAfterTests, secrecyTests, leaseTests, loggingTests, operatorTests, paymentTests,
 		routeTests, multipartTests,
+		unansweredTests, refusalTests, panicTests, bodyTests,
 	} {
 		maps.Copy(all, group)
 	}

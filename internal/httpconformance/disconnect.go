@@ -86,7 +86,8 @@ func testLeavesSending(t *testing.T, s *suite) {
 		_ = sender.CloseWithError(ctx.Err()) // the client waits for what it sends
 		receive(t, done, "the client's error")
 		c := receive(t, watch.refused, "the refusal")
-		if c.Code != middleware.CodeClientGone || c.Status != middleware.StatusClientGone {
+		// Over HTTP/1.1 the server cannot tell a client that has left from one that has only stopped sending.
+		if c.Code != middleware.CodeClientGone && (s.http2 || c.Code != middleware.CodeBodyUnreadable) {
 			t.Errorf("%s: code %q, status %d, want client-gone", name, c.Code, c.Status)
 		}
 	}

@@ -3,6 +3,7 @@ package httpconformance
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"runtime"
 	"testing"
@@ -25,8 +26,10 @@ var endingTests = tests{
 
 // ending is a way for a handler to end.
 type ending struct {
-	status int
-	end    func() // does not return, if not nil
+	status    int
+	end       func()                    // does not return, if not nil
+	write     func(http.ResponseWriter) // instead of the status alone, if not nil
+	onlyHTTP1 bool
 }
 
 var unfinished = map[string]func(){
@@ -36,9 +39,21 @@ var unfinished = map[string]func(){
 }
 
 func endings() map[string]ending {
-	all := map[string]ending{}
+	all := map[string]ending{
+		"nothing":  {status: 200, write: func(http.ResponseWriter) {}},
+		"1xx only": {status: 200, write: func(w http.ResponseWriter) { w.WriteHeader(http.StatusEarlyHints) }},
+		"flush": {status: 201, write: func(w http.ResponseWriter) {
+			w.WriteHeader(201)
+			_ = http.NewResponseController(w).Flush()
+		}},
+		"flush, then failure": {status: 500, write: func(w http.ResponseWriter) {
+			w.WriteHeader(500)
+			_ = http.NewResponseController(w).Flush()
+		}},
+		"hijack": {status: 202, onlyHTTP1: true, write: takeOver},
+	}
 	for _, status := range []int{
-		200, 201, 204, 302, 400, 401, 403, 404, 407, 408, 409, 410, 418, 421, 422, 423, 425, 429, 500, 503, 599,
+		200, 201, 204, 302, 400, 401, 403, 404, 407, 408, 409, 410, 418, 421, 422, 423, 425, 429, 499, 500, 503, 599,
 	} {
 		all[fmt.Sprint(status)] = ending{status: status}
 	}
@@ -46,6 +61,16 @@ func endings() map[string]ending {
 		all[name] = ending{end: end}
 	}
 	return all
+}
+
+// takeOver answers 202 on the connection itself.
+func takeOver(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	_, _ = io.WriteString(conn, "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+	_ = conn.Close()
 }
 
 // handler ends like that, after a word if there is one.
@@ -57,18 +82,22 @@ func (e ending) handler(word func(context.Context) error) http.Handler {
 			}
 		}
 		w.Header().Set("X-Handler", "set")
-		if e.end != nil {
+		switch {
+		case e.end != nil:
 			_, _ = w.Write([]byte("half"))
 			e.end()
+		case e.write != nil:
+			e.write(w)
+		default:
+			w.WriteHeader(e.status)
 		}
-		w.WriteHeader(e.status)
 	})
 }
 
 // state is what the table of the specification says of an ending.
 func (e ending) state(policy core.FailurePolicy, refusalsCount bool) core.State {
 	switch {
-	case e.end != nil, e.status >= 500:
+	case e.end != nil, e.status >= 500, e.status == middleware.StatusClientGone:
 		if policy == core.HoldFailures {
 			return core.StateUnknown
 		}
@@ -102,6 +131,9 @@ func (s *suite) endings(t *testing.T, kind string, build builder, refusalsCount 
 		site := s.mount(t, chosenEnding(nil), must(t)(build(s.locks, ByUser, unhurried(nil,
 			middleware.WithFailurePolicy(policy), watch.option())...)))
 		for name, e := range endings() {
+			if e.onlyHTTP1 && s.http2 {
+				continue
+			}
 			r := request{user: fmt.Sprint(kind, name, policy), key: "k"}
 			site.expect(t, name, e, r)
 			key := userKey(t, r.user)
@@ -124,7 +156,7 @@ func chosenEnding(word func(context.Context) error) http.Handler {
 // ended checks the record of the run that has just ended, and what the hook is told of it.
 func (w *watch) ended(t testing.TB, s *suite, key middleware.Key, name string, want core.State) {
 	t.Helper()
-	f := receive(t, w.finished, "the end")
+	f := receive(t, w.finished, "the end of "+name)
 	if got := record(t, s.locks, key); got.State != want {
 		t.Errorf("%s: the record is %q, want %q", name, got.State, want)
 	}

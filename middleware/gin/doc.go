@@ -45,6 +45,9 @@
 // Services with the same routes on one Redis share keys. Give their clients prefixes of their own ([core.WithPrefix]),
 // and join [ByHost] where hosts are to be told apart.
 //
+// These guards are for gin. In FIBER NO GUARD OF HOLDFAST WORKS, and nothing says so: its adaptor runs the handler after the
+// middleware has returned. Use package core in its handlers.
+//
 // # What counts as completed
 //
 // How the handler ended decides what Once and Idempotent record:
@@ -52,10 +55,13 @@
 //	                                          Once        Idempotent           with HoldFailures
 //	2xx, 3xx                                  completed   completed, replayed  as left
 //	401 403 407 408 409 421 423 425 429       released    released             as left
-//	other 4xx                                 released    completed, replayed  as left
+//	other 4xx but 499                         released    completed, replayed  as left
 //	5xx, panic, Goexit, ErrAbortHandler       released    released             held: outcome-unknown
 //	errors in c.Errors and no answer          released    released             held: outcome-unknown
+//	nothing written, its context over; 499    released    released             held: outcome-unknown
+//	refused by a guard inside                 released    released             released
 //	not heard of until the lease has ended    released    released             held: outcome-unknown
+//	nothing written, its context alive        completed   completed, empty 200 as left
 //	connection taken over                     completed   completed, no replay as left
 //	[Complete], [Release], [Hold]             the handler's word wins
 //
@@ -79,10 +85,12 @@
 // (retryable), and if so, when (Retry-After):
 //
 //	400 key-required, key-invalid            the key is missing or malformed
+//	400 body-unreadable                      the body ended before its end
 //	401 scope-required                       nobody is logged in
+//	408 body-timeout                         the body did not arrive in time
 //	409 lock-conflict          Retry-After   Exclusive: another one is running
 //	409 request-in-progress    Retry-After   Once, Idempotent: the first one is running
-//	409 already-completed                    Once: it took effect before; with its Location
+//	409 already-completed                    it took effect before, and there is no answer to replay; with its Location
 //	409 outcome-unknown                      HoldFailures: nobody knows, until an operator has found out, see [Guard]
 //	413 payload-too-large                    the body is larger than what can be compared
 //	422 key-reused                           the key belongs to another request
@@ -91,15 +99,17 @@
 //	499 client-gone                          the client left while it waited; for the log
 //	500 key-failed                           the key could not be made
 //	503 lock-unavailable       Retry-After   Redis does not answer, unless [FailOpen]
+//	503 too-many-bodies        Retry-After   the bodies of others take all of [WithBodyMemory]
 //
 // Retry-After is in whole seconds, with some jitter: the time that most runs behind this guard took, a second if none has
 // ended yet, longer the longer the key is refused, and never more than the lease of the running request has left. 409
 // already-completed has one only with [WithRetentionUntil].
 //
 // A replay has Idempotency-Replayed: true, and the status, the body and those header fields that the handler has set,
-// but no cookies, credentials and fields of one transmission. A body above 256 KiB ([WithRecordLimit]), one that was
-// flushed, and one that a renderer adds after c.AbortWithError is not recorded: its replay has Idempotency-Replay:
-// omitted. For browsers, CORS has to expose Retry-After and Idempotency-Replayed, and to allow Idempotency-Key.
+// but no cookies, credentials, tokens, traces and fields of one transmission. An answer whose body is above 256 KiB
+// ([WithRecordLimit]) or broke off, that has trailers, or to which a renderer adds a body after c.AbortWithError, is not
+// replayed but refused with 409 already-completed, unless [ReplayOmitted] says otherwise. For browsers, CORS has to expose
+// Retry-After and Idempotency-Replayed, and to allow Idempotency-Key.
 //
 // # What is logged
 //

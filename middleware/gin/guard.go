@@ -14,6 +14,7 @@ import (
 type engine interface {
 	Guards(method string) bool
 	BufferRequest(r *http.Request) error
+	Admit(r *http.Request) (release func())
 	Passes(err error) bool
 	Applied(h http.Header) string
 	Refuse(ctx context.Context, err error) *Conflict
@@ -58,6 +59,7 @@ func (g guard) visit(c *gin.Context, run func(key Key) *Conflict) *Conflict {
 	}()
 	ctx := request.Context()
 	c.Request = request.WithContext(ctx) // a copy, whose body may be replaced
+	defer g.engine.Admit(c.Request)()
 	key, err := g.key(c)
 	if err == nil {
 		err = g.buffer(c)

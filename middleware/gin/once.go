@@ -112,12 +112,15 @@ func (o *once) run(run *middleware.Run, c *gin.Context) {
 	w := newCapture(c, limit, record)
 	before := len(c.Errors)
 	var outcome Outcome
+	finished := false
 	defer func() {
-		if !outcome.Returned {
-			w.capture.Abandon()
-		}
+		defer func() {
+			if !finished { // the handler, a judge or a hook has panicked
+				w.capture.Abandon()
+			}
+		}()
 		run.Finish(outcome)
-		if outcome.Returned {
+		if finished = outcome.Returned; finished {
 			w.send()
 		}
 	}()

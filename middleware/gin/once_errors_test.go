@@ -121,14 +121,21 @@ func TestBodyOfAnAbortIsOmitted(t *testing.T) {
 		}
 	}
 	user := ginlock.ByHeader("X-User")
-	srv := serve(t, router(late, ginlock.Idempotent(locks, user, patiently()...), abortWith(http.StatusUnprocessableEntity)))
-	if a := order(t, srv, "k"); a.status != http.StatusUnprocessableEntity || a.body == "" {
-		t.Fatalf("first answer %d, %q", a.status, a.body)
-	}
-	a := order(t, srv, "k")
-	a.wantReplay(t, http.StatusUnprocessableEntity, "")
-	if a.header.Get("Idempotency-Replay") != "omitted" {
-		t.Errorf("the replay does not say that a body is missing: %v", a.header)
+	for name, opts := range map[string][]ginlock.Option{"refused": nil, "omitted": {ginlock.ReplayOmitted()}} {
+		guard := ginlock.Idempotent(locks, user, patiently(opts...)...)
+		srv := serve(t, router(late, guard, abortWith(http.StatusUnprocessableEntity)))
+		if a := order(t, srv, name); a.status != http.StatusUnprocessableEntity || a.body == "" {
+			t.Fatalf("first answer %d, %q", a.status, a.body)
+		}
+		a := order(t, srv, name)
+		if name == "refused" {
+			a.want(t, http.StatusConflict) // to which the renderer adds a body as well
+			continue
+		}
+		a.wantReplay(t, http.StatusUnprocessableEntity, "")
+		if a.header.Get("Idempotency-Replay") != "omitted" {
+			t.Errorf("the replay does not say that a body is missing: %v", a.header)
+		}
 	}
 }
 

@@ -23,6 +23,9 @@ type shared middleware.Option
 
 func (o shared) apply(c *config) { o(&c.engine) }
 
+// Shared makes an option of one that all adapters have, for services that set up guards of several frameworks alike.
+func Shared(o middleware.Option) Option { return shared(o) }
+
 type config struct {
 	engine middleware.Config
 	skip   func(*gin.Context) bool
@@ -73,6 +76,10 @@ func WithWait(limit time.Duration) Option { return shared(middleware.WithWait(li
 // [middleware.WithBodyLimit]; 0 reads none, but a key of the body is still made of it: see [ByJSON]. Defaults to 64 KiB,
 // and to 1 MiB for [Idempotent], which refuses larger ones with 413.
 func WithBodyLimit(bytes int64) Option { return shared(middleware.WithBodyLimit(bytes)) }
+
+// WithBodyMemory bounds how many bytes all buffered bodies take together, see [middleware.WithBodyMemory]. Defaults to
+// 64 MiB.
+func WithBodyMemory(bytes int64) Option { return shared(middleware.WithBodyMemory(bytes)) }
 
 // WithLock adds options of the lock, [core.WithMaxHold] for instance; use [WithWait] in place of
 // [core.WithWait]. Defaults to none: those of the strategy and its client hold.

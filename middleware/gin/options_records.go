@@ -56,9 +56,9 @@ func WithQuotaBytes(most int64) Option { return shared(middleware.WithQuotaBytes
 // WithCodec sets what seals recorded answers, [middleware.NewAESGCM] for instance. Defaults to none.
 func WithCodec(codec middleware.Codec) Option { return shared(middleware.WithCodec(codec)) }
 
-// RefuseOmitted refuses a second request where the body of the answer was not recorded. Defaults to replaying status
-// and header.
-func RefuseOmitted() Option { return shared(middleware.RefuseOmitted()) }
+// ReplayOmitted replays status and header of an answer that could not be recorded whole, see
+// [middleware.ReplayOmitted]. Defaults to refusing such a request with 409 already-completed.
+func ReplayOmitted() Option { return shared(middleware.ReplayOmitted()) }
 
 // WithReplayHeader sets the header field that marks a replay. Defaults to Idempotency-Replayed.
 func WithReplayHeader(name string) Option { return shared(middleware.WithReplayHeader(name)) }

@@ -34,7 +34,13 @@ func refuse(c *gin.Context, conflict *Conflict, handler RefusalHandler) {
 		// side would take for success.
 		handler = statusOnly
 	}
+	status := conflict.Status
+	begun := c.Writer.Written() // by a handler between this guard and the one around it, whose answer counts
 	handler(c, conflict)
+	if !begun {
+		status = c.Writer.Status()
+	}
+	middleware.RefusalSent(c.Request.Context(), status)
 }
 
 // public is a conflict for gin's public errors, whose text many services show to their clients. The cause, an

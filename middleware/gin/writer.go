@@ -16,6 +16,7 @@ import (
 type captureWriter struct {
 	gin.ResponseWriter // the real one
 	capture            *middleware.Capture
+	initial            int // the status before the handlers
 	status             int
 	size               int // unwritten before the first byte
 }
@@ -25,7 +26,7 @@ const unwritten = -1
 
 func newCapture(c *gin.Context, buffer int, record bool) *captureWriter {
 	w := &captureWriter{
-		ResponseWriter: c.Writer, status: c.Writer.Status(), size: c.Writer.Size(),
+		ResponseWriter: c.Writer, initial: c.Writer.Status(), status: c.Writer.Status(), size: c.Writer.Size(),
 		capture: middleware.NewCapture(c.Writer, c.Request.Method, buffer, record),
 	}
 	if w.Written() { // by a middleware around the guard, whose status holds
@@ -111,7 +112,7 @@ func (w *captureWriter) outcome(errors int) Outcome {
 	w.capture.WriteHeader(w.status) // for the record only: it is not sent
 	r := w.capture.Response()
 	r.Omitted = r.Omitted || around && w.ResponseWriter.Size() > 0
-	return Outcome{Returned: true, Response: r}
+	return Outcome{Returned: true, Unanswered: !around && w.status == w.initial, Response: r}
 }
 
 // send sends what was held back. An answer that was not begun is not begun now either: gin sends its status last,

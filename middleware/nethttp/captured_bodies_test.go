@@ -107,7 +107,7 @@ func passed() []handled {
 			w.(http.Flusher).Flush()
 			w.Header().Set("X-Late", "1")
 			_, _ = io.WriteString(w, "x")
-		}, record: middleware.Response{Status: 200, Omitted: true}},
+		}, record: middleware.Response{Status: 200, Header: http.Header{"Content-Type": nil}, Body: []byte("x")}},
 		{name: "flush between", handler: func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "%PDF")
 			if err := w.(interface{ FlushError() error }).FlushError(); err != nil {
@@ -115,6 +115,11 @@ func passed() []handled {
 			}
 			_, _ = io.WriteString(w, "-1.4")
 			w.WriteHeader(http.StatusTeapot)
+		}, record: middleware.Response{Status: 200, Header: media(textPlain), Body: []byte("%PDF-1.4")}},
+		{name: "flush, too much", handler: func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write(letters(10))
+			w.(http.Flusher).Flush()
+			_, _ = w.Write(letters(heldBack - 9))
 		}, record: omitted()},
 		{name: "controller flushes", handler: func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusCreated)
@@ -124,8 +129,15 @@ func passed() []handled {
 			_, _ = io.Copy(w, strings.NewReader("x"))
 			_, _ = io.WriteString(w, "y")
 			_, _ = io.Copy(w, io.LimitReader(strings.NewReader("z"), 1))
-		}, record: middleware.Response{Status: 201, Omitted: true}},
+		}, record: middleware.Response{Status: 201, Header: http.Header{"Content-Type": nil}, Body: []byte("xyz")}},
 	}
+}
+
+// trailed is a record of which the trailers are missing.
+func trailed(n int) middleware.Response {
+	r := whole(n)
+	r.Omitted = true
+	return r
 }
 
 func trailing() []handled {
@@ -143,8 +155,8 @@ func trailing() []handled {
 		}
 	}
 	return []handled{
-		{name: "trailers", handler: trailers(10, false), record: whole(10)},
-		{name: "trailers, flushed", handler: trailers(10, true), record: omitted()},
+		{name: "trailers", handler: trailers(10, false), record: trailed(10)},
+		{name: "trailers, flushed", handler: trailers(10, true), record: trailed(10)},
 		{name: "trailers, large", handler: trailers(heldBack+1, false), record: omitted()},
 		{name: "trailer taken back", handler: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Trailer", "X-Sum")
@@ -155,10 +167,10 @@ func trailing() []handled {
 		{name: "undeclared trailer", handler: func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write(letters(heldBack))
 			w.Header().Set(http.TrailerPrefix+"X-Sum", "7")
-		}, record: whole(heldBack)},
+		}, record: trailed(heldBack)},
 		{name: "undeclared trailer, small", handler: func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write(letters(10))
 			w.Header().Set(http.TrailerPrefix+"X-Sum", "7")
-		}, record: whole(10)},
+		}, record: trailed(10)},
 	}
 }

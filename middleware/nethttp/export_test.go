@@ -39,6 +39,3 @@ func Told(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) (wrote,
 
 // Replay answers with a record.
 func Replay(w http.ResponseWriter, r *middleware.Response) { replay(w, r, middleware.MarkerField) }
-
-// Shared makes an option of one that all adapters have, for the suite that they share.
-func Shared(o middleware.Option) Option { return shared(o) }

@@ -12,6 +12,7 @@ import (
 type engine interface {
 	Guards(method string) bool
 	BufferRequest(r *http.Request) error
+	Admit(r *http.Request) (release func())
 	Passes(err error) bool
 	Applied(h http.Header) string
 	Refuse(ctx context.Context, err error) *Conflict
@@ -60,6 +61,7 @@ func (g guard) serve(w http.ResponseWriter, r *http.Request, run func(*visit) *C
 	v := &visit{w: w, outer: r, inner: r.WithContext(r.Context())}
 	// net/http removes the files of a form that it finds in its own request only.
 	defer func() { r.MultipartForm = v.inner.MultipartForm }()
+	defer g.engine.Admit(v.inner)()
 	var err error
 	if v.key, err = g.key(v.inner); err == nil {
 		err = g.engine.BufferRequest(v.inner)
@@ -82,10 +84,44 @@ func (g guard) serve(w http.ResponseWriter, r *http.Request, run func(*visit) *C
 		// For the log. It also keeps net/http from answering 200, which a client that has merely closed its
 		// sending side would take for success.
 		w.WriteHeader(conflict.Status)
+		middleware.RefusalSent(r.Context(), conflict.Status)
 	default:
-		g.refuse(w, r, conflict)
+		g.reject(w, r, conflict)
 	}
 }
+
+// reject has a request answered that was refused, and tells the runs of the guards around this one how.
+func (g guard) reject(w http.ResponseWriter, r *http.Request, conflict *Conflict) {
+	if !middleware.Nested(r.Context()) {
+		g.refuse(w, r, conflict)
+		return
+	}
+	told := &told{ResponseWriter: w}
+	g.refuse(told, r, conflict)
+	middleware.RefusalSent(r.Context(), told.status)
+}
+
+// told knows which status was written.
+type told struct {
+	http.ResponseWriter
+	status int
+}
+
+func (t *told) WriteHeader(status int) {
+	if t.status == 0 && status >= http.StatusOK {
+		t.status = status
+	}
+	t.ResponseWriter.WriteHeader(status)
+}
+
+func (t *told) Write(p []byte) (int, error) {
+	if t.status == 0 {
+		t.status = http.StatusOK
+	}
+	return t.ResponseWriter.Write(p)
+}
+
+func (t *told) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
 // within returns the request for the handler.
 func (v *visit) within(ctx context.Context) *http.Request {

@@ -108,15 +108,18 @@ func (o *once) run(run *middleware.Run, v *visit) {
 	limit, record := run.Capture()
 	c := newCapture(v.w, v.inner, limit, record)
 	var outcome Outcome
+	finished := false
 	defer func() {
-		if !outcome.Returned {
-			c.abandon()
-		}
-		run.Finish(outcome)
-		if outcome.Returned {
+		defer func() {
+			if !finished { // the handler, a judge or a hook has panicked
+				c.abandon()
+			}
+		}()
+		run.FinishLate(v.outer.Context(), c.capture, outcome)
+		if finished = outcome.Returned; finished {
 			c.send()
 		}
 	}()
 	o.handle(run.Context(), c.exposed(), v)
-	outcome = Outcome{Returned: true, Response: c.response()}
+	outcome = Outcome{Returned: true, Unanswered: !c.capture.Wrote(), Response: c.response()}
 }

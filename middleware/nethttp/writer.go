@@ -78,6 +78,9 @@ func (c *captureWriter) Push(target string, opts *http.PushOptions) error {
 	return http.ErrNotSupported
 }
 
+// Captured is for guards inside this one, which look for the writer that came to the outermost one.
+func (c *captureWriter) Captured() *middleware.Capture { return c.capture }
+
 // send sends what was held back. A client that is gone has no need of it, so nobody is told of an error.
 func (c *captureWriter) send() { _ = c.capture.Send() }
 

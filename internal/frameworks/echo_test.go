@@ -1,0 +1,258 @@
+package frameworks_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	echomiddleware "github.com/labstack/echo/v4/middleware"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/httpconformance"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+)
+
+// newEcho returns an Echo that logs nothing.
+func newEcho() *echo.Echo {
+	e := echo.New()
+	e.Logger.SetOutput(io.Discard)
+	return e
+}
+
+// tellRoute tells the guards behind it the route, as http.ServeMux does: Echo keeps that to itself.
+func tellRoute(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r, pattern := c.Request(), c.Path()
+		for i, name := range c.ParamNames() {
+			pattern = strings.ReplaceAll(pattern, ":"+name, "{"+name+"}")
+			r.SetPathValue(name, c.ParamValues()[i])
+		}
+		r.Pattern = pattern
+		return next(c)
+	}
+}
+
+func TestEcho(t *testing.T) {
+	conform(t, func(routes ...httpconformance.Route) http.Handler {
+		e := newEcho()
+		for _, route := range routes {
+			guards := []echo.MiddlewareFunc{tellRoute}
+			for _, g := range route.Guards {
+				guards = append(guards, echo.WrapMiddleware(asMiddleware(g)))
+			}
+			e.Any(strings.ReplaceAll(route.Path, "{id}", ":id"), echo.WrapHandler(route.Handler), guards...)
+		}
+		return e
+	})
+}
+
+var errDatabase = errors.New("the database is away")
+
+// lateAnswer is how a handler of Echo ends, and what the client and a retry get.
+type lateAnswer struct {
+	handler  echo.HandlerFunc
+	around   echo.MiddlewareFunc // the guard, if not nil
+	status   int
+	state    core.State // with RetryFailures
+	held     core.State // with HoldFailures
+	replayed bool       // if it is completed
+}
+
+func lateAnswers() map[string]lateAnswer {
+	httpError := func(status int) echo.HandlerFunc {
+		return func(echo.Context) error { return echo.NewHTTPError(status) }
+	}
+	fail := func(echo.Context) error { return errDatabase }
+	timeout := echomiddleware.ContextTimeout(time.Hour)
+	return map[string]lateAnswer{
+		"nothing": {
+			handler: func(echo.Context) error { return nil }, status: 200,
+			state: core.StateCompleted, held: core.StateCompleted, replayed: true,
+		},
+		"answered": {
+			handler: func(c echo.Context) error { return c.String(201, "done") }, status: 201,
+			state: core.StateCompleted, held: core.StateCompleted, replayed: true,
+		},
+		"no content": {
+			handler: func(c echo.Context) error { return c.NoContent(204) }, status: 204,
+			state: core.StateCompleted, held: core.StateCompleted, replayed: true,
+		},
+		"error":          {handler: fail, status: 500, held: core.StateUnknown},
+		"HTTP error 503": {handler: httpError(503), status: 503, held: core.StateUnknown},
+		"HTTP error 409": {handler: httpError(409), status: 409},
+		"HTTP error 404": {
+			handler: httpError(404), status: 404, state: core.StateCompleted, held: core.StateCompleted, replayed: true,
+		},
+		"error, with a deadline around": {handler: fail, around: timeout, status: 500, held: core.StateUnknown},
+		"HTTP error 404, with a deadline around": {
+			handler: httpError(404), around: timeout, status: 404,
+			state: core.StateCompleted, held: core.StateCompleted, replayed: true,
+		},
+		"error, reported by a middleware": {
+			handler: fail, status: 500, held: core.StateUnknown,
+			around: func(next echo.HandlerFunc) echo.HandlerFunc {
+				return func(c echo.Context) error {
+					if err := next(c); err != nil {
+						c.Error(err) // Echo's logger does it like that
+					}
+					return nil
+				}
+			},
+		},
+		"panic": {
+			handler: func(echo.Context) error { panic(errDatabase) }, around: echomiddleware.Recover(), status: 500,
+			held: core.StateUnknown,
+		},
+		"panic behind an answer": {
+			handler: func(c echo.Context) error { _ = c.String(201, "not sent"); panic(errDatabase) },
+			around:  echomiddleware.Recover(), status: 500, held: core.StateUnknown,
+		},
+		"declared completed": {
+			handler: func(c echo.Context) error {
+				if err := httplock.Complete(c.Request().Context()); err != nil {
+					return err
+				}
+				return errDatabase
+			},
+			status: 500, state: core.StateCompleted, held: core.StateCompleted, replayed: true,
+		},
+	}
+}
+
+// What Echo's error handler writes after the guard has returned reaches the client, and counts.
+func TestEchoAnswersLate(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t)
+	for name, test := range lateAnswers() {
+		for policy, want := range map[core.FailurePolicy]core.State{
+			httplock.RetryFailures: test.state, httplock.HoldFailures: test.held,
+		} {
+			t.Run(name+map[bool]string{true: ", held"}[policy == httplock.HoldFailures], func(t *testing.T) {
+				t.Parallel()
+				e, runs := newEcho(), 0
+				if test.around != nil {
+					e.Use(test.around)
+				}
+				guard := httplock.Idempotent(locks, httplock.Unscoped(), unhurried(httplock.WithFailurePolicy(policy))...)
+				e.POST("/orders/:id", func(c echo.Context) error {
+					runs++
+					return test.handler(c)
+				}, echo.WrapMiddleware(guard))
+				srv := httptest.NewServer(e)
+				defer srv.Close()
+				key := strings.NewReplacer(",", "", "/", "").Replace(t.Name())
+				first, body := post(t, srv, key)
+				if first.StatusCode != test.status {
+					t.Errorf("status %d, want %d: %s", first.StatusCode, test.status, body)
+				}
+				if want == core.StateCompleted { // it is recorded when the request has ended
+					awaitEnd(t, locks, key)
+				}
+				if got := awaitEnd(t, locks, key); got != want {
+					t.Fatalf("the record is %q, want %q", got, want)
+				}
+				again, replay := post(t, srv, key)
+				switch {
+				case want == core.StateCompleted && test.replayed:
+					if again.Header.Get("Idempotency-Replayed") != "true" || again.StatusCode != test.status || replay != body {
+						t.Errorf("retry got %d %q, %v, want a replay of %d %q",
+							again.StatusCode, replay, again.Header, test.status, body)
+					}
+				case want == core.StateUnknown:
+					if again.StatusCode != http.StatusConflict || !strings.Contains(replay, "outcome-unknown") {
+						t.Errorf("retry got %d %q, want 409 outcome-unknown", again.StatusCode, replay)
+					}
+				}
+				if wantRuns := 1 + map[bool]int{true: 1}[want == core.StateNone]; runs != wantRuns {
+					t.Errorf("%d runs, want %d", runs, wantRuns)
+				}
+			})
+		}
+	}
+}
+
+// A failure is recorded before the client is told of it, so its next request runs.
+func TestEchoFailureIsRecordedFirst(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t)
+	e := newEcho()
+	e.HTTPErrorHandler = func(err error, c echo.Context) {
+		_ = c.String(http.StatusBadGateway, err.Error()+strings.Repeat("!", 100_000)) // more than the server buffers
+	}
+	guard := httplock.Idempotent(locks, httplock.Unscoped(), unhurried()...)
+	e.POST("/orders/:id", func(echo.Context) error { return errDatabase }, echo.WrapMiddleware(guard))
+	srv := httptest.NewServer(e)
+	defer srv.Close()
+	for range 50 {
+		resp, body := post(t, srv, "k")
+		if resp.StatusCode != http.StatusBadGateway || len(body) < 100_000 {
+			t.Fatalf("status %d, %d bytes: want that each request runs and fails", resp.StatusCode, len(body))
+		}
+	}
+}
+
+// While the answer is not known yet, others wait for it, and get what it is in the end.
+func TestEchoWaitersGetTheLateAnswer(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t)
+	e := newEcho()
+	returned, answer := make(chan struct{}, 10), make(chan struct{})
+	e.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			err := next(c)
+			returned <- struct{}{}
+			<-answer
+			return err
+		}
+	})
+	guard := httplock.Idempotent(locks, httplock.Unscoped(), unhurried(httplock.WithWait(patience))...)
+	e.POST("/orders/:id", func(echo.Context) error { return echo.NewHTTPError(404, "no such order") },
+		echo.WrapMiddleware(guard))
+	srv := httptest.NewServer(e)
+	defer srv.Close()
+	type got struct {
+		status   int
+		replayed bool
+		body     string
+	}
+	answers := make(chan got, 2)
+	ask := func() {
+		resp, body := post(t, srv, "k")
+		answers <- got{resp.StatusCode, resp.Header.Get("Idempotency-Replayed") == "true", body}
+	}
+	go ask()
+	<-returned
+	if state := stateOf(t, locks, "k"); state != core.StateRunning {
+		t.Errorf("the record is %q before the answer is written, want it in progress", state)
+	}
+	go ask()
+	close(answer)
+	one, other := <-answers, <-answers
+	if one.replayed == other.replayed || one.body != other.body || one.status != 404 || other.status != 404 {
+		t.Errorf("got %+v and %+v, want the same answer, once replayed", one, other)
+	}
+}
+
+// A test that calls Echo without a server is judged at once, and gets its answer.
+func TestEchoWithoutServer(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t)
+	e := newEcho()
+	guard := httplock.Idempotent(locks, httplock.Unscoped(), unhurried()...)
+	e.POST("/", func(echo.Context) error { return echo.NewHTTPError(503) }, echo.WrapMiddleware(guard))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", nil)
+	r.Header.Set("Idempotency-Key", "k")
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, r)
+	if w.Code != http.StatusServiceUnavailable {
+		t.Errorf("status %d, want 503", w.Code)
+	}
+}

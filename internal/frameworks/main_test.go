@@ -1,0 +1,135 @@
+package frameworks_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/httpconformance"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+)
+
+// patience bounds what must happen, however slow the machine.
+const patience = 30 * time.Second
+
+func TestMain(m *testing.M) { redistest.VerifyTestMain(m) }
+
+// asMiddleware returns a guard of either form as net/http has it.
+func asMiddleware(guard httpconformance.Guard) func(http.Handler) http.Handler {
+	if g, ok := guard.(*httplock.Guard); ok {
+		return g.Wrap
+	}
+	return guard.(func(http.Handler) http.Handler)
+}
+
+// conform runs the suite with the adapter for net/http and the router of a framework.
+func conform(t *testing.T, handler func(routes ...httpconformance.Route) http.Handler) {
+	user := httplock.ByHeader("X-User")
+	keys := map[httpconformance.Key]httplock.KeyFunc{
+		httpconformance.ByUser:      user,
+		httpconformance.ByRoute:     httplock.Keys(httplock.ByRoute(), user),
+		httpconformance.ByID:        httplock.Keys(user, httplock.ByPathValue("id")),
+		httpconformance.ByPrincipal: httplock.ByContext(httpconformance.PrincipalKey{}),
+		httpconformance.ByHost:      httplock.Keys(httplock.ByHost(), user),
+	}
+	options := func(opts []middleware.Option) []httplock.Option {
+		var own []httplock.Option
+		for _, o := range opts {
+			own = append(own, httplock.Shared(o))
+		}
+		return own
+	}
+	httpconformance.Run(t, httpconformance.Adapter{
+		Exclusive: func(s core.Strategy, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
+			return httplock.NewExclusive(s, keys[key], options(opts)...)
+		},
+		Once: func(c *core.Client, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
+			return httplock.NewOnce(c, keys[key], options(opts)...)
+		},
+		Idempotent: func(c *core.Client, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
+			return httplock.NewIdempotent(c, keys[key], options(opts)...)
+		},
+		Handler: handler,
+	})
+}
+
+// newLocks returns a client of the test's own.
+func newLocks(t testing.TB) *core.Client {
+	t.Helper()
+	locks, err := core.New(redistest.Start(t).Client(), core.WithLogger(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locks.Close() })
+	return locks
+}
+
+// unhurried are options for a busy machine, and for a key that is the Idempotency-Key alone.
+func unhurried(opts ...httplock.Option) []httplock.Option {
+	return append([]httplock.Option{
+		httplock.WithAskTimeout(patience), httplock.WithFinishTimeout(patience),
+	}, opts...)
+}
+
+// post sends a request with an Idempotency-Key.
+func post(t testing.TB, srv *httptest.Server, key string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/orders/1", strings.NewReader("order"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Idempotency-Key", key)
+	resp, err := srv.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(body)
+}
+
+// stateOf returns the state of the record of a key.
+func stateOf(t testing.TB, locks *core.Client, key string) core.State {
+	t.Helper()
+	part, err := middleware.IdempotencyKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scope, err := httplock.Unscoped()(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined, err := httplock.Join(scope, part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard, err := httplock.NewIdempotent(locks, httplock.Unscoped())
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := guard.Peek(t.Context(), joined)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return record.State
+}
+
+// awaitEnd returns the state of the record of a key that is not in progress any more.
+func awaitEnd(t testing.TB, locks *core.Client, key string) core.State {
+	t.Helper()
+	var state core.State
+	redistest.Eventually(t, patience, "the end of the run", func() bool {
+		state = stateOf(t, locks, key)
+		return state != core.StateRunning
+	})
+	return state
+}

@@ -1,0 +1,184 @@
+package httpconformance
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+var bodyTests = tests{
+	"TruncatedBodyIsTold":      testTruncatedBody,
+	"StalledBodyIsTold":        testStalledBody,
+	"BodiesTakeBoundedMemory":  testBodyMemory,
+	"HalfABodyIsNotCompared":   testHalfBody,
+	"MemoryIsOfRequestsAlone":  testBodyMemoryIsGivenBack,
+	"BodiesPassWithoutMemory":  testBodiesWithoutMemory,
+	"ChunkedBodiesAreCutShort": testTruncatedChunks,
+}
+
+// guards are one of each kind.
+func (s *suite) guards(t testing.TB, opts ...middleware.Option) map[string]Guard {
+	return map[string]Guard{
+		"exclusive": s.exclusive(t, opts...), "once": s.once(t, opts...), "idempotent": s.idempotent(t, opts...),
+	}
+}
+
+// half sends half of a body over a connection of its own, ends the sending side, and returns the answer.
+func (x *site) half(t testing.TB, fields, half string) answer {
+	t.Helper()
+	conn, err := net.Dial("tcp", x.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, "POST /orders/1 HTTP/1.1\r\nHost: test\r\nX-User: half\r\nIdempotency-Key: k\r\n%s\r\n\r\n%s", fields, half)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return answer{status: resp.StatusCode, header: resp.Header, body: string(body), err: err}
+}
+
+// testTruncatedBody: a client that is there is told what is wrong with its request.
+func testTruncatedBody(t *testing.T, s *suite) { s.truncated(t, "Content-Length: 10", "half") }
+
+func testTruncatedChunks(t *testing.T, s *suite) {
+	s.truncated(t, "Transfer-Encoding: chunked", "4\r\nhalf\r\n")
+}
+
+func (s *suite) truncated(t *testing.T, fields, half string) {
+	if s.http2 {
+		t.Skip("over HTTP/2 a body that is cut short is an error of the protocol")
+	}
+	runs := &counter{}
+	for name, guard := range s.guards(t) {
+		site := s.mount(t, runs, guard)
+		p := site.half(t, fields, half).refused(t, http.StatusBadRequest, middleware.CodeBodyUnreadable)
+		if !p.Retryable {
+			t.Errorf("%s: the whole request would be welcome: %+v", name, p)
+		}
+	}
+	runs.ran(t, 0)
+}
+
+// testStalledBody: so is one that sends too slowly.
+func testStalledBody(t *testing.T, s *suite) {
+	runs := &counter{}
+	for name, guard := range s.guards(t) {
+		told := false
+		for limit := 100 * time.Millisecond; !told && limit < patience; limit *= 2 { // the header has to arrive in time
+			inner := s.Handler(Route{Path: "/orders/{id}", Guards: []Guard{guard}, Handler: runs})
+			site := s.serve(t, inner, func(srv *httptest.Server) { srv.Config.ReadTimeout = limit })
+			body, sender := io.Pipe()
+			ctx, cancel := context.WithCancel(t.Context())
+			done := site.aside(ctx, request{user: "stalled-" + name, key: "k", source: body})
+			_, _ = io.WriteString(sender, "half")
+			a := receive(t, done, "the answer")
+			_ = sender.Close()
+			cancel()
+			if a.err == nil {
+				a.refused(t, http.StatusRequestTimeout, middleware.CodeBodyTimeout)
+				told = true
+			}
+		}
+		if !told {
+			t.Errorf("%s: no answer", name)
+		}
+	}
+	runs.ran(t, 0)
+}
+
+// testHalfBody: bodies are compared whole or not at all.
+func testHalfBody(t *testing.T, s *suite) {
+	runs := &counter{}
+	inner := s.Handler(Route{Path: "/orders/{id}", Guards: []Guard{s.idempotent(t)}, Handler: runs})
+	site := s.serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, 10)
+		inner.ServeHTTP(w, r)
+	}))
+	r := request{user: "half-body", key: "k", body: strings.Repeat("b", 20)}
+	site.do(r).refused(t, http.StatusRequestEntityTooLarge, middleware.CodePayloadTooLarge)
+	r.body = "whole"
+	site.do(r).fresh(t, http.StatusCreated, "1")
+}
+
+// stall sends part of a body of that user, and returns what ends the request.
+func (x *site) stall(t testing.TB, user string, bytes int) (leave func()) {
+	t.Helper()
+	body, sender := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := x.aside(ctx, request{user: user, key: "k", source: body})
+	_, _ = io.WriteString(sender, strings.Repeat("b", bytes))
+	return func() {
+		cancel()
+		_ = sender.CloseWithError(context.Canceled)
+		<-done
+	}
+}
+
+// testBodyMemory: stalled uploads do not fill the memory of the process.
+func testBodyMemory(t *testing.T, s *suite) {
+	site := s.mount(t, &counter{}, s.idempotent(t, middleware.WithBodyMemory(4096)))
+	leave := site.stall(t, "memory", 3000)
+	n := 0
+	try := func() answer {
+		n++
+		return site.do(request{user: "memory", key: fmt.Sprint("other-", n), body: "order"})
+	}
+	var full answer
+	redistest.Eventually(t, patience, "the memory to be used up", func() bool {
+		full = try()
+		return full.status == http.StatusServiceUnavailable
+	})
+	p := full.refused(t, http.StatusServiceUnavailable, middleware.CodeTooManyBodies)
+	if !p.Retryable || p.RetryAfter < 1 {
+		t.Errorf("problem %+v, want that the client comes back", p)
+	}
+	leave()
+	redistest.Eventually(t, patience, "the memory to be given back", func() bool {
+		return try().status == http.StatusCreated
+	})
+}
+
+// testBodyMemoryIsGivenBack: requests one after the other do not add up.
+func testBodyMemoryIsGivenBack(t *testing.T, s *suite) {
+	site := s.mount(t, &counter{}, s.idempotent(t, middleware.WithBodyMemory(4096)))
+	for i := range 20 {
+		site.do(request{user: "given-back", key: fmt.Sprint("k", i), body: strings.Repeat("b", 2000)}).
+			want(t, http.StatusCreated)
+	}
+}
+
+// testBodiesWithoutMemory: guards that compare nothing let bodies pass that they cannot read ahead.
+func testBodiesWithoutMemory(t *testing.T, s *suite) {
+	sent := strings.Repeat("b", 3000)
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		_, _ = w.Write(body)
+	})
+	tight := middleware.WithBodyMemory(600)
+	for name, guard := range map[string]Guard{"exclusive": s.exclusive(t, tight), "once": s.once(t, tight)} {
+		s.mount(t, h, guard).do(request{user: "without-" + name, body: sent}).fresh(t, http.StatusOK, sent)
+	}
+}

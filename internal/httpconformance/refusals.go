@@ -1,0 +1,121 @@
+package httpconformance
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+var refusalTests = tests{
+	"InnerRefusalReleasesOuterGuards":   testInnerRefusal,
+	"InnerRefusalAfterTheWordIsNot":     testInnerRefusalAfterWord,
+	"InnerClientGoneIsNotRecorded":      testInnerClientGone,
+	"RefusedTwoGuardsFurtherInReleases": testDeepRefusal,
+}
+
+// refusing are guards that refuse every request of that user, with the code.
+func (s *suite) refusing(t *testing.T, user string) map[string]Guard {
+	t.Helper()
+	taken := s.once(t)
+	s.mount(t, &counter{}, taken).do(request{user: user}).want(t, http.StatusCreated)
+	reused := s.idempotent(t)
+	s.mount(t, &counter{}, reused).do(request{user: user, key: "k", body: "other"}).want(t, http.StatusCreated)
+	lost := newLocks(t, nowhere(t))
+	return map[string]Guard{
+		middleware.CodeAlreadyCompleted: taken,
+		middleware.CodeKeyReused:        reused,
+		middleware.CodeKeyRequired:      s.idempotent(t, middleware.WithKeyHeader("X-Missing")),
+		middleware.CodeScopeRequired:    must(t)(s.Exclusive(s.locks.Mutex, ByPrincipal)),
+		middleware.CodePayloadTooLarge:  s.idempotent(t, middleware.WithBodyLimit(1)),
+		middleware.CodeLockUnavailable:  must(t)(s.Exclusive(lost.Mutex, ByUser, middleware.WithWait(0))),
+	}
+}
+
+// testInnerRefusal: the handler did not run, so whatever the inner guard answers is no outcome, with any policy.
+func testInnerRefusal(t *testing.T, s *suite) {
+	secret := middleware.WithKeySecret([]byte("sixteen bytes or more")) // so that the outer guard has other keys
+	for policy := range policies {
+		hold := middleware.WithFailurePolicy(policy)
+		for kind, build := range map[string]builder{"once": s.Once, "idempotent": s.Idempotent} {
+			user := fmt.Sprint("inner-", kind, policy)
+			for code, inner := range s.refusing(t, user) {
+				runs, watch := &counter{}, newWatch()
+				outer := must(t)(build(s.locks, ByUser, unhurried(nil, secret, hold, watch.option())...))
+				site := s.mount(t, runs, outer, inner)
+				for range 2 {
+					a := site.do(request{user: user, key: "k", body: "order"})
+					a.refused(t, a.status, code)
+					if f := receive(t, watch.finished, "the end"); f.Disposition != middleware.Released || f.Err != nil {
+						t.Errorf("%s around %s, policy %d: told %+v, want it released", kind, code, policy, f)
+					}
+				}
+				runs.ran(t, 0)
+			}
+		}
+	}
+}
+
+// testInnerRefusalAfterWord: a handler between the guards has taken effect before the inner one refused.
+func testInnerRefusalAfterWord(t *testing.T, s *suite) {
+	taken := s.once(t)
+	s.mount(t, &counter{}, taken).do(request{user: "after-word"}).want(t, http.StatusCreated)
+	inner := s.Handler(Route{Path: "/orders/{id}", Guards: []Guard{taken}, Handler: &counter{}})
+	site := s.mount(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := middleware.Complete(r.Context()); err != nil {
+			t.Error(err)
+		}
+		inner.ServeHTTP(w, r)
+	}), s.idempotent(t))
+	r := request{user: "after-word", key: "k"}
+	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+	site.do(r).replayed(t, http.StatusConflict, site.do(r).body)
+}
+
+// testInnerClientGone: who leaves while the inner guard waits finds nothing recorded.
+func testInnerClientGone(t *testing.T, s *suite) {
+	locks, waiting := s.watched(t)
+	stage, watch := newStage(t), newWatch()
+	lock := must(t)(s.Exclusive(locks.Mutex, ByUser, middleware.WithAskTimeout(patience), middleware.WithWait(patience),
+		watch.option()))
+	site := s.mount(t, stage, s.idempotent(t, middleware.WithFailurePolicy(core.HoldFailures), watch.option()), lock)
+	first := site.aside(t.Context(), request{user: "inner-gone", key: "a"})
+	receive(t, stage.entered, "the run")
+	ctx, leave := context.WithCancel(t.Context())
+	second := site.aside(ctx, request{user: "inner-gone", key: "b"})
+	receive(t, waiting, "the second request to wait")
+	leave()
+	receive(t, second, "the client's error")
+	if c := receive(t, watch.refused, "the refusal"); c.Code != middleware.CodeClientGone {
+		t.Errorf("code %s", c.Code)
+	}
+	if f := receive(t, watch.finished, "the end"); f.Disposition != middleware.Released {
+		t.Errorf("told %+v, want it released", f)
+	}
+	close(stage.leave)
+	receive(t, first, "the first answer").want(t, http.StatusCreated)
+	site.do(request{user: "inner-gone", key: "b"}).fresh(t, http.StatusCreated, "done")
+}
+
+// testDeepRefusal: both guards around the one that refuses are released.
+func testDeepRefusal(t *testing.T, s *suite) {
+	user := "deep"
+	for code, inner := range s.refusing(t, user) {
+		outer, middle := newWatch(), newWatch()
+		secret := func(text string) middleware.Option { return middleware.WithKeySecret([]byte(text)) }
+		hold := middleware.WithFailurePolicy(core.HoldFailures)
+		site := s.mount(t, &counter{}, s.idempotent(t, secret("outer: 16 bytes or more"), hold, outer.option()),
+			s.exclusive(t, secret("lock: 16 bytes or more")),
+			s.once(t, secret("middle: 16 bytes or more"), hold, middle.option()), inner)
+		a := site.do(request{user: user, key: "k", body: "order"})
+		a.refused(t, a.status, code)
+		for name, watch := range map[string]*watch{"outer": outer, "middle": middle} {
+			if f := receive(t, watch.finished, "the end"); f.Disposition != middleware.Released {
+				t.Errorf("%s of %s: told %+v, want it released", name, code, f)
+			}
+		}
+	}
+}

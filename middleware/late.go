@@ -1,0 +1,191 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"log"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// lateGrace is how long a late answer may still begin or go on after the context of its request has ended. Why: the
+// server cancels that context when the outermost handler has returned, but a timeout around the guard cancels its own
+// before the error handler around it answers.
+const lateGrace = 100 * time.Millisecond
+
+// errLate tells of an answer that its record does not know.
+var errLate = errors.New("holdfast: answered after the run was recorded without an answer: see LateAnswers")
+
+// FinishLate is [Run.Finish] for adapters whose writer stays in use after the guard has returned. ctx is the context of
+// the request as it came to the guard, and c captures the answer.
+//
+// Echo's handlers return errors, which its error handler answers when all middlewares have returned, through the writer
+// that the guard gave to the handler. So if nothing is written yet, the run stays open: other requests of the key find it
+// in progress. A late answer is passed through as it is written. One that is no completion ends the run before its status
+// is sent; any other one is recorded when the request has ended. If nothing is ever written, the empty 200 is recorded
+// then, which the server sends by itself. Until then a crash counts as that, unless failures are held.
+//
+// It waits only if the writer that came to the guard is Echo's or the config says so, and only for a server: a test that
+// calls the handler directly never ends the request. Others are judged at once, so that a client that has read an answer
+// finds it recorded.
+func (r *Run) FinishLate(ctx context.Context, c *Capture, o Outcome) {
+	if !o.Unanswered {
+		r.Finish(o)
+		return
+	}
+	l := &lateAnswer{run: r, capture: c, server: serverOf(ctx), answer: c.Response()}
+	c.late = l
+	if l.server == nil || ctx.Done() == nil || !r.awaitsAnswer(c) {
+		l.ended = true
+		r.Finish(o)
+		return
+	}
+	r.late = true
+	r.declareAnswered()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.detach = context.AfterFunc(ctx, l.requestEnded)
+}
+
+// awaitsAnswer reports whether the handler may still be answered for.
+func (r *Run) awaitsAnswer(c *Capture) bool {
+	word := Disposition(r.word.Load())
+	return (r.once.config.LateAnswers || answersLate(c.real)) && r.ctx.Err() == nil &&
+		(word == Auto || word == Completed) && r.refusal.Load() == notRefused
+}
+
+// declareAnswered lets a crash count as what the handler's return means if nothing else is said: an empty 200.
+func (r *Run) declareAnswered() {
+	if r.attempt == nil || r.once.config.FailurePolicy == core.HoldFailures || r.word.Load() != int32(Auto) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), r.once.config.FinishTimeout)
+	defer cancel()
+	_ = r.attempt.Declare(ctx, core.StateCompleted) // without it the failure policy holds
+}
+
+// lateAnswer is the answer of a run whose handler has returned without one. The handler's goroutine writes it, and a
+// timer ends it.
+type lateAnswer struct {
+	run     *Run
+	capture *Capture
+	server  *http.Server
+	detach  func() bool // from the context of the request; nil if the run was ended at once
+
+	mu     sync.Mutex
+	answer *Response // as of the last write: the real writer must not be touched once the request has ended
+	over   bool      // the context of the request has ended
+	ended  bool      // the outcome is recorded
+	timer  *time.Timer
+	armed  int // counts timers, so that one that was stopped too late ends nothing
+}
+
+// enter locks the answer for a write. The caller must call leave.
+func (l *lateAnswer) enter() {
+	l.mu.Lock()
+	l.disarmLocked()
+}
+
+func (l *lateAnswer) leave() {
+	if !l.ended {
+		l.answer = l.capture.Response()
+	}
+	l.armLocked()
+	l.mu.Unlock()
+}
+
+func (l *lateAnswer) disarmLocked() {
+	if l.timer != nil {
+		l.timer.Stop()
+		l.timer = nil
+	}
+	l.armed++
+}
+
+func (l *lateAnswer) armLocked() {
+	if l.over && !l.ended {
+		armed := l.armed
+		l.timer = time.AfterFunc(lateGrace, func() { l.end(armed) })
+	}
+}
+
+func (l *lateAnswer) requestEnded() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
+	l.disarmLocked()
+	l.armLocked()
+}
+
+// answeredLocked judges an answer by its status and header, before they are sent. What is completed is recorded with its
+// body; a judge of the application's sees the body, too.
+func (l *lateAnswer) answeredLocked() {
+	r := l.run
+	if l.ended {
+		r.once.failed(context.WithoutCancel(r.ctx), Failure{KeyHash: r.hash, Operation: "answer", Err: errLate})
+		return
+	}
+	o := Outcome{Returned: true, Response: l.capture.Response()}
+	if r.word.Load() == int32(Auto) && r.once.config.Completion == nil && r.once.config.disposition(o) != Completed {
+		l.finishLocked(o)
+	}
+}
+
+func (l *lateAnswer) finishLocked(o Outcome) {
+	l.ended = true
+	l.detach()
+	l.run.Finish(o)
+}
+
+// end records what there is once the request has ended. A panic of the application's would end the process here, and is
+// logged as net/http logs one of a handler.
+func (l *lateAnswer) end(armed int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended || armed != l.armed {
+		return
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			logf := log.Printf
+			if l.server.ErrorLog != nil {
+				logf = l.server.ErrorLog.Printf
+			}
+			logf("holdfast: panic at the end of a run: %v\n%s", p, debug.Stack())
+		}
+	}()
+	l.finishLocked(Outcome{Returned: true, Unanswered: !l.capture.Wrote(), Response: l.answer})
+}
+
+// serverOf returns the server of a request, nil if there is none.
+func serverOf(ctx context.Context) *http.Server {
+	srv, _ := ctx.Value(http.ServerContextKey).(*http.Server)
+	return srv
+}
+
+// echoResponse is what tells Echo's writer from others: functions to call around the write of the header.
+type echoResponse interface {
+	Before(fn func())
+	After(fn func())
+}
+
+// answersLate reports whether w, or a writer that it wraps, is Echo's. It looks through captures of guards around this
+// one, which do not unwrap for others.
+func answersLate(w http.ResponseWriter) bool {
+	for {
+		switch outer := w.(type) {
+		case echoResponse:
+			return true
+		case interface{ Captured() *Capture }:
+			w = outer.Captured().real
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = outer.Unwrap()
+		default:
+			return false
+		}
+	}
+}
