@@ -189,7 +189,7 @@ func testLogElsewhere(t *testing.T, s *suite) {
 			middleware.WithAskTimeout(200*time.Millisecond), middleware.WithWait(0)))
 		s.mount(t, &counter{}, guard).do(request{user: "ada", key: "k"}).want(t, http.StatusServiceUnavailable)
 	}
-	j.want(t, 3, "ERROR", core.ErrUnavailable.Error())
+	j.want(t, 3, "ERROR", "no answer from Redis")
 	client.want(t, 0, "", "")
 }
 
@@ -209,5 +209,5 @@ func testLogStrategy(t *testing.T, s *suite) {
 	}
 	guard := must(t)(s.Exclusive(both, ByUser, middleware.WithAskTimeout(200*time.Millisecond), middleware.WithWait(0)))
 	s.mount(t, &counter{}, guard).do(request{user: "ada"}).want(t, http.StatusServiceUnavailable)
-	j.want(t, 1, "ERROR", core.ErrUnavailable.Error())
+	j.want(t, 1, "ERROR", "no answer from Redis")
 }
