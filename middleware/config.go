@@ -105,8 +105,9 @@ type Records struct {
 	ShortestKey int
 }
 
-// Hooks are told what happens to guarded requests. Each may be nil. They run on the request's goroutine, so
-// they must be quick; a panic there ends the run and goes on. The structs may grow fields in later versions.
+// Hooks are told what happens to guarded requests. Each may be nil. They must be quick: they run on the
+// request's goroutine, but for the end of a run that is answered late. A panic there ends the run, and goes on. The
+// structs may grow fields in later versions.
 type Hooks struct {
 	// Acquired is called when a request may run, before the handler.
 	Acquired func(ctx context.Context, acquired Acquired)

@@ -40,7 +40,7 @@ func (r *Run) FinishLate(ctx context.Context, c *Capture, o Outcome) {
 	l := &lateAnswer{run: r, capture: c, server: serverOf(ctx), answer: c.Response()}
 	c.late = l
 	if l.server == nil || ctx.Done() == nil || !r.awaitsAnswer(c) {
-		l.ended = true
+		l.ended, l.empty = true, r.ctx.Err() == nil
 		r.Finish(o)
 		return
 	}
@@ -80,6 +80,7 @@ type lateAnswer struct {
 	answer *Response // as of the last write: the real writer must not be touched once the request has ended
 	over   bool      // the context of the request has ended
 	ended  bool      // the outcome is recorded
+	empty  bool      // as that of a handler that answered nothing while its context was alive
 	timer  *time.Timer
 	armed  int // counts timers, so that one that was stopped too late ends nothing
 }
@@ -125,8 +126,10 @@ func (l *lateAnswer) requestEnded() {
 // body; a judge of the application's sees the body, too.
 func (l *lateAnswer) answeredLocked() {
 	r := l.run
-	if l.ended {
+	if l.ended && l.empty {
 		r.once.failed(context.WithoutCancel(r.ctx), Failure{KeyHash: r.hash, Operation: "answer", Err: errLate})
+	}
+	if l.ended {
 		return
 	}
 	o := Outcome{Returned: true, Response: l.capture.Response()}
@@ -158,7 +161,8 @@ func (l *lateAnswer) end(armed int) {
 			logf("holdfast: panic at the end of a run: %v\n%s", p, debug.Stack())
 		}
 	}()
-	l.finishLocked(Outcome{Returned: true, Unanswered: !l.capture.Wrote(), Response: l.answer})
+	l.empty = !l.capture.Wrote()
+	l.finishLocked(Outcome{Returned: true, Unanswered: l.empty, Response: l.answer})
 }
 
 // serverOf returns the server of a request, nil if there is none.

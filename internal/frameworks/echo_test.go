@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -255,4 +256,36 @@ func TestEchoWithoutServer(t *testing.T) {
 	if w.Code != http.StatusServiceUnavailable {
 		t.Errorf("status %d, want 503", w.Code)
 	}
+}
+
+// A judge that panics when the request has ended neither ends the process nor keeps the key.
+func TestEchoJudgePanicsLate(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t)
+	e := newEcho()
+	judge := func(httplock.Outcome) httplock.Disposition { panic("judge") }
+	guard := httplock.Idempotent(locks, httplock.Unscoped(), unhurried(httplock.WithCompletion(judge))...)
+	e.POST("/orders/:id", func(echo.Context) error { return nil }, echo.WrapMiddleware(guard))
+	logged := make(chan string, 10)
+	srv := httptest.NewUnstartedServer(e)
+	srv.Config.ErrorLog = log.New(lines(logged), "", 0)
+	srv.Start()
+	defer srv.Close()
+	if resp, _ := post(t, srv, "k"); resp.StatusCode != http.StatusOK {
+		t.Errorf("status %d", resp.StatusCode)
+	}
+	if state := awaitEnd(t, locks, "k"); state != core.StateCompleted {
+		t.Errorf("the record is %q, want it completed", state)
+	}
+	if line := <-logged; !strings.Contains(line, "panic at the end of a run: judge") {
+		t.Errorf("logged %q", line)
+	}
+}
+
+// lines is a writer that sends what is written.
+type lines chan<- string
+
+func (l lines) Write(p []byte) (int, error) {
+	l <- string(p)
+	return len(p), nil
 }
