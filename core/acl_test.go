@@ -185,6 +185,7 @@ func doEverything(t *testing.T, connect func() redis.UniversalClient) {
 		t.Errorf("ForceUnlock = %v, %v", forced, err)
 	}
 	endEveryWay(t, locks, other, "name")
+	countEveryWay(t, locks, other)
 }
 
 func nothingDenied(t *testing.T, server *redistest.Server) {

@@ -161,7 +161,8 @@ func TestQuotaBytesOfRunning(t *testing.T) {
 	forget(t, of(1))
 	mustBegin(t, of(4))
 	for _, opts := range [][]core.OnceOption{
-		{core.WithQuotaBytes(-1)}, {core.WithQuotaBytes(32_000), core.WithMaxValue(31_000)},
+		{core.WithQuotaBytes(-1)},
+		{core.WithQuotaBytes(32_000), core.WithMaxValue(31_000)},
 		{core.WithQuotaBytes(1 << 20)}, // the default may have more
 	} {
 		_, err := locks.Once("{a}", opts...).Begin(ctx)

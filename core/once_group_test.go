@@ -192,3 +192,43 @@ func TestSizesInAGroup(t *testing.T) {
 		}
 	}
 }
+
+// countEveryWay uses all there is of a bounded group, with two clients.
+func countEveryWay(t testing.TB, locks, other *core.Client) {
+	t.Helper()
+	ctx := context.Background()
+	options := []core.OnceOption{
+		core.WithTTL(3 * time.Second), core.WithQuota(2), core.WithMaxValue(1000), core.WithQuotaBytes(6000),
+	}
+	of := func(c *core.Client, name string) *core.Once { return c.Once("{bounded}:"+name, options...) }
+	if err := mustBegin(t, of(locks, "released")).Release(ctx); err != nil {
+		t.Error(err)
+	}
+	unlock(t, mustLock(t, locks.Mutex("{bounded}:fixed"))) // its token is heeded
+	late := mustBegin(t, locks.Once("{bounded}:fixed", append(options, core.WithFixedTTL(500*time.Millisecond))...))
+	a := mustBegin(t, of(locks, "held"))
+	until := a.ValidUntil()
+	redistest.Eventually(t, within, "a renewal", func() bool { return a.ValidUntil().After(until.Add(500 * time.Millisecond)) })
+	next, err := other.Once("{bounded}:fixed", append(options, core.WithWait(within))...).Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Release(ctx); err != nil {
+		t.Error(err)
+	}
+	wantErr(t, late.Complete(ctx, nil), core.ErrStale)
+	_, err = of(other, "more").Begin(ctx)
+	wantErr(t, err, core.ErrTooManyKeys)
+	if err := a.Hold(ctx, "reason"); err != nil {
+		t.Error(err)
+	}
+	if err := other.Once("{bounded}:held").Resolve(ctx, nil); err != nil {
+		t.Error(err)
+	}
+	if records, err := other.Records(ctx, "{bounded}"); err != nil || len(records) != 1 {
+		t.Errorf("%+v, %v", records, err)
+	}
+	forget(t, other.Once("{bounded}:held"))
+	forget(t, other.Once("{bounded}:fixed"))
+	mustBegin(t, of(other, "more"))
+}

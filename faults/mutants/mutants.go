@@ -148,6 +148,17 @@ var All = []Mutant{
 		inCore("TestLateComplete"),
 	},
 	{
+		"once recorded though overtaken by one that released", "a released record does not tell that it had a later attempt",
+		"core/lua/conclude.lua",
+		[][2]string{{"  return tonumber(r.token or 0) > tonumber(ARGV[6])\n", "  return false\n"}},
+		inCore("TestLateComplete|TestOnceModel"),
+	},
+	{
+		"quota without failures", "a run that fails leaves the quota, and its record stays", "core/lua/once_release.lua",
+		[][2]string{{"  call('DEL', record)\n", ""}},
+		inCore("TestQuotaAgainstEverNewKeys"),
+	},
+	{
 		"half of the masters are enough", "two of five grant to one, and the others to another one", "core/redlock.go",
 		[][2]string{{"majority: len(nodes)/2 + 1,", "majority: len(nodes) / 2,"}},
 		inCore("TestRedlockWithoutAMajority"),
