@@ -84,7 +84,7 @@ func testLogUnavailable(t *testing.T, s *suite) {
 	locks, j := logged(t, redistest.Start(t).Client(as("nobody", "wrong")))
 	hashes := map[string]bool{}
 	for _, build := range s.builders() {
-		site := s.mount(t, &counter{}, must(t)(build(locks, ByUser, unhurried(nil)...)))
+		site := s.mount(t, &counter{}, must(t)(build(locks, ByUser, unhurried(nil, asking)...)))
 		for _, user := range []string{"ada", "bob", "eve"} {
 			site.do(request{user: user, key: "k"}).want(t, http.StatusServiceUnavailable)
 		}
@@ -121,7 +121,7 @@ func testLogLost(t *testing.T, s *suite) {
 			}
 			w.WriteHeader(http.StatusCreated)
 		})
-		guard := must(t)(build(locks, ByUser, unhurried(nil, middleware.WithLock(core.WithMaxHold(time.Millisecond)))...))
+		guard := must(t)(build(locks, ByUser, unhurried(nil, asking, middleware.WithLock(core.WithMaxHold(time.Millisecond)))...))
 		s.mount(t, h, guard).do(request{user: "log-lost-" + name, key: "k"})
 		list := j.entries(t)
 		if len(list) == 0 || !strings.Contains(list[0].Message, "lost its lease") || list[0].Level != "WARN" {

@@ -282,7 +282,7 @@ func opensNothing(t *testing.T, s *suite, locks *core.Client, reply string) {
 	t.Helper()
 	runs, watch := &counter{}, newWatch()
 	for name, build := range s.builders() {
-		site := s.mount(t, runs, must(t)(build(locks, ByUser, unhurried(nil, middleware.FailOpen(), watch.option())...)))
+		site := s.mount(t, runs, must(t)(build(locks, ByUser, unhurried(nil, asking, middleware.FailOpen(), watch.option())...)))
 		for range 2 {
 			site.do(request{user: "ada", key: "k"}).
 				refused(t, http.StatusServiceUnavailable, middleware.CodeLockUnavailable)
@@ -293,6 +293,9 @@ func opensNothing(t *testing.T, s *suite, locks *core.Client, reply string) {
 	}
 	runs.ran(t, 0)
 }
+
+// asking has a guard ask once, for as long as it has patience, rather than wait for a short time.
+var asking = middleware.WithWait(0)
 
 // builders are those of all guards. The lock of Exclusive is a Mutex of the client.
 func (s *suite) builders() map[string]builder {
