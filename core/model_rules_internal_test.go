@@ -17,7 +17,7 @@ func (m *model) acquire(c *contender) verdict {
 		if m.free() {
 			return m.grant(c)
 		}
-		if m.isPlain() && m.sole.owner != c.owner {
+		if m.isPlain() && !m.holds(c) && (m.sole.owner != c.owner || !m.proves(c)) {
 			return m.refuse(c)
 		}
 		waits = false
@@ -31,7 +31,7 @@ func (m *model) acquire(c *contender) verdict {
 	switch {
 	case m.holds(c) || m.admits(c):
 		return m.grant(c)
-	case !c.shared() && m.shareOf(c.owner) != nil:
+	case !c.shared() && m.shareOf(c.owner) != nil && m.proves(c):
 		return verdict{answer: answer{refused: ErrUpgrade}}
 	}
 	if waits {
@@ -43,9 +43,9 @@ func (m *model) acquire(c *contender) verdict {
 // admits reports whether somebody who asks may enter.
 func (m *model) admits(c *contender) bool {
 	switch {
-	case m.sole != nil && m.sole.owner == c.owner:
+	case m.sole != nil && m.sole.owner == c.owner && m.proves(c):
 		return true
-	case c.shared() && m.shareOf(c.owner) != nil:
+	case c.shared() && m.shareOf(c.owner) != nil && m.proves(c):
 		return true
 	case m.sole != nil:
 		return false

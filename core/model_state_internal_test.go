@@ -60,7 +60,8 @@ type memory struct {
 type contender struct {
 	hold
 	kind
-	place int // its number in the model's line, 0 before it stood there
+	by    *contender // the hold by which its owner says to be in; nil if any will do
+	place int        // its number in the model's line, 0 before it stood there
 }
 
 // kind is a strategy as the model sees it.
@@ -130,10 +131,13 @@ func (m *model) holds(c *contender) bool {
 	return m.sole != nil && m.sole.ids[c.id]
 }
 
-// isIn reports whether somebody in line could enter, because its owner holds the lock by another request.
+// isIn reports whether the owner of somebody in line holds the lock by another request.
 func (m *model) isIn(c *contender) bool {
-	return c.owner != c.id && (m.sole != nil && m.sole.owner == c.owner || c.shared() && m.shareOf(c.owner) != nil)
+	return c.owner != c.id && (m.sole != nil && m.sole.owner == c.owner || m.shareOf(c.owner) != nil)
 }
+
+// proves reports whether the owner's name counts for the contender: the hold that it comes by is in.
+func (m *model) proves(c *contender) bool { return c.by == nil || m.holds(c.by) }
 
 // shareOf returns a shared hold of the owner, nil if there is none.
 func (m *model) shareOf(owner string) *share {

@@ -220,8 +220,8 @@ func WithMinHold(least time.Duration) LockOption {
 	})
 }
 
-// WithOwner sets the owner instead of the one that the context carries. Whoever comes with the same owner
-// enters a lock that it holds, from whichever process: keep it unguessable, and different wherever exclusion
+// WithOwner sets the owner instead of the one that the context carries. A call with the same owner enters a lock that
+// the owner holds, from whichever process, and by whichever lease: keep it unguessable, and different wherever exclusion
 // is wanted. At most 128 bytes of printable ASCII. Defaults to the context's owner, or a new one.
 func WithOwner(owner string) LockOption {
 	return lockOption(func(c *lockConfig) {

@@ -36,6 +36,7 @@ type request struct {
 	hold     hold
 	turn     turn // to ask, if it is not in a line that Redis keeps
 	entered  bool // the owner may hold the lock already
+	explicit bool // its owner was named by WithOwner: another process may hold the lock for it
 	once     bool // one answer is enough, however long there is time to wait for it
 
 	// settle makes the lease of a grant; newLease if nil.
@@ -67,13 +68,13 @@ func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {
 	}
 	k.rename(&r.hold)
 	if r.hold.owner != "" {
-		r.entered = true // perhaps, by another process
+		r.entered, r.explicit = true, true
 		return r
 	}
 	// Only a lease of this very lock is entered again. Under the lease of another one everybody is an owner of
 	// their own: the tasks of one batch, say, which share the batch's lease, exclude each other here.
 	if h := holdingFrom(ctx).of(k, r.hold.keys.lock); h != nil {
-		r.hold.owner, r.entered = h.lease.hold.owner, true
+		r.hold.owner, r.hold.parent, r.entered = h.lease.hold.owner, h, true
 	} else {
 		r.hold.owner = r.hold.id
 	}
@@ -290,6 +291,8 @@ func (r *request) ask(ctx context.Context) (*Lease, error) {
 
 func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 	r.asked++
+	r.disown(ctx)
+
 	r.sentAt = r.keeper.now()
 	a, err := r.protocol.acquire(ctx, &r.hold)
 	r.lastErr = err

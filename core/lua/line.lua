@@ -157,6 +157,20 @@ local function refresh()
   end
 end
 
+-- holds returns in which way the hold of that id is in: 'hold:' exclusively, 'share:' with others, nil if it is not.
+local function holds(id)
+  local held = call('HMGET', lock, 'hold:' .. id, 'share:' .. id)
+  if writer and held[1] == grant then
+    return 'hold:'
+  end
+  return shared and held[2] and tonumber(call('ZSCORE', reads, id) or 0) > now and 'share:' or nil
+end
+
+-- shares reports whether the owner has a share of the lock.
+local function shares(owner)
+  return shared and call('HEXISTS', lock, 'read:' .. owner) == 1
+end
+
 -- remaining returns for how long the lock stays held if nobody renews it, in ms; -1: for ever.
 local function remaining()
   return mode and call('PTTL', lock) or 0
