@@ -89,6 +89,7 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 		left := time.Duration(c.list[1]) * time.Millisecond
 		return answer{settled: len(c.list) > 2 && c.list[2] == 1, standing: standing{left: left}}, nil
 	case -2:
+		h.calling = false // join.lua does not know of callers
 		return m.otherwise().acquire(ctx, h)
 	case -3:
 		return answer{}, fmt.Errorf("%w: for %v more it grants no locks", errRestarted,

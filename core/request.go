@@ -183,8 +183,11 @@ func (r *request) queue(ctx context.Context) (*Lease, error) {
 func (r *request) queueUp(ctx context.Context) (*Lease, error) {
 	t := &r.turn
 	*t = turn{question: r.hold.question()}
-	r.keeper.queue.enter(t, r.hold.keys.lock, r.hold.ack)
-	defer t.leave()
+	r.keeper.queue.enter(t, r.queueKey(), r.hold.ack)
+	defer func() {
+		t.leave()
+		r.uncall(t)
+	}()
 	if t.waits() {
 		r.waits(0)
 	}
@@ -209,6 +212,15 @@ func (r *request) queueUp(ctx context.Context) (*Lease, error) {
 	return lease, err
 }
 
+// queueKey tells which line of this process the request stands in. An explicit owner has one of its own: it may get the
+// lock in another process, and would not ask in time to enter it too while others of this process are before it.
+func (r *request) queueKey() string {
+	if r.explicit {
+		return r.hold.keys.lock + "\x00" + r.hold.owner
+	}
+	return r.hold.keys.lock
+}
+
 // lead asks whenever there may be news: after a message, after the holder's time, and now and then.
 func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
 	news := r.protocol.overhear(r.hold.keys)
@@ -221,8 +233,14 @@ func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
 		// Who hears nothing must not be called in vain.
 		r.hold.calling = news != nil && news.confirmed() && r.keeper.hasOneServer()
 		t.asks()
+		if r.hold.calling {
+			t.note(true)
+		}
 		lease, err := r.ask(ctx)
 		if err != errBusy {
+			if lease != nil && r.hold.calling {
+				t.note(false) // acquire.lua has taken the client out
+			}
 			return lease, err
 		}
 		r.waits(0)
@@ -240,7 +258,7 @@ func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
 		if r.over(ctx) {
 			return nil, errTimeUp
 		}
-		r.hold.called = news.asks()
+		r.hold.called = news.asks() && !r.explicit // whose turn it was, one of the other lines may have had
 	}
 }
 
