@@ -112,6 +112,11 @@ func (m *model) end(c *contender, what usage) bool {
 		return false
 	case what == used && m.sole.keep > m.now:
 		m.sole.owner, m.sole.expires = "", m.sole.keep
+		for _, s := range m.line {
+			if c.readersNext && s.shared() {
+				m.gate = s.place
+			}
+		}
 		return false
 	}
 	m.sole = nil
@@ -168,7 +173,7 @@ func (m *model) lose() {
 // flush is what happens if all keys are.
 func (m *model) flush() {
 	m.lose()
-	m.line = nil
+	m.line, m.gate = nil, 0
 	clear(m.released)
 	m.known = len(m.tokens)
 }

@@ -15,6 +15,7 @@ type model struct {
 	shares   map[string]*share
 	kept     int // until then the lock is shared by nobody, because of somebody's minimum time
 	line     []*seat
+	gate     int // readers up to that place go before any writer once the minimum time of a write is over
 	seats    int // given so far
 	released map[string]memory
 	told     []news
@@ -203,11 +204,15 @@ func (m *model) handOver(gate bool) {
 		return
 	}
 	var first *seat
-	if writers := m.living(false); len(writers) > 0 {
+	writers, readers, due := m.living(false), m.living(true), m.gate
+	if len(writers) > 0 {
 		first = writers[0]
 	}
-	for _, reader := range m.living(true) {
-		if gate || first == nil || reader.place < first.place {
+	if len(writers)+len(readers) > 0 {
+		m.gate = 0
+	}
+	for _, reader := range readers {
+		if gate || first == nil || reader.place < first.place || reader.place <= due {
 			m.admit(reader)
 		}
 	}

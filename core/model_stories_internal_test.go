@@ -125,6 +125,20 @@ var stories = map[string]func(*episode){
 			e.forceIt()
 		}
 	},
+	"readers who waited for a write go first when its minimum time is over": func(e *episode) {
+		writer := e.contend("A", aWrite, 9)
+		writer.minHold = 5 * time.Second
+		e.acquire(writer)
+		next, early, late := e.asks("B", aWrite, 9), e.asks("C", aRead, 9), e.contend("D", aRead, 9)
+		e.release(writer, used)
+		e.pass(2)
+		e.acquire(late)
+		e.beat([]*contender{next, early, late})
+		e.pass(4)
+		e.beat([]*contender{next, early, late})
+		e.release(early, used)
+		e.release(next, used)
+	},
 	"what is left of an expired write is a read": func(e *episode) {
 		e.asks("A", aWrite, 1)
 		e.asks("A", aRead, 9)

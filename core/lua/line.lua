@@ -14,7 +14,8 @@
 -- KEYS[3] reads    sorted set, id of a shared hold -> its expiry (ms); means nothing without reads in the hash
 -- KEYS[4] writers  sorted set, id of who waits for the exclusive lock -> number in line
 -- KEYS[5] readers  sorted set, the same for the shared lock
--- KEYS[6] waiters  hash, id of who waits -> deadline (ms), ttl, mode and owner
+-- KEYS[6] waiters  hash, id of who waits -> deadline (ms), ttl, mode and owner; '' -> a gate, as in the lock, that was set
+--                  by a write which stays taken for its minimum time
 -- ARGV[1] channel on which releases are announced; <channel>:<client> is that of a waiter
 -- ARGV[2] ms for which the last token is remembered
 -- ARGV[3] ms for which a waiter keeps its place, and a grant that it has not asked for, without a sign of life
@@ -277,6 +278,11 @@ local function admit()
   end
   local next = first(writers)
   local reader, entered = first(readers), false
+  local due = (next or reader) and call('HGET', waiters, '')
+  if due then
+    gate = math.max(gate, tonumber(due))
+    call('HDEL', waiters, '')
+  end
   while reader and budget > 0 and (not next or reader.number < next.number or reader.number <= gate) do
     budget, entered = budget - 1, true
     leaveLine(reader.id)
