@@ -66,7 +66,7 @@ local function endShare(keep)
   else
     call('ZREM', reads, id)
   end
-  shared = call('EXISTS', reads) == 1
+  shared = last() ~= nil
   if not shared and not writer then
     return free()
   end
@@ -79,12 +79,12 @@ end
 
 refresh()
 local status = 0
-local held = mode and call('HMGET', lock, 'hold:' .. id, 'share:' .. id) or {}
-if writer == owner and held[1] == grant then
+local kind = mode and holds(id)
+if kind == 'hold:' and writer == owner then
   endHold()
   status = 1
-elseif shared and held[2] then
-  endShare(string.match(held[2], '^%d+'))
+elseif kind == 'share:' then
+  endShare(string.match(call('HGET', lock, 'share:' .. id), '^%d+'))
   status = 1
 else
   local before = tonumber(call('GET', released) or '') -- nil too if bar.lua has written it
