@@ -19,6 +19,7 @@ type ballot struct {
 	pending map[*voter]bool // true if the server has lately failed to answer
 	granted int
 	entered int             // those of them that the owner has held before, with a token that was agreed on
+	by      int             // those of them that grant it because the hold's parent is in
 	lefts   []time.Duration // of those who refused
 	taken   bool            // one of them says that somebody else has won
 	trip    time.Duration   // the longest time that an answer took
@@ -76,7 +77,7 @@ func (b *ballot) hold(ctx context.Context, oneFirst bool) (won bool) {
 	for _, v := range voters {
 		b.ask(apart, v)
 	}
-	for b.granted < b.quorum.majority || b.mayBeEntered() {
+	for b.best() < b.quorum.majority || b.mayBeEntered() {
 		if !b.open() && b.clear() || !b.count(ctx) {
 			return false
 		}
@@ -85,6 +86,15 @@ func (b *ballot) hold(ctx context.Context, oneFirst bool) (won bool) {
 		b.token = b.before
 	}
 	return !b.doubtful()
+}
+
+// best returns how many votes count. Those of servers where the parent is in do not count together with those that have
+// granted the lock anew: a parent that is not in at a majority is over, and its minority lets in all who come with it.
+func (b *ballot) best() int {
+	if b.claim.parent == nil {
+		return b.granted
+	}
+	return max(b.by, b.granted-b.by)
 }
 
 // doubtful reports whether the owner is in on some servers, and may be on a majority, but for servers that have not
@@ -104,7 +114,7 @@ func (b *ballot) open() bool {
 			hopes++
 		}
 	}
-	return b.granted+hopes >= b.quorum.majority
+	return b.best()+hopes >= b.quorum.majority
 }
 
 func (b *ballot) refused() bool { return len(b.lefts) > 0 }
@@ -141,6 +151,9 @@ func (b *ballot) count(ctx context.Context) bool {
 		case v.answer.granted:
 			b.granted++
 			b.token = max(b.token, v.token)
+			if v.entered {
+				b.by++
+			}
 			if v.settled {
 				b.entered++
 				b.before = max(b.before, v.token)
@@ -230,7 +243,11 @@ func (b *ballot) left() time.Duration {
 	slices.SortFunc(b.lefts, func(x, y time.Duration) int {
 		return cmp.Or(cmp.Compare(endless(x), endless(y)), cmp.Compare(x, y))
 	})
-	return b.lefts[min(b.quorum.majority-b.granted, len(b.lefts))-1]
+	refusals := b.quorum.majority - b.granted // that would have to be grants
+	if refusals <= 0 || len(b.lefts) == 0 {
+		return b.quorum.patience(b.claim.ttl) // the parent's minority has to be given up first
+	}
+	return b.lefts[min(refusals, len(b.lefts))-1]
 }
 
 func endless(left time.Duration) int {

@@ -69,6 +69,52 @@ func (s *server) pass(c *caller) {
 	})
 }
 
+// uncall takes the client out of those to be called if the request has left nobody in its line: a release would call a client that does not wait, and the others would look only some time later.
+func (r *request) uncall(t *turn) {
+	m, plain := r.protocol.(mutex)
+	if !plain || !t.uncalled {
+		return
+	}
+	k, number := r.hold.keys, r.keeper.caller
+	r.keeper.background(func(ctx context.Context) {
+		if m.server.listen.callers(k.channel) > 0 {
+			return // of another line
+		}
+		ctx, cancel := context.WithTimeout(ctx, firstAnswer)
+		defer cancel()
+		_, _ = m.server.exec.do(ctx, passScript, []string{k.lock, k.callers}, m.server.verb, number)
+		m.server.listen.lookAgain(k.channel) // who came meanwhile was taken out too
+	})
+}
+
+// callers counts who waits on a channel to be called.
+func (s *listeners) callers(channel string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.topics[channel]; t != nil {
+		for l := range t.everybody {
+			if l.caller != nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// lookAgain lets those look who wait on a channel to be called.
+func (s *listeners) lookAgain(channel string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.topics[channel]; t != nil {
+		for l := range t.everybody {
+			if l.caller != nil {
+				l.caller.open = true
+				signal(l.c)
+			}
+		}
+	}
+}
+
 // hear takes in a message, and reports whether there is something to do about it now. That somebody else was called
 // wakes nobody: with a busy lock that would be all of the clients, at the very moment when one of them is in a hurry.
 func (l *listener) hear(message string) bool {

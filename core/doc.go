@@ -31,7 +31,8 @@
 // All of them exclude each other on one name. All are reentrant: whoever holds a lock enters again. Ownership
 // travels in the context, so "whoever" means the calls that use [Lease.Context], or the context that [Do] hands in,
 // or what descends from them. Every other call waits, also one in the same goroutine. Goroutines that share the
-// context share the ownership of this lock, and of no other.
+// context share the ownership of this lock, and of no other. The context of a lease that is over makes no caller an
+// owner.
 //
 // [Multi] makes one lock of several, of any strategy and client: all are held, or none. It does not matter in which
 // order callers name them. The lease is over when one of theirs is, and has one token for all.

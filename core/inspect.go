@@ -17,14 +17,22 @@ const (
 	ModeWrite Mode = "write" // by a writer, who may read too
 )
 
-// Info is the state of a lock at one instant.
+// maxInspected bounds of how many holds and of how many waiters one [Info] tells: while a server reads them, it does
+// nothing else.
+const maxInspected = 1000
+
+// Info is the state of a lock at one instant. However many hold it and wait, it tells of a bounded part: Holders of at
+// most the 1,000 shared holds that last longest, and Queue of the first 1,000 waiters. Shares and Places count them all.
 type Info struct {
 	// Name of the lock.
 	Name string
 	// Mode is empty if the lock is free.
 	Mode Mode
 	// Holders are sorted by owner. There are none while a lock stays taken only for its [WithMinHold].
+	// With more than 1,000 of them, those of a foreign client are left out.
 	Holders []Holder
+	// Shares counts the shared holds.
+	Shares int
 	// TTL is when the lock becomes free if nobody renews it. Zero if it is free, negative if never, which only
 	// a foreign client can cause.
 	TTL time.Duration
@@ -34,6 +42,8 @@ type Info struct {
 	Waiters int
 	// Queue is who waits in line, in order; for [Client.Mutex] there is no line.
 	Queue []Waiter
+	// Places counts the places in line, with those of waiters that have died just now.
+	Places int
 }
 
 // Waiter is somebody in line for a lock.
@@ -114,7 +124,7 @@ func (s *server) inspect(ctx context.Context, k keys) (Info, error) {
 	var reply any
 	err := persist(ctx, 0, transient, func() (err error) {
 		reply, err = s.exec.do(ctx, inspectScript,
-			[]string{k.lock, k.reads(), k.writers(), k.readers(), k.waiters()}, k.channel, s.verb)
+			[]string{k.lock, k.reads(), k.writers(), k.readers(), k.waiters()}, k.channel, s.verb, maxInspected)
 		return err
 	})
 	if err != nil {

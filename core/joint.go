@@ -53,10 +53,10 @@ func (l *Lease) leaves() []*Lease {
 // within returns ctx with all that the lease holds.
 func (l *Lease) within(ctx context.Context) context.Context {
 	if l.joint == nil {
-		return withHolding(ctx, l, l.token)
+		return withHolding(ctx, l, nil, l.token)
 	}
 	for _, leaf := range l.leaves() {
-		ctx = withHolding(ctx, leaf, l.token)
+		ctx = withHolding(ctx, leaf, l, l.token)
 	}
 	return ctx
 }

@@ -40,7 +40,8 @@ type grant struct {
 // not its end: ctx bounded the waiting, not the holding.
 func (k *keeper) newLease(ctx context.Context, p protocol, h hold, g grant) (*Lease, error) {
 	l := &Lease{keeper: k, protocol: p, hold: h, token: g.token, index: -1}
-	l.bare = bare{holding{l, l.token, holdingFrom(ctx)}, ctx}
+	l.hold.parent = nil // it was for the requests
+	l.bare = bare{holding{lease: l, token: l.token, outer: holdingFrom(ctx)}, ctx}
 	if err := k.renewer.add(l, g.sentAt, g.ttl); err != nil {
 		return nil, err
 	}
@@ -64,7 +65,8 @@ func (l *Lease) Token() int64 { return l.token }
 // Unlock, or [ErrClosed]. It has the values of the context given to Lock, but not its deadline.
 //
 // Goroutines that share this context share the ownership: this lock does not keep them apart. Locks of other names
-// do, also when they are taken with this context.
+// do, also when they are taken with this context. Once the lease is over, this lock does so too, even for goroutines that
+// have the context without its end ([context.WithoutCancel]).
 func (l *Lease) Context() context.Context { return l.ending.context(&l.bare) }
 
 // Done is closed when the lease ends, for whatever reason.

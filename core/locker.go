@@ -8,7 +8,7 @@ type Locker interface {
 	// Name returns the name of the lock, without prefix; of a [Multi], those of its members, joined by "+".
 	Name() string
 	// Lock waits until the lock is granted or ctx ends; ctx bounds the waiting, not the holding. If ctx is,
-	// or descends from, the context of a lease, its owner is the one who asks.
+	// or descends from, the context of a lease of this lock that is not over, it is entered again.
 	//
 	// Errors: [ErrNotAcquired] if ctx or [WithWait] ended first, which is also the context's error if that was
 	// the reason, or [ErrTooManyWaiters]; [ErrUnavailable] with the connection's error if Redis did not answer, which Lock endures

@@ -41,8 +41,10 @@ end
 
 local line = redis.call('HGETALL', waiters)
 for i = 1, #line, 2 do
-  local deadline, rest = string.match(line[i + 1], '^(%d+)(.+)$')
-  redis.call('HSET', waiters, line[i], earlier(deadline, age) .. rest)
+  if line[i] ~= '' then
+    local deadline, rest = string.match(line[i + 1], '^(%d+)(.+)$')
+    redis.call('HSET', waiters, line[i], earlier(deadline, age) .. rest)
+  end
 end
 
 for _, key in ipairs(KEYS) do
@@ -94,6 +96,9 @@ func (e *episode) pass(seconds int) {
 		e.model.pass(seconds)
 		if err := age.Run(context.Background(), e.client.exec.rdb, all, 1000*seconds).Err(); err != nil && err != redis.Nil {
 			e.differs("age: %v", err)
+		}
+		if e.model.gate > 0 && !e.client.exec.rdb.HExists(context.Background(), e.keys.waiters(), "").Val() {
+			e.model.gate = 0 // it has gone with the line
 		}
 		return ""
 	})
@@ -225,7 +230,11 @@ func (e *episode) checkKeys() {
 			e.lasts(key, left, e.model.until()-e.model.now)
 		}
 	}
-	if writers.Val()+readers.Val() != waiters.Val() {
+	gates := 0
+	if e.model.gate > 0 {
+		gates = 1
+	}
+	if writers.Val()+readers.Val()+int64(gates) != waiters.Val() {
 		e.differs("%d writers and %d readers are in line, but %d waiters", writers.Val(), readers.Val(), waiters.Val())
 	}
 }
@@ -238,7 +247,7 @@ func (e *episode) finish() {
 		}
 	}
 	e.check()
-	if !e.model.free() || len(e.model.line) > 0 || e.lost {
+	if !e.model.free() || len(e.model.line) > 0 || e.model.gate > 0 || e.lost {
 		e.pass(40)
 	}
 	e.checkNews()

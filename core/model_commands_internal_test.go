@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,6 +75,9 @@ func (e *episode) refused(c *contender, number int64, got standing, want verdict
 }
 
 func (e *episode) release(c *contender, what usage) {
+	for _, s := range slices.Clone(e.model.line) {
+		e.settle(s.contender)
+	}
 	e.do(what != lined, func() string {
 		got, err := e.protocol(c.kind).release(context.Background(), &c.hold, what)
 		want := e.model.release(c, what)

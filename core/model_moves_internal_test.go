@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"time"
 )
 
@@ -86,7 +87,16 @@ func (e *episode) newcomer() *contender {
 	if e.rand.IntN(4) == 0 {
 		c.waits = false
 	}
+	if e.rand.IntN(3) == 0 {
+		e.comesBy(c, some(e, append(slices.Clone(e.active), e.ended...)))
+	}
 	return c
+}
+
+// comesBy lets somebody come with the context of another one's lease, which may be over.
+func (e *episode) comesBy(c, parent *contender) {
+	c.owner, c.by, c.parent = parent.owner, parent, &holding{lease: &Lease{hold: parent.hold}}
+	e.note("%s is of %s, by %s", c.id, c.owner, parent.id)
 }
 
 // begin lets somebody ask for the first time.

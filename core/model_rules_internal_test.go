@@ -17,7 +17,7 @@ func (m *model) acquire(c *contender) verdict {
 		if m.free() {
 			return m.grant(c)
 		}
-		if m.isPlain() && m.sole.owner != c.owner {
+		if m.isPlain() && !m.holds(c) && (m.sole.owner != c.owner || !m.proves(c)) {
 			return m.refuse(c)
 		}
 		waits = false
@@ -31,7 +31,7 @@ func (m *model) acquire(c *contender) verdict {
 	switch {
 	case m.holds(c) || m.admits(c):
 		return m.grant(c)
-	case !c.shared() && m.shareOf(c.owner) != nil:
+	case !c.shared() && m.shareOf(c.owner) != nil && m.proves(c):
 		return verdict{answer: answer{refused: ErrUpgrade}}
 	}
 	if waits {
@@ -43,9 +43,9 @@ func (m *model) acquire(c *contender) verdict {
 // admits reports whether somebody who asks may enter.
 func (m *model) admits(c *contender) bool {
 	switch {
-	case m.sole != nil && m.sole.owner == c.owner:
+	case m.sole != nil && m.sole.owner == c.owner && m.proves(c):
 		return true
-	case c.shared() && m.shareOf(c.owner) != nil:
+	case c.shared() && m.shareOf(c.owner) != nil && m.proves(c):
 		return true
 	case m.sole != nil:
 		return false
@@ -112,6 +112,11 @@ func (m *model) end(c *contender, what usage) bool {
 		return false
 	case what == used && m.sole.keep > m.now:
 		m.sole.owner, m.sole.expires = "", m.sole.keep
+		for _, s := range m.line {
+			if c.readersNext && s.shared() {
+				m.gate = s.place
+			}
+		}
 		return false
 	}
 	m.sole = nil
@@ -168,7 +173,7 @@ func (m *model) lose() {
 // flush is what happens if all keys are.
 func (m *model) flush() {
 	m.lose()
-	m.line = nil
+	m.line, m.gate = nil, 0
 	clear(m.released)
 	m.known = len(m.tokens)
 }

@@ -15,6 +15,7 @@ type model struct {
 	shares   map[string]*share
 	kept     int // until then the lock is shared by nobody, because of somebody's minimum time
 	line     []*seat
+	gate     int // readers up to that place go before any writer once the minimum time of a write is over
 	seats    int // given so far
 	released map[string]memory
 	told     []news
@@ -60,7 +61,8 @@ type memory struct {
 type contender struct {
 	hold
 	kind
-	place int // its number in the model's line, 0 before it stood there
+	by    *contender // the hold by which its owner says to be in; nil if any will do
+	place int        // its number in the model's line, 0 before it stood there
 }
 
 // kind is a strategy as the model sees it.
@@ -130,10 +132,13 @@ func (m *model) holds(c *contender) bool {
 	return m.sole != nil && m.sole.ids[c.id]
 }
 
-// isIn reports whether somebody in line could enter, because its owner holds the lock by another request.
+// isIn reports whether the owner of somebody in line holds the lock by another request.
 func (m *model) isIn(c *contender) bool {
-	return c.owner != c.id && (m.sole != nil && m.sole.owner == c.owner || c.shared() && m.shareOf(c.owner) != nil)
+	return c.owner != c.id && (m.sole != nil && m.sole.owner == c.owner || m.shareOf(c.owner) != nil)
 }
+
+// proves reports whether the owner's name counts for the contender: the hold that it comes by is in.
+func (m *model) proves(c *contender) bool { return c.by == nil || m.holds(c.by) }
 
 // shareOf returns a shared hold of the owner, nil if there is none.
 func (m *model) shareOf(owner string) *share {
@@ -199,11 +204,15 @@ func (m *model) handOver(gate bool) {
 		return
 	}
 	var first *seat
-	if writers := m.living(false); len(writers) > 0 {
+	writers, readers, due := m.living(false), m.living(true), m.gate
+	if len(writers) > 0 {
 		first = writers[0]
 	}
-	for _, reader := range m.living(true) {
-		if gate || first == nil || reader.place < first.place {
+	if len(writers)+len(readers) > 0 {
+		m.gate = 0
+	}
+	for _, reader := range readers {
+		if gate || first == nil || reader.place < first.place || reader.place <= due {
 			m.admit(reader)
 		}
 	}

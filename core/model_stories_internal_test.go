@@ -100,6 +100,45 @@ var stories = map[string]func(*episode){
 		e.acquire(mutex)
 		e.release(mutex, used)
 	},
+	"an owner whose lease is over is not in by another of its holds": func(e *episode) {
+		outer, other := e.asks("A", aWrite, 1), e.asks("A", aRead, 29)
+		e.pass(2)
+		e.asks("B", aWrite, 29)
+		for _, k := range []kind{aMutex, aFair, aWrite, aRead} {
+			late := e.contend("A", k, 9)
+			e.comesBy(late, outer)
+			e.acquire(late)
+			inTime := e.contend("A", k, 9)
+			e.comesBy(inTime, other)
+			e.acquire(inTime)
+		}
+	},
+	"callers with one outdated lease exclude each other": func(e *episode) {
+		for _, k := range []kind{aMutex, aFair, aWrite} {
+			outer := e.asks("A", k, 1)
+			e.pass(2)
+			for range 3 {
+				late := e.contend("A", k, 9)
+				e.comesBy(late, outer)
+				e.acquire(late)
+			}
+			e.forceIt()
+		}
+	},
+	"readers who waited for a write go first when its minimum time is over": func(e *episode) {
+		writer := e.contend("A", aWrite, 9)
+		writer.minHold = 5 * time.Second
+		e.acquire(writer)
+		next, early, late := e.asks("B", aWrite, 9), e.asks("C", aRead, 9), e.contend("D", aRead, 9)
+		e.release(writer, used)
+		e.pass(2)
+		e.acquire(late)
+		e.beat([]*contender{next, early, late})
+		e.pass(4)
+		e.beat([]*contender{next, early, late})
+		e.release(early, used)
+		e.release(next, used)
+	},
 	"what is left of an expired write is a read": func(e *episode) {
 		e.asks("A", aWrite, 1)
 		e.asks("A", aRead, 9)

@@ -66,6 +66,12 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 	if h.calling {
 		c.argv = append(c.argv, m.server.keeper.callerArg, h.called)
 	}
+	if h.parent != nil {
+		if !h.calling {
+			c.argv = append(c.argv, "", 0)
+		}
+		c.argv = append(c.argv, h.parentID())
+	}
 	c.ack = h.ack
 	err := m.server.exec.run(ctx, c)
 	c.mark(h)
@@ -77,11 +83,13 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 	}
 	switch c.list[0] {
 	case 1:
-		return answer{granted: true, token: c.list[1], settled: c.list[len(c.list)-1] == 1}, nil
+		before := c.list[len(c.list)-1]
+		return answer{granted: true, token: c.list[1], settled: before&1 != 0, entered: before&2 != 0}, nil
 	case 0:
 		left := time.Duration(c.list[1]) * time.Millisecond
 		return answer{settled: len(c.list) > 2 && c.list[2] == 1, standing: standing{left: left}}, nil
 	case -2:
+		h.calling = false // join.lua does not know of callers
 		return m.otherwise().acquire(ctx, h)
 	case -3:
 		return answer{}, fmt.Errorf("%w: for %v more it grants no locks", errRestarted,

@@ -60,7 +60,7 @@ func (m mutexes) acquire(ctx context.Context, h *hold) (answer, error) {
 	args := []any{h.id, milliseconds(tokenMemory)}
 	for _, o := range holds {
 		keys = append(keys, o.keys.lock, o.keys.token, o.released)
-		args = append(args, o.owner, milliseconds(o.ttl), milliseconds(o.minHold))
+		args = append(args, o.owner, milliseconds(o.ttl), milliseconds(o.minHold), o.parentID())
 	}
 	reply, err := m.server.exec.ask(ctx, h, acquireAllScript, keys, args...)
 	if err != nil {
@@ -153,6 +153,7 @@ func (g *gathering) request() (*request, mutexes) {
 		if h.owner == h.id {
 			h.owner = ""
 		}
+		r.entered = r.entered || h.parent != nil
 		all.holds = append(all.holds, h)
 		r.hold.ttl, r.hold.minHold = max(r.hold.ttl, h.ttl), max(r.hold.minHold, h.minHold)
 		r.hold.ack = r.hold.ack.and(h.ack)

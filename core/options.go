@@ -220,9 +220,10 @@ func WithMinHold(least time.Duration) LockOption {
 	})
 }
 
-// WithOwner sets the owner instead of the one that the context carries. Whoever comes with the same owner
-// enters a lock that it holds, from whichever process: keep it unguessable, and different wherever exclusion
-// is wanted. At most 128 bytes of printable ASCII. Defaults to the context's owner, or a new one.
+// WithOwner sets the owner instead of the one that the context carries. A call with the same owner enters a lock that
+// the owner holds, from whichever process, and by whichever lease: keep it unguessable, and different wherever exclusion
+// is wanted. A call that waits looks every one to two seconds whether its owner has got the lock elsewhere. At most 128
+// bytes of printable ASCII. Defaults to the context's owner, or a new one.
 func WithOwner(owner string) LockOption {
 	return lockOption(func(c *lockConfig) {
 		if err := checkOwner(owner); err != nil {

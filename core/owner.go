@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,8 +12,14 @@ import (
 // whose contexts it was taken.
 type holding struct {
 	lease *Lease
+	whole *Lease // the joint lease of which it is a part; nil if there is none
 	token int64
 	outer *holding
+}
+
+// over reports whether the lease has ended, or the joint lease of which it is a part.
+func (h *holding) over() bool {
+	return h.lease.ending.cause() != nil || h.whole != nil && h.whole.ending.cause() != nil
 }
 
 type holdingKey struct{}
@@ -35,9 +42,9 @@ func (b *bare) Value(key any) any {
 	return b.caller.Value(key)
 }
 
-// withHolding adds a lease to what ctx carries.
-func withHolding(ctx context.Context, l *Lease, token int64) context.Context {
-	return context.WithValue(ctx, holdingKey{}, &holding{l, token, holdingFrom(ctx)})
+// withHolding adds a lease to what ctx carries, and the joint lease of which it is a part, if there is one.
+func withHolding(ctx context.Context, l, whole *Lease, token int64) context.Context {
+	return context.WithValue(ctx, holdingKey{}, &holding{l, whole, token, holdingFrom(ctx)})
 }
 
 // holdingFrom returns the innermost lease that ctx carries, nil if there is none.
@@ -46,13 +53,15 @@ func holdingFrom(ctx context.Context) *holding {
 	return h
 }
 
-// of returns the lease of that lock within whose context another was taken, nil if there is none. One of the same
-// Redis comes before one of another client, which may reach the same Redis by another connection, or not.
+// of returns the innermost lease of that lock within whose context another was taken, nil if there is none. A lease that
+// is over does not count: several goroutines may still have its context, without its end, and nothing would keep them
+// apart. One of the same Redis comes before one of another client, which may reach the same Redis by another connection,
+// or not.
 func (h *holding) of(k *keeper, lock string) *holding {
 	var other *holding
 	for ; h != nil; h = h.outer {
 		switch {
-		case h.lease.hold.keys.lock != lock:
+		case h.lease.hold.keys.lock != lock, h.over():
 		case sameRedis(h.lease.keeper, k):
 			return h
 		case other == nil:
@@ -96,6 +105,48 @@ func (k *keeper) rename(h *hold) {
 func (h *hold) call(id string) {
 	h.id, h.released = id, h.keys.released(id)
 	h.box()
+}
+
+// parentID names the hold by which the owner is in, for scripts; empty if it need not be in by a certain one.
+func (h *hold) parentID() string {
+	if h.parent == nil {
+		return ""
+	}
+	return h.parent.lease.hold.id
+}
+
+// orphaned reports whether the lease by which the owner is in has ended.
+func (h *hold) orphaned() bool { return h.parent != nil && h.parent.over() }
+
+// disown lets a request go on as an owner of its own once the lease by which it was to enter has ended: Redis may keep
+// that hold for some time, and would let several callers with the context of the lease in together. Should an earlier try
+// be in doubt, or stand in line, its hold is given up first, since that is the hold of the owner before.
+func (r *request) disown(ctx context.Context) {
+	if !r.entered {
+		return
+	}
+	holds := []*hold{&r.hold}
+	if all, ok := r.protocol.(mutexes); ok {
+		holds = holds[:0]
+		for i := range all.holds {
+			holds = append(holds, &all.holds[i])
+		}
+	}
+	if !slices.ContainsFunc(holds, (*hold).orphaned) {
+		return
+	}
+	if r.doubt || r.lined {
+		r.renounce(ctx, r.lastErr)
+	}
+	for _, h := range holds {
+		switch {
+		case !h.orphaned():
+		case h == &r.hold:
+			h.owner, h.parent = h.id, nil
+		default:
+			h.owner, h.parent = "", nil // that of the whole
+		}
+	}
 }
 
 // boxed are parts of a hold as arguments of scripts. Each would cost an allocation whenever it is made one.

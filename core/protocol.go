@@ -41,8 +41,9 @@ type protocol interface {
 type hold struct {
 	name       string
 	keys       keys
-	id         string // never used for another hold; set by call or rename only
-	lockConfig        // its owner is never empty once it has an id
+	id         string   // never used for another hold; set by call or rename only
+	lockConfig          // its owner is never empty once it has an id
+	parent     *holding // the lease by which its owner is in; nil for a new owner, and one that WithOwner has named
 
 	released string // where its end is remembered
 	boxed    boxed
@@ -86,6 +87,7 @@ type answer struct {
 	token   int64
 	sentAt  instant // of the request that was granted, if others went before it
 	settled bool    // who has the lock was in before, with a token on which the servers of a Redlock have agreed
+	entered bool    // it was granted because the hold's parent is in
 	gone    bool    // the hold was given up before
 	refused error   // for good, as no waiting would change
 	attempt int     // of a Once

@@ -24,6 +24,7 @@ type line struct {
 	// What the first was last told, and when; it asks again after a pollHeard at least.
 	left  time.Duration // of the present holder's lease
 	heard instant       // zero: never
+	noted bool          // the client is one of those to be called, see callers.go
 
 	entered, asked uint64 // how many have come, and how many had before the first asked; see shared_answer.go
 }
@@ -42,6 +43,7 @@ type turn struct {
 	come           chan struct{} // closed when the turn has come, or there is none to come; nil if it had come at once
 	err            error         // why there is none; set before come is closed
 	out            bool          // of the line
+	uncalled       bool          // it has left nobody in a line that was noted
 }
 
 func newQueue() *queue {
@@ -169,6 +171,7 @@ func (t *turn) proceed() {
 		close(next.come)
 		return
 	}
+	t.uncalled = t.line.noted
 	delete(t.queue.lines, t.key)
 	if len(t.queue.spare) < spareLines {
 		t.queue.spare = append(t.queue.spare, t.line)
@@ -180,6 +183,13 @@ func (t *turn) tell(left time.Duration, now instant) {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
 	t.line.left, t.line.heard = left, now
+}
+
+// note notes whether the client is one of those to be called for this line.
+func (t *turn) note(noted bool) {
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	t.line.noted = noted
 }
 
 // pollHeard is the longest time between two looks of the first in a line, if it is subscribed.

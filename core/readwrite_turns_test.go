@@ -97,3 +97,42 @@ func overlaps(turns []turn) (found []string) {
 	}
 	return found
 }
+
+// TestReadersTurnAfterAMinimumTime: a write that is unlocked stays taken for its minimum time. The readers who waited for
+// it go before the writer who came earlier.
+func TestReadersTurnAfterAMinimumTime(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	locks := newClient(t, server.Client())
+	queued := func(n int) func() bool {
+		return func() bool {
+			info, err := locks.Inspect(ctx, "name")
+			return err == nil && len(info.Queue) == n
+		}
+	}
+	holder := mustLock(t, locks.Write("name"), core.WithTTL(long), core.WithMinHold(time.Minute))
+	entered, leave := make(chan string, 2), make(chan struct{})
+	var all sync.WaitGroup
+	enter := func(kind string, l core.Locker) {
+		lease, err := l.Lock(ctx, core.WithTTL(long))
+		if err != nil {
+			t.Errorf("%s: %v", kind, err)
+			return
+		}
+		entered <- kind
+		<-leave
+		_ = lease.Unlock(ctx)
+	}
+	all.Go(func() { enter("writer", locks.Write("name")) })
+	redistest.Eventually(t, within, "a writer to wait", queued(1))
+	all.Go(func() { enter("reader", locks.Read("name")) })
+	redistest.Eventually(t, within, "a reader to wait", queued(2))
+	unlock(t, holder)
+	server.Client().PExpire(ctx, "lock:name", time.Millisecond) // the minute is over
+	if first := <-entered; first != "reader" {
+		t.Errorf("the %s was first", first)
+	}
+	close(leave)
+	all.Wait()
+}

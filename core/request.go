@@ -36,6 +36,7 @@ type request struct {
 	hold     hold
 	turn     turn // to ask, if it is not in a line that Redis keeps
 	entered  bool // the owner may hold the lock already
+	explicit bool // its owner was named by WithOwner: another process may hold the lock for it
 	once     bool // one answer is enough, however long there is time to wait for it
 
 	// settle makes the lease of a grant; newLease if nil.
@@ -67,13 +68,13 @@ func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {
 	}
 	k.rename(&r.hold)
 	if r.hold.owner != "" {
-		r.entered = true // perhaps, by another process
+		r.entered, r.explicit = true, true
 		return r
 	}
 	// Only a lease of this very lock is entered again. Under the lease of another one everybody is an owner of
 	// their own: the tasks of one batch, say, which share the batch's lease, exclude each other here.
 	if h := holdingFrom(ctx).of(k, r.hold.keys.lock); h != nil {
-		r.hold.owner, r.entered = h.lease.hold.owner, true
+		r.hold.owner, r.hold.parent, r.entered = h.lease.hold.owner, h, true
 	} else {
 		r.hold.owner = r.hold.id
 	}
@@ -182,8 +183,11 @@ func (r *request) queue(ctx context.Context) (*Lease, error) {
 func (r *request) queueUp(ctx context.Context) (*Lease, error) {
 	t := &r.turn
 	*t = turn{question: r.hold.question()}
-	r.keeper.queue.enter(t, r.hold.keys.lock, r.hold.ack)
-	defer t.leave()
+	r.keeper.queue.enter(t, r.queueKey(), r.hold.ack)
+	defer func() {
+		t.leave()
+		r.uncall(t)
+	}()
 	if t.waits() {
 		r.waits(0)
 	}
@@ -208,6 +212,15 @@ func (r *request) queueUp(ctx context.Context) (*Lease, error) {
 	return lease, err
 }
 
+// queueKey tells which line of this process the request stands in. An explicit owner has one of its own: it may get the
+// lock in another process, and would not ask in time to enter it too while others of this process are before it.
+func (r *request) queueKey() string {
+	if r.explicit {
+		return r.hold.keys.lock + "\x00" + r.hold.owner
+	}
+	return r.hold.keys.lock
+}
+
 // lead asks whenever there may be news: after a message, after the holder's time, and now and then.
 func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
 	news := r.protocol.overhear(r.hold.keys)
@@ -220,8 +233,14 @@ func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
 		// Who hears nothing must not be called in vain.
 		r.hold.calling = news != nil && news.confirmed() && r.keeper.hasOneServer()
 		t.asks()
+		if r.hold.calling {
+			t.note(true)
+		}
 		lease, err := r.ask(ctx)
 		if err != errBusy {
+			if lease != nil && r.hold.calling {
+				t.note(false) // acquire.lua has taken the client out
+			}
 			return lease, err
 		}
 		r.waits(0)
@@ -239,7 +258,7 @@ func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
 		if r.over(ctx) {
 			return nil, errTimeUp
 		}
-		r.hold.called = news.asks()
+		r.hold.called = news.asks() && !r.explicit // whose turn it was, one of the other lines may have had
 	}
 }
 
@@ -290,6 +309,8 @@ func (r *request) ask(ctx context.Context) (*Lease, error) {
 
 func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 	r.asked++
+	r.disown(ctx)
+
 	r.sentAt = r.keeper.now()
 	a, err := r.protocol.acquire(ctx, &r.hold)
 	r.lastErr = err

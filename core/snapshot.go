@@ -18,11 +18,13 @@ type snapshot struct {
 	reads     map[string]string // id of a shared hold: its expiry
 	lines     map[string]string // id of who waits: number in line
 	waiters   map[string]string // the same: deadline, ttl, mode and owner
+	shares    int               // that are alive, in all
+	places    int               // in line, in all
 }
 
 func readSnapshot(reply any) (s snapshot, err error) {
 	list, _ := reply.([]any)
-	if len(list) != 8 {
+	if len(list) != 10 {
 		return snapshot{}, fmt.Errorf("holdfast: unexpected reply from Redis: %v", reply)
 	}
 	ttl, _ := list[0].(int64)
@@ -31,6 +33,9 @@ func readSnapshot(reply any) (s snapshot, err error) {
 	s.now, _ = list[3].(int64)
 	s.fields, s.reads, s.waiters = pairs(list[1]), pairs(list[4]), pairs(list[7])
 	s.lines = pairs(list[5], list[6])
+	shares, _ := list[8].(int64)
+	places, _ := list[9].(int64)
+	s.shares, s.places = int(shares), int(places)
 	return s, nil
 }
 
@@ -48,11 +53,14 @@ func pairs(lists ...any) map[string]string {
 }
 
 func (s snapshot) info() Info {
-	info := Info{Waiters: s.listeners, Queue: s.queue()}
+	info := Info{Waiters: s.listeners, Queue: s.queue(), Places: s.places}
 	if len(s.fields) == 0 {
 		return info
 	}
 	info.TTL = s.ttl
+	if s.fields["reads"] != "" { // otherwise they are of an earlier lock, which was deleted
+		info.Shares = s.shares
+	}
 	switch s.fields["mode"] {
 	case "fair":
 		info.Mode = ModeFair
@@ -132,6 +140,9 @@ func (s snapshot) queue() (queue []Waiter) {
 	}
 	slices.SortFunc(ids, func(a, b string) int { return cmp.Compare(number(s.lines[a]), number(s.lines[b])) })
 	for _, id := range ids {
+		if len(queue) == maxInspected {
+			break
+		}
 		state := strings.SplitN(s.waiters[id], " ", 4)
 		if len(state) != 4 || s.left(state[0]) <= 0 {
 			continue

@@ -49,12 +49,13 @@ func (o *Once) Marker() string { return o.config.ReplayHeader }
 // KeyHeader returns the name of the header field that [Once.Key] reads.
 func (o *Once) KeyHeader() string { return o.config.KeyHeader }
 
-// Entered reports whether ctx is that of a run of the same key: a request that is guarded twice. It is let through,
-// since it would wait for itself.
+// Entered reports whether ctx is that of a run of the same key which goes on: a request that is guarded twice. It is let
+// through, since it would wait for itself. A run that has finished, or has lost its lease, lets nothing through: another
+// one may have begun.
 func (o *Once) Entered(ctx context.Context, key Key) bool {
 	hash := o.hash(key)
 	for r := runFrom(ctx); r != nil; r = r.outer {
-		if r.hash == hash && r.once.client == o.client {
+		if r.hash == hash && r.once.client == o.client && r.goesOn() {
 			return true
 		}
 	}

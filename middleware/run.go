@@ -48,6 +48,11 @@ func (o *Once) newRun(ctx context.Context, hash string, attempt *core.Attempt) *
 	return r
 }
 
+// goesOn reports whether the handler is still running under the key.
+func (r *Run) goesOn() bool {
+	return !r.finished.Load() && (r.attempt == nil || r.attempt.Context().Err() == nil)
+}
+
 // Context is what the handler gets: it ends when that of the request ends, or the lease is lost, and carries the fencing
 // token and the facts for [Attempt], [KeyHash] and [Degraded].
 func (r *Run) Context() context.Context { return r.ctx }

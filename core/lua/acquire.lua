@@ -13,11 +13,13 @@
 -- ARGV[5] ms for which the lock stays taken at least, 0 for none
 -- ARGV[6] ms for which the server must have been up to grant a lock that is free, if it may have forgotten who holds
 --         it, 0 for none; may be absent
--- ARGV[7] number of the client, if it will wait to be called; may be absent
+-- ARGV[7] number of the client, if it will wait to be called; may be absent or empty
 -- ARGV[8] 1 if it was called for this; may be absent
+-- ARGV[9] id of the hold by which the owner says to be in, see grant.lua; may be absent
 --
 -- Returns {1, token, settled}  held: granted now, entered again, or granted by an earlier run of this very attempt;
---                     settled is 1 if the owner was in before, with a token on which the servers of a Redlock agreed
+--                     settled is 1 if the owner was in before, with a token on which the servers of a Redlock agreed,
+--                     and 3 if it was by the hold of ARGV[9]; 2 if it was by that hold, with another token
 --         {0, pttl, settled}   held by someone else, with the ms left (-1: for ever); settled is 1 if settle.lua has seen
 --                     that, so that a majority of the servers of a Redlock has the same holder
 --         {-1, 0}     this hold was given up before the attempt arrived: nothing is granted
@@ -33,9 +35,9 @@
 -- Order of writes: the token first, because SET is what a full or restricted server refuses, and a token
 -- without a lock harms nobody. Then the lock, see grant.lua, which comes in front of this file.
 
-local e = entry(1, ARGV[1], ARGV[2], ARGV[3], ARGV[5])
+local e = entry(1, ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[9])
 e.callers = KEYS[4]
-local caller = ARGV[7]
+local caller = ARGV[7] ~= '' and ARGV[7]
 local refusal = look(e)
 if refusal then
   if caller and e.longest then
@@ -47,9 +49,13 @@ if refusal then
   end
   return refusal
 end
+if e.called and caller then
+  redis.pcall('ZREM', e.callers, caller)
+  e.called = redis.call('EXISTS', e.callers) == 1
+end
 if e.held then
   enter(e)
-  return {1, e.held, e.settled and 1 or 0}
+  return {1, e.held, (e.settled and 1 or 0) + (e.entered and 2 or 0)}
 end
 
 if not e.left and tonumber(ARGV[6] or 0) > 0 then
@@ -59,10 +65,6 @@ if not e.left and tonumber(ARGV[6] or 0) > 0 then
   end
 end
 
-if e.called and caller then
-  redis.pcall('ZREM', e.callers, caller)
-  e.called = redis.call('EXISTS', e.callers) == 1
-end
 local now = microseconds()
 local token = now
 local last = tonumber(redis.call('SET', e.token, integer(token), 'PX', ARGV[4], 'GET') or '')

@@ -3,7 +3,8 @@
 --
 -- KEYS     three for each mutex: lock, token, released, see acquire.lua
 -- ARGV[1]  hold id, the same for all     ARGV[2] ms for which the last tokens are remembered
--- ARGV[3…] three for each mutex: owner, ttl in ms, ms for which it stays taken at least (0 for none)
+-- ARGV[3…] four for each mutex: owner, ttl in ms, ms for which it stays taken at least (0 for none), id of the hold by
+--          which the owner says to be in (empty for none), see grant.lua
 --
 -- Returns {1, token, 0}  all are held, with one token that is greater than that of every earlier grant of each
 --         {0, pttl, n}   the n-th is held by someone else, with the ms left (-1: for ever)
@@ -19,7 +20,8 @@
 
 local entries = {}
 for n = 1, #KEYS / 3 do
-  local e = entry(3 * n - 2, ARGV[3 * n], ARGV[1], ARGV[3 * n + 1], ARGV[3 * n + 2])
+  local a = 4 * n - 1
+  local e = entry(3 * n - 2, ARGV[a], ARGV[1], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3])
   local refusal = look(e)
   if refusal then
     refusal[3] = n

@@ -25,11 +25,12 @@ end
 refresh()
 admit()
 
--- isIn reports whether the owner of a waiter holds the lock, which its other requests can enter then.
+-- isIn reports whether the owner of a waiter holds the lock: its other requests can enter it then, or are told that they
+-- would wait for their own owner.
 local function isIn(place)
   local owner = place.owner
   return owner and (writer == owner or mode == 'mutex' and call('HEXISTS', lock, owner) == 1
-    or shared and place.reads and call('HEXISTS', lock, 'read:' .. owner) == 1)
+    or shares(owner))
 end
 
 local reply = {remaining(), tonumber(call('GET', lastToken) or 0), foreign and 1 or 0}

@@ -4,6 +4,7 @@
 -- All functions take an entry, a table that says who wants what:
 --   lock, token, released   the keys, see acquire.lua; acquire.lua adds callers
 --   owner, hold             the fields in the lock's hash
+--   parent                  the field of the hold by which the owner says to be in; nil if any of its holds will do
 --   ttl, keep               ms, see acquire.lua
 
 local function microseconds()
@@ -15,16 +16,21 @@ local function integer(n)
   return string.format('%.0f', n)
 end
 
-local function entry(key, owner, hold, ttl, keep)
+local function entry(key, owner, hold, ttl, keep, parent)
   keep = tonumber(keep)
   return {
     lock = KEYS[key], token = KEYS[key + 1], released = KEYS[key + 2],
     owner = owner, hold = 'hold:' .. hold, ttl = math.max(tonumber(ttl), keep), keep = keep, count = 0,
+    parent = parent and parent ~= '' and 'hold:' .. parent or nil,
   }
 end
 
 -- Returns the answer that refuses the entry, nil if there is none. Then e.held is the token of the owner who is in
--- already, and e.settled is set if settle.lua has seen it; without e.held the lock is to be granted.
+-- already, e.settled is set if settle.lua has seen it, and e.entered if the parent is in; without e.held the lock is to
+-- be granted.
+--
+-- An owner whose parent is not in is refused, although another of its holds may be: the lease is over, and its client
+-- does not know that yet. Several callers with the context of that lease would otherwise be in together.
 local function look(e)
   if redis.call('EXISTS', e.lock, e.released, e.callers or e.lock) == 0 then
     return nil
@@ -36,12 +42,13 @@ local function look(e)
   if redis.call('EXISTS', e.lock) == 0 then
     return nil
   end
-  local held = redis.call('HMGET', e.lock, e.owner, e.hold, 'token', 'ttl', 'keep', 'mode', 'settled')
+  local held = redis.call('HMGET', e.lock, e.owner, e.hold, 'token', 'ttl', 'keep', 'mode', 'settled',
+    e.parent or '')
   if held[6] and held[6] ~= 'mutex' then
     return {-2, 0}
   end
   e.left, e.longest = redis.call('PTTL', e.lock), tonumber(held[4])
-  if not held[1] then
+  if not held[1] or e.parent and not held[2] and not held[8] then
     -- More left than was ever asked for: the server's clock was set back. Without this a crashed holder
     -- would block the name for as long as the step was.
     if e.longest and e.left > e.longest then
@@ -50,7 +57,7 @@ local function look(e)
     end
     return {0, e.left, held[7] and 1 or 0}
   end
-  e.count = tonumber(held[1])
+  e.count, e.entered = tonumber(held[1]), held[8]
   if held[3] then
     e.held, e.again, e.kept, e.settled = tonumber(held[3]), held[2], held[5], held[7]
   else

@@ -6,6 +6,7 @@
 -- ARGV[8] ms for which the lock stays taken at least, 0 for none
 -- ARGV[9] fair or writing for the exclusive lock, reading for a share
 -- ARGV[10] 1 to wait in line     ARGV[11] the number in line that the caller had before, 0 for none
+-- ARGV[12] id of the hold by which the owner says to be in, empty if any of its holds will do
 --
 -- Returns {1, token}   held: granted now or by another script before, entered again, or by an earlier run
 --         {0, ms left (-1: for ever), those before the caller, its number in line, last token,
@@ -16,11 +17,13 @@
 -- Running it twice changes nothing: the hold id tells a repetition from a second entry, and a place in line is the
 -- same one. The repetition renews the TTL, because its sender counts from its own sending.
 --
--- Nobody passes those in line, whether the caller waits or not; except owners who hold the lock already.
+-- Nobody passes those in line, whether the caller waits or not; except owners who hold the lock already. An owner is
+-- not one of these if the hold of ARGV[12] is over, although another of its holds is in: the caller has the context of a
+-- lease that has ended without its client's knowledge, and several such callers must exclude each other.
 
 local released, owner, id, keep = KEYS[7], ARGV[5], ARGV[6], tonumber(ARGV[8])
 local ttl = math.max(tonumber(ARGV[7]), keep)
-local as, waits = ARGV[9], ARGV[10] == '1'
+local as, waits, parent = ARGV[9], ARGV[10] == '1', ARGV[12]
 local line = as == 'reading' and readers or writers
 
 local function prolongKeep(before)
@@ -68,6 +71,17 @@ local function again()
   return token
 end
 
+-- proves reports whether the owner's name counts: the hold by which it says to be in is in, or it need not be. In the
+-- lock of a Mutex that has the owner's name, all holds are the owner's.
+local proven
+local function proves()
+  if proven == nil then
+    proven = parent == '' or holds(parent) ~= nil
+      or mode == 'mutex' and call('HEXISTS', lock, 'hold:' .. parent) == 1
+  end
+  return proven
+end
+
 local nobody = call('EXISTS', lock, writers, readers, released) == 0
 local stands = false
 
@@ -79,20 +93,18 @@ end
 -- enter returns the token if the caller may enter, nil if not.
 local function enter()
   if mode then
-    local held = call('HMGET', lock, 'hold:' .. id, 'share:' .. id, owner, 'read:' .. owner)
-    if writer == owner and held[1] == grant then
-      prolong('hold:')
-      return token
-    elseif shared and held[2] then
-      prolong('share:')
-      return string.match(held[4], '^%d+ (%d+)')
+    local kind = holds(id)
+    if kind then
+      prolong(kind)
+      return kind == 'hold:' and token or string.match(call('HGET', lock, 'read:' .. owner), '^%d+ (%d+)')
     end
-    if mode == 'mutex' and held[3] then
+    if mode == 'mutex' and proves() and call('HEXISTS', lock, owner) == 1 then
       adopt()
     end
-    if foreign or as ~= 'reading' and writer ~= owner then
+    local writes = writer == owner and proves()
+    if foreign or as ~= 'reading' and not writes then
       return
-    elseif as == 'reading' and writer ~= owner and not held[4] and (writer or taken(writers)) then
+    elseif as == 'reading' and not writes and not (shares(owner) and proves()) and (writer or taken(writers)) then
       return
     end
   elseif taken(writers) or as ~= 'reading' and taken(readers) then
@@ -110,7 +122,7 @@ local function enter()
 end
 
 local function upgrades()
-  return as ~= 'reading' and shared and writer ~= owner and call('HEXISTS', lock, 'read:' .. owner) == 1
+  return as ~= 'reading' and writer ~= owner and shares(owner) and proves()
 end
 
 -- stand takes or keeps a place in line and returns the number.

@@ -5,7 +5,8 @@
 -- ARGV[5] owner     ARGV[6] hold id
 -- ARGV[7] ms for which the result is remembered, 0 for a place in line of which nothing is on its way any more
 -- ARGV[8] 1 if nobody ever had the hold: its minimum time does not count then
--- ARGV[9] 1 if all readers who wait go before the next writer, when this ends the exclusive lock
+-- ARGV[9] 1 if all readers who wait go before the next writer, when this ends the exclusive lock, also if that stays taken
+--         for its minimum time
 -- ARGV[10] ms for which the result is remembered if the hold was not there; may be absent: ARGV[7]
 --
 -- Returns {status, 1 if something could not be announced: waiters find out by themselves}
@@ -41,16 +42,18 @@ local function endHold()
     return
   end
   local kept = keptUntil(state[2])
+  local lastReader = ARGV[9] == '1' and call('ZREVRANGE', readers, 0, 0, 'WITHSCORES')[2]
   if kept > now then
     ends, writer = math.min(ends, kept), ''
     call('HDEL', lock, 'hold:' .. id, owner)
     call('HSET', lock, 'until', integer(ends), 'writer', writer)
+    if lastReader and call('EXISTS', waiters) == 1 then
+      call('HSET', waiters, '', lastReader) -- the lock is gone when the readers' turn has come
+    end
     return arm()
   end
   endWriting()
-  if ARGV[9] == '1' then
-    gate = tonumber(call('ZREVRANGE', readers, 0, 0, 'WITHSCORES')[2] or 0)
-  end
+  gate = tonumber(lastReader or 0)
 end
 
 -- endShare ends a shared hold, and the lock with the last one.
@@ -63,7 +66,7 @@ local function endShare(keep)
   else
     call('ZREM', reads, id)
   end
-  shared = call('EXISTS', reads) == 1
+  shared = last() ~= nil
   if not shared and not writer then
     return free()
   end
@@ -76,12 +79,12 @@ end
 
 refresh()
 local status = 0
-local held = mode and call('HMGET', lock, 'hold:' .. id, 'share:' .. id) or {}
-if writer == owner and held[1] == grant then
+local kind = mode and holds(id)
+if kind == 'hold:' and writer == owner then
   endHold()
   status = 1
-elseif shared and held[2] then
-  endShare(string.match(held[2], '^%d+'))
+elseif kind == 'share:' then
+  endShare(string.match(call('HGET', lock, 'share:' .. id), '^%d+'))
   status = 1
 else
   local before = tonumber(call('GET', released) or '') -- nil too if bar.lua has written it

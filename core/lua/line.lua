@@ -14,7 +14,8 @@
 -- KEYS[3] reads    sorted set, id of a shared hold -> its expiry (ms); means nothing without reads in the hash
 -- KEYS[4] writers  sorted set, id of who waits for the exclusive lock -> number in line
 -- KEYS[5] readers  sorted set, the same for the shared lock
--- KEYS[6] waiters  hash, id of who waits -> deadline (ms), ttl, mode and owner
+-- KEYS[6] waiters  hash, id of who waits -> deadline (ms), ttl, mode and owner; '' -> a gate, as in the lock, that was set
+--                  by a write which stays taken for its minimum time
 -- ARGV[1] channel on which releases are announced; <channel>:<client> is that of a waiter
 -- ARGV[2] ms for which the last token is remembered
 -- ARGV[3] ms for which a waiter keeps its place, and a grant that it has not asked for, without a sign of life
@@ -22,6 +23,11 @@
 --
 -- Numbers in line are microseconds of the server's clock or one more than the last, whichever is greater, so they
 -- grow also when the clock was set back, and a line that was lost is joined again in the old order.
+--
+-- One run does a bounded amount of work: it lets in or takes out of the line as many as the budget says, and takes out
+-- as many expired shares as the sweep says. What is left is for the next runs. Expired shares that are left, in the hash
+-- and in reads, count for nothing: a share is alive if its expiry is after now. If none is and nobody writes, all go
+-- with the keys.
 --
 -- Whatever script runs first after a hold has expired finds that out, and lets in whose turn it is. So a lock that
 -- is free has nobody in line, except those who were not let in yet because one run does a bounded amount of work.
@@ -42,10 +48,14 @@ local mode    -- nil: the lock is free
 local foreign -- its mode is none of ours
 local writer  -- who holds it exclusively, '' for a minimum time only; nil: nobody
 local token, ends, granted, grant -- of the writer
-local shared  -- there is a read hold
+local known   -- reads is of this lock
+local shared  -- there is a read hold that is alive
+local dirty   -- expired ones are left
 local longest = 0
 local gate = 0
 local budget = 100 -- of grants and removals in one run
+local sweep = 100 -- expired shares that one run takes out
+local probe = 100 -- shares that one run looks at, from the one that lasts longest
 local mute = 0     -- 1: it may not publish
 
 local function integer(n)
@@ -55,7 +65,7 @@ end
 -- free takes out whatever is left of the lock.
 local function free()
   call('UNLINK', lock, reads)
-  mode, writer, shared, gate, longest = nil, nil, false, 0, 0
+  mode, writer, known, shared, dirty, gate, longest = nil, nil, false, false, false, 0, 0
 end
 
 -- dropShare takes one read hold out of the hash.
@@ -73,17 +83,20 @@ local function dropShare(id)
   end
 end
 
--- last returns the expiry of the read hold that lasts longest, nil if there is none.
+-- last returns the expiry of the read hold that lasts longest, nil if none is alive.
 local function last()
-  return tonumber(shared and call('ZREVRANGE', reads, 0, 0, 'WITHSCORES')[2] or nil)
+  local at = known and tonumber(call('ZREVRANGE', reads, 0, 0, 'WITHSCORES')[2] or nil)
+  return at and at > now and at or nil
 end
 
--- arm lets the lock's key expire with its last hold.
+-- arm lets the lock's key expire with its last hold, and with it the shares, also those that have expired: without the
+-- key they would not be found any more, and stay in the hash. Never later than what was asked for at most, see setBack.
 local function arm()
   local at = math.max(ends and writer and ends or 0, last() or 0)
-  call('PEXPIREAT', lock, integer(at))
-  if shared then
-    call('PEXPIREAT', reads, integer(at))
+  at = integer(math.min(at, now + longest))
+  call('PEXPIREAT', lock, at)
+  if known then
+    call('PEXPIREAT', reads, at)
   end
 end
 
@@ -99,7 +112,8 @@ local function endWriting()
 end
 
 -- setBack: more is left than was ever asked for, so the server's clock was set back. Without this a crashed holder
--- would block the name for as long as the step was. PEXPIREAT comes first, because a full server accepts it.
+-- would block the name for as long as the step was. PEXPIREAT comes first, because a full server accepts it. Of the
+-- shares, one run deals with those that last longest; the next with the others, or the lock's key expires before.
 local function setBack()
   local limit = now + longest
   call('PEXPIREAT', lock, integer(limit))
@@ -107,13 +121,29 @@ local function setBack()
     ends = limit
     call('HSET', lock, 'until', integer(ends))
   end
-  if (last() or 0) > limit then
-    local late = call('ZRANGEBYSCORE', reads, '(' .. integer(limit), '+inf')
-    for _, id in ipairs(late) do
-      call('ZADD', reads, integer(limit), id)
+  local found = known and call('ZREVRANGE', reads, 0, probe - 1, 'WITHSCORES') or {}
+  for i = 1, #found, 2 do
+    if tonumber(found[i + 1]) <= limit then
+      break
     end
+    call('ZADD', reads, integer(limit), found[i])
   end
   arm()
+end
+
+-- cleanUp takes out shares that have expired, unless all goes with the keys. It tells which are alive, and whether
+-- expired ones are left.
+local function cleanUp()
+  shared = last() ~= nil
+  if not shared and not (writer and ends > now) then
+    return
+  end
+  local dead = call('ZRANGEBYSCORE', reads, '-inf', integer(now), 'LIMIT', 0, sweep + 1)
+  for i = 1, math.min(#dead, sweep) do
+    dropShare(dead[i])
+    call('ZREM', reads, dead[i])
+  end
+  dirty = #dead > sweep
 end
 
 -- refresh reads the state and ends what has expired.
@@ -135,26 +165,49 @@ local function refresh()
   if state[2] then
     writer, ends, token, granted, grant = state[2], tonumber(state[3]), state[4], state[5], state[9]
   end
-  shared = state[6] and true
-  if left > longest then
+  known = state[6] and true
+  if left > longest or (last() or 0) > now + longest then
     setBack()
   end
-  if shared then
-    local dead
-    repeat
-      dead = call('ZRANGEBYSCORE', reads, '-inf', integer(now), 'LIMIT', 0, 100)
-      for _, id in ipairs(dead) do
-        dropShare(id)
-        call('ZREM', reads, id)
-      end
-    until #dead < 100
-    shared = call('EXISTS', reads) == 1
+  if known then
+    cleanUp()
   end
   if writer and ends <= now then
     endWriting()
   elseif not writer and not shared then
     free()
   end
+end
+
+-- holds returns in which way the hold of that id is in: 'hold:' exclusively, 'share:' with others, nil if it is not.
+local function holds(id)
+  local held = call('HMGET', lock, 'hold:' .. id, 'share:' .. id)
+  if writer and held[1] == grant then
+    return 'hold:'
+  end
+  return shared and held[2] and tonumber(call('ZSCORE', reads, id) or 0) > now and 'share:' or nil
+end
+
+
+-- shares reports whether the owner has a share of the lock that is alive. While expired ones are left, which are counted
+-- with the owner's still, it looks for one among the shares that last longest. If that does not tell, the owner is taken
+-- for one who has: that it had one is certain.
+local function shares(owner)
+  if not shared or call('HEXISTS', lock, 'read:' .. owner) == 0 then
+    return false
+  elseif not dirty then
+    return true
+  end
+  local found = call('ZREVRANGE', reads, 0, probe - 1, 'WITHSCORES')
+  for i = 1, #found, 2 do
+    if tonumber(found[i + 1]) <= now then
+      return false
+    end
+    if string.match(call('HGET', lock, 'share:' .. found[i]) or '', '^%d+ (.+)$') == owner then
+      return true
+    end
+  end
+  return #found == 2 * probe
 end
 
 -- remaining returns for how long the lock stays held if nobody renews it, in ms; -1: for ever.
@@ -191,16 +244,19 @@ end
 
 -- read grants a share of the lock, or one more to an owner that has it; the caller arms the lock then.
 local function read(id, owner, ttl, keep)
+  if dirty then
+    dropShare(id) -- of the same hold, which has expired and comes back
+  end
   local count, mine, since = string.match(mode and call('HGET', lock, 'read:' .. owner) or '', '^(%d+) (%d+) (%d+)$')
-  if not mine then
-    count = 0
+  if not mine or not shares(owner) then
+    count = count or 0 -- of expired shares that are left
     if writer == owner then
       mine, since = token, granted
     else
       mine, since = newToken(), integer(micros)
     end
   end
-  if not shared then
+  if not known then
     call('UNLINK', reads) -- of an earlier lock, which was deleted with them in it
   end
   local at = integer(now + ttl)
@@ -218,7 +274,7 @@ local function read(id, owner, ttl, keep)
   end
   call('HSET', lock, 'share:' .. id, keepUntil(keep) .. ' ' .. owner,
     'read:' .. owner, (count + 1) .. ' ' .. mine .. ' ' .. since, 'reads', 1, 'ttl', longest)
-  shared = true
+  known, shared = true, true
   return mine
 end
 
@@ -263,6 +319,11 @@ local function admit()
   end
   local next = first(writers)
   local reader, entered = first(readers), false
+  local due = (next or reader) and call('HGET', waiters, '')
+  if due then
+    gate = math.max(gate, tonumber(due))
+    call('HDEL', waiters, '')
+  end
   while reader and budget > 0 and (not next or reader.number < next.number or reader.number <= gate) do
     budget, entered = budget - 1, true
     leaveLine(reader.id)
