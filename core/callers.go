@@ -69,7 +69,8 @@ func (s *server) pass(c *caller) {
 	})
 }
 
-// uncall takes the client out of those to be called if the request has left nobody in its line: a release would call a client that does not wait, and the others would look only some time later.
+// uncall takes the client out of those to be called if the request has left its line empty: a release would call a
+// client that does not wait, and the others would look only some time later.
 func (r *request) uncall(t *turn) {
 	m, plain := r.protocol.(mutex)
 	if !plain || !t.uncalled {

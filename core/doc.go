@@ -71,12 +71,20 @@
 //
 // # Redis
 //
-// One server, Sentinel or Cluster, from version 6.2, without eviction (maxmemory-policy noeviction). All that
-// is written has an expiry. On the key itself lies what Redisson's RLock would write, so both can share a lock;
-// beside it "holdfast:token…", the last token of the name, for two hours, and "holdfast:released…", one for
-// every hold, for some seconds after its end. The strategies with a line add "holdfast:writers…",
-// "holdfast:readers…" and "holdfast:waiters…" while somebody waits, and "holdfast:reads…" while somebody reads. A
-// [Multi] of clients with different connections to one key leaves "holdfast:location…" there, for a day. The records of
-// [Once] are "holdfast:once…", listed by "holdfast:group…" where that is asked for; a bounded group remembers one token for
-// all, at "holdfast:grouptoken…".
+// One server, Sentinel or Cluster, from version 6.2, without eviction (maxmemory-policy noeviction). All that is written
+// has an expiry. On the key itself lies what Redisson's RLock would write, so both can share a lock. Beside it, with the
+// key as their hash tag:
+//
+//	holdfast:token…       the last fencing token, for two hours
+//	holdfast:released…    the end of one hold, for 15 s; for ten minutes if a request of it may arrive yet
+//	holdfast:callers…     the clients that wait for a Mutex, for some seconds
+//	holdfast:writers…     who waits in line for the exclusive lock
+//	holdfast:readers…     who waits in line for a share
+//	holdfast:waiters…     what those in line have asked for
+//	holdfast:reads…       the shares that readers hold
+//	holdfast:location…    the name of the place where the key lies, for a day: of a [Multi] of clients with different
+//	                      connections to one key
+//	holdfast:once…        the record of a [Once], for its retention
+//	holdfast:group…       the records of a group, [WithGroup]
+//	holdfast:grouptoken…  the last fencing token of a group with a quota, in place of one for each key
 package core

@@ -1,0 +1,41 @@
+package core
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestKeysAreDocumented: the package's documentation lists every key that is derived from a name, and no other.
+func TestKeysAreDocumented(t *testing.T) {
+	t.Parallel()
+	k := newKeys("", "{a}")
+	group, _ := groupKey("", "{a}")
+	tokens := recordGroup{key: group, most: 1}.tokens()
+	derived := map[string]bool{}
+	for _, key := range append([]string{group, tokens}, k.token, k.callers, k.released("id"), k.location(), k.reads(), k.writers(), k.readers(),
+		k.waiters(), k.once().lock) {
+		name, _, _ := strings.Cut(strings.TrimPrefix(key, reserved), "=")
+		name, _, _ = strings.Cut(name, ":")
+		derived[name] = true
+	}
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for _, match := range regexp.MustCompile(`(?m)^//\tholdfast:(\w+)…`).FindAllStringSubmatch(string(text), -1) {
+		listed[match[1]] = true
+	}
+	for name := range derived {
+		if !listed[name] {
+			t.Errorf("doc.go does not list holdfast:%s…", name)
+		}
+	}
+	for name := range listed {
+		if !derived[name] {
+			t.Errorf("doc.go lists holdfast:%s…, which is no key", name)
+		}
+	}
+}
