@@ -150,11 +150,13 @@ func (c *call) take() {
 // by the context too, with ContextTimeoutEnabled, and its timeout may come before the end of the context is noticed.
 // Otherwise a busy lock would look like an outage.
 func (c *call) cutShort(ctx context.Context) error {
-	end, ends := ctx.Deadline()
-	over := ctx.Err() != nil || ends && !time.Now().Before(end)
 	var timeout net.Error
-	switch {
-	case c.err == nil || !over || !errors.As(c.err, &timeout) || !timeout.Timeout():
+	if c.err == nil || !errors.As(c.err, &timeout) || !timeout.Timeout() {
+		return c.err
+	}
+	end, ends := ctx.Deadline()
+	switch over := ctx.Err() != nil || ends && !time.Now().Before(end); {
+	case !over:
 		return c.err
 	case c.keys.written:
 		return errNotAnswered
