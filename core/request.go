@@ -310,7 +310,6 @@ func (r *request) ask(ctx context.Context) (*Lease, error) {
 func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 	r.asked++
 	r.disown(ctx)
-
 	r.sentAt = r.keeper.now()
 	a, err := r.protocol.acquire(ctx, &r.hold)
 	r.lastErr = err
