@@ -136,19 +136,19 @@ func (x *site) stall(t testing.TB, user string, bytes int) (leave func()) {
 
 // testBodyMemory: stalled uploads do not fill the memory of the process.
 func testBodyMemory(t *testing.T, s *suite) {
-	site := s.mount(t, &counter{}, s.idempotent(t, middleware.WithBodyMemory(4096)))
-	leave := site.stall(t, "memory", 3000)
+	reading, site := s.readable(t, &counter{}, s.idempotent(t, middleware.WithBodyMemory(1000)))
+	leave := site.stall(t, "memory", 300)
+	receive(t, reading, "the stalled body to take its memory")
 	n := 0
 	try := func() answer {
 		n++
-		return site.do(request{user: "memory", key: fmt.Sprint("other-", n), body: "order"})
+		a := site.do(request{user: "memory", key: fmt.Sprint("other-", n), body: "order"})
+		for len(reading) > 0 {
+			<-reading
+		}
+		return a
 	}
-	var full answer
-	redistest.Eventually(t, patience, "the memory to be used up", func() bool {
-		full = try()
-		return full.status == http.StatusServiceUnavailable
-	})
-	p := full.refused(t, http.StatusServiceUnavailable, middleware.CodeTooManyBodies)
+	p := try().refused(t, http.StatusServiceUnavailable, middleware.CodeTooManyBodies)
 	if !p.Retryable || p.RetryAfter < 1 {
 		t.Errorf("problem %+v, want that the client comes back", p)
 	}
