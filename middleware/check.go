@@ -128,7 +128,7 @@ func (c *Config) onceOptions() []core.OnceOption {
 // listed reports whether the records of a scope can be listed: where they are counted, and where an operator may have to
 // look for those of unknown outcome. Other guards save the list.
 func (c *Config) listed() bool {
-	return c.Scoped && (c.Quota > 0 || c.FailurePolicy == core.HoldFailures)
+	return c.Scoped && (c.Quota > 0 || c.QuotaBytes > 0 || c.FailurePolicy == core.HoldFailures)
 }
 
 // untilThen returns for how long a record is kept by RetentionUntil.

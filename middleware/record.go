@@ -86,7 +86,7 @@ func (l *Ledger) Records(ctx context.Context, scope Key) ([]Record, error) {
 		return nil, errors.New("holdfast: keys of Once have no scope: their records are not listed")
 	}
 	if !o.config.listed() {
-		return nil, errors.New("holdfast: records are not listed: use WithQuota, or WithFailurePolicy(HoldFailures)")
+		return nil, errors.New("holdfast: records are not listed: use WithQuota, WithQuotaBytes, or WithFailurePolicy(HoldFailures)")
 	}
 	key, err := Join(scope, Key{parts: []part{{idempotencyKey, "any"}}})
 	if err != nil {
@@ -113,7 +113,8 @@ func (l *Ledger) Records(ctx context.Context, scope Key) ([]Record, error) {
 // belongs to one client or connection is left out, see [Difference]. Without an answer (nil) requests are refused with
 // already-completed.
 //
-// Errors: [ErrNoRecord] if no request of the key has run; [core.ErrInProgress] while one is running and
+// Errors: [ErrNoRecord] if no request of the key has run, or none has left a record, which a released one does not behind
+// a quota; [core.ErrInProgress] while one is running and
 // [core.ErrCompleted] if one has completed before, neither of which is touched; and those of [core.Once.Resolve].
 func (r *Record) Resolve(ctx context.Context, answer *Response) error {
 	if r.State == core.StateNone && r.Attempt == 0 {

@@ -20,6 +20,7 @@ var operatorTests = tests{
 	"KeysOfOtherGuardsAreRefused":       testKeysOfOthers,
 	"RecordsOfAScopeAreListed":          testRecords,
 	"RecordsThatAreNotListedAreAnError": testRecordsUnlisted,
+	"RecordsThatAreCountedAreListed":    testRecordsCounted,
 	"AnswersOfOperatorsAreChecked":      testResolveChecked,
 }
 
@@ -243,6 +244,19 @@ func testRecords(t *testing.T, s *suite) {
 	h.ran(t, 4)
 	if _, err := guard.Records(t.Context(), key); !errors.Is(err, middleware.ErrKeyShape) {
 		t.Errorf("records of a key that is no scope: %v", err)
+	}
+}
+
+// testRecordsCounted: records that are counted, by their number or their size, are listed as well.
+func testRecordsCounted(t *testing.T, s *suite) {
+	for user, quota := range map[string]middleware.Option{
+		"counted-number": middleware.WithQuota(10), "counted-bytes": middleware.WithQuotaBytes(10 << 20),
+	} {
+		guard := s.idempotent(t, quota)
+		s.mount(t, &counter{}, guard).do(request{user: user, key: "k"}).want(t, http.StatusCreated)
+		if list, err := guard.(operated).Records(t.Context(), userKey(t, user)); err != nil || len(list) != 1 {
+			t.Errorf("%s: records %+v, error %v, want one", user, list, err)
+		}
 	}
 }
 
