@@ -177,6 +177,21 @@ var All = []Mutant{
 		inCore("TestValidUntilOfAPausedProcess"),
 	},
 	{
+		"late request granted", "the end of a hold is forgotten while a request of it may arrive", "core/release.go",
+		[][2]string{{"	case what == neverUsed || h.unanswered > 0:", "	case what == neverUsed:"}},
+		inCore("TestRequestArrivesAfterItsHold/Mutex|TestBeginArrivesAfterItsAttempt"),
+	},
+	{
+		"late request not barred", "a lease that runs out is not released, so nothing refuses its late request", "core/oneredis.go",
+		[][2]string{{"func (p oneRedis) bar(h *hold) { p.barAll(h.keys.lock, h.released) }", "func (p oneRedis) bar(*hold) {}"}},
+		inCore("TestRequestArrivesAfterALeaseThatRanOut/Mutex|TestBeginArrivesAfterALostAttempt"),
+	},
+	{
+		"a goroutine for each release", "an outage leaves as many as calls have failed", "core/pending.go",
+		[][2]string{{"	if !p.sending {\n", "	if true {\n"}},
+		inCore("TestFrozenServerCostsOneGoroutine"),
+	},
+	{
 		"request that went unanswered counts as never sent", "it arrives when the caller has gone, and is granted to nobody",
 		"core/executor.go",
 		[][2]string{{"	c.repeated, c.keys.written = first, false\n", "	c.keys.written = false\n"}},
