@@ -114,7 +114,7 @@ func TestFailOpen(t *testing.T) {
 			t.Errorf("%s: it did not run", name)
 		}
 	}
-	hooks.want(t, `asynqlock\.Failure .*Operation:begin Err:.*holdfast: no answer from Redis`, 2)
+	hooks.want(t, `asynqlock\.Failure .*Operation:begin Err:.*no answer from Redis`, 2)
 	hooks.want(t, `asynqlock\.Acquired .*Token:0 Attempt:0`, 2)
 	hooks.want(t, `asynqlock\.Finished .*Attempt:0 State: .*Err:a mistake of the task`, 2)
 }

@@ -35,7 +35,7 @@ func TestConfirm(t *testing.T) {
 				t.Errorf("%s: %v", name, c.err)
 			}
 		case false:
-			if test.short || c.err != test.want {
+			if test.short || !errors.Is(c.err, test.want) {
 				t.Errorf("%s: %v", name, c.err)
 			}
 		}
