@@ -20,15 +20,12 @@ func (c *Client) Records(ctx context.Context, key string) ([]Record, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: %q has no braces to tell a group", ErrInvalidName, key)
 	}
-	var reply any
-	err := c.Once(key).ask(ctx, "list records of", func(ctx context.Context) (err error) {
-		reply, err = c.exec.do(ctx, onceListScript, []string{group})
-		return err
-	})
+	names, err := c.listRecords(ctx, key, group)
 	if err != nil {
 		return nil, err
 	}
-	records, err := c.peekAll(ctx, listedKeys(c.prefix, reply))
+	slices.Sort(names) // one that was recorded meanwhile lets others be listed twice
+	records, err := c.peekAll(ctx, slices.Compact(names))
 	if err != nil {
 		return nil, err
 	}
@@ -37,17 +34,43 @@ func (c *Client) Records(ctx context.Context, key string) ([]Record, error) {
 	return records, nil
 }
 
-// listedKeys reads the keys of records, without what is put in front of them.
-func listedKeys(prefix string, reply any) (names []string) {
+// listRecords returns the keys of the records of a group.
+func (c *Client) listRecords(ctx context.Context, key, group string) (names []string, err error) {
+	for seen := 0; ; {
+		var reply any
+		err := c.Once(key).ask(ctx, "list records of", func(ctx context.Context) (err error) {
+			reply, err = c.exec.do(ctx, onceListScript, []string{group}, seen, listedAtOnce)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		looked, listed := listedKeys(c.prefix, reply)
+		names = append(names, listed...)
+		if seen += looked; looked < listedAtOnce {
+			return names, nil
+		}
+	}
+}
+
+// listedAtOnce bounds how many records of a group one script looks at: while it runs, the server does nothing else.
+const listedAtOnce = 1000
+
+// listedKeys reads how many records a script has looked at, and the keys of records, without what is put in front of them.
+func listedKeys(prefix string, reply any) (looked int, names []string) {
 	list, _ := reply.([]any)
-	for _, element := range list {
+	if len(list) == 0 {
+		return 0, nil
+	}
+	n, _ := list[0].(int64)
+	for _, element := range list[1:] {
 		record, _ := element.(string)
 		// Those of a group have braces, so they are written as "=" and the key: see newKeys.
 		if name, ok := strings.CutPrefix(record, reserved+"once="+prefix); ok {
 			names = append(names, name)
 		}
 	}
-	return names
+	return int(n), names
 }
 
 // peekAll reads records side by side; the executor makes batches of it.
