@@ -9,8 +9,8 @@ import (
 // Errors of this package. Ask with errors.Is; the values that come back carry more.
 var (
 	// ErrNotAcquired says that the lock is held by someone else, or that the caller's context or its
-	// [WithWait] ended before it was granted. See [NotAcquiredError] for the facts. An outage of Redis is
-	// never ErrNotAcquired.
+	// [WithWait] ended before it was granted. See [NotAcquiredError] for the facts. An outage alone is not
+	// ErrNotAcquired; a wait that ended while Redis did not answer is both, so ask for [ErrUnavailable] first.
 	ErrNotAcquired = errors.New("holdfast: lock not acquired")
 
 	// ErrTooManyWaiters says that as many callers wait for the name as [WithMaxWaiters] allows. It comes with
@@ -78,7 +78,7 @@ var (
 	ErrValueTooLarge = errors.New("holdfast: value too large")
 
 	// ErrWrongType says that the key of the lock holds something else than a lock in Redis. Nothing was
-	// overwritten.
+	// overwritten. A hash cannot be told from a lock of Redisson: keep locks apart from data by their names.
 	ErrWrongType = errors.New("holdfast: key holds another type")
 )
 

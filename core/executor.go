@@ -105,7 +105,7 @@ func (e *executor) wait(ctx context.Context, c *call) error {
 	}
 	select {
 	case <-c.answered:
-		return c.err // at the same moment
+		return c.cutShort(ctx) // at the same moment
 	default:
 		return errNotAnswered
 	}

@@ -7,7 +7,8 @@ import (
 // ForceUnlock takes the lock of that name from whoever holds it, of whatever strategy, and reports whether
 // somebody did. It does not stop the holder: that one learns of it at its next renewal, a third of its TTL
 // later at most, and may work on until then beside its successor. The successor's fencing token is greater,
-// so a resource that checks tokens is safe.
+// so a resource that checks tokens is safe. It takes any hash at the key of the lock for a lock, as Redisson's have no mark:
+// do not call it with a name that may be that of data.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	k, err := keysOf(c.prefix, name)
 	if err != nil {

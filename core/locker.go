@@ -12,8 +12,9 @@ type Locker interface {
 	//
 	// Errors: [ErrNotAcquired] if ctx or [WithWait] ended first, which is also the context's error if that was
 	// the reason, or [ErrTooManyWaiters]; [ErrUnavailable] with the connection's error if Redis did not answer, which Lock endures
-	// for some seconds; [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed]. With an error,
-	// nothing is held, now or later.
+	// for some seconds; [ErrPermission], [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed]. What else keeps
+	// Redis or go-redis from granting comes as it is: a full memory (OOM), a go-redis client that was closed, a panic of
+	// its hooks. With an error, nothing is held, now or later.
 	Lock(ctx context.Context, opts ...LockOption) (*Lease, error)
 	// TryLock asks once and does not wait for a holder. Errors are those of Lock.
 	TryLock(ctx context.Context, opts ...LockOption) (*Lease, error)

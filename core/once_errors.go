@@ -58,7 +58,7 @@ type OutcomeUnknownError struct {
 func (e *OutcomeUnknownError) Error() string {
 	text := fmt.Sprintf("holdfast: once %q: outcome of attempt %d unknown", e.Record.Key, e.Record.Attempt)
 	if e.Record.Reason != "" {
-		text += ": " + e.Record.Reason
+		text += fmt.Sprintf(": %q", e.Record.Reason)
 	}
 	return text
 }

@@ -81,13 +81,13 @@ func (p *pending) run(ctx context.Context) {
 		case !more:
 			return
 		case len(batch) == 0:
-			p.await(ctx, wait)
+			p.await(ctx, wait, p.added)
 		case p.try(ctx, batch):
 			trouble, most = outage{}, pendingBatch
 		default:
 			most = 1
 			wait, _ := trouble.pause(forever, pendingPause)
-			pause(ctx, wait, nil, p.keeper.tasks.closing)
+			p.await(ctx, wait, nil)
 		}
 		if ctx.Err() != nil || p.untilClose && trouble.failures > 0 && p.keeper.tasks.isClosed() {
 			p.drop()
@@ -96,13 +96,13 @@ func (p *pending) run(ctx context.Context) {
 	}
 }
 
-// await waits until a command is due, one is added, or Close begins.
-func (p *pending) await(ctx context.Context, wait time.Duration) {
+// await waits until a command is due, one is added, or Close begins; but not shorter once it has begun.
+func (p *pending) await(ctx context.Context, wait time.Duration, added <-chan struct{}) {
 	closing := p.keeper.tasks.closing
 	if closed(closing) {
 		closing = nil
 	}
-	pause(ctx, wait, p.added, closing)
+	pause(ctx, wait, added, closing)
 }
 
 // next takes out the commands to send now, and drops what is of no use any more: when the client closes, also what is not

@@ -184,3 +184,59 @@ func TestRefusedReleaseHoldsUpNoOther(t *testing.T) {
 	rdb.Do(ctx, "ACL", "SETUSER", t.Name(), "allkeys")
 	gone(t, rdb, "lock:stuck")
 }
+
+// TestCloseDoesNotHurryARefusal: what a server refuses at once is sent with the same pauses while a client closes.
+func TestCloseDoesNotHurryARefusal(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	breaker := new(breaker)
+	locks, err := core.New(server.Client(func(o *redis.Options) { o.Limiter = breaker }), core.WithLogger(nil), core.WithTTL(long))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease := mustLock(t, locks.Mutex("name"))
+	breaker.open.Store(true)
+	wantErr(t, lease.Unlock(ctx), core.ErrUnavailable)
+	before := breaker.refused.Load()
+	_ = locks.Close() // some seconds later it does without
+	if sent := breaker.refused.Load() - before; sent > 200 {
+		t.Errorf("%d commands while the client closed", sent)
+	}
+}
+
+// breaker is a limiter that can be opened.
+type breaker struct {
+	open    atomic.Bool
+	refused atomic.Int64
+}
+
+func (b *breaker) Allow() error {
+	if !b.open.Load() {
+		return nil
+	}
+	b.refused.Add(1)
+	return errOpen
+}
+func (*breaker) ReportResult(error) {}
+
+// TestNothingIsLeftWithoutARight: a reader whose user lacks a right is refused before anything is written.
+func TestNothingIsLeftWithoutARight(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	for _, right := range []string{"zrevrange", "zadd", "hset", "pexpireat", "set", "zscore", "zcount", "hmget"} {
+		user := restricted(t, server, "+@all", "-"+right)
+		locks := newClient(t, user, core.WithLogger(nil), core.WithTTL(long))
+		for name, lock := range strategies(locks) {
+			lease, err := lock(right + name).TryLock(ctx)
+			if err == nil {
+				_ = lease.Unlock(ctx) // which may need the right
+				continue
+			}
+			if n := server.Client().Exists(ctx, "lock:"+right+name).Val(); n != 0 {
+				t.Errorf("%s without %s: %v, and Redis has the lock", name, right, err)
+			}
+		}
+	}
+}

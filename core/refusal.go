@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"net"
 )
 
 // refusal is the error of a request whose time was up.
@@ -30,8 +31,12 @@ func ended(caller context.Context) error {
 	return err
 }
 
-// cutOff reports whether a request has no answer only because the time was up before.
+// cutOff reports whether a request has no answer only because the time was up before, for the answer or for a connection.
 func cutOff(err error) bool {
+	var timeout net.Error
+	if unwritten(err) && errors.As(err, &timeout) && timeout.Timeout() {
+		return true
+	}
 	for _, end := range []error{errNotSent, errNotAnswered, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, end) {
 			return true

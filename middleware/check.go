@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -25,6 +26,8 @@ func (c *Config) check() error {
 		return errors.New("holdfast: no methods: nothing would be guarded")
 	case slices.Contains(c.Methods, ""):
 		return errors.New("holdfast: a method is empty")
+	case slices.ContainsFunc(c.Methods, func(m string) bool { return m != strings.ToUpper(m) }):
+		return fmt.Errorf("holdfast: methods %q: they are in upper case", c.Methods)
 	case c.Wait < 0:
 		return fmt.Errorf("holdfast: negative wait: %v", c.Wait)
 	case c.PreferWait < 0:
@@ -37,6 +40,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("holdfast: negative number of waiters: %d for a key, %d at all", c.WaitersPerKey, c.Waiters)
 	case c.BodyLimit < 0:
 		return fmt.Errorf("holdfast: negative body limit: %d", c.BodyLimit)
+	case c.BodyMemory > 0 && c.BodyMemory < c.BodyLimit:
+		return fmt.Errorf("holdfast: body memory of %d bytes: one body may take %d", c.BodyMemory, c.BodyLimit)
 	case c.BodyMemory <= 0:
 		return fmt.Errorf("holdfast: body memory of %d bytes: bodies need some", c.BodyMemory)
 	case c.KeySecret != nil && len(c.KeySecret) < shortestSecret:

@@ -132,8 +132,15 @@ func lockCode(ctx context.Context, err error) string {
 		return CodeLockUnavailable
 	case errors.Is(err, core.ErrNotAcquired):
 		return CodeLockConflict
+	case mistaken(err):
+		return CodeKeyFailed
 	}
 	return CodeLockUnavailable
+}
+
+// mistaken reports whether err tells of a mistake of the program, which no retry mends.
+func mistaken(err error) bool {
+	return errors.Is(err, core.ErrInvalidName) || errors.Is(err, core.ErrInvalidOption) || errors.Is(err, core.ErrUpgrade)
 }
 
 func isKeyRequired(err error) bool { return errors.Is(err, ErrKeyRequired) }
@@ -157,6 +164,8 @@ func onceCode(ctx context.Context, err error) string {
 		return CodeTooManyKeys
 	case errors.Is(err, errEarly):
 		return CodeTooEarly
+	case mistaken(err):
+		return CodeKeyFailed
 	}
 	return CodeLockUnavailable
 }

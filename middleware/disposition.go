@@ -53,11 +53,11 @@ func (o Outcome) answered() bool {
 
 // disposition judges an outcome that neither the handler nor the application has judged: a run whose handler did not
 // answer has no outcome to record. What it did is not known, so the failure policy decides.
-func (c *Config) disposition(o Outcome) Disposition {
+func (c *Config) disposition(o Outcome, policy core.FailurePolicy) Disposition {
 	status := o.Response.Status
 	switch {
 	case !o.answered(), status >= 500:
-		if c.FailurePolicy == core.HoldFailures {
+		if policy == core.HoldFailures {
 			return Held
 		}
 		return Released
@@ -83,8 +83,8 @@ var ErrNotGuarded = errors.New("holdfast: not a request behind Once or Idempoten
 
 // Complete is a handler's own word: the run has taken effect and must not happen again, whatever its answer will be and
 // whether or not it returns. Call it right after the side effect. It is written at once, so that even the end of the
-// process does not undo it; the error, if any, says that Redis did not confirm that. The word counts all the same when
-// the handler ends. The last word counts. ctx is the context of the request, or descends from it.
+// process does not undo it; the error, if any, says that Redis did not confirm that in the time of [WithFinishTimeout]. The
+// word counts all the same when the handler ends. The last word counts. ctx is the context of the request, or descends from it.
 func Complete(ctx context.Context) error { return declare(ctx, Completed, core.StateCompleted) }
 
 // Release is a handler's own word: nothing has happened, and another request may run once this one has ended, whatever
@@ -104,5 +104,7 @@ func declare(ctx context.Context, d Disposition, state core.State) error {
 	if r.attempt == nil {
 		return nil // fails open: there is no record
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.once.config.FinishTimeout)
+	defer cancel()
 	return r.attempt.Declare(ctx, state)
 }

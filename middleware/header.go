@@ -63,6 +63,9 @@ func unrecorded(name string) bool {
 	if slices.Contains(unrecordedFields, name) {
 		return true
 	}
+	if strings.HasSuffix(name, "-Token") || strings.HasSuffix(name, "-Jwt") {
+		return true
+	}
 	return slices.ContainsFunc(unrecordedPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
@@ -71,13 +74,11 @@ var unrecordedFields = []string{
 	// of one client
 	"Set-Cookie", "Set-Cookie2", "Authorization", "Www-Authenticate", "Authentication-Info",
 	"Proxy-Authenticate", "Proxy-Authorization", "Proxy-Authentication-Info",
-	"X-Auth-Token", "X-Access-Token", "X-Session-Token", "X-Refresh-Token", "X-Id-Token", "X-Api-Key", "Api-Key",
-	"Auth-Token", "Access-Token", "Session-Token", "Refresh-Token", "X-Amz-Security-Token", "X-Subject-Token",
-	"X-Csrf-Token", "X-Xsrf-Token", "Csrf-Token", "Xsrf-Token", "X-Csrftoken",
+	"Token", "Jwt", "Session", "Session-Id", "X-Session", "X-Session-Id", "X-Api-Key", "Api-Key", "X-Csrftoken",
 	// of one request
 	"X-Request-Id", "Request-Id", "X-Correlation-Id", "Correlation-Id", "Request-Context", "X-Amzn-Requestid",
 	"Traceparent", "Tracestate", "Traceresponse", "Baggage", "B3", "X-Trace-Id", "X-Amzn-Trace-Id",
-	"X-Cloud-Trace-Context", "Uber-Trace-Id", "Sentry-Trace",
+	"X-Cloud-Trace-Context", "Uber-Trace-Id", "Sentry-Trace", "Cf-Ray",
 	// of one connection or transfer
 	"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Content-Length",
 	// of one moment

@@ -29,9 +29,9 @@ var errLate = errors.New("holdfast: answered after the run was recorded without 
 // is sent; any other one is recorded when the request has ended. If nothing is ever written, the empty 200 is recorded
 // then, which the server sends by itself. Until then a crash counts as that, unless failures are held.
 //
-// It waits only if the writer that came to the guard is Echo's or the config says so, and only for a server: a test that
-// calls the handler directly never ends the request. Others are judged at once, so that a client that has read an answer
-// finds it recorded.
+// It waits only if the writer that came to the guard is Echo's or the config says so. Others are judged at once, so that a
+// client that has read an answer finds it recorded. Without a server of net/http, which ends the context of each request,
+// an answer that may come late cannot be waited for: then the handler counts as one that did not answer.
 func (r *Run) FinishLate(ctx context.Context, c *Capture, o Outcome) {
 	if !o.Unanswered {
 		r.Finish(o)
@@ -39,7 +39,11 @@ func (r *Run) FinishLate(ctx context.Context, c *Capture, o Outcome) {
 	}
 	l := &lateAnswer{run: r, capture: c, server: serverOf(ctx), answer: c.Response()}
 	c.late = l
-	if l.server == nil || ctx.Done() == nil || !r.awaitsAnswer(c) {
+	awaits := r.awaitsAnswer(c)
+	if !awaits || l.server == nil || ctx.Done() == nil {
+		if awaits {
+			o.Response = &Response{}
+		}
 		l.ended, l.empty = true, r.ctx.Err() == nil
 		r.Finish(o)
 		return
@@ -60,7 +64,7 @@ func (r *Run) awaitsAnswer(c *Capture) bool {
 
 // declareAnswered lets a crash count as what the handler's return means if nothing else is said: an empty 200.
 func (r *Run) declareAnswered() {
-	if r.attempt == nil || r.once.config.FailurePolicy == core.HoldFailures || r.word.Load() != int32(Auto) {
+	if r.attempt == nil || r.policy() == core.HoldFailures || r.word.Load() != int32(Auto) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), r.once.config.FinishTimeout)
@@ -133,7 +137,7 @@ func (l *lateAnswer) answeredLocked() {
 		return
 	}
 	o := Outcome{Returned: true, Response: l.capture.Response()}
-	if r.word.Load() == int32(Auto) && r.once.config.Completion == nil && r.once.config.disposition(o) != Completed {
+	if r.word.Load() == int32(Auto) && r.once.config.Completion == nil && r.once.config.disposition(o, r.policy()) != Completed {
 		l.finishLocked(o)
 	}
 }

@@ -56,6 +56,11 @@ func (o *Once) Entered(ctx context.Context, key Key) bool {
 	hash := o.hash(key)
 	for r := runFrom(ctx); r != nil; r = r.outer {
 		if r.hash == hash && r.once.client == o.client && r.goesOn() {
+			if o.config.FailurePolicy == core.HoldFailures {
+				if err := r.holdFailures(ctx); err != nil {
+					o.failed(ctx, Failure{KeyHash: hash, Operation: "begin", Err: err})
+				}
+			}
 			return true
 		}
 	}

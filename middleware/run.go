@@ -21,7 +21,9 @@ type Run struct {
 	word     atomic.Int32 // the handler's, a Disposition
 	refusal  atomic.Int32 // the status with which a guard inside refused the request, or notRefused or unsent
 	finished atomic.Bool
-	late     bool // the handler returned while its context was alive, and was waited for
+	// holdsFailures is set if a guard inside with the same key holds failures.
+	holdsFailures atomic.Bool
+	late          bool // the handler returned while its context was alive, and was waited for
 }
 
 type runKey struct{}
@@ -74,7 +76,7 @@ func (r *Run) Finish(outcome Outcome) {
 	}
 	defer r.cancel()
 	outcome = r.normalized(outcome)
-	d := r.once.config.disposition(outcome)
+	d := r.once.config.disposition(outcome, r.policy())
 	defer func() { r.end(d, outcome) }()
 	switch word := Disposition(r.word.Load()); {
 	case word != Auto:
@@ -82,10 +84,33 @@ func (r *Run) Finish(outcome Outcome) {
 	case r.refused(outcome):
 		d = Released
 	case r.once.config.Completion != nil:
-		if judged := r.once.config.Completion(outcome); judged != Auto {
+		if judged := r.once.config.Completion(outcome); judged > Auto && judged <= Held {
 			d = judged
 		}
 	}
+}
+
+// policy is the failure policy of the guard, or of a guard inside with the same key that holds failures.
+func (r *Run) policy() core.FailurePolicy {
+	if r.holdsFailures.Load() {
+		return core.HoldFailures
+	}
+	return r.once.config.FailurePolicy
+}
+
+// holdFailures makes a run that allows retries keep its key after a failure. A guard inside asks for it, which has the same
+// key and lets the request pass. The error says that Redis did not confirm that, so a crash would free the key.
+func (r *Run) holdFailures(ctx context.Context) error {
+	if r.policy() == core.HoldFailures {
+		return nil
+	}
+	r.holdsFailures.Store(true)
+	if r.attempt == nil || r.word.Load() != int32(Auto) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.once.config.AskTimeout)
+	defer cancel()
+	return r.attempt.Declare(ctx, core.StateUnknown)
 }
 
 // normalized fills in what an adapter cannot know: whether a handler that wrote nothing did so because its context was
@@ -146,6 +171,9 @@ func (r *Run) complete(ctx context.Context, outcome Outcome) (err error) {
 	}()
 	if outcome.answered() {
 		value, err = r.once.encode(outcome.Response, r.hash)
+	}
+	if err != nil {
+		value = nil // what a codec returns with an error may not be sealed
 	}
 	return err
 }

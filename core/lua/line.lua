@@ -244,6 +244,7 @@ end
 
 -- read grants a share of the lock, or one more to an owner that has it; the caller arms the lock then.
 local function read(id, owner, ttl, keep)
+  call('ZREVRANGE', reads, 0, 0) -- arm needs it: if it is not allowed, that has to be known before anything is written
   if dirty then
     dropShare(id) -- of the same hold, which has expired and comes back
   end

@@ -3,6 +3,7 @@ package frameworks_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -240,21 +241,25 @@ func TestEchoWaitersGetTheLateAnswer(t *testing.T) {
 	}
 }
 
-// A test that calls Echo without a server is judged at once, and gets its answer.
+// Without a server the end of a request is not known: the handler counts as one that did not answer, and the client gets
+// its answer.
 func TestEchoWithoutServer(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t)
-	e := newEcho()
-	guard := httplock.Idempotent(locks, httplock.Unscoped(), unhurried()...)
-	e.POST("/", func(echo.Context) error { return echo.NewHTTPError(503) }, echo.WrapMiddleware(guard))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", nil)
-	r.Header.Set("Idempotency-Key", "k")
-	w := httptest.NewRecorder()
-	e.ServeHTTP(w, r)
-	if w.Code != http.StatusServiceUnavailable {
-		t.Errorf("status %d, want 503", w.Code)
+	for policy, again := range map[core.FailurePolicy]int{httplock.RetryFailures: 503, httplock.HoldFailures: 409} {
+		e := newEcho()
+		guard := httplock.Idempotent(locks, httplock.Unscoped(), unhurried(httplock.WithFailurePolicy(policy))...)
+		e.POST("/", func(echo.Context) error { return echo.NewHTTPError(503) }, echo.WrapMiddleware(guard))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for _, want := range []int{503, again} {
+			r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", nil)
+			r.Header.Set("Idempotency-Key", fmt.Sprint("k", policy))
+			w := httptest.NewRecorder()
+			if e.ServeHTTP(w, r); w.Code != want {
+				t.Errorf("policy %d: status %d, want %d", policy, w.Code, want)
+			}
+		}
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 // otherwise. A first request that has failed does not count, see [WithFailurePolicy]; errors in c.Errors without an
 // answer are a failure too. Panics if client or key is nil or an option is invalid: [NewOnce] returns that as an error.
 //
-// A handler guarded twice with the same key runs: the inner guard lets the run of the outer one pass. So does one that is
+// A handler guarded twice with the same key runs: the inner guard lets the run of the outer one pass, whose options hold.
+// Only [HoldFailures] of either guard counts for both. So does one that is
 // reached through gin's HandleContext.
 func Once(client *core.Client, key KeyFunc, opts ...Option) gin.HandlerFunc {
 	return must(NewOnce(client, key, opts...)).Handle

@@ -13,7 +13,8 @@ import (
 // otherwise. A first request that has failed does not count, see [WithFailurePolicy]. Panics if client or key is nil or
 // an option is invalid: [NewOnce] returns that as an error.
 //
-// A handler guarded twice with the same key runs: the inner guard lets the run of the outer one pass.
+// A handler guarded twice with the same key runs: the inner guard lets the run of the outer one pass, whose options hold.
+// Only [HoldFailures] of either guard counts for both.
 func Once(client *core.Client, key KeyFunc, opts ...Option) func(http.Handler) http.Handler {
 	return must(NewOnce(client, key, opts...)).Wrap
 }
