@@ -89,6 +89,8 @@ func TestModelUnswept(t *testing.T) {
 		*s = &script{source: source, shaArg: redis.NewScript(source).Hash()}
 		defer func() { *s = swept }()
 	}
+	defer func(ops int) { *modelOps = ops }(*modelOps)
+	*modelOps /= 4
 	t.Run("Random", TestModel)
 	t.Run("Stories", TestModelStories)
 }
