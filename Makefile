@@ -17,7 +17,7 @@ help: ## show this list
 
 .PHONY: test
 test: needed ## run all tests with the race detector, on real Redis servers
-	set -e; for m in $(MODULES); do (cd $$m && $(call gotest,$(GOWORK)) -race -shuffle=on -timeout 7m ./...); done
+	set -e; for m in $(MODULES); do (cd $$m && $(call gotest,$(GOWORK)) -race -shuffle=on -timeout 10m ./...); done
 
 .PHONY: stress
 stress: needed ## run the tests 20 times over, to find flaky ones
@@ -29,7 +29,7 @@ versions: needed ## run the tests on every supported version of Redis and Valkey
 	@servers=$$(tools/servers.sh) || exit; failed=; IFS=$$'\n'; \
 	for server in $$servers; do \
 		printf '\n== '; "$$server" --version; \
-		HOLDFAST_REDIS_SERVER=$$server $(GO) test -race -shuffle=on -timeout 7m ./... || failed+=$$'\n'$$server; \
+		HOLDFAST_REDIS_SERVER=$$server $(GO) test -race -shuffle=on -timeout 10m ./... || failed+=$$'\n'$$server; \
 	done; \
 	[ -z "$$failed" ] || { echo "failed on:$$failed" >&2; exit 1; }
 

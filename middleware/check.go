@@ -40,10 +40,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("holdfast: negative number of waiters: %d for a key, %d at all", c.WaitersPerKey, c.Waiters)
 	case c.BodyLimit < 0:
 		return fmt.Errorf("holdfast: negative body limit: %d", c.BodyLimit)
-	case c.BodyMemory > 0 && c.BodyMemory < c.BodyLimit:
-		return fmt.Errorf("holdfast: body memory of %d bytes: one body may take %d", c.BodyMemory, c.BodyLimit)
-	case c.BodyMemory <= 0:
-		return fmt.Errorf("holdfast: body memory of %d bytes: bodies need some", c.BodyMemory)
+	case c.BodyMemory < smallestBuffer:
+		return fmt.Errorf("holdfast: body memory of %d bytes: a body takes %d at least", c.BodyMemory, smallestBuffer)
 	case c.KeySecret != nil && len(c.KeySecret) < shortestSecret:
 		return fmt.Errorf("holdfast: key secret of %d bytes: %d are needed at least", len(c.KeySecret), shortestSecret)
 	case c.ConflictStatus < 400 || c.ConflictStatus > 599:
