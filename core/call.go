@@ -150,8 +150,11 @@ func (c *call) take() {
 // by the context too, with ContextTimeoutEnabled, and its timeout may come before the end of the context is noticed.
 // Otherwise a busy lock would look like an outage.
 func (c *call) cutShort(ctx context.Context) error {
+	if c.err == nil {
+		return nil
+	}
 	var timeout net.Error
-	if c.err == nil || !errors.As(c.err, &timeout) || !timeout.Timeout() {
+	if !errors.As(c.err, &timeout) || !timeout.Timeout() {
 		return c.err
 	}
 	end, ends := ctx.Deadline()

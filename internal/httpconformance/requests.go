@@ -142,7 +142,7 @@ func testOptionalKey(t *testing.T, s *suite) {
 		site.do(request{user: "optional", key: "k", body: "order"}).want(t, http.StatusCreated)
 	}
 	runs.ran(t, 3)
-	guarded := must(t)(s.Idempotent(s.locks, ByPrincipal, middleware.OptionalKey()))
+	guarded := must(t)(s.Idempotent(s.locks, ByPrincipal, unhurried(nil, middleware.OptionalKey())...))
 	s.mount(t, runs, guarded).do(request{key: "k"}).refused(t, 401, middleware.CodeScopeRequired)
 	runs.ran(t, 3)
 }

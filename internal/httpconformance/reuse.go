@@ -133,7 +133,7 @@ func testOnceCompares(t *testing.T, s *suite) {
 
 // testOnceKeys: the keys tell apart what they say, and no more.
 func testOnceKeys(t *testing.T, s *suite) {
-	byID, byRoute := must(t)(s.Once(s.locks, ByID)), must(t)(s.Once(s.locks, ByRoute))
+	byID, byRoute := must(t)(s.Once(s.locks, ByID, unhurried(nil)...)), must(t)(s.Once(s.locks, ByRoute, unhurried(nil)...))
 	h := &counter{}
 	site := s.serve(t, s.Handler(
 		Route{Path: "/carts/{id}", Guards: []Guard{byID}, Handler: h},

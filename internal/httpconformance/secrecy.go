@@ -57,10 +57,10 @@ func testUserText(t *testing.T, s *suite) {
 	other := private
 	other.body = "private-other"
 	for _, guard := range []Guard{
-		must(t)(s.Exclusive(locks.Mutex, ByID, secret, watch.option())),
-		must(t)(s.Once(locks, ByID, secret, watch.option(), middleware.WithFailurePolicy(core.HoldFailures))),
-		must(t)(s.Idempotent(locks, ByID, secret, watch.option())),
-		must(t)(s.Idempotent(locks, ByRoute, secret, middleware.WithKeyHeader("X-User"))),
+		must(t)(s.Exclusive(locks.Mutex, ByID, unhurried(nil, secret, watch.option())...)),
+		must(t)(s.Once(locks, ByID, unhurried(nil, secret, watch.option(), middleware.WithFailurePolicy(core.HoldFailures))...)),
+		must(t)(s.Idempotent(locks, ByID, unhurried(nil, secret, watch.option())...)),
+		must(t)(s.Idempotent(locks, ByRoute, unhurried(nil, secret, middleware.WithKeyHeader("X-User"))...)),
 	} {
 		site := s.mount(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			if !strings.Contains(dump(t, rdb), "http:") {
@@ -73,7 +73,7 @@ func testUserText(t *testing.T, s *suite) {
 		}
 	}
 	server.Kill()
-	s.mount(t, &counter{}, must(t)(s.Once(locks, ByID, secret, watch.option()))).do(private)
+	s.mount(t, &counter{}, must(t)(s.Once(locks, ByID, unhurried(nil, secret, watch.option())...))).do(private)
 	for len(watch.refused) > 0 {
 		_, _ = fmt.Fprintf(logged, "%v %s\n", <-watch.refused, middleware.CodeKeyReused)
 	}

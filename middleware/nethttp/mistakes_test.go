@@ -93,8 +93,8 @@ func TestMistakesOfTheProgramAreNoOutage(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
 	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	read := httplock.Exclusive(locks.Read, httplock.Constant("all"), unhurried)
-	write := httplock.Exclusive(locks.Write, httplock.Constant("all"), unhurried)
+	read := httplock.Exclusive(locks.Read, httplock.Constant("all"), unhurried, httplock.WithWait(patience))
+	write := httplock.Exclusive(locks.Write, httplock.Constant("all"), unhurried, httplock.WithWait(patience))
 	if got := postKey(t, serve(t, read(write(ok))), "k"); got != http.StatusInternalServerError {
 		t.Errorf("an upgrade: status %d", got)
 	}
