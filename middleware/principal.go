@@ -34,10 +34,6 @@ func PrincipalKey(value any) (Key, error) {
 	if text == "" {
 		return Key{}, fmt.Errorf("%w: a %T without text", ErrScopeRequired, value)
 	}
-	if len(text) > maxKeyValue { // which the client can do nothing about
-		return Key{}, fmt.Errorf("holdfast: the text of a %T has %d bytes, at most %d are allowed for a principal",
-			value, len(text), maxKeyValue)
-	}
 	return NewKey("context", text)
 }
 
