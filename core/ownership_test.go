@@ -40,7 +40,6 @@ func eachContested(t *testing.T, test func(t *testing.T, c contested)) {
 			}
 		}
 	}
-	type options = []core.LockOption
 	for name, start := range map[string]func(t *testing.T) contested{
 		"Mutex": single(func(c *core.Client, o ...core.LockOption) core.Locker { return c.Mutex("name", o...) }),
 		"Fair":  single(func(c *core.Client, o ...core.LockOption) core.Locker { return c.Fair("name", o...) }),
