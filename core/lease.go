@@ -83,8 +83,10 @@ func (l *Lease) ValidUntil() time.Time {
 }
 
 // Extend makes Redis keep the lease for at least ttl from now; it never shortens it. A lease with [WithFixedTTL]
-// is prolonged this way. With [WithMaxHold] it is kept for one TTL after that at most, however long ttl is. Returns [ErrNotHeld] if the lease is over, which it then was before. Any other error
-// leaves the lease as it was, also [ErrNotReplicated] if [WithReplicaAck] asks for more replicas than acknowledged it.
+// is prolonged this way. With [WithMaxHold] it is kept for one TTL after that at most, however long ttl is.
+//
+// Returns [ErrNotHeld] if the lease is over, which it then was before. Any other error leaves the lease as it was,
+// also [ErrNotReplicated] if [WithReplicaAck] asks for more replicas than acknowledged it.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	var check lockConfig
 	if check.checkTTL("Extend", ttl); check.err != nil {

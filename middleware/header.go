@@ -96,9 +96,9 @@ func replace(header, content http.Header) {
 }
 
 // Replay sets the fields of the response in the header of another one: those of the same name are replaced,
-// since a middleware around the guard may have set its own, and two of Content-Type or Vary are worse than one. The field named marker says "true", and Cache-Control
-// forbids to store. If the body was omitted, Idempotency-Replay says so, and the recorded fields that describe
-// its coding or digest are left out: they would be wrong about an empty one.
+// since a middleware around the guard may have set its own, and two of Content-Type or Vary are worse than one. The
+// field named marker says "true", and Cache-Control forbids to store. If the body was omitted, Idempotency-Replay says
+// so, and the recorded fields that describe its coding or digest are left out: they would be wrong about an empty one.
 func (r *Response) Replay(header http.Header, marker string) {
 	recorded := r.Header.Clone()
 	if r.Omitted {

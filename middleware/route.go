@@ -18,10 +18,10 @@ type Route struct {
 	Decoded bool
 }
 
-// RouteKey returns the key of all requests of that method to that pattern, as [Route.Key] makes it. The pattern is in the
-// form of [http.ServeMux], whatever its wildcards are called, behind the prefix that [http.StripPrefix] or an outer router has taken away. A method in it
-// does not count. Of a pattern that ends in a slash or in "{rest...}" each path is a route of its own: pass that. The
-// error is [ErrNoRoute] if there is no path in the pattern, or if it ends in "{rest...}".
+// RouteKey returns the key of all requests of that method to that pattern, as [Route.Key] makes it. The pattern is in
+// the form of [http.ServeMux], whatever its wildcards are called, behind the prefix that [http.StripPrefix] or an outer
+// router has taken away. A method in it does not count. Of a pattern that ends in a slash or in "{rest...}" each path
+// is a route of its own: pass that. The error is [ErrNoRoute] if there is no path in the pattern, or if it ends in "{rest...}".
 func RouteKey(method, pattern string) (Key, error) {
 	p, ok := parsePattern(pattern)
 	if !ok {

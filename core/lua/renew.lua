@@ -4,8 +4,8 @@
 -- KEYS[2] reads   sorted set, see line.lua; only for a shared hold, and after the answer 2
 -- ARGV[1] hold id     ARGV[2] ttl in ms
 --
--- Returns 1 if the hold is still there, 0 if the lock is not, -1 if it is held by others, 2 if the hold is there but should be renewed with KEYS[2] too: the lock is or
--- was shared by its owner.
+-- Returns 1 if the hold is still there, 0 if the lock is not, -1 if it is held by others, 2 if the hold is there but should
+-- be renewed with KEYS[2] too: the lock is or was shared by its owner.
 --
 -- With one key, because then a Cluster runs it also while the slot moves. With two it does not, unless both exist and
 -- in one place; and reads seldom exists.
