@@ -82,7 +82,7 @@ func TestModel(t *testing.T) {
 func TestModelUnswept(t *testing.T) {
 	for _, s := range []**script{&joinScript, &leaveScript, &beatScript, &forceScript} {
 		swept := *s
-		source := strings.Replace(swept.source, "local sweep = 100", "local sweep = 0", 1)
+		source := strings.Replace(swept.source, "local sweep = 100 ", "local sweep = 0 ", 1)
 		if source == swept.source {
 			t.Fatal("the scripts sweep in another way: the test tests nothing")
 		}

@@ -26,6 +26,17 @@ local ttl = math.max(tonumber(ARGV[7]), keep)
 local as, waits, parent = ARGV[9], ARGV[10] == '1', ARGV[12]
 local line = as == 'reading' and readers or writers
 
+-- share grants a share of the lock.
+local function share()
+  local mine = read(id, owner, ttl, keep)
+  arm()
+  return mine
+end
+
+if call('EXISTS', lock, writers, readers, released) == 0 then
+  return {1, tonumber(as == 'reading' and share() or write(id, owner, ttl, as, keep))}
+end
+
 local function prolongKeep(before)
   return integer(math.max(tonumber(before or 0), tonumber(keepUntil(keep))))
 end
@@ -41,6 +52,7 @@ local function prolong(kind)
   else
     call('PEXPIREAT', lock, integer(now + ttl))
     call('ZADD', reads, integer(math.max(now + ttl, tonumber(call('ZSCORE', reads, id)))), id)
+    latest = nil
     local before = string.match(call('HGET', lock, 'share:' .. id), '^%d+')
     call('HSET', lock, 'share:' .. id, prolongKeep(before) .. ' ' .. owner, 'ttl', longest)
   end
@@ -82,12 +94,11 @@ local function proves()
   return proven
 end
 
-local nobody = call('EXISTS', lock, writers, readers, released) == 0
 local stands = false
 
 -- taken reports whether somebody is before the caller in that line, as far as this run gets.
 local function taken(queue)
-  return not nobody and (budget == 0 or first(queue))
+  return budget == 0 or first(queue)
 end
 
 -- enter returns the token if the caller may enter, nil if not.
@@ -116,9 +127,7 @@ local function enter()
   if as ~= 'reading' then
     return writer and again() or write(id, owner, ttl, as, keep)
   end
-  local mine = read(id, owner, ttl, keep)
-  arm()
-  return mine
+  return share()
 end
 
 local function upgrades()
@@ -150,19 +159,17 @@ local function before(number)
   return call('ZCOUNT', writers, '-inf', number) + call('ZCOUNT', readers, '-inf', number)
 end
 
-if not nobody then
-  if call('EXISTS', released) == 1 then
-    return {-1}
-  end
-  refresh()
-  stands = call('HEXISTS', waiters, id) == 1
-  if stands then
-    stand() -- late as it may be, this is a sign of life
-  end
-  admit()
-  if upgrades() then
-    return {-2}
-  end
+if call('EXISTS', released) == 1 then
+  return {-1}
+end
+refresh()
+stands = call('HEXISTS', waiters, id) == 1
+if stands then
+  stand() -- late as it may be, this is a sign of life
+end
+admit()
+if upgrades() then
+  return {-2}
 end
 
 local mine = enter()

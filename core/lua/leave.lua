@@ -66,6 +66,7 @@ local function endShare(keep)
   else
     call('ZREM', reads, id)
   end
+  latest = nil
   shared = last() ~= nil
   if not shared and not writer then
     return free()
@@ -79,12 +80,15 @@ end
 
 refresh()
 local status = 0
-local kind = mode and holds(id)
+local kind, held
+if mode then
+  kind, held = holds(id)
+end
 if kind == 'hold:' and writer == owner then
   endHold()
   status = 1
 elseif kind == 'share:' then
-  endShare(string.match(call('HGET', lock, 'share:' .. id), '^%d+'))
+  endShare(string.match(held, '^%d+'))
   status = 1
 else
   local before = tonumber(call('GET', released) or '') -- nil too if bar.lua has written it

@@ -25,7 +25,7 @@
 -- grow also when the clock was set back, and a line that was lost is joined again in the old order.
 --
 -- One run does a bounded amount of work: it lets in or takes out of the line as many as the budget says, and takes out
--- as many expired shares as the sweep says. What is left is for the next runs. Expired shares that are left, in the hash
+-- a bounded number of expired shares. What is left is for the next runs. Expired shares that are left, in the hash
 -- and in reads, count for nothing: a share is alive if its expiry is after now. If none is and nobody writes, all go
 -- with the keys.
 --
@@ -35,28 +35,32 @@
 -- Order of writes: a key that must not stay for ever is told its expiry before it is made, which does nothing but
 -- show that the command is allowed, and again right after. A grant takes the token first, which harms nobody.
 
-local lock, lastToken, reads = KEYS[1], KEYS[2], KEYS[3]
-local writers, readers, waiters = KEYS[4], KEYS[5], KEYS[6]
-local channel, memory, grace = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local call = redis.call
+-- Every run makes all these functions anew. What that costs grows with the number of variables that they share, and is
+-- least for those declared last: so what many functions use comes at the end.
 
-local clock = call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local lastToken, channel, memory, grace = KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3])
+local clock = redis.call('TIME')
 local micros = clock[1] * 1000000 + clock[2]
-
-local mode    -- nil: the lock is free
+local sweep = 100  -- expired shares that one run takes out
+local probe = 100  -- shares that one run looks at, from the one that lasts longest
+local budget = 100 -- of grants and removals in one run
+local mute = 0     -- 1: it may not publish
 local foreign -- its mode is none of ours
-local writer  -- who holds it exclusively, '' for a minimum time only; nil: nobody
-local token, ends, granted, grant -- of the writer
+local writers, readers, waiters = KEYS[4], KEYS[5], KEYS[6]
+local gate = 0
+local token, granted, grant -- of the writer
+local dirty   -- expired shares are left
+local latest  -- expiry of the share that lasts longest, 0 for none; nil: not read since reads was changed
+local ends    -- of the writer
+local longest = 0
 local known   -- reads is of this lock
 local shared  -- there is a read hold that is alive
-local dirty   -- expired ones are left
-local longest = 0
-local gate = 0
-local budget = 100 -- of grants and removals in one run
-local sweep = 100 -- expired shares that one run takes out
-local probe = 100 -- shares that one run looks at, from the one that lasts longest
-local mute = 0     -- 1: it may not publish
+local mode    -- nil: the lock is free
+local writer  -- who holds it exclusively, '' for a minimum time only; nil: nobody
+local reads = KEYS[3]
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local lock = KEYS[1]
+local call = redis.call
 
 local function integer(n)
   return string.format('%.0f', n)
@@ -65,7 +69,7 @@ end
 -- free takes out whatever is left of the lock.
 local function free()
   call('UNLINK', lock, reads)
-  mode, writer, known, shared, dirty, gate, longest = nil, nil, false, false, false, 0, 0
+  mode, writer, known, shared, dirty, latest, gate, longest = nil, nil, false, false, false, 0, 0, 0
 end
 
 -- dropShare takes one read hold out of the hash.
@@ -85,8 +89,8 @@ end
 
 -- last returns the expiry of the read hold that lasts longest, nil if none is alive.
 local function last()
-  local at = known and tonumber(call('ZREVRANGE', reads, 0, 0, 'WITHSCORES')[2] or nil)
-  return at and at > now and at or nil
+  latest = latest or known and tonumber(call('ZREVRANGE', reads, 0, 0, 'WITHSCORES')[2] or nil) or 0
+  return latest > now and latest or nil
 end
 
 -- arm lets the lock's key expire with its last hold, and with it the shares, also those that have expired: without the
@@ -111,43 +115,54 @@ local function endWriting()
   arm()
 end
 
--- setBack: more is left than was ever asked for, so the server's clock was set back. Without this a crashed holder
--- would block the name for as long as the step was. PEXPIREAT comes first, because a full server accepts it. Of the
--- shares, one run deals with those that last longest; the next with the others, or the lock's key expires before.
-local function setBack()
-  local limit = now + longest
-  call('PEXPIREAT', lock, integer(limit))
-  if writer and ends > limit then
-    ends = limit
-    call('HSET', lock, 'until', integer(ends))
-  end
-  local found = known and call('ZREVRANGE', reads, 0, probe - 1, 'WITHSCORES') or {}
-  for i = 1, #found, 2 do
-    if tonumber(found[i + 1]) <= limit then
-      break
-    end
-    call('ZADD', reads, integer(limit), found[i])
-  end
-  arm()
-end
-
--- cleanUp takes out shares that have expired, unless all goes with the keys. It tells which are alive, and whether
--- expired ones are left.
-local function cleanUp()
-  shared = last() ~= nil
-  if not shared and not (writer and ends > now) then
-    return
-  end
-  local dead = call('ZRANGEBYSCORE', reads, '-inf', integer(now), 'LIMIT', 0, sweep + 1)
-  for i = 1, math.min(#dead, sweep) do
-    dropShare(dead[i])
-    call('ZREM', reads, dead[i])
-  end
-  dirty = #dead > sweep
-end
-
 -- refresh reads the state and ends what has expired.
 local function refresh()
+  -- What is seldom needed is made when it is: see above what a function costs.
+  local function tidy(left)
+    -- setBack: more is left than was ever asked for, so the server's clock was set back. Without this a crashed holder
+    -- would block the name for as long as the step was. PEXPIREAT comes first, because a full server accepts it. Of the
+    -- shares, one run deals with those that last longest; the next with the others, or the lock's key expires before.
+    local function setBack()
+      local limit = now + longest
+      call('PEXPIREAT', lock, integer(limit))
+      if writer and ends > limit then
+        ends = limit
+        call('HSET', lock, 'until', integer(ends))
+      end
+      local found = known and call('ZREVRANGE', reads, 0, probe - 1, 'WITHSCORES') or {}
+      for i = 1, #found, 2 do
+        if tonumber(found[i + 1]) <= limit then
+          break
+        end
+        call('ZADD', reads, integer(limit), found[i])
+      end
+      latest = nil
+      arm()
+    end
+
+    -- cleanUp takes out shares that have expired, unless all goes with the keys. It tells which are alive, and whether
+    -- expired ones are left.
+    local function cleanUp()
+      shared = last() ~= nil
+      if not shared and not (writer and ends > now) then
+        return
+      end
+      local dead = call('ZRANGEBYSCORE', reads, '-inf', integer(now), 'LIMIT', 0, sweep + 1)
+      for i = 1, math.min(#dead, sweep) do
+        dropShare(dead[i])
+        call('ZREM', reads, dead[i])
+      end
+      dirty = #dead > sweep
+    end
+
+    if left > longest or (last() or 0) > now + longest then
+      setBack()
+    end
+    if known then
+      cleanUp()
+    end
+  end
+
   local left = call('PTTL', lock)
   if left == -2 then
     return
@@ -166,11 +181,8 @@ local function refresh()
     writer, ends, token, granted, grant = state[2], tonumber(state[3]), state[4], state[5], state[9]
   end
   known = state[6] and true
-  if left > longest or (last() or 0) > now + longest then
-    setBack()
-  end
-  if known then
-    cleanUp()
+  if known or left > longest then
+    tidy(left)
   end
   if writer and ends <= now then
     endWriting()
@@ -179,15 +191,16 @@ local function refresh()
   end
 end
 
--- holds returns in which way the hold of that id is in: 'hold:' exclusively, 'share:' with others, nil if it is not.
+-- holds returns in which way the hold of that id is in: 'hold:' exclusively, 'share:' with others, and what the lock
+-- says of it then; nil if it is not.
 local function holds(id)
   local held = call('HMGET', lock, 'hold:' .. id, 'share:' .. id)
   if writer and held[1] == grant then
-    return 'hold:'
+    return 'hold:', held[1]
+  elseif shared and held[2] and tonumber(call('ZSCORE', reads, id) or 0) > now then
+    return 'share:', held[2]
   end
-  return shared and held[2] and tonumber(call('ZSCORE', reads, id) or 0) > now and 'share:' or nil
 end
-
 
 -- shares reports whether the owner has a share of the lock that is alive. While expired ones are left, which are counted
 -- with the owner's still, it looks for one among the shares that last longest. If that does not tell, the owner is taken
@@ -244,7 +257,8 @@ end
 
 -- read grants a share of the lock, or one more to an owner that has it; the caller arms the lock then.
 local function read(id, owner, ttl, keep)
-  call('ZREVRANGE', reads, 0, 0) -- arm needs it: if it is not allowed, that has to be known before anything is written
+  -- The command is needed later: if it is not allowed, that has to be known before anything is written.
+  local before = call('ZREVRANGE', reads, 0, 0, 'WITHSCORES')[2]
   if dirty then
     dropShare(id) -- of the same hold, which has expired and comes back
   end
@@ -259,8 +273,10 @@ local function read(id, owner, ttl, keep)
   end
   if not known then
     call('UNLINK', reads) -- of an earlier lock, which was deleted with them in it
+    before = nil
   end
   local at = integer(now + ttl)
+  latest = math.max(tonumber(before or 0), now + ttl)
   call('PEXPIREAT', reads, at)
   call('ZADD', reads, at, id)
   if not shared then

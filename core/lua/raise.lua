@@ -30,8 +30,10 @@ if held[1] and held[1] == (held[3] or held[1]) then
   return 1
 end
 
-if not held[4] or not redis.call('ZSCORE', KEYS[3], id) then
-  return 0
+local expiry = held[4] and tonumber(redis.call('ZSCORE', KEYS[3], id) or 0) or 0
+local clock = redis.call('TIME')
+if expiry <= clock[1] * 1000 + math.floor(clock[2] / 1000) then
+  return 0 -- also if it has expired and no script has taken it out yet
 end
 local owner = 'read:' .. string.match(held[4], '^%d+ (.+)$')
 local count, mine, rest = string.match(redis.call('HGET', lock, owner), '^(%d+) (%d+)( .+)$')
