@@ -24,14 +24,19 @@ type bounces struct {
 	last    time.Time
 	times   int
 	retried int
-	tooLong bool
+	told    int // how many times the limit had passed when that was told
 }
 
-// bounce counts one more, and returns for how long and how often the task was deferred since it ran the last time.
-// suspicious tells, once, that a retry was burned just after: asynq takes deferred tasks for failed ones.
-func (b *busyTasks) bounce(
-	t Task, now time.Time, limit, retryIn time.Duration,
-) (busy time.Duration, times int, suspicious bool) {
+// bounce is one more deferral of a task.
+type bounce struct {
+	busy    time.Duration // for which the task was deferred since it ran the last time
+	times   int           // how often
+	burned  bool          // told once: a retry was burned just after, since asynq takes deferred tasks for failed ones
+	tooLong bool          // the limit has passed once more
+}
+
+// bounce counts one more.
+func (b *busyTasks) bounce(t Task, now time.Time, limit, retryIn time.Duration) (this bounce) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.sweep(now, max(2*limit, 4*retryIn, time.Hour))
@@ -43,16 +48,18 @@ func (b *busyTasks) bounce(
 			b.tasks[key] = n
 		}
 	}
-	if t.Retried > n.retried && !n.tooLong { // it has failed meanwhile, or asynq thinks so
-		suspicious = !b.warned && now.Sub(n.last) < 2*retryIn+time.Minute
-		b.warned = b.warned || suspicious
+	if t.Retried > n.retried { // it has failed meanwhile, or asynq thinks so
+		this.burned = !b.warned && now.Sub(n.last) < 2*retryIn+time.Minute
+		b.warned = b.warned || this.burned
 		*n = bounces{first: now}
 	}
 	n.last, n.retried = now, t.Retried
 	n.times++
-	busy = now.Sub(n.first)
-	n.tooLong = busy > limit
-	return busy, n.times, suspicious
+	this.busy, this.times = now.Sub(n.first), n.times
+	if told := int(this.busy / limit); told > n.told {
+		n.told, this.tooLong = told, true
+	}
+	return this
 }
 
 // ran forgets a task that runs, or will not.

@@ -11,14 +11,28 @@ import (
 // says, and are no news for the ErrorHandler while another task of their key runs. Everything else goes to the
 // functions that cfg has, also what asynq's recoverer asks about tasks whose worker is gone.
 //
-// If cfg has a BaseContext that has ended, for shutdown, a task that was cancelled by it has not failed either.
+// If cfg has a BaseContext that has ended, for shutdown, a task that was cancelled by it has not failed either. Guards
+// learn the Concurrency of the server from its BaseContext, and let tasks wait in half of the workers at most.
 //
 // Call it last, once, when cfg is complete.
 func Configure(cfg *asynq.Config) {
 	cfg.IsFailure = isFailure(cfg.IsFailure, cfg.BaseContext)
+	cfg.BaseContext = withWorkers(cfg.BaseContext, newWorkers(cfg.Concurrency))
 	cfg.RetryDelayFunc = RetryDelay(cfg.RetryDelayFunc)
 	if cfg.ErrorHandler != nil {
 		cfg.ErrorHandler = ErrorHandler(cfg.ErrorHandler)
+	}
+}
+
+// withWorkers makes the contexts of handlers carry the workers of their server, on which the guards go that let tasks
+// wait.
+func withWorkers(base func() context.Context, w *workers) func() context.Context {
+	return func() context.Context {
+		ctx := context.Background()
+		if base != nil {
+			ctx = base()
+		}
+		return context.WithValue(ctx, workersKey{}, w)
 	}
 }
 

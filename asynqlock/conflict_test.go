@@ -195,7 +195,8 @@ func TestSkipAndReject(t *testing.T) {
 	}
 }
 
-// TestMaxBusy: deferred for longer, it fails, and is told from when on.
+// TestMaxBusy: a task that is deferred for longer has not failed, since it has never run; that is reported once more each
+// time that the limit has passed.
 func TestMaxBusy(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -208,8 +209,14 @@ func TestMaxBusy(t *testing.T) {
 	for range 2 {
 		err := d.deliver(delivery("2"), receipt("7"), nothing, guard)
 		wantErrors(t, err, asynqlock.ErrBusyTooLong, core.ErrInProgress)
-		if !asynqlock.IsFailure(err) || errors.Is(err, asynq.SkipRetry) {
-			t.Errorf("no failure that is tried again: %v", err)
+		if asynqlock.IsFailure(err) || errors.Is(err, asynq.SkipRetry) {
+			t.Errorf("a failure: %v", err)
+		}
+		handled := 0
+		asynqlock.ErrorHandler(asynq.ErrorHandlerFunc(func(context.Context, *asynq.Task, error) { handled++ })).
+			HandleError(asynqlock.ContextWithTask(t.Context(), delivery("2")), receipt("7"), err)
+		if handled != 1 {
+			t.Error("the ErrorHandler is not told")
 		}
 	}
 	wantNil(t, busy.release())

@@ -26,14 +26,17 @@ type DeferredError struct {
 
 // Error tells why and for how long.
 func (e *DeferredError) Error() string {
-	return fmt.Sprintf("holdfast: asynqlock: task deferred for %v: %v", e.RetryIn.Round(time.Millisecond), e.Err)
+	return fmt.Sprintf("%s for %v: %v", deferredText, e.RetryIn.Round(time.Millisecond), e.Err)
 }
+
+// deferredText tells a deferred task from one that has failed, in asynq's record of its last error.
+const deferredText = "holdfast: asynqlock: task deferred"
 
 // Unwrap returns the reason.
 func (e *DeferredError) Unwrap() error { return e.Err }
 
-// busy reports whether another task of the key is the reason.
-func (e *DeferredError) busy() bool { return isBusy(e.Err) }
+// busy reports whether another task of the key is the reason, as it may be for a while.
+func (e *DeferredError) busy() bool { return isBusy(e.Err) && !errors.Is(e.Err, ErrBusyTooLong) }
 
 // isBusy reports whether somebody else has the key, as Redis itself said.
 func isBusy(err error) bool {
@@ -41,8 +44,8 @@ func isBusy(err error) bool {
 		!errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrLeaseLost)
 }
 
-// ErrBusyTooLong says that a task was deferred for as long as [WithMaxBusy] allows because others with its key ran. It
-// counts as a failure of the task.
+// ErrBusyTooLong says that a task has been deferred for longer than [WithMaxBusy] because others with its key ran. The
+// task goes on being deferred, and burns no retry: it has never run.
 var ErrBusyTooLong = errors.New("holdfast: asynqlock: busy for too long")
 
 // IsFailure is for [asynq.Config]: a task that was deferred has not failed. Every other error is a failure. [Configure]

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hibiken/asynq"
 
@@ -128,21 +127,4 @@ func TestNoHandler(t *testing.T) {
 	ctx := asynqlock.ContextWithTask(t.Context(), delivery("1"))
 	wantErrors(t, old.ProcessTask(ctx, receipt("7")), asynq.ErrHandlerNotFound)
 	wantNil(t, d.deliver(delivery("1"), receipt("7"), nothing, guard))
-}
-
-// TestBusyForLongBlamesNobody: that a retry is burned is what WithMaxBusy asks for.
-func TestBusyForLongBlamesNobody(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t)
-	var log diary
-	guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"), asynqlock.WithMaxBusy(time.Nanosecond),
-		asynqlock.WithLogger(log.logger()))
-	d.occupy(delivery("1"), receipt("7"), guard)
-	for n := range 3 {
-		info := delivery("2", func(info *asynq.TaskInfo) { info.Retried = max(n-1, 0) })
-		_ = d.deliver(info, receipt("7"), nothing, guard)
-	}
-	if strings.Contains(log.String(), "Configure") {
-		t.Error(log.String())
-	}
 }

@@ -3,6 +3,8 @@ package asynqlock
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -16,6 +18,9 @@ import (
 //
 // It remembers nothing: a task that is delivered again runs again, after the first. That is what [Once] is for; put it
 // in front. Tasks of all types that have equal keys exclude each other: see [ByType] and [Keys].
+//
+// Where many tasks of one key come together, give it [WithLine]: otherwise each that is deferred comes again some ten
+// seconds later, and of those that come together one runs.
 //
 // Panics if an argument is invalid: [NewExclusive] returns that as an error.
 func Exclusive(strategy core.Strategy, key KeyFunc, opts ...Option) asynq.MiddlewareFunc {
@@ -55,6 +60,7 @@ func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handl
 	if err != nil {
 		return v.keyless(t, next, err)
 	}
+	e.enter(v)
 	lock := &patient{Locker: e.strategy(prefix+v.hash, e.lockOptions()...), visit: v}
 	r := &run{visit: v}
 	started := false
@@ -62,6 +68,7 @@ func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handl
 	defer func() {
 		if started {
 			r.end()
+			e.leave(r)
 		}
 	}()
 	err = core.Do(ctx, lock, func(ctx context.Context) error {
@@ -77,11 +84,14 @@ func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handl
 		return e.ended(r, failure, err)
 	case e.failOpen && v.outage(err):
 		v.failed("begin", err)
+		started = true
 		return e.ended(r, e.run(ctx, r, t, next), nil)
 	case ctx.Err() != nil:
 		return idle(ctx.Err())
 	}
-	return idle(v.hindered(err))
+	err = v.hindered(err)
+	e.back(v, err)
+	return idle(err)
 }
 
 // run calls the handler.
@@ -131,13 +141,42 @@ type patient struct {
 }
 
 func (p *patient) Lock(_ context.Context, opts ...core.LockOption) (*core.Lease, error) {
-	err := p.visit.ask(func(ctx context.Context, wait time.Duration) (err error) {
-		if wait == 0 {
-			p.lease, err = p.Locker.TryLock(ctx, opts...)
-			return err
+	err := p.visit.ask(func(ctx context.Context, wait time.Duration) error {
+		if p.visit.lined {
+			return p.inTurn(ctx, wait, opts)
 		}
-		p.lease, err = p.Locker.Lock(ctx, append(opts, core.WithWait(wait))...)
-		return err
+		return p.request(ctx, wait, opts)
 	})
 	return p.lease, err
+}
+
+func (p *patient) request(ctx context.Context, wait time.Duration, opts []core.LockOption) (err error) {
+	if wait <= 0 {
+		p.lease, err = p.Locker.TryLock(ctx, opts...)
+		return err
+	}
+	p.lease, err = p.Locker.Lock(ctx, slices.Concat(opts, []core.LockOption{core.WithWait(wait)})...)
+	return err
+}
+
+// inTurn requests the lock for a task in a line, once it is the first one in this process.
+func (p *patient) inTurn(ctx context.Context, wait time.Duration, opts []core.LockOption) error {
+	v := p.visit
+	busy := fmt.Errorf("%w: %d tasks of the key are before it", core.ErrNotAcquired, v.spot.ahead)
+	if wait == 0 && v.spot.ahead > 0 && !v.spot.again {
+		return busy // also if the lock is free, which it is for a moment between two tasks
+	}
+	place := v.guard.line.places.take(v.hash, member(v.task.Queue, v.task.ID), v.spot.came)
+	defer place.leave()
+	until := time.Now().Add(wait)
+	for {
+		if !place.await(ctx, time.Until(until)) {
+			return busy
+		}
+		err := busy
+		overtaken := place.request(ctx, func(ctx context.Context) { err = p.request(ctx, time.Until(until), opts) })
+		if err == nil || !overtaken {
+			return err
+		}
+	}
 }

@@ -28,6 +28,11 @@ type visit struct {
 	task  Task
 	hash  string // of the key
 	came  time.Time
+
+	lined  bool          // it stands in the line of its key, see [WithLine]
+	spot   spot          // there
+	waits  time.Duration // in that, 0 without
+	seated bool          // it may occupy its worker while it waits
 }
 
 // visit makes the key of a task. The error is [ErrNoKey].
@@ -73,33 +78,43 @@ func (v *visit) refused(err error) error {
 // deferred makes the error of a task that has to come again.
 func (v *visit) deferred(reason error) error {
 	g := v.guard
-	deferred := &DeferredError{KeyHash: v.hash, RetryIn: jittered(g.retryIn), Err: reason}
-	report := Deferred{Task: v.task, KeyHash: v.hash, RetryIn: deferred.RetryIn, Err: reason}
-	err := error(deferred)
-	defer func() {
-		if g.hooks.Deferred != nil {
-			report.Err = reason
-			if err != error(deferred) {
-				report.Err = err
-			}
-			g.hooks.Deferred(v.ctx, report)
-		}
-	}()
-	if !deferred.busy() {
+	report := Deferred{Task: v.task, KeyHash: v.hash, RetryIn: v.retryIn(), Ahead: v.spot.ahead, Err: reason}
+	switch {
+	case !isBusy(reason):
 		g.logger.Warn("holdfast: asynqlock: task deferred",
 			"key", v.hash, "queue", v.task.Queue, "type", v.task.Type, "error", reason)
-	} else if v.task.ID != "" {
-		var burned bool
-		report.Busy, report.Times, burned = g.busy.bounce(v.task, time.Now(), g.maxBusy, g.retryIn)
-		if burned {
-			g.logger.Warn("holdfast: asynqlock: a deferred task has burned a retry: pass asynq's Config to Configure",
-				"queue", v.task.Queue, "type", v.task.Type)
-		}
-		if report.Busy > g.maxBusy {
-			err = fmt.Errorf("%w: for %v: %w", ErrBusyTooLong, report.Busy.Round(time.Second), reason)
-		}
+	case v.task.ID != "":
+		v.bounced(&report)
 	}
-	return err
+	if g.hooks.Deferred != nil {
+		g.hooks.Deferred(v.ctx, report)
+	}
+	return &DeferredError{KeyHash: v.hash, RetryIn: report.RetryIn, Err: report.Err}
+}
+
+// retryIn returns when a deferred task comes again.
+func (v *visit) retryIn() time.Duration {
+	delay := jittered(v.guard.retryIn)
+	if v.guard.line != nil {
+		delay = v.guard.line.delay(v.spot, delay)
+	}
+	return delay
+}
+
+// bounced counts a task that another one of its key was in the way of.
+func (v *visit) bounced(report *Deferred) {
+	g := v.guard
+	bounce := g.busy.bounce(v.task, time.Now(), g.maxBusy, report.RetryIn)
+	report.Busy, report.Times = bounce.busy, bounce.times
+	if bounce.burned {
+		g.logger.Warn("holdfast: asynqlock: a deferred task has burned a retry: pass asynq's Config to Configure",
+			"queue", v.task.Queue, "type", v.task.Type)
+	}
+	if bounce.tooLong {
+		report.Err = fmt.Errorf("%w: for %v: %w", ErrBusyTooLong, report.Busy.Round(time.Second), report.Err)
+		g.logger.Warn("holdfast: asynqlock: a task is being deferred for long because others with its key run",
+			"key", v.hash, "queue", v.task.Queue, "type", v.task.Type, "task", v.task.ID, "since", report.Busy)
+	}
 }
 
 // hindered makes the error of a task that did not get its lock or record for another reason than that they are taken. A
@@ -155,23 +170,40 @@ func (v *visit) until() (time.Time, bool) {
 	return deadline.Add(-min(v.guard.commitMargin, deadline.Sub(v.came)/10)), ok
 }
 
-// patience returns for how long to wait for another task with the key. A task that asynq would archive if it came back
-// deferred waits for as long as it has: asynq asks only then whether that is a failure.
+// patience returns for how long the task may wait yet: for half of its time at most, because its handler needs the rest.
+// A task that asynq would archive if it came back deferred waits for as long as that: asynq asks only then whether that
+// is a failure.
 func (v *visit) patience() time.Duration {
+	limit := v.guard.wait
+	if v.waits > 0 {
+		limit = v.waits
+	}
 	until, bounded := v.until()
-	switch left := time.Until(until); {
+	switch left := until.Sub(v.came)/2 - time.Since(v.came); {
+	case !v.seated:
+		return 0
 	case !bounded:
-		return v.guard.wait
+		return limit
 	case v.task.last():
 		return max(left, 0)
 	default:
-		return max(min(v.guard.wait, left), 0)
+		return max(min(limit, left), 0)
 	}
+}
+
+// sit takes one of the workers that may wait, if the task wants to.
+func (v *visit) sit() (stand func()) {
+	if v.guard.wait == 0 && v.waits == 0 && !v.task.last() {
+		return func() {}
+	}
+	stand, v.seated = workersOf(v.ctx).sit(v.hash, v.task.last())
+	return stand
 }
 
 // ask calls begin, which asks Redis and may wait for so long, within bounds. On the last attempt an outage is waited
 // for too, unless the task may run without Redis: it would have no time left for that.
 func (v *visit) ask(begin func(ctx context.Context, wait time.Duration) error) error {
+	defer v.sit()()
 	for {
 		wait := v.patience()
 		ctx, cancel := context.WithTimeout(v.ctx, wait+askTimeout)
@@ -181,14 +213,21 @@ func (v *visit) ask(begin func(ctx context.Context, wait time.Duration) error) e
 		if err == nil || !errors.Is(err, core.ErrUnavailable) || !v.task.last() || !bounded || v.guard.failOpen {
 			return err
 		}
-		select {
-		case <-v.ctx.Done():
-			return err
-		case <-time.After(min(time.Second, v.patience())):
-		}
-		if v.patience() == 0 {
+		if !sleep(v.ctx, min(time.Second, v.patience())) || v.patience() == 0 {
 			return err
 		}
+	}
+}
+
+// sleep reports false if ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

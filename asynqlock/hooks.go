@@ -67,7 +67,10 @@ type Deferred struct {
 	// Busy is for how long this server has been deferring the task because others with its key ran; Times how often.
 	Busy  time.Duration
 	Times int
-	Err   error
+	// Ahead is how many tasks of the key were before it in the line, the running one among them, see [WithLine].
+	Ahead int
+	// Err is the reason; it is [ErrBusyTooLong] too each time that [WithMaxBusy] has passed.
+	Err error
 }
 
 // Refused is a task that is archived.

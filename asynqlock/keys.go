@@ -171,6 +171,15 @@ func join(parts ...string) string {
 	return b.String()
 }
 
+// split takes apart what join has made of two parts.
+func split(joined string) (first, second string) {
+	text, rest, _ := strings.Cut(joined, ":")
+	n, _ := strconv.Atoi(text)
+	n = min(n, len(rest))
+	_, second, _ = strings.Cut(rest[n:], ":")
+	return rest[:n], second
+}
+
 // hash returns 43 characters of base64url, the same for equal keys only.
 func hash(secret []byte, key string) string {
 	var sum []byte

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
 )
@@ -47,6 +50,7 @@ type config struct {
 	logger       *slog.Logger
 	runs         *Runs
 	records      records
+	line         *line // nil without
 	err          error
 }
 
@@ -95,6 +99,8 @@ func (c *config) checkOnce() error {
 	switch {
 	case c.err != nil:
 		return c.err
+	case c.line != nil:
+		return errors.New("holdfast: asynqlock: WithLine is for Exclusive: tasks with one key of Once are duplicates")
 	case c.failOpen && c.records.policy == core.HoldFailures:
 		return errors.New(
 			"holdfast: asynqlock: FailOpen with AtMostOnce: what may not run twice cannot run without a record")
@@ -162,11 +168,34 @@ func WithLock(opts ...core.LockOption) Option {
 	return optionFunc(func(c *config) { c.lock = slices.Concat(c.lock, opts) })
 }
 
-// WithWait lets a task wait for another one with its key, in its worker, before it is deferred: with as many waiting as
-// there are workers, nothing else runs. It never waits until the deadline of the task. It bounds how long Redis may
-// take to answer, too. Defaults to 0: it is deferred at once, and Redis has 5 s.
+// WithWait lets a task wait for another one with its key, in its worker, before it is deferred. Half of the workers may
+// wait at most, if the server's config was given to [Configure]; a task waits for half of its own time at most, so that
+// its handler has the other half. The option bounds how long Redis may take to answer, too. Defaults to 0: a task is
+// deferred at once, and Redis has 5 s. To run many tasks of one key without delay, use [WithLine].
 func WithWait(limit time.Duration) Option {
 	return duration("WithWait", limit, func(c *config) { c.wait = limit })
+}
+
+// WithLine makes [Exclusive] run the tasks of a key one right after the other, in order of arrival: tasks that find
+// another one running stand in a line, and the end of a run makes the next ones due. Without it a deferred task comes
+// again when its delay is over and asynq looks, every five seconds by default, and one of all that come gets the lock.
+//
+// The client is of the Redis that asynq's queues are in; it is not closed. Next to them the line takes some 100 bytes
+// for each task in it. A few of the next tasks wait in workers, half of them at most: give the server's config to
+// [Configure], which tells how many there are. A finished task costs two commands more, and about eight if others are in
+// the line. With several servers, use locks.Fair to keep the order among their waiting tasks too.
+//
+// A task on its last attempt, for which no worker may wait, is archived by asynq, and taken out of the archive when its
+// turn has come. If the process ends that would have called the next task, that task comes when its own delay is over.
+// Defaults to no line.
+func WithLine(rdb redis.UniversalClient) Option {
+	return optionFunc(func(c *config) {
+		if v := reflect.ValueOf(rdb); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			c.refuse("WithLine: the Redis client is nil: pass one of the Redis that asynq's queues are in")
+			return
+		}
+		c.line = newLine(rdb)
+	})
 }
 
 // WithRetryIn sets when a deferred task comes again, give or take half of it. asynq looks every few seconds only, and
@@ -175,9 +204,9 @@ func WithRetryIn(delay time.Duration) Option {
 	return duration("WithRetryIn", delay, func(c *config) { c.retryIn = delay })
 }
 
-// WithMaxBusy sets for how long a task may be deferred because others with its key run, counted by each server for
-// itself. From then on that counts as a failure of the task, [ErrBusyTooLong], until its retries are used up. Defaults
-// to 1 h.
+// WithMaxBusy sets after which time a task that is deferred because others with its key run is reported, with
+// [ErrBusyTooLong]: to the log, to [Hooks] and to the ErrorHandler. Each server counts for itself. The task goes on being
+// deferred and burns no retry. Defaults to 1 h.
 func WithMaxBusy(limit time.Duration) Option {
 	return duration("WithMaxBusy", limit, func(c *config) { c.maxBusy = limit })
 }

@@ -1,0 +1,99 @@
+package asynqlock
+
+import (
+	"context"
+	_ "embed"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+)
+
+var (
+	//go:embed enter.lua
+	enterSource string
+	//go:embed leave.lua
+	leaveSource string
+
+	enterScript = redis.NewScript(enterSource)
+	leaveScript = redis.NewScript(leaveSource)
+)
+
+const (
+	// lineTime is how long a line is kept that no task has come to: longer than a deferred task stays away.
+	lineTime = 24 * time.Hour
+	// lookTime is how long an idle asynq server takes, at most, to see a task that is due, with its defaults.
+	lookTime = 1500 * time.Millisecond
+	// placeTime is how long a task waits in its worker to be called, before it goes back into the line.
+	placeTime = 5 * time.Second
+	// calledFor is how long a task that was called is not called once more.
+	calledFor = 2 * time.Second
+	// longestDelay is when a task far behind in a line comes again at the latest, should nothing call it.
+	longestDelay = 10 * time.Minute
+)
+
+// line is where the tasks of a key stand that have found another one running, in order of arrival on all servers. It
+// is in Redis, next to asynq's queues. What ends a run makes the next tasks of the key due, so that none has to wait
+// until asynq looks for deferred tasks. A bounded number of them waits in workers, because an idle server takes a
+// second to see that a task is due.
+//
+// The line decides in which order tasks are called. It excludes nothing: that is the lock's part. A line that is lost
+// costs the order and some seconds.
+type line struct {
+	rdb       redis.UniversalClient
+	inspector *asynq.Inspector
+	pace      pace
+	places    places
+	called    recent // tasks that were made due, or found to be
+	bounced   recent // tasks that went back into the line, of which asynq may not know that yet
+}
+
+func newLine(rdb redis.UniversalClient) *line {
+	return &line{
+		rdb: rdb, inspector: asynq.NewInspectorFromRedisClient(rdb),
+		called: recent{keep: calledFor}, bounced: recent{keep: time.Second},
+	}
+}
+
+func lineKey(hash string) string { return "asynqlock:line:{" + hash + "}" }
+
+// member names a task in a line.
+func member(queue, id string) string { return join(queue, id) }
+
+// spot is the place of a task in the line of its key.
+type spot struct {
+	ahead int   // tasks before it, of which the first one may be running
+	came  int64 // when it came for the first time
+	again bool  // it was there before
+}
+
+// enter puts a task into the line, or finds it there.
+func (l *line) enter(ctx context.Context, hash string, t Task) (spot, error) {
+	reply, err := enterScript.Run(ctx, l.rdb, []string{lineKey(hash)}, member(t.Queue, t.ID),
+		lineTime.Milliseconds()).Int64Slice()
+	if err != nil {
+		return spot{}, err
+	}
+	return spot{ahead: int(reply[0]), came: reply[1], again: reply[2] == 0}, nil
+}
+
+// leave takes a task out of the line, and returns the next ones.
+func (l *line) leave(ctx context.Context, hash string, next int, members ...string) ([]string, error) {
+	args := []any{next}
+	for _, m := range members {
+		args = append(args, m)
+	}
+	return leaveScript.Run(ctx, l.rdb, []string{lineKey(hash)}, args...).StringSlice()
+}
+
+// width returns how many of the first tasks of a key should be in workers, the running one among them: as many as run
+// while asynq looks for those that are due, and no more than may wait.
+func (l *line) width(w *workers) int {
+	return 1 + min(int(lookTime/l.pace.mean())+1, w.places())
+}
+
+// delay returns when a task comes again at the latest, should nothing call it: not long before its turn.
+func (l *line) delay(at spot, least time.Duration) time.Duration {
+	mean := float64(l.pace.mean())
+	return max(least, time.Duration(min(1.5*mean*float64(at.ahead), float64(longestDelay))))
+}
