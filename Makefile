@@ -119,6 +119,7 @@ crons: needed ## run jobs on five replicas with shifted clocks while they and Re
 .PHONY: tasks
 tasks: needed ## send tasks five times each to servers that are killed and stopped while Redis is broken, and count effects
 	$(GO) test -count=1 -v -timeout 30m -run TestStorm ./asynqlock/internal/asynqworker -tasks
+	$(GO) test -count=1 -v -timeout 30m -run TestLinesMeasured ./asynqlock -lines
 
 # Versions of Redisson; the first one is that of the tests that take only one.
 REDISSON ?= 4.7.0,3.52.0

@@ -27,7 +27,8 @@
 //   - None of its key has run: it runs.
 //   - One has completed: it is acknowledged without running, with the recorded result ([SetResult]).
 //   - One is running: it comes back about 10 s later ([WithRetryIn]) and burns no retry, or waits ([WithWait]), or is
-//     skipped ([SkipDuplicates]). On its last attempt it waits, since asynq would archive it.
+//     skipped ([SkipDuplicates]). On its last attempt it waits, since asynq would archive it. Tasks behind [Exclusive] can
+//     stand in line instead ([WithLine]), and run one right after the other.
 //   - One has failed, or its worker is gone and its lease is over: it runs, with a greater token and attempt number. With
 //     [AtMostOnce] it is archived, with [core.ErrOutcomeUnknown].
 //   - One with another payload: it is archived, with [core.ErrFingerprintMismatch].

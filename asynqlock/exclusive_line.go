@@ -19,7 +19,7 @@ func (e *exclusive) enter(v *visit) {
 		return
 	}
 	v.spot, v.lined = at, true
-	if at.ahead <= e.line.width(workersOf(v.ctx)) {
+	if e.line.near(at, workersOf(v.ctx)) {
 		v.waits = placeTime
 	}
 }

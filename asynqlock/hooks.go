@@ -24,7 +24,7 @@ type Hooks struct {
 	// Finished is called after a task has run.
 	Finished func(ctx context.Context, f Finished)
 	// Failed is called when Redis did not do what a guard asked for, though the task runs or has run: it began without
-	// Redis ([FailOpen]), lost its lease, or its end is not recorded.
+	// Redis ([FailOpen]), lost its lease, its end is not recorded, or it was not entered in its line or taken out of it.
 	Failed func(ctx context.Context, f Failure)
 	// Zombie is called when a handler goes on for longer than [WithZombieGrace] after its task has ended for asynq: its
 	// lease is not renewed any more.
@@ -98,7 +98,7 @@ type Finished struct {
 type Failure struct {
 	Task    Task
 	KeyHash string
-	// Operation is "begin", "run" for a lost lease, or "finish".
+	// Operation is "begin", "run" for a lost lease, "finish", or "line" for the one of [WithLine].
 	Operation string
 	Err       error
 }

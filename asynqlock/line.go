@@ -92,6 +92,11 @@ func (l *line) width(w *workers) int {
 	return 1 + min(int(lookTime/l.pace.mean())+1, w.places())
 }
 
+// near reports whether a task should wait in its worker: it is one of the first, and its turn comes soon.
+func (l *line) near(at spot, w *workers) bool {
+	return at.ahead < l.width(w) && l.pace.mean()*time.Duration(at.ahead) <= placeTime
+}
+
 // delay returns when a task comes again at the latest, should nothing call it: not long before its turn.
 func (l *line) delay(at spot, least time.Duration) time.Duration {
 	mean := float64(l.pace.mean())
