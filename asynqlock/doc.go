@@ -30,7 +30,8 @@
 //     skipped ([SkipDuplicates]). On its last attempt it waits, since asynq would archive it.
 //   - One has failed, or its worker is gone and its lease is over: it runs, with a greater token and attempt number. With
 //     [AtMostOnce] it is archived, with [core.ErrOutcomeUnknown].
-//   - One with another payload: it is archived, with [core.ErrFingerprintMismatch].
+//   - One with another payload, where the key does not say which fields count: it is archived, with
+//     [core.ErrFingerprintMismatch]. See [ComparePayload].
 //   - Redis cannot be asked: it comes back ([FailOpen]).
 //
 // # Zombies

@@ -86,7 +86,8 @@ func TestErrorHandlerOfTheLastAttempt(t *testing.T) {
 func TestFingerprintIsSecretToo(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	guard := asynqlock.Once(d.locks, asynqlock.ByPayload("user"), asynqlock.WithKeySecret([]byte("0123456789abcdef")))
+	guard := asynqlock.Once(d.locks, asynqlock.ByPayload("user"), asynqlock.ComparePayload(),
+		asynqlock.WithKeySecret([]byte("0123456789abcdef")))
 	task := asynq.NewTask(kind, []byte(`{"user":"ada"}`))
 	wantNil(t, d.deliver(delivery("1"), task, nothing, guard))
 	var text strings.Builder

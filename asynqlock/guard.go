@@ -23,17 +23,18 @@ type guard struct {
 
 // visit is a task that has come to a guard.
 type visit struct {
-	guard *guard
-	ctx   context.Context // asynq's
-	task  Task
-	hash  string // of the key
-	came  time.Time
+	guard  *guard
+	ctx    context.Context // asynq's
+	task   Task
+	hash   string    // of the key
+	traits keyTraits // of the key
+	came   time.Time
 }
 
 // visit makes the key of a task. The error is [ErrNoKey].
 func (g *guard) visit(ctx context.Context, t *asynq.Task, hashOf func(key string) string) (*visit, error) {
 	v := &visit{guard: g, ctx: ctx, task: taskOf(ctx, t), came: time.Now()}
-	key, err := g.key.of(ctx, t)
+	key, err := g.key.of(withTraits(ctx, &v.traits), t)
 	if err == nil {
 		v.hash = hashOf(key)
 	}

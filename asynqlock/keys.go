@@ -42,6 +42,8 @@ func ByTaskID() KeyFunc {
 // ("/user/id"). All have to be there, as strings, numbers or booleans, see ErrNoKey for what else; the string "1" and
 // the number 1 make two keys, and so do 1 and 1.0.
 //
+// The fields decide alone whether two tasks are one: the rest of the payload may differ, see [ComparePayload].
+//
 // Without fields it is a key of the type and of the whole payload, byte for byte, which need not be JSON.
 //
 // Panics if a field is no pointer.
@@ -53,11 +55,12 @@ func ByPayload(fields ...string) KeyFunc {
 			panic(err)
 		}
 	}
-	return func(_ context.Context, t *asynq.Task) (string, error) {
+	return func(ctx context.Context, t *asynq.Task) (string, error) {
 		if len(pointers) == 0 {
 			digest := sha256.Sum256(t.Payload())
 			return join("payload", t.Type(), string(digest[:])), nil
 		}
+		reportSelective(ctx)
 		parts := []string{"fields"}
 		for _, p := range pointers {
 			value, err := jsonfield.Find(t.Payload(), p)
@@ -127,6 +130,7 @@ func PerPeriod(key KeyFunc, period time.Duration) KeyFunc {
 		panic(fmt.Sprintf("holdfast: asynqlock: PerPeriod: the period is %v", period))
 	}
 	return func(ctx context.Context, t *asynq.Task) (string, error) {
+		reportSelective(ctx)
 		part, err := key.of(ctx, t)
 		if err != nil {
 			return "", err

@@ -83,7 +83,9 @@ func (o *once) process(ctx context.Context, t *asynq.Task, next asynq.Handler) e
 // turnAway does with a task that may not run what the reason and the options say.
 func (o *once) turnAway(v *visit, t *asynq.Task, err error) error {
 	switch {
-	case errors.Is(err, core.ErrOutcomeUnknown), errors.Is(err, core.ErrFingerprintMismatch):
+	case errors.Is(err, core.ErrFingerprintMismatch):
+		return v.refused(o.mismatch(v.task, err))
+	case errors.Is(err, core.ErrOutcomeUnknown):
 		return v.refused(err)
 	case v.ctx.Err() != nil:
 		return v.ctx.Err()
@@ -106,7 +108,7 @@ func (o *once) entered(v *visit) bool {
 // of returns the Once of a task.
 func (o *once) of(v *visit, t *asynq.Task, more ...core.OnceOption) *core.Once {
 	options := append(slices.Clone(o.options), core.WithNote(note(v.task)))
-	if !o.records.ignorePayload {
+	if o.comparesPayload(v) {
 		options = append(options, core.WithFingerprint(fingerprint(o.keySecret, t)))
 	}
 	return o.locks.Once(recordName(v.hash), append(options, more...)...)

@@ -55,7 +55,7 @@ type records struct {
 	set           []string // options that were given
 	retention     time.Duration
 	policy        core.FailurePolicy
-	ignorePayload bool
+	payload       payloadPolicy
 	maxResult     int
 	finishTimeout time.Duration
 }

@@ -24,11 +24,6 @@ func recordHash(secret []byte, t *asynq.Task, key string) string {
 	return hash(secret, join(t.Type(), key))
 }
 
-// fingerprint is what is compared of tasks with one key.
-func fingerprint(secret []byte, t *asynq.Task) []byte {
-	return []byte(hash(secret, join(t.Type(), string(t.Payload()))))
-}
-
 // note tells those who read a record who runs the task: which one, and where.
 func note(t Task) string {
 	host, _ := os.Hostname()
