@@ -30,6 +30,7 @@
 //     skipped ([SkipDuplicates]). On its last attempt it waits, since asynq would archive it.
 //   - One has failed, or its worker is gone and its lease is over: it runs, with a greater token and attempt number. With
 //     [AtMostOnce] it is archived, with [core.ErrOutcomeUnknown].
+//   - Its handler returns [asynq.RevokeTask]: asynq deletes it, and nothing is recorded, also with AtMostOnce.
 //   - One with another payload, where the key does not say which fields count: it is archived, with
 //     [core.ErrFingerprintMismatch]. See [ComparePayload].
 //   - Redis cannot be asked: it comes back ([FailOpen]).
