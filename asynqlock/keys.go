@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/hibiken/asynq"
 
@@ -114,29 +113,6 @@ func Keys(keys ...KeyFunc) KeyFunc {
 			parts[i] = part
 		}
 		return join(parts...), nil
-	}
-}
-
-// PerPeriod makes another key of a key in each period, counted from 1970 in UTC by the worker's clock: once a day for
-// each user, whoever enqueues it how often.
-//
-// [Peek], [Forget] and [Resolve] reach the record of the present period only.
-//
-// What is delivered again in the next period runs again. Put Once(locks, ByTaskID()) in front of it, so that a period
-// counts for other tasks only.
-func PerPeriod(key KeyFunc, period time.Duration) KeyFunc {
-	mustHave("PerPeriod", key)
-	if period <= 0 {
-		panic(fmt.Sprintf("holdfast: asynqlock: PerPeriod: the period is %v", period))
-	}
-	return func(ctx context.Context, t *asynq.Task) (string, error) {
-		reportSelective(ctx)
-		part, err := key.of(ctx, t)
-		if err != nil {
-			return "", err
-		}
-		n := time.Now().UnixNano() / int64(period)
-		return join("period", period.String(), strconv.FormatInt(n, 10), part), nil
 	}
 }
 
