@@ -36,7 +36,9 @@ func TestDependencies(t *testing.T) {
 // TestImports: no other adapter of this module, and nothing of the tests, reaches users' binaries.
 func TestImports(t *testing.T) {
 	t.Parallel()
-	allowed := []string{ours + "core", ours + "core/lua", ours + "asynqlock", ours + "internal/jsonfield"}
+	allowed := []string{
+		ours + "core", ours + "core/lua", ours + "asynqlock", ours + "internal/jsonfield", ours + "internal/throttle",
+	}
 	for _, pkg := range goList(t, ".") {
 		if pkg == "testing" || strings.HasPrefix(pkg, ours) && !slices.Contains(allowed, pkg) {
 			t.Errorf("asynqlock imports %s", pkg)

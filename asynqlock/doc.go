@@ -4,8 +4,7 @@
 // two at the same time: it serialises tasks of one user or document and remembers nothing.
 //
 //	mux := asynq.NewServeMux()
-//	mux.Use(asynqlock.Once(locks, asynqlock.ByTaskID()))
-//	mux.HandleFunc("receipt:send", sendReceipt)
+//	mux.Handle("receipt:send", asynqlock.Once(locks, asynqlock.ByPayload("order"))(sendReceipt))
 //
 //	cfg := asynq.Config{Concurrency: 10}
 //	asynqlock.Configure(&cfg)
@@ -48,8 +47,9 @@
 //
 // # Advice
 //
-//   - Keys: [ByTaskID] tells deliveries of one task apart from other tasks. What a producer enqueues twice has two IDs:
-//     use a business key, [ByPayload] or [ByHeader].
+//   - Keys: use a business key, [ByPayload] or [ByHeader], for what a producer may enqueue twice. [ByTaskID] recognises
+//     deliveries of one task, which has an ID of its own. Never use it for periodic tasks with a fixed ID.
+//   - Periodic tasks: enqueue them with [Enqueue], once per tick, and guard them by [ByTick].
 //   - MaxRetry of at least 1: asynq archives a task without retries when its worker dies.
 //   - A connection pool apart from asynq's, so that renewals do not wait for it; the same Redis will do, if its
 //     maxmemory-policy is noeviction.
