@@ -157,14 +157,16 @@ func join(parts ...string) string {
 
 // hash returns 43 characters of base64url, the same for equal keys only.
 func hash(secret []byte, key string) string {
-	var sum []byte
+	return base64.RawURLEncoding.EncodeToString(digest(secret, key))
+}
+
+// digest returns the SHA-256 of a text, or its HMAC if there is a secret.
+func digest(secret []byte, text string) []byte {
 	if len(secret) == 0 {
-		digest := sha256.Sum256([]byte(key))
-		sum = digest[:]
-	} else {
-		mac := hmac.New(sha256.New, secret)
-		mac.Write([]byte(key))
-		sum = mac.Sum(nil)
+		sum := sha256.Sum256([]byte(text))
+		return sum[:]
 	}
-	return base64.RawURLEncoding.EncodeToString(sum)
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(text))
+	return mac.Sum(nil)
 }

@@ -69,7 +69,9 @@ func payloadOption(option string, policy payloadPolicy) Option {
 	})
 }
 
-// fingerprint is what is compared of tasks with one key.
+// fingerprint is what is compared of tasks with one key: the beginning of a digest, since it is kept in each record. 16
+// bytes are equal for two payloads by accident as rarely as two UUIDs are.
 func fingerprint(secret []byte, t *asynq.Task) []byte {
-	return []byte(hash(secret, join(t.Type(), string(t.Payload()))))
+	const size = 16
+	return digest(secret, join(t.Type(), string(t.Payload())))[:size]
 }

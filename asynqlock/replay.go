@@ -22,14 +22,15 @@ func (o *once) replay(v *visit, t *asynq.Task, record core.Record) error {
 // What is logged of a task that is acknowledged without running.
 const (
 	logReusedID = "holdfast: asynqlock: task acknowledged without running: a task with its ID has completed before. " +
-		"A task that is enqueued again under one ID needs a key that tells its runs apart: ByTick or PerPeriod"
+		"If it was enqueued again under that ID, as periodic tasks are, this run is lost: make the key with ByTick or PerPeriod"
 	logDuplicate = "holdfast: asynqlock: task acknowledged without running: another task with its key has completed before"
 )
 
 // logReplay tells of a task that was acknowledged without running. A redelivery is what the guard is for: it is not
 // logged, and is recognised by a retry that it has burned. A first delivery with the ID of the task that completed is
-// most likely the next run of a periodic task with a fixed ID, which is lost. (It may also be a task that a shutdown has
-// given back, though its handler went on and succeeded.) A first delivery with another ID is a duplicate, and expected.
+// most likely the next run of a periodic task with a fixed ID, which is lost. It may also be a task that a shutdown has
+// given back though its handler went on and succeeded, or one that left the archive after [Resolve]. A first delivery
+// with another ID is a duplicate, and expected.
 func (o *once) logReplay(v *visit, record core.Record) {
 	if v.task.ID == "" || v.task.Retried > 0 {
 		return
