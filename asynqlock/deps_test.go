@@ -34,7 +34,8 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// TestImports: no other adapter of this module but cronlock, for Enqueue, and nothing of the tests reaches users' binaries.
+// TestImports: no other adapter of this module but cronlock, for Enqueue, and nothing of the tests, reaches users'
+// binaries.
 func TestImports(t *testing.T) {
 	t.Parallel()
 	allowed := []string{

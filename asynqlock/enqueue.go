@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -16,24 +15,25 @@ import (
 )
 
 // Enqueue adds a job to a schedule that runs on several replicas: each tick enqueues the task once. It is
-// [cronlock.AddFunc] with a task in place of the function, and takes its options; arguments and errors are the same.
+// [cronlock.AddFunc] with a task in place of the function, and takes its options. It does no I/O. Errors are those of
+// AddFunc, and what is wrong with the task or its options.
 //
-// The task ID is "cron:", the name, ":" and the tick in UTC (RFC 3339), as [TickFrom] reads it. So a second attempt at
-// enqueuing a tick is a conflict for asynq, and counts as success. A task that fails and ends up in asynq's archive keeps
-// its own tick from being enqueued again, and no other one. The options of the task are kept (Queue, MaxRetry, Timeout,
-// Retention, ...), except for TaskID, which is overridden. [asynq.Unique] contradicts it: a tick that it refuses is
-// reported as failed.
+// The task ID is "cron:", the name, ":" and the tick in UTC (RFC 3339): see [TickFrom]. A second attempt at enqueuing a
+// tick is a conflict for asynq, and counts as success. A task in asynq's archive blocks its own tick, and no other one.
+// The options of the task are kept (Queue, MaxRetry, Timeout, Retention, ...), except for TaskID, which is overridden.
+// [asynq.Unique] is refused.
 //
-// If the task cannot be enqueued, that is tried again until the start deadline of the tick; then the tick is reported as
-// failed. Since the ID makes that safe, these are the defaults, before opts: cronlock.WithFailover(3), so that another
-// replica takes over from one that dies or is shut down meanwhile; cronlock.WithTTL(10*time.Second), so that it does so
-// soon; and cronlock.AllowOverlap(), so that a tick that is still tried does not keep the next one from being enqueued.
-// A start deadline that is not longer than the TTL leaves no time for a failover. Ticks that all replicas miss are over,
-// unless [cronlock.WithCatchUp] says otherwise.
+// If the task cannot be enqueued, that is tried again until the start deadline of the tick. Then the tick is reported
+// as failed. Ticks that all replicas miss are over, unless [cronlock.WithCatchUp] says otherwise. The ID makes a second
+// attempt safe, so these are the defaults, before opts:
 //
-// A tick is enqueued at least once: if its task completes, and is deleted, before a lost reply is asked for again, it is
-// enqueued a second time. Guard the handler by [ByTick], or keep completed tasks with [asynq.Retention], for longer than
-// the start deadline. With Once(locks, ByTick()) a tick takes effect once.
+//   - cronlock.WithFailover(3): another replica takes over from one that dies or is shut down before it has enqueued.
+//   - cronlock.WithTTL(10*time.Second): the other replica does so soon. The start deadline has to be longer.
+//   - cronlock.AllowOverlap(): a tick that is still being tried does not make the next one be skipped.
+//
+// A tick is enqueued at least once. It is enqueued a second time if a reply is lost, and the task has completed and is
+// deleted before the next attempt. Guard the handler with Once(locks, ByTick()): then a tick takes effect once. Or keep
+// completed tasks with [asynq.Retention] for longer than the start deadline.
 //
 // Give each job a task of its own, which is enqueued by no other means.
 func Enqueue(
@@ -44,8 +44,9 @@ func Enqueue(
 		return 0, errors.New("holdfast: asynqlock: asynq's client is nil")
 	case task == nil:
 		return 0, errors.New("holdfast: asynqlock: the task is nil")
-	case strings.TrimSpace(task.Type()) == "":
-		return 0, errors.New("holdfast: asynqlock: the task has no type")
+	}
+	if err := checkTask(task); err != nil {
+		return 0, err
 	}
 	e := &enqueuer{client: client, task: task, slot: make(chan struct{}, 1)}
 	defaults := []cronlock.Option{
@@ -86,9 +87,6 @@ func (e *enqueuer) run(ctx context.Context) error {
 		switch {
 		case err == nil, errors.Is(err, asynq.ErrTaskIDConflict): // it is there already
 			return nil
-		case errors.Is(err, asynq.ErrDuplicateTask):
-			return fmt.Errorf("holdfast: asynqlock: job %q: another task holds the lock of asynq.Unique: remove that option, "+
-				"the task ID tells ticks apart: %w", run.Job, err)
 		}
 		timer := time.NewTimer(pause/2 + rand.N(pause))
 		select {

@@ -91,8 +91,8 @@ func (k *ticker) wantOnce(t *testing.T) {
 	}
 }
 
-// schedule starts a replica that enqueues a task each second, over an asynq client of its own. What it returns stops the
-// schedule and waits for the runs in progress.
+// schedule starts a replica that enqueues a task each second, over an asynq client of its own. What it returns stops
+// the schedule and waits for the runs in progress.
 func (s *shop) schedule(conn asynq.RedisClientOpt, ticks *ticker, opts ...cronlock.Option) (stop func()) {
 	s.t.Helper()
 	client := asynq.NewClient(conn)
@@ -109,8 +109,8 @@ func (s *shop) schedule(conn asynq.RedisClientOpt, ticks *ticker, opts ...cronlo
 	return stop
 }
 
-// TestEachTickIsEnqueuedOnce: two replicas and a worker, while Redis stands still for a second and a half. Ticks that come
-// meanwhile are enqueued afterwards.
+// TestEachTickIsEnqueuedOnce: two replicas and a worker, while Redis stands still for a second and a half. Ticks that
+// come meanwhile are enqueued afterwards.
 func TestEachTickIsEnqueuedOnce(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -137,8 +137,8 @@ func TestEachTickIsEnqueuedOnce(t *testing.T) {
 	ticks.wantOnce(t)
 }
 
-// TestAnotherReplicaEnqueues: the replica that has the ticks cannot reach the Redis of asynq, and is shut down. The other
-// one takes its ticks over.
+// TestAnotherReplicaEnqueues: the replica that has the ticks cannot reach the Redis of asynq, and is shut down. The
+// other one takes its ticks over.
 func TestAnotherReplicaEnqueues(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -254,19 +254,6 @@ func TestEnqueueKeepsTheOptions(t *testing.T) {
 	}
 }
 
-// TestUniqueTaskIsReported: asynq.Unique refuses the tick while the task of an earlier one is there.
-func TestUniqueTaskIsReported(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	now := s.job(s.client, asynq.NewTask(kind, nil, asynq.Unique(time.Hour)))
-	wantNil(t, now())
-	err := now()
-	wantErrors(t, err, asynq.ErrDuplicateTask)
-	if err == nil || !strings.Contains(err.Error(), "asynq.Unique") {
-		t.Errorf("%v, want the option named", err)
-	}
-}
-
 // TestArchivedTaskBlocksItsTickOnly: the control is a fixed task ID, under which nothing can be enqueued any more.
 func TestArchivedTaskBlocksItsTickOnly(t *testing.T) {
 	t.Parallel()
@@ -306,20 +293,52 @@ func TestArchivedTaskBlocksItsTickOnly(t *testing.T) {
 	}
 }
 
+// TestTasksThatAreAllowed: checking a task sends nothing, and keeps no option from it.
+func TestTasksThatAreAllowed(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	for _, opts := range [][]asynq.Option{
+		nil,
+		{asynq.TaskID("mine")},
+		{asynq.Queue(":unique:")},
+		{asynq.ProcessIn(time.Hour)},
+		{asynq.Group("g")},
+		{asynq.Timeout(time.Second), asynq.Deadline(time.Now().Add(time.Hour)), asynq.Retention(time.Hour)},
+	} {
+		s.job(s.client, asynq.NewTask(kind, []byte("}:unique:"), opts...))
+	}
+	if keys := s.redis.Client().Keys(t.Context(), "*").Val(); len(keys) > 0 {
+		t.Errorf("Redis has %q", keys)
+	}
+}
+
 // TestEnqueueArguments: what is missing is an error when the program starts.
 func TestEnqueueArguments(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	task := asynq.NewTask(kind, nil)
+	for want, task := range map[string]*asynq.Task{
+		"typename cannot be empty":  asynq.NewTask(" ", nil),
+		"has the option":            asynq.NewTask(kind, nil, asynq.Unique(time.Hour)),
+		"option asynq.Unique":       asynq.NewTask(kind, nil, asynq.Unique(time.Hour), asynq.ProcessIn(time.Minute)),
+		"remove it":                 asynq.NewTask(kind, nil, asynq.Unique(time.Hour), asynq.Group("g")),
+		"Unique TTL":                asynq.NewTask(kind, nil, asynq.Unique(time.Millisecond)),
+		"queue name":                asynq.NewTask(kind, nil, asynq.Queue("")),
+		"group key cannot be empty": asynq.NewTask(kind, nil, asynq.Group(" ")),
+		"asynqlock: the task: ":     asynq.NewTask(kind, nil, asynq.TaskID(" ")),
+	} {
+		c := cron.New()
+		_, err := asynqlock.Enqueue(c, s.locks, s.client, "@hourly", "report", task)
+		if err == nil || !strings.Contains(err.Error(), want) || len(c.Entries()) != 0 {
+			t.Errorf("%v, %d entries, want %s", err, len(c.Entries()), want)
+		}
+	}
 	for want, enqueue := range map[string]func(c *cron.Cron) (cron.EntryID, error){
 		"asynq's client is nil": func(c *cron.Cron) (cron.EntryID, error) {
 			return asynqlock.Enqueue(c, s.locks, nil, "@hourly", "report", task)
 		},
 		"the task is nil": func(c *cron.Cron) (cron.EntryID, error) {
 			return asynqlock.Enqueue(c, s.locks, s.client, "@hourly", "report", nil)
-		},
-		"the task has no type": func(c *cron.Cron) (cron.EntryID, error) {
-			return asynqlock.Enqueue(c, s.locks, s.client, "@hourly", "report", asynq.NewTask(" ", nil))
 		},
 		"the cron is nil": func(*cron.Cron) (cron.EntryID, error) {
 			return asynqlock.Enqueue(nil, s.locks, s.client, "@hourly", "report", task)

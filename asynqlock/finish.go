@@ -54,8 +54,8 @@ func (r *run) finish(t *asynq.Task, returned bool, err error) error {
 }
 
 // verdict is what becomes of the record: what the handler itself has said, or what its end means. Nothing is recorded
-// of a task that a guard behind this one has turned away, that has no handler, or that its handler revokes: asynq deletes
-// it, so that nobody could find out for a record of unknown outcome.
+// of a task that a guard behind this one has turned away, that has no handler, or that its handler revokes: asynq
+// deletes it, so that nobody could find out for a record of unknown outcome.
 func (r *run) verdict(returned bool, err error) core.State {
 	_, idle := err.(idleError) // itself: what a handler makes of one is the handler's error
 	nothing := idle || errors.Is(err, asynq.ErrHandlerNotFound) || errors.Is(err, asynq.RevokeTask)
@@ -137,8 +137,8 @@ func (r *run) unconfirmed(err error) {
 	}
 }
 
-// archived returns the error with which asynq archives a task of unknown outcome. [Hold] outweighs [asynq.RevokeTask], for
-// which asynq would delete the task, and with it what an operator needs for [Resolve] and [Forget].
+// archived returns the error with which asynq archives a task of unknown outcome. [Hold] outweighs [asynq.RevokeTask],
+// for which asynq would delete the task, and with it what an operator needs for [Resolve] and [Forget].
 func archived(err error) error {
 	if errors.Is(err, asynq.RevokeTask) {
 		err = errors.New(err.Error())

@@ -25,12 +25,12 @@ type KeyFunc func(ctx context.Context, t *asynq.Task) (string, error)
 var ErrNoKey = errors.New("holdfast: asynqlock: no key in the task")
 
 // ByTaskID makes a key of queue and task ID. It recognises a task that is delivered again, for tasks whose IDs are made
-// by asynq. Two tasks that were enqueued for one thing have two IDs: see [ByPayload] and [ByHeader]. asynq lets one ID be
-// in two queues, which therefore are two keys.
+// by asynq. Two tasks that were enqueued for one thing have two IDs: see [ByPayload] and [ByHeader]. asynq lets one ID
+// be in two queues, which therefore are two keys.
 //
-// Do not use it with [Once] for periodic tasks with a fixed [asynq.TaskID], which keeps several schedulers from enqueuing
-// a task twice. All runs have one ID: the first one runs, and the others are acknowledged without running for as long as
-// its record is kept ([WithRetention]). The log warns of that. Use [Enqueue] with [ByTick], or [PerPeriod].
+// Do not use it with [Once] for periodic tasks with a fixed [asynq.TaskID], which keeps several schedulers from
+// enqueuing a task twice. All runs have one ID: the first one runs, and the others are acknowledged without running for
+// as long as its record is kept ([WithRetention]). The log warns of that. Use [Enqueue] with [ByTick], or [PerPeriod].
 func ByTaskID() KeyFunc {
 	return func(ctx context.Context, t *asynq.Task) (string, error) {
 		task := taskOf(ctx, t)

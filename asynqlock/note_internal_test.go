@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestNotesAreCompact: a record with a longer field takes more than twice the memory. The task is named in full, and the
-// place at its end.
+// TestNotesAreCompact: a record with a longer field takes more than twice the memory. The task is named in full, and
+// the place at its end.
 func TestNotesAreCompact(t *testing.T) {
 	t.Parallel()
 	const uuid = "51e95400-3655-4284-8f9e-91e56668a5b4"

@@ -18,7 +18,8 @@ func WithRetention(retention time.Duration) Option {
 // AtMostOnce lets no second run begin after one that failed or was not heard of any more, because nobody can know
 // whether it took effect: the task is archived with [core.ErrOutcomeUnknown] until somebody has found out, see
 // [Resolve] and [Forget]. A guard right behind this one that turns the task away has done nothing. A handler that knows
-// that it has done nothing says so with [Release], and is run again. One that returns [asynq.RevokeTask] leaves no record.
+// that it has done nothing says so with [Release], and is run again. One that returns [asynq.RevokeTask] leaves no
+// record.
 //
 // Defaults to running it again.
 func AtMostOnce() Option {

@@ -20,8 +20,8 @@ import (
 // 30 s. With periods that begin at full minutes, some runs would be taken for the run of the period before, and lost.
 //
 // What remains: a task that arrives so late that the next period has begun counts to that one. The next task of that
-// period is then acknowledged without running, if the key is one of [Once]. Use [Enqueue] and [ByTick] where that matters:
-// their key is the tick, whenever the task arrives.
+// period is then acknowledged without running, if the key is one of [Once]. Use [Enqueue] and [ByTick] where that
+// matters: their key is the tick, whenever the task arrives.
 //
 // [Peek], [Forget] and [Resolve] reach the record of the period in which they are called.
 //

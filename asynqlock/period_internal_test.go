@@ -33,7 +33,8 @@ func TestTicksOfSchedulersKeepTheirPeriods(t *testing.T) {
 	}
 }
 
-// TestPeriodsAreExact: at random instants, the period begins where the documentation says, and is as long as it should be.
+// TestPeriodsAreExact: at random instants, the period begins where the documentation says, and is as long as it should
+// be.
 func TestPeriodsAreExact(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))

@@ -23,9 +23,9 @@ func ByTick() KeyFunc {
 	}
 }
 
-// TickFrom returns the name of the job and the tick for which [Enqueue] has enqueued the task of ctx. It returns false if
-// the task is not from Enqueue, or if ctx is not that of a handler. The tick is the time on the schedule, in UTC: use it
-// instead of the present time for what a task is about ("the report of yesterday"), since a task may run late.
+// TickFrom returns the name of the job and the tick for which [Enqueue] has enqueued the task of ctx. It returns false
+// if the task is not from Enqueue, or if ctx is not that of a handler. The tick is the time on the schedule, in UTC:
+// use it instead of the present time for what a task is about ("the report of yesterday"), since a task may run late.
 func TickFrom(ctx context.Context) (job string, tick time.Time, ok bool) {
 	task, given := ctx.Value(taskKey{}).(Task)
 	if !given {
@@ -42,8 +42,8 @@ func tickID(job string, tick time.Time) string {
 	return tickIDPrefix + job + ":" + tick.UTC().Format(time.RFC3339Nano)
 }
 
-// parseTickID is the inverse of tickID. The name of a job may have colons; the time has two of its own. Only what tickID
-// itself would write is a tick, so that no two IDs make one key.
+// parseTickID is the inverse of tickID. The name of a job may have colons; the time has two of its own. Only what
+// tickID itself would write is a tick, so that no two IDs make one key.
 func parseTickID(id string) (job string, tick time.Time, ok bool) {
 	end := len(id)
 	for range 3 {
