@@ -17,7 +17,7 @@ import (
 
 // KeyFunc makes the key of a task: tasks with equal keys exclude each other, or are one. An empty key and an error both
 // say that the task has none, see [ErrNoKey]. It may be called by several goroutines at once. Only a hash of the key
-// reaches Redis, logs and hooks.
+// reaches Redis, logs and hooks. A function that calls another KeyFunc passes its context on, for [ComparePayload].
 type KeyFunc func(ctx context.Context, t *asynq.Task) (string, error)
 
 // ErrNoKey says that a task lacks what its key is made of. It would never have one, so the task is archived, see
