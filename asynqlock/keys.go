@@ -47,7 +47,8 @@ func ByTaskID() KeyFunc {
 //
 // The fields decide alone whether two tasks are one: the rest of the payload may differ, see [ComparePayload].
 //
-// Without fields it is a key of the type and of the whole payload, byte for byte, which need not be JSON.
+// Without fields it is a key of the type and of the whole payload, byte for byte, which need not be JSON. It is not
+// for periodic tasks that always have the same payload: see [ByTaskID].
 //
 // Panics if a field is no pointer.
 func ByPayload(fields ...string) KeyFunc {
