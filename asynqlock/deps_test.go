@@ -21,7 +21,8 @@ func goList(t *testing.T, args ...string) []string {
 	return strings.Fields(string(list))
 }
 
-// TestDependencies: whoever imports asynqlock gets asynq with what that needs, and what core needs.
+// TestDependencies: whoever imports asynqlock gets asynq with what that needs, and what core needs. robfig/cron, which
+// cronlock needs, comes with asynq.
 func TestDependencies(t *testing.T) {
 	t.Parallel()
 	const modules = "{{with .Module}}{{.Path}}{{end}}"
@@ -33,10 +34,13 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// TestImports: no other adapter of this module, and nothing of the tests, reaches users' binaries.
+// TestImports: no other adapter of this module but cronlock, for Enqueue, and nothing of the tests, reaches users'
+// binaries.
 func TestImports(t *testing.T) {
 	t.Parallel()
-	allowed := []string{ours + "core", ours + "core/lua", ours + "asynqlock", ours + "internal/jsonfield"}
+	allowed := []string{
+		ours + "core", ours + "core/lua", ours + "asynqlock", ours + "cronlock", ours + "internal/jsonfield", ours + "internal/throttle",
+	}
 	for _, pkg := range goList(t, ".") {
 		if pkg == "testing" || strings.HasPrefix(pkg, ours) && !slices.Contains(allowed, pkg) {
 			t.Errorf("asynqlock imports %s", pkg)

@@ -4,8 +4,7 @@
 // two at the same time: it serialises tasks of one user or document and remembers nothing.
 //
 //	mux := asynq.NewServeMux()
-//	mux.Use(asynqlock.Once(locks, asynqlock.ByTaskID()))
-//	mux.HandleFunc("receipt:send", sendReceipt)
+//	mux.Handle("receipt:send", asynqlock.Once(locks, asynqlock.ByPayload("order"))(sendReceipt))
 //
 //	cfg := asynq.Config{Concurrency: 10}
 //	asynqlock.Configure(&cfg)
@@ -31,7 +30,9 @@
 //     stand in line instead ([WithLine]), and run one right after the other.
 //   - One has failed, or its worker is gone and its lease is over: it runs, with a greater token and attempt number. With
 //     [AtMostOnce] it is archived, with [core.ErrOutcomeUnknown].
-//   - One with another payload: it is archived, with [core.ErrFingerprintMismatch].
+//   - Its handler returns [asynq.RevokeTask]: asynq deletes it, and nothing is recorded, also with AtMostOnce.
+//   - One with another payload, where the key does not say which fields count: it is archived, with
+//     [core.ErrFingerprintMismatch]. See [ComparePayload].
 //   - Redis cannot be asked: it comes back ([FailOpen]).
 //
 // # Zombies
@@ -47,8 +48,9 @@
 //
 // # Advice
 //
-//   - Keys: [ByTaskID] tells deliveries of one task apart from other tasks. What a producer enqueues twice has two IDs:
-//     use a business key, [ByPayload] or [ByHeader].
+//   - Keys: use a business key, [ByPayload] or [ByHeader], for what a producer may enqueue twice. [ByTaskID] recognises
+//     deliveries of one task, which has an ID of its own. Never use it for periodic tasks with a fixed ID.
+//   - Periodic tasks: enqueue them with [Enqueue], once per tick, and guard them by [ByTick].
 //   - MaxRetry of at least 1: asynq archives a task without retries when its worker dies.
 //   - A connection pool apart from asynq's, so that renewals do not wait for it; the same Redis will do, if its
 //     maxmemory-policy is noeviction.

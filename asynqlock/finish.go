@@ -30,7 +30,7 @@ func (r *run) finish(t *asynq.Task, returned bool, err error) error {
 	case state == core.StateCompleted:
 		verdict = nil
 	case state == core.StateUnknown:
-		verdict = joined(err, core.ErrOutcomeUnknown, asynq.SkipRetry)
+		verdict = archived(err)
 	}
 	if verdict == nil && returned {
 		r.write(t, r.value())
@@ -53,14 +53,16 @@ func (r *run) finish(t *asynq.Task, returned bool, err error) error {
 	return verdict
 }
 
-// verdict is what becomes of the record: what the handler itself has said, or what its end means. That a guard behind
-// this one has turned the task away means nothing.
+// verdict is what becomes of the record: what the handler itself has said, or what its end means. Nothing is recorded
+// of a task that a guard behind this one has turned away, that has no handler, or that its handler revokes: asynq
+// deletes it, so that nobody could find out for a record of unknown outcome.
 func (r *run) verdict(returned bool, err error) core.State {
 	_, idle := err.(idleError) // itself: what a handler makes of one is the handler's error
+	nothing := idle || errors.Is(err, asynq.ErrHandlerNotFound) || errors.Is(err, asynq.RevokeTask)
 	switch said := disposition(r.word.Load()); {
 	case said == completed, said == undecided && returned && err == nil:
 		return core.StateCompleted
-	case said == undecided && (idle || errors.Is(err, asynq.ErrHandlerNotFound)):
+	case said == undecided && nothing:
 		return core.StateNone
 	case said == held, said == undecided && r.guard.records.policy == core.HoldFailures:
 		return core.StateUnknown
@@ -77,12 +79,15 @@ func (r *run) record(state core.State, returned bool, err error) error {
 		return r.completed(ctx, r.awaited(ctx, r.attempt.Complete(ctx, r.value())))
 	case core.StateUnknown:
 		r.unconfirmed(r.attempt.Hold(ctx, reason(returned)))
-		return joined(err, core.ErrOutcomeUnknown, asynq.SkipRetry)
+		return archived(err)
 	default:
 		r.unconfirmed(r.attempt.Release(ctx))
 	}
 	if lost != nil && err != nil {
 		r.failed("run", lost)
+		if errors.Is(err, asynq.RevokeTask) {
+			return err // it does not come again
+		}
 		return r.deferred(joined(err, lost))
 	}
 	return err
@@ -130,6 +135,15 @@ func (r *run) unconfirmed(err error) {
 	if err != nil && !errors.Is(err, core.ErrStale) {
 		r.failed("finish", err)
 	}
+}
+
+// archived returns the error with which asynq archives a task of unknown outcome. [Hold] outweighs [asynq.RevokeTask],
+// for which asynq would delete the task, and with it what an operator needs for [Resolve] and [Forget].
+func archived(err error) error {
+	if errors.Is(err, asynq.RevokeTask) {
+		err = errors.New(err.Error())
+	}
+	return joined(err, core.ErrOutcomeUnknown, asynq.SkipRetry)
 }
 
 // reason is what an operator reads in the record.

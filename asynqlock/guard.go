@@ -23,11 +23,12 @@ type guard struct {
 
 // visit is a task that has come to a guard.
 type visit struct {
-	guard *guard
-	ctx   context.Context // asynq's
-	task  Task
-	hash  string // of the key
-	came  time.Time
+	guard  *guard
+	ctx    context.Context // asynq's
+	task   Task
+	hash   string    // of the key
+	traits keyTraits // of the key
+	came   time.Time
 
 	lined  bool          // it stands in the line of its key, see [WithLine]
 	spot   spot          // there
@@ -38,7 +39,7 @@ type visit struct {
 // visit makes the key of a task. The error is [ErrNoKey].
 func (g *guard) visit(ctx context.Context, t *asynq.Task, hashOf func(key string) string) (*visit, error) {
 	v := &visit{guard: g, ctx: ctx, task: taskOf(ctx, t), came: time.Now()}
-	key, err := g.key.of(ctx, t)
+	key, err := g.key.of(withTraits(ctx, &v.traits), t)
 	if err == nil {
 		v.hash = hashOf(key)
 	}

@@ -82,7 +82,7 @@ func TestHooksOfRefusals(t *testing.T) {
 	d := newDesk(t)
 	var h heard
 	order := asynqlock.ByPayload("order")
-	guard := asynqlock.Once(d.locks, order, h.option())
+	guard := asynqlock.Once(d.locks, order, h.option(), asynqlock.ComparePayload())
 	busy := d.occupy(delivery("1"), receipt("7"), guard)
 	hash := asynqlock.KeyHash(busy.ctx)
 	two := delivery("2")

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/hibiken/asynq"
 
@@ -18,16 +17,20 @@ import (
 
 // KeyFunc makes the key of a task: tasks with equal keys exclude each other, or are one. An empty key and an error both
 // say that the task has none, see [ErrNoKey]. It may be called by several goroutines at once. Only a hash of the key
-// reaches Redis, logs and hooks.
+// reaches Redis, logs and hooks. A function that calls another KeyFunc passes its context on, for [ComparePayload].
 type KeyFunc func(ctx context.Context, t *asynq.Task) (string, error)
 
 // ErrNoKey says that a task lacks what its key is made of. It would never have one, so the task is archived, see
 // [OptionalKey].
 var ErrNoKey = errors.New("holdfast: asynqlock: no key in the task")
 
-// ByTaskID makes a key of queue and task ID: it tells a task that is delivered again from others. Two tasks that were
-// enqueued for one thing have two IDs, see [ByPayload] and [ByHeader]. asynq lets one ID be in two queues, which
-// therefore are two keys.
+// ByTaskID makes a key of queue and task ID. It recognises a task that is delivered again, for tasks whose IDs are made
+// by asynq. Two tasks that were enqueued for one thing have two IDs: see [ByPayload] and [ByHeader]. asynq lets one ID
+// be in two queues, which therefore are two keys.
+//
+// Do not use it with [Once] for periodic tasks with a fixed [asynq.TaskID], which keeps several schedulers from
+// enqueuing a task twice. All runs have one ID: the first one runs, and the others are acknowledged without running for
+// as long as its record is kept ([WithRetention]). The log warns of that. Use [Enqueue] with [ByTick], or [PerPeriod].
 func ByTaskID() KeyFunc {
 	return func(ctx context.Context, t *asynq.Task) (string, error) {
 		task := taskOf(ctx, t)
@@ -42,7 +45,10 @@ func ByTaskID() KeyFunc {
 // ("/user/id"). All have to be there, as strings, numbers or booleans, see ErrNoKey for what else; the string "1" and
 // the number 1 make two keys, and so do 1 and 1.0.
 //
-// Without fields it is a key of the type and of the whole payload, byte for byte, which need not be JSON.
+// The fields decide alone whether two tasks are one: the rest of the payload may differ, see [ComparePayload].
+//
+// Without fields it is a key of the type and of the whole payload, byte for byte, which need not be JSON. It is not
+// for periodic tasks that always have the same payload: see [ByTaskID].
 //
 // Panics if a field is no pointer.
 func ByPayload(fields ...string) KeyFunc {
@@ -53,11 +59,12 @@ func ByPayload(fields ...string) KeyFunc {
 			panic(err)
 		}
 	}
-	return func(_ context.Context, t *asynq.Task) (string, error) {
+	return func(ctx context.Context, t *asynq.Task) (string, error) {
 		if len(pointers) == 0 {
 			digest := sha256.Sum256(t.Payload())
 			return join("payload", t.Type(), string(digest[:])), nil
 		}
+		reportSelective(ctx)
 		parts := []string{"fields"}
 		for _, p := range pointers {
 			value, err := jsonfield.Find(t.Payload(), p)
@@ -114,28 +121,6 @@ func Keys(keys ...KeyFunc) KeyFunc {
 	}
 }
 
-// PerPeriod makes another key of a key in each period, counted from 1970 in UTC by the worker's clock: once a day for
-// each user, whoever enqueues it how often.
-//
-// [Peek], [Forget] and [Resolve] reach the record of the present period only.
-//
-// What is delivered again in the next period runs again. Put Once(locks, ByTaskID()) in front of it, so that a period
-// counts for other tasks only.
-func PerPeriod(key KeyFunc, period time.Duration) KeyFunc {
-	mustHave("PerPeriod", key)
-	if period <= 0 {
-		panic(fmt.Sprintf("holdfast: asynqlock: PerPeriod: the period is %v", period))
-	}
-	return func(ctx context.Context, t *asynq.Task) (string, error) {
-		part, err := key.of(ctx, t)
-		if err != nil {
-			return "", err
-		}
-		n := time.Now().UnixNano() / int64(period)
-		return join("period", period.String(), strconv.FormatInt(n, 10), part), nil
-	}
-}
-
 func mustHave(what string, keys ...KeyFunc) {
 	if len(keys) == 0 {
 		panic("holdfast: asynqlock: " + what + ": no keys")
@@ -182,14 +167,16 @@ func split(joined string) (first, second string) {
 
 // hash returns 43 characters of base64url, the same for equal keys only.
 func hash(secret []byte, key string) string {
-	var sum []byte
+	return base64.RawURLEncoding.EncodeToString(digest(secret, key))
+}
+
+// digest returns the SHA-256 of a text, or its HMAC if there is a secret.
+func digest(secret []byte, text string) []byte {
 	if len(secret) == 0 {
-		digest := sha256.Sum256([]byte(key))
-		sum = digest[:]
-	} else {
-		mac := hmac.New(sha256.New, secret)
-		mac.Write([]byte(key))
-		sum = mac.Sum(nil)
+		sum := sha256.Sum256([]byte(text))
+		return sum[:]
 	}
-	return base64.RawURLEncoding.EncodeToString(sum)
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(text))
+	return mac.Sum(nil)
 }

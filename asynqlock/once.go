@@ -9,6 +9,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/throttle"
 )
 
 // Once returns a middleware that lets a task of each key take effect once: one that comes after an earlier run has
@@ -47,13 +48,14 @@ func NewOnce(locks *core.Client, key KeyFunc, opts ...Option) (asynq.MiddlewareF
 var (
 	errNoClient  = errors.New("holdfast: asynqlock: the client is nil: pass that of core.New")
 	errNoTask    = errors.New("holdfast: asynqlock: the task is nil: pass what asynq's Inspector has found")
-	errNoKeyFunc = errors.New("holdfast: asynqlock: the key function is nil: pass ByTaskID() for instance")
+	errNoKeyFunc = errors.New("holdfast: asynqlock: the key function is nil: pass ByPayload(\"order\") for instance")
 )
 
 type once struct {
 	guard
 	locks   *core.Client
 	options []core.OnceOption
+	replays throttle.Throttle // of what is logged
 }
 
 func (o *once) process(ctx context.Context, t *asynq.Task, next asynq.Handler) error {
@@ -83,7 +85,9 @@ func (o *once) process(ctx context.Context, t *asynq.Task, next asynq.Handler) e
 // turnAway does with a task that may not run what the reason and the options say.
 func (o *once) turnAway(v *visit, t *asynq.Task, err error) error {
 	switch {
-	case errors.Is(err, core.ErrOutcomeUnknown), errors.Is(err, core.ErrFingerprintMismatch):
+	case errors.Is(err, core.ErrFingerprintMismatch):
+		return v.refused(o.mismatch(v.task, err))
+	case errors.Is(err, core.ErrOutcomeUnknown):
 		return v.refused(err)
 	case v.ctx.Err() != nil:
 		return v.ctx.Err()
@@ -106,7 +110,7 @@ func (o *once) entered(v *visit) bool {
 // of returns the Once of a task.
 func (o *once) of(v *visit, t *asynq.Task, more ...core.OnceOption) *core.Once {
 	options := append(slices.Clone(o.options), core.WithNote(note(v.task)))
-	if !o.records.ignorePayload {
+	if o.comparesPayload(v) {
 		options = append(options, core.WithFingerprint(fingerprint(o.keySecret, t)))
 	}
 	return o.locks.Once(recordName(v.hash), append(options, more...)...)
@@ -141,16 +145,6 @@ func (o *once) meet(v *visit, t *asynq.Task, busy error) error {
 	o.busy.ran(v.task)
 	if o.hooks.Skipped != nil {
 		o.hooks.Skipped(v.ctx, Skipped{Task: v.task, KeyHash: v.hash, Err: busy})
-	}
-	return nil
-}
-
-// replay acknowledges a task that has completed before, with the result that it had.
-func (o *once) replay(v *visit, t *asynq.Task, record core.Record) error {
-	o.busy.ran(v.task)
-	v.write(t, record.Value)
-	if o.hooks.Replayed != nil {
-		o.hooks.Replayed(v.ctx, Replayed{Task: v.task, KeyHash: v.hash, Attempt: record.Attempt})
 	}
 	return nil
 }

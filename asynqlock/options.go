@@ -59,7 +59,7 @@ type records struct {
 	set           []string // options that were given
 	retention     time.Duration
 	policy        core.FailurePolicy
-	ignorePayload bool
+	payload       payloadPolicy
 	maxResult     int
 	finishTimeout time.Duration
 }
@@ -254,7 +254,8 @@ func WithHooks(hooks Hooks) Option {
 	return optionFunc(func(c *config) { c.hooks = hooks })
 }
 
-// WithLogger sets where is reported what Redis did not do, and handlers that do not stop. Nil switches it off. Defaults
+// WithLogger sets where is reported what Redis did not do, handlers that do not stop, and first deliveries that are
+// acknowledged without running: as a warning if the task has the ID of the one that ran. Nil switches it off. Defaults
 // to [slog.Default].
 func WithLogger(logger *slog.Logger) Option {
 	if logger == nil {

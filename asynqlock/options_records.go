@@ -17,17 +17,27 @@ func WithRetention(retention time.Duration) Option {
 
 // AtMostOnce lets no second run begin after one that failed or was not heard of any more, because nobody can know
 // whether it took effect: the task is archived with [core.ErrOutcomeUnknown] until somebody has found out, see
-// [Resolve] and [Forget]. A guard right behind this one that turns the task away has done nothing. A handler that knows that it has done nothing says so with [Release], and is run again.
+// [Resolve] and [Forget]. A guard right behind this one that turns the task away has done nothing. A handler that knows
+// that it has done nothing says so with [Release], and is run again. One that returns [asynq.RevokeTask] leaves no
+// record.
+//
 // Defaults to running it again.
 func AtMostOnce() Option {
 	return record("AtMostOnce", func(c *config) { c.records.policy = core.HoldFailures })
 }
 
-// IgnorePayload lets tasks of one key have different payloads: whichever runs first is the one. Defaults to archiving a
-// task with another payload than the one that ran, with [core.ErrFingerprintMismatch].
-func IgnorePayload() Option {
-	return record("IgnorePayload", func(c *config) { c.records.ignorePayload = true })
-}
+// IgnorePayload lets tasks of one key have different payloads: the first one that runs counts. See [ComparePayload].
+//
+// Defaults to a rule by the key. A key that names what makes two tasks one lets the rest of the payload differ: a time
+// of sending, a trace ID. Such keys are those of [ByPayload] with fields, [PerPeriod] and [ByTick], also as parts of
+// [Keys]. For every other key ([ByTaskID], [ByHeader], [ByType], functions of your own) another payload is a mistake of
+// the producer: the task is archived with [core.ErrFingerprintMismatch]. A function of your own may call ByPayload with
+// its context; the rule is then that of ByPayload.
+func IgnorePayload() Option { return payloadOption("IgnorePayload", payloadIgnored) }
+
+// ComparePayload archives a task with another payload than the first one that ran with its key, byte for byte, whatever
+// the key is made of. The error is [core.ErrFingerprintMismatch]. Defaults to the rule of [IgnorePayload].
+func ComparePayload() Option { return payloadOption("ComparePayload", payloadCompared) }
 
 // WithMaxResult sets how many bytes a recorded result may have, see [SetResult]. A larger one is not recorded, and not
 // replayed. Defaults to 64 KiB.

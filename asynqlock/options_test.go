@@ -48,9 +48,11 @@ func TestRecordsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for want, opts := range map[string][]asynqlock.Option{
-		"WithRetention(0s)":        {asynqlock.WithRetention(0)},
-		"WithMaxResult(-1)":        {asynqlock.WithMaxResult(-1)},
-		"FailOpen with AtMostOnce": {asynqlock.FailOpen(), asynqlock.AtMostOnce()},
+		"WithRetention(0s)":                           {asynqlock.WithRetention(0)},
+		"WithMaxResult(-1)":                           {asynqlock.WithMaxResult(-1)},
+		"FailOpen with AtMostOnce":                    {asynqlock.FailOpen(), asynqlock.AtMostOnce()},
+		"IgnorePayload and ComparePayload contradict": {asynqlock.ComparePayload(), asynqlock.IgnorePayload()},
+		"ComparePayload: IgnorePayload and Compare":   {asynqlock.IgnorePayload(), asynqlock.ComparePayload()},
 	} {
 		_, err := asynqlock.NewOnce(d.locks, asynqlock.ByTaskID(), opts...)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -78,6 +80,7 @@ func TestExclusiveKeepsNoRecords(t *testing.T) {
 		"WithRetention":     asynqlock.WithRetention(time.Hour),
 		"AtMostOnce":        asynqlock.AtMostOnce(),
 		"IgnorePayload":     asynqlock.IgnorePayload(),
+		"ComparePayload":    asynqlock.ComparePayload(),
 		"WithMaxResult":     asynqlock.WithMaxResult(1),
 		"WithFinishTimeout": asynqlock.WithFinishTimeout(time.Second),
 		"SkipDuplicates":    asynqlock.SkipDuplicates(),

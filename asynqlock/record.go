@@ -2,11 +2,6 @@ package asynqlock
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"os"
-	"strconv"
-	"strings"
 
 	"github.com/hibiken/asynq"
 
@@ -22,33 +17,6 @@ func recordName(hash string) string { return prefix + hash }
 // kind of task for the same order.
 func recordHash(secret []byte, t *asynq.Task, key string) string {
 	return hash(secret, join(t.Type(), key))
-}
-
-// fingerprint is what is compared of tasks with one key.
-func fingerprint(secret []byte, t *asynq.Task) []byte {
-	return []byte(hash(secret, join(t.Type(), string(t.Payload()))))
-}
-
-// note tells those who read a record who runs the task: which one, and where.
-func note(t Task) string {
-	host, _ := os.Hostname()
-	text := identity(t) + " " + host + ":" + strconv.Itoa(os.Getpid())
-	return text[:min(len(text), 256)]
-}
-
-// identity is the name of a task, or its hash if that is long.
-func identity(t Task) string {
-	name := t.Queue + "/" + t.ID
-	if len(name) <= 128 {
-		return name
-	}
-	digest := sha256.Sum256([]byte(name))
-	return "sha256:" + base64.RawURLEncoding.EncodeToString(digest[:])
-}
-
-// sameTask reports whether a note is about that task. One that only may be counts too, as it does without ID.
-func sameTask(note string, t Task) bool {
-	return t.ID == "" || strings.HasPrefix(note, identity(t)+" ")
 }
 
 // Peek reads what is recorded of a task behind [Once] with that key function. The task is one that an [asynq.Inspector]

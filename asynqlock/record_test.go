@@ -2,7 +2,6 @@ package asynqlock_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 
@@ -125,42 +124,5 @@ func TestOperatorsNeedTheSecret(t *testing.T) {
 		if r, err := asynqlock.Peek(t.Context(), d.locks, key, info, opts...); err != nil || r.State != want {
 			t.Errorf("%+v, %v, want %q", r, err, want)
 		}
-	}
-}
-
-// TestOtherPayload: one key with two payloads is a mistake of the producer, and the record stays as it is.
-func TestOtherPayload(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t)
-	key := asynqlock.ByPayload("order")
-	guard := asynqlock.Once(d.locks, key)
-	first, other := task(kind, `{"order":7,"sum":1}`), task(kind, `{"order":7,"sum":2}`)
-	again := func(context.Context, *asynq.Task) error { return errors.New("it runs again") }
-	info := delivery("1", func(info *asynq.TaskInfo) { info.Type, info.Payload = kind, first.Payload() })
-	wantNil(t, d.deliver(info, first, func(ctx context.Context, _ *asynq.Task) error {
-		wantErrors(t, d.deliver(delivery("2"), other, again, guard), core.ErrFingerprintMismatch, asynq.SkipRetry)
-		return asynqlock.SetResult(ctx, []byte("1"))
-	}, guard))
-	for range 2 {
-		wantErrors(t, d.deliver(delivery("2"), other, again, guard), core.ErrFingerprintMismatch, asynq.SkipRetry)
-	}
-	if r, err := asynqlock.Peek(t.Context(), d.locks, key, info); err != nil || string(r.Value) != "1" || r.Attempt != 1 {
-		t.Errorf("%+v, %v", r, err)
-	}
-	wantNil(t, d.deliver(delivery("3"), first, again, guard))
-	wantNil(t, d.deliver(delivery("2"), other, again, asynqlock.Once(d.locks, key, asynqlock.IgnorePayload())))
-}
-
-// TestIgnorePayload: whichever comes first is the one.
-func TestIgnorePayload(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t)
-	guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"), asynqlock.IgnorePayload())
-	ran := 0
-	for _, payload := range []string{`{"order":7,"sum":1}`, `{"order":7,"sum":2}`} {
-		wantNil(t, d.deliver(delivery(payload), task(kind, payload), func(context.Context, *asynq.Task) error { ran++; return nil }, guard))
-	}
-	if ran != 1 {
-		t.Errorf("ran %d times", ran)
 	}
 }

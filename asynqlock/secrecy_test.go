@@ -135,7 +135,8 @@ func TestKeysAreSecret(t *testing.T) {
 	opts := []asynqlock.Option{asynqlock.WithHooks(hooks.hooks()), asynqlock.WithLogger(log.logger())}
 	header := asynqlock.ByHeader(secret)
 	whole := asynqlock.Keys(asynqlock.ByPayload("mail"), asynqlock.ByPayload(), asynqlock.ByHeader("M"))
-	once := asynqlock.Once(d.locks, asynqlock.ByPayload("mail"), append(opts, asynqlock.AtMostOnce())...)
+	once := asynqlock.Once(d.locks, asynqlock.ByPayload("mail"),
+		append(opts, asynqlock.AtMostOnce(), asynqlock.ComparePayload())...)
 	guards := []asynq.MiddlewareFunc{
 		asynqlock.Once(d.locks, whole, opts...),
 		asynqlock.Exclusive(d.locks.Fair, asynqlock.ByPayload("mail"), opts...), once,

@@ -23,6 +23,7 @@ func (j *job) execute(
 		Job: j.name, Tick: tick, Replica: j.config.replica, Attempt: attempt.Number(), Token: attempt.Token(),
 		Started: attempt.Began(),
 	}
+	run.Deadline, _ = patience.Deadline()
 	if run.Attempt > attempts {
 		_ = attempt.Hold(patience, "given up after too many attempts")
 		j.skip(tick, Taken, nil)

@@ -74,7 +74,9 @@ func (j *job) run(tick time.Time, deadline time.Duration) Reason {
 	case reason == Unavailable && j.config.failOpen:
 		ctx, cancel := j.config.bound(j.config.context)
 		defer cancel()
-		_ = j.call(ctx, Run{Job: j.name, Tick: tick, Replica: j.config.replica}, func(Run) {})
+		_ = j.call(ctx, Run{
+			Job: j.name, Tick: tick, Replica: j.config.replica, Deadline: tick.Add(deadline),
+		}, func(Run) {})
 		return ""
 	default:
 		j.skip(tick, reason, err)

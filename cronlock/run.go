@@ -39,6 +39,9 @@ type Run struct {
 	// Started is when the tick was claimed, by the clock of Redis; Took is how long it ran.
 	Started time.Time
 	Took    time.Duration
+	// Deadline is until when the tick may start, by the clock of this replica: see [WithStartDeadline] and [WithCatchUp].
+	// Zero in the [History], and for [RunNow] without a deadline.
+	Deadline time.Time
 	// Outcome is how it ended, or [Running].
 	Outcome Outcome
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/throttle"
 )
 
 // What is logged. Refusals that clients cause are not: their number is up to the clients.
@@ -26,7 +27,7 @@ const (
 // there were. Keys appear by their hash only.
 type failureLog struct {
 	logger   func() *slog.Logger
-	throttle throttle
+	throttle throttle.Throttle
 }
 
 // refused tells of a refusal that is the server's fault.
@@ -64,7 +65,7 @@ func (l *failureLog) write(ctx context.Context, level slog.Level, text, kind, ha
 	if !logger.Enabled(ctx, level) {
 		return
 	}
-	seen, within := l.throttle.event(kind)
+	seen, within := l.throttle.Event(kind)
 	if seen == 0 {
 		return
 	}

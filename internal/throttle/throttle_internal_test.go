@@ -1,4 +1,4 @@
-package middleware
+package throttle
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 )
 
 // wantEvent checks what a throttle says of the next event.
-func wantEvent(t *testing.T, th *throttle, kind string, seen int, within time.Duration) {
+func wantEvent(t *testing.T, th *Throttle, kind string, seen int, within time.Duration) {
 	t.Helper()
-	if gotSeen, gotWithin := th.event(kind); gotSeen != seen || gotWithin != within {
+	if gotSeen, gotWithin := th.Event(kind); gotSeen != seen || gotWithin != within {
 		t.Errorf("%s: seen %d within %v, want %d within %v", kind, gotSeen, gotWithin, seen, within)
 	}
 }
@@ -20,7 +20,7 @@ func wantEvent(t *testing.T, th *throttle, kind string, seen int, within time.Du
 func TestThrottle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var th throttle
+		var th Throttle
 		wantEvent(t, &th, "outage", 1, 0)
 		for range 1203 {
 			time.Sleep(10 * time.Millisecond)
@@ -41,9 +41,9 @@ func TestThrottle(t *testing.T) {
 func TestThrottleIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var th throttle
+		var th Throttle
 		for i := range 10 * mostKinds {
-			th.event(fmt.Sprint("kind ", i))
+			th.Event(fmt.Sprint("kind ", i))
 		}
 		if len(th.kinds) > mostKinds+1 {
 			t.Errorf("%d kinds are remembered, want %d at most", len(th.kinds), mostKinds+1)
@@ -57,10 +57,10 @@ func TestThrottleIsBounded(t *testing.T) {
 func TestThrottleCountsAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var th throttle
+		var th Throttle
 		var all sync.WaitGroup
 		for range 100 {
-			all.Go(func() { th.event("outage") })
+			all.Go(func() { th.Event("outage") })
 		}
 		all.Wait()
 		time.Sleep(logInterval)

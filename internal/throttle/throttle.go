@@ -1,4 +1,5 @@
-package middleware
+// Package throttle says which of many equal events are worth a line in a log.
+package throttle
 
 import (
 	"sync"
@@ -8,28 +9,28 @@ import (
 const (
 	// logInterval is how long failures of one kind are counted before another line tells of them.
 	logInterval = time.Minute
-	// mostKinds bounds the memory of a throttle; further kinds share one count.
+	// mostKinds bounds the memory of a Throttle; further kinds share one count.
 	mostKinds = 64
 )
 
-// throttle says which events are worth a line in the log: the first of its kind at once, then one per [logInterval] with
-// the number of all since. It has no goroutine: the count of a kind waits for the next event of that kind. It is safe for
+// Throttle says which events are worth a line in the log: the first of its kind at once, then one per minute with the
+// number of all since. It has no goroutine: the count of a kind waits for the next event of that kind. It is safe for
 // concurrent use. The zero value is ready.
-type throttle struct {
+type Throttle struct {
 	mu    sync.Mutex
 	kinds map[string]*tally
 }
 
-// tally is what a throttle knows of one kind.
+// tally is what a Throttle knows of one kind.
 type tally struct {
 	told  time.Time // when the last line was written
 	count int       // events since
 }
 
-// event counts an event. If that is to be logged, seen is how many there were since the last line, this one included,
+// Event counts an event. If that is to be logged, seen is how many there were since the last line, this one included,
 // and within is the time since. The first event of a kind is seen once, within no time. If seen is 0, the event is not
 // to be logged.
-func (t *throttle) event(kind string) (seen int, within time.Duration) {
+func (t *Throttle) Event(kind string) (seen int, within time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
