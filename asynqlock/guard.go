@@ -192,32 +192,42 @@ func (v *visit) patience() time.Duration {
 	}
 }
 
-// sit takes one of the workers that may wait, if the task wants to.
-func (v *visit) sit() (stand func()) {
-	if v.guard.wait == 0 && v.waits == 0 && !v.task.last() {
-		return func() {}
+// ask calls begin, which asks Redis and may wait for so long, within bounds. The task takes one of the workers that may
+// wait only when another one is in the way. On the last attempt an outage is waited for too, unless the task may run
+// without Redis: it would have no time left for that.
+func (v *visit) ask(begin func(ctx context.Context, wait time.Duration) error) error {
+	err := v.once(begin)
+	if err == nil || !v.mayWait(err) {
+		return err
 	}
-	stand, v.seated = workersOf(v.ctx).sit(v.hash, v.task.last())
-	return stand
+	stand, seated := workersOf(v.ctx).sit(v.hash, v.task.last())
+	defer stand()
+	v.seated = seated
+	for v.patience() > 0 {
+		if err = v.once(begin); err == nil || !errors.Is(err, core.ErrUnavailable) || !v.mayWait(err) {
+			return err
+		}
+		if !sleep(v.ctx, min(time.Second, v.patience())) {
+			return err
+		}
+	}
+	return err
 }
 
-// ask calls begin, which asks Redis and may wait for so long, within bounds. On the last attempt an outage is waited
-// for too, unless the task may run without Redis: it would have no time left for that.
-func (v *visit) ask(begin func(ctx context.Context, wait time.Duration) error) error {
-	defer v.sit()()
-	for {
-		wait := v.patience()
-		ctx, cancel := context.WithTimeout(v.ctx, wait+askTimeout)
-		err := begin(ctx, wait)
-		cancel()
-		_, bounded := v.until()
-		if err == nil || !errors.Is(err, core.ErrUnavailable) || !v.task.last() || !bounded || v.guard.failOpen {
-			return err
-		}
-		if !sleep(v.ctx, min(time.Second, v.patience())) || v.patience() == 0 {
-			return err
-		}
+func (v *visit) once(begin func(ctx context.Context, wait time.Duration) error) error {
+	wait := v.patience()
+	ctx, cancel := context.WithTimeout(v.ctx, wait+askTimeout)
+	defer cancel()
+	return begin(ctx, wait)
+}
+
+// mayWait reports whether the task may wait for what is in its way: another task, or on its last attempt Redis.
+func (v *visit) mayWait(err error) bool {
+	if isBusy(err) {
+		return v.guard.wait > 0 || v.waits > 0 || v.task.last()
 	}
+	_, bounded := v.until()
+	return errors.Is(err, core.ErrUnavailable) && v.task.last() && bounded && !v.guard.failOpen
 }
 
 // sleep reports false if ctx ended.

@@ -170,8 +170,8 @@ func WithLock(opts ...core.LockOption) Option {
 
 // WithWait lets a task wait for another one with its key, in its worker, before it is deferred. Half of the workers may
 // wait at most, if the server's config was given to [Configure]; a task waits for half of its own time at most, so that
-// its handler has the other half. The option bounds how long Redis may take to answer, too. Defaults to 0: a task is
-// deferred at once, and Redis has 5 s. To run many tasks of one key without delay, use [WithLine].
+// its handler has the other half. An outage of Redis is not waited for. Defaults to 0: a task is deferred at once. To run
+// many tasks of one key without delay, use [WithLine].
 func WithWait(limit time.Duration) Option {
 	return duration("WithWait", limit, func(c *config) { c.wait = limit })
 }

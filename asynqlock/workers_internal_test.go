@@ -87,8 +87,10 @@ func TestWaitingLeavesHalfOfTheTime(t *testing.T) {
 			const all = 6 * time.Second
 			ctx, cancel := context.WithTimeout(t.Context(), all)
 			defer cancel()
-			v := &visit{guard: &guard{config: newConfig([]Option{WithWait(time.Hour)})}, ctx: ctx, task: task, came: time.Now()}
-			defer v.sit()()
+			v := &visit{
+				guard: &guard{config: newConfig([]Option{WithWait(time.Hour)})},
+				ctx:   ctx, task: task, came: time.Now(), seated: true,
+			}
 			since := time.Now()
 			for v.patience() > 0 {
 				time.Sleep(v.patience())
