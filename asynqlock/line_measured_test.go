@@ -14,7 +14,10 @@ import (
 	"github.com/holdfast-go/holdfast/asynqlock"
 )
 
-var lines = flag.Bool("lines", false, "measure how fast the tasks of one key run, and those of others beside them")
+var (
+	lines = flag.Bool("lines", false, "measure how fast the tasks of one key run, and those of others beside them")
+	only  = flag.String("only", "", "with -lines, measure this row of the table alone")
+)
 
 // TestLinesMeasured prints the table of docs/asynq.md: a burst of tasks of one user, and a trickle of another's, on one
 // server with ten workers and asynq's default intervals.
@@ -41,6 +44,9 @@ func TestLinesMeasured(t *testing.T) {
 			return asynqlock.Exclusive(s.locks.Fair, user, hook, asynqlock.WithLine(s.redis.Client()))
 		}},
 	} {
+		if *only != "" && *only != test.name {
+			continue
+		}
 		s := newShop(t)
 		var bounces deferrals
 		m := &burst{shop: s, came: make(map[string]time.Time)}
