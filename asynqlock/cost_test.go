@@ -57,6 +57,9 @@ func TestCostOfATask(t *testing.T) {
 		"Exclusive": {func(d *desk) asynq.MiddlewareFunc {
 			return asynqlock.Exclusive(d.locks.Mutex, asynqlock.ByPayload("order"))
 		}, costs{2, 10}, costs{2, 10}},
+		"Exclusive, WithLine": {func(d *desk) asynq.MiddlewareFunc {
+			return asynqlock.Exclusive(d.locks.Mutex, asynqlock.ByPayload("order"), asynqlock.WithLine(d.rdb))
+		}, costs{4, 18}, costs{4, 18}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
