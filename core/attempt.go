@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Attempt is one run of a [Once] in progress. It is renewed until it is completed, released or held, which exactly one
-// call can do, or abandoned. Its methods may be called from several goroutines at once.
+// Attempt is one run of a [Once] in progress. It is renewed until it is completed, released, withdrawn or held, which
+// exactly one call can do, or abandoned. Its methods may be called from several goroutines at once.
 type Attempt struct {
 	once   *Once
 	lease  *Lease
@@ -67,15 +67,11 @@ func (a *Attempt) Complete(ctx context.Context, value []byte) error {
 
 // Release ends an attempt that has done nothing: the next one may begin at once. Errors are those of Complete; after
 // [ErrStale] there was nothing to release.
-func (a *Attempt) Release(ctx context.Context) error {
-	return a.end(ctx, StateNone, func(ctx context.Context) (int64, error) {
-		held, err := a.claim().drop(ctx, &a.lease.hold, used)
-		if !held {
-			return stale, err
-		}
-		return recorded, err
-	})
-}
+func (a *Attempt) Release(ctx context.Context) error { return a.drop(ctx, used) }
+
+// Withdraw ends an attempt whose work has not begun: the next one may begin at once, and has the same [Attempt.Number],
+// as if this one had never been. Errors are those of Release.
+func (a *Attempt) Withdraw(ctx context.Context) error { return a.drop(ctx, neverUsed) }
 
 // Hold ends an attempt of which nobody can say whether it took effect: all who come later get [ErrOutcomeUnknown] until
 // somebody has found out and calls [Once.Resolve] or [Once.Forget], or the record expires. The reason is for them to
@@ -137,6 +133,17 @@ const (
 	presumeUnknown   = "unknown"
 	presumeCompleted = "completed"
 )
+
+// drop ends the attempt without an outcome.
+func (a *Attempt) drop(ctx context.Context, what usage) error {
+	return a.end(ctx, StateNone, func(ctx context.Context) (int64, error) {
+		held, err := a.claim().drop(ctx, &a.lease.hold, what)
+		if !held {
+			return stale, err
+		}
+		return recorded, err
+	})
+}
 
 func (a *Attempt) claim() claim { return claim{oneRedis{a.once.client.server}} }
 
