@@ -8,11 +8,27 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// catchUp runs the latest tick that all replicas have missed, if there is one. It asks Redis until there is an answer.
-// The zone is that of the scheduler.
-func (j *job) catchUp(zone *time.Location) {
+// catchUp runs the latest tick that all replicas have missed, if there is one.
+func (j *job) catchUp() {
+	if tick, ok := j.missedTick(); ok {
+		j.run(tick, j.config.catchUp)
+	}
+}
+
+// catchUpAtStart does so without the scheduler waiting for the search: only for the run.
+func (j *job) catchUpAtStart() {
+	if tick, ok := j.missedTick(); ok {
+		err := launch(j.config.context, j.cron, func() { j.run(tick, j.config.catchUp) })
+		if err != nil {
+			j.skipAside(tick, Stopped, err)
+		}
+	}
+}
+
+// missedTick looks for the latest tick that all replicas have missed. It asks Redis until there is an answer.
+func (j *job) missedTick() (tick time.Time, ok bool) {
 	if j.config.catchUp <= 0 || !j.catching.CompareAndSwap(false, true) {
-		return
+		return tick, false
 	}
 	defer j.catching.Store(false)
 	ctx, cancel := context.WithTimeout(j.config.context, j.config.catchUp)
@@ -20,35 +36,49 @@ func (j *job) catchUp(zone *time.Location) {
 	last, err := j.last(ctx)
 	if err != nil {
 		j.config.logger.Warn("holdfast: cronlock: cannot catch up", "job", j.name, "error", err)
-		return
+		return tick, false
 	}
 	if last.IsZero() {
-		return // it has never run, or not for so long that nobody knows
+		return tick, false // it has never run, or not for so long that nobody knows
 	}
+	zone := j.cron.Location()
 	now := time.Now().In(zone)
 	if oldest := now.Add(-j.config.catchUp); last.Before(oldest) {
 		last = oldest
 	}
-	tick, n := missed(j.ticks.schedule, last.In(zone), now)
+	tick, n := missed(j.schedule, last.In(zone), now)
 	if n == 0 {
-		return
+		return tick, false
 	}
 	j.config.logger.Info("holdfast: cronlock: catching up", "job", j.name, "missed", n, "tick", tick)
-	j.run(tick, j.config.catchUp)
+	return tick, true
 }
 
-// last returns the latest tick that any replica has claimed, zero if there is none. What was run out of turn is no
-// tick.
+// last returns the latest tick that any replica has claimed, or that a pause has kept from running, zero if there is
+// none. What was run out of turn is no tick.
 func (j *job) last(ctx context.Context) (time.Time, error) {
 	for wait := firstPause; ; wait = min(2*wait, longestPause) {
-		records, err := j.locks.Records(ctx, groupOf(j.name))
+		last, err := j.lastNow(ctx)
 		if err == nil {
-			return latest(j.name, records), nil
+			return last, nil
 		}
 		if errors.Is(err, core.ErrClosed) || !pause(ctx, wait) {
 			return time.Time{}, err
 		}
 	}
+}
+
+func (j *job) lastNow(ctx context.Context) (time.Time, error) {
+	records, err := j.locks.Records(ctx, groupOf(j.name))
+	if err != nil {
+		return time.Time{}, err
+	}
+	last := latest(j.name, records)
+	if last.IsZero() {
+		return last, nil
+	}
+	resumed, err := resumedAt(ctx, j.locks, j.name)
+	return latestOf(last, resumed), err
 }
 
 func latest(name string, records []core.Record) (last time.Time) {

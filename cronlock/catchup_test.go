@@ -62,6 +62,9 @@ func TestCatchUp(t *testing.T) {
 				}
 			}
 			if test.paused {
+				if err := cronlock.Register(t.Context(), old.cron, "job"); err != nil {
+					t.Fatal(err)
+				}
 				if err := cronlock.Pause(t.Context(), old.locks, "job"); err != nil {
 					t.Fatal(err)
 				}
@@ -84,14 +87,10 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
-// begin lets the scheduler begin, and waits until what it starts then has ended.
+// begin lets the scheduler begin, and waits until what the job starts then has ended.
 func begin(t *testing.T, r *replica) {
 	t.Helper()
-	r.cron.Start()
-	redistest.Eventually(t, patience, "the scheduler has started what is due", func() bool {
-		entry := r.cron.Entries()[0]
-		return !entry.Prev.IsZero() || entry.Next.After(time.Now())
-	})
+	cronlock.Begin(r.cron, "job")
 	<-r.cron.Stop().Done()
 }
 
@@ -106,7 +105,9 @@ func TestCatchUpIsRecovered(t *testing.T) {
 	old.fire(now.Add(-2 * time.Minute))
 	r := &replica{cron: cron.New(cron.WithChain(cron.Recover(cron.DiscardLogger))), locks: newClient(t, rdb)}
 	r.add(t, ticks, func(context.Context) error { panic("no paper") }, cronlock.WithCatchUp(time.Hour))
-	begin(t, r)
+	r.cron.Start()
+	redistest.Eventually(t, patience, "the tick is caught up", func() bool { return len(r.runs()) > 0 })
+	<-r.cron.Stop().Done()
 	expectOutcomes(t, r.locks, cronlock.Panicked, cronlock.Success)
 }
 

@@ -8,12 +8,15 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// claim asks for a tick until there is an answer. ctx bounds the asking.
-func (j *job) claim(ctx context.Context, tick time.Time, deadline time.Duration) (*core.Attempt, Reason, error) {
-	once := j.once(tick, deadline)
+// claim asks for a tick until there is an answer. ctx bounds the asking, and wait the waiting for the end of a run on
+// another replica.
+func (j *job) claim(ctx context.Context, tick time.Time, deadline, wait time.Duration) (
+	*core.Attempt, Reason, error,
+) {
+	once := j.once(tick, deadline, wait)
 	var doubt doubt
-	for wait := firstPause; ; wait = min(2*wait, longestPause) {
-		paused, err := j.paused(ctx)
+	for interval := firstPause; ; interval = min(2*interval, longestPause) {
+		paused, err := j.paused(ctx, tick)
 		if paused {
 			return nil, Paused, nil
 		}
@@ -28,7 +31,7 @@ func (j *job) claim(ctx context.Context, tick time.Time, deadline time.Duration)
 			return nil, reason, err
 		}
 		doubt.any = doubt.any || errors.Is(err, core.ErrUnavailable)
-		if !pause(ctx, wait) {
+		if !pause(ctx, interval) {
 			reason, _ := j.refused(ctx, err)
 			return nil, reason, err
 		}
@@ -61,19 +64,19 @@ func (j *job) refused(ctx context.Context, err error) (Reason, bool) {
 
 // once is the record of a tick. It is kept for longer than somebody may come for the tick, so that a forgotten one is
 // always too late; and a failed-over master whose clock is behind has the same time once more.
-func (j *job) once(tick time.Time, deadline time.Duration) *core.Once {
+func (j *job) once(tick time.Time, deadline, wait time.Duration) *core.Once {
 	window := max(j.deadline(tick), j.config.catchUp)
 	retention := max(j.remembered(tick), 2*window+j.config.maxSkew)
 	if j.config.catchUp > 0 {
-		retention = max(retention, 3*period(j.ticks.schedule, tick)) // so that there is a last tick to catch up from
+		retention = max(retention, 3*period(j.schedule, tick)) // so that there is a last tick to catch up from
 	}
 	options := j.options(
 		core.WithRetention(whole(retention)),
 		core.WithWindow(tick.Add(-j.config.maxSkew), tick.Add(deadline)),
 	)
 	if j.config.attempts > 1 {
-		// The others wait, to take over from a runner that is not heard of any more.
-		options = append(options, core.WithFailurePolicy(core.RetryFailures), core.WithWait(deadline))
+		// The others watch, to take over from a runner that is not heard of any more.
+		options = append(options, core.WithFailurePolicy(core.RetryFailures), core.WithWait(wait))
 	}
 	return j.locks.Once(tickKey(j.name, tick), options...)
 }
@@ -81,7 +84,7 @@ func (j *job) once(tick time.Time, deadline time.Duration) *core.Once {
 // options are those of all records of runs. They leave nothing to the client's that would change what is promised.
 func (j *job) options(more ...core.OnceOption) []core.OnceOption {
 	options := []core.OnceOption{
-		core.WithGroup(), core.WithNote(j.config.replica), core.WithWait(0), core.WithFailurePolicy(core.HoldFailures),
+		core.WithGroup(), core.WithNote(j.identity.note(j.config.replica)), core.WithWait(0), core.WithFailurePolicy(core.HoldFailures),
 	}
 	for _, o := range j.config.lock {
 		options = append(options, o)
@@ -89,10 +92,13 @@ func (j *job) options(more ...core.OnceOption) []core.OnceOption {
 	return append(options, more...)
 }
 
-// remembered is how long [History] tells of a run.
+// remembered is how long [History] tells of a tick.
 func (j *job) remembered(tick time.Time) time.Duration {
+	return j.rememberedFor(period(j.schedule, tick))
+}
+
+func (j *job) rememberedFor(each time.Duration) time.Duration {
 	const most = 30 * 24 * time.Hour
-	each := period(j.ticks.schedule, tick)
 	if each > most/time.Duration(j.config.history) {
 		return most
 	}

@@ -20,7 +20,10 @@ import (
 // [core.TokenFrom], and the [Run], see [RunFrom]. An error of fn is recorded and logged; the tick is not run again. A
 // panic is recorded and goes on: see [cron.Recover].
 //
-// It does no I/O. Errors: what is wrong with the arguments, the spec or an option; a name that c has already.
+// Names come first: all jobs of one Redis and key prefix share one name space, see [WithService].
+//
+// It does no I/O. Until c has begun, c has one more entry, which begins its jobs and removes itself. Errors: what is
+// wrong with the arguments, the spec or an option; a name that c has already.
 func AddFunc(
 	c *cron.Cron, locks *core.Client, spec, name string, fn func(context.Context) error, opts ...Option,
 ) (cron.EntryID, error) {
@@ -35,7 +38,7 @@ func AddFunc(
 	if err != nil {
 		return 0, fmt.Errorf("holdfast: cronlock: job %q: %w", name, err)
 	}
-	return add(c, locks, schedule, name, fn, config)
+	return add(c, locks, schedule, spec, name, fn, config)
 }
 
 // AddJob is [AddFunc] for a [cron.Job], which cannot be told to stop. If it has a method RunContext(context.Context)
@@ -57,18 +60,20 @@ func AddSchedule(
 	switch {
 	case c == nil:
 		return 0, errNoCron
-	case schedule == nil:
+	case isNil(schedule):
 		return 0, errors.New("holdfast: cronlock: the schedule is nil")
 	}
 	config := newConfig(opts)
 	if err := config.check(locks, name); err != nil {
 		return 0, err
 	}
-	return add(c, locks, schedule, name, fn, config)
+	return add(c, locks, schedule, "", name, fn, config)
 }
 
+// add has no spec if there is only a schedule.
 func add(
-	c *cron.Cron, locks *core.Client, schedule cron.Schedule, name string, fn func(context.Context) error, config config,
+	c *cron.Cron, locks *core.Client, schedule cron.Schedule, spec, name string, fn func(context.Context) error,
+	config config,
 ) (cron.EntryID, error) {
 	if fn == nil {
 		return 0, errors.New("holdfast: cronlock: the function is nil")
@@ -76,14 +81,21 @@ func add(
 	if _, there := find(c, name); there {
 		return 0, fmt.Errorf("holdfast: cronlock: there is a job %q already", name)
 	}
+	now := time.Now().In(c.Location())
 	schedule = align(schedule)
-	if err := config.checkWindow(schedule, time.Now().In(c.Location())); err != nil {
+	if err := checkSchedule(schedule, now); err != nil {
+		return 0, fmt.Errorf("holdfast: cronlock: job %q: %w", name, err)
+	}
+	j := newJob(name, fn, config)
+	j.cron, j.locks, j.schedule, j.added = c, locks, schedule, now
+	j.identity = newIdentity(config.service, spec, schedule, c.Location())
+	if err := errors.Join(j.checkFailover(), j.checkWindow(now)); err != nil {
 		return 0, err
 	}
-	j := &job{name: name, locks: locks, fn: fn, config: config}
-	j.ticks = &ticks{schedule: schedule, look: config.catchUp > 0}
 	j.warnOfLocalTime(schedule, c.Location())
-	return c.Schedule(j.ticks, j), nil
+	id := c.Schedule(schedule, j)
+	j.await()
+	return id, nil
 }
 
 var errNoCron = errors.New("holdfast: cronlock: the cron is nil")
@@ -113,8 +125,17 @@ func parse(c *cron.Cron, spec string, parser cron.ScheduleParser) (s cron.Schedu
 		}
 	}()
 	if parser != nil {
-		return parser.Parse(spec)
+		s, err = parser.Parse(spec)
+	} else {
+		s, err = parseWith(c, spec)
 	}
+	if err == nil && isNil(s) {
+		err = fmt.Errorf("spec %q: the parser returned neither a schedule nor an error", spec)
+	}
+	return s, err
+}
+
+func parseWith(c *cron.Cron, spec string) (cron.Schedule, error) {
 	id, err := c.AddFunc(spec, func() {})
 	if err != nil {
 		return nil, err

@@ -90,7 +90,17 @@ func ExamplePause() {
 	defer done()
 	ctx := context.Background()
 
-	_ = cronlock.Pause(ctx, locks, "report")
+	c := cron.New(cron.WithLocation(time.UTC))
+	_, err := cronlock.AddFunc(c, locks, "0 3 * * *", "report", func(context.Context) error { return nil })
+	if err != nil {
+		log.Fatal(err)
+	}
+	c.Start() // registers the job
+	defer c.Stop()
+
+	for errors.Is(cronlock.Pause(ctx, locks, "report"), cronlock.ErrUnknownJob) {
+		time.Sleep(10 * time.Millisecond)
+	}
 	fmt.Println(cronlock.IsPaused(ctx, locks, "report"))
 	_ = cronlock.Resume(ctx, locks, "report")
 	fmt.Println(cronlock.IsPaused(ctx, locks, "report"))

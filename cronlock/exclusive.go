@@ -46,7 +46,7 @@ func NewExclusive(strategy core.Strategy, name string, opts ...Option) (cron.Job
 	}
 	lock := strategy("cron:"+name, slices.Concat(config.lock, []core.LockOption{core.WithMinHold(config.minHold)})...)
 	return func(inner cron.Job) cron.Job {
-		j := &job{name: name, fn: funcOf(inner), config: config}
+		j := newJob(name, funcOf(inner), config)
 		return cron.FuncJob(func() { j.exclusive(lock) })
 	}, nil
 }
@@ -54,19 +54,17 @@ func NewExclusive(strategy core.Strategy, name string, opts ...Option) (cron.Job
 // exclusive runs the job under the lock, or not.
 func (j *job) exclusive(lock core.Locker) {
 	now := time.Now()
-	run := Run{Job: j.name, Tick: now, Replica: j.config.replica}
-	do := core.TryDo
+	run := Run{Job: j.name, Tick: now, Replica: j.config.replica, Service: j.config.service}
+	take := lock.TryLock
 	if j.config.overlap == overlapWait {
-		lock, do = waiting{lock, j.config.wait}, core.Do
+		take = func(ctx context.Context, opts ...core.LockOption) (*core.Lease, error) {
+			return lock.Lock(ctx, append(opts, core.WithWait(j.config.wait))...)
+		}
 	}
-	started := false
-	err := do(j.config.context, lock, func(ctx context.Context) error {
-		started = true
-		run.Token, _ = core.TokenFrom(ctx)
-		return j.call(ctx, run, func(Run) {})
-	})
+	lease, err := take(j.config.context)
 	switch {
-	case started || err == nil:
+	case err == nil:
+		j.underLease(lease, run)
 	case j.config.context.Err() != nil || errors.Is(err, core.ErrClosed):
 		j.skip(now, Stopped, err)
 	case errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable):
@@ -74,7 +72,7 @@ func (j *job) exclusive(lock core.Locker) {
 	case !errors.Is(err, core.ErrUnavailable):
 		j.skip(now, Refused, err)
 	case j.config.failOpen:
-		ctx, cancel := j.config.bound(j.config.context)
+		ctx, cancel := j.limit(j.config.context, func() {})
 		defer cancel()
 		_ = j.call(ctx, run, func(Run) {})
 	default:
@@ -82,12 +80,16 @@ func (j *job) exclusive(lock core.Locker) {
 	}
 }
 
-// waiting is a lock for which nobody waits longer than that.
-type waiting struct {
-	core.Locker
-	limit time.Duration
-}
-
-func (w waiting) Lock(ctx context.Context, opts ...core.LockOption) (*core.Lease, error) {
-	return w.Locker.Lock(ctx, slices.Concat(opts, []core.LockOption{core.WithWait(w.limit)})...)
+// underLease runs the job and frees the lock.
+func (j *job) underLease(lease *core.Lease, run Run) {
+	defer func() { _ = lease.Unlock(context.WithoutCancel(j.config.context)) }() // it frees itself otherwise
+	run.Token = lease.Token()
+	ctx, cancel := until(lease.Context(), j.config.context)
+	defer cancel()
+	ctx, end := j.limit(ctx, func() {
+		lease.Abandon()
+		j.warnOfOverrun(run)
+	})
+	defer end()
+	_ = j.call(ctx, run, func(Run) {})
 }

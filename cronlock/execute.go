@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -14,42 +15,72 @@ import (
 // ErrOverlap says that a run has not begun because an earlier run of the job goes on.
 var ErrOverlap = errors.New("holdfast: cronlock: an earlier run goes on")
 
+// execution is a run of a claimed tick.
+type execution struct {
+	*job
+	attempt  *core.Attempt
+	attempts int // how often the tick may be tried
+	run      Run
+	lease    *core.Lease // nil if other ticks may run beside it
+	overran  atomic.Bool // the outcome is recorded, though the function goes on
+}
+
 // execute runs a claimed tick, alone if the job says so. base is what the context of the run descends from, patience
 // bounds the waiting for an earlier run, and attempts says how often the tick may be tried.
 func (j *job) execute(
 	base, patience context.Context, attempt *core.Attempt, tick time.Time, attempts int,
 ) error {
-	run := Run{
-		Job: j.name, Tick: tick, Replica: j.config.replica, Attempt: attempt.Number(), Token: attempt.Token(),
-		Started: attempt.Began(),
-	}
-	run.Deadline, _ = patience.Deadline()
-	if run.Attempt > attempts {
+	e := &execution{job: j, attempt: attempt, attempts: attempts, run: Run{
+		Job: j.name, Tick: tick, Replica: j.config.replica, Service: j.config.service, Attempt: attempt.Number(),
+		Token: attempt.Token(), Started: attempt.Began(),
+	}}
+	e.run.Deadline, _ = patience.Deadline()
+	if e.run.Attempt > attempts {
 		_ = attempt.Hold(patience, "given up after too many attempts")
 		j.skip(tick, Taken, nil)
 		return nil
 	}
 	held := attempt.Context()
 	if j.config.overlap != overlapAllow {
-		lease, err := j.alone(patience, run.Attempt > 1)
+		lease, leave, err := j.alone(patience, e.run.Attempt > 1)
+		if leave != nil {
+			defer leave()
+		}
 		switch {
 		case err == nil:
 			defer func() { _ = lease.Unlock(context.WithoutCancel(patience)) }() // it frees itself otherwise
 			// Its token rises from run to run as they follow each other. That of the attempt is as old as the claim,
 			// which may have waited while a later tick ran.
-			held, run.Token = lease.Context(), lease.Token()
+			held, e.lease, e.run.Token = lease.Context(), lease, lease.Token()
 		case !j.config.failOpen || j.unstarted(base, err) != Unavailable:
-			return j.giveBack(base, attempt, run, attempts, err)
+			return e.giveBack(base, err)
 		}
 	}
 	ctx, cancel := until(held, base, attempt.Context())
 	defer cancel()
-	return j.call(ctx, run, func(run Run) { j.record(ctx, attempt, run, attempts) })
+	ctx, end := j.limit(ctx, e.overrun)
+	defer end()
+	return j.call(ctx, e.run, func(run Run) { e.record(ctx, run) })
 }
 
-// alone takes the lock that keeps runs of different ticks apart, asking until there is an answer. A takeover waits:
-// the runner before may have renewed this lock a moment after its claim.
-func (j *job) alone(patience context.Context, takeover bool) (*core.Lease, error) {
+// overrun ends the attempt of a run that does not stop. Its lease runs out: the function may be at it for some time yet.
+func (e *execution) overrun() {
+	e.overran.Store(true)
+	run := e.run
+	run.Outcome, run.Took = TimedOut, time.Since(e.run.Started)
+	if err := e.attempt.Complete(context.Background(), run.encode()); errors.Is(err, core.ErrNotHeld) {
+		return // the function has returned
+	}
+	if e.lease != nil {
+		e.lease.Abandon()
+	}
+	e.warnOfOverrun(run)
+}
+
+// alone takes the lock that keeps runs of different ticks apart, asking until there is an answer, and returns what lets
+// other runs start in this process. A takeover waits: the runner before may have renewed this lock a moment after its
+// claim.
+func (j *job) alone(patience context.Context, takeover bool) (lease *core.Lease, leave func(), err error) {
 	limit := time.Duration(0)
 	switch {
 	case j.config.overlap == overlapWait:
@@ -57,21 +88,24 @@ func (j *job) alone(patience context.Context, takeover bool) (*core.Lease, error
 	case takeover:
 		limit = longestPeriod // or as long as patience allows
 	}
+	began := time.Now()
+	if leave, err = j.enter(patience, limit); err != nil {
+		return nil, nil, err
+	}
 	// An owner of its own, whatever the client or the caller's context say: no run enters the lock of another one.
 	mutex := j.locks.Mutex(groupOf(j.name), slices.Concat(j.config.lock, []core.LockOption{
 		core.WithMinHold(j.config.minHold), core.WithOwner(rand.Text()),
 	})...)
 	var doubt doubt
-	began := time.Now()
 	for wait := firstPause; ; wait = min(2*wait, longestPause) {
-		lease, err := mutex.Lock(patience, core.WithWait(max(limit-time.Since(began), 0)))
+		lease, err = mutex.Lock(patience, core.WithWait(max(limit-time.Since(began), 0)))
 		unanswered := errors.Is(err, core.ErrUnavailable)
 		if !unanswered && !(errors.Is(err, core.ErrNotAcquired) && doubt.excuses()) {
-			return lease, err
+			return lease, leave, err
 		}
 		doubt.any = doubt.any || unanswered
 		if !pause(patience, wait) {
-			return nil, err
+			return nil, leave, err
 		}
 	}
 }
@@ -81,7 +115,7 @@ func (j *job) unstarted(base context.Context, err error) Reason {
 	switch {
 	case base.Err() != nil, errors.Is(err, core.ErrClosed):
 		return Stopped
-	case errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable):
+	case errors.Is(err, ErrOverlap), errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable):
 		return Overlapping
 	case errors.Is(err, core.ErrUnavailable):
 		return Unavailable
@@ -89,33 +123,39 @@ func (j *job) unstarted(base context.Context, err error) Reason {
 	return Refused
 }
 
-// giveBack ends an attempt that has not started, and says so.
-func (j *job) giveBack(
-	base context.Context, attempt *core.Attempt, run Run, attempts int, err error,
-) error {
-	reason := j.unstarted(base, err)
-	if reason == Overlapping {
+// giveBack ends an attempt that has not started, and says so. Another replica may start it if the fault is with this one.
+func (e *execution) giveBack(base context.Context, err error) error {
+	reason := e.unstarted(base, err)
+	if reason == Overlapping && !errors.Is(err, ErrOverlap) {
 		err = fmt.Errorf("%w: %w", ErrOverlap, err)
 	}
-	if run.Outcome = Interrupted; reason == Overlapping || run.Attempt == attempts {
+	if reason != Overlapping && e.attempts > 1 {
+		e.warnUnrecorded(e.attempt.Withdraw(context.WithoutCancel(base)))
+	} else {
+		run := e.run
 		run.Outcome = Skipped
+		e.record(base, run)
 	}
-	j.record(base, attempt, run, attempts)
-	j.skip(run.Tick, reason, err)
+	e.skip(e.run.Tick, reason, err)
 	return err
 }
 
-// record ends an attempt. What was interrupted is left to others, who wait for it, if they may try.
-func (j *job) record(ctx context.Context, attempt *core.Attempt, run Run, attempts int) {
-	ctx = context.WithoutCancel(ctx)
-	var err error
-	if run.Outcome == Interrupted && run.Attempt < attempts {
-		err = attempt.Release(ctx)
-	} else {
-		err = attempt.Complete(ctx, run.encode())
+// record ends an attempt. What was interrupted is left to others, which wait for it, if they may try.
+func (e *execution) record(ctx context.Context, run Run) {
+	if e.overran.Load() {
+		return
 	}
+	ctx = context.WithoutCancel(ctx)
+	if run.Outcome == Interrupted && run.Attempt < e.attempts {
+		e.warnUnrecorded(e.attempt.Release(ctx))
+		return
+	}
+	e.warnUnrecorded(e.attempt.Complete(ctx, run.encode()))
+}
+
+func (e *execution) warnUnrecorded(err error) {
 	if err != nil {
-		j.config.logger.Warn("holdfast: cronlock: run not recorded", "job", j.name, "tick", run.Tick, "error", err)
+		e.config.logger.Warn("holdfast: cronlock: run not recorded", "job", e.name, "tick", e.run.Tick, "error", err)
 	}
 }
 
@@ -149,6 +189,8 @@ func outcome(ctx context.Context, returned bool, err error) Outcome {
 		return Panicked
 	case err == nil:
 		return Success
+	case errors.Is(context.Cause(ctx), ErrMaxHold):
+		return TimedOut
 	case ctx.Err() != nil:
 		return Interrupted
 	}

@@ -10,6 +10,7 @@ import (
 
 // History returns the last runs of a job on all replicas, the latest tick first: those in progress, those that ended,
 // and those that were not heard of any more. It knows of twenty periods of the schedule, or what [WithHistory] says.
+// Returns [ErrUnknownJob] for a name that no replica has; a job that has not run yet has an empty history.
 func History(ctx context.Context, locks *core.Client, name string) ([]Run, error) {
 	if locks == nil {
 		return nil, errNoClient
@@ -20,6 +21,9 @@ func History(ctx context.Context, locks *core.Client, name string) ([]Run, error
 	records, err := locks.Records(ctx, groupOf(name))
 	if err != nil {
 		return nil, err
+	}
+	if len(records) == 0 {
+		return nil, checkKnown(ctx, locks, name)
 	}
 	var runs []Run
 	for _, r := range records {

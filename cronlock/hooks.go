@@ -2,22 +2,29 @@ package cronlock
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 )
 
-// Hooks are told what becomes of ticks on this replica. Each may be nil. They run on the job's goroutine. The structs
-// may grow fields in later versions.
+// Hooks are told what becomes of ticks on this replica. Each may be nil. They run on the goroutine of the job, except
+// Overrun, and Skipped for a tick that was watched, see [WithFailover]. The structs may grow fields in later versions.
 type Hooks struct {
 	// Started is called before a run; the context is that of the run.
 	Started func(ctx context.Context, run Run)
 	// Finished is called after it. The error is what the function returned.
 	Finished func(ctx context.Context, run Run, err error)
-	// Skipped is called for each tick that does not run here, also because it runs on another replica.
+	// Skipped is called for each tick that does not run here, also because it runs on another replica. A tick that is run
+	// later after all, see [WithCatchUp], is reported twice.
 	Skipped func(skip Skip)
 	// Skewed is called at each tick at which the clock of this replica is off by more than half of [WithMaxSkew]: ahead
 	// of that of Redis if the offset is positive.
 	Skewed func(offset time.Duration)
+	// Mismatched is called when this replica finds that another service, or another schedule, uses the name of its job.
+	Mismatched func(mismatch Mismatch)
+	// Overrun is called for a run that goes on although its time has been over for the whole [WithZombieGrace]: the job is
+	// not kept from running elsewhere any more.
+	Overrun func(run Run)
 }
 
 // Reason tells why a tick does not run here.
@@ -29,10 +36,10 @@ const (
 	Overlapping Reason = "overlapping" // an earlier run of the job goes on
 	Paused      Reason = "paused"      // the job is paused
 	Early       Reason = "early"       // by the clock of Redis, this replica's is ahead
-	Late        Reason = "late"        // its start deadline has passed
+	Late        Reason = "late"        // its start deadline has passed, or the scheduler passed it over in a stall
 	Unavailable Reason = "unavailable" // Redis did not answer until the start deadline
 	Refused     Reason = "refused"     // Redis answered with an error that time does not cure
-	Stopped     Reason = "stopped"     // the context of the jobs has ended
+	Stopped     Reason = "stopped"     // the context of the jobs has ended, or the cron was stopped
 )
 
 // Skip is a tick that does not run here.
@@ -55,7 +62,27 @@ func (j *job) skip(tick time.Time, reason Reason, err error) {
 	}
 	j.config.logger.Log(context.Background(), level, "holdfast: cronlock: tick skipped",
 		"job", j.name, "tick", tick, "reason", reason, "error", err)
+	j.reportSkip(tick, reason, err)
+}
+
+func (j *job) reportSkip(tick time.Time, reason Reason, err error) {
 	if j.config.hooks.Skipped != nil {
 		j.config.hooks.Skipped(Skip{Job: j.name, Tick: tick, Reason: reason, Err: err})
+	}
+}
+
+// errPassedOver is behind a [Skip] of a tick for which nothing was asked of Redis.
+var errPassedOver = errors.New("holdfast: cronlock: the scheduler passed over the tick")
+
+// passOver reports ticks that the scheduler has passed over and that are too late.
+func (j *job) passOver(due pending) {
+	n := len(due.passed)
+	if n == 0 {
+		return
+	}
+	j.config.logger.Warn("holdfast: cronlock: ticks passed over", "job", j.name, "ticks", n, "more", due.more,
+		"first", due.passed[0], "last", due.passed[n-1])
+	for _, tick := range due.passed {
+		j.reportSkip(tick, Late, errPassedOver)
 	}
 }

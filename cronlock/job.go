@@ -3,36 +3,79 @@ package cronlock
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
 )
 
 // job is what the scheduler starts.
 type job struct {
-	name   string
-	locks  *core.Client
-	fn     func(context.Context) error
-	ticks  *ticks
-	config config
+	name     string
+	locks    *core.Client
+	fn       func(context.Context) error
+	config   config
+	cron     *cron.Cron
+	schedule cron.Schedule
+	identity identity
+	added    time.Time
+	progress progress
+	slot     chan struct{} // full while the function runs in this process
 
-	catching atomic.Bool  // it looks for missed ticks
-	warned   atomic.Int64 // when it last complained about the clock, in ns since 1970
+	catching   atomic.Bool  // it looks for missed ticks
+	skewLogged atomic.Int64 // when it last logged that the clock is off, in ns since 1970
+	registered atomic.Int64 // when it was last registered, likewise
+	compared   atomic.Int64 // when it last read a record to compare identities, likewise
+	mismatched atomic.Int64 // when it last logged another identity, likewise
 }
 
-// Run is called by the scheduler, on a goroutine of its own, at a tick.
+// newJob has no schedule yet.
+func newJob(name string, fn func(context.Context) error, config config) *job {
+	return &job{name: name, fn: fn, config: config, slot: make(chan struct{}, 1)}
+}
+
+// Run is called by the scheduler, on a goroutine of its own, when a tick is due.
 func (j *job) Run() {
-	tick, look := j.ticks.due(time.Now())
-	switch {
-	case tick.IsZero(): // not started by the scheduler
-	case look:
-		j.catchUp(tick.Location())
-	default:
-		if reason := j.run(tick, j.deadline(tick)); reason == Late || reason == Unavailable {
-			j.catchUp(tick.Location())
-		}
+	due := j.progress.advance(j.schedule, j.cron.Location(), readClocks, j.deadline)
+	if due.late > lateStart {
+		reschedule(j.cron)
+	}
+	defer j.comeFor(due.ticks) // also if a hook panics
+	j.passOver(due)
+}
+
+// lateStart is how late the scheduler is only after a stall, and not because the machine is busy.
+const lateStart = time.Second
+
+// comeFor handles ticks one after the other, the rest also if one of them panics.
+func (j *job) comeFor(ticks []time.Time) {
+	if len(ticks) == 0 {
+		return
+	}
+	defer j.comeFor(ticks[1:])
+	j.come(ticks[0])
+}
+
+// come handles a tick.
+func (j *job) come(tick time.Time) {
+	j.refresh()
+	if reason := j.run(tick, j.deadline(tick)); reason == Late || reason == Unavailable {
+		j.catchUp()
+	}
+}
+
+// begin is called when the scheduler has begun, on a goroutine for which [cron.Cron.Stop] does not wait.
+func (j *job) begin(at time.Time) {
+	j.refresh()
+	if j.config.attempts > 1 {
+		j.adopt(at)
+	}
+	if j.config.catchUp > 0 {
+		j.catchUpAtStart()
 	}
 }
 
@@ -43,9 +86,9 @@ func (j *job) deadline(tick time.Time) time.Duration {
 	}
 	least := leastDeadline
 	if j.config.attempts > 1 {
-		least = leastFailover
+		least = max(leastFailover, 2*j.ttl())
 	}
-	return max(min(period(j.ticks.schedule, tick)/2, mostDeadline), least)
+	return max(min(period(j.schedule, tick)/2, mostDeadline), least)
 }
 
 const (
@@ -59,29 +102,57 @@ const (
 // wrong, and that of Redis decides.
 const leastPatience = 5 * time.Second
 
-// run runs a tick if this replica is to do it, and returns why not.
+// patience bounds the asking for a tick.
+func (j *job) patience(tick time.Time, deadline time.Duration) (context.Context, context.CancelFunc) {
+	limit := min(max(deadline-time.Since(tick), leastPatience), deadline)
+	return context.WithTimeout(j.config.context, limit)
+}
+
+// run runs a tick if this replica is to do it, and returns why not. It returns no reason for a tick that is watched.
 func (j *job) run(tick time.Time, deadline time.Duration) Reason {
-	patience, cancel := context.WithTimeout(j.config.context,
-		min(max(deadline-time.Since(tick), leastPatience), deadline))
+	patience, cancel := j.patience(tick, deadline)
 	defer cancel()
-	attempt, reason, err := j.claim(patience, tick, deadline)
+	attempt, reason, err := j.claim(patience, tick, deadline, 0)
 	switch {
 	case attempt != nil:
-		left := tick.Add(deadline).Sub(attempt.Began()) // by the clock of Redis
-		patience, cancel := context.WithTimeout(j.config.context, left)
-		defer cancel()
-		_ = j.execute(j.config.context, patience, attempt, tick, j.config.attempts)
-	case reason == Unavailable && j.config.failOpen:
-		ctx, cancel := j.config.bound(j.config.context)
-		defer cancel()
-		_ = j.call(ctx, Run{
-			Job: j.name, Tick: tick, Replica: j.config.replica, Deadline: tick.Add(deadline),
-		}, func(Run) {})
+		j.start(attempt, tick, deadline)
+	case reason == Taken && errors.Is(err, core.ErrInProgress) && j.config.attempts > 1:
+		go j.watch(tick, deadline)
 		return ""
+	case reason == Unavailable && j.config.failOpen:
+		return j.runUnclaimed(tick, deadline)
 	default:
+		j.compare(tick, err)
 		j.skip(tick, reason, err)
 	}
 	return reason
+}
+
+// start runs a tick that this replica has claimed.
+func (j *job) start(attempt *core.Attempt, tick time.Time, deadline time.Duration) {
+	left := tick.Add(deadline).Sub(attempt.Began()) // by the clock of Redis
+	patience, cancel := context.WithTimeout(j.config.context, left)
+	defer cancel()
+	_ = j.execute(j.config.context, patience, attempt, tick, j.config.attempts)
+}
+
+// runUnclaimed runs a tick without Redis, see [FailOpen].
+func (j *job) runUnclaimed(tick time.Time, deadline time.Duration) Reason {
+	if j.config.overlap != overlapAllow {
+		leave, err := j.enter(j.config.context, 0)
+		if err != nil {
+			j.skip(tick, Overlapping, err)
+			return Overlapping
+		}
+		defer leave()
+	}
+	ctx, cancel := j.limit(j.config.context, func() {})
+	defer cancel()
+	run := Run{
+		Job: j.name, Tick: tick, Replica: j.config.replica, Service: j.config.service, Deadline: tick.Add(deadline),
+	}
+	_ = j.call(ctx, run, func(Run) {})
+	return ""
 }
 
 // now runs the job out of turn. Its record is no tick's, so nobody else comes for it.
@@ -92,7 +163,8 @@ func (j *job) now(ctx context.Context) error {
 	ctx, cancel := until(ctx, j.config.context)
 	defer cancel()
 	now := time.Now()
-	retention := core.WithRetention(max(j.remembered(now), time.Hour))
+	kept := j.rememberedFor(currentPeriod(j.schedule, now.In(j.cron.Location())))
+	retention := core.WithRetention(max(kept, time.Hour))
 	attempt, err := j.locks.Once(nowKey(j.name, rand.Text()), j.options(retention)...).Begin(ctx)
 	if err != nil {
 		return err

@@ -20,6 +20,9 @@ func TestPause(t *testing.T) {
 	here, there := newClient(t, server.Client()), newClient(t, server.Client())
 	r := newReplica(t, here, idle)
 	ctx, tick := t.Context(), time.Now().Truncate(time.Second)
+	if err := cronlock.Register(ctx, r.cron, "job"); err != nil {
+		t.Fatal(err)
+	}
 	expectPaused := func(want bool) {
 		t.Helper()
 		if got, err := cronlock.IsPaused(ctx, there, "job"); got != want || err != nil {
@@ -41,7 +44,7 @@ func TestPause(t *testing.T) {
 		}
 	}
 	expectPaused(false)
-	r.fire(tick)
+	r.fire(time.Now().Add(time.Second))
 	r.expect(t, 1, cronlock.Paused)
 }
 
@@ -59,6 +62,9 @@ func TestRunNow(t *testing.T) {
 	}, cronlock.WithFailover(2))
 	ctx, tick := t.Context(), time.Now().Truncate(time.Second)
 	r.fire(tick.Add(-time.Second))
+	if err := cronlock.Register(ctx, r.cron, "job"); err != nil {
+		t.Fatal(err)
+	}
 	if err := cronlock.Pause(ctx, locks, "job"); err != nil {
 		t.Fatal(err)
 	}

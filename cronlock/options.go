@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -36,6 +37,7 @@ type config struct {
 	logger   *slog.Logger
 	hooks    Hooks
 	replica  string
+	service  string
 	overlap  overlap
 	wait     time.Duration
 	deadline time.Duration // 0: by the period
@@ -46,14 +48,16 @@ type config struct {
 	failOpen bool
 	minHold  time.Duration
 	maxHold  time.Duration
+	grace    time.Duration // 0: the default
+	ttl      time.Duration // 0: that of the client
 	lock     []core.LockOption
 	err      error
 }
 
 func newConfig(opts []Option) config {
 	c := config{
-		context: context.Background(), logger: slog.Default(), replica: thisReplica(), maxSkew: 30 * time.Second,
-		attempts: 1, history: 20,
+		context: context.Background(), logger: slog.Default(), replica: thisReplica(), service: thisService(),
+		maxSkew: 30 * time.Second, attempts: 1, history: 20,
 	}
 	for _, opt := range opts {
 		if opt != nil {
@@ -79,20 +83,13 @@ func (c *config) positive(option string, d time.Duration) {
 	}
 }
 
-// bound gives the context of a run without lease the end that a lease would have.
-func (c *config) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	if c.maxHold > 0 {
-		return context.WithTimeout(ctx, c.maxHold)
-	}
-	return context.WithCancel(ctx)
-}
-
 func thisReplica() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
-	return host + ":" + strconv.Itoa(os.Getpid())
+	pid := ":" + strconv.Itoa(os.Getpid())
+	return host[:min(len(host), mostReplica-len(pid))] + pid
 }
 
 // WithParser sets what reads the spec. Defaults to the parser of the [cron.Cron].
@@ -130,15 +127,39 @@ func WithHooks(hooks Hooks) Option {
 	return optionFunc(func(c *config) { c.hooks = hooks })
 }
 
-// WithReplica sets how this process is called in [History]. 1 to 256 bytes. Defaults to the host's name and the process
-// id.
+// WithReplica sets how this process is called in [History]. 1 to 128 bytes in one line. Defaults to the host's name and
+// the process id.
 func WithReplica(name string) Option {
 	return optionFunc(func(c *config) {
-		if name == "" || len(name) > 256 {
-			c.refuse("WithReplica: %d bytes, 1 to 256 are allowed", len(name))
-		}
+		c.checkText("WithReplica", name, mostReplica)
 		c.replica = name
 	})
+}
+
+// WithService sets the name of the service that the job belongs to. All replicas and versions of it need the same. Two
+// services with jobs of one name would take ticks from each other, so a replica that finds another service's record of
+// its job logs a warning, see also Hooks.Mismatched. The name of the service is no part of that of the job. 1 to 100
+// bytes in one line. Defaults to the path of the main package, or else to the name of the program.
+func WithService(name string) Option {
+	return optionFunc(func(c *config) {
+		c.checkText("WithService", name, mostService)
+		c.service = name
+	})
+}
+
+// What the note of a record has room for, which core bounds to 256 bytes in all.
+const (
+	mostReplica = 128
+	mostService = 100
+)
+
+func (c *config) checkText(option, text string, most int) {
+	switch {
+	case text == "" || len(text) > most:
+		c.refuse("%s: %d bytes, 1 to %d are allowed", option, len(text), most)
+	case strings.ContainsAny(text, "\n\x00"):
+		c.refuse("%s(%q): line breaks and NUL are not allowed", option, text)
+	}
 }
 
 // WithWait lets a tick wait for the end of an earlier run of the job that still goes on, on whichever replica. A tick
@@ -146,19 +167,27 @@ func WithReplica(name string) Option {
 func WithWait(limit time.Duration) Option {
 	return optionFunc(func(c *config) {
 		c.positive("WithWait", limit)
+		if c.overlap == overlapAllow {
+			c.refuse("WithWait with AllowOverlap: there is nothing to wait for")
+		}
 		c.overlap, c.wait = overlapWait, limit
 	})
 }
 
 // AllowOverlap lets a tick run while an earlier run of the job still goes on. Defaults to skipping it.
 func AllowOverlap() Option {
-	return optionFunc(func(c *config) { c.overlap = overlapAllow })
+	return optionFunc(func(c *config) {
+		if c.overlap == overlapWait {
+			c.refuse("AllowOverlap with WithWait: there is nothing to wait for")
+		}
+		c.overlap = overlapAllow
+	})
 }
 
 // WithStartDeadline sets how late a tick may start: after a stall or an outage of Redis, or because it waits for an
 // earlier run. A later one is skipped. Give all replicas the same: a tick is remembered for twice as long. At most 366
-// days. Defaults to half of the time to the next tick, at least 10 s, or a minute with [WithFailover], and at most 5
-// min.
+// days. Defaults to half of the time to the next tick, at most 5 min, and at least 10 s, or with [WithFailover] a minute
+// and twice the TTL.
 func WithStartDeadline(limit time.Duration) Option {
 	return optionFunc(func(c *config) {
 		c.positive("WithStartDeadline", limit)
@@ -179,8 +208,11 @@ func WithMaxSkew(limit time.Duration) Option {
 // WithFailover lets another replica run a tick whose runner died, lost its lease or was shut down before it was done:
 // up to so many attempts in all, within the start deadline, which has to be longer than the TTL, and as long as the job
 // if it is to be watched to its end. The tick may then start more than once, never twice at the same time by the lease,
-// and each time with a greater fencing token. A job that fails is not run again. Defaults to 1: a tick whose runner
-// died is over.
+// and each time with a greater fencing token. A job that fails, or takes longer than [WithMaxHold], is not run again.
+//
+// The other replicas watch a run on goroutines of their own, for which [cron.Cron.Stop] does not wait, and a replica that
+// begins watches unfinished ticks too. A run that is taken over is started by the scheduler, if that still runs.
+// Defaults to 1: a tick whose runner died is over.
 func WithFailover(attempts int) Option {
 	return optionFunc(func(c *config) {
 		if attempts < 1 {
@@ -192,8 +224,8 @@ func WithFailover(attempts int) Option {
 
 // WithCatchUp lets a replica that comes up, or that could not reach Redis in time, run the latest tick that all have
 // missed, if it is not older than the window. It is claimed like any other. A job that has never run, or not for three
-// periods of its schedule, catches up with nothing. To look for it, c starts the job once more when it begins. Give all
-// replicas the same window: ticks are remembered for twice as long. At most 366 days. Defaults to none.
+// periods of its schedule, catches up with nothing, and so does one that was paused with the ticks until [Resume]. Give
+// all replicas the same window: ticks are remembered for twice as long. At most 366 days. Defaults to none.
 func WithCatchUp(window time.Duration) Option {
 	return optionFunc(func(c *config) {
 		c.positive("WithCatchUp", window)
@@ -222,12 +254,29 @@ func FailOpen() Option {
 // WithTTL sets for how long a run that is not heard of any more is taken for one in progress; it is renewed every third
 // of it. Whole milliseconds, at least 10 ms. Defaults to that of the client, 30 s unless told otherwise.
 func WithTTL(ttl time.Duration) Option {
-	return optionFunc(func(c *config) { c.lock = append(c.lock, core.WithTTL(ttl)) })
+	return optionFunc(func(c *config) { c.lock, c.ttl = append(c.lock, core.WithTTL(ttl)), ttl })
 }
 
-// WithMaxHold sets how long a run may take: then its context ends. 0 is no limit. Defaults to no limit.
+// WithMaxHold sets how long a run may take: then its context ends, with the cause [ErrMaxHold]. If the function returns
+// an error after that, the outcome is [TimedOut], which [WithFailover] does not run again. Until the function returns, its
+// lease is renewed, for the time of [WithZombieGrace] at most. 0 is no limit. Defaults to no limit.
 func WithMaxHold(limit time.Duration) Option {
-	return optionFunc(func(c *config) { c.lock, c.maxHold = append(c.lock, core.WithMaxHold(limit)), limit })
+	return optionFunc(func(c *config) {
+		if err := core.CheckOptions(core.WithMaxHold(limit)); err != nil && c.err == nil {
+			c.err = err
+		}
+		c.maxHold = limit
+	})
+}
+
+// WithZombieGrace sets for how long the lease of a run is renewed after its [WithMaxHold] while the function goes on. After
+// that the lease runs out, and the next tick may start beside the function on another replica; in this process it does
+// not. Defaults to 2 min.
+func WithZombieGrace(grace time.Duration) Option {
+	return optionFunc(func(c *config) {
+		c.positive("WithZombieGrace", grace)
+		c.grace = grace
+	})
 }
 
 // WithMinHold keeps the job taken for at least so long after a run has begun: a tick that comes sooner meets an earlier
@@ -250,22 +299,10 @@ func (c *config) check(locks *core.Client, name string) error {
 		return c.err
 	case c.overlap == overlapAllow && c.minHold > 0:
 		return errors.New("holdfast: cronlock: WithMinHold with AllowOverlap: there is nothing to hold")
+	case c.grace > 0 && c.maxHold == 0:
+		return errors.New("holdfast: cronlock: WithZombieGrace without WithMaxHold: no run is ever too long")
 	}
 	return checkName(name)
-}
-
-// checkWindow refuses what would fill Redis: each tick is remembered for twice the time in which it may start.
-func (c *config) checkWindow(s cron.Schedule, now time.Time) error {
-	const most = 20_000
-	option, window := "WithStartDeadline", c.deadline
-	if c.catchUp > window {
-		option, window = "WithCatchUp", c.catchUp
-	}
-	if n := 2 * window / period(s, now); n > most {
-		return fmt.Errorf("holdfast: cronlock: %s(%v): %d ticks of this schedule would be remembered, at most %d are allowed",
-			option, window, n, most)
-	}
-	return nil
 }
 
 var errNoClient = errors.New("holdfast: cronlock: the client is nil: pass that of core.New")

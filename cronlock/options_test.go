@@ -109,9 +109,7 @@ func TestParsers(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if n := len(c.Entries()); n != 2 {
-		t.Errorf("%d entries, want 2", n)
-	}
+	redistest.Eventually(t, patience, "only the jobs are left", func() bool { return len(c.Entries()) == 2 })
 }
 
 // TestAddJob calls the method of a job that can be told to stop, and Run of others.

@@ -11,39 +11,78 @@ import (
 // pauseTime is how long a job stays paused at most: nothing is kept in Redis for ever.
 const pauseTime = 10 * 365 * 24 * time.Hour
 
+// resumeMemory is how long the time of the last [Resume] is remembered: longer than any catch-up window.
+const resumeMemory = longestPeriod + 24*time.Hour
+
 // Pause keeps a job from running on all replicas, from the next tick on, until [Resume]. A run in progress goes on.
-// That it was paused before is no error. [RunNow] works all the same. It lasts ten years at most.
+// That it was paused before is no error. [RunNow] works all the same. It lasts ten years at most, and no longer than the
+// memory of Redis: FLUSHALL ends it, and so does the restart of a Redis without persistence. Returns [ErrUnknownJob] for
+// a name that no replica has.
 func Pause(ctx context.Context, locks *core.Client, name string) error {
 	flag, err := pauseOf(locks, name)
 	if err != nil {
+		return err
+	}
+	if err := checkKnown(ctx, locks, name); err != nil {
 		return err
 	}
 	_, err = flag.Do(ctx, func(context.Context) ([]byte, error) { return nil, nil })
 	return err
 }
 
-// Resume lets a paused job run again. That it was not paused is no error.
+// Resume lets a paused job run again, from the next tick on: those until now are skipped for ever, also with
+// [WithCatchUp]. That it was not paused is no error. Returns [ErrUnknownJob] for a name that no replica has.
 func Resume(ctx context.Context, locks *core.Client, name string) error {
 	flag, err := pauseOf(locks, name)
 	if err != nil {
 		return err
 	}
+	record, err := flag.Peek(ctx)
+	switch {
+	case err != nil:
+		return err
+	case record.State == core.StateNone:
+		return checkKnown(ctx, locks, name)
+	}
+	// The time is written before the job is resumed: otherwise a replica that looks in between would catch up.
+	if err := markResumed(ctx, locks, name); err != nil {
+		return err
+	}
 	return flag.Forget(ctx)
 }
 
-// IsPaused reports whether a job is paused.
+// markResumed records when the job was resumed, by the clock of Redis.
+func markResumed(ctx context.Context, locks *core.Client, name string) error {
+	mark := locks.Once(resumedKey(name), core.WithRetention(resumeMemory), core.WithWait(pausePatience))
+	if err := mark.Forget(ctx); err != nil {
+		return err
+	}
+	_, err := mark.Do(ctx, func(context.Context) ([]byte, error) { return nil, nil })
+	return err
+}
+
+// resumedAt returns when the job was last resumed, zero if that is not remembered.
+func resumedAt(ctx context.Context, locks *core.Client, name string) (time.Time, error) {
+	record, err := locks.Once(resumedKey(name)).Peek(ctx)
+	return record.Ended, err
+}
+
+// IsPaused reports whether a job is paused. Returns [ErrUnknownJob] for a name that no replica has.
 func IsPaused(ctx context.Context, locks *core.Client, name string) (bool, error) {
 	flag, err := pauseOf(locks, name)
 	if err != nil {
 		return false, err
 	}
 	record, err := flag.Peek(ctx)
+	if err == nil && record.State != core.StateCompleted {
+		err = checkKnown(ctx, locks, name)
+	}
 	return record.State == core.StateCompleted, err
 }
 
-// paused reports whether the job is paused, and compares the clocks on the way: it asks for a run that is always too
-// late, which Redis refuses with its time.
-func (j *job) paused(ctx context.Context) (bool, error) {
+// paused reports whether the tick is not to run because the job is or was paused, and compares the clocks on the way: it
+// asks for a run that is always too late, which Redis refuses with its time.
+func (j *job) paused(ctx context.Context, tick time.Time) (bool, error) {
 	flag := j.locks.Once(pauseKey(j.name), core.WithWait(0), core.WithWindow(time.Time{}, time.UnixMilli(1)))
 	asked := time.Now()
 	_, err := flag.Begin(ctx)
@@ -51,13 +90,24 @@ func (j *job) paused(ctx context.Context) (bool, error) {
 	switch {
 	case errors.As(err, &outside):
 		j.skewed(asked, time.Now(), outside.ServerTime)
-		return false, nil
+		return j.wasPaused(ctx, tick, outside.ServerTime)
 	case errors.Is(err, core.ErrCompleted):
 		return true, nil
 	case errors.Is(err, core.ErrInProgress):
-		return false, nil // somebody is about to pause it
+		return false, nil // it is about to be paused
 	}
 	return false, err
+}
+
+// wasPaused reports whether a tick was skipped by a pause that has ended meanwhile. Most ticks are claimed too early for
+// that, and need no further question.
+func (j *job) wasPaused(ctx context.Context, tick, now time.Time) (bool, error) {
+	const late = time.Second
+	if now.Sub(tick) < late {
+		return false, nil
+	}
+	resumed, err := resumedAt(ctx, j.locks, j.name)
+	return !tick.After(resumed), err
 }
 
 // pauseOf is the record that a job is paused.
@@ -71,5 +121,5 @@ func pauseOf(locks *core.Client, name string) (*core.Once, error) {
 	return locks.Once(pauseKey(name), core.WithRetention(pauseTime), core.WithWait(pausePatience)), nil
 }
 
-// pausePatience bounds the waiting for somebody else who pauses the same job.
+// pausePatience bounds the waiting for another call that pauses or resumes the same job.
 const pausePatience = 5 * time.Second

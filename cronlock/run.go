@@ -18,6 +18,7 @@ const (
 	Failed      Outcome = "failed"      // the function returned an error
 	Panicked    Outcome = "panicked"    // or called runtime.Goexit
 	Interrupted Outcome = "interrupted" // it returned an error after its context had ended
+	TimedOut    Outcome = "timed out"   // it returned an error after its [WithMaxHold], or had not returned long after
 	Lost        Outcome = "lost"        // it was not heard of any more
 	Skipped     Outcome = "skipped"     // it was claimed but did not begin: an earlier run went on
 )
@@ -30,6 +31,8 @@ type Run struct {
 	Tick time.Time
 	// Replica is who runs it, see [WithReplica].
 	Replica string
+	// Service is the one that the runner belongs to, see [WithService].
+	Service string
 	// Attempt counts the executions of this tick, from 1. Greater ones come with [WithFailover] only.
 	Attempt int
 	// Token is the fencing token that [core.TokenFrom] finds in the context: greater than that of every run of the job
@@ -73,9 +76,8 @@ func (r Run) encode() []byte {
 
 // runOf reads a run from its record.
 func runOf(job string, tick time.Time, r core.Record) Run {
-	run := Run{
-		Job: job, Tick: tick, Replica: r.Note, Attempt: r.Attempt, Started: r.Began, Outcome: Lost,
-	}
+	run := Run{Job: job, Tick: tick, Attempt: r.Attempt, Started: r.Began, Outcome: Lost}
+	run.Replica, run.Service, _ = readNote(r.Note)
 	var recorded result
 	switch {
 	case r.State == core.StateRunning:

@@ -94,7 +94,7 @@ func TestFoldAndGap(t *testing.T) {
 				"TZ=" + test.zone + " " + test.spec: time.UTC,
 			} {
 				var keys []string
-				s := &ticks{schedule: secondly(t, spec)}
+				s := secondly(t, spec)
 				for tick := s.Next(from.In(scheduler)); !tick.After(to); tick = s.Next(tick) {
 					keys = append(keys, tickKey("job", tick))
 				}
@@ -144,17 +144,20 @@ func TestDeadline(t *testing.T) {
 	for _, test := range []struct {
 		spec     string
 		failover int
+		ttl      time.Duration
 		want     time.Duration
 	}{
-		{"* * * * * *", 1, 10 * time.Second},
-		{"* * * * * *", 2, time.Minute},
-		{"0 * * * * *", 1, 30 * time.Second},
-		{"0 * * * * *", 2, time.Minute},
-		{"@every 4m", 3, 2 * time.Minute},
-		{"0 3 * * *", 1, 5 * time.Minute},
-		{"0 0 30 2 *", 1, 5 * time.Minute},
+		{"* * * * * *", 1, 30 * time.Second, 10 * time.Second},
+		{"* * * * * *", 2, 30 * time.Second, time.Minute},
+		{"0 * * * * *", 1, 30 * time.Second, 30 * time.Second},
+		{"0 * * * * *", 2, 30 * time.Second, time.Minute},
+		{"@every 4m", 3, 30 * time.Second, 2 * time.Minute},
+		{"0 3 * * *", 1, 30 * time.Second, 5 * time.Minute},
+		{"0 0 30 2 *", 1, 30 * time.Second, 5 * time.Minute},
+		{"* * * * * *", 2, 10 * time.Minute, 20 * time.Minute},
+		{"* * * * * *", 1, 10 * time.Minute, 10 * time.Second},
 	} {
-		j := &job{ticks: &ticks{schedule: secondly(t, test.spec)}, config: config{attempts: test.failover}}
+		j := &job{schedule: secondly(t, test.spec), config: config{attempts: test.failover, ttl: test.ttl}}
 		if got := j.deadline(clock("10:00:00")); got != test.want {
 			t.Errorf("%s, %d attempts: %v, want %v", test.spec, test.failover, got, test.want)
 		}

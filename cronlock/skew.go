@@ -1,6 +1,9 @@
 package cronlock
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // skewed compares the clocks. Redis read its own at some time between asked and answered, by that of this replica.
 func (j *job) skewed(asked, answered, server time.Time) {
@@ -9,8 +12,7 @@ func (j *job) skewed(asked, answered, server time.Time) {
 		return
 	}
 	const silence = 10 * time.Minute // enough to find it in a log; the hook counts
-	if last := j.warned.Load(); answered.Sub(time.Unix(0, last)).Abs() > silence &&
-		j.warned.CompareAndSwap(last, answered.UnixNano()) {
+	if elapsed(&j.skewLogged, answered, silence) {
 		j.config.logger.Warn("holdfast: cronlock: the clock of this replica is off",
 			"job", j.name, "offset", offset, "max", j.config.maxSkew)
 	}
@@ -29,4 +31,11 @@ func clockOffset(asked, answered, server time.Time) time.Duration {
 		return most
 	}
 	return 0
+}
+
+// elapsed reports whether so much time has passed since last, which is then set to now. It returns true for one caller
+// of several.
+func elapsed(last *atomic.Int64, now time.Time, interval time.Duration) bool {
+	before := last.Load()
+	return now.Sub(time.Unix(0, before)).Abs() > interval && last.CompareAndSwap(before, now.UnixNano())
 }

@@ -7,53 +7,160 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// ticks is a schedule that knows which of its ticks a job was started for. The scheduler starts the job first and asks
-// for the next tick then, or the other way round as the job sees it, so two of them have to be kept.
-type ticks struct {
-	schedule cron.Schedule
-	// look makes the moment when the scheduler begins a tick of its own, so that the job is started once to look for
-	// missed ones: by the scheduler, which waits for it, and through the wrappers of the user, which recover panics.
-	look bool
+// latestTick returns the latest tick that is not after now, zero if there is none for years. It calls Next O(log n)
+// times for n ticks. The zone of now is that in which a schedule without one of its own is read.
+func latestTick(s cron.Schedule, now time.Time) time.Time {
+	tick := time.Time{}
+	for span := time.Second; tick.IsZero(); span *= 2 {
+		if span > longestLookBack {
+			return tick
+		}
+		if next := s.Next(now.Add(-span)); isDue(next, now) {
+			tick = next
+		}
+	}
+	for none := now; ; { // no tick is known to be after none
+		next := s.Next(tick)
+		if !isDue(next, now) || !next.After(tick) {
+			return tick
+		}
+		tick = next
+		middle := tick.Add(none.Sub(tick) / 2)
+		if next := s.Next(middle); isDue(next, now) && next.After(tick) {
+			tick = next
+		} else {
+			none = middle
+		}
+	}
+}
 
+// longestLookBack is the time within which robfig's schedules look for a tick.
+const longestLookBack = 5 * 366 * 24 * time.Hour
+
+func isDue(tick, now time.Time) bool { return !tick.IsZero() && !tick.After(now) }
+
+// ticksBetween returns the ticks after from that are not after until, the earliest first, and whether there are more than
+// most.
+func ticksBetween(s cron.Schedule, from, until time.Time, most int) (ticks []time.Time, more bool) {
+	for tick := s.Next(from); isDue(tick, until) && tick.After(from); tick = s.Next(tick) {
+		if len(ticks) == most {
+			return ticks, true
+		}
+		ticks, from = append(ticks, tick), tick
+	}
+	return ticks, false
+}
+
+// progress remembers which ticks of a job were handled. Why: the scheduler starts a job without a tick. Its Next may be
+// called by anyone, so the tick cannot be learned from there, and the clock alone tells neither of ticks that the
+// scheduler has passed over nor of a tick for which the job was started twice.
+type progress struct {
 	mu      sync.Mutex
-	start   time.Time // that moment
-	pending time.Time // the tick that the scheduler waits for
-	ready   time.Time // when it can start the job for that, at the earliest
-	fired   time.Time // the tick before it
+	handled time.Time // the latest tick that was handled, zero before the first
+	looked  reading   // of the clocks, for the last time
 }
 
-// Next is called by the scheduler, for the present time or the latest past one.
-func (s *ticks) Next(t time.Time) time.Time { return s.next(t, time.Now()) }
-
-func (s *ticks) next(t, now time.Time) time.Time {
-	next := s.schedule.Next(t)
-	if t.After(now) {
-		return next // this is not the scheduler but somebody who lists the ticks to come
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.look && s.start.IsZero() {
-		s.start, next = t, t
-	}
-	if !s.pending.IsZero() && !s.pending.After(t) {
-		s.fired = s.pending // otherwise it was never started: the scheduler was stopped
-	}
-	s.pending, s.ready = next, next
-	if !next.After(now) {
-		// After a stall the timer of the scheduler tells the time when it should have fired. The scheduler believes
-		// that, and sleeps until its clock would show the next tick, which has been due for long.
-		s.ready = now.Add(next.Sub(t))
-	}
-	return next
+// reading is that of the wall clock, and of one that cannot be set.
+type reading struct {
+	wall      time.Time
+	monotonic time.Duration
 }
 
-// due returns the tick for which a job is started now, and whether it is the one to look for missed ones.
-func (s *ticks) due(now time.Time) (tick time.Time, look bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	tick = s.fired
-	if !s.pending.IsZero() && !s.ready.After(now) {
-		tick = s.pending // the scheduler has not asked for the next one yet
+var processStart = time.Now()
+
+func readClocks() reading {
+	now := time.Now()
+	return reading{now, now.Sub(processStart)}
+}
+
+// pending is the work of a job that was started.
+type pending struct {
+	ticks  []time.Time   // to be claimed, the earliest first
+	passed []time.Time   // passed over by the scheduler and too late, the earliest first
+	more   bool          // there were more of these
+	late   time.Duration // since the earliest of all
+}
+
+const (
+	// mostClaimed bounds how many ticks that were passed over are claimed after a stall.
+	mostClaimed = 100
+	// mostPassed bounds how many are reported one by one.
+	mostPassed = 10_000
+)
+
+// begin sets from when on ticks are expected, unless a tick was handled already.
+func (p *progress) begin(at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.handled.IsZero() {
+		p.handled = at
 	}
-	return tick, !s.start.IsZero() && tick.Equal(s.start)
+}
+
+// advance returns what is due and was not handled, and marks it as handled. The clocks are read here, so that of two
+// goroutines the second one to come does not have the earlier time.
+func (p *progress) advance(s cron.Schedule, zone *time.Location, read func() reading,
+	deadline func(tick time.Time) time.Duration,
+) pending {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clocks := read()
+	now, steady := clocks.wall.In(zone), clocks.wall.In(zone)
+	if !p.looked.wall.IsZero() { // what the wall clock would show if it had not been set since
+		steady = p.looked.wall.Round(0).Add(clocks.monotonic - p.looked.monotonic).In(zone)
+	}
+	p.looked = clocks
+	if p.handled.IsZero() {
+		if p.handled = latestTick(s, now); p.handled.IsZero() {
+			return pending{}
+		}
+		return pending{ticks: []time.Time{p.handled}, late: now.Sub(p.handled)}
+	}
+	ticks, more := ticksBetween(s, p.handled.In(zone), now, mostPassed)
+	if len(ticks) == 0 {
+		ticks = p.afterStepBack(s, now, steady)
+	}
+	if len(ticks) == 0 {
+		return pending{}
+	}
+	due := split(s, ticks, more, now, deadline)
+	p.handled = due.ticks[len(due.ticks)-1]
+	return due
+}
+
+// afterStepBack returns what is due although nothing new is by the clock. Either the job was started twice for a tick, or
+// the clock was set back: after the scheduler has looked at it, or before it was started again. Redis decides about the
+// ticks, by its own clock.
+func (p *progress) afterStepBack(s cron.Schedule, now, steady time.Time) []time.Time {
+	ticks, more := ticksBetween(s, p.handled.In(now.Location()), steady, mostClaimed)
+	if more {
+		ticks = []time.Time{latestTick(s, steady)}
+	}
+	latest := latestTick(s, now)
+	if next := s.Next(latest); !latest.IsZero() && isDue(next, p.handled) { // next was handled
+		ticks = append([]time.Time{latest}, ticks...)
+	}
+	return ticks
+}
+
+// split tells apart the ticks that may still start, and those that are too late.
+func split(s cron.Schedule, ticks []time.Time, more bool, now time.Time, deadline func(time.Time) time.Duration) pending {
+	due := pending{more: more, late: now.Sub(ticks[0])}
+	oldest := now.Add(-deadline(ticks[len(ticks)-1]))
+	if more { // those in between are not reported
+		if last := ticks[len(ticks)-1]; last.After(oldest) {
+			oldest = last
+		}
+		if recent, _ := ticksBetween(s, oldest, now, mostPassed); len(recent) > 0 {
+			ticks = append(ticks, recent...)
+		} else {
+			ticks = append(ticks, latestTick(s, now))
+		}
+	}
+	first := len(ticks) - 1 // Redis decides about the latest one
+	for first > 0 && len(ticks)-first < mostClaimed && ticks[first-1].After(oldest) {
+		first--
+	}
+	due.passed, due.ticks = ticks[:first], ticks[first:]
+	return due
 }

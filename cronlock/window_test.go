@@ -50,8 +50,9 @@ func TestWindow(t *testing.T) {
 			r.fire(time.Now().Add(test.tick).Truncate(time.Second))
 			runs := 1 - len(test.want)
 			r.expect(t, runs, test.want...)
-			if n := len(history(t, locks)); n != runs {
-				t.Errorf("%d records, want %d", n, runs)
+			records, err := locks.Records(t.Context(), "cron:{job}")
+			if len(records) != runs || err != nil {
+				t.Errorf("%d records, error %v, want %d", len(records), err, runs)
 			}
 		})
 	}

@@ -1,0 +1,63 @@
+package cronlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrMaxHold is the cause with which the context of a run ends that has taken longer than [WithMaxHold].
+var ErrMaxHold = errors.New("holdfast: cronlock: the run takes longer than WithMaxHold")
+
+// defaultZombieGrace is that of [WithZombieGrace].
+const defaultZombieGrace = 2 * time.Minute
+
+// limit ends the context of a run at its [WithMaxHold], and calls overrun if cancel was not called for the whole grace
+// after that.
+func (j *job) limit(ctx context.Context, overrun func()) (limited context.Context, cancel context.CancelFunc) {
+	if j.config.maxHold == 0 {
+		return context.WithCancel(ctx)
+	}
+	grace := j.config.grace
+	if grace == 0 {
+		grace = defaultZombieGrace
+	}
+	limited, end := context.WithTimeoutCause(ctx, j.config.maxHold, ErrMaxHold)
+	timer := time.AfterFunc(j.config.maxHold+grace, overrun)
+	return limited, func() {
+		timer.Stop()
+		end()
+	}
+}
+
+// warnOfOverrun reports a run that goes on although its lease is not renewed any more.
+func (j *job) warnOfOverrun(run Run) {
+	j.config.logger.Warn("holdfast: cronlock: a run goes on long after its WithMaxHold, and the next one may start "+
+		"beside it on another replica", "job", j.name, "tick", run.Tick)
+	if j.config.hooks.Overrun != nil {
+		j.config.hooks.Overrun(run)
+	}
+}
+
+// enter lets no other run of the job start in this process until leave is called: whatever becomes of the lease, the
+// function may go on. It waits for so long.
+func (j *job) enter(ctx context.Context, limit time.Duration) (leave func(), err error) {
+	leave = func() { <-j.slot }
+	select {
+	case j.slot <- struct{}{}:
+		return leave, nil
+	default:
+	}
+	if limit > 0 {
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		select {
+		case j.slot <- struct{}{}:
+			return leave, nil
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	return nil, fmt.Errorf("%w: in this process", ErrOverlap)
+}
