@@ -87,6 +87,9 @@ func add(
 		return 0, fmt.Errorf("holdfast: cronlock: job %q: %w", name, err)
 	}
 	j := newJob(name, fn, config)
+	if other, ok := anyJob(c); ok {
+		j.rescheduled = other.rescheduled
+	}
 	j.cron, j.locks, j.schedule, j.added = c, locks, schedule, now
 	j.identity = newIdentity(config.service, spec, schedule, c.Location())
 	if err := errors.Join(j.checkFailover(), j.checkWindow(now)); err != nil {
@@ -146,8 +149,14 @@ func parseWith(c *cron.Cron, spec string) (cron.Schedule, error) {
 
 // find returns the job of that name.
 func find(c *cron.Cron, name string) (*job, bool) {
+	return firstJob(c, func(j *job) bool { return j.name == name })
+}
+
+func anyJob(c *cron.Cron) (*job, bool) { return firstJob(c, func(*job) bool { return true }) }
+
+func firstJob(c *cron.Cron, cond func(*job) bool) (*job, bool) {
 	for _, entry := range c.Entries() {
-		if j, ok := entry.Job.(*job); ok && j.name == name {
+		if j, ok := entry.Job.(*job); ok && cond(j) {
 			return j, true
 		}
 	}

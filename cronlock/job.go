@@ -26,7 +26,9 @@ type job struct {
 	progress progress
 	slot     chan struct{} // full while the function runs in this process
 
-	catching   atomic.Bool  // it looks for missed ticks
+	catching    atomic.Bool   // it looks for missed ticks
+	rescheduled *atomic.Int64 // when a job of the cron last did that, in ns since 1970; shared by its jobs
+
 	skewLogged atomic.Int64 // when it last logged that the clock is off, in ns since 1970
 	registered atomic.Int64 // when it was last registered, likewise
 	compared   atomic.Int64 // when it last read a record to compare identities, likewise
@@ -35,13 +37,13 @@ type job struct {
 
 // newJob has no schedule yet.
 func newJob(name string, fn func(context.Context) error, config config) *job {
-	return &job{name: name, fn: fn, config: config, slot: make(chan struct{}, 1)}
+	return &job{name: name, fn: fn, config: config, slot: make(chan struct{}, 1), rescheduled: new(atomic.Int64)}
 }
 
 // Run is called by the scheduler, on a goroutine of its own, when a tick is due.
 func (j *job) Run() {
 	due := j.progress.advance(j.schedule, j.cron.Location(), readClocks, j.deadline)
-	if due.late > lateStart {
+	if due.late > lateStart && elapsed(j.rescheduled, time.Now(), lateStart) {
 		reschedule(j.cron)
 	}
 	defer j.comeFor(due.ticks) // also if a hook panics

@@ -1,0 +1,89 @@
+package cronlock_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/cronlock"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestMismatch: a replica that finds the record of another service, or of another schedule, under the name of its job
+// says so: by a log line now and then, and by a hook each time.
+func TestMismatch(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		spec    string
+		service string
+		want    []cronlock.Mismatch
+		logged  string
+	}{
+		{"the same", "0 3 * * *", "shop", nil, ""},
+		{
+			"another service", "0 3 * * *", "bank",
+			[]cronlock.Mismatch{{Job: "job", Service: "shop", Replica: "a"}},
+			"another service has a job of the same name",
+		},
+		{
+			"another schedule", "0 4 * * *", "shop",
+			[]cronlock.Mismatch{{Job: "job", Service: "shop", Replica: "a", SameService: true}},
+			"right only in a rollout",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			rdb := redistest.Start(t).Client()
+			tick := time.Now().Truncate(time.Second)
+			a := cron.New()
+			if _, err := cronlock.AddFunc(a, newClient(t, rdb), "0 3 * * *", "job", idle, cronlock.WithLogger(quiet),
+				cronlock.WithService("shop"), cronlock.WithReplica("a")); err != nil {
+				t.Fatal(err)
+			}
+			cronlock.Fire(a, "job", tick)
+
+			var logged bytes.Buffer
+			var told []cronlock.Mismatch
+			b := cron.New()
+			hooks := cronlock.Hooks{Mismatched: func(m cronlock.Mismatch) { told = append(told, m) }}
+			if _, err := cronlock.AddFunc(b, newClient(t, rdb), test.spec, "job", idle,
+				cronlock.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))),
+				cronlock.WithService(test.service), cronlock.WithReplica("b"), cronlock.WithHooks(hooks)); err != nil {
+				t.Fatal(err)
+			}
+			const meetings = 3
+			for range meetings {
+				cronlock.Compare(b, "job", tick)
+			}
+			if len(told) != meetings*len(test.want) || len(told) > 0 && told[0] != test.want[0] {
+				t.Errorf("told of %+v, want %d times %+v", told, meetings, test.want)
+			}
+			lines := strings.Count(logged.String(), "level=WARN msg=\"holdfast: cronlock: another")
+			if lines != len(test.want) || !strings.Contains(logged.String(), test.logged) {
+				t.Errorf("logged %d times: %s", lines, logged.String())
+			}
+		})
+	}
+}
+
+// TestMismatchOfRegistration: services whose ticks never meet are told apart by what they have registered.
+func TestMismatchOfRegistration(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	var told []cronlock.Mismatch
+	hooks := cronlock.WithHooks(cronlock.Hooks{Mismatched: func(m cronlock.Mismatch) { told = append(told, m) }})
+	for _, service := range []string{"shop", "shop", "bank", "bank", "shop"} {
+		r := newReplica(t, newClient(t, rdb), idle, cronlock.WithService(service), cronlock.WithReplica(service+"1"), hooks)
+		if err := cronlock.Register(t.Context(), r.cron, "job"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(told) != 2 || told[0].Service != "shop" || told[0].Replica != "shop1" || told[1].Service != "bank" {
+		t.Errorf("told of %+v", told)
+	}
+}
