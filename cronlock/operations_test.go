@@ -164,6 +164,7 @@ func TestOperationsRefuse(t *testing.T) {
 	locks := newClient(t, redistest.Start(t).Client())
 	ctx := t.Context()
 	for name, err := range map[string]error{
+		"Jobs without a client":     second(cronlock.Jobs(ctx, nil)),
 		"History without a client":  second(cronlock.History(ctx, nil, "job")),
 		"History without a name":    second(cronlock.History(ctx, locks, "")),
 		"Pause without a client":    cronlock.Pause(ctx, nil, "job"),

@@ -1,0 +1,196 @@
+package cronlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestUnknownJob: a name that no replica has is no name of a job, for whatever an operator asks.
+func TestUnknownJob(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	r := newReplica(t, locks, idle)
+	if err := cronlock.Register(t.Context(), r.cron, "job"); err != nil {
+		t.Fatal(err)
+	}
+	for name, ask := range map[string]func(name string) error{
+		"Pause":    func(name string) error { return cronlock.Pause(t.Context(), locks, name) },
+		"IsPaused": func(name string) error { return second(cronlock.IsPaused(t.Context(), locks, name)) },
+		"Resume":   func(name string) error { return cronlock.Resume(t.Context(), locks, name) },
+		"History":  func(name string) error { return second(cronlock.History(t.Context(), locks, name)) },
+	} {
+		if err := ask("jbo"); !errors.Is(err, cronlock.ErrUnknownJob) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if err := ask("job"); err != nil {
+			t.Errorf("%s of a job that has not run: %v", name, err)
+		}
+	}
+}
+
+// TestJobs lists what replicas have, in a Cluster too, from when their crons begin.
+func TestJobs(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	locks := newClient(t, redistest.StartCluster(t, 3).Client())
+	tick := time.Now().Truncate(time.Second)
+	c := cron.New(cron.WithLocation(time.UTC))
+	for name, spec := range map[string]string{"report": "0 3 * * *", "mail": "@every 1h"} {
+		_, err := cronlock.AddFunc(c, locks, spec, name, idle, cronlock.WithLogger(quiet), cronlock.WithService("shop"))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := cronlock.AddSchedule(c, locks, after(time.Hour), "own", idle, cronlock.WithLogger(quiet)); err != nil {
+		t.Fatal(err)
+	}
+	c.Start()
+	defer c.Stop()
+	redistest.Eventually(t, patience, "all are registered", func() bool {
+		jobs, err := cronlock.Jobs(ctx, locks)
+		return err == nil && len(jobs) == 3 && !jobs[0].Registered.IsZero() && !jobs[1].Registered.IsZero() && !jobs[2].Registered.IsZero()
+	})
+	cronlock.Fire(c, "report", tick)
+	if err := cronlock.Pause(ctx, locks, "mail"); err != nil {
+		t.Fatal(err)
+	}
+	jobs, err := cronlock.Jobs(ctx, locks)
+	if err != nil || len(jobs) != 3 {
+		t.Fatalf("jobs %+v, error %v", jobs, err)
+	}
+	for i, want := range []cronlock.JobInfo{
+		{Name: "mail", Service: "shop", Spec: "@every 1h", Zone: "UTC", Paused: true},
+		{Name: "own", Spec: "cronlock_test.schedule", Zone: "UTC"},
+		{Name: "report", Service: "shop", Spec: "0 3 * * *", Zone: "UTC", LastTick: tick.UTC()},
+	} {
+		got := jobs[i]
+		if time.Since(got.Registered).Abs() > time.Minute {
+			t.Errorf("%s registered at %v", got.Name, got.Registered)
+		}
+		if want.Service == "" && got.Service != "" {
+			want.Service = got.Service // that of the test
+		}
+		if want.Registered = got.Registered; got != want {
+			t.Errorf("job %+v, want %+v", got, want)
+		}
+	}
+}
+
+// TestRegistrationExpires, and is renewed before that.
+func TestRegistrationExpires(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb)
+	for period, least := range map[time.Duration]time.Duration{
+		time.Second: 48 * time.Hour, 30 * 24 * time.Hour: 90 * 24 * time.Hour,
+	} {
+		r := &replica{cron: cron.New(), locks: locks}
+		r.add(t, after(period), idle, cronlock.WithService("shop"))
+		retention := func() time.Duration {
+			t.Helper()
+			if err := cronlock.Register(t.Context(), r.cron, "job"); err != nil {
+				t.Fatal(err)
+			}
+			record, err := locks.Once("cron:{holdfast:cronlock:jobs}:job:job").Peek(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return record.Retention
+		}
+		if got := retention(); (got - least).Abs() > time.Minute {
+			t.Errorf("period %v: kept for %v, want %v", period, got, least)
+		}
+		for _, key := range rdb.Keys(t.Context(), "*once=*cronlock:jobs*").Val() {
+			rdb.PExpire(t.Context(), key, least-2*time.Hour)
+		}
+		if got := retention(); (got - least).Abs() > time.Minute {
+			t.Errorf("period %v: kept for %v after a renewal, want %v", period, got, least)
+		}
+		if err := locks.Once("cron:{holdfast:cronlock:jobs}:job:job").Forget(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestPausedTicksStaySkipped: ticks during a pause are not run after it, neither by catching up nor by a replica that
+// comes late for them. Those that are missed after it are.
+func TestPausedTicksStaySkipped(t *testing.T) {
+	t.Parallel()
+	ctx, rdb := t.Context(), redistest.Start(t).Client()
+	now := time.Now().Truncate(time.Second)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	old := &replica{cron: cron.New(), locks: newClient(t, rdb)}
+	old.add(t, at(ago(2*time.Hour), ago(time.Hour)), idle, cronlock.WithStartDeadline(3*time.Hour))
+	old.fire(ago(2 * time.Hour))
+	if err := errors.Join(cronlock.Register(ctx, old.cron, "job"), cronlock.Pause(ctx, old.locks, "job")); err != nil {
+		t.Fatal(err)
+	}
+	old.fire(ago(time.Hour))
+	for range 2 { // the second time it is not paused
+		if err := cronlock.Resume(ctx, old.locks, "job"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old.fire(ago(time.Hour))
+	old.expect(t, 1, cronlock.Paused, cronlock.Paused)
+
+	r := &replica{cron: cron.New(), locks: newClient(t, rdb)}
+	r.add(t, at(ago(2*time.Hour), ago(time.Hour), now.Add(time.Hour)), idle, cronlock.WithCatchUp(5*time.Hour))
+	begin(t, r)
+	r.expect(t, 0)
+
+	resumed(t, rdb, now.Add(-90*time.Minute))
+	r = &replica{cron: cron.New(), locks: newClient(t, rdb)}
+	r.add(t, at(ago(2*time.Hour), ago(time.Hour), now.Add(time.Hour)), idle, cronlock.WithCatchUp(5*time.Hour))
+	begin(t, r)
+	r.expect(t, 1)
+}
+
+// TestRunNowIsRemembered as long as a tick, though the next one may be near.
+func TestRunNowIsRemembered(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	r := &replica{cron: cron.New(), locks: locks}
+	r.add(t, at(time.Now().Add(-24*time.Hour+time.Minute), time.Now().Add(time.Minute)), idle)
+	if err := cronlock.RunNow(t.Context(), r.cron, "job"); err != nil {
+		t.Fatal(err)
+	}
+	records, err := locks.Records(t.Context(), "cron:{job}")
+	if err != nil || len(records) != 1 {
+		t.Fatalf("records %v, error %v", records, err)
+	}
+	if got := records[0].Retention; got < 19*24*time.Hour {
+		t.Errorf("kept for %v", got)
+	}
+}
+
+// TestRegistrationOfClosedClient leaves nothing behind.
+func TestRegistrationOfClosedClient(t *testing.T) {
+	t.Parallel()
+	r := newReplica(t, newClient(t, redistest.Start(t).Client()), idle)
+	_ = r.locks.Close()
+	if err := cronlock.Register(context.Background(), r.cron, "job"); !errors.Is(err, core.ErrClosed) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// resumed changes when the job was resumed.
+func resumed(t *testing.T, rdb *redis.Client, when time.Time) {
+	t.Helper()
+	for _, key := range rdb.Keys(t.Context(), "*once=*:resumed").Val() {
+		if rdb.Type(t.Context(), key).Val() == "hash" {
+			rdb.HSet(t.Context(), key, "ended", when.UnixMicro())
+			return
+		}
+	}
+	t.Fatal("it was never resumed")
+}
