@@ -167,21 +167,14 @@ func (c *config) checkText(option, text string, most int) {
 func WithWait(limit time.Duration) Option {
 	return optionFunc(func(c *config) {
 		c.positive("WithWait", limit)
-		if c.overlap == overlapAllow {
-			c.refuse("WithWait with AllowOverlap: there is nothing to wait for")
-		}
 		c.overlap, c.wait = overlapWait, limit
 	})
 }
 
-// AllowOverlap lets a tick run while an earlier run of the job still goes on. Defaults to skipping it.
+// AllowOverlap lets a tick run while an earlier run of the job still goes on. Of this and [WithWait], the last one counts.
+// Defaults to skipping it.
 func AllowOverlap() Option {
-	return optionFunc(func(c *config) {
-		if c.overlap == overlapWait {
-			c.refuse("AllowOverlap with WithWait: there is nothing to wait for")
-		}
-		c.overlap = overlapAllow
-	})
+	return optionFunc(func(c *config) { c.overlap = overlapAllow })
 }
 
 // WithStartDeadline sets how late a tick may start: after a stall or an outage of Redis, or because it waits for an

@@ -24,6 +24,7 @@ func TestSameAnswerAtEveryTime(t *testing.T) {
 		{"0 * * * 7 *", []Option{WithCatchUp(14 * 24 * time.Hour)}, "WithCatchUp"}, // each minute of July
 		{"0 * * * * *", []Option{WithCatchUp(7 * 24 * time.Hour)}, "WithCatchUp"},
 		{"* * * * * *", []Option{WithStartDeadline(3 * time.Hour)}, "WithStartDeadline"},
+		{"* * 0-5 * * *", []Option{WithStartDeadline(3 * time.Hour)}, "WithStartDeadline"}, // each second of the night
 		{"* * * * * *", []Option{WithMaxSkew(24 * time.Hour)}, "WithMaxSkew"},
 		{"0 0 0 30 2 *", []Option{WithCatchUp(366 * 24 * time.Hour)}, ""},
 	} {

@@ -42,8 +42,6 @@ func TestInvalidOptions(t *testing.T) {
 		{"WithMaxHold", []cronlock.Option{cronlock.WithMaxHold(-1)}},
 		{"WithMinHold", []cronlock.Option{cronlock.WithMinHold(-1)}},
 		{"AllowOverlap", []cronlock.Option{cronlock.WithMinHold(time.Second), cronlock.AllowOverlap()}},
-		{"AllowOverlap", []cronlock.Option{cronlock.WithWait(time.Second), cronlock.AllowOverlap()}},
-		{"AllowOverlap", []cronlock.Option{cronlock.AllowOverlap(), cronlock.WithWait(time.Second)}},
 		{"WithZombieGrace", []cronlock.Option{cronlock.WithMaxHold(time.Second), cronlock.WithZombieGrace(-1)}},
 		{"WithZombieGrace", []cronlock.Option{cronlock.WithZombieGrace(time.Second)}},
 		{"WithFailover", []cronlock.Option{cronlock.WithFailover(2), cronlock.WithStartDeadline(30 * time.Second)}},

@@ -122,10 +122,13 @@ func TestUnfinishedTick(t *testing.T) {
 			if test.before != nil {
 				test.before(t, server, end)
 			}
-			b := &replica{cron: cron.New(), locks: newClient(t, server.Client())}
+			watches := make(chan struct{}, 100)
+			hooks := core.WithHooks(core.Hooks{Wait: func(context.Context, core.Wait) { watches <- struct{}{} }})
+			b := &replica{cron: cron.New(), locks: newClient(t, server.Client(), hooks)}
 			b.add(t, ticks, idle, options...)
 			b.cron.Start()
 			if test.after != nil {
+				receive(t, watches, "the tick is watched")
 				test.after(t, server, end)
 			}
 			redistest.Eventually(t, patience, "the tick is taken over", func() bool { return len(b.runs()) > 0 })

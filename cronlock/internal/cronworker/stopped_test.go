@@ -3,7 +3,10 @@
 package cronworker_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/cronlock/internal/cronworker"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -42,4 +45,27 @@ func TestStoppedRunner(t *testing.T) {
 	}
 	f.finish()
 	mustNotMeet(t, f, "job", 2)
+}
+
+// TestStalledReplica stops a replica that is alone for longer than some periods: when it goes on, each tick of that time
+// is started or skipped, once, and so are those that follow.
+func TestStalledReplica(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "", redistest.Start(t), cronworker.Job{Name: "job", Spec: every, Length: brief, TTL: lease}).joined(0)
+	f.await("runs", func() bool { return len(f.of(cronworker.Begin, "job")) > 1 })
+	f.members[0].stop()
+	f.watch(2500 * time.Millisecond)
+	f.members[0].resume()
+	goesOn(f)
+	f.finish()
+	told := map[int64]int{}
+	for _, e := range append(f.of(cronworker.Begin, "job"), f.of(cronworker.Skip, "job")...) {
+		told[e.Tick]++
+	}
+	ticks := slices.Sorted(maps.Keys(told))
+	for i, tick := range ticks {
+		if told[tick] != 1 || i > 0 && tick != ticks[i-1]+1 {
+			t.Errorf("tick %d was told %d times, after %d", tick, told[tick], ticks[max(i-1, 0)])
+		}
+	}
 }
