@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// TestWithdraw: an attempt that has not begun its work does not count, also if it has overtaken another one, which finds
-// out. Those who wait begin at once.
+// TestWithdraw: an attempt that has not begun its work does not count, also if it has overtaken another one, which
+// finds out. Those who wait begin at once.
 func TestWithdraw(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -41,6 +41,6 @@ func TestWithdraw(t *testing.T) {
 		t.Fatalf("attempt %d, error %v; want 2", third.Number(), err)
 	}
 	if fourth := <-waiting; fourth.Number() != 2 || fourth.Token() <= third.Token() {
-		t.Errorf("attempt %d with token %d after %d, want 2 and a greater one", fourth.Number(), fourth.Token(), third.Token())
+		t.Errorf("attempt %d with token %d, want 2 and one greater than %d", fourth.Number(), fourth.Token(), third.Token())
 	}
 }

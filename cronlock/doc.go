@@ -10,6 +10,12 @@
 //	})
 //	c.Start()
 //
+// # Names
+//
+// The name of a job identifies it, in one name space per Redis and key prefix. It has to be the same on all replicas
+// and stay the same through all versions, so it is never made of the name of a function. Two services with a job of the
+// same name take its ticks from each other; a replica that notices warns of it, see [WithService].
+//
 // # What is guaranteed
 //
 // For a job name, each tick (its time on the schedule) starts on at most one replica, whatever the clock skew, the
@@ -31,8 +37,9 @@
 //
 // # Ticks
 //
-// The name of a job identifies it. It has to be the same on all replicas and stay the same through all versions, so it
-// is never made of the name of a function. A rollout that changes the spec still shares the ticks that both specs have.
+// A tick is found by the clock when the scheduler starts the job, and is handled once by each replica. Ticks that the
+// scheduler has passed over, as it does after a stall of the process, are claimed if they may still start, and reported
+// as [Late] if not. A rollout that changes the spec still shares the ticks that both specs have.
 //
 // "@every" counts from 1970 here instead of from the start of each process, in whole seconds as ever: "@every 1h" is
 // each full hour, "@every 24h" midnight in UTC.
@@ -47,17 +54,18 @@
 // A tick that comes while an earlier run goes on is skipped ([WithWait], [AllowOverlap]). One whose runner dies is over
 // ([WithFailover]). One that all replicas missed is over ([WithCatchUp]). One that could not be claimed because Redis
 // did not answer is skipped ([FailOpen]). A job that returns an error has run. All of that is told to [Hooks] and a
-// logger, and [History] tells of the last runs on all replicas.
+// logger, [History] tells of the last runs on all replicas, and [Jobs] of the jobs that they have.
 //
 // # With robfig's wrappers
 //
-//   - [cron.Recover] in the chain of the cron sees the panics of jobs, after they were recorded. Without it they end the
-//     process, as always.
+//   - [cron.Recover] in the chain of the cron sees the panics of jobs, after they were recorded. Without it they end
+//     the process, as always.
 //   - [cron.SkipIfStillRunning] in the chain skips before the claim: another replica takes the tick. It is not needed.
-//   - [cron.DelayIfStillRunning] in the chain holds a job back until its tick is too old, or until it is taken for the
-//     latest one. Use [WithWait].
+//   - [cron.DelayIfStillRunning] in the chain holds a job back until its tick is too old. Use [WithWait].
+//   - For these two, a tick that is caught up or taken over is an entry of its own: they do not see other runs of it.
 //   - [Exclusive] in the chain of the whole cron would let all jobs exclude each other.
 //
 // [cron.Cron.Stop] tells no run to end: [WithContext] does. Stop first, end that context, wait for the context that
-// Stop returned, then close the client.
+// Stop returned, then close the client. Stop waits for runs of this replica, and not for those of others that it
+// watches.
 package cronlock

@@ -35,8 +35,8 @@ func (o *oneTime) add(s cron.Schedule, job cron.Job) cron.EntryID {
 	return id
 }
 
-// Next is later and later until the work has begun: the scheduler asks again when it has started the job, which a wrapper
-// may hold back, and when it was stopped before.
+// Next is later and later until the work has begun: the scheduler asks again when it has started the job, which a
+// wrapper may hold back, and when it was stopped before.
 func (o *oneTime) Next(t time.Time) time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -126,7 +126,7 @@ func (p *probe) Next(time.Time) time.Time {
 // Run is not called.
 func (p *probe) Run() {}
 
-// reschedule makes the scheduler look at its clock again. After a stall it believes the time for which its timer was set,
-// and would sleep a whole period too long. It sets its timer anew when an entry is removed, also if there is none with
-// that number: those of entries begin at 1.
+// reschedule makes the scheduler look at its clock again. After a stall it believes the time for which its timer was
+// set, and would sleep a whole period too long. It sets its timer anew when an entry is removed, also if there is none
+// with that number: those of entries begin at 1.
 func reschedule(c *cron.Cron) { c.Remove(0) }

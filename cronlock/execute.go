@@ -63,7 +63,8 @@ func (j *job) execute(
 	return j.call(ctx, e.run, func(run Run) { e.record(ctx, run) })
 }
 
-// overrun ends the attempt of a run that does not stop. Its lease runs out: the function may be at it for some time yet.
+// overrun ends the attempt of a run that does not stop. Its lease runs out: the function may be at it for some time
+// yet.
 func (e *execution) overrun() {
 	e.overran.Store(true)
 	run := e.run
@@ -123,7 +124,8 @@ func (j *job) unstarted(base context.Context, err error) Reason {
 	return Refused
 }
 
-// giveBack ends an attempt that has not started, and says so. Another replica may start it if the fault is with this one.
+// giveBack ends an attempt that has not started, and says so. Another replica may start it if the fault is with this
+// one.
 func (e *execution) giveBack(base context.Context, err error) error {
 	reason := e.unstarted(base, err)
 	if reason == Overlapping && !errors.Is(err, ErrOverlap) {

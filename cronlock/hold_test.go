@@ -57,8 +57,8 @@ func TestRunThatDoesNotStop(t *testing.T) {
 		close(over)
 		<-release
 		return ctx.Err()
-	}, cronlock.WithMaxHold(10*time.Millisecond), cronlock.WithZombieGrace(time.Second), cronlock.WithTTL(300*time.Millisecond),
-		cronlock.WithFailover(2),
+	}, cronlock.WithMaxHold(10*time.Millisecond), cronlock.WithZombieGrace(time.Second),
+		cronlock.WithTTL(300*time.Millisecond), cronlock.WithFailover(2),
 		cronlock.WithHooks(cronlock.Hooks{Overrun: func(run cronlock.Run) { overrun <- run }}))
 	other := newReplica(t, newClient(t, server.Client()), idle)
 	tick := time.Now().Truncate(time.Second)

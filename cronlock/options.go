@@ -171,16 +171,16 @@ func WithWait(limit time.Duration) Option {
 	})
 }
 
-// AllowOverlap lets a tick run while an earlier run of the job still goes on. Of this and [WithWait], the last one counts.
-// Defaults to skipping it.
+// AllowOverlap lets a tick run while an earlier run of the job still goes on. Of this and [WithWait], the last one
+// counts. Defaults to skipping it.
 func AllowOverlap() Option {
 	return optionFunc(func(c *config) { c.overlap = overlapAllow })
 }
 
 // WithStartDeadline sets how late a tick may start: after a stall or an outage of Redis, or because it waits for an
 // earlier run. A later one is skipped. Give all replicas the same: a tick is remembered for twice as long. At most 366
-// days. Defaults to half of the time to the next tick, at most 5 min, and at least 10 s, or with [WithFailover] a minute
-// and twice the TTL.
+// days. Defaults to half of the time to the next tick, at most 5 min, and at least 10 s, or with [WithFailover] a
+// minute and twice the TTL.
 func WithStartDeadline(limit time.Duration) Option {
 	return optionFunc(func(c *config) {
 		c.positive("WithStartDeadline", limit)
@@ -203,8 +203,8 @@ func WithMaxSkew(limit time.Duration) Option {
 // if it is to be watched to its end. The tick may then start more than once, never twice at the same time by the lease,
 // and each time with a greater fencing token. A job that fails, or takes longer than [WithMaxHold], is not run again.
 //
-// The other replicas watch a run on goroutines of their own, for which [cron.Cron.Stop] does not wait, and a replica that
-// begins watches unfinished ticks too. A run that is taken over is started by the scheduler, if that still runs.
+// The other replicas watch a run on goroutines of their own, for which [cron.Cron.Stop] does not wait, and a replica
+// that begins watches unfinished ticks too. A run that is taken over is started by the scheduler, if that still runs.
 // Defaults to 1: a tick whose runner died is over.
 func WithFailover(attempts int) Option {
 	return optionFunc(func(c *config) {
@@ -251,8 +251,8 @@ func WithTTL(ttl time.Duration) Option {
 }
 
 // WithMaxHold sets how long a run may take: then its context ends, with the cause [ErrMaxHold]. If the function returns
-// an error after that, the outcome is [TimedOut], which [WithFailover] does not run again. Until the function returns, its
-// lease is renewed, for the time of [WithZombieGrace] at most. 0 is no limit. Defaults to no limit.
+// an error after that, the outcome is [TimedOut], which [WithFailover] does not run again. Until the function returns,
+// its lease is renewed, for the time of [WithZombieGrace] at most. 0 is no limit. Defaults to no limit.
 func WithMaxHold(limit time.Duration) Option {
 	return optionFunc(func(c *config) {
 		if err := core.CheckOptions(core.WithMaxHold(limit)); err != nil && c.err == nil {
@@ -262,9 +262,9 @@ func WithMaxHold(limit time.Duration) Option {
 	})
 }
 
-// WithZombieGrace sets for how long the lease of a run is renewed after its [WithMaxHold] while the function goes on. After
-// that the lease runs out, and the next tick may start beside the function on another replica; in this process it does
-// not. Defaults to 2 min.
+// WithZombieGrace sets for how long the lease of a run is renewed after its [WithMaxHold] while the function goes on.
+// After that the lease runs out, and the next tick may start beside the function on another replica; in this process it
+// does not. Defaults to 2 min.
 func WithZombieGrace(grace time.Duration) Option {
 	return optionFunc(func(c *config) {
 		c.positive("WithZombieGrace", grace)

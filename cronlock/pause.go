@@ -15,9 +15,9 @@ const pauseTime = 10 * 365 * 24 * time.Hour
 const resumeMemory = longestPeriod + 24*time.Hour
 
 // Pause keeps a job from running on all replicas, from the next tick on, until [Resume]. A run in progress goes on.
-// That it was paused before is no error. [RunNow] works all the same. It lasts ten years at most, and no longer than the
-// memory of Redis: FLUSHALL ends it, and so does the restart of a Redis without persistence. Returns [ErrUnknownJob] for
-// a name that no replica has.
+// That it was paused before is no error. [RunNow] works all the same. It lasts ten years at most, and no longer than
+// the memory of Redis: FLUSHALL ends it, and so does the restart of a Redis without persistence. Returns
+// [ErrUnknownJob] for a name that no replica has.
 func Pause(ctx context.Context, locks *core.Client, name string) error {
 	flag, err := pauseOf(locks, name)
 	if err != nil {
@@ -80,8 +80,8 @@ func IsPaused(ctx context.Context, locks *core.Client, name string) (bool, error
 	return record.State == core.StateCompleted, err
 }
 
-// paused reports whether the tick is not to run because the job is or was paused, and compares the clocks on the way: it
-// asks for a run that is always too late, which Redis refuses with its time.
+// paused reports whether the tick is not to run because the job is or was paused, and compares the clocks on the way:
+// it asks for a run that is always too late, which Redis refuses with its time.
 func (j *job) paused(ctx context.Context, tick time.Time) (bool, error) {
 	flag := j.locks.Once(pauseKey(j.name), core.WithWait(0), core.WithWindow(time.Time{}, time.UnixMilli(1)))
 	asked := time.Now()
@@ -99,8 +99,8 @@ func (j *job) paused(ctx context.Context, tick time.Time) (bool, error) {
 	return false, err
 }
 
-// wasPaused reports whether a tick was skipped by a pause that has ended meanwhile. Most ticks are claimed too early for
-// that, and need no further question.
+// wasPaused reports whether a tick was skipped by a pause that has ended meanwhile. Most ticks are claimed too early
+// for that, and need no further question.
 func (j *job) wasPaused(ctx context.Context, tick, now time.Time) (bool, error) {
 	const late = time.Second
 	if now.Sub(tick) < late {

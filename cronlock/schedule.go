@@ -73,8 +73,8 @@ func period(s cron.Schedule, tick time.Time) time.Duration {
 	return min(max(next.Sub(tick), 1), longestPeriod)
 }
 
-// currentPeriod is the time from the latest tick to the next one. The time from now to the next one would be shorter, by
-// chance.
+// currentPeriod is the time from the latest tick to the next one. The time from now to the next one would be shorter,
+// by chance.
 func currentPeriod(s cron.Schedule, now time.Time) time.Duration {
 	if latest := latestTick(s, now); !latest.IsZero() {
 		return period(s, latest)

@@ -15,7 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// closedClient answers at once, without I/O, that it is closed: so tests of the scheduler can have a clock of their own.
+// closedClient answers at once, without I/O, that it is closed: so tests of the scheduler can have a clock of their
+// own.
 func closedClient(t *testing.T) *core.Client {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
@@ -72,8 +73,8 @@ func (s stalling) Info(message string, _ ...any) {
 
 func (stalling) Error(error, string, ...any) {}
 
-// TestStall: after the scheduler was frozen, the next tick is in time, those that may still start are claimed, and those
-// that are too late are reported.
+// TestStall: after the scheduler was frozen, the next tick is in time, those that may still start are claimed, and
+// those that are too late are reported.
 func TestStall(t *testing.T) {
 	t.Parallel()
 	const period = 4 * time.Second

@@ -43,8 +43,8 @@ func newTakeover(t *testing.T, server *redistest.Server, chain cron.Chain, fn fu
 	return o
 }
 
-// TestStopDoesNotWaitForOthers: a cron that is stopped does not wait for the runs of other replicas, and takes none over.
-// What it obtains all the same it leaves to another replica, as if it had never had it.
+// TestStopDoesNotWaitForOthers: a cron that is stopped does not wait for the runs of other replicas, and takes none
+// over. What it obtains all the same it leaves to another replica, as if it had never had it.
 func TestStopDoesNotWaitForOthers(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -94,8 +94,8 @@ func TestTakeoverIsARun(t *testing.T) {
 	o.ended()
 }
 
-// TestUnfinishedTick: a replica that begins takes over a tick that nobody watches any more, whether its runner has died,
-// dies afterwards, or has given it back.
+// TestUnfinishedTick: a replica that begins takes over a tick that nobody watches any more, whether its runner has
+// died, dies afterwards, or has given it back.
 func TestUnfinishedTick(t *testing.T) {
 	t.Parallel()
 	const deadline = time.Hour

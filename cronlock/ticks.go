@@ -39,8 +39,8 @@ const longestLookBack = 5 * 366 * 24 * time.Hour
 
 func isDue(tick, now time.Time) bool { return !tick.IsZero() && !tick.After(now) }
 
-// ticksBetween returns the ticks after from that are not after until, the earliest first, and whether there are more than
-// most.
+// ticksBetween returns the ticks after from that are not after until, the earliest first, and whether there are more
+// than most.
 func ticksBetween(s cron.Schedule, from, until time.Time, most int) (ticks []time.Time, more bool) {
 	for tick := s.Next(from); isDue(tick, until) && tick.After(from); tick = s.Next(tick) {
 		if len(ticks) == most {
@@ -128,9 +128,9 @@ func (p *progress) advance(s cron.Schedule, zone *time.Location, read func() rea
 	return due
 }
 
-// afterStepBack returns what is due although nothing new is by the clock. Either the job was started twice for a tick, or
-// the clock was set back: after the scheduler has looked at it, or before it was started again. Redis decides about the
-// ticks, by its own clock.
+// afterStepBack returns what is due although nothing new is by the clock. Either the job was started twice for a tick,
+// or the clock was set back: after the scheduler has looked at it, or before it was started again. Redis decides about
+// the ticks, by its own clock.
 func (p *progress) afterStepBack(s cron.Schedule, now, steady time.Time) []time.Time {
 	ticks, more := ticksBetween(s, p.handled.In(now.Location()), steady, mostClaimed)
 	if more {
@@ -144,7 +144,9 @@ func (p *progress) afterStepBack(s cron.Schedule, now, steady time.Time) []time.
 }
 
 // split tells apart the ticks that may still start, and those that are too late.
-func split(s cron.Schedule, ticks []time.Time, more bool, now time.Time, deadline func(time.Time) time.Duration) pending {
+func split(
+	s cron.Schedule, ticks []time.Time, more bool, now time.Time, deadline func(time.Time) time.Duration,
+) pending {
 	due := pending{more: more, late: now.Sub(ticks[0])}
 	oldest := now.Add(-deadline(ticks[len(ticks)-1]))
 	if more { // those in between are not reported

@@ -11,8 +11,8 @@ import (
 const mostRemembered = 20_000
 
 // checkWindow refuses options that would fill Redis: a tick is remembered for twice the time in which it may start, and
-// for the time by which a clock may be ahead. The answer is the same at every time of the day: ticks are counted from the
-// first one after a fixed time.
+// for the time by which a clock may be ahead. The answer is the same at every time of the day: ticks are counted from
+// the first one after a fixed time.
 func (j *job) checkWindow(now time.Time) error {
 	first := j.schedule.Next(anchor(now.Location()))
 	if first.IsZero() {
@@ -51,8 +51,8 @@ func tooDense(s cron.Schedule, tick time.Time, window time.Duration) bool {
 // checkFailover refuses a deadline until which no other replica could notice that a runner has died.
 func (j *job) checkFailover() error {
 	if limit := j.config.deadline; j.config.attempts > 1 && limit > 0 && limit <= j.ttl() {
-		return fmt.Errorf("holdfast: cronlock: job %q: WithFailover(%d) with WithStartDeadline(%v): nobody can take over, "+
-			"because the lease of a dead runner is over after %v", j.name, j.config.attempts, limit, j.ttl())
+		return fmt.Errorf("holdfast: cronlock: job %q: WithFailover(%d) with WithStartDeadline(%v): no other replica can "+
+			"take over, because the lease of a dead runner is over after %v", j.name, j.config.attempts, limit, j.ttl())
 	}
 	return nil
 }
