@@ -90,7 +90,7 @@ func add(
 	if other, ok := anyJob(c); ok {
 		j.rescheduled = other.rescheduled
 	}
-	j.cron, j.locks, j.schedule, j.added = c, locks, schedule, now
+	j.cron, j.locks, j.schedule, j.progress.added = c, locks, schedule, now
 	j.identity = newIdentity(config.service, spec, schedule, c.Location())
 	if err := errors.Join(j.checkFailover(), j.checkWindow(now)); err != nil {
 		return 0, err

@@ -36,7 +36,7 @@ func (j *job) warnOfOverrun(run Run) {
 	j.config.logger.Warn("holdfast: cronlock: a run goes on long after its WithMaxHold, and the next one may start "+
 		"beside it on another replica", "job", j.name, "tick", run.Tick)
 	if j.config.hooks.Overrun != nil {
-		j.config.hooks.Overrun(run)
+		j.aside(func() { j.config.hooks.Overrun(run) })
 	}
 }
 

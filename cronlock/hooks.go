@@ -8,7 +8,8 @@ import (
 )
 
 // Hooks are told what becomes of ticks on this replica. Each may be nil. They run on the goroutine of the job, except
-// Overrun, and Skipped for a tick that was watched, see [WithFailover]. The structs may grow fields in later versions.
+// Mismatched, Overrun, and Skipped for a tick that was watched, see [WithFailover]: a panic of these is logged. The
+// structs may grow fields in later versions.
 type Hooks struct {
 	// Started is called before a run; the context is that of the run.
 	Started func(ctx context.Context, run Run)
@@ -69,6 +70,17 @@ func (j *job) reportSkip(tick time.Time, reason Reason, err error) {
 	if j.config.hooks.Skipped != nil {
 		j.config.hooks.Skipped(Skip{Job: j.name, Tick: tick, Reason: reason, Err: err})
 	}
+}
+
+// aside calls a hook on a goroutine that the scheduler may not have started: no wrapper of the cron recovers a panic
+// there.
+func (j *job) aside(hook func()) {
+	defer func() {
+		if r := recover(); r != nil {
+			j.config.logger.Error("holdfast: cronlock: a hook panics", "job", j.name, "panic", r)
+		}
+	}()
+	hook()
 }
 
 // errPassedOver is behind a [Skip] of a tick for which nothing was asked of Redis.

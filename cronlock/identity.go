@@ -118,7 +118,9 @@ func (j *job) compareIdentity(replica, service, digest string) {
 		j.config.logger.Warn(text, "job", j.name, "service", mine.service, "other", service, "replica", replica)
 	}
 	if j.config.hooks.Mismatched != nil {
-		j.config.hooks.Mismatched(Mismatch{Job: j.name, Service: service, Replica: replica, SameService: same})
+		j.aside(func() {
+			j.config.hooks.Mismatched(Mismatch{Job: j.name, Service: service, Replica: replica, SameService: same})
+		})
 	}
 }
 

@@ -71,6 +71,27 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
+// TestMismatchInProgress: also if the other service is still at it.
+func TestMismatchInProgress(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	long := newBlocking()
+	a := newReplica(t, newClient(t, rdb), long.run, cronlock.WithService("shop"))
+	var told []cronlock.Mismatch
+	b := newReplica(t, newClient(t, rdb), idle, cronlock.WithService("bank"), cronlock.WithHooks(cronlock.Hooks{
+		Mismatched: func(m cronlock.Mismatch) { told = append(told, m); panic("in a hook") },
+	}))
+	tick := time.Now().Truncate(time.Second)
+	ended := a.start(tick)
+	receive(t, long.running, "the run")
+	cronlock.Compare(b.cron, "job", tick)
+	if len(told) != 1 || told[0].Service != "shop" {
+		t.Errorf("told of %+v", told)
+	}
+	close(long.release)
+	ended()
+}
+
 // TestMismatchOfRegistration: services whose ticks never meet are told apart by what they have registered.
 func TestMismatchOfRegistration(t *testing.T) {
 	t.Parallel()

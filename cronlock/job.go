@@ -22,7 +22,6 @@ type job struct {
 	cron     *cron.Cron
 	schedule cron.Schedule
 	identity identity
-	added    time.Time
 	progress progress
 	slot     chan struct{} // full while the function runs in this process
 

@@ -63,7 +63,7 @@ func (s *starter) start() {
 	s.jobs = nil
 	s.startMu.Unlock()
 	for _, j := range jobs {
-		from := latestOf(at, j.added).In(j.cron.Location())
+		from := latestOf(at, j.progress.added).In(j.cron.Location())
 		j.progress.begin(from)
 		go j.begin(from)
 	}

@@ -55,6 +55,8 @@ func ticksBetween(s cron.Schedule, from, until time.Time, most int) (ticks []tim
 // called by anyone, so the tick cannot be learned from there, and the clock alone tells neither of ticks that the
 // scheduler has passed over nor of a tick for which the job was started twice.
 type progress struct {
+	added time.Time // the job, before its first tick
+
 	mu      sync.Mutex
 	handled time.Time // the latest tick that was handled, zero before the first
 	looked  reading   // of the clocks, for the last time
@@ -111,10 +113,12 @@ func (p *progress) advance(s cron.Schedule, zone *time.Location, read func() rea
 	}
 	p.looked = clocks
 	if p.handled.IsZero() {
-		if p.handled = latestTick(s, now); p.handled.IsZero() {
-			return pending{}
+		first := latestTick(s, now)
+		if first.IsZero() || !first.After(p.added) {
+			return pending{} // the scheduler has not started the job
 		}
-		return pending{ticks: []time.Time{p.handled}, late: now.Sub(p.handled)}
+		p.handled = first
+		return pending{ticks: []time.Time{first}, late: now.Sub(first)}
 	}
 	ticks, more := ticksBetween(s, p.handled.In(zone), now, mostPassed)
 	if len(ticks) == 0 {

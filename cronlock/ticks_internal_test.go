@@ -62,6 +62,33 @@ func TestLatestTick(t *testing.T) {
 	}
 }
 
+// TestLatestTickInDaylightSaving: the latest tick is that to which the scheduler comes tick by tick, at any time of a
+// day on which the clock is set.
+func TestLatestTickInDaylightSaving(t *testing.T) {
+	t.Parallel()
+	for zone, day := range map[string]string{
+		"America/New_York": "2026-11-01T00:00:00Z", "America/Sao_Paulo": "2018-11-04T00:00:00Z",
+		"Europe/Berlin": "2026-03-29T00:00:00Z",
+	} {
+		location := load(t, zone)
+		start, _ := time.Parse(time.RFC3339, day)
+		for _, spec := range []string{"30 1 * * *", "30 2 * * *", "0 0 * * *", "0 * * * *", "*/15 * * * *", "@every 40m"} {
+			s := secondly(t, spec)
+			want := time.Time{}
+			next := s.Next(start.Add(-72 * time.Hour).In(location))
+			for minutes := -12 * 60; minutes < 48*60; minutes += 7 {
+				now := start.Add(time.Duration(minutes) * time.Minute).In(location)
+				for !next.After(now) {
+					want, next = next, s.Next(next)
+				}
+				if got := latestTick(s, now); !got.Equal(want) {
+					t.Fatalf("%s in %s at %v: %v, want %v", spec, zone, now, got, want)
+				}
+			}
+		}
+	}
+}
+
 // asking counts how often it is asked.
 type asking struct {
 	cron.Schedule
@@ -168,9 +195,10 @@ func TestAdvanceOfNothing(t *testing.T) {
 	if due := p.advance(secondly(t, "0 0 0 30 2 *"), time.UTC, read, deadline); len(due.ticks) > 0 {
 		t.Errorf("February 30 is at %v", due.ticks)
 	}
-	p.begin(now)
-	if due := p.advance(secondly(t, "* * * * * *"), time.UTC, read, deadline); len(due.ticks) > 0 {
-		t.Errorf("tick %v before the first", due.ticks)
+	for _, p := range []*progress{{added: now}, {handled: now}} {
+		if due := p.advance(secondly(t, "* * * * * *"), time.UTC, read, deadline); len(due.ticks) > 0 {
+			t.Errorf("tick %v before the first", due.ticks)
+		}
 	}
 }
 

@@ -66,12 +66,6 @@ func (j *job) unfinished(ctx context.Context, tick time.Time) bool {
 	}
 }
 
-// skipAside is skip on a goroutine that the scheduler has not started: no wrapper of the cron recovers a panic there.
 func (j *job) skipAside(tick time.Time, reason Reason, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			j.config.logger.Error("holdfast: cronlock: a hook panics", "job", j.name, "panic", r)
-		}
-	}()
-	j.skip(tick, reason, err)
+	j.aside(func() { j.skip(tick, reason, err) })
 }
