@@ -26,7 +26,7 @@ type job struct {
 	slot     chan struct{} // full while the function runs in this process
 
 	catching    atomic.Bool   // it looks for missed ticks
-	rescheduled *atomic.Int64 // when a job of the cron last did that, in ns since 1970; shared by its jobs
+	rescheduled *atomic.Int64 // when the scheduler was last rescheduled, in ns since 1970; shared by the jobs of a cron
 
 	skewLogged atomic.Int64 // when it last logged that the clock is off, in ns since 1970
 	registered atomic.Int64 // when it was last registered, likewise
