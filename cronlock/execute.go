@@ -48,7 +48,11 @@ func (j *job) execute(
 		}
 		switch {
 		case err == nil:
-			defer func() { _ = lease.Unlock(context.WithoutCancel(patience)) }() // it frees itself otherwise
+			j.current.Store(lease)
+			defer func() {
+				j.current.Store(nil)
+				_ = lease.Unlock(context.WithoutCancel(patience)) // it frees itself otherwise
+			}()
 			// Its token rises from run to run as they follow each other. That of the attempt is as old as the claim,
 			// which may have waited while a later tick ran.
 			held, e.lease, e.run.Token = lease.Context(), lease, lease.Token()

@@ -40,6 +40,16 @@ func (j *job) warnOfOverrun(run Run) {
 	}
 }
 
+// outlivesLease reports whether the function runs in this process without a lease, which was lost or given up. Such a
+// process must not claim ticks, because it would skip them, though other replicas can run them.
+func (j *job) outlivesLease() bool {
+	lease := j.current.Load()
+	return lease != nil && lease.Context().Err() != nil
+}
+
+// errHere is behind a tick that meets a run in its own process.
+var errHere = fmt.Errorf("%w: in this process", ErrOverlap)
+
 // enter lets no other run of the job start in this process until leave is called: whatever becomes of the lease, the
 // function may go on. It waits for so long.
 func (j *job) enter(ctx context.Context, limit time.Duration) (leave func(), err error) {
@@ -59,5 +69,5 @@ func (j *job) enter(ctx context.Context, limit time.Duration) (leave func(), err
 		case <-ctx.Done():
 		}
 	}
-	return nil, fmt.Errorf("%w: in this process", ErrOverlap)
+	return nil, errHere
 }

@@ -52,6 +52,7 @@ func TestRunThatDoesNotStop(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	over, overrun, release := make(chan struct{}), make(chan cronlock.Run, 1), make(chan struct{})
+	skipped := make(chan cronlock.Reason, 10)
 	stubborn := newReplica(t, newClient(t, server.Client()), func(ctx context.Context) error {
 		<-ctx.Done()
 		close(over)
@@ -59,7 +60,10 @@ func TestRunThatDoesNotStop(t *testing.T) {
 		return ctx.Err()
 	}, cronlock.WithMaxHold(10*time.Millisecond), cronlock.WithZombieGrace(time.Second),
 		cronlock.WithTTL(300*time.Millisecond), cronlock.WithFailover(2),
-		cronlock.WithHooks(cronlock.Hooks{Overrun: func(run cronlock.Run) { overrun <- run }}))
+		cronlock.WithHooks(cronlock.Hooks{
+			Overrun: func(run cronlock.Run) { overrun <- run },
+			Skipped: func(skip cronlock.Skip) { skipped <- skip.Reason },
+		}))
 	other := newReplica(t, newClient(t, server.Client()), idle)
 	tick := time.Now().Truncate(time.Second)
 	ended := stubborn.start(tick)
@@ -73,6 +77,15 @@ func TestRunThatDoesNotStop(t *testing.T) {
 		other.fire(next)
 		return len(other.runs()) > 0
 	})
+	free := next.Add(time.Millisecond)
+	stubborn.fire(free)
+	if reason := receive(t, skipped, "the tick in the same process"); reason != cronlock.Overlapping {
+		t.Errorf("skipped for %q", reason)
+	}
+	other.fire(free) // which is left to it
+	if runs := other.runs(); len(runs) != 2 {
+		t.Errorf("%d runs on the other replica, want 2", len(runs))
+	}
 	if err := cronlock.RunNow(t.Context(), stubborn.cron, "job"); !errors.Is(err, cronlock.ErrOverlap) {
 		t.Errorf("in the same process: %v", err)
 	}

@@ -23,7 +23,8 @@ type job struct {
 	schedule cron.Schedule
 	identity identity
 	progress progress
-	slot     chan struct{} // full while the function runs in this process
+	slot     chan struct{}              // full while the function runs in this process
+	current  atomic.Pointer[core.Lease] // of that run, nil if there is none
 
 	catching    atomic.Bool   // it looks for missed ticks
 	rescheduled *atomic.Int64 // when the scheduler was last rescheduled, in ns since 1970; shared by the jobs of a cron
@@ -111,6 +112,10 @@ func (j *job) patience(tick time.Time, deadline time.Duration) (context.Context,
 
 // run runs a tick if this replica is to do it, and returns why not. It returns no reason for a tick that is watched.
 func (j *job) run(tick time.Time, deadline time.Duration) Reason {
+	if j.outlivesLease() {
+		j.skip(tick, Overlapping, errHere)
+		return Overlapping
+	}
 	patience, cancel := j.patience(tick, deadline)
 	defer cancel()
 	attempt, reason, err := j.claim(patience, tick, deadline, 0)
