@@ -9,6 +9,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/throttle"
 )
 
 // askTimeout is how long Redis may take to answer a task that does not wait.
@@ -17,8 +18,9 @@ const askTimeout = 5 * time.Second
 // guard is what Once and Exclusive have in common.
 type guard struct {
 	config
-	key  KeyFunc
-	busy busyTasks
+	key      KeyFunc
+	busy     busyTasks
+	warnings throttle.Throttle // of what is logged
 }
 
 // visit is a task that has come to a guard.
@@ -82,8 +84,7 @@ func (v *visit) deferred(reason error) error {
 	report := Deferred{Task: v.task, KeyHash: v.hash, RetryIn: v.retryIn(), Ahead: v.spot.ahead, Err: reason}
 	switch {
 	case !isBusy(reason):
-		g.logger.Warn("holdfast: asynqlock: task deferred",
-			"key", v.hash, "queue", v.task.Queue, "type", v.task.Type, "error", reason)
+		v.warn("holdfast: asynqlock: task deferred", "deferred", "error", reason)
 	case v.task.ID != "":
 		v.bounced(&report)
 	}
@@ -144,11 +145,23 @@ func (v *visit) acquired(ctx context.Context, attempt int) {
 
 // failed is told when Redis did not do what was asked for.
 func (v *visit) failed(operation string, err error) {
-	v.guard.logger.Warn("holdfast: asynqlock: not guarded as it should be", "operation", operation,
-		"key", v.hash, "queue", v.task.Queue, "type", v.task.Type, "error", err)
+	v.warn("holdfast: asynqlock: not guarded as it should be", operation, "operation", operation, "error", err)
 	if hook := v.guard.hooks.Failed; hook != nil {
 		hook(v.ctx, Failure{Task: v.task, KeyHash: v.hash, Operation: operation, Err: err})
 	}
+}
+
+// warn logs what happens to a task. In an outage it happens to all tasks: after the first time, one line a minute says
+// how often. What [Hooks] are told is complete.
+func (v *visit) warn(text, kind string, more ...any) {
+	seen, within := v.guard.warnings.Event(kind + " " + v.task.Type)
+	if seen == 0 {
+		return
+	}
+	if within > 0 {
+		more = append(more, "seen", seen, "within", within)
+	}
+	v.guard.logger.Warn(text, append([]any{"key", v.hash, "queue", v.task.Queue, "type", v.task.Type}, more...)...)
 }
 
 // zombie is told on a goroutine of its own, where a panic of the hook would end the process.
