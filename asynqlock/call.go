@@ -13,82 +13,93 @@ import (
 type called int
 
 const (
-	calledNow     called = iota // the task is due now
-	calledBefore                // it was due already, or is with a worker
-	calledNobody                // it stands in line no more: it has run, has failed, or was archived or deleted
-	calledTooSoon               // asynq has not deferred it yet
+	calledNow       called = iota // the task is due now, or was made due a moment ago
+	calledElsewhere               // it is due for longer, as in a paused queue, or with a worker, which may be dead
+	calledNobody                  // it stands in line no more: it has run, has failed, or was archived or deleted
+	calledTooSoon                 // asynq has not deferred it yet
 )
 
-// pass makes the next tasks of a key due after one has left the line: no more than may wait in workers, one at least.
+const (
+	// mostCalled bounds how many places of a line one pass looks at.
+	mostCalled = 100
+	// earlyPause is how long asynq may take to defer a task that a guard has sent back, and earlyTries how often that is
+	// waited for.
+	earlyPause, earlyTries = 100 * time.Millisecond, 4
+)
+
+// pass makes the next tasks of a key due: no more than may wait in workers, one at least. Tasks that are due already but
+// do not come, because their queue is paused or their worker is dead, take no room from those behind them. next are the
+// first ones in the line.
 func (l *line) pass(ctx context.Context, hash string, next []string, w *workers) {
-	const pause, tries = 100 * time.Millisecond, 4
-	width, room := len(next), max(w.free(hash), 1)
-	for range tries {
-		var gone, soon []string
-		for _, m := range next {
-			if room == 0 || l.places.has(hash, m) {
-				continue
+	room := max(w.free(hash), 1)
+	for range earlyTries {
+		early := false
+		for from := 0; room > 0 && len(next) > 0 && from < mostCalled; {
+			var gone []string
+			for _, m := range next {
+				if room == 0 {
+					return
+				}
+				if l.places.has(hash, m) {
+					continue
+				}
+				switch l.call(m) {
+				case calledNow:
+					room--
+				case calledNobody:
+					gone = append(gone, m)
+				case calledTooSoon:
+					early = true
+				}
 			}
-			switch l.call(m) {
-			case calledNow:
-				room--
-			case calledNobody:
-				gone = append(gone, m)
-			case calledTooSoon:
-				soon = append(soon, m)
-			}
-		}
-		if next = soon; len(gone) > 0 {
-			more, err := l.leave(ctx, hash, width, gone...)
-			if err != nil {
+			from += len(next) - len(gone)
+			var err error
+			if next, err = l.leave(ctx, hash, from, len(next), gone...); err != nil {
 				return
 			}
-			next = more
 		}
-		if len(next) == 0 || len(gone) == 0 && !sleep(ctx, pause) {
+		if !early || room == 0 || !sleep(ctx, earlyPause) {
+			return
+		}
+		var err error
+		if next, err = l.leave(ctx, hash, 0, room+1); err != nil {
 			return
 		}
 	}
 }
 
-// call makes a task due. Only a task that a guard has deferred is touched: one that has failed waits for its own retry.
-// Of the archive, only a task is taken that asynq has archived because it was deferred on its last attempt.
+// call makes a task due. Only a task that a guard has deferred is touched: one that has failed waits for its own retry,
+// and what is in the archive stays there.
 func (l *line) call(m string) called {
-	if l.called.has(m) {
-		return calledBefore
+	switch {
+	case l.called.has(m):
+		return calledNow
+	case l.elsewhere.has(m):
+		return calledElsewhere
 	}
 	queue, id := split(m)
 	info, err := l.inspector.GetTaskInfo(queue, id)
-	if errors.Is(err, asynq.ErrTaskNotFound) || errors.Is(err, asynq.ErrQueueNotFound) {
+	switch {
+	case errors.Is(err, asynq.ErrTaskNotFound), errors.Is(err, asynq.ErrQueueNotFound):
 		return calledNobody
-	}
-	if err != nil {
-		return calledBefore // it comes when its delay is over
-	}
-	switch info.State {
-	case asynq.TaskStatePending:
-	case asynq.TaskStateActive:
-		if l.bounced.has(m) {
-			return calledTooSoon
-		}
-	case asynq.TaskStateRetry, asynq.TaskStateArchived:
-		last := info.Retried >= info.MaxRetry
-		if !strings.Contains(info.LastErr, deferredText) || info.State == asynq.TaskStateArchived && !last {
-			return calledNobody
-		}
+	case err != nil: // it comes when its delay is over
+	case info.State == asynq.TaskStateActive && l.bounced.has(m):
+		return calledTooSoon
+	case info.State == asynq.TaskStateRetry && strings.Contains(info.LastErr, deferredText):
 		if l.inspector.RunTask(queue, id) == nil {
 			l.called.add(m)
 			return calledNow
 		}
-	default:
+	case info.State != asynq.TaskStateActive && info.State != asynq.TaskStatePending:
 		return calledNobody
 	}
-	l.called.add(m)
-	return calledBefore
+	l.elsewhere.add(m)
+	return calledElsewhere
 }
 
 // back notes that a task goes back into the line, where it may be called again.
 func (l *line) back(m string) {
 	l.bounced.add(m)
 	l.called.remove(m)
+	l.elsewhere.remove(m)
 }

@@ -21,7 +21,7 @@ import (
 // The task ID is "cron:", the name, ":" and the tick in UTC (RFC 3339): see [TickFrom]. A second attempt at enqueuing a
 // tick is a conflict for asynq, and counts as success. A task in asynq's archive blocks its own tick, and no other one.
 // The options of the task are kept (Queue, MaxRetry, Timeout, Retention, ...), except for TaskID, which is overridden.
-// [asynq.Unique] is refused.
+// [asynq.Unique], [asynq.Group] and [asynq.Deadline] are refused.
 //
 // If the task cannot be enqueued, that is tried again until the start deadline of the tick. Then the tick is reported
 // as failed. Ticks that all replicas miss are over, unless [cronlock.WithCatchUp] says otherwise. The ID makes a second

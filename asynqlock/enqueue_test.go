@@ -217,8 +217,7 @@ func TestTasksThatAreAllowed(t *testing.T) {
 		{asynq.TaskID("mine")},
 		{asynq.Queue(":unique:")},
 		{asynq.ProcessIn(time.Hour)},
-		{asynq.Group("g")},
-		{asynq.Timeout(time.Second), asynq.Deadline(time.Now().Add(time.Hour)), asynq.Retention(time.Hour)},
+		{asynq.Timeout(time.Second), asynq.Retention(time.Hour)},
 	} {
 		s.job(s.client, asynq.NewTask(kind, []byte("}:unique:"), opts...))
 	}
@@ -236,7 +235,9 @@ func TestEnqueueArguments(t *testing.T) {
 		"typename cannot be empty":  asynq.NewTask(" ", nil),
 		"has the option":            asynq.NewTask(kind, nil, asynq.Unique(time.Hour)),
 		"option asynq.Unique":       asynq.NewTask(kind, nil, asynq.Unique(time.Hour), asynq.ProcessIn(time.Minute)),
-		"remove it":                 asynq.NewTask(kind, nil, asynq.Unique(time.Hour), asynq.Group("g")),
+		"option asynq.Group":        asynq.NewTask(kind, nil, asynq.Unique(time.Hour), asynq.Group("g")),
+		"one task of several ticks": asynq.NewTask(kind, nil, asynq.Group("g")),
+		"use asynq.Timeout":         asynq.NewTask(kind, nil, asynq.Deadline(time.Now().Add(time.Hour))),
 		"Unique TTL":                asynq.NewTask(kind, nil, asynq.Unique(time.Millisecond)),
 		"queue name":                asynq.NewTask(kind, nil, asynq.Queue("")),
 		"group key cannot be empty": asynq.NewTask(kind, nil, asynq.Group(" ")),

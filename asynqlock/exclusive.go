@@ -89,14 +89,18 @@ func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handl
 	case ctx.Err() != nil:
 		return idle(ctx.Err())
 	}
-	err = v.hindered(err)
-	e.back(v, err)
-	return idle(err)
+	if v.lined {
+		e.line.back(member(v.task.Queue, v.task.ID))
+	}
+	return idle(v.hindered(err))
 }
 
 // run calls the handler.
 func (e *exclusive) run(ctx context.Context, r *run, t *asynq.Task, next asynq.Handler) error {
 	r.begin()
+	if r.lined {
+		e.line.relays.stop(r.hash)
+	}
 	ctx, stop := r.context(ctx)
 	defer stop()
 	r.acquired(ctx, 0)

@@ -2,7 +2,6 @@ package asynqlock
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -13,13 +12,13 @@ func (e *exclusive) enter(v *visit) {
 	}
 	ctx, cancel := context.WithTimeout(v.ctx, askTimeout)
 	defer cancel()
-	at, err := e.line.enter(ctx, v.hash, v.task)
+	at, err := e.line.enter(ctx, v)
 	if err != nil {
 		v.failed("line", err)
 		return
 	}
 	v.spot, v.lined = at, true
-	if e.line.near(at, workersOf(v.ctx)) {
+	if e.line.near(v) {
 		v.waits = placeTime
 	}
 }
@@ -30,10 +29,11 @@ func (e *exclusive) leave(r *run) {
 	if !v.lined {
 		return
 	}
-	e.line.pace.add(time.Since(r.began))
+	e.line.pace.add(v.hash, time.Since(r.began))
+	w := workersOf(v.ctx)
+	width := e.line.width(v.hash, w)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx), askTimeout)
-	width := e.line.width(workersOf(v.ctx))
-	next, err := e.line.leave(ctx, v.hash, width, member(v.task.Queue, v.task.ID))
+	next, err := e.line.leave(ctx, v.hash, 0, width, member(v.task.Queue, v.task.ID))
 	if err != nil || len(next) == 0 {
 		cancel()
 		if err != nil {
@@ -41,24 +41,15 @@ func (e *exclusive) leave(r *run) {
 		}
 		return
 	}
+	e.line.relays.watch(v.hash, func(ctx context.Context) {
+		if next, err := e.line.leave(ctx, v.hash, 0, width); err == nil {
+			e.line.pass(ctx, v.hash, next, w)
+		}
+	})
 	e.runs.come()
 	go func() {
 		defer e.runs.leave()
 		defer cancel()
-		e.line.pass(ctx, v.hash, next, workersOf(v.ctx))
+		e.line.pass(ctx, v.hash, next, w)
 	}()
-}
-
-// back is told of a task that goes back into the line. asynq archives it on its last attempt; should nothing call it,
-// it is taken out of the archive when others would come again by themselves.
-func (e *exclusive) back(v *visit, err error) {
-	if !v.lined {
-		return
-	}
-	m := member(v.task.Queue, v.task.ID)
-	e.line.back(m)
-	var deferred *DeferredError
-	if v.task.last() && errors.As(err, &deferred) {
-		time.AfterFunc(deferred.RetryIn, func() { e.line.call(m) })
-	}
 }

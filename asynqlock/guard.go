@@ -98,7 +98,7 @@ func (v *visit) deferred(reason error) error {
 func (v *visit) retryIn() time.Duration {
 	delay := jittered(v.guard.retryIn)
 	if v.guard.line != nil {
-		delay = v.guard.line.delay(v.spot, delay)
+		delay = v.guard.line.delay(v, delay)
 	}
 	return delay
 }
@@ -109,8 +109,12 @@ func (v *visit) bounced(report *Deferred) {
 	bounce := g.busy.bounce(v.task, time.Now(), g.maxBusy, report.RetryIn)
 	report.Busy, report.Times = bounce.busy, bounce.times
 	if bounce.burned {
-		g.logger.Warn("holdfast: asynqlock: a deferred task has burned a retry: pass asynq's Config to Configure",
-			"queue", v.task.Queue, "type", v.task.Type)
+		g.logger.Warn("holdfast: asynqlock: a deferred task has burned a retry: pass asynq's Config to Configure, unless a "+
+			"middleware in front of the guard has failed", "queue", v.task.Queue, "type", v.task.Type)
+	}
+	if v.task.last() {
+		v.warn("holdfast: asynqlock: a task on its last attempt may not wait any longer, and asynq archives it: give tasks "+
+			"a retry", "archived", "task", v.task.ID)
 	}
 	if bounce.tooLong {
 		report.Err = fmt.Errorf("%w: for %v: %w", ErrBusyTooLong, report.Busy.Round(time.Second), report.Err)

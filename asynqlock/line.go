@@ -3,6 +3,8 @@ package asynqlock
 import (
 	"context"
 	_ "embed"
+	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -44,14 +46,17 @@ type line struct {
 	inspector *asynq.Inspector
 	pace      pace
 	places    places
-	called    recent // tasks that were made due, or found to be
+	relays    relays
+	called    recent // tasks that were made due
+	elsewhere recent // tasks that were found to be due already, or with a worker
 	bounced   recent // tasks that went back into the line, of which asynq may not know that yet
+	found     atomic.Bool
 }
 
 func newLine(rdb redis.UniversalClient) *line {
 	return &line{
 		rdb: rdb, inspector: asynq.NewInspectorFromRedisClient(rdb),
-		called: recent{keep: calledFor}, bounced: recent{keep: time.Second},
+		called: recent{keep: calledFor}, elsewhere: recent{keep: calledFor}, bounced: recent{keep: time.Second},
 	}
 }
 
@@ -67,9 +72,16 @@ type spot struct {
 	again bool  // it was there before
 }
 
+// errForeign says that the client of a line leads to another Redis than the one that asynq has the task from.
+var errForeign = errors.New("holdfast: asynqlock: WithLine: the running task is not in the Redis of this client: pass " +
+	"one of the Redis and database that asynq's queues are in")
+
 // enter puts a task into the line, or finds it there.
-func (l *line) enter(ctx context.Context, hash string, t Task) (spot, error) {
-	reply, err := enterScript.Run(ctx, l.rdb, []string{lineKey(hash)}, member(t.Queue, t.ID),
+func (l *line) enter(ctx context.Context, v *visit) (spot, error) {
+	if err := l.find(v); err != nil {
+		return spot{}, err
+	}
+	reply, err := enterScript.Run(ctx, l.rdb, []string{lineKey(v.hash)}, member(v.task.Queue, v.task.ID),
 		lineTime.Milliseconds()).Int64Slice()
 	if err != nil {
 		return spot{}, err
@@ -77,9 +89,22 @@ func (l *line) enter(ctx context.Context, hash string, t Task) (spot, error) {
 	return spot{ahead: int(reply[0]), came: reply[1], again: reply[2] == 0}, nil
 }
 
-// leave takes a task out of the line, and returns the next ones.
-func (l *line) leave(ctx context.Context, hash string, next int, members ...string) ([]string, error) {
-	args := []any{next}
+// find looks once whether asynq's tasks are in this Redis. A line elsewhere would never call any.
+func (l *line) find(v *visit) error {
+	if _, made := v.ctx.Value(taskKey{}).(Task); made || l.found.Load() {
+		return nil
+	}
+	_, err := l.inspector.GetTaskInfo(v.task.Queue, v.task.ID)
+	if errors.Is(err, asynq.ErrTaskNotFound) || errors.Is(err, asynq.ErrQueueNotFound) {
+		return errForeign
+	}
+	l.found.Store(err == nil)
+	return err
+}
+
+// leave takes tasks out of the line, and returns so many others from that place on.
+func (l *line) leave(ctx context.Context, hash string, from, most int, members ...string) ([]string, error) {
+	args := []any{from, most}
 	for _, m := range members {
 		args = append(args, m)
 	}
@@ -88,17 +113,19 @@ func (l *line) leave(ctx context.Context, hash string, next int, members ...stri
 
 // width returns how many of the first tasks of a key should be in workers, the running one among them: as many as run
 // while asynq looks for those that are due, and no more than may wait.
-func (l *line) width(w *workers) int {
-	return 1 + min(int(lookTime/l.pace.mean())+1, w.places())
+func (l *line) width(hash string, w *workers) int {
+	return 1 + min(int(lookTime/l.pace.mean(hash))+1, w.places())
 }
 
-// near reports whether a task should wait in its worker: it is one of the first, and its turn comes soon.
-func (l *line) near(at spot, w *workers) bool {
-	return at.ahead < l.width(w) && l.pace.mean()*time.Duration(at.ahead) <= placeTime
+// near reports whether a task should wait in its worker: it is one of the first or was called, and its turn comes soon.
+func (l *line) near(v *visit) bool {
+	width := l.width(v.hash, workersOf(v.ctx))
+	first := v.spot.ahead < width || l.called.has(member(v.task.Queue, v.task.ID))
+	return first && l.pace.mean(v.hash)*time.Duration(min(v.spot.ahead, width)) <= placeTime
 }
 
 // delay returns when a task comes again at the latest, should nothing call it: not long before its turn.
-func (l *line) delay(at spot, least time.Duration) time.Duration {
-	mean := float64(l.pace.mean())
-	return max(least, time.Duration(min(1.5*mean*float64(at.ahead), float64(longestDelay))))
+func (l *line) delay(v *visit, least time.Duration) time.Duration {
+	mean := float64(l.pace.mean(v.hash))
+	return max(least, time.Duration(min(1.5*mean*float64(v.spot.ahead), float64(longestDelay))))
 }

@@ -116,23 +116,76 @@ func (s *shop) work(free <-chan struct{}) asynq.HandlerFunc {
 
 func payloadOf(thing string) string { return string(receipt(thing).Payload()) }
 
-// TestLineOfLastAttempts: tasks that asynq archives when they are deferred run all the same, one after the other.
+// TestLineOfLastAttempts: tasks that asynq would archive wait in their workers, and those for which there is no worker
+// are archived, as the log says. What is in the archive stays there.
 func TestLineOfLastAttempts(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	const tasks = 12
+	var log diary
+	free := make(chan struct{})
+	s.serveWith(func(cfg *asynq.Config) { cfg.Concurrency = 6 }, s.work(free), s.lineOf(asynqlock.WithLogger(log.logger())))
+	const tasks, room = 10, 1 + 4
 	for range tasks {
 		s.enqueue(receipt("7"), asynq.MaxRetry(0))
 	}
-	s.serveWith(func(cfg *asynq.Config) { cfg.Concurrency = 4 }, s.work(nil), s.lineOf())
-	redistest.Eventually(t, within, "all to run", func() bool {
-		done, _ := s.effects.of(payloadOf("7"))
-		return done == tasks
-	})
+	redistest.Eventually(t, within, "the others to be archived", func() bool { return len(s.archived()) == tasks-room })
+	close(free)
 	s.awaitEmpty()
-	s.effects.want(t, payloadOf("7"), tasks, 1)
-	if n := len(s.archived()); n != 0 {
-		t.Errorf("%d archived", n)
+	s.effects.want(t, payloadOf("7"), room, 1)
+	if n := len(s.archived()); n != tasks-room {
+		t.Errorf("%d archived, want %d", n, tasks-room)
+	}
+	if !strings.Contains(log.String(), "give tasks a retry") {
+		t.Errorf("log: %s", log.String())
+	}
+}
+
+// TestLinePassesOverTasksThatDoNotCome: tasks in a paused queue stand in front, and those of another queue run.
+func TestLinePassesOverTasksThatDoNotCome(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	free := make(chan struct{})
+	s.serveWith(func(cfg *asynq.Config) {
+		cfg.Concurrency, cfg.Queues = 4, map[string]int{"default": 1, "paused": 1}
+	}, s.work(free), s.lineOf(asynqlock.WithRetryIn(time.Hour)))
+	s.enqueue(receipt("7"))
+	redistest.Eventually(t, within, "the first to run", func() bool {
+		_, most := s.effects.of(payloadOf("7"))
+		return most == 1
+	})
+	const each = 12
+	for i := range each {
+		s.enqueue(receipt("7"), asynq.Queue("paused"), asynq.TaskID(fmt.Sprint("p", i)))
+	}
+	redistest.Eventually(t, within, "all but those that wait in workers to be deferred", func() bool {
+		info, err := s.inspector.GetQueueInfo("paused")
+		return err == nil && info.Retry >= each-2
+	})
+	if err := s.inspector.PauseQueue("paused"); err != nil {
+		t.Fatal(err)
+	}
+	for range each {
+		s.enqueue(receipt("7"))
+	}
+	close(free)
+	redistest.Eventually(t, within, "the tasks of the other queue to run", func() bool {
+		info, err := s.inspector.GetQueueInfo("default")
+		return err == nil && info.Size == 0
+	})
+}
+
+// TestLineElsewhere: a client of another Redis, where asynq's tasks are not, is reported, and tasks run as without.
+func TestLineElsewhere(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	var hooks told
+	other := redistest.Start(t)
+	s.serve(s.work(nil), asynqlock.Exclusive(s.locks.Mutex, asynqlock.ByPayload("order"),
+		asynqlock.WithLine(other.Client()), soon, asynqlock.WithHooks(hooks.hooks()), asynqlock.WithLogger(nil)))
+	s.enqueue(receipt("7"))
+	s.awaitEmpty()
+	if !strings.Contains(hooks.String(), "is not in the Redis of this client") {
+		t.Errorf("told %s", hooks.String())
 	}
 }
 
@@ -202,15 +255,14 @@ func TestLineTouchesNoOtherTasks(t *testing.T) {
 	s.awaitState("archived", asynq.TaskStateArchived)
 }
 
-// TestLineWithoutItsParts: tasks run whatever becomes of the line: others that never come back stand in front, or it
-// is lost, or its Redis is.
-func TestLineWithoutItsParts(t *testing.T) {
+// TestLineIsLost: tasks run whatever becomes of the line: it is deleted, or its Redis rights are.
+func TestLineIsLost(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	other := redistest.Start(t)
 	var hooks told
+	rdb := s.redis.Client()
 	s.serve(s.work(nil), asynqlock.Exclusive(s.locks.Mutex, asynqlock.ByPayload("order"),
-		asynqlock.WithLine(other.Client()), soon, asynqlock.WithHooks(hooks.hooks()), asynqlock.WithLogger(nil)))
+		asynqlock.WithLine(rdb), soon, asynqlock.WithHooks(hooks.hooks()), asynqlock.WithLogger(nil)))
 	run := func(thing string) {
 		t.Helper()
 		for range 5 {
@@ -223,11 +275,14 @@ func TestLineWithoutItsParts(t *testing.T) {
 		s.effects.want(t, payloadOf(thing), 5, 1)
 	}
 	run("calm")
-	if keys := other.Client().Keys(t.Context(), "*").Val(); len(keys) != 0 {
-		t.Errorf("left behind: %v", keys)
+	s.awaitEmpty()
+	redistest.Eventually(t, within, "the line to be gone", func() bool {
+		return len(s.redis.Client().Keys(t.Context(), "asynqlock:*").Val()) == 0
+	})
+	if err := rdb.Close(); err != nil {
+		t.Fatal(err)
 	}
-	other.Kill()
-	run("away")
+	run("closed")
 	if !strings.Contains(hooks.String(), "line") {
 		t.Error("the hook is not told that there is no line")
 	}

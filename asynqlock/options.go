@@ -182,12 +182,12 @@ func WithWait(limit time.Duration) Option {
 //
 // The client is of the Redis that asynq's queues are in; it is not closed. Next to them the line takes some 100 bytes
 // for each task in it. A few of the next tasks wait in workers, half of them at most: give the server's config to
-// [Configure], which tells how many there are. A finished task costs two commands more, and about eight if others are in
-// the line. With several servers, use locks.Fair to keep the order among their waiting tasks too.
+// [Configure], which tells how many there are. A task costs two scripts more, and some commands of asynq's if others are
+// in the line. The order is strict in one process; on several servers, neighbours in the line may change places.
 //
-// A task on its last attempt, for which no worker may wait, is archived by asynq, and taken out of the archive when its
-// turn has come. If the process ends that would have called the next task, that task comes when its own delay is over.
-// Defaults to no line.
+// Give tasks a retry: one on its last attempt cannot be deferred, since asynq would archive it. It waits in a worker, may
+// overtake others for that reason, and is archived if no worker may wait for it. If the process ends that would have
+// called the next task, that task comes when its own delay is over. Defaults to no line.
 func WithLine(rdb redis.UniversalClient) Option {
 	return optionFunc(func(c *config) {
 		if v := reflect.ValueOf(rdb); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {

@@ -13,16 +13,22 @@ import (
 
 // checkTask finds what is wrong with a task and its options, which asynq keeps to itself until the task is enqueued. It
 // enqueues the task with a client whose commands go nowhere: asynq has accepted the options if it gets as far as the
-// script that would enqueue the task, and a task with [asynq.Unique] has a key for that.
+// script that would enqueue the task, tells of some in what it returns, and has a key for [asynq.Unique].
 func checkTask(task *asynq.Task) error {
 	rdb := redis.NewClient(&redis.Options{MaxRetries: -1})
 	defer func() { _ = rdb.Close() }()
 	seen := &scriptRecorder{}
 	rdb.AddHook(seen)
-	_, err := asynq.NewClientFromRedisClient(rdb).Enqueue(task)
+	info, err := asynq.NewClientFromRedisClient(rdb).Enqueue(task)
 	switch {
-	case seen.args == nil:
+	case seen.args == nil || err != nil:
 		return fmt.Errorf("holdfast: asynqlock: the task: %w", err)
+	case info.Group != "":
+		return errors.New("holdfast: asynqlock: the task has the option asynq.Group, which would make one task of several " +
+			"ticks, without their IDs: remove it")
+	case !info.Deadline.IsZero():
+		return errors.New("holdfast: asynqlock: the task has the option asynq.Deadline, which is one instant for all ticks: " +
+			"use asynq.Timeout")
 	case seen.has("}:unique:"):
 		return errors.New("holdfast: asynqlock: the task has the option asynq.Unique, which would refuse a tick while the task " +
 			"of an earlier one waits: remove it, the task ID tells ticks apart")
@@ -40,15 +46,17 @@ func (*scriptRecorder) DialHook(redis.DialHook) redis.DialHook {
 	return func(context.Context, string, string) (net.Conn, error) { return nil, errNotExecuted }
 }
 
-// ProcessHook records a script and lets every other command succeed, since asynq sends some before.
+// ProcessHook records a script and lets every command succeed, since asynq sends some before.
 func (s *scriptRecorder) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	return func(_ context.Context, cmd redis.Cmder) error {
 		if !strings.HasPrefix(cmd.Name(), "eval") {
 			return nil
 		}
 		s.args = cmd.Args()
-		cmd.SetErr(errNotExecuted)
-		return errNotExecuted
+		if script, ok := cmd.(*redis.Cmd); ok {
+			script.SetVal(int64(1)) // enqueued
+		}
+		return nil
 	}
 }
 
