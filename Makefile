@@ -97,7 +97,7 @@ topologies: needed ## run the conformance suite on all strategies on Sentinel an
 	$(GO) test -race -count=1 -timeout 30m -run TestTopologies ./core -topologies
 
 .PHONY: rights
-rights: needed ## run the conformance suite on all strategies as the Redis user of the README; make test takes some
+rights: needed ## run the conformance suite on all strategies as the Redis user of docs/redis.md; make test takes some
 	$(GO) test -race -count=1 -timeout 30m -run TestConformanceOfMinimalUser ./core -rights
 
 .PHONY: failovers

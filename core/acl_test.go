@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestMinimalUser does everything as a Redis user with just the rights that the README lists.
+// TestMinimalUser does everything as a Redis user with just the rights that docs/redis.md lists.
 func TestMinimalUser(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -53,7 +53,7 @@ func TestMinimalUserInCluster(t *testing.T) {
 
 var allStrategies = flag.Bool("rights", false, "run the conformance suite on all strategies as a user with few rights")
 
-// TestConformanceOfMinimalUser runs the whole suite as a user with just the rights that the README lists. By default it
+// TestConformanceOfMinimalUser runs the whole suite as a user with just the rights that docs/redis.md lists. By default it
 // takes pairs that send all commands together, and three servers for a Redlock.
 func TestConformanceOfMinimalUser(t *testing.T) {
 	t.Parallel()
@@ -91,6 +91,27 @@ func TestMinimalUserOfRedlock(t *testing.T) {
 	three.awaitHolders(t, "lock:name", 3)
 	unlock(t, lease)
 	nothingDenied(t, three.servers[0])
+}
+
+// TestRedlockWithoutInfo: a user who may not call INFO can lock, and is warned. Only WithRestartDelay needs it.
+func TestRedlockWithoutInfo(t *testing.T) {
+	t.Parallel()
+	three := startMasters(t, 3)
+	rules := append(documentedRules(t, "A Redis user needs"), "-info")
+	nodes := make([]redis.UniversalClient, 0, len(three.servers))
+	for _, s := range three.servers {
+		setUser(t, s, rules)
+		nodes = append(nodes, s.Client(func(o *redis.Options) { o.Username, o.Password = "locker", "secret" }))
+	}
+	log := new(record)
+	logger := core.WithLogger(textLogger(log))
+	unlock(t, mustLock(t, newRedlock(t, nodes, core.WithNodeTimeout(time.Second), logger).Mutex("name")))
+	if !strings.Contains(log.String(), "does not tell its run id") {
+		t.Errorf("logged %q", log)
+	}
+	delayed := newRedlock(t, nodes, core.WithNodeTimeout(time.Second), core.WithRestartDelay(time.Millisecond), logger)
+	_, err := delayed.Mutex("name").TryLock(t.Context())
+	wantErr(t, err, core.ErrPermission)
 }
 
 // TestObserver reads all there is as the user that SECURITY.md has for that, who can change nothing.
@@ -223,10 +244,10 @@ func enterEveryWay(t testing.TB, name string, lock, other core.Strategy) {
 	}
 }
 
-// documentedRules reads the rights from the README, so that it cannot say less than is needed.
+// documentedRules reads the rights from docs/redis.md, so that it cannot say less than is needed.
 func documentedRules(t *testing.T, sentence string) []string {
 	t.Helper()
-	return rulesIn(t, "../README.md", sentence)
+	return rulesIn(t, "../docs/redis.md", sentence)
 }
 
 func rulesIn(t *testing.T, file, sentence string) []string {

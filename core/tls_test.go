@@ -15,7 +15,7 @@ import (
 )
 
 // vault is a server that speaks TLS, demands certificates, and lets in nobody without password: its only other user has
-// just the rights of the README.
+// just the rights of docs/redis.md.
 type vault struct {
 	*redistest.Server
 	authority *redistest.Authority

@@ -1,0 +1,64 @@
+package docs_test
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"strings"
+)
+
+// imports are the packages that a fragment may use without importing them, by the name that it uses.
+var imports = map[string]string{
+	"context": "context", "json": "encoding/json", "errors": "errors", "fmt": "fmt", "log": "log", "slog": "log/slog",
+	"http": "net/http", "os": "os", "time": "time", "tls": "crypto/tls", "sql": "database/sql",
+	"gin": "github.com/gin-gonic/gin", "asynq": "github.com/hibiken/asynq", "redis": "github.com/redis/go-redis/v9",
+	"cron":      "github.com/robfig/cron/v3",
+	"asynqlock": "github.com/holdfast-go/holdfast/asynqlock",
+	"core":      "github.com/holdfast-go/holdfast/core",
+	"cronlock":  "github.com/holdfast-go/holdfast/cronlock",
+	"ginlock":   "github.com/holdfast-go/holdfast/middleware/gin",
+	"httplock":  "github.com/holdfast-go/holdfast/middleware/nethttp",
+}
+
+// declares matches the first line of what a fragment declares beside its statements.
+var declares = regexp.MustCompile(`^(?:func (?:\([^)]*\) )?\w|type \w|import )`)
+
+// wrap makes a file of a fragment. names tells whether the package is that of testdata.
+func (b block) wrap(page string, names bool) string {
+	var top, body []string
+	lines := strings.Split(strings.TrimRight(b.code, "\n"), "\n")
+	for i := 0; i < len(lines); i++ {
+		position := fmt.Sprintf("//line %s:%d", page, b.line+i)
+		if !declares.MatchString(lines[i]) {
+			body = append(body, position, lines[i])
+			continue
+		}
+		top = append(top, position)
+		last := i
+		if open := lines[i][len(lines[i])-1]; open == '{' || open == '(' {
+			for last < len(lines)-1 && lines[last] != "}" && lines[last] != ")" {
+				last++
+			}
+		}
+		top = append(top, lines[i:last+1]...)
+		i = last
+	}
+	declared := strings.Join(top, "\n")
+	given := ""
+	for name, path := range imports {
+		if names && !strings.Contains(declared, `"`+path+`"`) {
+			given += fmt.Sprintf("import %s %q\n", name, path)
+		}
+	}
+	return "package snippet\n" + given + declared +
+		"\nfunc _() error {\n" + strings.Join(body, "\n") + "\nreturn nil\n}\n"
+}
+
+// file returns the Go file that stands for a block of that page, and whether it is a fragment.
+func (b block) file(page string, names bool) (text string, fragment bool) {
+	if _, err := parser.ParseFile(token.NewFileSet(), "", b.code, parser.PackageClauseOnly); err == nil {
+		return fmt.Sprintf("//line %s:%d\n%s", page, b.line, b.code), false
+	}
+	return b.wrap(page, names), true
+}

@@ -1,0 +1,21 @@
+package snippet
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/redis/go-redis/v9"
+	"github.com/robfig/cron/v3"
+)
+
+var (
+	ctx    context.Context
+	rdb    *redis.Client
+	locks  *core.Client
+	c      *cron.Cron
+	server *http.Server
+
+	observe func(metric string, d time.Duration, err error)
+)
