@@ -24,5 +24,4 @@ var (
 	write            func(context.Context) ([]byte, error)
 	orders, payments http.Handler
 	sendReceipt      asynq.HandlerFunc
-	use              func(context.Context, int64)
 )

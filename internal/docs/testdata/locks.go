@@ -1,0 +1,14 @@
+package snippet
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+var (
+	ctx   context.Context
+	locks *core.Client
+
+	use func(context.Context, int64)
+)
