@@ -64,7 +64,10 @@ func (j *job) execute(
 	defer cancel()
 	ctx, end := j.limit(ctx, e.overrun)
 	defer end()
-	return j.call(ctx, e.run, func(run Run) { e.record(ctx, run) })
+	return j.call(ctx, e.run, func(run Run) {
+		j.current.Store(nil) // the function has returned, though Redis may not hear of that for long
+		e.record(ctx, run)
+	})
 }
 
 // overrun ends the attempt of a run that does not stop. Its lease runs out: the function may be at it for some time
