@@ -18,7 +18,7 @@ func (j *job) catchUp() {
 // catchUpAtStart does so without the scheduler waiting for the search: only for the run.
 func (j *job) catchUpAtStart() {
 	if tick, ok := j.missedTick(); ok {
-		err := launch(j.config.context, j.cron, func() { j.run(tick, j.config.catchUp) })
+		err := j.launch(j.config.context, func() { j.run(tick, j.config.catchUp) })
 		if err != nil {
 			j.skipAside(tick, Stopped, err)
 		}

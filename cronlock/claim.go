@@ -59,7 +59,20 @@ func (j *job) refused(ctx context.Context, err error) (Reason, bool) {
 	case ctx.Err() != nil, errors.Is(err, core.ErrUnavailable):
 		return Unavailable, false
 	}
-	return Refused, true
+	return Refused, permanent(err)
+}
+
+// permanent reports whether an error is a mistake in the program, which time does not cure. A server that is full, or
+// rights that are being changed, are asked again like one that does not answer.
+func permanent(err error) bool {
+	for _, mistake := range []error{
+		core.ErrInvalidOption, core.ErrInvalidName, core.ErrWrongType, core.ErrUpgrade, core.ErrClosed,
+	} {
+		if errors.Is(err, mistake) {
+			return true
+		}
+	}
+	return false
 }
 
 // once is the record of a tick. It is kept for longer than somebody may come for the tick, so that a forgotten one is

@@ -82,6 +82,14 @@ func launch(ctx context.Context, c *cron.Cron, work func()) error {
 	return err
 }
 
+// launch lets the scheduler start work for the job, as above, unless the job was removed from its cron.
+func (j *job) launch(ctx context.Context, work func()) error {
+	if current, there := find(j.cron, j.name); !there || current != j {
+		return errRemoved
+	}
+	return launch(ctx, j.cron, work)
+}
+
 // await waits until the work has begun. It looks now and then whether the cron was stopped.
 func (o *oneTime) await(ctx context.Context) error {
 	for isRunning(o.cron) {
@@ -105,7 +113,10 @@ func (o *oneTime) awaitFor(ctx context.Context, limit time.Duration) (begun bool
 	}
 }
 
-var errStopped = errors.New("holdfast: cronlock: the cron is stopped")
+var (
+	errStopped = errors.New("holdfast: cronlock: the cron is stopped")
+	errRemoved = errors.New("holdfast: cronlock: the job was removed from its cron")
+)
 
 // isRunning reports whether the scheduler runs. Only the scheduler asks an entry for its next tick, before it takes the
 // request to remove it.

@@ -37,7 +37,9 @@ func (j *job) execute(
 	e.run.Deadline, _ = patience.Deadline()
 	if e.run.Attempt > attempts {
 		_ = attempt.Hold(patience, "given up after too many attempts")
-		j.skip(tick, Taken, nil)
+		j.config.logger.Warn("holdfast: cronlock: a tick is given up: no attempt was finished", "job", j.name, "tick", tick,
+			"attempts", attempts)
+		j.skip(tick, Taken, fmt.Errorf("holdfast: cronlock: given up after %d attempts", attempts))
 		return nil
 	}
 	held := attempt.Context()
@@ -108,7 +110,8 @@ func (j *job) alone(patience context.Context, takeover bool) (lease *core.Lease,
 	for wait := firstPause; ; wait = min(2*wait, longestPause) {
 		lease, err = mutex.Lock(patience, core.WithWait(max(limit-time.Since(began), 0)))
 		unanswered := errors.Is(err, core.ErrUnavailable)
-		if !unanswered && !(errors.Is(err, core.ErrNotAcquired) && doubt.excuses()) {
+		taken := errors.Is(err, core.ErrNotAcquired) && !unanswered
+		if err == nil || permanent(err) || taken && !doubt.excuses() {
 			return lease, leave, err
 		}
 		doubt.any = doubt.any || unanswered

@@ -43,11 +43,22 @@ func newJob(name string, fn func(context.Context) error, config config) *job {
 // Run is called by the scheduler, on a goroutine of its own, when a tick is due.
 func (j *job) Run() {
 	due := j.progress.advance(j.schedule, j.cron.Location(), readClocks, j.deadline)
-	if due.late > lateStart && elapsed(j.rescheduled, time.Now(), lateStart) {
-		reschedule(j.cron)
+	if due.late > lateStart {
+		if !isRunning(j.cron) { // a wrapper has held the job back until after Stop: other replicas run the ticks
+			j.skipAll(due.ticks, Stopped, errStopped)
+			due.ticks = nil
+		} else if elapsed(j.rescheduled, time.Now(), lateStart) {
+			reschedule(j.cron)
+		}
 	}
 	defer j.comeFor(due.ticks) // also if a hook panics
 	j.passOver(due)
+}
+
+func (j *job) skipAll(ticks []time.Time, reason Reason, err error) {
+	for _, tick := range ticks {
+		j.skip(tick, reason, err)
+	}
 }
 
 // lateStart is how late the scheduler is only after a stall, and not because the machine is busy.
@@ -65,7 +76,8 @@ func (j *job) comeFor(ticks []time.Time) {
 // come handles a tick.
 func (j *job) come(tick time.Time) {
 	j.refresh()
-	if reason := j.run(tick, j.deadline(tick)); reason == Late || reason == Unavailable {
+	switch j.run(tick, j.deadline(tick)) {
+	case Late, Unavailable, Refused:
 		j.catchUp()
 	}
 }

@@ -77,9 +77,14 @@ func (c *config) refuse(format string, args ...any) {
 }
 
 // positive refuses a duration that makes no sense. No schedule has longer periods than the longest one.
-func (c *config) positive(option string, d time.Duration) {
-	if d <= 0 || d > longestPeriod {
-		c.refuse("%s(%v): more than 0 and at most %v is allowed", option, d, longestPeriod)
+func (c *config) positive(option string, d time.Duration) { c.between(option, d, 1) }
+
+// leastTime is enough for Redis to answer, and for a function to do anything.
+const leastTime = 10 * time.Millisecond
+
+func (c *config) between(option string, d, least time.Duration) {
+	if d < least || d > longestPeriod {
+		c.refuse("%s(%v): %v to %v are allowed", option, d, least, longestPeriod)
 	}
 }
 
@@ -183,7 +188,7 @@ func AllowOverlap() Option {
 // minute and twice the TTL.
 func WithStartDeadline(limit time.Duration) Option {
 	return optionFunc(func(c *config) {
-		c.positive("WithStartDeadline", limit)
+		c.between("WithStartDeadline", limit, leastTime)
 		c.deadline = limit
 	})
 }
@@ -221,7 +226,7 @@ func WithFailover(attempts int) Option {
 // all replicas the same window: ticks are remembered for twice as long. At most 366 days. Defaults to none.
 func WithCatchUp(window time.Duration) Option {
 	return optionFunc(func(c *config) {
-		c.positive("WithCatchUp", window)
+		c.between("WithCatchUp", window, leastTime)
 		c.catchUp = window
 	})
 }

@@ -22,11 +22,11 @@ func (j *job) watch(tick time.Time, deadline time.Duration) {
 	}
 	ctx, cancel := until(patience, attempt.Context())
 	defer cancel()
-	if err := launch(ctx, j.cron, func() { j.start(attempt, tick, deadline) }); err != nil {
+	if err := j.launch(ctx, func() { j.start(attempt, tick, deadline) }); err != nil {
 		// Another replica is to take it over, at once and with the same number of attempts left.
 		_ = attempt.Withdraw(context.WithoutCancel(ctx))
 		reason := Late
-		if errors.Is(err, errStopped) || j.config.context.Err() != nil {
+		if errors.Is(err, errStopped) || errors.Is(err, errRemoved) || j.config.context.Err() != nil {
 			reason = Stopped
 		}
 		j.skipAside(tick, reason, err)
