@@ -40,6 +40,7 @@ func TestImports(t *testing.T) {
 	t.Parallel()
 	allowed := []string{
 		ours + "core", ours + "core/lua", ours + "asynqlock", ours + "cronlock", ours + "internal/jsonfield", ours + "internal/throttle",
+		ours + "internal/outage",
 	}
 	for _, pkg := range goList(t, ".") {
 		if pkg == "testing" || strings.HasPrefix(pkg, ours) && !slices.Contains(allowed, pkg) {

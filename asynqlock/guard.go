@@ -9,6 +9,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/outage"
 	"github.com/holdfast-go/holdfast/internal/throttle"
 )
 
@@ -259,7 +260,6 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// outage reports whether Redis could not be asked, which is no mistake in the program.
-func (v *visit) outage(err error) bool {
-	return errors.Is(err, core.ErrUnavailable) && v.ctx.Err() == nil
-}
+// outage reports whether Redis could not be asked, which is no mistake in the program, and nothing that a full Redis or
+// a missing right brings about.
+func (v *visit) outage(err error) bool { return outage.Is(err) && v.ctx.Err() == nil }

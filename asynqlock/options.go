@@ -224,9 +224,9 @@ func WithCommitMargin(margin time.Duration) Option {
 	return duration("WithCommitMargin", margin, func(c *config) { c.commitMargin = margin })
 }
 
-// FailOpen lets tasks run unguarded while Redis cannot be asked, see [Degraded]. Words like [Complete] count for them,
-// but are not recorded. Where locks and queues are in one
-// Redis, asynq has no tasks then either. Defaults to deferring them.
+// FailOpen lets tasks run unguarded while Redis cannot be asked, see [Degraded]: not while it refuses, because it is full
+// or the user lacks a right. Words like [Complete] count for them, but are not recorded. Where locks and queues are in
+// one Redis, asynq has no tasks then either. Defaults to deferring them.
 func FailOpen() Option {
 	return optionFunc(func(c *config) { c.failOpen = true })
 }

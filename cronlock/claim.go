@@ -56,7 +56,7 @@ func (j *job) refused(ctx context.Context, err error) (Reason, bool) {
 		return Late, true
 	case errors.Is(err, core.ErrInProgress), errors.Is(err, core.ErrCompleted), errors.Is(err, core.ErrOutcomeUnknown):
 		return Taken, true
-	case ctx.Err() != nil, errors.Is(err, core.ErrUnavailable):
+	case errors.Is(err, core.ErrUnavailable), ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return Unavailable, false
 	}
 	return Refused, permanent(err)

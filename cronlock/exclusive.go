@@ -10,6 +10,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // Exclusive returns a wrapper for [cron.NewChain] that lets no two runs of a job go on at the same time, on whichever
@@ -71,7 +72,7 @@ func (j *job) exclusive(lock core.Locker) {
 		j.skip(now, Overlapping, fmt.Errorf("%w: %w", ErrOverlap, err))
 	case !errors.Is(err, core.ErrUnavailable):
 		j.skip(now, Refused, err)
-	case j.config.failOpen:
+	case j.config.failOpen && outage.Is(err):
 		ctx, cancel := j.limit(j.config.context, func() {})
 		defer cancel()
 		_ = j.call(ctx, run, func(Run) {})

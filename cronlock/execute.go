@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // ErrOverlap says that a run has not begun because an earlier run of the job goes on.
@@ -58,7 +59,7 @@ func (j *job) execute(
 			// Its token rises from run to run as they follow each other. That of the attempt is as old as the claim,
 			// which may have waited while a later tick ran.
 			held, e.lease, e.run.Token = lease.Context(), lease, lease.Token()
-		case !j.config.failOpen || j.unstarted(base, err) != Unavailable:
+		case !j.config.failOpen || j.unstarted(base, err) != Unavailable || !outage.Is(err):
 			return e.giveBack(base, err)
 		}
 	}

@@ -243,8 +243,9 @@ func WithHistory(periods int) Option {
 }
 
 // FailOpen runs a tick, on every replica, that could not be claimed until its start deadline because Redis did not
-// answer; also without the lock that keeps it apart from other runs. Nothing is promised for such a run, and it is not
-// in the [History]. Defaults to skipping it.
+// answer; even without the lock that keeps it apart from other runs. A Redis that refuses, because it is full or the user
+// lacks a right, opens nothing. Nothing is promised for such a run, and it is not in the [History]. Defaults to skipping
+// it.
 func FailOpen() Option {
 	return optionFunc(func(c *config) { c.failOpen = true })
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // Exclusive lets no two requests of one key run at the same time. Make it with [NewExclusive]. It is safe for
@@ -81,7 +82,7 @@ func (e *Exclusive) Do(ctx context.Context, req Request, run func(ctx context.Co
 	case started && err != nil:
 		e.failed(ctx, Failure{KeyHash: hash, Operation: "run", Err: err})
 	case started:
-	case e.config.FailOpen && outage(err) && ctx.Err() == nil:
+	case e.config.FailOpen && outage.Is(err) && ctx.Err() == nil:
 		e.failed(ctx, Failure{KeyHash: hash, Operation: "begin", Err: err})
 		letThroughInside(ctx)
 		run(context.WithValue(ctx, degradedKey{}, true))

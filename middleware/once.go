@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // Once lets a request of each key take effect once. Make it with [NewOnce]. It is safe for concurrent use.
@@ -93,7 +94,7 @@ func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Confli
 			o.replayed(ctx, Replayed{KeyHash: hash, Attempt: done.Record.Attempt, Waited: waited})
 			return nil, replay, nil
 		}
-	case o.config.FailOpen && outage(err) && ctx.Err() == nil:
+	case o.config.FailOpen && outage.Is(err) && ctx.Err() == nil:
 		o.failed(ctx, Failure{KeyHash: hash, Operation: "begin", Err: err})
 		letThroughInside(ctx)
 		return o.newRun(ctx, hash, nil), nil, nil

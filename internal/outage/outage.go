@@ -1,4 +1,5 @@
-package middleware
+// Package outage tells an outage of Redis from what Redis refuses, for the guards that may fail open.
+package outage
 
 import (
 	"errors"
@@ -16,12 +17,12 @@ var notServing = []string{
 	"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "READONLY", "BUSY", "max number of clients",
 }
 
-// outage reports whether err means that Redis could not be asked, which is all that opens a guard with [FailOpen].
+// Is reports whether err means that Redis could not be asked, which is all that opens a guard that fails open.
 //
 // Why: any other answer may last, or may be what a client has brought about. With a full Redis (OOM, MISCONF) one user's
 // requests would open the gate for all. A missing right or a wrong password would leave it open until it is noticed.
 // NOREPLICAS and [core.ErrNotReplicated] are the safety that was asked for.
-func outage(err error) bool {
+func Is(err error) bool {
 	return errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrNotReplicated) && !refusedByRedis(err)
 }
 
