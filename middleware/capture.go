@@ -16,10 +16,10 @@ const sniffed = 512
 // [Capture.Abandon] if it has not returned normally.
 //
 // An answer that grows too large, and one whose handler flushes or takes over the connection, is passed through
-// from there on. The body of a flushed answer is recorded all the same, up to the limit. To the
-// handler all looks as net/http would have it: what it sets in the header after the status counts for trailers only,
-// and the errors are the same. Like net/http's, it must not be used by several goroutines at a time. What is written after [Run.FinishLate], [Capture.Send] or
-// [Capture.Abandon] is passed through, so that no answer is lost.
+// from there on. The body of a flushed answer is recorded all the same, up to the limit. To the handler all looks as
+// net/http would have it: what it sets in the header after the status counts for trailers only, and the errors are the
+// same. Like net/http's, it must not be used by several goroutines at a time. What is written after [Run.FinishLate],
+// [Capture.Send] or [Capture.Abandon] is passed through, so that no answer is lost.
 //
 // The real writer may be one that sends the header with the first byte of the body, or when its method
 // WriteHeaderNow is called: gin's. What is wrapped around such a writer, to compress for instance, changes the

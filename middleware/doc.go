@@ -8,8 +8,8 @@
 // framework, so an adapter for another one is small:
 //
 //   - let through what Guards does not name,
-//   - make a [Key] of the request with [NewKey], [Join], [PrincipalKey] and a [Route]; for Idempotent, [Once.Key] joins the header
-//     to the scope,
+//   - make a [Key] of the request with [NewKey], [Join], [PrincipalKey] and a [Route]; for Idempotent, [Once.Key] joins
+//     the header to the scope,
 //   - read its body with [Buffer], so that no client holds a key by sending slowly; BufferRequest does that for those
 //     that have an http.Request,
 //   - find out by [AnswerBy] how long it may wait,
