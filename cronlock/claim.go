@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // claim asks for a tick until there is an answer. ctx bounds the asking, and wait the waiting for the end of a run on
@@ -15,6 +16,7 @@ func (j *job) claim(ctx context.Context, tick time.Time, deadline, wait time.Dur
 ) {
 	once := j.once(tick, deadline, wait)
 	var doubt doubt
+	var before error
 	for interval := firstPause; ; interval = min(2*interval, longestPause) {
 		paused, err := j.paused(ctx, tick)
 		if paused {
@@ -26,6 +28,10 @@ func (j *job) claim(ctx context.Context, tick time.Time, deadline, wait time.Dur
 				return attempt, "", nil
 			}
 		}
+		if before != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			err = before // what Redis has said, in time
+		}
+		before = err
 		reason, known := j.refused(ctx, err)
 		if known && !(errors.Is(err, core.ErrInProgress) && doubt.excuses()) {
 			return nil, reason, err
@@ -56,7 +62,7 @@ func (j *job) refused(ctx context.Context, err error) (Reason, bool) {
 		return Late, true
 	case errors.Is(err, core.ErrInProgress), errors.Is(err, core.ErrCompleted), errors.Is(err, core.ErrOutcomeUnknown):
 		return Taken, true
-	case errors.Is(err, core.ErrUnavailable), ctx.Err() != nil && errors.Is(err, ctx.Err()):
+	case outage.Is(err), ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, core.ErrUnavailable):
 		return Unavailable, false
 	}
 	return Refused, permanent(err)

@@ -70,9 +70,9 @@ func (j *job) exclusive(lock core.Locker) {
 		j.skip(now, Stopped, err)
 	case errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable):
 		j.skip(now, Overlapping, fmt.Errorf("%w: %w", ErrOverlap, err))
-	case !errors.Is(err, core.ErrUnavailable):
+	case !outage.Is(err):
 		j.skip(now, Refused, err)
-	case j.config.failOpen && outage.Is(err):
+	case j.config.failOpen:
 		ctx, cancel := j.limit(j.config.context, func() {})
 		defer cancel()
 		_ = j.call(ctx, run, func(Run) {})

@@ -59,7 +59,7 @@ func (j *job) execute(
 			// Its token rises from run to run as they follow each other. That of the attempt is as old as the claim,
 			// which may have waited while a later tick ran.
 			held, e.lease, e.run.Token = lease.Context(), lease, lease.Token()
-		case !j.config.failOpen || j.unstarted(base, err) != Unavailable || !outage.Is(err):
+		case !j.config.failOpen || j.unstarted(base, err) != Unavailable:
 			return e.giveBack(base, err)
 		}
 	}
@@ -129,7 +129,7 @@ func (j *job) unstarted(base context.Context, err error) Reason {
 		return Stopped
 	case errors.Is(err, ErrOverlap), errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable):
 		return Overlapping
-	case errors.Is(err, core.ErrUnavailable):
+	case outage.Is(err):
 		return Unavailable
 	}
 	return Refused

@@ -12,7 +12,7 @@ import (
 func TestFullRedisOpensNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	r := newReplica(t, newClient(t, server.Client()), idle, cronlock.FailOpen(), cronlock.WithStartDeadline(300*time.Millisecond))
+	r := newReplica(t, newClient(t, server.Client()), idle, cronlock.FailOpen(), cronlock.WithStartDeadline(2*time.Second))
 	if err := server.Client().ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ const (
 	Early       Reason = "early"       // by the clock of Redis, this replica's is ahead
 	Late        Reason = "late"        // its start deadline has passed, or the scheduler passed it over in a stall
 	Unavailable Reason = "unavailable" // Redis did not answer until the start deadline
-	Refused     Reason = "refused"     // Redis answered with an error that time does not cure
+	Refused     Reason = "refused"     // Redis answered with an error until then, or with one that time does not cure
 	Stopped     Reason = "stopped"     // the context of the jobs has ended, or the cron was stopped
 )
 

@@ -11,7 +11,6 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // job is what the scheduler starts.
@@ -138,7 +137,7 @@ func (j *job) run(tick time.Time, deadline time.Duration) Reason {
 	case reason == Taken && errors.Is(err, core.ErrInProgress) && j.config.attempts > 1:
 		go j.watch(tick, deadline)
 		return ""
-	case reason == Unavailable && j.config.failOpen && outage.Is(err):
+	case reason == Unavailable && j.config.failOpen:
 		return j.runUnclaimed(tick, deadline)
 	default:
 		j.compare(tick, err)

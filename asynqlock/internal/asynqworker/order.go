@@ -33,6 +33,8 @@ type Order struct {
 	Stubborn bool
 	// Unguarded is for the control.
 	Unguarded bool
+	// Defaults leaves asynq and the guard the times that they have by default, instead of short ones.
+	Defaults bool
 }
 
 // Kind is the type of the tasks.

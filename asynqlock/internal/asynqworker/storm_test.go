@@ -52,6 +52,7 @@ func newStorm(t *testing.T, edit func(*asynqworker.Order), opts ...redistest.Opt
 	s.order = asynqworker.Order{
 		Network: s.redis.Network(), Addr: s.redis.Addr(), Table: s.table.socket(), Concurrency: 20,
 		Least: 10 * time.Millisecond, Most: 400 * time.Millisecond, TTL: 4 * time.Second,
+		Defaults: *long,
 	}
 	if edit != nil {
 		edit(&s.order)

@@ -26,12 +26,14 @@ type worker struct {
 	unconfirmed sync.Map // runs that were not recorded
 }
 
-// config is that of a server which looks often, and is quiet.
+// config is that of a server which is quiet, and looks often unless it is to have asynq's defaults.
 func (w *worker) config() asynq.Config {
 	cfg := asynq.Config{
 		Concurrency: w.order.Concurrency, Queues: Queues, LogLevel: asynq.FatalLevel, ShutdownTimeout: ended,
-		TaskCheckInterval: 20 * time.Millisecond, DelayedTaskCheckInterval: 100 * time.Millisecond,
-		RetryDelayFunc: func(int, error, *asynq.Task) time.Duration { return time.Second },
+	}
+	if !w.order.Defaults {
+		cfg.TaskCheckInterval, cfg.DelayedTaskCheckInterval = 20*time.Millisecond, 100*time.Millisecond
+		cfg.RetryDelayFunc = func(int, error, *asynq.Task) time.Duration { return time.Second }
 	}
 	asynqlock.Configure(&cfg)
 	return cfg
@@ -41,10 +43,14 @@ func (w *worker) handler(locks *core.Client) asynq.Handler {
 	mux := asynq.NewServeMux()
 	if !w.order.Unguarded {
 		key, retention := Guard()
-		mux.Use(asynqlock.Once(
-			locks, key, retention, asynqlock.WithTTL(w.order.TTL), asynqlock.WithRetryIn(time.Second),
-			asynqlock.WithRuns(&w.runs), asynqlock.WithHooks(w.hooks()), asynqlock.WithLogger(nil),
-		))
+		opts := []asynqlock.Option{
+			retention, asynqlock.WithTTL(w.order.TTL), asynqlock.WithRuns(&w.runs), asynqlock.WithHooks(w.hooks()),
+			asynqlock.WithLogger(nil),
+		}
+		if !w.order.Defaults {
+			opts = append(opts, asynqlock.WithRetryIn(time.Second))
+		}
+		mux.Use(asynqlock.Once(locks, key, opts...))
 	}
 	mux.HandleFunc(Kind, w.process)
 	return mux
