@@ -10,6 +10,7 @@ func (e *exclusive) enter(v *visit) {
 	if e.line == nil || v.task.ID == "" {
 		return
 	}
+	defer v.surviveClient()
 	ctx, cancel := context.WithTimeout(v.ctx, askTimeout)
 	defer cancel()
 	at, err := e.line.enter(ctx, v)
@@ -29,19 +30,21 @@ func (e *exclusive) leave(r *run) {
 	if !v.lined {
 		return
 	}
+	defer v.surviveClient()
 	e.line.pace.add(v.hash, time.Since(r.began))
 	w := workersOf(v.ctx)
 	width := e.line.width(v.hash, w)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx), askTimeout)
+	defer cancel()
 	next, err := e.line.leave(ctx, v.hash, 0, width, member(v.task.Queue, v.task.ID))
-	if err != nil || len(next) == 0 {
-		cancel()
-		if err != nil {
-			v.failed("line", err)
-		}
+	if err != nil {
+		v.failed("line", err)
+	}
+	if len(next) == 0 {
 		return
 	}
 	e.line.relays.watch(v.hash, func(ctx context.Context) {
+		defer v.surviveClient()
 		if next, err := e.line.leave(ctx, v.hash, 0, width); err == nil {
 			e.line.pass(ctx, v.hash, next, w)
 		}
@@ -49,7 +52,17 @@ func (e *exclusive) leave(r *run) {
 	e.runs.come()
 	go func() {
 		defer e.runs.leave()
+		defer v.surviveClient()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 		defer cancel()
 		e.line.pass(ctx, v.hash, next, w)
 	}()
+}
+
+// surviveClient recovers from a panic of the user's Redis client or its hooks. It must neither end the process nor turn
+// a run that has succeeded into a failure, which asynq would repeat.
+func (v *visit) surviveClient() {
+	if p := recover(); p != nil {
+		v.warn("holdfast: asynqlock: not guarded as it should be", "line", "operation", "line", "panic", p)
+	}
 }

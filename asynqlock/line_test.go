@@ -255,39 +255,6 @@ func TestLineTouchesNoOtherTasks(t *testing.T) {
 	s.awaitState("archived", asynq.TaskStateArchived)
 }
 
-// TestLineIsLost: tasks run whatever becomes of the line: it is deleted, or its Redis rights are.
-func TestLineIsLost(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	var hooks told
-	rdb := s.redis.Client()
-	s.serve(s.work(nil), asynqlock.Exclusive(s.locks.Mutex, asynqlock.ByPayload("order"),
-		asynqlock.WithLine(rdb), soon, asynqlock.WithHooks(hooks.hooks()), asynqlock.WithLogger(nil)))
-	run := func(thing string) {
-		t.Helper()
-		for range 5 {
-			s.enqueue(receipt(thing))
-		}
-		redistest.Eventually(t, within, thing, func() bool {
-			done, _ := s.effects.of(payloadOf(thing))
-			return done == 5
-		})
-		s.effects.want(t, payloadOf(thing), 5, 1)
-	}
-	run("calm")
-	s.awaitEmpty()
-	redistest.Eventually(t, within, "the line to be gone", func() bool {
-		return len(s.redis.Client().Keys(t.Context(), "asynqlock:*").Val()) == 0
-	})
-	if err := rdb.Close(); err != nil {
-		t.Fatal(err)
-	}
-	run("closed")
-	if !strings.Contains(hooks.String(), "line") {
-		t.Error("the hook is not told that there is no line")
-	}
-}
-
 // TestLineOfTasksThatAreGone: tasks in front that asynq does not know hold nobody up for longer than a delay.
 func TestLineOfTasksThatAreGone(t *testing.T) {
 	t.Parallel()
@@ -313,13 +280,18 @@ func TestLineOfTasksThatAreGone(t *testing.T) {
 	})
 }
 
-// TestLineIsRefused: where it makes no sense, and without a client.
+// TestLineIsRefused: for records, together with another rule for waiting, and without a client.
 func TestLineIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	_, err := asynqlock.NewOnce(s.locks, asynqlock.ByTaskID(), asynqlock.WithLine(s.redis.Client()))
 	if err == nil || !strings.Contains(err.Error(), "WithLine is for Exclusive") {
 		t.Errorf("Once: %v", err)
+	}
+	_, err = asynqlock.NewExclusive(s.locks.Mutex, asynqlock.ByTaskID(), asynqlock.WithLine(s.redis.Client()),
+		asynqlock.WithWait(time.Second))
+	if err == nil || !strings.Contains(err.Error(), "WithWait with WithLine") {
+		t.Errorf("WithWait: %v", err)
 	}
 	for _, rdb := range []redis.UniversalClient{nil, (*redis.Client)(nil)} {
 		_, err := asynqlock.NewExclusive(s.locks.Mutex, asynqlock.ByTaskID(), asynqlock.WithLine(rdb))

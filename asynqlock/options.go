@@ -87,12 +87,17 @@ func (c *config) lockOptions() []core.LockOption {
 	return append(slices.Clone(c.lock), core.WithTTL(c.ttl))
 }
 
-// checkExclusive refuses what makes no sense without records.
+// checkExclusive refuses what makes no sense without records, and two rules for the same wait.
 func (c *config) checkExclusive() error {
-	if c.err == nil && len(c.records.set) > 0 {
+	switch {
+	case c.err != nil:
+		return c.err
+	case len(c.records.set) > 0:
 		return fmt.Errorf("holdfast: asynqlock: %s is for Once: Exclusive keeps no records", c.records.set[0])
+	case c.line != nil && c.wait > 0:
+		return errors.New("holdfast: asynqlock: WithWait with WithLine: the line decides which tasks wait in workers")
 	}
-	return c.err
+	return nil
 }
 
 func (c *config) checkOnce() error {
@@ -171,7 +176,7 @@ func WithLock(opts ...core.LockOption) Option {
 // WithWait lets a task wait for another one with its key, in its worker, before it is deferred. Half of the workers may
 // wait at most, if the server's config was given to [Configure]; a task waits for half of its own time at most, so that
 // its handler has the other half. An outage of Redis is not waited for. Defaults to 0: a task is deferred at once. To run
-// many tasks of one key without delay, use [WithLine].
+// many tasks of one key without delay, use [WithLine], which decides by itself which tasks wait, and refuses WithWait.
 func WithWait(limit time.Duration) Option {
 	return duration("WithWait", limit, func(c *config) { c.wait = limit })
 }

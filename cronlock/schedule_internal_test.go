@@ -85,29 +85,33 @@ func TestFoldAndGap(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			zone := load(t, test.zone)
 			from, _ := time.Parse(time.RFC3339, test.from)
 			to, _ := time.Parse(time.RFC3339, test.to)
-			// In the zone of the scheduler, in its own zone, and in that for a scheduler that is elsewhere.
+			var want []string
+			for _, tick := range test.want {
+				want = append(want, "cron:{job}:at:"+tick)
+			}
+			// In the zone of the scheduler, in its own zone, and in its own zone with a scheduler in another one.
 			for spec, scheduler := range map[string]*time.Location{
-				test.spec: zone, "CRON_TZ=" + test.zone + " " + test.spec: load(t, "Asia/Kolkata"),
+				test.spec: load(t, test.zone), "CRON_TZ=" + test.zone + " " + test.spec: load(t, "Asia/Kolkata"),
 				"TZ=" + test.zone + " " + test.spec: time.UTC,
 			} {
-				var keys []string
-				s := secondly(t, spec)
-				for tick := s.Next(from.In(scheduler)); !tick.After(to); tick = s.Next(tick) {
-					keys = append(keys, tickKey("job", tick))
-				}
-				var want []string
-				for _, tick := range test.want {
-					want = append(want, "cron:{job}:at:"+tick)
-				}
-				if !slices.Equal(keys, want) {
+				if keys := ticksOf(t, spec, from.In(scheduler), to); !slices.Equal(keys, want) {
 					t.Errorf("%s: keys %q, want %q", spec, keys, want)
 				}
 			}
 		})
 	}
+}
+
+// ticksOf returns the keys of the ticks of a schedule between two times.
+func ticksOf(t *testing.T, spec string, from, to time.Time) (keys []string) {
+	t.Helper()
+	s := secondly(t, spec)
+	for tick := s.Next(from); !tick.After(to); tick = s.Next(tick) {
+		keys = append(keys, tickKey("job", tick))
+	}
+	return keys
 }
 
 // TestMissed counts the ticks after the last one, in the zone of the scheduler if the schedule has none.
