@@ -15,9 +15,13 @@ gotest   = $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg --hide-sum
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
+# One run over all modules, so that the packages which wait leave the processors to others. "make lint" vets.
 .PHONY: test
 test: needed ## run all tests with the race detector, on real Redis servers
-	set -e; for m in $(MODULES); do (cd $$m && $(call gotest,$(GOWORK)) -race -shuffle=on -timeout 10m ./...); done
+	@events=$$(mktemp); trap 'rm -f "$$events"' EXIT; \
+	$(TOOL) gotestsum --jsonfile "$$events" --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
+		env GOWORK=$(GOWORK) $(GO) test -json -race -shuffle=on -vet=off -timeout 20m $(MODULES:%=./%/...) ; \
+	GOWORK=off $(GO) -C tools run ./verdict "$$events"
 
 .PHONY: stress
 stress: needed ## run the tests 20 times over, to find flaky ones
@@ -55,6 +59,7 @@ lint: ## check formatting, vet, staticcheck, and that go.mod files are tidy
 	set -e; for m in $(MODULES); do (cd $$m && $(GO) vet ./... && $(TOOL) staticcheck ./... \
 		&& GOWORK=off $(GO) mod tidy -diff); done
 	cd bench && export GOWORK=off && $(GO) vet ./... && $(TOOL) staticcheck ./... && $(GO) mod tidy -diff
+	cd tools && export GOWORK=off && $(GO) vet ./... && $(GO) test ./... && $(GO) mod tidy -diff
 	cd faults && $(GO) vet -tags holdfast_simulation ./simulate
 
 .PHONY: format
@@ -92,8 +97,12 @@ bench-core: needed ## measure a lock and unlock against the bare script pair, as
 fairness: needed ## let 16, 64 and 256 waiters contest for a fair lock, and measure what lines cost the server
 	$(GO) test -count=1 -v -run 'TestFairness|TestServerTime' ./core -contest 5s
 
+.PHONY: model
+model: needed ## compare the scripts with a model over 100,000 random operations; make test takes a quarter of them
+	$(GO) test -race -count=1 -v -run 'TestModel$$' ./core -model.ops 100000
+
 .PHONY: topologies
-topologies: needed ## run the conformance suite on all strategies on Sentinel and Cluster; make test takes two of them
+topologies: needed ## run the conformance suite on all strategies on Sentinel and Cluster; make test takes one on each
 	$(GO) test -race -count=1 -timeout 30m -run TestTopologies ./core -topologies
 
 .PHONY: rights

@@ -17,7 +17,7 @@ import (
 
 var (
 	modelSeed = flag.Uint64("model.seed", 0, "the only episode that TestModel runs, 0 for many")
-	modelOps  = flag.Int("model.ops", 100_000, "operations of TestModel")
+	modelOps  = flag.Int("model.ops", 25_000, "operations of TestModel")
 )
 
 const (
