@@ -1,5 +1,5 @@
-// Package docs checks the documentation: its tests compile the Go code of README.md and docs/*.md, and resolve the links
-// between the pages of this repository. It has no code of its own.
+// Package docs checks the documentation: its tests compile the Go code of README.md and docs/*.md, resolve the links
+// between the pages of this repository, and bound the length of sentences. It has no code of its own.
 //
 // A block of Go is type-checked in one of these ways, the first that fits:
 //
