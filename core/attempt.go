@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Attempt is one run of a [Once] in progress. It is renewed until it is completed, released, withdrawn or held, which
-// exactly one call can do, or abandoned. Its methods may be called from several goroutines at once.
+// Attempt is one run of a [Once] in progress. The client renews it until it is completed, released, withdrawn, held or
+// abandoned. Exactly one call can end it. Its methods may be called from several goroutines at once.
 type Attempt struct {
 	once   *Once
 	lease  *Lease
@@ -23,8 +23,8 @@ type Attempt struct {
 // its lease was lost. It has the values of the context given to Begin, but not its end.
 func (a *Attempt) Context() context.Context { return a.lease.Context() }
 
-// Bind returns a context that descends from ctx, carries the fencing token as [Attempt.Context] does, and ends with ctx
-// or with the attempt. Call cancel once it is not needed any more.
+// Bind returns a context that descends from ctx, carries the fencing token as [Attempt.Context] does, and ends with
+// ctx or with the attempt. The caller must call cancel when the context is no longer needed.
 func (a *Attempt) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
 	bound, end := context.WithCancelCause(a.lease.within(ctx))
 	loosen := a.lease.ending.bind(end)
@@ -38,8 +38,8 @@ func (a *Attempt) Done() <-chan struct{} { return a.lease.Done() }
 // of a lock of that name; never 0.
 func (a *Attempt) Token() int64 { return a.lease.token }
 
-// Number returns which attempt this is, from 1. It is not 1 if earlier ones failed or were not heard of any more, as
-// long as the record is kept. With [WithQuota] a first attempt that was released leaves none.
+// Number returns the number of the attempt, from 1. It is greater than 1 if earlier attempts failed or crashed, as
+// long as the record exists. With [WithQuota] a first attempt that was released leaves no record.
 func (a *Attempt) Number() int { return a.number }
 
 // Began returns when the key was claimed, by the server's clock.
@@ -48,13 +48,13 @@ func (a *Attempt) Began() time.Time { return a.began }
 // ValidUntil returns the time until which no other attempt can begin, see [Lease.ValidUntil].
 func (a *Attempt) ValidUntil() time.Time { return a.lease.ValidUntil() }
 
-// Complete records that the run took effect, with a value for those who come later; nil is recorded as an empty one.
-// From then on [Once.Begin] returns [ErrCompleted], until the record expires.
+// Complete records that the run took effect, with a value for later callers; nil is recorded as an empty value. From
+// then on [Once.Begin] returns [ErrCompleted], until the record expires.
 //
-// It works although ctx was cancelled, and although the lease was lost: only if another attempt has followed, or
-// [Once.Resolve], is it [ErrStale]. A value that is too large is [ErrValueTooLarge]: the run is recorded without it.
-// Any other error means that Redis did not confirm the record; it is tried further in the background. [ErrNotHeld] says
-// that the attempt had been ended before.
+// Complete works although ctx was cancelled, and although the lease was lost. It returns [ErrStale] only after another
+// attempt or [Once.Resolve]. If the value is too large, it returns [ErrValueTooLarge] and records the run without the
+// value. It returns [ErrNotHeld] if the attempt had already ended. Any other error means that Redis did not confirm
+// the record; the client retries in the background.
 func (a *Attempt) Complete(ctx context.Context, value []byte) error {
 	err := a.end(ctx, StateCompleted, func(ctx context.Context) (int64, error) {
 		return a.claim().complete(ctx, &a.lease.hold, a.lease.token, a.number, value)
@@ -65,17 +65,17 @@ func (a *Attempt) Complete(ctx context.Context, value []byte) error {
 	return a.once.checkValue(value)
 }
 
-// Release ends an attempt that has done nothing: the next one may begin at once. Errors are those of Complete; after
+// Release ends an attempt that has done nothing: the next one may begin at once. Errors are those of Complete. After
 // [ErrStale] there was nothing to release.
 func (a *Attempt) Release(ctx context.Context) error { return a.drop(ctx, used) }
 
-// Withdraw ends an attempt whose work has not begun: the next one may begin at once, and has the same [Attempt.Number],
-// as if this one had never been. Errors are those of Release.
+// Withdraw ends an attempt whose work has not begun. The next one may begin at once, and has the same
+// [Attempt.Number], as if this attempt had never been. Errors are those of Release.
 func (a *Attempt) Withdraw(ctx context.Context) error { return a.drop(ctx, neverUsed) }
 
-// Hold ends an attempt of which nobody can say whether it took effect: all who come later get [ErrOutcomeUnknown] until
-// somebody has found out and calls [Once.Resolve] or [Once.Forget], or the record expires. The reason is for them to
-// read; keep users' data out of it. At most 1,024 bytes of it are recorded. Errors are those of Complete.
+// Hold ends an attempt with an unknown outcome. All later callers get [ErrOutcomeUnknown] until an operator has found
+// out and calls [Once.Resolve] or [Once.Forget], or until the record expires. The reason is for the operator: keep
+// users' data out of it. At most 1,024 bytes of it are recorded. Errors are those of Complete.
 func (a *Attempt) Hold(ctx context.Context, reason string) error {
 	reason = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
 	return a.end(ctx, StateUnknown, func(ctx context.Context) (int64, error) {
@@ -83,11 +83,15 @@ func (a *Attempt) Hold(ctx context.Context, reason string) error {
 	})
 }
 
-// Declare says what the attempt counts as if it is not heard of any more, instead of what the failure policy says:
-// [StateCompleted] right after the work has taken effect, which a crash before Complete then does not undo;
-// [StateUnknown] right before work of which a crash would leave the outcome open; [StateNone] while there is nothing
-// that could not be done again. It does not end the attempt. Errors are those of Complete; [ErrStale] also if nothing
-// is left of the attempt in Redis.
+// Declare sets what the attempt counts as if the process crashes or becomes unreachable, in place of the failure
+// policy:
+//
+//   - [StateCompleted], right after the work has taken effect: a crash before Complete then does not repeat it.
+//   - [StateUnknown], right before work whose outcome a crash would leave open.
+//   - [StateNone], while everything so far may be repeated.
+//
+// Declare does not end the attempt. Its errors are those of Complete. It returns [ErrStale] even if Redis has lost the
+// record.
 func (a *Attempt) Declare(ctx context.Context, state State) error {
 	presume, ok := map[State]string{
 		StateCompleted: presumeCompleted, StateUnknown: presumeUnknown, StateNone: presumeRetry,
@@ -114,14 +118,13 @@ func (a *Attempt) Declare(ctx context.Context, state State) error {
 	return a.stale()
 }
 
-// Abandon lets go of the attempt without ending it: it is not renewed any more, and its context ends with
-// [ErrLeaseLost]. Others get [ErrInProgress] for the rest of its lease, or for a whole one if a renewal is on its way;
-// then it counts as what the failure policy or [Attempt.Declare] says, as after a crash. It is for a handler that does
-// not stop although it was told to: it may still be at it, so nobody else should come in at once, nor be kept out for
-// ever.
+// Abandon stops renewal without ending the attempt. Its context ends with [ErrLeaseLost]. Others get [ErrInProgress]
+// until the lease expires, or for one more TTL if a renewal is in flight. Then the failure policy or [Attempt.Declare]
+// decides, as after a crash. Use Abandon for a handler that ignores cancellation: others stay excluded while it may
+// still run, but not for ever.
 //
-// Complete, Release, Hold and Declare still work as long as no other attempt has followed. Abandon does no I/O. An
-// attempt that has ended stays as it is.
+// Complete, Release, Hold and Declare still work as long as no other attempt has followed. Abandon does no I/O. It
+// does not change an attempt that has ended.
 func (a *Attempt) Abandon() { a.lease.Abandon() }
 
 // maxReason bounds what is recorded of a reason, in bytes.

@@ -7,21 +7,21 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Client makes locks on one Redis: a server, a Sentinel group or a Cluster. It renews all leases with one timer
-// and waits for all locks on one subscription, so make one per process and share it; it is safe for concurrent
-// use.
+// Client makes locks on one Redis: a server, a Sentinel group or a Cluster. It renews all leases with one timer, and
+// waits for all locks on one subscription. So make one per process and share it. A Client is safe for concurrent use.
 type Client struct {
 	*keeper
 	*server
 	mutex protocol // the same for all
 }
 
-// New returns a client for rdb, which stays the caller's to close, after the Client. It does no I/O. Fails with
-// [ErrInvalidOption] if rdb is nil or a [redis.Ring], or an option has an invalid value. A Ring has several servers and
-// nothing that replaces one which fails: use a [redis.ClusterClient], or the servers by themselves with [NewRedlock].
+// New returns a client for rdb. The caller closes rdb, after the Client. New does no I/O. It fails with
+// [ErrInvalidOption] if rdb is nil or a [redis.Ring], or if an option has an invalid value. A Ring has several servers
+// and no replacement for a server that fails: use a [redis.ClusterClient], or the servers by themselves with
+// [NewRedlock].
 //
-// The commands of locks wait in rdb's connection pool like all others: give locks a go-redis client of their
-// own if the application keeps the pool busy, with blocking commands for instance.
+// Commands of locks wait in rdb's connection pool like all others. Give locks a go-redis client of their own if the
+// application keeps the pool busy, for instance with blocking commands.
 func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	if isNil(rdb) {
 		return nil, invalidOption("New: the Redis client is nil")
@@ -46,11 +46,13 @@ func isNil(rdb redis.UniversalClient) bool {
 	return rdb == nil || reflect.ValueOf(rdb).Kind() == reflect.Pointer && reflect.ValueOf(rdb).IsNil()
 }
 
-// Close ends all leases with the cause [ErrClosed], releases their locks, and stops renewing and listening.
-// Calls that wait return [ErrClosed]. Close after the work under the locks has ended: it cannot stop a holder
-// that does not heed its context. It goes on for as long as Redis answers, and ends after a few seconds of silence; what
-// could not be released then frees itself after its TTL. The error is nil, or that of the first failed release.
-// Closing again waits for the first Close and returns nil. It must not be called from a hook.
+// Close ends all leases with the cause [ErrClosed], releases their locks, and stops renewing and listening. Calls that
+// wait return ErrClosed. Call Close after the work under the locks has ended: it cannot stop a holder that ignores its
+// context.
+//
+// Close continues as long as Redis answers, and gives up a few seconds after the last answer. Locks that it could not
+// release then expire. The error is nil, or that of the first failed release. A second Close waits for the first and
+// returns nil. A hook must not call Close.
 func (c *Client) Close() error {
 	first, err := c.keeper.close()
 	if first {

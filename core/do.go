@@ -5,14 +5,13 @@ import (
 	"errors"
 )
 
-// Do runs fn under the lock, waiting for it as [Locker.Lock] does. The context that fn gets carries the lease:
-// locking the same name with it enters again, [TokenFrom] finds the fencing token, and it ends when ctx ends or
-// the lease does, with [ErrLeaseLost] as its cause if the lease was lost.
+// Do runs fn under the lock, and waits for the lock as [Locker.Lock] does. The context that fn gets carries the lease:
+// locking the same name with it enters again, and [TokenFrom] finds the fencing token. It ends when ctx ends or the
+// lease does, with [ErrLeaseLost] as its cause if the lease was lost.
 //
-// It returns fn's error. If the lease was lost before fn returned, the error is [ErrLeaseLost] too, even if fn
-// returned nil, because somebody else may have held the lock meanwhile. A release that Redis did not confirm is
-// no error of Do: fn was alone, and the lock frees itself. If fn panics, the lock is released and the panic
-// goes on.
+// Do returns fn's error. If the lease was lost before fn returned, the error is ErrLeaseLost too, even if fn returned
+// nil, because another owner may have held the lock meanwhile. A release that Redis did not confirm is no error of Do:
+// fn was alone, and the lock expires. If fn panics, Do releases the lock, and the panic continues.
 func Do(ctx context.Context, l Locker, fn func(context.Context) error, opts ...LockOption) error {
 	lease, err := l.Lock(ctx, opts...)
 	if err != nil {
@@ -21,7 +20,7 @@ func Do(ctx context.Context, l Locker, fn func(context.Context) error, opts ...L
 	return lease.run(ctx, fn)
 }
 
-// TryDo is [Do] for [Locker.TryLock]: it asks once and returns [ErrNotAcquired] if the lock is held.
+// TryDo is [Do] with [Locker.TryLock]: it asks once and returns [ErrNotAcquired] if the lock is held.
 func TryDo(ctx context.Context, l Locker, fn func(context.Context) error, opts ...LockOption) error {
 	lease, err := l.TryLock(ctx, opts...)
 	if err != nil {

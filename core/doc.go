@@ -9,80 +9,80 @@
 //
 // # What is guaranteed
 //
-// A lock is a lease: Redis gives it to one owner for a time, its TTL, and the [Client] renews it until it is
-// unlocked. While the lease is valid by the clock of the Redis server, nobody else has the lock. The holder is
-// told in time: the lease's context ends at [Lease.ValidUntil] at the latest, which is never later than the
-// expiry in Redis, whether or not Redis answers.
+// A lock is a lease: Redis grants it to one owner for a time, its TTL, and the [Client] renews it until you unlock it.
+// While the lease is valid by the clock of the Redis server, no other owner has the lock. The lease's context ends at
+// [Lease.ValidUntil] at the latest, whether or not Redis answers. That time is never later than the expiry in Redis.
 //
-// What no lease can promise: that a holder which is paused (by a garbage collection, by its host) notices in
-// time; that an asynchronous failover or an eviction keeps the lock. The remedy is the fencing token,
-// [Lease.Token], which grows with every grant: hand it to the resource and let that refuse smaller ones than it
-// has seen. See [TokenFrom].
+// No lease can promise two things. A holder that is paused, by a garbage collection or by its host, may not notice its
+// expiry in time. An asynchronous failover or an eviction may lose the lock. The remedy is the fencing token,
+// [Lease.Token], which grows with every grant. Send it to the resource, and let the resource refuse smaller tokens
+// than it has seen. See [TokenFrom].
 //
 // # Strategies
 //
-//   - [Client.Mutex]: one owner at a time. The quickest, and the one that Redisson shares.
+//   - [Client.Mutex]: one owner at a time. The fastest strategy, and the one that Redisson shares.
 //   - [Client.Fair]: the same, in the order of arrival across all processes.
 //   - [Client.Read] and [Client.Write]: many readers or one writer, with the turns of [sync.RWMutex].
 //   - [Client.FairRead] and [Client.FairWrite]: the same in the order of arrival.
 //
-// [NewRedlock] makes such locks on several independent servers; a majority of them decides.
+// [NewRedlock] makes locks on several independent servers. A majority of the servers decides.
 //
-// All of them exclude each other on one name. All are reentrant: whoever holds a lock enters again. Ownership
-// travels in the context, so "whoever" means the calls that use [Lease.Context], or the context that [Do] hands in,
-// or what descends from them. Every other call waits, also one in the same goroutine. Goroutines that share the
-// context share the ownership of this lock, and of no other. The context of a lease that is over makes no caller an
-// owner.
+// All strategies exclude each other on one name, and all are reentrant: the holder of a lock can enter it again.
+// Ownership travels in the context. [Lease.Context], the context that [Do] gives to your function, and contexts
+// derived from them enter the lock again. Every other call waits, even one in the same goroutine. Goroutines that
+// share the context share the ownership of this lock, and of no other. The context of a lease that has ended makes no
+// caller an owner.
 //
-// [Multi] makes one lock of several, of any strategy and client: all are held, or none. It does not matter in which
-// order callers name them. The lease is over when one of theirs is, and has one token for all.
+// [Multi] makes one lock of several, of any strategy and client: all are held, or none. Callers may name them in any
+// order. The lease ends when one member's lease ends, and has one token for all.
 //
 // # Once
 //
-// A lock keeps two runs apart; it does not keep a second one from following the first. [Client.Once] does: it remembers
-// that a run is in progress, and afterwards that it was completed and with which result, for 24 hours unless
-// [WithRetention] says otherwise.
+// A lock prevents two runs at the same time. It does not prevent a second run after the first. [Client.Once] does: it
+// records that a run is in progress, and later that the run completed, with its result. The record lasts for 24 hours
+// unless [WithRetention] says otherwise.
 //
 //	result, err := locks.Once("payment:42").Do(ctx, func(ctx context.Context) ([]byte, error) {
-//		return pay(ctx) // runs once; whoever comes later gets what it returned
+//		return pay(ctx) // runs once; later calls get what it returned
 //	})
 //
-// While it runs, the lease is renewed as that of a lock is, and others get [ErrInProgress] or wait, see [WithWait]. What a
-// failed run leaves, [WithFailurePolicy] says: by default the next one may try. Where nobody knows how a run ended,
-// [Once.Resolve] and [Once.Forget] record what somebody has found out. [Once.Begin] gives the steps one by one.
+// During the run, the client renews its lease as that of a lock. Other callers get [ErrInProgress], or wait, see
+// [WithWait]. [WithFailurePolicy] sets what a failed run leaves: by default the next call runs again. If the outcome
+// of a run is unknown, an operator finds out and calls [Once.Resolve] or [Once.Forget]. [Once.Begin] gives you the
+// steps one by one.
 //
 // # Waiting
 //
-// Lock waits until its context ends. Waiters of a Mutex are served in the order in which they came within a process,
-// and only the first of each name talks to Redis; between processes whoever asks first after a release wins. A
-// release is announced by message, so waiters wake at once; because messages get lost, they also look by
-// themselves every second or two.
+// Lock waits until its context ends. Within a process, waiters of a Mutex get the lock in the order of arrival, and
+// only the first waiter for each name sends commands to Redis. Between processes, the first to ask after a release
+// gets the lock. A message announces a release, so waiters wake at once. Messages can get lost, so waiters also ask
+// every one to two seconds.
 //
-// Waiters of the other strategies stand in a line that Redis keeps. Whoever unlocks grants the lock to the next,
-// which is told by a message of its own; if that is lost, a sign of life that every waiter gives each second brings
-// the news. A waiter without signs of life loses its place after five seconds.
+// Waiters of the other strategies wait in a queue that Redis keeps. Unlocking grants the lock to the next waiter,
+// which gets a message of its own. If that message is lost, the waiter's next heartbeat, within a second, returns the
+// grant. A waiter without heartbeats loses its place after five seconds.
 //
 // # Errors
 //
-// A lock that is held is [ErrNotAcquired], with the facts in a [NotAcquiredError]; a wait that was cancelled is
-// also the error of its context. A Redis that does not answer is [ErrUnavailable]. A lease that is over is
-// [ErrNotHeld] to Unlock and Extend, and [ErrLeaseLost] is the cause of its context if it was lost. Ask with
-// [errors.Is], never with ==.
+// If the lock is held, the error is [ErrNotAcquired], with the facts in a [NotAcquiredError]. If a context ended the
+// wait, the error is also that context's error. If Redis does not answer, it is [ErrUnavailable]. Unlock and Extend of
+// a lease that has ended return [ErrNotHeld]. [ErrLeaseLost] is the cause of the context of a lost lease. Check errors
+// with [errors.Is], never with ==.
 //
 // # Redis
 //
-// One server, Sentinel or Cluster, from version 6.2, without eviction (maxmemory-policy noeviction). All that is written
-// has an expiry. On the key itself lies what Redisson's RLock would write, so both can share a lock. Beside it, with the
-// key as their hash tag:
+// One server, Sentinel or Cluster, from version 6.2, without eviction (maxmemory-policy noeviction). All keys have an
+// expiry. The key of a lock itself holds what Redisson's RLock would write, so both can share a lock. The other keys
+// have that key as their hash tag:
 //
 //	holdfast:token…       the last fencing token, for two hours
-//	holdfast:released…    the end of one hold, for 15 s; for ten minutes if a request of it may arrive yet
+//	holdfast:released…    the end of one hold, for 15 s; for ten minutes if a request of it may still arrive
 //	holdfast:callers…     the clients that wait for a Mutex, for some seconds
-//	holdfast:writers…     who waits in line for the exclusive lock
-//	holdfast:readers…     who waits in line for a share
-//	holdfast:waiters…     what those in line have asked for
+//	holdfast:writers…     the queue for the exclusive lock
+//	holdfast:readers…     the queue for a share
+//	holdfast:waiters…     what the waiters in the queues have asked for
 //	holdfast:reads…       the shares that readers hold
-//	holdfast:location…    the name of the place where the key lies, for a day: of a [Multi] of clients with different
+//	holdfast:location…    the name of the deployment of the key, for a day: if a [Multi] has clients with different
 //	                      connections to one key
 //	holdfast:once…        the record of a [Once], for its retention
 //	holdfast:group…       the records of a group, [WithGroup]

@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// Errors of this package. Ask with errors.Is; the values that come back carry more.
+// Errors of this package. Check them with errors.Is: the returned errors wrap them with more facts.
 var (
-	// ErrNotAcquired says that the lock is held by someone else, or that the caller's context or its
-	// [WithWait] ended before it was granted. See [NotAcquiredError] for the facts. An outage alone is not
-	// ErrNotAcquired; a wait that ended while Redis did not answer is both, so ask for [ErrUnavailable] first.
+	// ErrNotAcquired says that another owner holds the lock, or that the caller's context or its [WithWait] ended
+	// before the grant. See [NotAcquiredError] for the facts. An outage alone is not ErrNotAcquired. A wait that ended
+	// while Redis did not answer is both, so check for [ErrUnavailable] first.
 	ErrNotAcquired = errors.New("holdfast: lock not acquired")
 
 	// ErrTooManyWaiters says that as many callers wait for the name as [WithMaxWaiters] allows. It comes with
-	// [ErrNotAcquired], or [ErrInProgress] of a [Once].
+	// [ErrNotAcquired], or with [ErrInProgress] of a [Once].
 	ErrTooManyWaiters = errors.New("holdfast: too many callers wait for the name")
 
-	// ErrNotHeld is returned by Unlock and Extend of a lease that is already over: unlocked before, lost, or
-	// released by [Client.Close]. It is also the cause with which the context of an unlocked lease ends.
+	// ErrNotHeld is returned by Unlock and Extend of a lease that has ended: unlocked before, lost, or released by
+	// [Client.Close]. It is also the cause with which the context of an unlocked lease ends.
 	ErrNotHeld = errors.New("holdfast: lock not held")
 
-	// ErrLeaseLost is the cause with which a lease's context ends when the lock went without being unlocked:
-	// its time ran out before a renewal succeeded, it was forced, it was taken over, [WithMaxHold] passed, or
-	// its holder gave it up with [Lease.Abandon]. Its text tells which, as far as Redis does.
+	// ErrLeaseLost is the cause with which a lease's context ends if the lease ended without unlock. Its TTL expired
+	// before a renewal succeeded, an operator forced it, another owner took it over, [WithMaxHold] passed, or its
+	// holder called [Lease.Abandon]. The text of the error says which, as far as it is known.
 	ErrLeaseLost = errors.New("holdfast: lease lost")
 
 	// ErrUpgrade refuses a write lock to an owner that holds the read side: it would wait for itself.
 	ErrUpgrade = errors.New("holdfast: read lock cannot be upgraded to a write lock")
 
-	// ErrClosed is returned once [Client.Close] was called, and is the cause with which leases end then.
+	// ErrClosed is returned after [Client.Close], and is the cause with which Close ends leases.
 	ErrClosed = errors.New("holdfast: client closed")
 
 	// ErrInvalidName refuses a lock name, with the reason.
@@ -38,47 +38,47 @@ var (
 	// ErrInvalidOption refuses an option's value or a constructor's argument, with its name and the reason.
 	ErrInvalidOption = errors.New("holdfast: invalid option")
 
-	// ErrUnavailable says that Redis could not be asked or did not answer in time; the error from the
-	// connection, if there was one, is wrapped beside it.
+	// ErrUnavailable says that Redis could not be asked or did not answer in time. It wraps the error of the
+	// connection, if there was one.
 	ErrUnavailable = errors.New("holdfast: no answer from Redis")
 
-	// ErrPermission says that Redis refuses the user: it wants a password, or another one, or the user has no right to a
-	// command or key. Nothing was granted. The reply of the server (NOAUTH, WRONGPASS, NOPERM) is wrapped beside it.
+	// ErrPermission says that Redis refuses the user: the password is wrong or missing, or the user lacks a right to a
+	// command or key. Nothing was granted. It wraps the reply of the server (NOAUTH, WRONGPASS, NOPERM).
 	ErrPermission = errors.New("holdfast: Redis refuses the user")
 
 	// ErrNotReplicated says that fewer replicas have acknowledged a grant or an extension than [WithReplicaAck] asks
 	// for. It comes with [ErrUnavailable]. See [NotReplicatedError] for the numbers.
 	ErrNotReplicated = errors.New("holdfast: not acknowledged by enough replicas")
 
-	// ErrInProgress refuses a [Once] whose key another attempt is working on. See [InProgressError].
+	// ErrInProgress refuses a [Once] while another attempt for its key is in progress. See [InProgressError].
 	ErrInProgress = errors.New("holdfast: in progress")
 
 	// ErrCompleted refuses a second attempt. See [CompletedError], which has the record.
 	ErrCompleted = errors.New("holdfast: completed before")
 
-	// ErrOutcomeUnknown refuses an attempt after one of which nobody knows how it ended, with [HoldFailures] or after
+	// ErrOutcomeUnknown refuses an attempt after one with an unknown outcome, with [HoldFailures] or after
 	// [Attempt.Hold]. See [OutcomeUnknownError].
 	ErrOutcomeUnknown = errors.New("holdfast: outcome of an earlier attempt unknown")
 
-	// ErrFingerprintMismatch refuses an attempt whose [WithFingerprint] is not that of the record.
+	// ErrFingerprintMismatch refuses an attempt if its [WithFingerprint] differs from that of the record.
 	ErrFingerprintMismatch = errors.New("holdfast: same key, other fingerprint")
 
-	// ErrTooManyKeys refuses an attempt for a new key of a group that has as many records as [WithQuota] allows, or
-	// whose records take as much memory as [WithQuotaBytes] allows. See [TooManyKeysError].
+	// ErrTooManyKeys refuses an attempt for a new key of a group that is full: it has as many records as [WithQuota]
+	// allows, or they take as much memory as [WithQuotaBytes] allows. See [TooManyKeysError].
 	ErrTooManyKeys = errors.New("holdfast: too many keys")
 
 	// ErrOutsideWindow refuses an attempt that begins before or after its [WithWindow]. See [OutsideWindowError].
 	ErrOutsideWindow = errors.New("holdfast: outside of the window")
 
-	// ErrStale says that an attempt came too late to be recorded: its lease was over and another one has followed, or
-	// [Once.Resolve] has told how it ended. It comes with [ErrLeaseLost].
+	// ErrStale says that an attempt ended too late to be recorded: its lease had expired and another attempt has
+	// followed, or [Once.Resolve] has recorded the outcome. It comes with [ErrLeaseLost].
 	ErrStale = errors.New("holdfast: another attempt has followed")
 
 	// ErrValueTooLarge says that a run was recorded as completed without its value, which [WithMaxValue] does not allow.
 	ErrValueTooLarge = errors.New("holdfast: value too large")
 
-	// ErrWrongType says that the key of the lock holds something else than a lock in Redis. Nothing was
-	// overwritten. A hash cannot be told from a lock of Redisson: keep locks apart from data by their names.
+	// ErrWrongType says that the key of the lock holds another type than a lock in Redis. Nothing was overwritten. A
+	// hash cannot be distinguished from a lock of Redisson: use different names for locks and data.
 	ErrWrongType = errors.New("holdfast: key holds another type")
 )
 
@@ -103,14 +103,14 @@ func runsOut(cause error) bool {
 type NotAcquiredError struct {
 	// Name of the lock.
 	Name string
-	// RetryAfter is what the present holder's lease has left, by the server's clock when it was last asked.
-	// A holder that renews may keep the lock longer; one that unlocks frees it sooner. Zero if unknown.
+	// RetryAfter is the rest of the present holder's lease, by the server's clock at the last answer. A holder that
+	// renews may keep the lock longer; one that unlocks frees it sooner. Zero if unknown.
 	RetryAfter time.Duration
 
 	cause error // why the wait ended early, or did not begin; nil if the lock was simply held
 }
 
-// Error tells who was refused and why.
+// Error returns the name of the lock and the reason.
 func (e *NotAcquiredError) Error() string {
 	text := fmt.Sprintf("holdfast: lock %q not acquired", e.Name)
 	if e.cause != nil {
@@ -122,8 +122,8 @@ func (e *NotAcquiredError) Error() string {
 	return text + ": held by another owner"
 }
 
-// Unwrap makes the error [ErrNotAcquired] and, if a context ended the wait, that context's error too, or
-// [ErrTooManyWaiters] if there was no wait for that reason.
+// Unwrap returns [ErrNotAcquired]. If a context ended the wait, Unwrap also returns that context's error. If there was
+// no wait because of [WithMaxWaiters], it also returns [ErrTooManyWaiters].
 func (e *NotAcquiredError) Unwrap() []error {
 	if e.cause == nil {
 		return []error{ErrNotAcquired}
@@ -133,18 +133,18 @@ func (e *NotAcquiredError) Unwrap() []error {
 
 // NotReplicatedError is the [ErrNotReplicated] of one command.
 type NotReplicatedError struct {
-	// Acknowledged is how many replicas did it in time.
+	// Acknowledged is the number of replicas that acknowledged the command in time.
 	Acknowledged int
-	// Wanted is how many [WithReplicaAck] asks for.
+	// Wanted is the number that [WithReplicaAck] asks for.
 	Wanted int
 }
 
-// Error tells how many replicas acknowledged, and how many should have.
+// Error returns both numbers.
 func (e *NotReplicatedError) Error() string {
 	return fmt.Sprintf("acknowledged by %d of %d replicas", e.Acknowledged, e.Wanted)
 }
 
-// Unwrap makes the error [ErrNotReplicated].
+// Unwrap returns [ErrNotReplicated].
 func (e *NotReplicatedError) Unwrap() error { return ErrNotReplicated }
 
 func invalidOption(format string, args ...any) error {

@@ -4,11 +4,13 @@ import (
 	"context"
 )
 
-// ForceUnlock takes the lock of that name from whoever holds it, of whatever strategy, and reports whether
-// somebody did. It does not stop the holder: that one learns of it at its next renewal, a third of its TTL
-// later at most, and may work on until then beside its successor. The successor's fencing token is greater,
-// so a resource that checks tokens is safe. It takes any hash at the key of the lock for a lock, as Redisson's have no mark:
-// do not call it with a name that may be that of data.
+// ForceUnlock takes the lock of that name from its holders, of whatever strategy. It returns true if the lock was
+// held. It does not stop a holder. The holder notices at its next renewal, a third of its TTL later at most, and may
+// work beside its successor until then. The successor's fencing token is greater, so a resource that checks tokens is
+// safe.
+//
+// ForceUnlock treats any hash at the key of the lock as a lock, because Redisson's have no mark. Do not call it with a
+// name that may be that of data.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	k, err := keysOf(c.prefix, name)
 	if err != nil {
@@ -25,8 +27,8 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	return forced, nil
 }
 
-// ForceUnlock is [Client.ForceUnlock] on all servers. It reports whether somebody held the lock on a majority of them.
-// A server that does not answer keeps the hold until its TTL is over, which harms nobody while a majority is free.
+// ForceUnlock is [Client.ForceUnlock] on all servers. It returns true if the lock was held on a majority of them. A
+// server that does not answer keeps the hold until its TTL expires, which does no harm while a majority is free.
 func (r *Redlock) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	k, err := keysOf(r.prefix, name)
 	if err != nil {

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Hooks are called at the points where an operator wants to look: tracing, metrics, audit. Each may be nil.
-// They run on the goroutine that does the work, so they must be quick and must not block; that of Renewed and Lost is
-// mostly one of the client, so a panic in them is logged and goes no further. A context that is nil leaves the call its
-// own. The structs may grow fields in later versions. Lock names are passed as they are: take care where you write them.
+// Hooks are functions for tracing, metrics and audit. Each may be nil. They run on the goroutine that does the work,
+// so they must be fast and must not block. Renewed and Lost mostly run on a goroutine of the client, so a panic in
+// them is only logged. A hook that returns a nil context leaves the call its own. Later versions may add fields to the
+// structs. Hooks get names of locks in plain text: take care where you write them.
 type Hooks struct {
-	// AcquireStart is called when Lock or TryLock begins; what it returns is the context of the call and is
-	// given to AcquireEnd.
+	// AcquireStart is called when Lock or TryLock begins. The context that it returns is used for the call and given
+	// to AcquireEnd.
 	AcquireStart func(ctx context.Context, start AcquireStart) context.Context
-	// Wait is called when Lock has found the lock held, or others in line, and begins to wait.
+	// Wait is called when Lock has found the lock held, or other waiters in the queue, and begins to wait.
 	Wait func(ctx context.Context, wait Wait)
 	// AcquireEnd is called when Lock or TryLock returns.
 	AcquireEnd func(ctx context.Context, end AcquireEnd)
@@ -22,17 +22,17 @@ type Hooks struct {
 	ReleaseStart func(ctx context.Context, start ReleaseStart) context.Context
 	// ReleaseEnd is called when Unlock returns.
 	ReleaseEnd func(ctx context.Context, end ReleaseEnd)
-	// BeginStart is called when [Once.Begin] or [Once.Do] begins; what it returns is the context of the call and is given
-	// to BeginEnd.
+	// BeginStart is called when [Once.Begin] or [Once.Do] begins. The context that it returns is used for the call and
+	// given to BeginEnd.
 	BeginStart func(ctx context.Context, start BeginStart) context.Context
-	// BeginEnd is called when Begin returns, or Do has claimed the key or not.
+	// BeginEnd is called when Begin returns, or when Do has claimed the key or failed to.
 	BeginEnd func(ctx context.Context, end BeginEnd)
-	// AttemptEnd is called when an attempt was completed, released or held, or that has failed.
+	// AttemptEnd is called when an attempt was completed, released or held, or when that has failed.
 	AttemptEnd func(ctx context.Context, end AttemptEnd)
 	// Renewed is called when a renewal has been answered, or has failed.
 	Renewed func(renewed Renewed)
-	// Lost is called once for every lease that ends without being unlocked, except by [Client.Close]. That of an attempt
-	// of a [Once] is a lease too; its Name is the key.
+	// Lost is called once for every lease that ends without unlock, except by [Client.Close]. The lease of an attempt
+	// of a [Once] counts too; its Name is the key.
 	Lost func(lost Lost)
 }
 
@@ -48,14 +48,14 @@ type AcquireStart struct {
 type Wait struct {
 	Name  string
 	Owner string
-	// Position in line, from 1 for who is next. It is 0 if it is unknown, as it is for [Client.Mutex], whose waiters
-	// have no order between processes.
+	// Position is the place in the queue, from 1 for the next waiter. It is 0 if it is unknown. It always is for
+	// [Client.Mutex], whose waiters have no order between processes.
 	Position int
-	// RetryAfter is what the present holder's lease has left; zero if unknown.
+	// RetryAfter is the rest of the present holder's lease; zero if unknown.
 	RetryAfter time.Duration
 }
 
-// AcquireEnd describes how a call of Lock or TryLock came out.
+// AcquireEnd describes the result of a call of Lock or TryLock.
 type AcquireEnd struct {
 	Name  string
 	Owner string
@@ -76,7 +76,7 @@ type ReleaseStart struct {
 	Token int64
 }
 
-// ReleaseEnd describes how a call of Unlock came out.
+// ReleaseEnd describes the result of a call of Unlock.
 type ReleaseEnd struct {
 	Name  string
 	Owner string
@@ -92,7 +92,7 @@ type Renewed struct {
 	Name  string
 	Owner string
 	Token int64
-	// Err is nil if the lease was prolonged. A renewal that failed is tried again while the lease is valid.
+	// Err is nil if the lease was extended. The client retries a failed renewal while the lease is valid.
 	Err error
 }
 
@@ -112,7 +112,7 @@ type BeginStart struct {
 	Key string
 }
 
-// BeginEnd describes how a call of [Once.Begin] came out.
+// BeginEnd describes the result of a call of [Once.Begin].
 type BeginEnd struct {
 	Key string
 	// Attempt is the number of the attempt, and Token its fencing token; 0 unless it may run.
@@ -133,8 +133,8 @@ type AttemptEnd struct {
 	Token   int64
 	// State is what was to be recorded: [StateCompleted], [StateUnknown], or [StateNone] after a release.
 	State State
-	// Recreated tells that nothing was left of the attempt in Redis when it was recorded: evicted, or forgotten. It may
-	// have run beside another one.
+	// Recreated says that Redis had lost the record before the attempt was recorded, by an eviction or [Once.Forget].
+	// The attempt may have overlapped another one.
 	Recreated bool
 	// Held is the time since the key was claimed.
 	Held time.Duration

@@ -6,61 +6,61 @@ import (
 	"time"
 )
 
-// Mode tells how a lock is held.
+// Mode is how a lock is held.
 type Mode string
 
-// The modes of locks. The zero value is a lock that nobody holds.
+// The modes of locks. The zero value is a free lock.
 const (
 	ModeMutex Mode = "mutex" // by one owner, with a Mutex or Redisson's RLock
 	ModeFair  Mode = "fair"  // by one owner, with Fair
 	ModeRead  Mode = "read"  // by readers
-	ModeWrite Mode = "write" // by a writer, who may read too
+	ModeWrite Mode = "write" // by a writer, which may also read
 )
 
 // maxInspected bounds of how many holds and of how many waiters one [Info] tells: while a server reads them, it does
 // nothing else.
 const maxInspected = 1000
 
-// Info is the state of a lock at one instant. However many hold it and wait, it tells of a bounded part: Holders of at
-// most the 1,000 shared holds that last longest, and Queue of the first 1,000 waiters. Shares and Places count them all.
+// Info is the state of a lock at one instant. It is bounded however many hold the lock and wait: Holders has at most
+// the 1,000 shared holds that last longest, and Queue the first 1,000 waiters. Shares and Places count them all.
 type Info struct {
 	// Name of the lock.
 	Name string
 	// Mode is empty if the lock is free.
 	Mode Mode
-	// Holders are sorted by owner. There are none while a lock stays taken only for its [WithMinHold].
-	// With more than 1,000 of them, those of a foreign client are left out.
+	// Holders are sorted by owner. There are none while a lock stays taken only for its [WithMinHold]. With more than
+	// 1,000 of them, those of a foreign client are left out.
 	Holders []Holder
 	// Shares counts the shared holds.
 	Shares int
-	// TTL is when the lock becomes free if nobody renews it. Zero if it is free, negative if never, which only
-	// a foreign client can cause.
+	// TTL is the time after which the lock becomes free if it is not renewed. It is zero if the lock is free. It is
+	// negative if the lock never becomes free, which only a foreign client can cause.
 	TTL time.Duration
-	// Waiters counts the clients that have listened for a release within the last seconds, each of which may
-	// wait for several of its goroutines. It is -1 if Redis refuses the question. In a Cluster older than Redis 7 it
-	// counts those that listen at the node that was asked. Of those who wait in line it counts at most the first.
+	// Waiters counts the clients that have listened for a release within the last seconds. Each may wait for several
+	// of its goroutines. It is -1 if Redis refuses the question. In a Cluster older than Redis 7 it counts those that
+	// listen at the node that was asked. Of the waiters in the queue it counts at most the first.
 	Waiters int
-	// Queue is who waits in line, in order; for [Client.Mutex] there is no line.
+	// Queue has the waiters in order. It is empty for [Client.Mutex], which has no queue.
 	Queue []Waiter
-	// Places counts the places in line, with those of waiters that have died just now.
+	// Places counts the places in the queue, including those of waiters that have just crashed.
 	Places int
 }
 
-// Waiter is somebody in line for a lock.
+// Waiter is a place in the queue of a lock.
 type Waiter struct {
-	// Owner is who will hold the lock.
+	// Owner is the future owner of the lock.
 	Owner string
-	// Mode is how.
+	// Mode is how the owner will hold the lock.
 	Mode Mode
 }
 
-// Holder is one owner in a lock.
+// Holder is one owner of a lock.
 type Holder struct {
 	// Owner as Redis knows it: "<UUID of the client>:<number>", or what [WithOwner] said.
 	Owner string
 	// Holds counts the owner's entries.
 	Holds int
-	// TTL is when the owner's lease ends if it is not renewed.
+	// TTL is the rest of the owner's lease if it is not renewed.
 	TTL time.Duration
 	// Token is the fencing token of the grant; 0 if a Redisson client holds the lock.
 	Token int64
@@ -68,8 +68,8 @@ type Holder struct {
 	Granted time.Time
 }
 
-// Inspect reads who holds the lock of that name, for operators and tests: the answer may be outdated when it
-// arrives. It takes no part in waiting or renewing.
+// Inspect reads the state of the lock of that name, for operators and tests. The answer may be outdated when it
+// arrives. Inspect changes nothing.
 func (c *Client) Inspect(ctx context.Context, name string) (Info, error) {
 	k, err := keysOf(c.prefix, name)
 	if err != nil {
@@ -94,8 +94,8 @@ type NodeInfo struct {
 	Err error
 }
 
-// Inspect is [Client.Inspect] on each server, in the order of the nodes given to [NewRedlock]. Whoever is a holder on a
-// majority of them holds the lock.
+// Inspect is [Client.Inspect] on each server, in the order of the nodes given to [NewRedlock]. The owner that is a
+// holder on a majority of them holds the lock.
 func (r *Redlock) Inspect(ctx context.Context, name string) ([]NodeInfo, error) {
 	k, err := keysOf(r.prefix, name)
 	if err != nil {

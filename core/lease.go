@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Lease is one successful acquisition of a lock. It is renewed until it is unlocked or abandoned (unless [WithFixedTTL]
-// or [WithMaxHold] say otherwise) and ends by itself, with its context, when that does not succeed in time.
+// Lease is one successful acquisition of a lock. The client renews it until you unlock or abandon it, unless
+// [WithFixedTTL] or [WithMaxHold] say otherwise. If no renewal succeeds in time, the lease ends, and its context with
+// it.
 //
 // Its methods may be called from several goroutines at once.
 type Lease struct {
@@ -52,27 +53,26 @@ func (k *keeper) newLease(ctx context.Context, p protocol, h hold, g grant) (*Le
 func (l *Lease) Name() string { return l.hold.name }
 
 // Owner returns the owner as Redis knows it: the same for all leases of one chain of re-entries. For a [Multi] it is
-// that of the member that was locked first.
+// the owner of the member that was locked first.
 func (l *Lease) Owner() string { return l.hold.owner }
 
-// Token returns the fencing token: greater than that of every earlier grant of this name, the same on
-// re-entry, never 0. That of a [Multi] is greater than those of all its members' earlier grants. See [TokenFrom] for
-// its use.
+// Token returns the fencing token: greater than that of every earlier grant of this name, the same on re-entry, never
+// 0. The token of a [Multi] is greater than those of all earlier grants of its members. See [TokenFrom] for its use.
 func (l *Lease) Token() int64 { return l.token }
 
-// Context returns a context that carries the owner, so that locking the same name with it enters again
-// instead of waiting, and that ends with the lease. Its cause is then [ErrLeaseLost], [ErrNotHeld] after
-// Unlock, or [ErrClosed]. It has the values of the context given to Lock, but not its deadline.
+// Context returns a context that carries the owner and ends with the lease. Locking the same name with it enters the
+// lock again instead of waiting. Its cause is [ErrLeaseLost], [ErrNotHeld] after Unlock, or [ErrClosed]. It has the
+// values of the context given to Lock, but not its deadline.
 //
-// Goroutines that share this context share the ownership: this lock does not keep them apart. Locks of other names
-// do, also when they are taken with this context. Once the lease is over, this lock does so too, even for goroutines that
-// have the context without its end ([context.WithoutCancel]).
+// Goroutines that share this context share the ownership: this lock does not exclude them from each other. Locks of
+// other names do, even if they are taken with this context. Once the lease has ended, this lock does so too. That
+// applies even to goroutines that have the context without its end ([context.WithoutCancel]).
 func (l *Lease) Context() context.Context { return l.ending.context(&l.bare) }
 
 // Done is closed when the lease ends, for whatever reason.
 func (l *Lease) Done() <-chan struct{} { return l.Context().Done() }
 
-// ValidUntil returns the time until which the lease is certain, never later than its expiry in Redis. It moves
+// ValidUntil returns the time until which the lease is certain. It is never later than the expiry in Redis, and moves
 // forward with every renewal. Compare the result at once: a value kept over a suspend of the host is wrong.
 func (l *Lease) ValidUntil() time.Time {
 	if l.joint != nil {
@@ -82,11 +82,11 @@ func (l *Lease) ValidUntil() time.Time {
 	return now.Add(l.keeper.renewer.validUntil(l).sub(l.keeper.now()))
 }
 
-// Extend makes Redis keep the lease for at least ttl from now; it never shortens it. A lease with [WithFixedTTL]
-// is prolonged this way. With [WithMaxHold] it is kept for one TTL after that at most, however long ttl is.
+// Extend makes Redis keep the lease for at least ttl from now. It never shortens the lease. Use it to extend a lease
+// with [WithFixedTTL]. With [WithMaxHold] the lease lasts for one TTL after that limit at most, however long ttl is.
 //
-// Returns [ErrNotHeld] if the lease is over, which it then was before. Any other error leaves the lease as it was,
-// also [ErrNotReplicated] if [WithReplicaAck] asks for more replicas than acknowledged it.
+// Extend returns [ErrNotHeld] if the lease had already ended. Any other error leaves the lease unchanged, even
+// [ErrNotReplicated], if fewer replicas acknowledged than [WithReplicaAck] asks for.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	var check lockConfig
 	if check.checkTTL("Extend", ttl); check.err != nil {
@@ -121,11 +121,12 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 // worthExtending reports whether to ask again: not if replicas did not acknowledge it, which have had their time.
 func worthExtending(err error) bool { return transient(err) && !errors.Is(err, ErrNotReplicated) }
 
-// Unlock ends the lease. It works although ctx was cancelled: it is bounded by its own few seconds, and by ctx
-// only if that ends while Unlock waits. Returns [ErrNotHeld] if the lease was over, because then somebody else
-// may have held the lock before the work was done; nothing of a later holder is touched. Any other error means
-// that Redis did not confirm the release; it is tried further in the background, and Redis frees the lock
-// after the TTL at the latest.
+// Unlock ends the lease. It works although ctx was cancelled. A limit of some seconds bounds it, and ctx does only if
+// it ends while Unlock waits.
+//
+// Unlock returns [ErrNotHeld] if the lease had already ended. Then another owner may have held the lock before the
+// work was done. Unlock does not affect a later holder. Any other error means that Redis did not confirm the release.
+// The client then retries in the background, and Redis frees the lock after the TTL at the latest.
 func (l *Lease) Unlock(ctx context.Context) error { return l.release(ctx, used) }
 
 func (l *Lease) release(ctx context.Context, what usage) error {
@@ -174,13 +175,14 @@ func (l *Lease) unlock(ctx context.Context, live bool, what usage) error {
 	return nil
 }
 
-// Abandon lets go of the lease without freeing the lock: it is not renewed any more, its context ends with
-// [ErrLeaseLost], and Redis keeps it for the rest of its TTL, or for a whole one if a renewal is on its way. It is for
-// work that does not stop although it was told to: it may still be at it, so nobody else should come in at once, nor be
-// kept out for ever. An Unlock after it frees what is left, for work that has stopped after all, and returns
-// [ErrNotHeld]; [Client.Close] frees nothing of it.
+// Abandon stops renewal without unlocking. The lease's context ends with [ErrLeaseLost]. Redis keeps the lock until
+// the TTL expires, or for one more TTL if a renewal is in flight. Use Abandon for work that ignores cancellation:
+// others stay excluded while it may still run, but not for ever.
 //
-// It does no I/O. Of a [Multi] it abandons all members. A lease that is over stays as it is.
+// A later Unlock, for work that has stopped after all, frees the lock early and returns [ErrNotHeld]. [Client.Close]
+// does not free an abandoned lock.
+//
+// Abandon does no I/O. For a [Multi] it abandons all members. It does not change a lease that has ended.
 func (l *Lease) Abandon() {
 	if l.joint != nil {
 		l.joint.abandon()

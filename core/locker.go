@@ -2,25 +2,30 @@ package core
 
 import "context"
 
-// Locker is a lock by name, of some strategy. It is cheap to make, holds nothing, and may be used by many
-// goroutines at once: what is held is the [Lease].
+// Locker is a lock by name, of some strategy. It is cheap to make and holds nothing: the [Lease] is what is held. Many
+// goroutines may use a Locker at once.
 type Locker interface {
-	// Name returns the name of the lock, without prefix; of a [Multi], those of its members, joined by "+".
+	// Name returns the name of the lock, without prefix. For a [Multi] it returns the names of its members, joined by
+	// "+".
 	Name() string
-	// Lock waits until the lock is granted or ctx ends; ctx bounds the waiting, not the holding. If ctx is,
-	// or descends from, the context of a lease of this lock that is not over, it is entered again.
+	// Lock waits until the lock is granted or ctx ends; ctx bounds the waiting, not the holding. Lock enters the lock
+	// again if ctx is, or descends from, the context of a valid lease of this lock.
 	//
-	// Errors: [ErrNotAcquired] if ctx or [WithWait] ended first, which is also the context's error if that was
-	// the reason, or [ErrTooManyWaiters]; [ErrUnavailable] with the connection's error if Redis did not answer, which Lock endures
-	// for some seconds; [ErrPermission], [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed]. What else keeps
-	// Redis or go-redis from granting comes as it is: a full memory (OOM), a go-redis client that was closed, a panic of
-	// its hooks. With an error, nothing is held, now or later.
+	// With an error, nothing is held, now or later. Errors:
+	//
+	//   - [ErrNotAcquired] if ctx or [WithWait] ended first. It is also the context's error if that was the reason.
+	//   - [ErrTooManyWaiters], with ErrNotAcquired.
+	//   - [ErrUnavailable] with the connection's error if Redis did not answer. Lock endures an outage of some
+	//     seconds.
+	//   - [ErrPermission], [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed].
+	//   - Other errors of Redis or go-redis unchanged: a full memory (OOM), a closed go-redis client, a panic of its
+	//     hooks.
 	Lock(ctx context.Context, opts ...LockOption) (*Lease, error)
 	// TryLock asks once and does not wait for a holder. Errors are those of Lock.
 	TryLock(ctx context.Context, opts ...LockOption) (*Lease, error)
 }
 
-// Strategy makes locks of one kind by name; adapters take one. The methods of [Client] are strategies, and so
+// Strategy makes locks of one kind by name; adapters take a Strategy. The methods of [Client] are strategies, and so
 // is any function of this type.
 type Strategy = func(name string, opts ...LockOption) Locker
 

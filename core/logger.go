@@ -8,9 +8,9 @@ func (c *Client) Logger() *slog.Logger { return c.keeper.logger }
 // Logger returns the logger of [WithLogger]. It is never nil.
 func (r *Redlock) Logger() *slog.Logger { return r.keeper.logger }
 
-// LoggerOf returns the logger of the client that has made l, for adapters that get a [Strategy] instead of a client. Of a
-// [Multi] it is that of its first member that has one. A Locker of another package may have a method Logger of the same
-// type; for one without it, LoggerOf returns [slog.Default]. It is never nil.
+// LoggerOf returns the logger of the client that has made l, for adapters that get a [Strategy] instead of a client.
+// For a [Multi] it is that of its first member with a logger. A Locker of another package may have a method Logger of
+// the same type. For a Locker without one, LoggerOf returns [slog.Default]. It is never nil.
 func LoggerOf(l Locker) *slog.Logger {
 	if logger := loggerOf(l); logger != nil {
 		return logger

@@ -7,28 +7,33 @@ import (
 	"strings"
 )
 
-// Multi returns a lock of all of lockers at once: all are held, or none. They may be of any strategy and of several
-// clients, on several servers; a Multi among them counts as its members. Callers who name the same locks in another
-// order do not block each other for ever, because members are always locked in one order, that of their names: so
-// call a lock by the same name wherever it is part of a Multi, and do not lock a Multi under the lease of a lock that
-// others take inside one.
+// Multi returns a lock of all lockers at once: all are held, or none. They may be of any strategy and of several
+// clients, on several servers. A Multi among them counts as its members.
 //
-// TryLock asks for each in turn and lets go of all at the first refusal, which is its error. Lock holds the earlier
-// ones, which are renewed, while it waits for the later ones; if one is lost meanwhile, it starts over. Mutexes of
-// one client in one Cluster slot, 64 at most, are first asked for in one round trip, all or none; hooks see that as a
-// TryLock of each, and then, if one of them was held, the waiting for each.
+// Multi always locks members in one order, that of their names. So callers that name the same locks in another order
+// do not deadlock. Use the same name for a lock wherever it is part of a Multi. Do not lock a Multi under the lease of
+// a lock that others take inside a Multi.
 //
-// Options given to Lock or TryLock go to every member, except [WithWait], which bounds the whole. The [Lease] is that
-// of all: it is valid until the earliest of their ends, it is over, and the others are released, as soon as one of
-// them is lost, its context enters each of them again, and its token is greater than that of every earlier grant of
-// each of them and smaller than that of every later one. If a member was entered again, the outer lease keeps the
-// token that it has, and a resource that has seen the joint one refuses it: use the token of the innermost lease, see
-// [TokenFrom].
+// TryLock asks for each member in turn. At the first refusal it releases all and returns the error of that member.
+// Lock holds and renews the earlier members while it waits for the later ones. If one is lost meanwhile, Lock starts
+// again. Up to 64 mutexes of one client in one Cluster slot are first requested in one round trip, all or none. Hooks
+// see that as a TryLock of each, and then, if one of them was held, the waiting for each.
 //
-// Multi does no I/O. Lock and TryLock return [ErrInvalidOption] if there are no members, if one of them is nil, and
-// if one is there twice, that is with the same key in the same Redis, whatever the strategy. Members with the same
-// key and different connections are told apart by a mark that Lock and TryLock then leave in Redis. A Locker that is
-// not of this package needs a name of its own among the members, and its Lock and TryLock have to return a lease of
+// Options given to Lock or TryLock apply to every member, except [WithWait], which bounds the whole. The joint
+// [Lease]:
+//
+//   - is valid until the earliest end of its members' leases;
+//   - ends when one of them is lost, and then the others are released;
+//   - has a context that enters each of them again;
+//   - has a token greater than that of every earlier grant of each member, and smaller than that of every later one.
+//
+// If a member is a re-entry, the outer lease keeps its token, and a resource that has seen the joint token refuses it.
+// Use the token of the innermost lease, see [TokenFrom].
+//
+// Multi does no I/O. Lock and TryLock return [ErrInvalidOption] if there are no members, if a member is nil, or if a
+// member occurs twice, that is with the same key in the same Redis, whatever the strategy. For members with the same
+// key and different connections, Lock and TryLock leave a mark in Redis that distinguishes the deployments. A Locker
+// of another package needs a name of its own among the members, and its Lock and TryLock have to return a lease of
 // this package.
 func Multi(lockers ...Locker) Locker {
 	m := &multi{}

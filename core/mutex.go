@@ -44,11 +44,11 @@ func ttlArg(ttl time.Duration) any {
 	return last.arg
 }
 
-// Mutex returns a reentrant lock: whoever holds it, enters it again. It does no I/O; what is wrong with name
-// or options is reported by Lock and TryLock.
+// Mutex returns a reentrant lock for one owner at a time. Mutex does no I/O; Lock and TryLock report a wrong name or
+// option.
 //
-// Its state in Redis is that of Redisson's RLock, so Go and Java exclude and wake each other on the same key
-// (see [WithPrefix]).
+// Its state in Redis is that of Redisson's RLock, so Go and Java exclude and wake each other on the same key (see
+// [WithPrefix]).
 func (c *Client) Mutex(name string, opts ...LockOption) Locker {
 	return c.locker(name, c.mutex, opts)
 }

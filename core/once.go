@@ -5,16 +5,16 @@ import (
 	"errors"
 )
 
-// Once lets what a key stands for happen once: it remembers in Redis that somebody is at it, and afterwards that it was
-// done and with which result, until the record expires. It is cheap to make, holds nothing, and may be used by many
+// Once makes what a key stands for happen once. It records in Redis that a run is in progress, and later that the run
+// completed, with its result, until the record expires. It is cheap to make, holds nothing, and may be used by many
 // goroutines at once.
 //
 // Once is not a lock with a longer TTL. The lease of a run in progress ([WithTTL], renewed) and the retention of the
-// record ([WithRetention]) are two numbers, so a crash blocks the key for the one and a success for the other.
+// record ([WithRetention]) are independent. A crash blocks the key for the first, and a success for the second.
 //
-// "Once" is what Redis can promise: no second run begins while a record says that there was one. A record that Redis
-// loses (eviction, failover without acknowledgement, FLUSHALL) says nothing. Where a second run costs money, keep a
-// unique constraint in the database too, or let it refuse smaller tokens: see [TokenFrom].
+// "Once" is what Redis can promise: no second run begins while a record says that there was one. Redis can lose a
+// record by eviction, by a failover without acknowledgement, or by FLUSHALL. Where a second run costs money, keep a
+// unique constraint in the database too, or let the database refuse smaller tokens: see [TokenFrom].
 type Once struct {
 	client *Client
 	key    string
@@ -23,8 +23,8 @@ type Once struct {
 	err    error // key or option refused
 }
 
-// Once returns the Once of a key, which is a name of its own kind: it excludes no lock of that name. It does no I/O;
-// what is wrong with key or options is reported by the methods.
+// Once returns the [Once] of a key. The key is independent of a lock with that name: neither excludes the other. Once
+// does no I/O; its methods report a wrong key or option.
 func (c *Client) Once(key string, opts ...OnceOption) *Once {
 	o := &Once{client: c, key: key, config: newOnceConfig(c.lock, opts)}
 	if o.keys, o.err = keysOf(c.prefix, key); o.err == nil {
@@ -46,25 +46,27 @@ func (o *Once) Key() string { return o.key }
 
 // Result is what [Once.Do] returns.
 type Result struct {
-	// Value is what the run returned, this one or the recorded one.
+	// Value is what this run or the recorded run returned.
 	Value []byte
-	// Replayed tells that fn did not run now: it had completed before.
+	// Replayed says that fn did not run now: an earlier run had completed.
 	Replayed bool
-	// Attempt is the number of the run that returned the value, from 1. Greater numbers tell of earlier runs that failed
-	// or were not heard of any more; 0 of none, see [Once.Resolve].
+	// Attempt is the number of the run that returned the value, from 1. A greater number means that earlier runs
+	// failed or crashed. 0 means that there was no run, see [Once.Resolve].
 	Attempt int
-	// Omitted tells that a replayed run had a value that was not recorded: too large, or lost with its process.
+	// Omitted says that a replayed run had a value that was not recorded: too large, or lost with its process.
 	Omitted bool
 }
 
-// Do runs fn, or returns what it returned before, with Replayed true. The context that fn gets carries the fencing
-// token ([TokenFrom]) and ends when ctx ends or the lease does, with [ErrLeaseLost] as its cause if that was lost.
+// Do runs fn, or returns what fn returned before, with Replayed true. The context that fn gets carries the fencing
+// token ([TokenFrom]). It ends when ctx ends or the lease does, with [ErrLeaseLost] as its cause if the lease was
+// lost.
 //
-// If fn returns an error, or panics, the failure policy decides: with [RetryFailures] the next call runs fn again, with
-// [HoldFailures] all further calls get [ErrOutcomeUnknown]. Do returns fn's error; a panic goes on.
+// If fn returns an error, or panics, the failure policy decides. With [RetryFailures] the next call runs fn again.
+// With [HoldFailures] all further calls get [ErrOutcomeUnknown]. Do returns fn's error; a panic continues.
 //
-// While another run is in progress, Do returns [ErrInProgress], or waits if [WithWait] says so. Otherwise errors are
-// those of [Once.Begin], except [ErrCompleted], and those of [Attempt.Complete]: then fn has run, and Value is there.
+// While another run is in progress, Do returns [ErrInProgress], or waits if [WithWait] says so. Other errors are those
+// of [Once.Begin], except [ErrCompleted], and those of [Attempt.Complete]. After an error of Complete, fn has run, and
+// Value is set.
 func (o *Once) Do(ctx context.Context, fn func(context.Context) ([]byte, error)) (Result, error) {
 	a, err := o.Begin(ctx)
 	var done *CompletedError
@@ -78,14 +80,19 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) ([]byte, error))
 	return a.run(ctx, fn)
 }
 
-// Begin claims the key for a run. Who gets an [Attempt] owes it an end: Complete, Release or Hold. Until then it is
-// renewed; if it is not heard of any more, the failure policy decides once its lease is over.
+// Begin claims the key for a run. The caller must end the returned [Attempt] with Complete, Release or Hold. Until
+// then the client renews it. If the process crashes, the failure policy decides when the lease expires.
 //
-// Errors: [ErrCompleted] with the record in a [CompletedError]; [ErrInProgress] with the rest of the lease in an
-// [InProgressError], after waiting for as long as [WithWait] says, or at once if that is [ErrTooManyWaiters] as well;
-// [ErrOutcomeUnknown]; [ErrFingerprintMismatch]; [ErrUnavailable] if Redis did not answer; the context's error if that
-// ended first; [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed]. With an error nothing is claimed, now
-// or later. [ErrTooManyKeys] and [ErrOutsideWindow] come of [WithQuota], [WithQuotaBytes] and [WithWindow].
+// With an error nothing is claimed, now or later. Errors:
+//
+//   - [ErrCompleted] with the record in a [CompletedError].
+//   - [ErrInProgress] with the rest of the lease in an [InProgressError], after waiting as long as [WithWait] says, or
+//     at once
+//     if it is [ErrTooManyWaiters] as well.
+//   - [ErrOutcomeUnknown], [ErrFingerprintMismatch].
+//   - [ErrTooManyKeys] and [ErrOutsideWindow], by [WithQuota], [WithQuotaBytes] and [WithWindow].
+//   - [ErrUnavailable] if Redis did not answer; the context's error if that ended first.
+//   - [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed].
 func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	if o.err != nil {
 		return nil, o.err
@@ -145,7 +152,7 @@ func (o *Once) refusal(r *request, err error) error {
 	return errorf("holdfast: once %q not begun: %w: %w", o.key, ErrUnavailable, r.lastErr)
 }
 
-// Peek reads the record, which may be outdated when it arrives. The zero State tells that there is none.
+// Peek reads the record, which may be outdated when it arrives. The zero State means that there is none.
 func (o *Once) Peek(ctx context.Context) (Record, error) {
 	var reply any
 	err := o.ask(ctx, "peek at", func(ctx context.Context) (err error) {
@@ -159,10 +166,11 @@ func (o *Once) Peek(ctx context.Context) (Record, error) {
 }
 
 // Forget deletes the record, so that the key can be used again: the order was cancelled, or an operator has found out
-// how a run of unknown outcome ended. It leaves its group too, whether or not this Once is one [WithGroup]. That there was
-// none is no error. A run in progress is not stopped; it loses its
-// lease at its next renewal, a third of its TTL later at most, and if it completes all the same, it is recorded unless
-// another one has begun, of which there is still a record.
+// how a run of unknown outcome ended. The record leaves its group too, whether or not this Once is one [WithGroup].
+// Forget returns no error if there was no record.
+//
+// Forget does not stop a run in progress. The run loses its lease at its next renewal, a third of its TTL later at
+// most. If it completes all the same, it is recorded, unless another attempt has begun and its record still exists.
 func (o *Once) Forget(ctx context.Context) error {
 	if o.err != nil {
 		return o.err
@@ -185,17 +193,21 @@ func (o *Once) group() recordGroup {
 	return g
 }
 
-// Resolve records that what the key stands for has been done: somebody has found out how a run of unknown outcome
+// Resolve records that what the key stands for has been done: an operator has found out how a run of unknown outcome
 // ended, or has done it by hand. From then on [Once.Begin] returns [ErrCompleted] and [Once.Do] the value, as after
-// [Attempt.Complete], until the record expires; those who wait get it at once. It is the counterpart of [Once.Forget],
-// which lets it be tried again. The record keeps the number and the token of the last attempt, which can write it no
-// more: that is [ErrStale].
+// [Attempt.Complete], until the record expires. Waiters get the value at once. Its counterpart is [Once.Forget], which
+// allows another run. The record keeps the number and the token of the last attempt, whose further calls return
+// [ErrStale].
 //
-// Errors: [ErrInProgress] with the rest of the lease in an [InProgressError] while an attempt is running, and
-// [ErrCompleted] with the record in a [CompletedError] if it was completed before, neither of which is touched;
-// [ErrValueTooLarge] if it was recorded without its value; [ErrUnavailable] if Redis did not confirm the record: call
-// it again, and ErrCompleted says that it is there; the context's error if that ended first; [ErrInvalidName],
-// [ErrInvalidOption], [ErrWrongType], [ErrClosed].
+// Errors:
+//
+//   - [ErrInProgress] with the rest of the lease in an [InProgressError] while an attempt is running. The attempt is
+//     not affected.
+//   - [ErrCompleted] with the record in a [CompletedError] if it was completed before. The record is not changed.
+//   - [ErrValueTooLarge] if it was recorded without its value.
+//   - [ErrUnavailable] if Redis did not confirm the record: call Resolve again, and ErrCompleted says that the record
+//     exists.
+//   - The context's error if that ended first; [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed].
 func (o *Once) Resolve(ctx context.Context, value []byte) error {
 	h := &hold{name: o.key, keys: o.keys, lockConfig: o.config.lock, record: &o.config.record}
 	o.client.rename(h)

@@ -9,14 +9,14 @@ import (
 type InProgressError struct {
 	// Key of the Once.
 	Key string
-	// RetryAfter is what the lease of the running attempt has left, by the server's clock when it was last asked. It may
+	// RetryAfter is the rest of the running attempt's lease, by the server's clock at the last answer. The lease may
 	// be renewed, or the run may end sooner. Zero if unknown.
 	RetryAfter time.Duration
 
 	cause error // why the wait ended early, or did not begin; nil if it was not that
 }
 
-// Error tells what is in progress and for how long.
+// Error returns what is in progress and the rest of its lease.
 func (e *InProgressError) Error() string {
 	text := fmt.Sprintf("holdfast: once %q: another attempt is in progress", e.Key)
 	if e.cause != nil {
@@ -25,8 +25,8 @@ func (e *InProgressError) Error() string {
 	return fmt.Sprintf("%s, with a lease of %v", text, e.RetryAfter)
 }
 
-// Unwrap makes the error [ErrInProgress] and, if a context ended the wait, that context's error too, or
-// [ErrTooManyWaiters] if there was no wait for that reason.
+// Unwrap returns [ErrInProgress]. If a context ended the wait, Unwrap also returns that context's error. If there was
+// no wait because of [WithMaxWaiters], it also returns [ErrTooManyWaiters].
 func (e *InProgressError) Unwrap() []error {
 	if e.cause == nil {
 		return []error{ErrInProgress}
@@ -40,21 +40,21 @@ type CompletedError struct {
 	Record Record
 }
 
-// Error tells which attempt completed.
+// Error returns the key and the number of the completed attempt.
 func (e *CompletedError) Error() string {
 	return fmt.Sprintf("holdfast: once %q: completed by attempt %d", e.Record.Key, e.Record.Attempt)
 }
 
-// Unwrap makes the error [ErrCompleted].
+// Unwrap returns [ErrCompleted].
 func (e *CompletedError) Unwrap() error { return ErrCompleted }
 
 // OutcomeUnknownError is the [ErrOutcomeUnknown] of one call.
 type OutcomeUnknownError struct {
-	// Record of the attempt of which nobody knows how it ended.
+	// Record of the attempt with the unknown outcome.
 	Record Record
 }
 
-// Error tells which attempt that was.
+// Error returns the key and the number of the attempt.
 func (e *OutcomeUnknownError) Error() string {
 	text := fmt.Sprintf("holdfast: once %q: outcome of attempt %d unknown", e.Record.Key, e.Record.Attempt)
 	if e.Record.Reason != "" {
@@ -63,21 +63,22 @@ func (e *OutcomeUnknownError) Error() string {
 	return text
 }
 
-// Unwrap makes the error [ErrOutcomeUnknown].
+// Unwrap returns [ErrOutcomeUnknown].
 func (e *OutcomeUnknownError) Unwrap() error { return ErrOutcomeUnknown }
 
 // TooManyKeysError is the [ErrTooManyKeys] of one call.
 type TooManyKeysError struct {
 	// Key of the Once.
 	Key string
-	// Bytes tells that the records of the group take as much memory as [WithQuotaBytes] allows; otherwise there are as
-	// many as [WithQuota] allows.
+	// Bytes is true if the records of the group take as much memory as [WithQuotaBytes] allows. It is false if there
+	// are as many as [WithQuota] allows.
 	Bytes bool
-	// RetryAfter is when the first record of the group expires, by the server's clock. There may be no room then yet.
+	// RetryAfter is the time after which the first record of the group expires, by the server's clock. The group may
+	// still be full then.
 	RetryAfter time.Duration
 }
 
-// Error tells of what there is too much, and for how long at least.
+// Error returns which bound was reached, and the time after which to retry.
 func (e *TooManyKeysError) Error() string {
 	what := "another record"
 	if e.Bytes {
@@ -86,20 +87,20 @@ func (e *TooManyKeysError) Error() string {
 	return fmt.Sprintf("holdfast: once %q: its group has no room for %s for %v", e.Key, what, e.RetryAfter)
 }
 
-// Unwrap makes the error [ErrTooManyKeys].
+// Unwrap returns [ErrTooManyKeys].
 func (e *TooManyKeysError) Unwrap() error { return ErrTooManyKeys }
 
 // OutsideWindowError is the [ErrOutsideWindow] of one call.
 type OutsideWindowError struct {
 	// Key of the Once.
 	Key string
-	// Early tells that the window had not begun; otherwise it had ended.
+	// Early is true if the window had not begun, and false if it had ended.
 	Early bool
-	// ServerTime is when that was, by the server's clock.
+	// ServerTime is the time of the refusal, by the server's clock.
 	ServerTime time.Time
 }
 
-// Error tells on which side of the window that was.
+// Error returns on which side of the window the attempt was.
 func (e *OutsideWindowError) Error() string {
 	side := "late"
 	if e.Early {
@@ -109,5 +110,5 @@ func (e *OutsideWindowError) Error() string {
 		e.Key, side, e.ServerTime.Format(time.RFC3339Nano))
 }
 
-// Unwrap makes the error [ErrOutsideWindow].
+// Unwrap returns [ErrOutsideWindow].
 func (e *OutsideWindowError) Unwrap() error { return ErrOutsideWindow }

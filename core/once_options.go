@@ -7,10 +7,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// OnceOption configures a [Once]. Every [LockOption] is one too: [WithTTL], [WithFixedTTL] and [WithMaxHold] are about
-// the lease of a run, [WithWait] about waiting for another one, [WithReplicaAck] about all that is written. What is not
-// set is taken from the client, except that without WithWait nobody waits. [WithOwner] and [WithMinHold] have no
-// meaning here and are refused. An invalid value is reported by the methods as [ErrInvalidOption].
+// OnceOption configures a [Once]. Every [LockOption] is one too: [WithTTL], [WithFixedTTL] and [WithMaxHold] apply to
+// the lease of a run, [WithWait] to waiting for another run, [WithReplicaAck] to all writes. Defaults come from the
+// client, except that a call without WithWait does not wait. [WithOwner] and [WithMinHold] have no meaning here and
+// are refused. The methods report an invalid value as [ErrInvalidOption].
 type OnceOption interface{ applyOnce(*onceConfig) }
 
 const (
@@ -21,16 +21,16 @@ const (
 	maxNote          = 256
 )
 
-// FailurePolicy says what a failed run leaves behind: one that returned an error, panicked, or was not heard of any more
-// while its lease ran out. Nobody can know in general whether it had taken effect.
+// FailurePolicy says what a failed run leaves: one that returned an error, panicked, or crashed while its lease
+// expired. In general it is unknown whether a failed run took effect.
 type FailurePolicy int
 
 const (
-	// RetryFailures lets the next one try again. It is the zero value: right where a run that failed has done nothing,
+	// RetryFailures allows the next call to run again. It is the zero value. Use it if a failed run has done nothing,
 	// or may be repeated.
 	RetryFailures FailurePolicy = iota
-	// HoldFailures lets nobody try again: all get [ErrOutcomeUnknown] until somebody who has found out calls
-	// [Once.Resolve] or [Once.Forget], or the record expires. Right where a second run costs more than none.
+	// HoldFailures allows no further run. All calls get [ErrOutcomeUnknown] until an operator has found out and calls
+	// [Once.Resolve] or [Once.Forget], or until the record expires. Use it if a second run costs more than none.
 	HoldFailures
 )
 
@@ -64,8 +64,8 @@ func newOnceConfig(client lockConfig, opts []OnceOption) onceConfig {
 	return c
 }
 
-// CheckOnceOptions returns the [ErrInvalidOption] that a [Once] with these options would report when it is used, nil if
-// there is none: for adapters, which take options long before.
+// CheckOnceOptions returns the [ErrInvalidOption] that a [Once] with these options would return later, or nil. It is
+// for adapters, which take options long before use.
 func CheckOnceOptions(opts ...OnceOption) error {
 	c := newOnceConfig(lockConfig{ttl: defaultTTL}, opts)
 	return c.check(nil)
@@ -89,9 +89,9 @@ type onceOption func(*onceConfig)
 
 func (o onceOption) applyOnce(c *onceConfig) { o(c) }
 
-// WithRetention sets for how long a record is kept after the run completed, which is for how long no second one may
-// begin: better too long than too short, it costs only memory. It is not the TTL of the lease, which is far shorter.
-// What a crashed run leaves is kept as long, counted from its last renewal. Whole milliseconds, at least 10 ms, at most
+// WithRetention sets how long a record lasts after the run completed. No second run begins in that time: choose it too
+// long rather than too short, because it costs only memory. It is not the TTL of the lease, which is far shorter. The
+// record of a crashed run lasts as long, counted from its last renewal. Whole milliseconds, at least 10 ms, at most
 // ten years. Defaults to 24 hours.
 func WithRetention(retention time.Duration) OnceOption {
 	return onceOption(func(c *onceConfig) {
@@ -105,9 +105,9 @@ func WithRetention(retention time.Duration) OnceOption {
 	})
 }
 
-// WithFingerprint sets a digest of what is asked for. Another one under the same key is [ErrFingerprintMismatch] and
-// changes nothing; without one nothing is compared. At most 256 bytes; it is stored as it is, so take a digest of what
-// is secret. Nil is none. Defaults to none.
+// WithFingerprint sets a digest of the request. Another digest under the same key is [ErrFingerprintMismatch] and
+// changes nothing. Without one nothing is compared. At most 256 bytes, stored in plain text: take a digest of secret
+// data. Nil is none. Defaults to none.
 func WithFingerprint(digest []byte) OnceOption {
 	digest = bytes.Clone(digest)
 	return onceOption(func(c *onceConfig) {
@@ -118,8 +118,8 @@ func WithFingerprint(digest []byte) OnceOption {
 	})
 }
 
-// WithFailurePolicy sets what a failed run leaves behind. A run that began with [HoldFailures] is not followed by another
-// one, whatever policy that has. Defaults to [RetryFailures].
+// WithFailurePolicy sets what a failed run leaves. No run follows one that began with [HoldFailures], whatever its own
+// policy. Defaults to [RetryFailures].
 func WithFailurePolicy(policy FailurePolicy) OnceOption {
 	return onceOption(func(c *onceConfig) {
 		if policy != RetryFailures && policy != HoldFailures {
@@ -129,8 +129,9 @@ func WithFailurePolicy(policy FailurePolicy) OnceOption {
 	})
 }
 
-// WithMaxValue sets how many bytes a recorded value may have. A run with a larger one is recorded as completed without
-// it, and told so by [ErrValueTooLarge]. 1 byte to 256 MiB; Redis keeps all values in memory. Defaults to 1 MiB.
+// WithMaxValue sets how many bytes a recorded value may have. A run with a larger value is recorded as completed
+// without the value, and gets [ErrValueTooLarge]. 1 byte to 256 MiB; Redis keeps all values in memory. Defaults to 1
+// MiB.
 func WithMaxValue(bytes int) OnceOption {
 	return onceOption(func(c *onceConfig) {
 		if bytes < 1 || bytes > maxMaxValue {
@@ -140,22 +141,21 @@ func WithMaxValue(bytes int) OnceOption {
 	})
 }
 
-// WithGroup lists the record in the group of its key: the keys with the same text in their first pair of braces,
-// "pay:{ada}:1" and "pay:{ada}:2", see [Client.Records]. In a Cluster a group lies on one master, which braces ask for
-// anyway. Defaults to no list.
+// WithGroup lists the record in the group of its key: the keys with the same text in their first pair of braces, such
+// as "pay:{ada}:1" and "pay:{ada}:2", see [Client.Records]. In a Cluster all records of a group are on one master,
+// because the braces choose the slot. Defaults to no list.
 func WithGroup() OnceOption {
 	return onceOption(func(c *onceConfig) { c.record.grouped = true })
 }
 
-// WithQuota is [WithGroup] and bounds how many records the group may have at a time. One more is refused with
-// [ErrTooManyKeys], so that a client which chooses keys cannot fill Redis. Records count that were written with this
-// option, [WithQuotaBytes] or WithGroup, from their first attempt until they expire or are forgotten. 0 is none. Defaults
-// to 0.
+// WithQuota is [WithGroup], and bounds how many records the group may have at a time. One more is refused with
+// [ErrTooManyKeys], so a client that chooses keys cannot fill Redis. Records count if they were written with this
+// option, [WithQuotaBytes] or WithGroup, from their first attempt until they expire or are forgotten. 0 is none.
+// Defaults to 0.
 //
-// What is not counted does not stay: a first attempt that is released leaves no record, so its number does not survive
-// and the next one is the first again. A later attempt has overtaken another one; its record stays after a release, and
-// counts. The fencing tokens of the group grow together, at one key instead of one for each record; a lock of the same
-// name draws from its own.
+// A first attempt that is released leaves no record. Its number is not kept, and the next attempt is the first again.
+// A later attempt has overtaken another one; its record stays after a release, and counts. The fencing tokens of the
+// group grow together, at one key instead of one for each record. A lock of the same name has its own tokens.
 func WithQuota(most int) OnceOption {
 	return onceOption(func(c *onceConfig) {
 		if most < 0 {
@@ -165,10 +165,10 @@ func WithQuota(most int) OnceOption {
 	})
 }
 
-// WithQuotaBytes is [WithQuota] for the memory that the records of the group take. An attempt for which there is no room is
-// refused with [ErrTooManyKeys]. A record counts 1.5 KiB and its value, fingerprint and note, rounded up by a quarter at
-// most; while it runs, it counts with the largest value that it may have, see [WithMaxValue]. So the group never exceeds
-// the bound, which has to be large enough for one such record. 0 is none. Defaults to 0.
+// WithQuotaBytes is [WithQuota] for the memory of the group's records. An attempt for which there is no room is
+// refused with [ErrTooManyKeys]. A record counts 1.5 KiB plus its value, fingerprint and note, rounded up by a quarter
+// at most. A running attempt counts with the largest value that it may have, see [WithMaxValue]. So the group never
+// exceeds the bound, which has to be large enough for one such record. 0 is none. Defaults to 0.
 func WithQuotaBytes(most int64) OnceOption {
 	return onceOption(func(c *onceConfig) {
 		if most < 0 {
@@ -178,10 +178,10 @@ func WithQuotaBytes(most int64) OnceOption {
 	})
 }
 
-// WithWindow lets an attempt begin only from one time to another, by the server's clock: what comes outside is
-// [ErrOutsideWindow]. Together with a retention that is longer than the window it makes a key safe to forget, because who
-// comes later than that comes too late. Only the zero [time.Time] is no bound: a timestamp that was never set, which is
-// 1970 in Unix time, is a bound like any other. Defaults to none.
+// WithWindow lets an attempt begin only from one time to another, by the server's clock. Outside of it the error is
+// [ErrOutsideWindow]. With a retention longer than the window, no second run can begin after the record has expired,
+// because the window has ended by then. Only the zero [time.Time] is no bound. A timestamp that was never set, which
+// is 1970 in Unix time, is a bound like any other. Defaults to none.
 func WithWindow(earliest, latest time.Time) OnceOption {
 	return onceOption(func(c *onceConfig) {
 		if !earliest.IsZero() && !latest.IsZero() && latest.Before(earliest) {
@@ -191,8 +191,8 @@ func WithWindow(earliest, latest time.Time) OnceOption {
 	})
 }
 
-// WithNote sets a text that those who read the record see, while the attempt runs and afterwards: who runs it, for
-// instance. At most 256 bytes. Defaults to none.
+// WithNote sets a text for operators that read the record, during the attempt and afterwards: for instance the name of
+// the host. At most 256 bytes. Defaults to none.
 func WithNote(note string) OnceOption {
 	return onceOption(func(c *onceConfig) {
 		if len(note) > maxNote {

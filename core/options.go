@@ -9,12 +9,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Option configures a [Client]. Every [LockOption] is an Option too: what a lock or a call does not set is
-// taken from the client.
+// Option configures a [Client]. Every [LockOption] is an Option too: the client's value applies where a lock or a call
+// does not set one.
 type Option interface{ applyClient(*clientConfig) }
 
-// LockOption configures a lock, or one call on it. A call's value wins over the lock's, the lock's over the
-// client's. An invalid value is reported by the call that would use it (and by [New]) as [ErrInvalidOption].
+// LockOption configures a lock, or one call on it. A call's value overrides the lock's, and the lock's overrides the
+// client's. [New], or the call that would use an invalid value, returns [ErrInvalidOption].
 type LockOption interface {
 	Option
 	OnceOption
@@ -79,8 +79,8 @@ func (c *lockConfig) with(opts []LockOption) lockConfig {
 	return changed
 }
 
-// CheckOptions returns the [ErrInvalidOption] that a lock with these options would report when it is used, nil if
-// there is none: for adapters, which take options long before.
+// CheckOptions returns the [ErrInvalidOption] that a lock with these options would return later, or nil. It is for
+// adapters, which take options long before use.
 func CheckOptions(opts ...LockOption) error { return new(lockConfig).with(opts).err }
 
 // check returns the first invalid option, or what is wrong with them taken together, for locks on these servers.
@@ -104,18 +104,18 @@ func (o lockOption) applyClient(c *clientConfig) { o(&c.lock) }
 func (o lockOption) applyLock(c *lockConfig)     { o(c) }
 func (o lockOption) applyOnce(c *onceConfig)     { o(&c.lock) }
 
-// WithPrefix sets what the name of a lock is preceded by in Redis. Use "" to share locks with Redisson
-// clients that lock the bare name. Defaults to "lock:".
+// WithPrefix sets the prefix of names in Redis. Use "" to share locks with Redisson clients that lock the bare name.
+// Defaults to "lock:".
 func WithPrefix(prefix string) Option {
 	return clientOption(func(c *clientConfig) { c.prefix = prefix })
 }
 
-// WithLogger sets where lost leases, failing renewals and the like are reported. Names of locks appear as a
-// digest only, the first 8 hex digits of the key's SHA-256; hooks see them whole. Nil switches logging off.
+// WithLogger sets the logger for lost leases, failing renewals and other warnings. Names of locks appear as a digest
+// only, the first 8 hex digits of the key's SHA-256; hooks get the whole names. Nil switches logging off.
 //
-// Once Redis has first answered, the client asks it for INFO, in the background, and warns of what loses locks or keeps
-// them from working: an evicting maxmemory-policy, a replica in place of the master, a server before 6.2. It does not
-// ask if the logger does not take warnings.
+// After the first answer of Redis, the client sends INFO in the background. It warns of settings that lose locks or
+// prevent them: an evicting maxmemory-policy, a replica in place of the master, a server before 6.2. It does not send
+// INFO if the logger does not take warnings.
 //
 // Defaults to [slog.Default].
 func WithLogger(logger *slog.Logger) Option {
@@ -125,16 +125,16 @@ func WithLogger(logger *slog.Logger) Option {
 	return clientOption(func(c *clientConfig) { c.logger = logger })
 }
 
-// WithHooks sets functions that are told about every acquisition, release, renewal and loss. Defaults to none.
+// WithHooks sets functions that are called for every acquisition, release, renewal and loss. Defaults to none.
 func WithHooks(hooks Hooks) Option {
 	return clientOption(func(c *clientConfig) { c.hooks = hooks })
 }
 
 // WithMaxWaiters bounds how many callers of this client wait for one name at a time, in Lock or in a [Once] with
-// [WithWait]. One more is refused at once with [ErrTooManyWaiters], mostly without asking Redis: whatever asks for a lock
-// too often then costs neither memory nor Redis more than that. Those who ask only once, as TryLock does, are not
-// counted, and who enters again what it holds is not refused. Other names have room of their own: where callers choose
-// the names, bound the callers too, as the HTTP guards do. At least 1. Defaults to 10,000.
+// [WithWait]. One more is refused at once with [ErrTooManyWaiters], mostly without a command to Redis. So too many
+// calls cost neither memory nor Redis more than that. Calls that ask only once, as TryLock does, do not count, and
+// re-entry is not refused. Each name has a bound of its own: where callers choose the names, bound the callers too, as
+// the HTTP guards do. At least 1. Defaults to 10,000.
 func WithMaxWaiters(most int) Option {
 	return clientOption(func(c *clientConfig) {
 		if most < 1 {
@@ -144,9 +144,9 @@ func WithMaxWaiters(most int) Option {
 	})
 }
 
-// WithNodeTimeout sets how long each server of a [Redlock] gets to answer; [New] refuses it. Short enough that a dead
-// server does not use up the lease that the others grant, long enough for a slow one. Defaults to 50 ms, or a hundredth
-// of the lock's TTL if that is longer, but not to more than a second.
+// WithNodeTimeout sets how long each server of a [Redlock] gets to answer; [New] refuses it. Choose it short enough
+// that an unreachable server does not use up the lease that the others grant, and long enough for a slow server.
+// Defaults to 50 ms, or a hundredth of the lock's TTL if that is longer, but to a second at most.
 func WithNodeTimeout(limit time.Duration) Option {
 	return clientOption(func(c *clientConfig) {
 		if limit < time.Millisecond || limit > time.Minute {
@@ -156,10 +156,10 @@ func WithNodeTimeout(limit time.Duration) Option {
 	})
 }
 
-// WithRestartDelay keeps each server of a [Redlock] from granting free locks until it has been up for so long: it may
-// have forgotten locks when it restarted, which are over by then if no TTL is longer. Servers that keep an append-only
-// file do not need it. It does not keep holders from entering again or renewing. Servers count their time up in whole
-// seconds, so up to one more may pass. [New] refuses it. 0 is none. Defaults to 0.
+// WithRestartDelay makes each server of a [Redlock] refuse free locks until it has been up for so long. A server may
+// have lost locks when it restarted; they have expired by then if no TTL is longer. Servers with an append-only file
+// do not need this option. It affects neither re-entry nor renewal. Servers count their uptime in whole seconds, so up
+// to one more second may pass. [New] refuses it. 0 is none. Defaults to 0.
 func WithRestartDelay(least time.Duration) Option {
 	return clientOption(func(c *clientConfig) {
 		if least < 0 || least > maxTTL {
@@ -169,8 +169,9 @@ func WithRestartDelay(least time.Duration) Option {
 	})
 }
 
-// WithTTL sets how long Redis keeps a lease that is not renewed, which is how long a crashed holder blocks the
-// others. A living one is renewed every third of it. Whole milliseconds, at least 10 ms. Defaults to 30 s.
+// WithTTL sets how long Redis keeps a lease without renewal. That is how long a crashed holder blocks the others. The
+// client renews the lease of a running process every third of the TTL. Whole milliseconds, at least 10 ms. Defaults to
+// 30 s.
 func WithTTL(ttl time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) {
 		c.checkTTL("WithTTL", ttl)
@@ -178,7 +179,7 @@ func WithTTL(ttl time.Duration) LockOption {
 	})
 }
 
-// WithFixedTTL is [WithTTL] without renewal: the lease ends after ttl unless Extend prolongs it.
+// WithFixedTTL is [WithTTL] without renewal: the lease ends after ttl unless [Lease.Extend] extends it.
 func WithFixedTTL(ttl time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) {
 		c.checkTTL("WithFixedTTL", ttl)
@@ -186,8 +187,8 @@ func WithFixedTTL(ttl time.Duration) LockOption {
 	})
 }
 
-// WithWait sets how long Lock waits before it gives up with [ErrNotAcquired]; 0 asks once. The context bounds
-// the waiting too. TryLock never waits. Defaults to as long as the context allows.
+// WithWait sets how long Lock waits before it returns [ErrNotAcquired]; with 0 it asks once. The context bounds the
+// waiting too. TryLock never waits. Defaults to as long as the context allows.
 func WithWait(limit time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) {
 		if limit < 0 {
@@ -197,9 +198,8 @@ func WithWait(limit time.Duration) LockOption {
 	})
 }
 
-// WithMaxHold sets how long a lease is renewed at most, as a backstop against holders that never let go: then
-// its context ends with [ErrLeaseLost], and the lock is free one TTL later at the latest. 0 is no limit.
-// Defaults to 0.
+// WithMaxHold sets how long a lease is renewed at most, against holders that never unlock. Then its context ends with
+// [ErrLeaseLost], and the lock is free one TTL later at the latest. 0 is no limit. Defaults to 0.
 func WithMaxHold(limit time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) {
 		if limit < 0 || limit > maxTTL {
@@ -209,8 +209,8 @@ func WithMaxHold(limit time.Duration) LockOption {
 	})
 }
 
-// WithMinHold keeps the lock taken for at least this long after it was granted, even if it is unlocked before
-// or its holder crashes: for short work on hosts whose clocks differ. 0 is none. Defaults to 0.
+// WithMinHold keeps the lock taken for at least this long after its grant, even if it is unlocked before or its holder
+// crashes. Use it for short work on hosts whose clocks differ. 0 is none. Defaults to 0.
 func WithMinHold(least time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) {
 		if least != 0 {
@@ -221,9 +221,9 @@ func WithMinHold(least time.Duration) LockOption {
 }
 
 // WithOwner sets the owner instead of the one that the context carries. A call with the same owner enters a lock that
-// the owner holds, from whichever process, and by whichever lease: keep it unguessable, and different wherever exclusion
-// is wanted. A call that waits looks every one to two seconds whether its owner has got the lock elsewhere. At most 128
-// bytes of printable ASCII. Defaults to the context's owner, or a new one.
+// the owner holds, from any process and by any lease. So use an owner that cannot be guessed, and different ones
+// wherever exclusion is wanted. A waiting call asks every one to two seconds whether its owner has got the lock
+// elsewhere. At most 128 bytes of printable ASCII. Defaults to the context's owner, or a new one.
 func WithOwner(owner string) LockOption {
 	return lockOption(func(c *lockConfig) {
 		if err := checkOwner(owner); err != nil {

@@ -71,12 +71,12 @@ func (h *holding) of(k *keeper, lock string) *holding {
 	return other
 }
 
-// TokenFrom returns the fencing token of the innermost lease whose context ctx is or descends from. It
-// reports false if there is none. Send it with every write to the resource that the lock protects, and let
-// the resource refuse a token smaller than one it has seen: that is what stops a holder which was paused
-// while its lease ran out (Kleppmann, "How to do distributed locking", 2016).
+// TokenFrom returns the fencing token of the innermost lease whose context ctx is or descends from. It returns false
+// if there is none. Send the token with every write to the resource that the lock protects, and let the resource
+// refuse a token smaller than one it has seen. That stops a holder which was paused while its lease expired
+// (Kleppmann, "How to do distributed locking", 2016).
 //
-// With one lock taken inside another, that is the inner one's token; take the outer one's before.
+// If you hold one lock inside another, TokenFrom returns the token of the inner one. Read the outer token before.
 func TokenFrom(ctx context.Context) (int64, bool) {
 	if h := holdingFrom(ctx); h != nil {
 		return h.token, true

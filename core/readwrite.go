@@ -1,36 +1,36 @@
 package core
 
 // Read returns the read side of a read-write lock: any number of owners hold it at once, but none while the lock is
-// held for writing. It does no I/O; what is wrong with name or options is reported by Lock and TryLock.
+// held for writing. Read does no I/O; Lock and TryLock report a wrong name or option.
 //
-// Turns are those of [sync.RWMutex]: a writer that waits holds back new readers, and the readers who waited while
-// it wrote go before the next writer. So neither side starves the other. Writers are served in the order of arrival,
-// across all processes. (After a writer that crashed, or was forced out, the order of arrival decides.)
+// Turns are those of [sync.RWMutex]. A waiting writer holds back new readers, and the readers that waited while it
+// wrote go before the next writer. So neither side starves the other. Writers get the lock in the order of arrival,
+// across all processes. After a writer that crashed, or was forced out, the order of arrival applies to all.
 //
 // Both sides are reentrant. An owner that writes may also read, and may then unlock the write side first, which lets
-// the waiting readers in at once. An owner that reads cannot write: that is refused with [ErrUpgrade], because it
-// would wait for itself. Reading again never waits.
+// the waiting readers in at once. An owner that reads cannot write: it gets [ErrUpgrade], because it would wait for
+// itself. Reading again never waits.
 //
-// Every hold has its own TTL: a reader that crashed blocks writers until its own is over, whatever others do.
+// Every hold has its own TTL. A crashed reader blocks writers until its own TTL expires, whatever other readers do.
 //
-// It excludes, and is excluded by, every other strategy on the same name.
+// The lock excludes every other strategy on the same name.
 func (c *Client) Read(name string, opts ...LockOption) Locker {
 	return c.locker(name, c.reading(), opts)
 }
 
-// Write returns the write side of a read-write lock: one owner holds it, and nobody holds the read side meanwhile.
+// Write returns the write side of a read-write lock: one owner holds it, and no owner holds the read side meanwhile.
 // See [Client.Read].
 func (c *Client) Write(name string, opts ...LockOption) Locker {
 	return c.locker(name, inLine{oneRedis: oneRedis{c.server}, as: "writing", readersNext: true}, opts)
 }
 
-// FairRead returns the read side of a read-write lock whose turns are strictly those of arrival, with neighbouring
+// FairRead returns the read side of a read-write lock that follows strictly the order of arrival, with neighbouring
 // readers together. Otherwise it is [Client.Read].
 func (c *Client) FairRead(name string, opts ...LockOption) Locker {
 	return c.locker(name, c.reading(), opts)
 }
 
-// FairWrite returns the write side of a read-write lock whose turns are strictly those of arrival. See
+// FairWrite returns the write side of a read-write lock that follows strictly the order of arrival. See
 // [Client.FairRead].
 func (c *Client) FairWrite(name string, opts ...LockOption) Locker {
 	return c.locker(name, inLine{oneRedis: oneRedis{c.server}, as: "writing"}, opts)

@@ -15,9 +15,9 @@ const (
 	StateNone State = ""
 	// StateRunning is an attempt whose lease is valid.
 	StateRunning State = "running"
-	// StateAbandoned is an attempt whose lease is over and that another one may follow.
+	// StateAbandoned is an attempt whose lease has expired. Another attempt may follow.
 	StateAbandoned State = "abandoned"
-	// StateUnknown is an attempt that nobody knows the end of, and that none may follow.
+	// StateUnknown is an attempt with an unknown outcome. No other attempt may follow.
 	StateUnknown State = "unknown"
 	// StateCompleted is a run that took effect.
 	StateCompleted State = "completed"
@@ -29,25 +29,25 @@ type Record struct {
 	Key string
 	// State is what the record says. The fields below are zero if it is StateNone, except Attempt.
 	State State
-	// Attempt is the number of the last attempt, from 1. It survives a release, so it tells how often was tried, except
-	// [WithQuota]. It is 0, as is Token, if there was none before [Once.Resolve].
+	// Attempt is the number of the last attempt, from 1. It survives a release, so it counts the attempts, except with
+	// [WithQuota]. It is 0, as is Token, if there was no attempt before [Once.Resolve].
 	Attempt int
 	// Token is the fencing token of that attempt.
 	Token int64
-	// Value is what a completed run returned, or what [Once.Resolve] was told. It is nil if Omitted.
+	// Value is what a completed run returned, or the value given to [Once.Resolve]. It is nil if Omitted.
 	Value []byte
-	// Omitted tells that a completed run had a value that was not recorded: larger than [WithMaxValue], or lost with a
+	// Omitted is true if a completed run had a value that was not recorded: larger than [WithMaxValue], or lost with a
 	// process that had declared the run completed, see [Attempt.Declare].
 	Omitted bool
 	// Fingerprint is that of the attempt, see [WithFingerprint].
 	Fingerprint []byte
 	// Reason is why the outcome is unknown; it may be empty.
 	Reason string
-	// Note is what [WithNote] said of the attempt.
+	// Note is the [WithNote] of the attempt.
 	Note string
 	// Began and Ended are by the server's clock; Ended is zero while the run has no end.
 	Began, Ended time.Time
-	// Lease is what the lease of a running attempt has left.
+	// Lease is the rest of a running attempt's lease.
 	Lease time.Duration
 	// Retention is how long the record will be kept if nothing happens.
 	Retention time.Duration

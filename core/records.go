@@ -10,8 +10,8 @@ import (
 )
 
 // Records reads the records of a group, the latest first: those of [Once] with [WithGroup], [WithQuota] or
-// [WithQuotaBytes] whose keys have the same text in their first pair of braces as key has. It is for operators: the
-// answer may be outdated when it arrives, and each record is read by itself. Records without state are left out.
+// [WithQuotaBytes] whose keys have the same text in their first pair of braces as key. It is for operators: the answer
+// may be outdated when it arrives, and each record is read by itself. Records without state are left out.
 func (c *Client) Records(ctx context.Context, key string) ([]Record, error) {
 	if _, err := keysOf(c.prefix, key); err != nil {
 		return nil, err

@@ -12,12 +12,12 @@ import (
 )
 
 // Redlock makes locks on several independent Redis masters at once. A lock is held if a majority of them has granted
-// it, so it stays available, and exclusive, while any minority is down, frozen or cut off. Make one per process and
-// share it; it is safe for concurrent use.
+// it. So it stays available, and exclusive, while any minority is down, frozen or cut off. Make one per process and
+// share it. A Redlock is safe for concurrent use.
 //
-// What it needs and what it cannot do is told in docs/redlock.md. In short: servers that lose their memory when they
-// restart must not come back before the longest TTL has passed, or have to keep an append-only file; and a holder
-// that is paused past its lease is stopped by its token only, here as with one server.
+// docs/redlock.md says what it needs and what it cannot do. In short: a server that loses its data when it restarts
+// must not return before the longest TTL has passed, or has to keep an append-only file. Only its token stops a holder
+// that is paused past its lease, as with one server.
 //
 // Source: the distributed locks page of Redis's documentation.
 type Redlock struct {
@@ -25,11 +25,11 @@ type Redlock struct {
 	quorum *quorum
 }
 
-// NewRedlock returns a Redlock on the masters that nodes lead to: three, five or another odd number, each a server of
-// its own that replicates to no other of them. The clients stay the caller's to close, after the Redlock.
+// NewRedlock returns a Redlock on the masters of nodes: three, five or another odd number. Each is an independent
+// server that replicates to no other of them. The caller closes the go-redis clients, after the Redlock.
 //
-// It asks the servers who they are, for two seconds at most: two clients of one server are refused by its run id. Servers
-// that do not answer yet are asked again before their votes count. Fails with [ErrInvalidOption].
+// NewRedlock asks the servers for their run ids, for two seconds at most, and refuses two clients of one server. It
+// asks servers that do not answer yet again before their votes count. It fails with [ErrInvalidOption].
 func NewRedlock(nodes []redis.UniversalClient, opts ...Option) (*Redlock, error) {
 	config := newClientConfig(opts)
 	if err := errors.Join(checkNodes(nodes), config.lock.check(nodes), checkPrefix(config.prefix)); err != nil {
@@ -73,14 +73,14 @@ func checkNodes(nodes []redis.UniversalClient) error {
 // short ones.
 func redlockDrift(ttl time.Duration) time.Duration { return 2*time.Millisecond + ttl/100 }
 
-// Mutex returns a reentrant lock on a majority of the servers: whoever holds it, enters it again. It does no I/O; what
-// is wrong with name or options is reported by Lock and TryLock.
+// Mutex returns a reentrant lock on a majority of the servers. Mutex does no I/O; Lock and TryLock report a wrong name
+// or option.
 //
-// It costs two round trips, because its token is written to a majority before the lease is returned: so tokens grow
+// It costs two round trips, because the token is written to a majority before the lease is returned. So tokens grow
 // whatever minority fails. Without a majority, Lock and TryLock fail with [ErrUnavailable], and leases end at their
 // ValidUntil.
 //
-// On each server it has the state of [Client.Mutex], so all that lock the name there are excluded.
+// On each server it has the state of [Client.Mutex], so it excludes every lock of that name there.
 func (r *Redlock) Mutex(name string, opts ...LockOption) Locker {
 	return r.keeper.locker(name, r.quorum, opts)
 }

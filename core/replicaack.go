@@ -9,19 +9,19 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// WithReplicaAck lets a grant, a renewal or Extend count only once n replicas have acknowledged it, for which they get
-// the timeout. Then a failover to one of them loses no grant: wait for all replicas that may be promoted, or for one
-// if the most advanced one is always chosen, as Sentinel does among replicas of the same priority.
+// WithReplicaAck makes a grant, a renewal or Extend count only once n replicas have acknowledged it within the
+// timeout. Then a failover to one of these replicas loses no grant. Set n to all replicas that may be promoted, or to
+// one if the most advanced replica is always promoted, as Sentinel does among replicas of the same priority.
 //
-// A grant that too few acknowledge is taken back. TryLock returns [ErrNotReplicated] then, which is also
-// [ErrUnavailable]; Lock goes on asking for some seconds, as it does in an outage. A renewal that too few acknowledge
-// does not move ValidUntil, since the next master may know only of the one before; it is tried again while the lease
-// is valid.
+// If too few replicas acknowledge a grant, the client takes it back. TryLock then returns [ErrNotReplicated], which is
+// also [ErrUnavailable]; Lock retries for some seconds, as in an outage. If too few acknowledge a renewal, ValidUntil
+// does not move, because the next master may know only the previous renewal. The client retries while the lease is
+// valid.
 //
-// It costs the way to the replicas and back, with each of these and also with the answer that the lock is held.
-// Commands that wait for replicas share the waiting, among themselves only. Whole milliseconds, shorter than the TTL:
-// better far shorter, so that a renewal has time for a second try. The client has to be a [redis.Client], also one for
-// Sentinel, or a [redis.ClusterClient]; a [Redlock] refuses the option. Defaults to none: nothing is waited for.
+// Each of these commands costs a round trip to the replicas, even one that is answered "held". Commands that wait for
+// replicas share the waiting, among themselves only. Whole milliseconds, shorter than the TTL: choose it far shorter,
+// so that a renewal has time for a second try. The client has to be a [redis.Client], even one for Sentinel, or a
+// [redis.ClusterClient]. A [Redlock] refuses the option. Defaults to no acknowledgement.
 func WithReplicaAck(n int, timeout time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) {
 		switch {
