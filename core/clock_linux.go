@@ -1,5 +1,3 @@
-//go:build !holdfast_simulation
-
 package core
 
 import (

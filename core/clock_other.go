@@ -1,4 +1,4 @@
-//go:build !linux && !holdfast_simulation
+//go:build !linux
 
 package core
 

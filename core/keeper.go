@@ -39,7 +39,7 @@ func newKeeper(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 	k := &keeper{
 		clientConfig: config,
 		id:           uuid.NewString(),
-		now:          systemClock,
+		now:          newClock(),
 		redis:        rdbs,
 		queue:        newQueue(),
 		crowd:        newCrowd(config.maxWaiters),
