@@ -12,13 +12,16 @@ import (
 var imports = map[string]string{
 	"context": "context", "json": "encoding/json", "errors": "errors", "fmt": "fmt", "log": "log", "slog": "log/slog",
 	"http": "net/http", "os": "os", "time": "time", "tls": "crypto/tls", "sql": "database/sql",
-	"gin": "github.com/gin-gonic/gin", "asynq": "github.com/hibiken/asynq", "redis": "github.com/redis/go-redis/v9",
+	"testing": "testing", "synctest": "testing/synctest", "httptest": "net/http/httptest", "rand": "crypto/rand",
+	"atomic": "sync/atomic",
+	"gin":    "github.com/gin-gonic/gin", "asynq": "github.com/hibiken/asynq", "redis": "github.com/redis/go-redis/v9",
 	"cron":      "github.com/robfig/cron/v3",
 	"asynqlock": "github.com/holdfast-go/holdfast/asynqlock",
 	"core":      "github.com/holdfast-go/holdfast/core",
 	"cronlock":  "github.com/holdfast-go/holdfast/cronlock",
 	"ginlock":   "github.com/holdfast-go/holdfast/middleware/gin",
 	"httplock":  "github.com/holdfast-go/holdfast/middleware/nethttp",
+	"locktest":  "github.com/holdfast-go/holdfast/locktest",
 }
 
 // declares matches the first line of what a fragment declares beside its statements.

@@ -1,0 +1,47 @@
+// Package locktest helps to test code that locks. It gives clients of package core on an embedded Redis, and lets a test
+// break that Redis: leases are lost, holders crash, Redis goes down.
+//
+//	func TestSecondOrderIsRefused(t *testing.T) {
+//		shop := NewShop(locktest.New(t)) // a *core.Client; it ends with the test
+//		…
+//	}
+//
+// [Start] returns the [Server] for tests that need more than one client, or that break something:
+//
+//   - [Server.NewClient] stands for another process, which holds locks of its own.
+//   - [Server.Disconnect] makes a client a crashed process for all others: its locks stay until their TTL has passed.
+//   - [Server.Stop] and [Server.Start] make Redis refuse connections and come up again; [Server.Pause] and
+//     [Server.Resume] make it silent.
+//   - [Server.Flush] loses all data. To lose a single lock, call ForceUnlock of another client.
+//   - [Server.Advance] lets leases and records expire.
+//
+// Recipes are in docs/testing.md, and a test to copy is in examples/testing.
+//
+// # Virtual time
+//
+// In a bubble of [testing/synctest] the clients, their leases and the embedded Redis live in virtual time. A test there
+// waits for a day of renewals, an expiry or a timeout without taking that time, and always with the same result:
+//
+//	synctest.Test(t, func(t *testing.T) {
+//		server := locktest.Start(t)
+//		…
+//		time.Sleep(31 * time.Second) // leases of crashed holders expire; all others are renewed
+//	})
+//
+// Call [Start] or [New] inside the bubble. Connections are in memory, because virtual time stands still while a goroutine
+// waits for a real network. For the same reason, call a handler with net/http/httptest.NewRecorder there, not over a
+// httptest.Server, and do not call [Server.Addr].
+//
+// Outside of a bubble time is real. A holder then notices a loss at its next renewal, a third of its TTL later. Either take a
+// short TTL there, such as core.WithTTL(300*time.Millisecond), or test with [Server.Advance] what other processes see.
+//
+// # What differs from a real Redis
+//
+// The embedded Redis is [miniredis], which runs the same Lua scripts in another interpreter. It is one server in memory: it
+// has no replicas, failovers, Cluster, eviction, memory limit or users with rights. [core.WithReplicaAck] therefore finds no
+// replica that acknowledges. Expired keys go when the next command arrives. Scripts take many times longer than in Redis, so
+// do not measure with it. Errors of other commands may have other texts. Behind an environment variable, run the same
+// tests on a real redis-server now and then: docs/testing.md shows how.
+//
+// [miniredis]: https://github.com/alicebob/miniredis
+package locktest
