@@ -10,11 +10,13 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/asynqlock"
+	"github.com/holdfast-go/holdfast/locktest"
 )
 
 func ExampleEnqueue() {
-	queue, locks, done := exampleRedis()
-	defer done()
+	store := locktest.NewServer()
+	defer store.Close()
+	queue, locks := asynq.RedisClientOpt{Addr: store.Addr()}, store.NewClient()
 
 	// On every worker: a tick takes effect once, however often its task is delivered or enqueued.
 	ran := make(chan time.Time, 10)

@@ -7,23 +7,22 @@ import (
 	"sync"
 
 	"github.com/hibiken/asynq"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/asynqlock"
+	"github.com/holdfast-go/holdfast/locktest"
 )
 
 // The changes to one document are applied one right after the other, although there are ten workers.
 func ExampleWithLine() {
-	queue, locks, done := exampleRedis()
-	defer done()
-	rdb := redis.NewClient(&redis.Options{Addr: queue.Addr})
-	defer rdb.Close()
+	store := locktest.NewServer()
+	defer store.Close()
+	queue, locks := asynq.RedisClientOpt{Addr: store.Addr()}, store.NewClient()
 	const changes = 20
 	var all sync.WaitGroup
 	all.Add(changes)
 
 	document := 0 // no mutex: the guard excludes
-	handler := asynqlock.Exclusive(locks.Fair, asynqlock.ByPayload("document"), asynqlock.WithLine(rdb))(
+	handler := asynqlock.Exclusive(locks.Fair, asynqlock.ByPayload("document"), asynqlock.WithLine(store.Redis()))(
 		asynq.HandlerFunc(func(context.Context, *asynq.Task) error {
 			defer all.Done()
 			document++

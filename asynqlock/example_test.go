@@ -8,29 +8,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/hibiken/asynq"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/locktest"
 )
-
-// exampleRedis stands for the Redis of a service: asynq has its queues there, and locks are in it too.
-func exampleRedis() (queue asynq.RedisClientOpt, locks *core.Client, done func()) {
-	mini, err := miniredis.Run()
-	if err != nil {
-		log.Fatal(err)
-	}
-	rdb := redis.NewClient(&redis.Options{Addr: mini.Addr()})
-	if locks, err = core.New(rdb); err != nil {
-		log.Fatal(err)
-	}
-	return asynq.RedisClientOpt{Addr: mini.Addr()}, locks, func() {
-		_, _ = locks.Close(), rdb.Close()
-		mini.Close()
-	}
-}
 
 // exampleConfig looks often, so that examples are quick.
 func exampleConfig() asynq.Config {
@@ -55,8 +38,9 @@ func enqueue(queue asynq.RedisClientOpt, tasks ...*asynq.Task) (last *asynq.Task
 }
 
 func ExampleOnce() {
-	queue, locks, done := exampleRedis()
-	defer done()
+	store := locktest.NewServer()
+	defer store.Close()
+	queue, locks := asynq.RedisClientOpt{Addr: store.Addr()}, store.NewClient()
 	var both sync.WaitGroup
 	both.Add(2)
 	count := asynqlock.WithHooks(asynqlock.Hooks{
@@ -87,8 +71,9 @@ func ExampleOnce() {
 }
 
 func ExampleExclusive() {
-	queue, locks, done := exampleRedis()
-	defer done()
+	store := locktest.NewServer()
+	defer store.Close()
+	queue, locks := asynq.RedisClientOpt{Addr: store.Addr()}, store.NewClient()
 	var all sync.WaitGroup
 	all.Add(3)
 
@@ -136,8 +121,9 @@ func ExampleConfigure() {
 }
 
 func ExampleWithResult() {
-	queue, locks, done := exampleRedis()
-	defer done()
+	store := locktest.NewServer()
+	defer store.Close()
+	queue, locks := asynq.RedisClientOpt{Addr: store.Addr()}, store.NewClient()
 
 	mux := asynq.NewServeMux()
 	mux.Use(asynqlock.Once(locks, asynqlock.ByPayload("order"), asynqlock.WithWait(time.Second)))
@@ -180,8 +166,9 @@ func await(queue asynq.RedisClientOpt, task *asynq.TaskInfo) string {
 }
 
 func ExampleRuns_Drain() {
-	queue, locks, done := exampleRedis()
-	defer done() // closes the client of the locks, so it comes last
+	store := locktest.NewServer()
+	defer store.Close()
+	queue, locks := asynq.RedisClientOpt{Addr: store.Addr()}, store.NewClient()
 	var runs asynqlock.Runs
 	started := make(chan struct{})
 

@@ -7,21 +7,20 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locktest"
 )
 
 func ExampleClient_Fair() {
-	rdb, done := redistest.ForExample()
-	defer done()
+	server := locktest.NewServer()
+	defer server.Close()
 	ctx := context.Background()
 	inLine := make(chan struct{})
-	locks, _ := core.New(rdb, core.WithHooks(core.Hooks{
+	locks := server.NewClient(core.WithHooks(core.Hooks{
 		Wait: func(_ context.Context, w core.Wait) {
 			fmt.Println("waiting, position", w.Position)
 			inLine <- struct{}{}
 		},
 	}))
-	defer locks.Close()
 
 	lease, _ := locks.Fair("printer").Lock(ctx)
 	var all sync.WaitGroup
@@ -46,8 +45,9 @@ func ExampleClient_Fair() {
 }
 
 func ExampleClient_Read() {
-	locks, done := exampleLocks()
-	defer done()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 	ctx := context.Background()
 
 	one, _ := locks.Read("config").Lock(ctx)
@@ -64,8 +64,9 @@ func ExampleClient_Read() {
 
 // A writer reads on after it has written, while other readers come in, and no writer between.
 func ExampleClient_Write_downgrade() {
-	locks, done := exampleLocks()
-	defer done()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 	ctx := context.Background()
 
 	writing, _ := locks.Write("config").Lock(ctx)

@@ -6,11 +6,13 @@ import (
 	"fmt"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/locktest"
 )
 
 func ExampleOnce_Do() {
-	locks, done := exampleLocks()
-	defer done()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 	ctx := context.Background()
 
 	order := func(context.Context) ([]byte, error) {
@@ -28,8 +30,9 @@ func ExampleOnce_Do() {
 }
 
 func ExampleOnce_Begin() {
-	locks, done := exampleLocks()
-	defer done()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 	ctx := context.Background()
 	payment := locks.Once("payment:42")
 
@@ -54,8 +57,9 @@ func ExampleOnce_Begin() {
 }
 
 func ExampleOnce_Forget() {
-	locks, done := exampleLocks()
-	defer done()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 	ctx := context.Background()
 	today := locks.Once("order:user:42")
 	place := func(number string) {
@@ -74,8 +78,9 @@ func ExampleOnce_Forget() {
 }
 
 func ExampleOnce_Resolve() {
-	locks, done := exampleLocks()
-	defer done()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 	ctx := context.Background()
 	transfer := locks.Once("transfer:42", core.WithFailurePolicy(core.HoldFailures))
 	send := func(context.Context) ([]byte, error) { return nil, errors.New("the bank did not answer") }
@@ -96,8 +101,9 @@ func ExampleOnce_Resolve() {
 }
 
 func ExampleWithFailurePolicy() {
-	locks, done := exampleLocks()
-	defer done()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 	ctx := context.Background()
 	transfer := locks.Once("transfer:42", core.WithFailurePolicy(core.HoldFailures))
 	send := func(err error) error {

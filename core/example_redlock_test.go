@@ -6,16 +6,16 @@ import (
 	"fmt"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locktest"
 	"github.com/redis/go-redis/v9"
 )
 
 func ExampleNewRedlock() {
 	var nodes []redis.UniversalClient
 	for range 3 { // servers that know nothing of each other
-		rdb, stop := redistest.ForExample()
-		defer stop()
-		nodes = append(nodes, rdb)
+		server := locktest.NewServer()
+		defer server.Close()
+		nodes = append(nodes, server.Redis())
 	}
 	locks, err := core.NewRedlock(nodes)
 	if err != nil {

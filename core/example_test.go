@@ -7,22 +7,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locktest"
 )
 
-// exampleLocks stands for the client that a program makes once, with its own connection to Redis.
-func exampleLocks() (locks *core.Client, done func()) {
-	rdb, stop := redistest.ForExample()
-	locks, err := core.New(rdb)
-	if err != nil {
-		panic(err)
-	}
-	return locks, func() { _ = locks.Close(); stop() }
-}
-
 func Example() {
-	locks, done := exampleLocks()
-	defer done()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient() // in a service: core.New(rdb), once
 	ctx := context.Background()
 
 	err := core.Do(ctx, locks.Mutex("order:42"), func(ctx context.Context) error {
@@ -36,8 +27,9 @@ func Example() {
 }
 
 func ExampleTryDo() {
-	locks, done := exampleLocks()
-	defer done()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 	order := locks.Mutex("order:42")
 
 	_ = core.Do(context.Background(), order, func(context.Context) error {
@@ -53,8 +45,9 @@ func ExampleTryDo() {
 }
 
 func ExampleClient_Mutex() {
-	locks, done := exampleLocks()
-	defer done()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 	ctx := context.Background()
 
 	lease, err := locks.Mutex("order:42", core.WithTTL(10*time.Second)).Lock(ctx)
@@ -76,8 +69,9 @@ func ExampleClient_Mutex() {
 }
 
 func ExampleMulti() {
-	locks, done := exampleLocks()
-	defer done()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 	ctx := context.Background()
 	balances := map[string]int{"alice": 100, "bob": 20}
 
@@ -98,8 +92,9 @@ func ExampleMulti() {
 }
 
 func ExampleLease_Context() {
-	locks, done := exampleLocks()
-	defer done()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 	ctx := context.Background()
 	lease, _ := locks.Mutex("report", core.WithFixedTTL(500*time.Millisecond)).Lock(ctx)
 
@@ -112,8 +107,9 @@ func ExampleLease_Context() {
 }
 
 func ExampleTokenFrom() {
-	locks, done := exampleLocks()
-	defer done()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 
 	var highest int64 // in the database, beside the row
 	write := func(ctx context.Context) error {
@@ -135,8 +131,9 @@ func ExampleTokenFrom() {
 }
 
 func ExampleNotAcquiredError() {
-	locks, done := exampleLocks()
-	defer done()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 	ctx := context.Background()
 	_, _ = locks.Mutex("order:42").Lock(ctx)
 
@@ -149,9 +146,9 @@ func ExampleNotAcquiredError() {
 }
 
 func ExampleWithHooks() {
-	rdb, stop := redistest.ForExample()
-	defer stop()
-	locks, _ := core.New(rdb, core.WithHooks(core.Hooks{
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient(core.WithHooks(core.Hooks{
 		AcquireEnd: func(_ context.Context, end core.AcquireEnd) {
 			fmt.Println("acquired", end.Name, "requests:", end.Asked, "error:", end.Err)
 		},
@@ -159,7 +156,6 @@ func ExampleWithHooks() {
 			fmt.Println("released", end.Name, "error:", end.Err)
 		},
 	}))
-	defer locks.Close()
 
 	_ = core.Do(context.Background(), locks.Mutex("order:42"), func(context.Context) error { return nil })
 	// Output:
@@ -168,8 +164,9 @@ func ExampleWithHooks() {
 }
 
 func ExampleClient_Inspect() {
-	locks, done := exampleLocks()
-	defer done()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 	ctx := context.Background()
 	lease, _ := locks.Mutex("order:42").Lock(ctx)
 

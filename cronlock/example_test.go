@@ -9,24 +9,14 @@ import (
 
 	"github.com/robfig/cron/v3"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locktest"
 )
 
-// exampleLocks stands for the client of a service.
-func exampleLocks() (locks *core.Client, done func()) {
-	rdb, stop := redistest.ForExample()
-	locks, err := core.New(rdb)
-	if err != nil {
-		log.Fatal(err)
-	}
-	return locks, func() { _ = locks.Close(); stop() }
-}
-
 func ExampleAddFunc() {
-	locks, done := exampleLocks()
-	defer done()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 	ctx, shutdown := context.WithCancel(context.Background())
 	defer shutdown()
 
@@ -48,8 +38,9 @@ func ExampleAddFunc() {
 }
 
 func ExampleExclusive() {
-	locks, done := exampleLocks()
-	defer done()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 
 	job := cron.FuncJob(func() { fmt.Println("nobody else vacuums now") })
 	alone := cron.NewChain(
@@ -67,8 +58,9 @@ func ExampleExclusive() {
 }
 
 func ExampleRunNow() {
-	locks, done := exampleLocks()
-	defer done()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 	ctx := context.Background()
 	c := cron.New(cron.WithLocation(time.UTC))
 	_, _ = cronlock.AddFunc(c, locks, "0 3 * * *", "report", func(context.Context) error {
@@ -86,8 +78,9 @@ func ExampleRunNow() {
 }
 
 func ExamplePause() {
-	locks, done := exampleLocks()
-	defer done()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 	ctx := context.Background()
 
 	c := cron.New(cron.WithLocation(time.UTC))

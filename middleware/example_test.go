@@ -4,20 +4,15 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locktest"
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
 // An adapter makes a key of the request, gives the engine the handler to run, and writes what it says instead.
 func ExampleExclusive() {
-	rdb, stop := redistest.ForExample()
-	defer stop()
-	locks, err := core.New(rdb)
-	if err != nil {
-		panic(err)
-	}
-	defer locks.Close()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 
 	engine, err := middleware.NewExclusive(locks.Mutex, middleware.DefaultConfig())
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locktest"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 )
 
@@ -40,13 +39,9 @@ func postAs(srv *httptest.Server, user, key, path string) {
 
 // One order per user, until the record expires.
 func ExampleOnce() {
-	rdb, stop := redistest.ForExample()
-	defer stop()
-	locks, err := core.New(rdb)
-	if err != nil {
-		panic(err)
-	}
-	defer locks.Close()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 
 	orders := 0
 	place := func(c *gin.Context) {
@@ -73,13 +68,9 @@ func ExampleOnce() {
 // A client that repeats a payment gets the first answer again. A payment that fails is not tried again before an operator
 // has found out: see [Guard].
 func ExampleIdempotent() {
-	rdb, stop := redistest.ForExample()
-	defer stop()
-	locks, err := core.New(rdb)
-	if err != nil {
-		panic(err)
-	}
-	defer locks.Close()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 
 	payments := 0
 	pay := func(c *gin.Context) {
@@ -108,13 +99,9 @@ func ExampleIdempotent() {
 
 // The card is charged, then the mail fails: the answer is an error, and the card must not be charged again.
 func ExampleComplete() {
-	rdb, stop := redistest.ForExample()
-	defer stop()
-	locks, err := core.New(rdb)
-	if err != nil {
-		panic(err)
-	}
-	defer locks.Close()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 
 	charges := 0
 	pay := func(c *gin.Context) {
@@ -143,13 +130,9 @@ func ExampleComplete() {
 // The card cannot be looked up: nothing was charged, and the handler says so. Without that word the guard would hold the
 // key, because it cannot know whether the money has moved.
 func ExampleRelease() {
-	rdb, stop := redistest.ForExample()
-	defer stop()
-	locks, err := core.New(rdb)
-	if err != nil {
-		panic(err)
-	}
-	defer locks.Close()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 
 	requests, charges := 0, 0
 	pay := func(c *gin.Context) {

@@ -7,8 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locktest"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 )
 
@@ -20,13 +19,9 @@ func authenticate(c *gin.Context) {
 
 // One checkout of a cart at a time.
 func ExampleExclusive() {
-	rdb, stop := redistest.ForExample()
-	defer stop()
-	locks, err := core.New(rdb)
-	if err != nil {
-		panic(err)
-	}
-	defer locks.Close()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 
 	entered, leave := make(chan struct{}), make(chan struct{})
 	checkout := func(c *gin.Context) {
@@ -69,13 +64,9 @@ func ExampleExclusive() {
 
 // A service that answers all its errors in one place.
 func ExampleErrorsOnly() {
-	rdb, stop := redistest.ForExample()
-	defer stop()
-	locks, err := core.New(rdb)
-	if err != nil {
-		panic(err)
-	}
-	defer locks.Close()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 
 	render := func(c *gin.Context) {
 		c.Next()

@@ -7,8 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 
-	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locktest"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -31,13 +30,9 @@ func paymentOf(user, idempotencyKey string) httplock.Key {
 
 // An operator's hour: the bank did not answer, so nobody knows whether it has charged.
 func ExampleGuard() {
-	rdb, stop := redistest.ForExample()
-	defer stop()
-	locks, err := core.New(rdb, core.WithLogger(nil)) // which would say what follows
-	if err != nil {
-		panic(err)
-	}
-	defer locks.Close()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 
 	pay := func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusGatewayTimeout)

@@ -6,21 +6,16 @@ import (
 	"net/http"
 	"net/http/httptest"
 
-	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locktest"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // GraphQL tells of failures by the member "errors" of an answer with status 200. Without data nothing has happened, so the
 // next request may run; with some data, part of it may have, and somebody has to find out.
 func ExampleWithCompletion() {
-	rdb, stop := redistest.ForExample()
-	defer stop()
-	locks, err := core.New(rdb)
-	if err != nil {
-		panic(err)
-	}
-	defer locks.Close()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 
 	judge := func(o httplock.Outcome) httplock.Disposition {
 		var answer struct {

@@ -6,8 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 
-	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locktest"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -38,13 +37,9 @@ func postAs(srv *httptest.Server, user, key, path string) {
 
 // One order per user, until the record expires.
 func ExampleOnce() {
-	rdb, stop := redistest.ForExample()
-	defer stop()
-	locks, err := core.New(rdb)
-	if err != nil {
-		panic(err)
-	}
-	defer locks.Close()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 
 	orders := 0
 	place := func(w http.ResponseWriter, _ *http.Request) {
@@ -72,13 +67,9 @@ func ExampleOnce() {
 // A client that repeats a payment gets the first answer again. A payment that fails is not tried again before an operator
 // has found out: see [Guard].
 func ExampleIdempotent() {
-	rdb, stop := redistest.ForExample()
-	defer stop()
-	locks, err := core.New(rdb)
-	if err != nil {
-		panic(err)
-	}
-	defer locks.Close()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 
 	payments := 0
 	pay := func(w http.ResponseWriter, _ *http.Request) {
@@ -106,13 +97,9 @@ func ExampleIdempotent() {
 
 // The card is charged, then the mail fails: the answer is an error, and the card must not be charged again.
 func ExampleComplete() {
-	rdb, stop := redistest.ForExample()
-	defer stop()
-	locks, err := core.New(rdb)
-	if err != nil {
-		panic(err)
-	}
-	defer locks.Close()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 
 	charges := 0
 	pay := func(w http.ResponseWriter, r *http.Request) {
@@ -140,13 +127,9 @@ func ExampleComplete() {
 // The card cannot be looked up: nothing was charged, and the handler says so. Without that word the guard would hold the
 // key, because it cannot know whether the money has moved.
 func ExampleRelease() {
-	rdb, stop := redistest.ForExample()
-	defer stop()
-	locks, err := core.New(rdb)
-	if err != nil {
-		panic(err)
-	}
-	defer locks.Close()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 
 	requests, charges := 0, 0
 	pay := func(w http.ResponseWriter, r *http.Request) {

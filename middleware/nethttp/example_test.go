@@ -7,7 +7,7 @@ import (
 	"net/http/httptest"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/locktest"
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
@@ -24,13 +24,9 @@ func authenticate(next http.Handler) http.Handler {
 
 // One checkout of a cart at a time.
 func ExampleExclusive() {
-	rdb, stop := redistest.ForExample()
-	defer stop()
-	locks, err := core.New(rdb)
-	if err != nil {
-		panic(err)
-	}
-	defer locks.Close()
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
 
 	entered, leave := make(chan struct{}), make(chan struct{})
 	checkout := func(w http.ResponseWriter, r *http.Request) {
