@@ -1,7 +1,7 @@
 // Asynq enqueues the receipt of each order twice, and each is sent once.
 //
 // Two servers share nothing but Redis; here they live in one process, so that it is easy to see. Run it from the root of
-// the repository. It needs nothing but Go: Redis is an embedded one, unless REDIS_URL names a real one.
+// the repository. With REDIS_URL, its records stay for a minute.
 //
 //	go run ./examples/asynq
 package main
@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/asynqlock"
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/examples/internal/example"
 )
 
 const (
@@ -26,28 +26,16 @@ const (
 	orders = 3
 )
 
-func main() {
-	if err := run(context.Background(), os.Stdout, os.Getenv("REDIS_URL")); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { example.Main(run) }
 
 // run enqueues the tasks, and starts two servers until they are done.
-func run(ctx context.Context, out io.Writer, url string) error {
-	options, stop, err := startRedis(url)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	rdb := redis.NewClient(options)
-	defer rdb.Close()
+func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
 	sale := time.Now().Format("150405.000") // so that another run sells something else
 	if err := produce(ctx, rdb, sale); err != nil {
 		return err
 	}
 	for i := range 2 {
-		s, err := start(options, rdb, fmt.Sprintf("server-%d", i+1), out)
+		s, err := start(rdb, fmt.Sprintf("server-%d", i+1), out)
 		if err != nil {
 			return err
 		}
@@ -56,7 +44,7 @@ func run(ctx context.Context, out io.Writer, url string) error {
 	return await(ctx, rdb)
 }
 
-// produce enqueues the receipt of each order twice, as somebody does who tries again because the reply was lost.
+// produce enqueues the receipt of each order twice, as a producer does that has lost the reply and tries again.
 func produce(ctx context.Context, rdb *redis.Client, sale string) error {
 	client := asynq.NewClientFromRedisClient(rdb)
 	for order := range orders {
@@ -78,7 +66,7 @@ type server struct {
 	runs  asynqlock.Runs
 }
 
-func start(options *redis.Options, rdb *redis.Client, name string, out io.Writer) (*server, error) {
+func start(rdb *redis.Client, name string, out io.Writer) (*server, error) {
 	locks, err := core.New(rdb)
 	if err != nil {
 		return nil, err
@@ -89,6 +77,8 @@ func start(options *redis.Options, rdb *redis.Client, name string, out io.Writer
 	// This, and Configure below, is all that is added.
 	mux.Use(asynqlock.Once(
 		locks, asynqlock.ByPayload("order"), asynqlock.WithRetryIn(time.Second), asynqlock.WithRuns(&s.runs),
+		asynqlock.WithRetention(time.Minute), // longer in a service: as long as a task may come again
+		asynqlock.WithLogger(nil),            // the hooks print what the log would tell
 		asynqlock.WithHooks(asynqlock.Hooks{
 			Deferred: func(context.Context, asynqlock.Deferred) { fmt.Fprintf(out, "%s  not now, it is being sent\n", name) },
 			Replayed: func(context.Context, asynqlock.Replayed) { fmt.Fprintf(out, "%s  done before, acknowledged\n", name) },
@@ -105,11 +95,7 @@ func start(options *redis.Options, rdb *redis.Client, name string, out io.Writer
 		TaskCheckInterval: 100 * time.Millisecond, DelayedTaskCheckInterval: 200 * time.Millisecond,
 	}
 	asynqlock.Configure(&cfg)
-	connection := asynq.RedisClientOpt{
-		Network: options.Network, Addr: options.Addr, Username: options.Username, Password: options.Password,
-		DB: options.DB, TLSConfig: options.TLSConfig,
-	}
-	s.asynq = asynq.NewServer(connection, cfg)
+	s.asynq = asynq.NewServerFromRedisClient(rdb, cfg)
 	if err := s.asynq.Start(mux); err != nil {
 		return nil, errors.Join(err, locks.Close())
 	}
@@ -123,15 +109,18 @@ func (s *server) stop(ctx context.Context) {
 	_ = s.locks.Close()
 }
 
-// await returns when no task is left.
+// await returns when no task is left, and removes the queue.
 func await(ctx context.Context, rdb *redis.Client) error {
 	inspector := asynq.NewInspectorFromRedisClient(rdb)
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
 	for {
 		info, err := inspector.GetQueueInfo(queue)
-		if err != nil || info.Size == info.Archived {
+		switch {
+		case err != nil:
 			return err
+		case info.Size == 0:
+			return inspector.DeleteQueue(queue, false)
 		}
 		select {
 		case <-look.C:

@@ -1,7 +1,7 @@
 // Cron runs one schedule on two replicas, and each tick starts on one of them.
 //
 // The replicas share nothing but Redis; here they live in one process, so that it is easy to see. Run it from the root
-// of the repository. It needs nothing but Go: Redis is an embedded one, unless REDIS_URL names a real one.
+// of the repository. With REDIS_URL, what Redis knows of the job stays for two days.
 //
 //	go run ./examples/cron
 package main
@@ -10,7 +10,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,37 +17,34 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
+	"github.com/holdfast-go/holdfast/examples/internal/example"
 )
 
-func main() {
-	if err := run(context.Background(), os.Stdout, os.Getenv("REDIS_URL"), 4*time.Second); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+// job is a name that no other service of the Redis has.
+const job = "example/greet"
 
-// run lets two replicas run the schedule for a time, and prints what Redis knows of it afterwards.
-func run(ctx context.Context, out io.Writer, url string, length time.Duration) error {
-	options, stop, err := startRedis(url)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	rdb := redis.NewClient(options)
-	defer rdb.Close()
+func main() { example.Main(lasting(4 * time.Second)) }
 
-	replicas := make([]*replica, 2)
-	for i := range replicas {
-		if replicas[i], err = start(ctx, rdb, fmt.Sprintf("replica-%d", i+1), out); err != nil {
-			return err
+// lasting lets two replicas run the schedule for a time, and prints what Redis knows of it afterwards.
+func lasting(length time.Duration) example.Program {
+	return func(ctx context.Context, out io.Writer, rdb *redis.Client) error {
+		var replicas [2]*replica
+		for i := range replicas {
+			var err error
+			if replicas[i], err = start(ctx, rdb, fmt.Sprintf("replica-%d", i+1), out); err != nil {
+				return err
+			}
+			defer replicas[i].stop()
 		}
-		defer replicas[i].stop()
+		select {
+		case <-time.After(length):
+		case <-ctx.Done():
+		}
+		for _, r := range replicas {
+			r.stop()
+		}
+		return report(ctx, rdb, out)
 	}
-	time.Sleep(length)
-	for _, r := range replicas {
-		r.stop()
-	}
-	return report(ctx, rdb, out)
 }
 
 // replica is a process with a schedule.
@@ -65,7 +61,7 @@ func start(ctx context.Context, rdb *redis.Client, name string, out io.Writer) (
 	c := cron.New(cron.WithLocation(time.UTC), cron.WithChain(cron.Recover(cron.DefaultLogger)))
 
 	// What was c.AddFunc("@every 1s", func() {…}).
-	_, err = cronlock.AddFunc(c, locks, "@every 1s", "greet", func(ctx context.Context) error {
+	_, err = cronlock.AddFunc(c, locks, "@every 1s", job, func(ctx context.Context) error {
 		run, _ := cronlock.RunFrom(ctx)
 		_, err := fmt.Fprintf(out, "%s  hello from %s\n", run.Tick.Format(time.TimeOnly), name)
 		return err
@@ -90,7 +86,7 @@ func report(ctx context.Context, rdb *redis.Client, out io.Writer) error {
 		return err
 	}
 	defer locks.Close()
-	runs, err := cronlock.History(ctx, locks, "greet")
+	runs, err := cronlock.History(ctx, locks, job)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,56 @@
+// Http-echo guards payments in Echo, which takes the guards of net/http by echo.WrapMiddleware.
+//
+// Run it from the root of the repository. With REDIS_URL, its records stay for a minute.
+//
+//	go run ./examples/http-echo
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/examples/internal/example"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+)
+
+func main() { example.Main(run) }
+
+func run(_ context.Context, out io.Writer, rdb *redis.Client) error {
+	locks, err := core.New(rdb)
+	if err != nil {
+		return err
+	}
+	defer locks.Close()
+
+	guard := httplock.Idempotent(locks, httplock.ByContext(userKey{}),
+		httplock.WithFailurePolicy(httplock.HoldFailures), httplock.WithRetention(time.Minute))
+	payments := 0
+	router := echo.New()
+	router.Use(authenticate)
+	router.POST("/payments", func(c echo.Context) error {
+		payments++                                   // the money moves
+		_ = httplock.Complete(c.Request().Context()) // if Redis does not answer, it is tried again at the end
+		return c.String(http.StatusCreated, fmt.Sprint("payment ", payments))
+	}, echo.WrapMiddleware(guard))
+	return example.Payments(out, router)
+}
+
+type userKey struct{}
+
+// authenticate stands for real authentication, which belongs around the guard. It puts the user into the context of the
+// request, where guards of net/http look.
+func authenticate(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		user, _, _ := r.BasicAuth()
+		c.SetRequest(r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
+		return next(c)
+	}
+}

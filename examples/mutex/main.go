@@ -1,0 +1,66 @@
+// Mutex lets no two processes do something at the same time: one waits, another one is refused.
+//
+// The processes share nothing but Redis; here they live in one process, so that it is easy to see. Run it from the root of
+// the repository.
+//
+//	go run ./examples/mutex
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/examples/internal/example"
+)
+
+func main() { example.Main(run) }
+
+func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
+	var processes []*core.Client
+	for range 3 {
+		locks, err := core.New(rdb)
+		if err != nil {
+			return err
+		}
+		defer locks.Close()
+		processes = append(processes, locks)
+	}
+
+	// TryDo refuses: the lock is held.
+	err := core.Do(ctx, processes[0].Mutex("example:account"), func(context.Context) error {
+		err := core.TryDo(ctx, processes[1].Mutex("example:account"), func(context.Context) error { return nil })
+		fmt.Fprintln(out, "a second process is refused:", errors.Is(err, core.ErrNotAcquired))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+
+	// Do waits for its turn. Nothing else keeps these 30 goroutines of three processes from reading the same balance.
+	balance := 0
+	var all sync.WaitGroup
+	failed := make(chan error, 30)
+	for i := range 30 {
+		all.Go(func() {
+			failed <- core.Do(ctx, processes[i%3].Mutex("example:account"), func(context.Context) error {
+				read := balance
+				balance = read + 10
+				return nil
+			})
+		})
+	}
+	all.Wait()
+	for range 30 {
+		if err := <-failed; err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(out, "30 deposits of 10 make", balance)
+	return nil
+}
