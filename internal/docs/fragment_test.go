@@ -28,11 +28,11 @@ var imports = map[string]string{
 var declares = regexp.MustCompile(`^(?:func (?:\([^)]*\) )?\w|type \w|import )`)
 
 // wrap makes a file of a fragment. names tells whether the package is that of testdata.
-func (b block) wrap(page string, names bool) string {
+func (s snippet) wrap(names bool) string {
 	var top, body []string
-	lines := strings.Split(strings.TrimRight(b.code, "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(s.Code, "\n"), "\n")
 	for i := 0; i < len(lines); i++ {
-		position := fmt.Sprintf("//line %s:%d", page, b.line+i)
+		position := fmt.Sprintf("//line %s:%d", s.page, s.Line+i)
 		if !declares.MatchString(lines[i]) {
 			body = append(body, position, lines[i])
 			continue
@@ -58,10 +58,10 @@ func (b block) wrap(page string, names bool) string {
 		"\nfunc _() error {\n" + strings.Join(body, "\n") + "\nreturn nil\n}\n"
 }
 
-// file returns the Go file that stands for a block of that page, and whether it is a fragment.
-func (b block) file(page string, names bool) (text string, fragment bool) {
-	if _, err := parser.ParseFile(token.NewFileSet(), "", b.code, parser.PackageClauseOnly); err == nil {
-		return fmt.Sprintf("//line %s:%d\n%s", page, b.line, b.code), false
+// file returns the Go file that stands for the snippet, and whether it is a fragment.
+func (s snippet) file(names bool) (text string, fragment bool) {
+	if _, err := parser.ParseFile(token.NewFileSet(), "", s.Code, parser.PackageClauseOnly); err == nil {
+		return fmt.Sprintf("//line %s:%d\n%s", s.page, s.Line, s.Code), false
 	}
-	return b.wrap(page, names), true
+	return s.wrap(names), true
 }

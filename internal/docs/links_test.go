@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/markdown"
 )
 
 // TestLinks follows every link within the repository, to files and to headings.
@@ -25,7 +27,7 @@ func TestLinks(t *testing.T) {
 // TestBrokenLinksAreFound shows that the check can fail.
 func TestBrokenLinksAreFound(t *testing.T) {
 	t.Parallel()
-	good := newPage("docs/good.md", "# A `b` c, d\n\n# Twice\n\n# Twice\n\n```sh\n# no heading\n```\n")
+	good := markdown.Parse("docs/good.md", "# A `b` c, d\n\n# Twice\n\n# Twice\n\n```sh\n# no heading\n```\n")
 	for text, broken := range map[string]bool{
 		"[x](good.md)":                   false,
 		"[x](good.md#a-b-c-d)":           false,
@@ -43,7 +45,7 @@ func TestBrokenLinksAreFound(t *testing.T) {
 		"[x]: gone.md":                   true,
 		"<img src=\"gone.svg\">":         true,
 	} {
-		mistakes := brokenLinks([]page{good, newPage("docs/page.md", text)})
+		mistakes := brokenLinks([]markdown.Page{good, markdown.Parse("docs/page.md", text)})
 		if (len(mistakes) > 0) != broken {
 			t.Errorf("%s: found %q", text, mistakes)
 		}
@@ -58,21 +60,21 @@ var (
 )
 
 // brokenLinks returns a line for each link of the pages that leads nowhere.
-func brokenLinks(all []page) (mistakes []string) {
+func brokenLinks(all []markdown.Page) (mistakes []string) {
 	anchors := make(map[string]map[string]bool)
 	for _, p := range all {
-		anchors[p.path] = p.anchors()
+		anchors[p.Path] = p.Anchors()
 	}
 	for _, p := range all {
-		_, prose := p.split()
+		_, prose := p.Split()
 		for i, line := range prose {
 			for _, found := range links.FindAllStringSubmatch(inlineCode.ReplaceAllString(line, ""), -1) {
 				target := strings.Join(found[1:], "")
 				if elsewhere.MatchString(target) {
 					continue
 				}
-				if reason := broken(p.path, target, anchors); reason != "" {
-					mistakes = append(mistakes, fmt.Sprintf("%s:%d: %s: %s", p.path, i+1, target, reason))
+				if reason := broken(p.Path, target, anchors); reason != "" {
+					mistakes = append(mistakes, fmt.Sprintf("%s:%d: %s: %s", p.Path, i+1, target, reason))
 				}
 			}
 		}

@@ -4,19 +4,33 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/markdown"
 )
 
+// root is the directory of the repository.
+const root = "../.."
+
+// pages reads README.md, the other pages beside it, docs, and the page of the examples.
+func pages(t *testing.T) []markdown.Page {
+	t.Helper()
+	all, err := markdown.Glob(root, "*.md", "docs/*.md", "examples/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
 // TestIndex: the index of docs lists every page of it.
 func TestIndex(t *testing.T) {
 	t.Parallel()
 	all := pages(t)
-	at := slices.IndexFunc(all, func(p page) bool { return p.path == "docs/README.md" })
+	at := slices.IndexFunc(all, func(p markdown.Page) bool { return p.Path == "docs/README.md" })
 	if at < 0 {
 		t.Fatal("docs has no index")
 	}
-	index := strings.Join(all[at].lines, "\n")
+	index := strings.Join(all[at].Lines, "\n")
 	for _, p := range all {
-		name, inDocs := strings.CutPrefix(p.path, "docs/")
+		name, inDocs := strings.CutPrefix(p.Path, "docs/")
 		if inDocs && name != "README.md" && !strings.Contains(index, "]("+name+")") {
 			t.Errorf("docs/README.md does not list %s", name)
 		}
@@ -29,7 +43,7 @@ func TestRights(t *testing.T) {
 	var first []string
 	lists := 0
 	for _, p := range pages(t) {
-		for i, rest := range strings.Split(strings.Join(p.lines, "\n"), "~lock:* ~holdfast:* &") {
+		for i, rest := range strings.Split(strings.Join(p.Lines, "\n"), "~lock:* ~holdfast:* &") {
 			rights, _, found := strings.Cut(rest, "+info")
 			if i == 0 || !found {
 				continue
@@ -40,7 +54,7 @@ func TestRights(t *testing.T) {
 				first = words
 			}
 			if !slices.Equal(words, first) {
-				t.Errorf("%s lists %q\nelsewhere it is %q", p.path, words, first)
+				t.Errorf("%s lists %q\nelsewhere it is %q", p.Path, words, first)
 			}
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/markdown"
 )
 
 // Limits for the prose of a page, in words per sentence.
@@ -21,11 +23,11 @@ func TestProse(t *testing.T) {
 	t.Parallel()
 	checked := 0
 	for _, p := range pages(t) {
-		if p.path == "CHANGELOG.md" || p.path == "CONTRIBUTING.md" {
+		if p.Path == "CHANGELOG.md" || p.Path == "CONTRIBUTING.md" {
 			continue
 		}
 		checked++
-		for _, mistake := range p.badProse() {
+		for _, mistake := range badProse(p) {
 			t.Error(mistake)
 		}
 	}
@@ -59,7 +61,7 @@ func TestBadProseIsFound(t *testing.T) {
 		"`nobody` and a body are fine.":                                 0,
 		"```text\nnobody\n```":                                          0,
 	} {
-		if found := newPage("page.md", text).badProse(); len(found) != mistakes {
+		if found := badProse(markdown.Parse("page.md", text)); len(found) != mistakes {
 			t.Errorf("%q: found %q", text, found)
 		}
 	}
@@ -67,23 +69,23 @@ func TestBadProseIsFound(t *testing.T) {
 
 // badProse returns a line for each sentence of the page that is too long, for sentences that are too long on average, and
 // for each vague word.
-func (p page) badProse() (mistakes []string) {
+func badProse(p markdown.Page) (mistakes []string) {
 	total := 0
-	sentences := p.sentences()
+	sentences := sentences(p)
 	for _, s := range sentences {
 		words := len(strings.Fields(s))
 		total += words
 		if words > longestLimit {
-			mistakes = append(mistakes, fmt.Sprintf("%s: a sentence has %d words, more than %d: %s", p.path, words, longestLimit, s))
+			mistakes = append(mistakes, fmt.Sprintf("%s: a sentence has %d words, more than %d: %s", p.Path, words, longestLimit, s))
 		}
 	}
 	if len(sentences) > 0 && total > meanLimit*len(sentences) {
-		mistakes = append(mistakes, fmt.Sprintf("%s: a sentence has %.1f words on average, more than %d", p.path,
+		mistakes = append(mistakes, fmt.Sprintf("%s: a sentence has %.1f words on average, more than %d", p.Path,
 			float64(total)/float64(len(sentences)), meanLimit))
 	}
-	for _, line := range p.prose() {
+	for _, line := range prose(p) {
 		if word := vague.FindString(withoutCode(line)); word != "" {
-			mistakes = append(mistakes, fmt.Sprintf("%s: name the program or the person instead of %q: %s", p.path, word, line))
+			mistakes = append(mistakes, fmt.Sprintf("%s: name the program or the person instead of %q: %s", p.Path, word, line))
 		}
 	}
 	return mistakes
@@ -98,11 +100,11 @@ var (
 )
 
 // sentences returns the sentences of paragraphs and lists. A piece of code counts as one word.
-func (p page) sentences() (all []string) {
+func sentences(p markdown.Page) (all []string) {
 	var paragraph []string
 	end := func() {
 		text := withoutCode(strings.Join(paragraph, " "))
-		text = inlineLink.ReplaceAllString(text, "$1")
+		text = markdown.WithoutTargets(text)
 		for _, sentence := range strings.Split(sentenceEnd.ReplaceAllString(text, "$0\n"), "\n") {
 			if sentence = strings.TrimSpace(sentence); sentence != "" {
 				all = append(all, sentence)
@@ -110,7 +112,7 @@ func (p page) sentences() (all []string) {
 		}
 		paragraph = nil
 	}
-	for _, line := range p.prose() {
+	for _, line := range prose(p) {
 		line = quote.ReplaceAllString(line, "")
 		item := listItem.FindString(line)
 		if item != "" || strings.TrimSpace(line) == "" || notSentences.MatchString(line) {
@@ -125,8 +127,8 @@ func (p page) sentences() (all []string) {
 }
 
 // prose returns the lines of the page without blocks of code, and without the section that the benchmark writes.
-func (p page) prose() (lines []string) {
-	_, prose := p.split()
+func prose(p markdown.Page) (lines []string) {
+	_, prose := p.Split()
 	written := false
 	for _, line := range prose {
 		written = written || strings.Contains(line, "bench:begin")

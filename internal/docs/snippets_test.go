@@ -19,6 +19,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/markdown"
 )
 
 // TestSnippets compiles the Go code of the pages, as the package's documentation says.
@@ -26,10 +28,10 @@ func TestSnippets(t *testing.T) {
 	t.Parallel()
 	byModule := make(map[string][]snippet)
 	for _, p := range pages(t) {
-		blocks, _ := p.split()
+		blocks, _ := p.Split()
 		for _, b := range blocks {
 			if module, ok := moduleOf(b); ok {
-				byModule[module] = append(byModule[module], snippet{p.path, b})
+				byModule[module] = append(byModule[module], snippet{p.Path, b})
 			}
 		}
 	}
@@ -65,17 +67,17 @@ func TestBrokenSnippetsAreFound(t *testing.T) {
 	}
 	var all []snippet
 	for _, code := range append(good, bad...) {
-		all = append(all, snippet{"page.md", block{language: "go", line: 1, code: code}})
+		all = append(all, snippet{"page.md", markdown.Block{Language: "go", Line: 1, Code: code}})
 	}
 	c := newCompiler(t, ".", all)
 	for _, s := range all[:len(good)] {
 		if mistakes := c.check([]snippet{s}); len(mistakes) > 0 {
-			t.Errorf("%s\nfound %q", s.code, mistakes)
+			t.Errorf("%s\nfound %q", s.Code, mistakes)
 		}
 	}
 	for _, s := range all[len(good):] {
 		if mistakes := c.check([]snippet{s}); len(mistakes) == 0 {
-			t.Errorf("%s\nfound nothing", s.code)
+			t.Errorf("%s\nfound nothing", s.Code)
 		}
 	}
 }
@@ -83,15 +85,15 @@ func TestBrokenSnippetsAreFound(t *testing.T) {
 // A snippet is a block of Go on a page.
 type snippet struct {
 	page string
-	block
+	markdown.Block
 }
 
 // moduleOf returns the directory of the module in which a block is compiled, false if it is not.
-func moduleOf(b block) (string, bool) {
-	if b.language != "go" || b.marker == "fragment" {
+func moduleOf(b markdown.Block) (string, bool) {
+	if b.Language != "go" || b.Marker == "fragment" {
 		return "", false
 	}
-	if module, ok := strings.CutPrefix(b.marker, "module: "); ok {
+	if module, ok := strings.CutPrefix(b.Marker, "module: "); ok {
 		return module, true
 	}
 	return ".", true
@@ -124,7 +126,7 @@ func newCompiler(t *testing.T, module string, snippets []snippet) *compiler {
 		}
 	}
 	for _, s := range snippets {
-		text, _ := s.file(s.page, module == ".")
+		text, _ := s.file(module == ".")
 		if file, err := parser.ParseFile(c.fset, "", text, parser.ImportsOnly); err == nil {
 			importsOf(file, wanted)
 		}
@@ -198,7 +200,7 @@ func (c *compiler) check(snippets []snippet) (mistakes []string) {
 }
 
 func (c *compiler) compile(s snippet) (mistakes []error) {
-	text, fragment := s.file(s.page, c.module == ".")
+	text, fragment := s.file(c.module == ".")
 	file, err := parser.ParseFile(c.fset, "", text, parser.SkipObjectResolution)
 	if err != nil {
 		return []error{err}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/markdown"
 )
 
 // translation is what the name of a page in Chinese ends with, instead of ".md".
@@ -21,14 +23,14 @@ func TestTranslations(t *testing.T) {
 	all := pages(t)
 	found := 0
 	for _, p := range all {
-		name, translated := strings.CutSuffix(p.path, translation)
+		name, translated := strings.CutSuffix(p.Path, translation)
 		if !translated {
 			continue
 		}
 		found++
-		at := slices.IndexFunc(all, func(p page) bool { return p.path == name+".md" })
+		at := slices.IndexFunc(all, func(p markdown.Page) bool { return p.Path == name+".md" })
 		if at < 0 {
-			t.Errorf("%s is the translation of no page", p.path)
+			t.Errorf("%s is the translation of no page", p.Path)
 			continue
 		}
 		for _, mistake := range outOfStep(all[at], p) {
@@ -43,7 +45,7 @@ func TestTranslations(t *testing.T) {
 // TestPagesOutOfStepAreFound shows that the check can fail.
 func TestPagesOutOfStepAreFound(t *testing.T) {
 	t.Parallel()
-	english := newPage("page.md", "# Lock\n\nText [x](http.md).\n\n```go\nlock()\n```\n")
+	english := markdown.Parse("page.md", "# Lock\n\nText [x](http.md).\n\n```go\nlock()\n```\n")
 	mark := "<!-- english: " + sections(english)[0].digest() + " -->"
 	good := "# 锁\n\n" + mark + "\n\n文字 [x](http.md)。\n\n```go\nlock()\n```\n"
 	for text, mistakes := range map[string]int{
@@ -52,10 +54,10 @@ func TestPagesOutOfStepAreFound(t *testing.T) {
 		strings.Replace(good, mark, "", 1):                           1,
 		strings.Replace(good, "lock()", "unlock()", 1):               1,
 		strings.Replace(good, "http.md", "cron.md", 1):               1,
-		good + "\n# 更多\n": 1,
-		"":                1,
+		good + "\n# 更多\n":                                            1,
+		"":                                                           1,
 	} {
-		if got := outOfStep(english, newPage("page"+translation, text)); len(got) != mistakes {
+		if got := outOfStep(english, markdown.Parse("page"+translation, text)); len(got) != mistakes {
 			t.Errorf("%q: %q", text, got)
 		}
 	}
@@ -64,18 +66,18 @@ func TestPagesOutOfStepAreFound(t *testing.T) {
 // A section is a heading and what follows it until the next one.
 type section struct {
 	heading string
-	page    page
+	page    markdown.Page
 }
 
-func sections(p page) (all []section) {
-	_, prose := p.split()
-	for i, line := range p.lines {
-		if found := heading.FindStringSubmatch(prose[i]); found != nil {
-			all = append(all, section{heading: found[1], page: page{path: p.path}})
+func sections(p markdown.Page) (all []section) {
+	_, prose := p.Split()
+	for i, line := range p.Lines {
+		if title, level := markdown.Heading(prose[i]); level > 0 {
+			all = append(all, section{heading: title, page: markdown.Page{Path: p.Path}})
 		}
 		if len(all) > 0 {
 			last := &all[len(all)-1].page
-			last.lines = append(last.lines, line)
+			last.Lines = append(last.Lines, line)
 		}
 	}
 	return all
@@ -83,13 +85,13 @@ func sections(p page) (all []section) {
 
 // digest changes with every word of the section, and with no line break.
 func (s section) digest() string {
-	words := strings.Join(strings.Fields(strings.Join(s.page.lines, " ")), " ")
+	words := strings.Join(strings.Fields(strings.Join(s.page.Lines, " ")), " ")
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(words)))[:8]
 }
 
 // mark returns the digest that a section of a translation names, "" if it names none.
 func (s section) mark() string {
-	for _, line := range s.page.lines {
+	for _, line := range s.page.Lines {
 		if found := sectionMark.FindStringSubmatch(line); found != nil {
 			return found[1]
 		}
@@ -99,9 +101,9 @@ func (s section) mark() string {
 
 // code returns the blocks of code.
 func (s section) code() (all []string) {
-	blocks, _ := s.page.split()
+	blocks, _ := s.page.Split()
 	for _, b := range blocks {
-		all = append(all, b.language+"\n"+b.code)
+		all = append(all, b.Language+"\n"+b.Code)
 	}
 	return all
 }
@@ -109,7 +111,7 @@ func (s section) code() (all []string) {
 // files returns the targets of links, sorted, without headings, whose names differ. A translated page stands for the
 // English one.
 func (s section) files() (all []string) {
-	_, prose := s.page.split()
+	_, prose := s.page.Split()
 	for _, line := range prose {
 		for _, found := range links.FindAllStringSubmatch(inlineCode.ReplaceAllString(line, ""), -1) {
 			file, _, _ := strings.Cut(strings.Join(found[1:], ""), "#")
@@ -123,14 +125,14 @@ func (s section) files() (all []string) {
 }
 
 // outOfStep returns a line for each difference between a page and its translation.
-func outOfStep(english, other page) (mistakes []string) {
+func outOfStep(english, other markdown.Page) (mistakes []string) {
 	from, to := sections(english), sections(other)
 	if len(from) != len(to) {
-		return []string{fmt.Sprintf("%s has %d headings, %s has %d", english.path, len(from), other.path, len(to))}
+		return []string{fmt.Sprintf("%s has %d headings, %s has %d", english.Path, len(from), other.Path, len(to))}
 	}
 	for i, s := range from {
 		report := func(format string, args ...any) {
-			mistakes = append(mistakes, fmt.Sprintf("%s, %q: ", other.path, to[i].heading)+fmt.Sprintf(format, args...))
+			mistakes = append(mistakes, fmt.Sprintf("%s, %q: ", other.Path, to[i].heading)+fmt.Sprintf(format, args...))
 		}
 		if to[i].mark() != s.digest() {
 			report("is marked as the translation of %q, the English section is now %q: translate what has changed, "+
