@@ -3,7 +3,7 @@
 SHELL   := bash
 GO      ?= go
 # Modules of this repository beside the root; each keeps its dependencies to itself.
-MODULES := . examples faults internal/frameworks
+MODULES := . examples faults internal/fencing internal/frameworks
 TOOL    := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # go test, which says at its end once more what failed; the argument is GOWORK.
 gotest   = $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
@@ -52,6 +52,16 @@ needed:
 	$$sudo apt-get update -qq && \
 	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
 		redis-server gcc libc6-dev >&2
+
+# internal/fencing skips the SQL for a server that is not installed. It starts servers of its own.
+.PHONY: databases
+databases: ## install PostgreSQL and MariaDB with apt-get, for the tests of the SQL in docs/fencing.md
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 && [ -x /usr/sbin/mariadbd ] && exit 0; \
+	sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
+	echo "installing postgresql and mariadb-server-core with apt-get" >&2; \
+	$$sudo apt-get update -qq && \
+	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+		postgresql mariadb-server-core mariadb-client-core >&2
 
 .PHONY: lint
 lint: ## check formatting, vet, staticcheck, and that go.mod files are tidy

@@ -20,6 +20,7 @@ func pages(t *testing.T) []markdown.Page {
 	}
 	return all
 }
+
 // TestIndex: the index of docs lists every page of it.
 func TestIndex(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,14 @@
+// Package fencing tests the SQL of docs/fencing.md and docs/guarantees.md. Its tests take the statements from the pages
+// and run them on SQLite, PostgreSQL and MariaDB. It has no code of its own, and is a module so that the drivers do not
+// reach the users of holdfast.
+//
+// SQLite is embedded. The tests start PostgreSQL and MariaDB themselves, on unix sockets in temporary directories, and
+// skip those that are not installed. With HOLDFAST_DATABASES=required a missing server fails the test. On Debian,
+// "make databases" installs both.
+//
+// Terms:
+//
+//   - A resource is what a fencing token guards: a row, or all writes under one lock.
+//   - A write is one attempt to change a resource under a token. The resource accepts or refuses it.
+//   - A play is a sequence of writes, with what the resource must hold after each.
+package fencing

@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package fencing_test
+
+import "syscall"
+
+// endsWithParent asks for nothing: only Linux can end the children of a process that ends.
+func endsWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
