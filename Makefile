@@ -201,3 +201,8 @@ fuzz: ## search for keys that collide, malformed keys that pass and records that
 flashsale: ## run the flash sale, and the control without locks, which has to break
 	$(GO) run ./examples/flashsale
 	! $(GO) run ./examples/flashsale -unguarded
+
+.PHONY: examples
+examples: flashsale ## run all examples
+	$(GO) run ./examples/cron
+	$(GO) run ./examples/asynq

@@ -1,5 +1,17 @@
-// Package docs checks the documentation: its tests compile the Go code of README.md and docs/*.md, resolve the links
-// between the pages of this repository, and bound the length of sentences. It has no code of its own.
+// Package docs checks the documentation: its tests compile the Go code of README.md and docs/*.md, check and run the
+// commands, resolve the links between the pages of this repository, and bound the length of sentences. It has no code of
+// its own.
+//
+// # Commands
+//
+// Each command in a block of sh, and each call of make, go or a script in backquotes, must name what exists: a target or
+// a variable of the Makefile, a package, a test, a flag, a variable that a program reads. Each command in a block must
+// also run: .ci/run runs it, directly or in the recipe of a target, or a test of this package runs the block on a real
+// Redis and compares its output. What neither does is on a list in commands_test.go, with the reason.
+//
+// Each block needs a language. internal/fencing runs SQL. A block in any other language is on a list too.
+//
+// # Go
 //
 // A block of Go is type-checked in one of these ways, the first that fits:
 //

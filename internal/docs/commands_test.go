@@ -1,0 +1,227 @@
+package docs_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/markdown"
+)
+
+// notRun are the commands in blocks of the pages that neither .ci/run nor a test runs, with the reason. The tests check
+// their targets, packages, tests and flags all the same.
+var notRun = map[string]string{
+	"go get github.com/holdfast-go/holdfast":                                                       "needs the published module",
+	"git clone https://github.com/holdfast-go/holdfast":                                            "needs the published repository",
+	"HOLDFAST_REDIS_SERVER=~/.cache/holdfast/servers/valkey-8.1/redis-server go test -race ./core": "needs the servers that make versions downloads",
+	"make fault-long DURATION=1h":                                                                  "takes an hour; make fault runs the same rounds, shorter",
+	"make simulate":                                                                                "takes minutes; make fault runs fewer seeds",
+	"make mutants":                                                                                 "takes long; make fault runs three of them",
+	"go run ./recheck results/round-003-memory-seed-3.jsonl":                                       "needs the history of a failed round",
+	"go test ./core -run TestLateReturns|TestLateLosses -v -late 60":                               "measures for a minute on a quiet machine",
+	"go run ./examples/flashsale -serve":                                                           "runs until Ctrl-C",
+	"REDIS_URL=redis://localhost:6379 go run ./examples/flashsale":                                 "needs a Redis at that address",
+	"REDIS_URL=redis://localhost:6379 go run ./examples/cron":                                      "needs a Redis at that address",
+	"REDIS_URL=redis://localhost:6379 go run ./examples/asynq":                                     "needs a Redis at that address",
+}
+
+// illustrations are the blocks that are neither code to run nor commands, by page and first line, with the reason.
+var illustrations = map[string]string{
+	"docs/fencing.md: holder A      lock, token 33 ........ paused ................... write, token 33   <- refused: 34 was here": "a diagram",
+	`docs/migration.md: @Scheduled(cron = "0 0 3 * * *")`:                                                                         "Java of ShedLock, to show what is replaced",
+	`docs/redisson.md: RLock lock = redisson.getLock("order:42");`:                                                                "Java of Redisson; make interop runs a program with the same calls",
+}
+
+// ranBlocks are the blocks that tests of this package run, by page and first word.
+var ranBlocks = []string{
+	"docs/operations.md: redis-cli", // TestInspectionCommands
+	"docs/operations.md: printf",    // TestDigestCommands
+	"docs/redis.md: ACL",            // TestACLCommand
+}
+
+// sqlPages are the pages whose blocks of SQL internal/fencing runs.
+var sqlPages = []string{"docs/fencing.md", "docs/guarantees.md"}
+
+// TestBlocks: .ci/run or a test runs each block of the pages, or a list above says why not.
+func TestBlocks(t *testing.T) {
+	t.Parallel()
+	run := readMakefile(t).inCI(t)
+	unused := make(map[string]bool)
+	for name := range notRun {
+		unused[name] = true
+	}
+	for name := range illustrations {
+		unused[name] = true
+	}
+	for _, name := range ranBlocks {
+		unused[name] = true
+	}
+	for _, p := range pages(t) {
+		blocks, _ := p.Split()
+		for _, b := range blocks {
+			for _, mistake := range unaccounted(p, b, run, unused) {
+				t.Errorf("%s:%d: %s", p.Path, b.Line, mistake)
+			}
+		}
+	}
+	for name := range unused {
+		t.Errorf("a list of this test has %q, but no page has it", name)
+	}
+}
+
+// unaccounted returns what nobody runs in a block. It deletes from unused the entries of the lists that it needs.
+func unaccounted(p markdown.Page, b markdown.Block, run, unused map[string]bool) (mistakes []string) {
+	first, _, _ := strings.Cut(b.Code, "\n")
+	word, _, _ := strings.Cut(first, " ")
+	if ran := p.Path + ": " + word; slices.Contains(ranBlocks, ran) {
+		delete(unused, ran)
+		return nil
+	}
+	if _, ok := illustrations[p.Path+": "+first]; ok {
+		delete(unused, p.Path+": "+first)
+		return nil
+	}
+	switch {
+	case b.Language == "go": // TestSnippets
+		return nil
+	case b.Language == "sql" && slices.Contains(sqlPages, p.Path):
+		return nil
+	case b.Language != "sh":
+		return []string{fmt.Sprintf("no test runs a block of %q here; run it or list it", b.Language)}
+	}
+	for _, c := range parseShell(b.Code) {
+		name := c.String()
+		delete(unused, name)
+		if _, listed := notRun[name]; !listed && !run[name] {
+			mistakes = append(mistakes, "neither .ci/run nor a test runs this; run it or list it: "+name)
+		}
+	}
+	return mistakes
+}
+
+// TestCommandsExist: targets, variables, programs, packages, tests and flags exist wherever a page names a command, in
+// blocks and in the text.
+func TestCommandsExist(t *testing.T) {
+	t.Parallel()
+	makefile := readMakefile(t)
+	checked := 0
+	for _, p := range pages(t) {
+		for _, c := range commandsOf(p) {
+			checked++
+			for _, mistake := range commandMistakes(makefile, c) {
+				t.Errorf("%s: `%s`: %s", p.Path, c, mistake)
+			}
+		}
+	}
+	if checked < 90 {
+		t.Errorf("found only %d commands", checked)
+	}
+}
+
+// known are the first words of the commands that the tests check in the text of the pages.
+var known = regexp.MustCompile("`((?:[A-Z][A-Z_]*=\\S+ )*(?:cd|make|go (?:run|test|doc|get|tool)|\\.ci/|tools/)[^`]*|[A-Z][A-Z_]*=[^` ]+)`")
+
+// commandsOf returns the commands of a page: those of its shell blocks, and those in backquotes.
+func commandsOf(p markdown.Page) (all []command) {
+	blocks, prose := p.Split()
+	for _, b := range blocks {
+		if b.Language == "sh" {
+			all = append(all, parseShell(b.Code)...)
+		}
+	}
+	for _, found := range known.FindAllStringSubmatch(strings.Join(prose, "\n"), -1) {
+		all = append(all, parseShell(strings.ReplaceAll(found[1], "\n", " "))...)
+	}
+	return all
+}
+
+// commandMistakes returns what does not exist of a command.
+func commandMistakes(m makefile, c command) (mistakes []string) {
+	note := func(mistake string) {
+		if mistake != "" {
+			mistakes = append(mistakes, mistake)
+		}
+	}
+	for _, assigned := range c.env {
+		name, _, _ := strings.Cut(assigned, "=")
+		if read, err := environment(name); err != nil || !read && !m.variables[name] {
+			note("no program reads the variable " + name)
+		}
+	}
+	switch {
+	case len(c.args) == 0, notRun[c.String()] != "" && strings.HasPrefix(c.String(), "go get"):
+	case c.args[0] == "make":
+		note(m.mistake(c))
+	case c.args[0] == "go":
+		note(goMistake(c))
+	case strings.Contains(c.args[0], "/"):
+		info, err := os.Stat(filepath.Join(root, c.args[0]))
+		if err != nil || info.Mode()&0o111 == 0 {
+			note("no such program")
+		}
+	}
+	return mistakes
+}
+
+// TestBrokenCommandsAreFound shows that the checks can fail.
+func TestBrokenCommandsAreFound(t *testing.T) {
+	t.Parallel()
+	makefile := readMakefile(t)
+	for line, broken := range map[string]bool{
+		"make test":                                      false,
+		"make tests":                                     true,
+		"make fault SEED=7":                              false,
+		"make fault SEEED=7":                             true,
+		"SEED=7":                                         false,
+		"NO_SUCH_VARIABLE=7 make test":                   true,
+		"go run ./examples/flashsale -unguarded":         false,
+		"go run ./examples/flashsale -unguard":           true,
+		"go run ./examples/flashsales":                   true,
+		"go run ./core":                                  true,
+		"go test ./core -run TestOutages -outages 10":    false,
+		"go test ./core -run TestNoSuchThing":            true,
+		"go test ./core -run 'TestOutages|TestNoSuch'":   true,
+		"go test ./core -run TestOutages -outage 10":     true,
+		"go test -run xxx -bench Guard ./core":           true,
+		"go test ./nowhere":                              true,
+		"cd bench && GOWORK=off go run . -only pairs":    false,
+		"cd bench && go run . -only pairs":               true,
+		"cd bench && GOWORK=off go run . -no-such pairs": true,
+		".ci/run": false,
+		".ci/ran": true,
+	} {
+		var mistakes []string
+		for _, c := range parseShell(line) {
+			mistakes = append(mistakes, commandMistakes(makefile, c)...)
+		}
+		if (len(mistakes) > 0) != broken {
+			t.Errorf("%s: found %q", line, mistakes)
+		}
+	}
+}
+
+// TestNewBlocksAreFound: a block that is on no list is a mistake, whatever its language.
+func TestNewBlocksAreFound(t *testing.T) {
+	t.Parallel()
+	run := readMakefile(t).inCI(t)
+	for text, want := range map[string]int{
+		"```sh\nmake test\n```":          0,
+		"```go\nx := 1\n```":             0,
+		"```sh\nmake bench\n```":         1,
+		"```sh\nredis-cli FLUSHALL\n```": 1,
+		"```sh\ncurl a\nmake test\n```":  1,
+		"```\nmake test\n```":            1,
+		"```text\nACL LIST\n```":         1,
+		"```sql\nSELECT 1\n```":          1,
+	} {
+		p := markdown.Parse("docs/page.md", text)
+		blocks, _ := p.Split()
+		if found := unaccounted(p, blocks[0], run, make(map[string]bool)); len(found) != want {
+			t.Errorf("%s: found %q, expected %d", text, found, want)
+		}
+	}
+}
