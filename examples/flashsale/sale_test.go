@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // small is a sale of a second or less, also under the race detector.
@@ -56,6 +57,23 @@ func sale(t *testing.T, cfg config) *report {
 
 func TestSaleKeepsItsInvariants(t *testing.T) {
 	t.Parallel()
+	keepsInvariants(t, small)
+}
+
+// TestSaleOnServer: with REDIS_URL the sale uses that server.
+func TestSaleOnServer(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.TCP())
+	cfg := small
+	cfg.redisURL = "redis://" + server.Addr()
+	keepsInvariants(t, cfg)
+	if server.CommandStats()["evalsha"].Calls == 0 {
+		t.Error("the server has run no script")
+	}
+}
+
+func keepsInvariants(t *testing.T, small config) {
+	t.Helper()
 	r := sale(t, small)
 	if r.broken() {
 		t.Error("an invariant broke")

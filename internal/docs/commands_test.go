@@ -24,9 +24,9 @@ var notRun = map[string]string{
 	"go run ./recheck results/round-003-memory-seed-3.jsonl":                                       "needs the history of a failed round",
 	"go test ./core -run TestLateReturns|TestLateLosses -v -late 60":                               "measures for a minute on a quiet machine",
 	"go run ./examples/flashsale -serve":                                                           "runs until Ctrl-C",
-	"REDIS_URL=redis://localhost:6379 go run ./examples/flashsale":                                 "needs a Redis at that address",
-	"REDIS_URL=redis://localhost:6379 go run ./examples/cron":                                      "needs a Redis at that address",
-	"REDIS_URL=redis://localhost:6379 go run ./examples/asynq":                                     "needs a Redis at that address",
+	"REDIS_URL=redis://localhost:6379 go run ./examples/flashsale":                                 "needs a Redis at that address; TestSaleOnServer starts one at another",
+	"REDIS_URL=redis://localhost:6379 go run ./examples/cron":                                      "needs a Redis at that address; TestRunOnServer starts one at another",
+	"REDIS_URL=redis://localhost:6379 go run ./examples/asynq":                                     "needs a Redis at that address; TestRunOnServer starts one at another",
 }
 
 // illustrations are the blocks that are neither code to run nor commands, by page and first line, with the reason.
