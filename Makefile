@@ -72,6 +72,13 @@ lint: ## check formatting, vet, staticcheck, and that go.mod files are tidy
 	cd tools && export GOWORK=off && $(GO) vet ./... && $(GO) test ./... && $(GO) mod tidy -diff
 	cd faults && $(GO) vet -tags holdfast_simulation ./simulate
 
+# The version to be released, with its v. Without one, what depends on it is skipped.
+VERSION ?=
+
+.PHONY: release-check
+release-check: ## check a commit before it gets a version tag: VERSION=v0.1.0, see docs/releasing.md
+	@VERSION=$(VERSION) tools/release-check.sh
+
 .PHONY: format
 format: ## format all Go code
 	$(TOOL) gofumpt -w .
