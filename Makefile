@@ -23,6 +23,13 @@ test: needed ## run all tests with the race detector, on real Redis servers
 		env GOWORK=$(GOWORK) $(GO) test -json -race -shuffle=on -vet=off -timeout 20m $(MODULES:%=./%/...) ; \
 	GOWORK=off $(GO) -C tools run ./verdict "$$events"
 
+.PHONY: test-portable
+test-portable: ## vet all packages, and run the tests that need no Redis server
+	$(GO) vet ./... ./examples/... ./faults/...
+	$(GO) test -run '^Fuzz' ./core ./middleware ./asynqlock
+	$(GO) test ./internal/docs ./internal/throttle ./examples/...
+	$(GO) test -tags holdfast_simulation ./faults/simulate -seeds 4 -hours 0.5
+
 .PHONY: stress
 stress: needed ## run the tests 20 times over, to find flaky ones
 	$(call gotest,$(GOWORK)) -race -shuffle=on -count=20 -timeout 60m ./...
@@ -64,13 +71,14 @@ databases: ## install PostgreSQL and MariaDB with apt-get, for the tests of the 
 		postgresql mariadb-server-core mariadb-client-core >&2
 
 .PHONY: lint
-lint: ## check formatting, vet, staticcheck, and that go.mod files are tidy
+lint: ## check formatting, vet, staticcheck, tidy go.mod files and the workflows
 	@test -z "$$($(TOOL) gofumpt -l .)" || { echo "gofumpt would change:"; $(TOOL) gofumpt -l .; exit 1; }
 	set -e; for m in $(MODULES); do (cd $$m && $(GO) vet ./... && $(TOOL) staticcheck ./... \
 		&& GOWORK=off $(GO) mod tidy -diff); done
 	cd bench && export GOWORK=off && $(GO) vet ./... && $(TOOL) staticcheck ./... && $(GO) mod tidy -diff
 	cd tools && export GOWORK=off && $(GO) vet ./... && $(GO) test ./... && $(GO) mod tidy -diff
 	cd faults && $(GO) vet -tags holdfast_simulation ./simulate
+	$(TOOL) actionlint
 
 # The version to be released, with its v. Without one, what depends on it is skipped.
 VERSION ?=

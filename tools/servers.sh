@@ -1,15 +1,23 @@
 #!/usr/bin/env bash
-# usage: tools/servers.sh [folder]
+# usage: tools/servers.sh [name...]
 #
-# Installs one server program of every supported version as <folder>/<name>/redis-server, unless it is there, and
-# prints their paths, the oldest first. Needs no root and leaves the machine's own packages and sources alone: Debian
-# packages of other releases come from the archive that apt is configured to use, and are unpacked with the libraries
-# they need. The folder is $XDG_CACHE_HOME/holdfast/servers if none is named.
+# Installs one server program of every supported version, or of those that are named, such as redis-6.2. Prints their
+# paths, the oldest first: <cache>/holdfast/servers/<name>/redis-server, where <cache> is $XDG_CACHE_HOME or ~/.cache. A
+# program that is there already is not installed again. Needs no root and leaves the machine's own packages and sources
+# alone: Debian packages of other releases come from the archive that apt is configured to use, and are unpacked with
+# the libraries they need.
 set -euo pipefail
 
-folder=${1:-${XDG_CACHE_HOME:-$HOME/.cache}/holdfast/servers}
+folder=${XDG_CACHE_HOME:-$HOME/.cache}/holdfast/servers
+known=(redis-6.2 redis-7.0 valkey-8.0 redis-8.0 valkey-8.1)
+wanted=" $* "
+[ $# != 0 ] || wanted=" ${known[*]} "
 
 main() {
+	local name
+	for name in $wanted; do
+		[[ " ${known[*]} " == *" $name "* ]] || fail "$name is none of ${known[*]}"
+	done
 	need apt-get dpkg-deb flock python3
 	mkdir -p "$folder"
 	folder=$(cd "$folder" && pwd)
@@ -35,11 +43,12 @@ need() {
 	done
 }
 
-# provide runs a function that installs a server in $root and writes the program $server. It starts from nothing and
-# puts the program in place last: what is there is complete.
+# provide runs a function that installs a server in $root and writes the program $server, if that server is wanted. It
+# starts from nothing and puts the program in place last: what is there is complete.
 provide() {
 	local name=$1 root=$folder/$1/root program=$folder/$1/redis-server server=$folder/$1/new
 	shift
+	[[ $wanted == *" $name "* ]] || return 0
 	if ! [ -x "$program" ]; then
 		echo "installing $name" >&2
 		rm -rf "${folder:?}/$name"
