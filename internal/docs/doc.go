@@ -1,6 +1,6 @@
 // Package docs checks the documentation: its tests compile the Go code of README.md and docs/*.md, check and run the
-// commands, resolve the links between the pages of this repository, and bound the length of sentences. It has no code of
-// its own.
+// commands, resolve the links between the pages of this repository, bound the length of sentences, and compare log lines,
+// targets and versions with the source. It has no code of its own.
 //
 // # Commands
 //
