@@ -29,10 +29,10 @@ func TestExamplesArePublic(t *testing.T) {
 		t.Errorf("found %d files of examples, error %v", examples, err)
 	}
 	for _, p := range pages(t) {
-		blocks, _ := p.split()
+		blocks, _ := p.Split()
 		for _, b := range blocks {
-			if b.language == "go" && strings.Contains(b.code, hidden) {
-				t.Errorf("%s:%d uses an internal package", p.path, b.line)
+			if b.Language == "go" && strings.Contains(b.Code, hidden) {
+				t.Errorf("%s:%d uses an internal package", p.Path, b.Line)
 			}
 		}
 	}

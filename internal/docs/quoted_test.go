@@ -24,16 +24,16 @@ func TestQuotedTests(t *testing.T) {
 	}
 	quoted := 0
 	for _, p := range pages(t) {
-		if p.path != "docs/testing.md" {
+		if p.Path != "docs/testing.md" {
 			continue
 		}
-		blocks, _ := p.split()
+		blocks, _ := p.Split()
 		for _, b := range blocks {
-			if !strings.HasPrefix(b.code, "func ") {
+			if !strings.HasPrefix(b.Code, "func ") {
 				continue
 			}
-			if quoted++; !strings.Contains(source.String(), b.code) {
-				t.Errorf("%s:%d: not in examples/testing", p.path, b.line)
+			if quoted++; !strings.Contains(source.String(), b.Code) {
+				t.Errorf("%s:%d: not in examples/testing", p.Path, b.Line)
 			}
 		}
 	}
