@@ -212,6 +212,10 @@ fuzz: ## search for keys that collide, malformed keys that pass and records that
 	$(GO) test -run '^$$' -fuzz FuzzParseIdempotencyKey -fuzztime 60s ./middleware
 	$(GO) test -run '^$$' -fuzz FuzzDecodeResponse -fuzztime 60s ./middleware
 
+.PHONY: pictures
+pictures: ## draw the diagrams of docs, and the one of the flash sale from a sale with and one without guards
+	$(GO) run ./internal/pictures docs
+
 .PHONY: flashsale
 flashsale: ## run the flash sale, and the control without locks, which has to break
 	$(GO) run ./examples/flashsale
