@@ -215,6 +215,7 @@ fuzz: ## search for keys that collide, malformed keys that pass and records that
 .PHONY: pictures
 pictures: ## draw the diagrams of docs, and the one of the flash sale from a sale with and one without guards
 	$(GO) run ./internal/pictures docs
+	$(GO) run ./examples/flashsale -picture docs/flashsale.svg
 
 .PHONY: flashsale
 flashsale: ## run the flash sale, and the control without locks, which has to break

@@ -2,86 +2,82 @@ package main
 
 import "fmt"
 
-// state is how an invariant came out.
-type state string
-
-const (
-	holds   state = "✓"
-	broken  state = "✗"
-	skipped state = "–"
-)
-
 // invariant is something that must be true after every sale.
 type invariant struct {
-	state state
+	holds bool
 	text  string
 }
 
-func check(ok bool, format string, args ...any) invariant {
-	i := invariant{state: holds, text: fmt.Sprintf(format, args...)}
-	if !ok {
-		i.state = broken
-	}
-	return i
+func check(holds bool, format string, args ...any) invariant {
+	return invariant{holds: holds, text: fmt.Sprintf(format, args...)}
 }
 
-// invariants judges the sale.
+func (i invariant) String() string {
+	if i.holds {
+		return "✓  " + i.text
+	}
+	return "✗  " + i.text
+}
+
+// invariants judges the sale. What a sale cannot show is not among them: the order of fencing tokens if there was no
+// lock, and the sale of the whole stock if it was interrupted or if users were asked to try again.
 func (r *report) invariants() []invariant {
 	a, t := r.audit, r.tally
-	most := min(a.start, r.config.users)
-	rising := check(a.rising, "the stock lock's fencing tokens rise strictly from order to order")
-	if r.config.unguarded {
-		rising = invariant{skipped, "no lock, no fencing tokens"}
+	all := []invariant{
+		check(a.orders <= a.start, "orders do not exceed the stock: %d orders, %d vouchers", a.orders, a.start),
+		check(a.orders == a.start-a.left, "stock before - stock after = orders: %d - %d = %d", a.start, a.left, a.orders),
+		check(a.doubled == 0, "no user has two orders: %d users, %d orders", a.ordered, a.orders),
 	}
-	sold := check(a.orders == most, "%d could be sold, %d were", most, a.orders)
-	if r.interrupted || t.codes[codeBusy] > 0 && a.orders < most {
-		sold.state = skipped // some were told to come again
+	if most := min(a.start, r.config.users); a.orders <= most && !r.incomplete(most) {
+		all = append(all, check(a.orders == most, "no voucher is left that a user wanted: %d of %d are sold", a.orders, most))
 	}
-	return []invariant{
-		check(a.orders == a.start-a.left,
-			"orders = stock before - stock after: %d = %d - %d", a.orders, a.start, a.left),
-		check(a.orders <= a.start, "no more orders than stock: %d of %d", a.orders, a.start),
-		check(a.left >= 0, "the stock is not negative: %d", a.left),
-		check(a.doubled == 0, "nobody has two orders: %d users, %d orders", a.ordered, a.orders),
-		rising,
-		sold,
-		check(a.clashed == 0, "no two quotes of a cart have the same number: %d of %d do", a.clashed, a.quotes),
+	if !r.config.unguarded {
+		all = append(all, check(a.rising, "the fencing token of the stock lock grows with each order"))
+	}
+	return append(all,
+		check(a.clashed == 0, "each quote of a cart has its own number: %d quotes, %d clashes", a.quotes, a.clashed),
 		check(a.charges == a.orders, "charges = orders: %d = %d", a.charges, a.orders),
-		check(a.twice == 0, "nobody was charged twice: %d orders were", a.twice),
-		check(a.settlements == a.ticks, "each tick of the schedule was settled once: %d ticks, %d settlements",
-			a.ticks, a.settlements),
-		check(a.receipts == a.orders, "receipts sent = orders: %d = %d", a.receipts, a.orders),
-		check(a.again == 0, "nobody was sent two receipts: %d were", a.again),
-		check(t.differing == 0, "every client got one receipt, however often it paid: %d of %d did",
+		check(a.twice == 0, "no order is charged twice: %d orders are", a.twice),
+		check(t.differing == 0, "each client got one receipt, however often it paid: %d of %d clients",
 			t.payments-t.differing, t.payments),
-	}
+		check(a.settlements == a.ticks, "each tick of the schedule is settled once: %d settlements, %d ticks",
+			a.settlements, a.ticks),
+		check(a.receipts == a.orders, "receipts sent = orders: %d = %d", a.receipts, a.orders),
+		check(a.again == 0, "no order has two receipts: %d orders have", a.again))
+}
+
+// incomplete reports whether fewer than most orders are no fault: the sale was interrupted, or users did not get the
+// lock in time.
+func (r *report) incomplete(most int) bool {
+	return r.interrupted || r.tally.codes[codeBusy] > 0 && r.audit.orders < most
 }
 
 // broken reports whether any invariant broke.
 func (r *report) broken() bool {
 	for _, i := range r.invariants() {
-		if i.state == broken {
+		if !i.holds {
 			return true
 		}
 	}
 	return false
 }
 
-// verdict sums the sale up in a sentence.
+// verdict sums the sale up.
 func (r *report) verdict() string {
+	a := r.audit
 	switch {
 	case r.config.unguarded && r.broken():
-		a := r.audit
-		return fmt.Sprintf("The control broke, as expected: without the guards, %d of %d orders were too many,\n"+
-			"%d users have more than one, %d orders were charged more than once, and %d receipts sent again.\n"+
-			"Hence exit status %d.",
-			a.oversold(), a.orders, a.doubled, a.twice, a.again, exitBroken)
+		return wrap(fmt.Sprintf("The control broke, as expected. Without the guards, %d of %d orders have no voucher, "+
+			"and %d users have more than one order. %d orders were charged more than once, and %d have more than one receipt. "+
+			"The exit status is %d because invariants broke.",
+			a.oversold(), a.orders, a.doubled, a.twice, a.again, exitBroken))
 	case r.config.unguarded:
-		return "The control did not break: the crowd was too small to show anything (-users, -clients, -attempts)."
+		return wrap("The control did not break. The crowd was too small to show anything: try more -users, -clients or " +
+			"-attempts.")
 	case r.broken():
-		return "BROKEN: see the crosses above."
+		return "BROKEN: see the lines with ✗ above."
 	default:
-		return fmt.Sprintf("All went right: %d orders by %d users, each paid once, with one receipt, on %d replicas.",
-			r.audit.orders, r.audit.ordered, r.config.replicas)
+		return wrap(fmt.Sprintf("All invariants hold: %d orders by %d users on %d replicas, each charged once and with one "+
+			"receipt.", a.orders, a.ordered, r.config.replicas))
 	}
 }

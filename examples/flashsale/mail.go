@@ -76,17 +76,3 @@ func (s *site) awaitMail(ctx context.Context) (left int, err error) {
 		}
 	}
 }
-
-// removeMail leaves nothing of the queue in a Redis that others use too, not even what asynq counts.
-func (s *site) removeMail() error {
-	if s.config.redisURL == "" {
-		return s.rdb.Close()
-	}
-	ctx := context.Background()
-	err := s.rdb.SRem(ctx, "asynq:queues", s.queue).Err()
-	keys := s.rdb.Scan(ctx, 0, "asynq:{"+s.queue+"}:*", 1000).Iterator()
-	for keys.Next(ctx) {
-		err = errors.Join(err, s.rdb.Del(ctx, keys.Val()).Err())
-	}
-	return errors.Join(err, keys.Err(), s.rdb.Close())
-}

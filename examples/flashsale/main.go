@@ -13,14 +13,15 @@
 //	the receipts               asynqlock.Once: tasks that are enqueued twice; each order's is sent once
 //
 // Run it from the root of the repository. It needs nothing but Go: Redis is an embedded one, unless REDIS_URL
-// names a real one, and the database is a file that is removed at the end.
+// names a real one, and the database is a file. The program removes its keys and the file at the end.
 //
 //	go run ./examples/flashsale               sell, and prove from the database that nothing went wrong
 //	go run ./examples/flashsale -unguarded    the control: the same without the guards, which goes wrong
 //	go run ./examples/flashsale -serve        keep the shop open, to try it by hand
+//	go run ./examples/flashsale -picture FILE sell with and without guards, and draw both into an SVG file
 //
-// The exit status is 0 if all went right, 1 if anything broke (the control has to), 2 if the shop could not be
-// run, and 130 after Ctrl-C.
+// The exit status is 0 if all invariants hold, 1 if any broke (the control has to), 2 if the shop could not be
+// run, and 130 after Ctrl-C. With -picture it is 0 if they hold with guards and break without.
 package main
 
 import (
@@ -28,6 +29,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -75,14 +77,18 @@ func main() {
 	flag.DurationVar(&cfg.patience, "patience", cfg.patience, "how long requests wait for their turn")
 	flag.BoolVar(&cfg.unguarded, "unguarded", false, "sell without the guards")
 	serving := flag.Bool("serve", false, "keep the shop open until Ctrl-C instead of sending a crowd")
+	picture := flag.String("picture", "", "sell with and without guards, and draw the outcome into this `file`")
 	flag.Parse()
 	if cfg.unguarded {
 		cfg.guards = unlocked
 	}
+	if !*serving {
+		slog.SetLogLoggerLevel(slog.LevelWarn) // the report counts the duplicates that asynqlock logs
+	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait
-	status, err := run(ctx, cfg, *serving)
+	status, err := run(ctx, cfg, *serving, *picture)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "flashsale:", err)
 		status = exitFailed
@@ -90,45 +96,22 @@ func main() {
 	os.Exit(status)
 }
 
-// run opens the shop, serves it or lets the crowd in, and closes it.
-func run(ctx context.Context, cfg config, serving bool) (status int, err error) {
+// run serves the shop, or lets the crowd in, once or for a picture.
+func run(ctx context.Context, cfg config, serving bool, picture string) (status int, err error) {
 	if err := cfg.check(); err != nil {
 		return 0, err
 	}
-	s, err := openSite(ctx, cfg)
 	switch {
-	case ctx.Err() != nil && err != nil:
-		return exitInterrupted, nil
-	case err != nil:
-		return 0, err
+	case serving:
+		return exitFine, keepOpen(ctx, cfg)
+	case picture != "":
+		return sellTwice(ctx, cfg, picture)
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
-
-	fmt.Printf("%d replicas of the shop, %s, %s\n", cfg.replicas, s.redis.kind, guardKind(cfg))
-	if serving {
-		serve(ctx, os.Stdout, s)
-		return exitFine, nil
-	}
-	fmt.Printf("%d users want one of %d vouchers and send everything %d times\n\n", cfg.users, cfg.stock, cfg.attempts)
-	r, err := hold(ctx, cfg, s, newProgress(os.Stdout, cfg.users))
+	r, err := sell(ctx, cfg)
 	if err != nil {
 		return 0, err
 	}
-	r.print(os.Stdout)
-	switch {
-	case r.broken():
-		return exitBroken, nil
-	case r.interrupted:
-		return exitInterrupted, nil
-	}
-	return exitFine, nil
-}
-
-func guardKind(cfg config) string {
-	if cfg.unguarded {
-		return "NO GUARDS"
-	}
-	return "guards by holdfast"
+	return r.status(), nil
 }
 
 func (c config) check() error {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -52,6 +53,11 @@ func sale(t *testing.T, cfg config) *report {
 	var text strings.Builder
 	r.print(&text)
 	t.Log(text.String())
+	for line := range strings.Lines(text.String()) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > columns {
+			t.Errorf("%d columns, more than %d: %s", n, columns, line)
+		}
+	}
 	return r
 }
 

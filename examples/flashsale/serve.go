@@ -2,9 +2,23 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 )
+
+// keepOpen opens the shop until ctx ends.
+func keepOpen(ctx context.Context, cfg config) (err error) {
+	s, err := openSite(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	fmt.Printf("%d replicas of the shop, %s, %s\n", cfg.replicas, s.redis.kind, guardKind(cfg))
+	serve(ctx, os.Stdout, s)
+	return nil
+}
 
 // serve tells how to try the shop by hand and waits for Ctrl-C.
 func serve(ctx context.Context, out io.Writer, s *site) {

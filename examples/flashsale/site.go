@@ -73,7 +73,7 @@ func (s *site) close() error {
 	}
 	closing.Wait()
 	if s.rdb != nil {
-		errs = append(errs, s.removeMail())
+		errs = append(errs, s.removeKeys(), s.rdb.Close())
 	}
 	if s.redis != nil {
 		s.redis.close()

@@ -16,7 +16,10 @@ type watch struct {
 	granted int
 	waited  int             // of them not at the first request
 	waits   []time.Duration // of all grants
+	held    []time.Duration // from each grant to its release
 	lost    int             // leases, of either lock
+
+	firstGrant, lastGrant time.Time
 
 	replayed int // tasks acknowledged because their receipt was sent
 }
@@ -24,16 +27,28 @@ type watch struct {
 func (w *watch) hooks() core.Hooks {
 	return core.Hooks{
 		AcquireEnd: func(_ context.Context, end core.AcquireEnd) {
-			if end.Err != nil || !strings.HasPrefix(end.Name, "stock:") {
+			if end.Err != nil || !isStock(end.Name) {
 				return
 			}
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.granted++
+			w.lastGrant = time.Now()
+			if w.granted == 1 {
+				w.firstGrant = w.lastGrant
+			}
 			if end.Asked > 1 {
 				w.waited++
 			}
 			w.waits = append(w.waits, end.Waited)
+		},
+		ReleaseEnd: func(_ context.Context, end core.ReleaseEnd) {
+			if end.Err != nil || !isStock(end.Name) {
+				return
+			}
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.held = append(w.held, end.Held)
 		},
 		Lost: func(core.Lost) {
 			w.mu.Lock()
@@ -43,10 +58,20 @@ func (w *watch) hooks() core.Hooks {
 	}
 }
 
+// isStock reports whether a lock is the one on the stock.
+func isStock(name string) bool { return strings.HasPrefix(name, "stock:") }
+
 func (w *watch) taskHooks() asynqlock.Hooks {
 	return asynqlock.Hooks{Replayed: func(context.Context, asynqlock.Replayed) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.replayed++
 	}}
+}
+
+// duplicates returns how many tasks were acknowledged because their receipt was sent.
+func (w *watch) duplicates() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.replayed
 }
