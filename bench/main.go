@@ -46,7 +46,8 @@ func run(ctx context.Context, args []string) error {
 	if s.page == "" {
 		return nil
 	}
-	return report.Write(s.page, text, map[string]string{
+	parts := map[string]string{report.SummaryPart: report.Summary(book, all), report.TextPart: text}
+	return report.Write(s.page, parts, map[string]string{
 		report.ThroughputFile: report.Throughput(book, all), report.WaitsFile: report.Waits(book, all),
 	})
 }

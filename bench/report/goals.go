@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/bench/contestant"
 	"github.com/holdfast-go/holdfast/bench/measure"
@@ -19,18 +20,22 @@ type goal struct {
 }
 
 func (g goal) row() []string {
-	sign, met := "≤", g.reached <= g.limit
+	sign := "≤"
 	if g.atLeast {
-		sign, met = "≥", g.reached >= g.limit
+		sign = "≥"
 	}
-	verdict := "no"
-	if met {
-		verdict = "yes"
+	return []string{g.work, sign + " " + plain(g.limit) + g.unit, number(g.reached) + g.unit, g.verdict()}
+}
+
+// verdict says whether the goal is met, "–" if it was not measured.
+func (g goal) verdict() string {
+	switch {
+	case math.IsNaN(g.reached):
+		return "–"
+	case g.atLeast && g.reached >= g.limit, !g.atLeast && g.reached <= g.limit:
+		return "yes"
 	}
-	if math.IsNaN(g.reached) {
-		verdict = "–"
-	}
-	return []string{g.work, sign + " " + plain(g.limit) + g.unit, number(g.reached) + g.unit, verdict}
+	return "no"
 }
 
 // plain writes a limit as one would say it.
@@ -44,13 +49,14 @@ func plain(v float64) string {
 // goals compares with what a lock is meant to cost; figures are medians over the rounds of one run.
 func goals(book *measure.Book, all []contestant.Contestant) string {
 	rows := [][]string{{"goal", "limit", "reached", "met"}}
-	list := pairGoals(book, all)
-	list = append(list, contestGoals(book)...)
-	list = append(list, scaleGoals(book)...)
-	for _, g := range list {
+	for _, g := range allGoals(book, all) {
 		rows = append(rows, g.row())
 	}
 	return table(rows)
+}
+
+func allGoals(book *measure.Book, all []contestant.Contestant) []goal {
+	return slices.Concat(pairGoals(book, all), contestGoals(book), scaleGoals(book))
 }
 
 func pairGoals(book *measure.Book, all []contestant.Contestant) (list []goal) {
@@ -99,7 +105,7 @@ func contestGoals(book *measure.Book) (list []goal) {
 		for _, who := range []struct {
 			name     string
 			commands float64
-		}{{ourName, 4}, {"holdfast Fair", 6}} {
+		}{{ourName, 4}, {fairName, 6}} {
 			key := func(who, figure string) measure.Key {
 				return measure.Key{Work: workload.WorkContest, Who: who, Size: size, Figure: figure}
 			}

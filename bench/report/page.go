@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// What the text stands between on the page.
+// The parts of the page that are written here. Each stands between two comments with its name.
 const (
-	begin = "<!-- bench:begin -->"
-	end   = "<!-- bench:end -->"
+	SummaryPart = "bench:summary"
+	TextPart    = "bench"
 )
 
-// Put replaces what stands between the markers of a page.
-func Put(page, text string) (string, error) {
+// Put replaces a part of a page.
+func Put(page, part, text string) (string, error) {
+	begin, end := "<!-- "+part+":begin -->", "<!-- "+part+":end -->"
 	before, rest, found := strings.Cut(page, begin)
 	_, after, ended := strings.Cut(rest, end)
 	if !found || !ended {
@@ -23,15 +24,17 @@ func Put(page, text string) (string, error) {
 	return before + begin + "\n\n" + text + "\n" + end + after, nil
 }
 
-// Write puts the text into a page and the pictures, by their names, beside it.
-func Write(path, text string, pictures map[string]string) error {
+// Write puts the parts into a page and the pictures, by their names, beside it.
+func Write(path string, parts, pictures map[string]string) error {
 	page, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("page: %w", err)
 	}
-	changed, err := Put(string(page), text)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	changed := string(page)
+	for part, text := range parts {
+		if changed, err = Put(changed, part, text); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
 	}
 	pictures[filepath.Base(path)] = changed
 	for name, content := range pictures {

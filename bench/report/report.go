@@ -17,7 +17,7 @@ func Text(book *measure.Book, all []contestant.Contestant, machine string) strin
 	var b strings.Builder
 	fmt.Fprintf(&b, "Measured on %s, with go-redis%s.\n%s\n\n%s\n", machine, version(goRedis), method, goals(book, all))
 	if book.Has(workload.WorkPairs) {
-		fmt.Fprintf(&b, "### Free names\n\n%s\n\n![Throughput](%s)\n\n%s", pairsText, ThroughputFile, pairs(book, all))
+		fmt.Fprintf(&b, "### Free names\n\n%s\n\n%s", pairsText, pairs(book, all))
 	}
 	if book.Has(workload.WorkContest) {
 		fmt.Fprintf(&b, "### One name that many want\n\n%s\n\n![Waiting times](%s)\n\n%s", contestText, WaitsFile, contest(book, all))

@@ -35,15 +35,16 @@ func TestTable(t *testing.T) {
 
 func TestPutKeepsTheRestOfThePage(t *testing.T) {
 	t.Parallel()
-	once, err := Put("before\n"+begin+"\nold\n"+end+"\nafter\n", "new")
+	const begin, end = "<!-- bench:begin -->", "<!-- bench:end -->"
+	once, err := Put("before\n"+begin+"\nold\n"+end+"\nafter\n", TextPart, "new")
 	if err != nil {
 		t.Fatal(err)
 	}
-	twice, err := Put(once, "new")
+	twice, err := Put(once, TextPart, "new")
 	if want := "before\n" + begin + "\n\nnew\n" + end + "\nafter\n"; once != want || twice != once || err != nil {
 		t.Errorf("page %q, again %q, %v", once, twice, err)
 	}
-	if _, err := Put("no markers", "new"); err == nil {
+	if _, err := Put("no markers", TextPart, "new"); err == nil {
 		t.Error("a page without markers was accepted")
 	}
 }
@@ -63,6 +64,27 @@ func TestGoalsOfKnownFigures(t *testing.T) {
 		if !strings.Contains(text, row) {
 			t.Errorf("no row %s in\n%s", row, text)
 		}
+	}
+}
+
+// TestSummary: it names each peer that is faster, the fastest first, and no other contestant.
+func TestSummary(t *testing.T) {
+	t.Parallel()
+	book := pairsOf(map[string]float64{
+		ourName: 30_000, bareName: 90_000, "redsync": 20_000, "redislock": 40_000, "rueidislock, 1 key": 50_000,
+	})
+	text := Summary(book, contestant.All())
+	for _, want := range []string{
+		"* **Free locks, 1 goroutine:** a `Mutex` does 22,500 pairs of lock and unlock a second. " +
+			"Faster: rueidislock, 1 key (37,500); redislock (30,000).\n",
+		"* **Goals:** 4 of 4 are missed.",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "NaN") || strings.Contains(text, "waiters") {
+		t.Errorf("it speaks of what was not measured:\n%s", text)
 	}
 }
 

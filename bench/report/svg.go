@@ -43,26 +43,32 @@ type chart struct {
 }
 
 const (
-	width, height           = 860, 440
-	left, right, upper, low = 90, 600, 50, 380
+	width                   = 520 // so that text is legible on a phone
+	left, right, upper, low = 76, 500, 62, 330
+	legend                  = low + 72 // its first line, in two columns
+	legendStep              = 22
+	legendColumn            = 250
 )
 
 var colours = []string{"#2f81f7", "#1a7f5a", "#a371f7", "#8b949e", "#c9820a", "#d1498b", "#e5534b", "#3aa5b8", "#7d8f2a", "#b0703c", "#6e7bd9"}
 
+// style has a background of its own, since a page may be dark while the reader's system prefers light colours.
 const style = `<style>
-text { font: 13px sans-serif; fill: #777 } .title { font-size: 16px; font-weight: bold }
+text { font: 13px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f2328 }
+.title { font-size: 15px; font-weight: 600 } .paper { fill: #ffffff }
 .grid { stroke: #8886; stroke-width: 1 } polyline { fill: none; stroke-width: 2 }
-@media (prefers-color-scheme: light) { text { fill: #333 } }
-@media (prefers-color-scheme: dark) { text { fill: #ccc } }
+@media (prefers-color-scheme: dark) { text { fill: #f0f6fc } .paper { fill: #0d1117 } }
 </style>
+<rect class="paper" width="100%" height="100%" rx="6"/>
 `
 
 func (c chart) svg() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="%s">`+"\n",
-		width, height, c.title)
+	height := legend + legendStep*((len(c.lines)+1)/2)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img"`+
+		` aria-label="%s">`+"\n", width, height, width, height, c.title)
 	b.WriteString(style)
-	fmt.Fprintf(&b, `<text class="title" x="%d" y="25">%s</text>`+"\n", left, c.title)
+	fmt.Fprintf(&b, `<text class="title" x="14" y="25">%s</text><text x="14" y="47">%s</text>`+"\n", c.title, c.y.label)
 	for _, v := range c.x.ticks {
 		x := c.x.place(v, left, right)
 		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" y1="%d" x2="%.1f" y2="%d"/>`, x, upper, x, low)
@@ -74,7 +80,6 @@ func (c chart) svg() string {
 		fmt.Fprintf(&b, `<text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n", left-8, y+4, c.y.text(v))
 	}
 	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", (left+right)/2, low+42, c.x.label)
-	fmt.Fprintf(&b, `<text transform="translate(22 %d) rotate(-90)" text-anchor="middle">%s</text>`+"\n", (upper+low)/2, c.y.label)
 	for i, l := range c.lines {
 		c.draw(&b, i, l)
 	}
@@ -91,7 +96,7 @@ func (c chart) draw(b *strings.Builder, i int, l line) {
 	dashes := []string{"", "6 3", "2 3"}[l.colour%3]
 	stroke := fmt.Sprintf(`stroke="%s" stroke-dasharray="%s"`, colours[l.colour%len(colours)], dashes)
 	fmt.Fprintf(b, `<polyline %s points="%s"/>`, stroke, strings.Join(points, " "))
-	y := upper + 10 + 22*i
-	fmt.Fprintf(b, `<polyline %s points="%d,%d %d,%d"/>`, stroke, right+20, y, right+50, y)
-	fmt.Fprintf(b, `<text x="%d" y="%d">%s</text>`+"\n", right+58, y+4, l.name)
+	x, y := 14+legendColumn*(i%2), legend+legendStep*(i/2)
+	fmt.Fprintf(b, `<polyline %s points="%d,%d %d,%d"/>`, stroke, x, y, x+28, y)
+	fmt.Fprintf(b, `<text x="%d" y="%d">%s</text>`+"\n", x+34, y+4, l.name)
 }
