@@ -19,8 +19,8 @@
 //   - A block that begins with a package clause is a whole file, and must compile as it stands.
 //   - Any other block is a fragment. Functions with a name, types and imports at its left margin go to the top of a file,
 //     all other lines into the body of a function that returns an error. The file sees the names that testdata declares
-//     (ctx, rdb, locks and so on): in testdata/http.go for docs/http.md, in testdata/names.go for pages without such a
-//     file. The usual packages need no import. Variables and imports may be unused.
+//     (ctx, rdb, locks and so on): in testdata/http.go for docs/http.md and its translation, in testdata/names.go for
+//     pages without such a file. The usual packages need no import. Variables and imports may be unused.
 //
 // A line "<!-- module: bench -->" before a block compiles it within that module of this repository, for what needs
 // its dependencies. The block is skipped if they are not on this machine, because tests download nothing.

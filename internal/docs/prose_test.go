@@ -23,6 +23,9 @@ func TestProse(t *testing.T) {
 	t.Parallel()
 	checked := 0
 	for _, p := range pages(t) {
+		if strings.HasSuffix(p.Path, translation) {
+			continue
+		}
 		checked++
 		for _, mistake := range badProse(p) {
 			t.Error(mistake)

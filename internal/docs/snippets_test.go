@@ -207,7 +207,7 @@ func (c *compiler) compile(s snippet) (mistakes []error) {
 	}
 	files := []*ast.File{file}
 	if fragment && c.module == "." {
-		names := c.names[strings.TrimSuffix(path.Base(s.page), ".md")]
+		names := c.names[strings.TrimSuffix(path.Base(original(s.page)), ".md")]
 		if names == nil {
 			names = c.names["names"]
 		}

@@ -14,6 +14,9 @@ import (
 // translation is what the name of a page in Chinese ends with, instead of ".md".
 const translation = ".zh-CN.md"
 
+// original returns the path of the English page for that of a page in either language.
+func original(path string) string { return strings.Replace(path, translation, ".md", 1) }
+
 // sectionMark is the line after a heading of a translated page: the digest of the English section it says the same as.
 var sectionMark = regexp.MustCompile(`^<!-- english: ([0-9a-f]{8}) -->$`)
 
@@ -115,7 +118,7 @@ func (s section) files() (all []string) {
 	for _, line := range prose {
 		for _, found := range links.FindAllStringSubmatch(inlineCode.ReplaceAllString(line, ""), -1) {
 			file, _, _ := strings.Cut(strings.Join(found[1:], ""), "#")
-			if file = strings.Replace(file, translation, ".md", 1); file != "" {
+			if file = original(file); file != "" {
 				all = append(all, file)
 			}
 		}
