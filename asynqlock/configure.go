@@ -7,14 +7,15 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// Configure makes a server treat deferred tasks as what they are: they burn no retry, come again when [DeferredError]
-// says, and are no news for the ErrorHandler while another task of their key runs. Everything else goes to the
-// functions that cfg has, also what asynq's recoverer asks about tasks whose worker is gone.
+// Configure makes a server treat deferred tasks as deferred, not as failed. They burn no retry, are redelivered after
+// the delay in their [DeferredError], and cause no call of the ErrorHandler while another task of their key runs.
+// Everything else goes to the functions that cfg has, even what asynq's recoverer asks about tasks whose worker has
+// crashed.
 //
 // If cfg has a BaseContext that has ended, for shutdown, a task that was cancelled by it has not failed either. Guards
-// learn the Concurrency of the server from its BaseContext, and let tasks wait in half of the workers at most.
+// get the Concurrency of the server from its BaseContext, and let tasks wait in half of the workers at most.
 //
-// Call it last, once, when cfg is complete.
+// Call Configure last, once, when cfg is complete.
 func Configure(cfg *asynq.Config) {
 	cfg.IsFailure = isFailure(cfg.IsFailure, cfg.BaseContext)
 	cfg.BaseContext = withWorkers(cfg.BaseContext, newWorkers(cfg.Concurrency))
@@ -50,8 +51,8 @@ func isFailure(next func(error) bool, base func() context.Context) func(error) b
 	}
 }
 
-// ErrorHandler returns one that tells next of all errors but that another task with the same key runs, unless asynq
-// archives the task for it. Nil is told nothing.
+// ErrorHandler returns a handler that passes errors to next, except that another task with the same key runs. It
+// passes even that one on if asynq archives the task for it. If next is nil, the handler does nothing.
 func ErrorHandler(next asynq.ErrorHandler) asynq.ErrorHandler {
 	return asynq.ErrorHandlerFunc(func(ctx context.Context, t *asynq.Task, err error) {
 		var deferred *DeferredError

@@ -11,20 +11,20 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// DeferredError says that a task has to come again for a reason that is not its own: another one with its key runs, its
-// lease was lost, or Redis cannot be asked. asynq calls that a failure and burns a retry, unless [Configure] has told
-// it not to. The error behind it tells the reasons apart: [core.ErrInProgress] and [core.ErrNotAcquired],
-// [core.ErrLeaseLost], [core.ErrUnavailable].
+// DeferredError says that asynq has to redeliver a task for a reason outside of the task: another one with its key
+// runs, its lease was lost, or Redis cannot be asked. asynq calls that a failure and burns a retry, unless you use
+// [Configure]. The wrapped error is the reason: [core.ErrInProgress] and [core.ErrNotAcquired], [core.ErrLeaseLost],
+// [core.ErrUnavailable].
 type DeferredError struct {
-	// KeyHash is that of the task's key.
+	// KeyHash is the hash of the task's key.
 	KeyHash string
-	// RetryIn is when the task should come again.
+	// RetryIn is the delay before the redelivery.
 	RetryIn time.Duration
 	// Err is the reason.
 	Err error
 }
 
-// Error tells why and for how long.
+// Error returns the reason and the delay.
 func (e *DeferredError) Error() string {
 	return fmt.Sprintf("%s for %v: %v", deferredText, e.RetryIn.Round(time.Millisecond), e.Err)
 }
@@ -45,18 +45,18 @@ func isBusy(err error) bool {
 }
 
 // ErrBusyTooLong says that a task has been deferred for longer than [WithMaxBusy] because others with its key ran. The
-// task goes on being deferred, and burns no retry: it has never run.
+// task is deferred further, and burns no retry: it has never run.
 var ErrBusyTooLong = errors.New("holdfast: asynqlock: busy for too long")
 
-// IsFailure is for [asynq.Config]: a task that was deferred has not failed. Every other error is a failure. [Configure]
-// joins it to yours.
+// IsFailure is for [asynq.Config]: a deferred task has not failed. Every other error is a failure. [Configure]
+// combines it with yours.
 func IsFailure(err error) bool {
 	var deferred *DeferredError
 	return err != nil && !errors.As(err, &deferred)
 }
 
-// RetryDelay is for [asynq.Config]: a deferred task comes again when its error says, every other one when next says.
-// Nil is [asynq.DefaultRetryDelayFunc].
+// RetryDelay is for [asynq.Config]. A deferred task is redelivered after the delay in its error, and every other task
+// after the delay of next. If next is nil, that is [asynq.DefaultRetryDelayFunc].
 func RetryDelay(next asynq.RetryDelayFunc) asynq.RetryDelayFunc {
 	if next == nil {
 		next = asynq.DefaultRetryDelayFunc

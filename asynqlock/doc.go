@@ -1,7 +1,7 @@
-// Package asynqlock makes a task of hibiken/asynq take effect once, though asynq delivers at least once, and can even
-// run a task twice at the same time: after a timeout that the handler does not heed, a shutdown, a lost
-// acknowledgement, a stalled worker. [Once] means no second time: it keeps a record of each key. [Exclusive] means no
-// two at the same time: it serialises tasks of one user or document and remembers nothing.
+// Package asynqlock makes a task of hibiken/asynq take effect once. asynq delivers at least once, and can even run a
+// task twice at the same time: after a timeout that the handler ignores, a shutdown, a lost acknowledgement, a stalled
+// worker. [Once] means no second time: it keeps a record of each key. [Exclusive] means no two at the same time: it
+// serialises tasks of one user or document, and keeps no record.
 //
 //	mux := asynq.NewServeMux()
 //	mux.Handle("receipt:send", asynqlock.Once(locks, asynqlock.ByPayload("order"))(sendReceipt))
@@ -12,47 +12,55 @@
 //
 // # What is guaranteed
 //
-// At most one completion is recorded for a key within the retention of its record ([WithRetention], 24 hours unless
-// told). At most one handler of a key runs at a time, as long as Redis keeps its data, its clock moves forward, and a
-// handler stops at once when its context ends with [core.ErrLeaseLost] as its cause: others may come in from then on.
-// Effects are at least once: a crash between an effect and
-// its record repeats the effect. [Complete], called right after the effect, makes that gap small; it closes where the
-// effect itself refuses to happen twice: give the service that you call the [KeyHash] as Idempotency-Key, let the
-// resource refuse smaller fencing tokens ([core.TokenFrom]), or write effect and record in one transaction.
-// [AtMostOnce] turns it round: what may have happened is not repeated, but waits for somebody who finds out.
+// At most one completion is recorded for a key within the retention of its record ([WithRetention], 24 hours by
+// default).
+//
+// At most one handler of a key runs at a time. This needs three conditions: Redis keeps its data; its clock moves
+// forward; a handler stops at once when its context ends with [core.ErrLeaseLost] as its cause, because another one
+// may start then.
+//
+// Effects are at least once: a crash between an effect and its record repeats the effect. [Complete], called right
+// after the effect, makes that gap small. To close it, make the effect itself refuse a repetition: give the service
+// that you call the [KeyHash] as Idempotency-Key, let the resource refuse smaller fencing tokens ([core.TokenFrom]),
+// or write effect and record in one transaction. [AtMostOnce] reverses this: it does not repeat what may have
+// happened, and an operator decides.
 //
 // # What happens to a task
 //
 //   - None of its key has run: it runs.
 //   - One has completed: it is acknowledged without running, with the recorded result ([SetResult]).
-//   - One is running: it comes back about 10 s later ([WithRetryIn]) and burns no retry, or waits ([WithWait]), or is
-//     skipped ([SkipDuplicates]). On its last attempt it waits, since asynq would archive it. Tasks behind [Exclusive] can
-//     stand in line instead ([WithLine]), and run one right after the other.
-//   - One has failed, or its worker is gone and its lease is over: it runs, with a greater token and attempt number. With
+//   - One is running: it is redelivered about 10 s later ([WithRetryIn]) and burns no retry, or waits ([WithWait]), or
+//     is skipped
+//     ([SkipDuplicates]). On its last attempt it waits, since asynq would archive it. Tasks behind [Exclusive] can queue in a line
+//     instead ([WithLine]), and run one right after the other.
+//   - One has failed, or its worker has crashed and its lease has expired: it runs, with a greater token and attempt
+//     number. With
 //     [AtMostOnce] it is archived, with [core.ErrOutcomeUnknown].
-//   - Its handler returns [asynq.RevokeTask]: asynq deletes it, and nothing is recorded, also with AtMostOnce.
-//   - One with another payload, where the key does not say which fields count: it is archived, with
+//   - Its handler returns [asynq.RevokeTask]: asynq deletes it, and nothing is recorded, even with AtMostOnce.
+//   - It has another payload than an earlier one, where the key does not say which fields count: it is archived, with
 //     [core.ErrFingerprintMismatch]. See [ComparePayload].
-//   - Redis cannot be asked: it comes back ([FailOpen]).
+//   - Redis cannot be asked: it is redelivered ([FailOpen]).
 //
 // # Zombies
 //
-// asynq never waits for a handler: at the deadline of a task (30 minutes unless told), at a cancellation and at the end
-// of the time for a shutdown it gives the task to another worker, while the handler goes on, and what that returns is
-// ignored. So the context of a handler ends a little earlier than that of asynq ([WithCommitMargin]), its lease is
-// renewed for as long as it runs, up to [WithZombieGrace], and a success is recorded even then: the next delivery finds
-// it.
+// asynq never waits for a handler. At the deadline of a task (30 minutes by default), at a cancellation, and at the
+// end of the shutdown timeout, it gives the task to another worker and ignores what the handler returns later. A
+// handler that still runs then is a zombie. So the context of a handler ends a little earlier than that of asynq
+// ([WithCommitMargin]). The guard renews the lease while the handler runs, up to [WithZombieGrace], and records even a
+// late success: the next delivery finds it.
 //
-// asynq gives no sign of a shutdown but a BaseContext that you end, and its Shutdown returns before such handlers do:
-// wait for them with [Runs.Drain] before you close the client.
+// asynq announces a shutdown only by a BaseContext that you end, and its Shutdown returns before such handlers do.
+// Wait for them with [Runs.Drain] before you close the client.
 //
 // # Advice
 //
-//   - Keys: use a business key, [ByPayload] or [ByHeader], for what a producer may enqueue twice. [ByTaskID] recognises
-//     deliveries of one task, which has an ID of its own. Never use it for periodic tasks with a fixed ID.
+//   - Keys: use a business key, [ByPayload] or [ByHeader], for what a producer may enqueue twice. [ByTaskID]
+//     recognises deliveries of
+//     one task, which has an ID of its own. Never use it for periodic tasks with a fixed ID.
 //   - Periodic tasks: enqueue them with [Enqueue], once per tick, and guard them by [ByTick].
-//   - MaxRetry of at least 1: asynq archives a task without retries when its worker dies.
-//   - A connection pool apart from asynq's, so that renewals do not wait for it; the same Redis will do, if its
-//     maxmemory-policy is noeviction.
+//   - MaxRetry of at least 1: asynq archives a task without retries when its worker crashes.
+//   - Use a connection pool apart from asynq's, so that renewals do not wait for it. The same Redis will do, if its
+//     maxmemory-policy is
+//     noeviction.
 //   - [Configure]: without it, a deferred task burns a retry each time.
 package asynqlock

@@ -15,25 +15,26 @@ import (
 )
 
 // Enqueue adds a job to a schedule that runs on several replicas: each tick enqueues the task once. It is
-// [cronlock.AddFunc] with a task in place of the function, and takes its options. It does no I/O. Errors are those of
-// AddFunc, and what is wrong with the task or its options.
+// [cronlock.AddFunc] with a task in place of the function, and takes its options. It does no I/O. It returns the
+// errors of AddFunc, and an error for a wrong task or wrong options of the task.
 //
-// The task ID is "cron:", the name, ":" and the tick in UTC (RFC 3339): see [TickFrom]. A second attempt at enqueuing a
-// tick is a conflict for asynq, and counts as success. A task in asynq's archive blocks its own tick, and no other one.
-// The options of the task are kept (Queue, MaxRetry, Timeout, Retention, ...), except for TaskID, which is overridden.
-// [asynq.Unique], [asynq.Group] and [asynq.Deadline] are refused.
+// The task ID is "cron:", the name, ":" and the tick in UTC (RFC 3339): see [TickFrom]. A second attempt to enqueue a
+// tick is a conflict for asynq, and counts as success. A task in asynq's archive blocks its own tick, and no other
+// one. The options of the task are kept (Queue, MaxRetry, Timeout, Retention, ...), except that the ID replaces
+// TaskID. [asynq.Unique], [asynq.Group] and [asynq.Deadline] are refused.
 //
-// If the task cannot be enqueued, that is tried again until the start deadline of the tick. Then the tick is reported
-// as failed. Ticks that all replicas miss are over, unless [cronlock.WithCatchUp] says otherwise. The ID makes a second
-// attempt safe, so these are the defaults, before opts:
+// If enqueuing fails, it is retried until the start deadline of the tick. Then the tick is reported as failed. Ticks
+// that all replicas miss are lost, unless [cronlock.WithCatchUp] says otherwise. The ID makes a second attempt safe,
+// so these are the defaults, before opts:
 //
-//   - cronlock.WithFailover(3): another replica takes over from one that dies or is shut down before it has enqueued.
+//   - cronlock.WithFailover(3): another replica takes over from one that crashes or is shut down before it has
+//     enqueued.
 //   - cronlock.WithTTL(10*time.Second): the other replica does so soon. The start deadline has to be longer.
-//   - cronlock.AllowOverlap(): a tick that is still being tried does not make the next one be skipped.
+//   - cronlock.AllowOverlap(): a tick that is still being retried does not make the next one be skipped.
 //
 // A tick is enqueued at least once. It is enqueued a second time if a reply is lost, and the task has completed and is
-// deleted before the next attempt. Guard the handler with Once(locks, ByTick()): then a tick takes effect once. Or keep
-// completed tasks with [asynq.Retention] for longer than the start deadline.
+// deleted before the next attempt. Guard the handler with Once(locks, ByTick()): then a tick takes effect once. Or
+// keep completed tasks with [asynq.Retention] for longer than the start deadline.
 //
 // Give each job a task of its own, which is enqueued by no other means.
 func Enqueue(

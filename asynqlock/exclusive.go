@@ -12,17 +12,17 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// Exclusive returns a middleware that lets no two tasks of one key run at the same time, on whichever server: one that
-// comes while another runs is deferred, or waits as [WithWait] says. The strategy makes the locks: locks.Mutex, or
-// locks.Fair for tasks that wait.
+// Exclusive returns a middleware that prevents two tasks of one key from running at the same time, on any server. A
+// task that arrives while another runs is deferred, or waits as [WithWait] says. The strategy makes the locks:
+// locks.Mutex, or locks.Fair for tasks that wait.
 //
-// It remembers nothing: a task that is delivered again runs again, after the first. That is what [Once] is for; put it
-// in front. Tasks of all types that have equal keys exclude each other: see [ByType] and [Keys].
+// Exclusive keeps no record: a task that is redelivered runs again, after the first run. Put [Once] in front to
+// prevent that. Tasks of all types that have equal keys exclude each other: see [ByType] and [Keys].
 //
-// Where many tasks of one key come together, give it [WithLine]: otherwise each that is deferred comes again some ten
-// seconds later, and of those that come together one runs.
+// If many tasks share a key, add [WithLine]. Otherwise asynq redelivers each deferred task some ten seconds later, and
+// only one of the tasks that arrive together runs.
 //
-// Panics if an argument is invalid: [NewExclusive] returns that as an error.
+// Exclusive panics if an argument is invalid: [NewExclusive] returns an error instead.
 func Exclusive(strategy core.Strategy, key KeyFunc, opts ...Option) asynq.MiddlewareFunc {
 	middleware, err := NewExclusive(strategy, key, opts...)
 	if err != nil {
@@ -31,7 +31,7 @@ func Exclusive(strategy core.Strategy, key KeyFunc, opts ...Option) asynq.Middle
 	return middleware
 }
 
-// NewExclusive is [Exclusive] for those who get their settings at run time: it returns an error instead of panicking.
+// NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
 func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (asynq.MiddlewareFunc, error) {
 	e := &exclusive{guard: guard{config: newConfig(opts), key: key}, strategy: strategy}
 	switch {

@@ -11,12 +11,12 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// ErrNotRecorded says that a task has taken effect, but Redis did not confirm the record of that in time. The task is
-// acknowledged all the same, since that it comes again is the last thing to wish for; the record is tried further in
-// the background. It is told to [Hooks] only.
+// ErrNotRecorded says that a task has taken effect, but Redis did not confirm its record in time. The guard
+// acknowledges the task all the same, because a redelivery could repeat the effect, and retries the record in the
+// background. Only [Hooks] get this error.
 var ErrNotRecorded = errors.New("holdfast: asynqlock: the end of a run is not recorded")
 
-// ErrNotReturned says that a handler has panicked or called runtime.Goexit. It is told to [Hooks] only.
+// ErrNotReturned says that a handler has panicked or called runtime.Goexit. Only [Hooks] get this error.
 var ErrNotReturned = errors.New("holdfast: asynqlock: the handler did not return")
 
 // finish records how a run has ended, whatever asynq has done with the task meanwhile, and returns what to tell asynq.

@@ -7,9 +7,9 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// Hooks are told what guards do. Each may be nil. They run on the task's goroutine, except Zombie, so they must be
-// quick. The structs may grow fields in later versions. What locks and records do is told to the [core.Hooks] of the
-// client.
+// Hooks are called with what guards do. Each may be nil. They run on the task's goroutine, except Zombie, so they must
+// be fast. Later versions may add fields to the structs. The [core.Hooks] of the client report what locks and records
+// do.
 type Hooks struct {
 	// Acquired is called before a task runs.
 	Acquired func(ctx context.Context, a Acquired)
@@ -17,17 +17,18 @@ type Hooks struct {
 	Replayed func(ctx context.Context, r Replayed)
 	// Skipped is called when a task is acknowledged because another one with its key runs, see [SkipDuplicates].
 	Skipped func(ctx context.Context, s Skipped)
-	// Deferred is called when a task has to come again.
+	// Deferred is called when a task is deferred, to be redelivered later.
 	Deferred func(ctx context.Context, d Deferred)
 	// Refused is called when a task is archived: no key, another payload, an unknown outcome.
 	Refused func(ctx context.Context, r Refused)
 	// Finished is called after a task has run.
 	Finished func(ctx context.Context, f Finished)
-	// Failed is called when Redis did not do what a guard asked for, though the task runs or has run: it began without
-	// Redis ([FailOpen]), lost its lease, its end is not recorded, or it was not entered in its line or taken out of it.
+	// Failed is called when Redis did not do what a guard asked for, although the task runs or has run: the task began
+	// without Redis ([FailOpen]), lost its lease, its end is not recorded, or it was not added to or removed from its
+	// line.
 	Failed func(ctx context.Context, f Failure)
-	// Zombie is called when a handler goes on for longer than [WithZombieGrace] after its task has ended for asynq: its
-	// lease is not renewed any more.
+	// Zombie is called when a handler continues for longer than [WithZombieGrace] after asynq has given up its task:
+	// its lease is no longer renewed.
 	Zombie func(ctx context.Context, z Zombie)
 }
 
@@ -39,7 +40,7 @@ type Acquired struct {
 	Token int64
 	// Attempt for its key, from 1; 0 for [Exclusive].
 	Attempt int
-	// Waited is the time since the task came.
+	// Waited is the time since the task arrived.
 	Waited time.Duration
 }
 
@@ -47,7 +48,7 @@ type Acquired struct {
 type Replayed struct {
 	Task    Task
 	KeyHash string
-	// Attempt is that which completed.
+	// Attempt is the number of the attempt that completed.
 	Attempt int
 }
 
@@ -59,15 +60,15 @@ type Skipped struct {
 	Err error
 }
 
-// Deferred is a task that has to come again.
+// Deferred is a task that asynq has to redeliver.
 type Deferred struct {
 	Task    Task
 	KeyHash string
 	RetryIn time.Duration
-	// Busy is for how long this server has been deferring the task because others with its key ran; Times how often.
+	// Busy is how long this server has been deferring the task because others with its key ran; Times is how often.
 	Busy  time.Duration
 	Times int
-	// Ahead is how many tasks of the key were before it in the line, the running one among them, see [WithLine].
+	// Ahead is the number of tasks before it in the line, including the running one, see [WithLine].
 	Ahead int
 	// Err is the reason; it is [ErrBusyTooLong] too each time that [WithMaxBusy] has passed.
 	Err error
@@ -88,13 +89,13 @@ type Finished struct {
 	Attempt int
 	// State is what was to be recorded; [core.StateNone] if nothing, and for [Exclusive].
 	State core.State
-	// Held is how long the handler ran.
+	// Held is the duration of the handler.
 	Held time.Duration
 	// Err is what the guard returns to asynq, or the error of the handler.
 	Err error
 }
 
-// Failure is something that Redis did not do.
+// Failure is a command that Redis did not run or confirm.
 type Failure struct {
 	Task    Task
 	KeyHash string
@@ -103,10 +104,10 @@ type Failure struct {
 	Err       error
 }
 
-// Zombie is a handler that does not stop.
+// Zombie is a handler that continues after asynq has given up its task.
 type Zombie struct {
 	Task    Task
 	KeyHash string
-	// Since is when the task ended for asynq.
+	// Since is when asynq gave up the task.
 	Since time.Time
 }

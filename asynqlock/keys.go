@@ -15,22 +15,22 @@ import (
 	"github.com/holdfast-go/holdfast/internal/jsonfield"
 )
 
-// KeyFunc makes the key of a task: tasks with equal keys exclude each other, or are one. An empty key and an error both
-// say that the task has none, see [ErrNoKey]. It may be called by several goroutines at once. Only a hash of the key
+// KeyFunc makes the key of a task: tasks with equal keys exclude each other, or count as one. If it returns an empty
+// key or an error, the task has no key, see [ErrNoKey]. Several goroutines may call it at once. Only a hash of the key
 // reaches Redis, logs and hooks. A function that calls another KeyFunc passes its context on, for [ComparePayload].
 type KeyFunc func(ctx context.Context, t *asynq.Task) (string, error)
 
-// ErrNoKey says that a task lacks what its key is made of. It would never have one, so the task is archived, see
+// ErrNoKey says that a task lacks the parts of its key. A retry would not add them, so the task is archived, see
 // [OptionalKey].
 var ErrNoKey = errors.New("holdfast: asynqlock: no key in the task")
 
-// ByTaskID makes a key of queue and task ID. It recognises a task that is delivered again, for tasks whose IDs are made
-// by asynq. Two tasks that were enqueued for one thing have two IDs: see [ByPayload] and [ByHeader]. asynq lets one ID
-// be in two queues, which therefore are two keys.
+// ByTaskID makes a key of queue and task ID. It recognises a task that is redelivered, for tasks whose IDs are made by
+// asynq. Two tasks that were enqueued for one thing have two IDs: see [ByPayload] and [ByHeader]. asynq allows one ID
+// in two queues, which therefore are two keys.
 //
 // Do not use it with [Once] for periodic tasks with a fixed [asynq.TaskID], which keeps several schedulers from
-// enqueuing a task twice. All runs have one ID: the first one runs, and the others are acknowledged without running for
-// as long as its record is kept ([WithRetention]). The log warns of that. Use [Enqueue] with [ByTick], or [PerPeriod].
+// enqueuing a task twice. All runs have one ID: the first one runs, and the others are acknowledged without running
+// while its record exists ([WithRetention]). The log warns of that. Use [Enqueue] with [ByTick], or [PerPeriod].
 func ByTaskID() KeyFunc {
 	return func(ctx context.Context, t *asynq.Task) (string, error) {
 		task := taskOf(ctx, t)
@@ -42,15 +42,15 @@ func ByTaskID() KeyFunc {
 }
 
 // ByPayload makes a key of fields of a payload in JSON: names of the outermost object ("user_id") or RFC 6901 pointers
-// ("/user/id"). All have to be there, as strings, numbers or booleans, see ErrNoKey for what else; the string "1" and
+// ("/user/id"). All fields must exist, as strings, numbers or booleans; otherwise see [ErrNoKey]. The string "1" and
 // the number 1 make two keys, and so do 1 and 1.0.
 //
-// The fields decide alone whether two tasks are one: the rest of the payload may differ, see [ComparePayload].
+// Only the fields decide whether two tasks are one: the rest of the payload may differ, see [ComparePayload].
 //
-// Without fields it is a key of the type and of the whole payload, byte for byte, which need not be JSON. It is not
-// for periodic tasks that always have the same payload: see [ByTaskID].
+// Without fields it is a key of the type and of the whole payload, byte for byte, which need not be JSON. Do not use
+// that for periodic tasks that always have the same payload: see [ByTaskID].
 //
-// Panics if a field is no pointer.
+// ByPayload panics if a field is no pointer.
 func ByPayload(fields ...string) KeyFunc {
 	pointers := make([]string, len(fields))
 	for i, field := range fields {
@@ -85,8 +85,8 @@ func pointer(field string) string {
 	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(field)
 }
 
-// ByHeader makes a key of a header of the task, see [asynq.NewTaskWithHeaders]: "Idempotency-Key", which a producer
-// that tries again sends again. Names are compared as they are.
+// ByHeader makes a key of a header of the task, see [asynq.NewTaskWithHeaders]: for instance "Idempotency-Key", which
+// a producer repeats when it retries. Names are case-sensitive.
 func ByHeader(name string) KeyFunc {
 	if name == "" {
 		panic("holdfast: asynqlock: ByHeader: the name is empty")
@@ -105,7 +105,7 @@ func ByType() KeyFunc {
 	return func(_ context.Context, t *asynq.Task) (string, error) { return join("type", t.Type()), nil }
 }
 
-// Keys joins keys so that no two lists of parts make the same one. A part that is missing makes the whole missing.
+// Keys joins keys so that no two lists of parts make the same one. If a part is missing, the whole key is missing.
 func Keys(keys ...KeyFunc) KeyFunc {
 	mustHave("Keys", keys...)
 	return func(ctx context.Context, t *asynq.Task) (string, error) {

@@ -12,13 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/throttle"
 )
 
-// Once returns a middleware that lets a task of each key take effect once: one that comes after an earlier run has
-// completed is acknowledged without running, and one that comes while another runs is deferred. Keys of tasks of
-// different types are different. Records are kept for 24 hours: see [WithRetention].
+// Once returns a middleware that lets a task of each key take effect once. A task that arrives after an earlier run
+// has completed is acknowledged without running. A task that arrives while another runs is deferred. Keys of tasks of
+// different types are different. Records last for 24 hours: see [WithRetention].
 //
 // Use it for the mux or for one handler, not twice with one key, and give the server's config to [Configure].
 //
-// Panics if an argument is invalid: [NewOnce] returns that as an error.
+// Once panics if an argument is invalid: [NewOnce] returns an error instead.
 func Once(locks *core.Client, key KeyFunc, opts ...Option) asynq.MiddlewareFunc {
 	middleware, err := NewOnce(locks, key, opts...)
 	if err != nil {
@@ -27,7 +27,7 @@ func Once(locks *core.Client, key KeyFunc, opts ...Option) asynq.MiddlewareFunc 
 	return middleware
 }
 
-// NewOnce is [Once] for those who get their settings at run time: it returns an error instead of panicking.
+// NewOnce is [Once] for settings that are known only at run time: it returns an error instead of panicking.
 func NewOnce(locks *core.Client, key KeyFunc, opts ...Option) (asynq.MiddlewareFunc, error) {
 	o := &once{guard: guard{config: newConfig(opts), key: key}, locks: locks}
 	switch {

@@ -154,8 +154,8 @@ func record(option string, set func(*config)) Option {
 	})
 }
 
-// WithTTL sets how long Redis keeps the lease of a task whose process is gone; it is renewed every third of it. Less
-// than a minute, after which asynq lets such a task run again. Defaults to 30 s.
+// WithTTL sets how long Redis keeps the lease of a task whose process has crashed. The guard renews a lease every
+// third of the TTL. Less than a minute, after which asynq redelivers such a task. Defaults to 30 s.
 func WithTTL(ttl time.Duration) Option {
 	return optionFunc(func(c *config) {
 		if ttl >= redrive {
@@ -165,34 +165,37 @@ func WithTTL(ttl time.Duration) Option {
 	})
 }
 
-// WithLock adds options of the lock, or of the lease of a run: [core.WithReplicaAck] for instance. After
-// [core.WithMaxHold] a handler has lost its lease, and its task comes again; with [core.WithOwner] all tasks would be
-// one holder, and nothing excluded. Of several that say the same, the last counts; the TTL is that of [WithTTL], the
-// wait that of [WithWait]. Defaults to none.
+// WithLock adds options of the lock, or of the lease of a run: for instance [core.WithReplicaAck]. After
+// [core.WithMaxHold] a handler has lost its lease, and its task is redelivered. With [core.WithOwner] all tasks would
+// be one holder, and nothing would be excluded. If an option is given several times, the last one counts. The TTL is
+// that of [WithTTL], the wait that of [WithWait]. Defaults to none.
 func WithLock(opts ...core.LockOption) Option {
 	return optionFunc(func(c *config) { c.lock = slices.Concat(c.lock, opts) })
 }
 
-// WithWait lets a task wait for another one with its key, in its worker, before it is deferred. Half of the workers may
-// wait at most, if the server's config was given to [Configure]; a task waits for half of its own time at most, so that
-// its handler has the other half. An outage of Redis is not waited for. Defaults to 0: a task is deferred at once. To run
-// many tasks of one key without delay, use [WithLine], which decides by itself which tasks wait, and refuses WithWait.
+// WithWait lets a task wait for another one with its key, in its worker, before it is deferred. If you gave the
+// server's config to [Configure], half of the workers may wait at most. A task waits for half of its own time at most,
+// so that its handler has the other half. It does not wait for the end of an outage of Redis. Defaults to 0: a task is
+// deferred at once. To run many tasks of one key without delay, use [WithLine], which decides which tasks wait, and
+// refuses WithWait.
 func WithWait(limit time.Duration) Option {
 	return duration("WithWait", limit, func(c *config) { c.wait = limit })
 }
 
-// WithLine makes [Exclusive] run the tasks of a key one right after the other, in order of arrival: tasks that find
-// another one running stand in a line, and the end of a run makes the next ones due. Without it a deferred task comes
-// again when its delay is over and asynq looks, every five seconds by default, and one of all that come gets the lock.
+// WithLine makes [Exclusive] run the tasks of a key one right after the other, in order of arrival. Tasks that find
+// another one running queue in a line, and the end of a run makes the next ones due. Without it asynq redelivers a
+// deferred task after its delay, when asynq looks for due tasks, every five seconds by default. One of the tasks that
+// arrive together then gets the lock.
 //
-// The client is of the Redis that asynq's queues are in; it is not closed. Next to them the line takes some 100 bytes
-// for each task in it. A few of the next tasks wait in workers, half of them at most: give the server's config to
-// [Configure], which tells how many there are. A task costs two scripts more, and some commands of asynq's if others are
-// in the line. The order is strict in one process; on several servers, neighbours in the line may change places.
+// The client has to connect to the Redis of asynq's queues; WithLine does not close it. The line takes some 100 bytes
+// there for each task in it. A few of the next tasks wait in workers, half of the workers at most: give the server's
+// config to [Configure], which says how many there are. A task costs two scripts more, and some commands of asynq's if
+// other tasks are in the line. The order is strict in one process; on several servers, neighbours in the line may
+// change places.
 //
-// Give tasks a retry: one on its last attempt cannot be deferred, since asynq would archive it. It waits in a worker, may
-// overtake others for that reason, and is archived if no worker may wait for it. If the process ends that would have
-// called the next task, that task comes when its own delay is over. Defaults to no line.
+// Give tasks a retry: a task on its last attempt cannot be deferred, since asynq would archive it. It waits in a
+// worker, may therefore overtake others, and is archived if no worker is free for it. If the process crashes that
+// would have made the next task due, that task arrives after its own delay. Defaults to no line.
 func WithLine(rdb redis.UniversalClient) Option {
 	return optionFunc(func(c *config) {
 		if v := reflect.ValueOf(rdb); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -203,46 +206,46 @@ func WithLine(rdb redis.UniversalClient) Option {
 	})
 }
 
-// WithRetryIn sets when a deferred task comes again, give or take half of it. asynq looks every few seconds only, and
-// less than a second is taken for one. Defaults to 10 s.
+// WithRetryIn sets the delay before a deferred task is redelivered, plus or minus half of it. asynq looks for due
+// tasks every few seconds only. Less than a second counts as one. Defaults to 10 s.
 func WithRetryIn(delay time.Duration) Option {
 	return duration("WithRetryIn", delay, func(c *config) { c.retryIn = delay })
 }
 
-// WithMaxBusy sets after which time a task that is deferred because others with its key run is reported, with
-// [ErrBusyTooLong]: to the log, to [Hooks] and to the ErrorHandler. Each server counts for itself. The task goes on being
-// deferred and burns no retry. Defaults to 1 h.
+// WithMaxBusy sets the time after which a task that is deferred because others with its key run is reported, with
+// [ErrBusyTooLong]: to the log, to [Hooks] and to the ErrorHandler. Each server counts for itself. The task is
+// deferred further and burns no retry. Defaults to 1 h.
 func WithMaxBusy(limit time.Duration) Option {
 	return duration("WithMaxBusy", limit, func(c *config) { c.maxBusy = limit })
 }
 
-// WithZombieGrace sets for how long a lease is renewed after its task has ended for asynq (timeout, cancellation,
-// shutdown) while the handler goes on: asynq does not wait for it and has given the task to another worker. After that
-// the lease runs out. Defaults to 2 min.
+// WithZombieGrace sets how long a lease is renewed after asynq has given up its task (timeout, cancellation, shutdown)
+// while the handler continues. asynq does not wait for the handler, and gives the task to another worker. After the
+// grace the lease expires. Defaults to 2 min.
 func WithZombieGrace(grace time.Duration) Option {
 	return duration("WithZombieGrace", grace, func(c *config) { c.zombieGrace = grace })
 }
 
-// WithCommitMargin sets how long before the task's own deadline the context of the handler ends, so that the end of a
-// run is recorded before asynq takes it for failed. It is at most a tenth of the task's time. Defaults to 2 s.
+// WithCommitMargin sets how long before the task's own deadline the context of the handler ends. So the end of a run
+// is recorded before asynq treats it as failed. It is at most a tenth of the task's time. Defaults to 2 s.
 func WithCommitMargin(margin time.Duration) Option {
 	return duration("WithCommitMargin", margin, func(c *config) { c.commitMargin = margin })
 }
 
-// FailOpen lets tasks run unguarded while Redis cannot be asked, see [Degraded]: not while it refuses, because it is full
-// or the user lacks a right. Words like [Complete] count for them, but are not recorded. Where locks and queues are in
-// one Redis, asynq has no tasks then either. Defaults to deferring them.
+// FailOpen lets tasks run unguarded while Redis cannot be asked, see [Degraded]. It does not apply while Redis
+// refuses, because it is full or the user lacks a right. [Complete], [Release] and [Hold] count for such tasks, but
+// are not recorded. If locks and queues are in one Redis, asynq has no tasks then either. Defaults to deferring them.
 func FailOpen() Option {
 	return optionFunc(func(c *config) { c.failOpen = true })
 }
 
-// OptionalKey lets tasks run unguarded that have no key. Defaults to archiving them.
+// OptionalKey lets tasks without a key run unguarded. Defaults to archiving them.
 func OptionalKey() Option {
 	return optionFunc(func(c *config) { c.optionalKey = true })
 }
 
-// WithKeySecret makes the hashes of keys with a secret (HMAC), so that nobody who reads Redis can find out by guessing
-// whose they are. All servers need the same one, of 16 bytes at least. Defaults to none.
+// WithKeySecret makes the hashes of keys with a secret (HMAC), so that a reader of Redis cannot guess whose they are.
+// All servers need the same secret, of 16 bytes at least. Defaults to none.
 func WithKeySecret(secret []byte) Option {
 	const shortest = 16
 	secret = slices.Clone(secret)
@@ -254,14 +257,14 @@ func WithKeySecret(secret []byte) Option {
 	})
 }
 
-// WithHooks sets functions that are told what the guard does. Defaults to none.
+// WithHooks sets functions that are called with what the guard does. Defaults to none.
 func WithHooks(hooks Hooks) Option {
 	return optionFunc(func(c *config) { c.hooks = hooks })
 }
 
-// WithLogger sets where is reported what Redis did not do, handlers that do not stop, and first deliveries that are
-// acknowledged without running: as a warning if the task has the ID of the one that ran. Nil switches it off. Defaults
-// to [slog.Default].
+// WithLogger sets the logger for what Redis did not do, for handlers that do not stop, and for first deliveries that
+// are acknowledged without running. The last is a warning if the task has the ID of the task that ran. Nil switches it
+// off. Defaults to [slog.Default].
 func WithLogger(logger *slog.Logger) Option {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -269,8 +272,8 @@ func WithLogger(logger *slog.Logger) Option {
 	return optionFunc(func(c *config) { c.logger = logger })
 }
 
-// WithRuns sets where the runs of this guard are listed, for [Runs.Drain] at shutdown. Several guards may share one.
-// Defaults to one of its own.
+// WithRuns sets the list of this guard's runs, for [Runs.Drain] at shutdown. Several guards may share one. Defaults to
+// one of its own.
 func WithRuns(runs *Runs) Option {
 	return optionFunc(func(c *config) {
 		if runs == nil {

@@ -9,24 +9,26 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// PerPeriod makes another key of a key in each period: once a day for each user, however often it is enqueued.
+// PerPeriod makes another key of a key in each period: for instance once a day for each user, however often the task
+// is enqueued.
 //
-// Periods are those of the worker's clock when the task arrives. They are counted from 1970 in UTC, and each begins
-// earlier than the multiple of its length: by 30 s, or by a quarter of a period shorter than 2 min. A day is that from
-// 23:59:30 to 23:59:30 UTC. An hour begins 30 s before the full hour, a minute 15 s before the full minute.
+// Periods are those of the worker's clock when the task arrives. They count from 1970 in UTC, and each begins earlier
+// than the multiple of its length: by 30 s, or by a quarter of a period shorter than 2 min. A day lasts from 23:59:30
+// to 23:59:30 UTC. An hour begins 30 s before the full hour, a minute 15 s before the full minute.
 //
-// Why: schedulers put their ticks at full minutes. A task that arrives around one of them is counted to the same period
-// by all workers whose clocks differ by less than 30 s, and so is one that waits in its queue for up to a period less
-// 30 s. With periods that begin at full minutes, some runs would be taken for the run of the period before, and lost.
+// Why: schedulers put their ticks at full minutes. All workers whose clocks differ by less than 30 s put a task that
+// arrives around a tick into the same period. The same holds for a task that waits in its queue for up to a period
+// less 30 s. With periods that begin at full minutes, some runs would count as the run of the period before, and be
+// lost.
 //
-// What remains: a task that arrives so late that the next period has begun counts to that one. The next task of that
-// period is then acknowledged without running, if the key is one of [Once]. Use [Enqueue] and [ByTick] where that
-// matters: their key is the tick, whenever the task arrives.
+// A task that arrives after the next period has begun belongs to that one. The next task of that period is then
+// acknowledged without running, if the key is one of [Once]. Use [Enqueue] and [ByTick] where that matters: their key
+// is the tick, whenever the task arrives.
 //
-// [Peek], [Forget] and [Resolve] reach the record of the period in which they are called.
+// [Peek], [Forget] and [Resolve] reach the record of the period in which you call them.
 //
-// A task that is delivered again in the next period runs again. For tasks with IDs of their own, put
-// Once(locks, ByTaskID()) in front, so that a period counts for other tasks only.
+// A task that is redelivered in the next period runs again. For tasks with IDs of their own, put Once(locks,
+// ByTaskID()) in front, so that a period counts for other tasks only.
 func PerPeriod(key KeyFunc, period time.Duration) KeyFunc {
 	mustHave("PerPeriod", key)
 	if period <= 0 {

@@ -19,8 +19,8 @@ func recordHash(secret []byte, t *asynq.Task, key string) string {
 	return hash(secret, join(t.Type(), key))
 }
 
-// Peek reads what is recorded of a task behind [Once] with that key function. The task is one that an [asynq.Inspector]
-// has found. Give it the options of the guard. Errors are [ErrNoKey], those of options, and those of [core.Once.Peek].
+// Peek reads the record of a task behind [Once] with that key function. The task is one that an [asynq.Inspector] has
+// found. Give Peek the options of the guard. Errors are [ErrNoKey], those of options, and those of [core.Once.Peek].
 func Peek(
 	ctx context.Context, locks *core.Client, key KeyFunc, info *asynq.TaskInfo, opts ...Option,
 ) (core.Record, error) {
@@ -31,8 +31,8 @@ func Peek(
 	return once.Peek(ctx)
 }
 
-// Forget deletes the record of a task, so that it runs when it comes again: somebody has found out that it took no
-// effect. See [Peek] for the arguments; errors are those of [core.Once.Forget].
+// Forget deletes the record of a task, so that the task runs when it is delivered again: an operator has found out
+// that it took no effect. See [Peek] for the arguments; errors are those of [core.Once.Forget].
 func Forget(ctx context.Context, locks *core.Client, key KeyFunc, info *asynq.TaskInfo, opts ...Option) error {
 	once, err := recordOf(ctx, locks, key, info, opts)
 	if err != nil {
@@ -41,9 +41,9 @@ func Forget(ctx context.Context, locks *core.Client, key KeyFunc, info *asynq.Ta
 	return once.Forget(ctx)
 }
 
-// Resolve records that a task has taken effect: somebody has found out how a run of unknown outcome ended. It is
-// acknowledged when it comes again, with that result, which may be nil. See [Peek] for the arguments; errors are those
-// of [core.Once.Resolve].
+// Resolve records that a task has taken effect: an operator has found out how a run of unknown outcome ended. The next
+// delivery is acknowledged with that result, which may be nil. See [Peek] for the arguments; errors are those of
+// [core.Once.Resolve].
 func Resolve(
 	ctx context.Context, locks *core.Client, key KeyFunc, info *asynq.TaskInfo, result []byte, opts ...Option,
 ) error {

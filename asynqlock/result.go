@@ -7,9 +7,9 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// SetResult sets the result of a task behind [Once]. When the handler succeeds it is recorded, and written to the
-// task's [asynq.ResultWriter]; a task that comes again afterwards gets it written once more. The last call counts. The
-// error is [ErrNotGuarded].
+// SetResult sets the result of a task behind [Once]. When the handler succeeds, the guard records the result and
+// writes it to the task's [asynq.ResultWriter]. A later task of the key gets it written once more. The last call
+// counts. The error is [ErrNotGuarded].
 func SetResult(ctx context.Context, result []byte) error {
 	r := recorded(ctx)
 	if r == nil {
@@ -21,8 +21,8 @@ func SetResult(ctx context.Context, result []byte) error {
 	return nil
 }
 
-// WithResult makes a handler of a function that returns its result, see [SetResult]. It belongs behind [Once]; without,
-// the result is only written.
+// WithResult makes a handler of a function that returns its result, see [SetResult]. Put it behind [Once]; without
+// Once the result is only written.
 func WithResult(fn func(context.Context, *asynq.Task) ([]byte, error)) asynq.Handler {
 	return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 		result, err := fn(ctx, t)

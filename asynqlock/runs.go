@@ -30,14 +30,14 @@ type Running struct {
 	KeyHash string
 	// Since is when it began.
 	Since time.Time
-	// Zombie tells that its task has ended for asynq.
+	// Zombie is true if asynq has given up the task.
 	Zombie bool
 }
 
-// ErrStillRunning says that handlers went on.
+// ErrStillRunning says that handlers are still running.
 var ErrStillRunning = errors.New("holdfast: asynqlock: handlers are still running")
 
-// List returns what runs, the oldest first.
+// List returns the running handlers, the oldest first.
 func (r *Runs) List() []Running {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,10 +51,10 @@ func (r *Runs) List() []Running {
 	return list
 }
 
-// Drain waits until no task is in a guard any more, which is when all handlers have returned and their ends are recorded,
-// or until ctx ends; then it returns [ErrStillRunning] and
-// renews the leases of those that go on no longer. It frees none of them: what a live handler holds, nobody else gets
-// before the TTL is over, even if the process ends at once.
+// Drain waits until no task is in a guard, or until ctx ends. No task is in a guard once all handlers have returned
+// and their ends are recorded. If ctx ends first, Drain returns [ErrStillRunning] and stops renewing the leases of the
+// running handlers. It frees no key: no other task gets a key of a running handler before the TTL expires, even if the
+// process ends at once.
 func (r *Runs) Drain(ctx context.Context) error {
 	for {
 		empty := r.waiting()

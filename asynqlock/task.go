@@ -6,13 +6,13 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// Task is what hooks are told of a task.
+// Task describes a task to hooks.
 type Task struct {
 	// ID is unique in its queue only.
 	ID    string
 	Queue string
 	Type  string
-	// Retried counts the runs that failed, of which there may be as many as MaxRetry.
+	// Retried counts the failed runs, of which there may be as many as MaxRetry.
 	Retried  int
 	MaxRetry int
 }
@@ -22,8 +22,8 @@ func (t Task) last() bool { return t.ID != "" && t.Retried >= t.MaxRetry }
 
 type taskKey struct{}
 
-// ContextWithTask returns a context for a handler outside an asynq server, where nobody else can make one: for tests,
-// and to make the key of a task that an [asynq.Inspector] has found. ID, Queue, Retried and MaxRetry of info count.
+// ContextWithTask returns a context for a handler outside an asynq server: for tests, and to make the key of a task
+// that an [asynq.Inspector] has found. It uses ID, Queue, Retried and MaxRetry of info.
 func ContextWithTask(ctx context.Context, info *asynq.TaskInfo) context.Context {
 	if info == nil {
 		info = &asynq.TaskInfo{}

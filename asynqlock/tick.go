@@ -24,8 +24,8 @@ func ByTick() KeyFunc {
 }
 
 // TickFrom returns the name of the job and the tick for which [Enqueue] has enqueued the task of ctx. It returns false
-// if the task is not from Enqueue, or if ctx is not that of a handler. The tick is the time on the schedule, in UTC:
-// use it instead of the present time for what a task is about ("the report of yesterday"), since a task may run late.
+// if the task is not from Enqueue, or if ctx is not that of a handler. The tick is the time on the schedule, in UTC.
+// Use it instead of the present time for the subject of a task ("the report of yesterday"), since a task may run late.
 func TickFrom(ctx context.Context) (job string, tick time.Time, ok bool) {
 	task, given := ctx.Value(taskKey{}).(Task)
 	if !given {

@@ -18,22 +18,22 @@ const (
 	held
 )
 
-// ErrNotGuarded says that a handler has said something about its run, but is not behind [Once].
+// ErrNotGuarded says that a handler has called [Complete], [Release], [Hold] or [SetResult], but is not behind [Once].
 var ErrNotGuarded = errors.New("holdfast: asynqlock: not a task behind Once")
 
-// Complete is a handler's own word: the task has taken effect and must not run again, whatever the handler returns, and
-// whether or not it returns. Call it right after the side effect. It is written at once, so that even the end of the
-// process does not undo it; the error, if any, says that Redis did not confirm that. The word counts all the same when
-// the handler ends, and the task is acknowledged. The last word counts. ctx is that of the handler, or descends from
-// it.
+// Complete says that the task has taken effect and must not run again, whatever the handler returns, and whether or
+// not it returns. Call it right after the side effect. The guard writes it at once, so that even a crash of the
+// process does not undo it. An error means that Redis did not confirm that; Complete counts all the same when the
+// handler ends, and the task is acknowledged. Of several calls of Complete, [Release] and [Hold] the last counts. ctx
+// is that of the handler, or descends from it.
 func Complete(ctx context.Context) error { return declare(ctx, completed, core.StateCompleted) }
 
-// Release is a handler's own word: nothing has happened, and the task may run again, also with [AtMostOnce], which
-// nevertheless holds it if the process ends before the handler does. See [Complete].
+// Release says that nothing has happened, and that the task may run again, even with [AtMostOnce]. AtMostOnce
+// nevertheless holds the task if the process crashes before the handler returns. See [Complete].
 func Release(ctx context.Context) error { return declare(ctx, released, core.StateNone) }
 
-// Hold is a handler's own word: it cannot be known whether the task will have taken effect, so that it must not run
-// again until somebody has found out; it is archived. See [Complete].
+// Hold says that it is unknown whether the task has taken effect. The task is archived, and must not run again until
+// an operator has found out. See [Complete].
 func Hold(ctx context.Context) error { return declare(ctx, held, core.StateUnknown) }
 
 func declare(ctx context.Context, said disposition, state core.State) error {
@@ -48,9 +48,9 @@ func declare(ctx context.Context, said disposition, state core.State) error {
 	return r.attempt.Declare(ctx, state)
 }
 
-// Attempt returns which attempt for its key the task of ctx is, from 1; 0 if it is not behind [Once], or runs without
-// record. asynq's own count of retries tells of one task, this one of all with the key. The fencing token is in the
-// context too: see [core.TokenFrom].
+// Attempt returns the number of the attempt for the key of the task of ctx, from 1. It is 0 if the task is not behind
+// [Once], or runs without record. asynq's own count of retries is for one task; this one is for all tasks with the
+// key. The fencing token is in the context too: see [core.TokenFrom].
 func Attempt(ctx context.Context) int {
 	if r := recorded(ctx); r != nil && r.attempt != nil {
 		return r.attempt.Number()
@@ -58,8 +58,8 @@ func Attempt(ctx context.Context) int {
 	return 0
 }
 
-// KeyHash returns the hash of the key of the task of ctx, "" if it is not guarded. It is the same for every attempt, so
-// it can be handed to another service as Idempotency-Key.
+// KeyHash returns the hash of the key of the task of ctx, "" if it is not guarded. It is the same for every attempt,
+// so you can give it to another service as Idempotency-Key.
 func KeyHash(ctx context.Context) string {
 	r := recorded(ctx)
 	if r == nil {
@@ -71,7 +71,7 @@ func KeyHash(ctx context.Context) string {
 	return r.hash
 }
 
-// Degraded reports whether ctx is that of a task which runs without Redis, see [FailOpen]: there is no fencing token
+// Degraded returns true if ctx is that of a task which runs without Redis, see [FailOpen]. There is no fencing token
 // then.
 func Degraded(ctx context.Context) bool {
 	for r := runFrom(ctx); r != nil; r = r.around {

@@ -12,18 +12,18 @@ import (
 )
 
 // AddFunc adds a job to a schedule that runs on several replicas: each tick starts on at most one of them. The name
-// identifies the job on all replicas, through all versions: keep it when the function or the spec changes. The spec is
-// what the parser of c takes; "@every" ticks are the multiples of the interval since 1970 instead of counting from the
-// start of the process, so that all replicas have the same.
+// identifies the job on all replicas, through all versions: keep it when the function or the spec changes. All jobs of
+// one Redis and key prefix share one namespace, see [WithService].
 //
-// The context of fn ends if the lease of the run is lost or that of [WithContext] ends; it carries the fencing token,
-// [core.TokenFrom], and the [Run], see [RunFrom]. An error of fn is recorded and logged; the tick is not run again. A
-// panic is recorded and goes on: see [cron.Recover].
+// The parser of c reads the spec. "@every" ticks are the multiples of the interval since 1970, instead of counting
+// from the start of the process. So all replicas have the same ticks.
 //
-// Names come first: all jobs of one Redis and key prefix share one name space, see [WithService].
+// The context of fn ends if the lease of the run is lost or the context of [WithContext] ends. It carries the fencing
+// token, [core.TokenFrom], and the [Run], see [RunFrom]. An error of fn is recorded and logged; the tick does not run
+// again. A panic is recorded and continues: see [cron.Recover].
 //
-// It does no I/O. Until c has begun, c has one more entry, which begins its jobs and removes itself. Errors: what is
-// wrong with the arguments, the spec or an option; a name that c has already.
+// AddFunc does no I/O. Until c has started, c has one more entry, which starts its jobs and removes itself. AddFunc
+// returns an error for a wrong argument, spec or option, and for a name that c has already.
 func AddFunc(
 	c *cron.Cron, locks *core.Client, spec, name string, fn func(context.Context) error, opts ...Option,
 ) (cron.EntryID, error) {
@@ -41,8 +41,8 @@ func AddFunc(
 	return add(c, locks, schedule, spec, name, fn, config)
 }
 
-// AddJob is [AddFunc] for a [cron.Job], which cannot be told to stop. If it has a method RunContext(context.Context)
-// error, that is called instead of Run.
+// AddJob is [AddFunc] for a [cron.Job], which cannot be cancelled. If the job has a method RunContext(context.Context)
+// error, that method is called instead of Run.
 func AddJob(
 	c *cron.Cron, locks *core.Client, spec, name string, cmd cron.Job, opts ...Option,
 ) (cron.EntryID, error) {
@@ -52,8 +52,8 @@ func AddJob(
 	return AddFunc(c, locks, spec, name, funcOf(cmd), opts...)
 }
 
-// AddSchedule is [AddFunc] for a schedule of any kind. All replicas need to have the same ticks; ticks are told apart
-// by the nanosecond.
+// AddSchedule is [AddFunc] for a schedule of any kind. All replicas need to compute the same ticks. Ticks differ if
+// their nanoseconds differ.
 func AddSchedule(
 	c *cron.Cron, locks *core.Client, schedule cron.Schedule, name string, fn func(context.Context) error, opts ...Option,
 ) (cron.EntryID, error) {
@@ -103,7 +103,7 @@ func add(
 
 var errNoCron = errors.New("holdfast: cronlock: the cron is nil")
 
-// ContextJob is a [cron.Job] that can be told to stop.
+// ContextJob is a [cron.Job] that can be cancelled.
 type ContextJob interface {
 	RunContext(ctx context.Context) error
 }
@@ -164,9 +164,9 @@ func firstJob(c *cron.Cron, cond func(*job) bool) (*job, bool) {
 }
 
 // RunNow runs a job of c at once, on this replica and goroutine, without the wrappers of c, and returns what its
-// function returns. It does not count as a tick and works while the job is paused. It meets a run in progress as a tick
-// does, see [WithWait]: what is skipped is [ErrOverlap]. The context of the run descends from ctx, and ends with that
-// of [WithContext] too. Other errors are those of [core.Once.Begin].
+// function returns. The run is no tick, and works while the job is paused. While another run is in progress, RunNow
+// behaves as a tick does, see [WithWait]: if it is skipped, the error is [ErrOverlap]. The context of the run descends
+// from ctx, and ends with that of [WithContext] too. Other errors are those of [core.Once.Begin].
 func RunNow(ctx context.Context, c *cron.Cron, name string) error {
 	if c == nil {
 		return errNoCron

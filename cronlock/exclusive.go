@@ -13,16 +13,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
-// Exclusive returns a wrapper for [cron.NewChain] that lets no two runs of a job go on at the same time, on whichever
-// replica: a run that meets another one is skipped, or waits as [WithWait] says. The strategy makes the lock of that
+// Exclusive returns a wrapper for [cron.NewChain] that prevents two runs of a job at the same time, on any replica. A
+// run that finds another one in progress is skipped, or waits as [WithWait] says. The strategy makes the lock of that
 // name, locks.Mutex for instance.
 //
-// It does not make a tick run once: as soon as the job is shorter than the difference of two clocks, both replicas run
-// it, one after the other. That is what [AddFunc] is for. Put it on one job: in the chain of a whole cron, all jobs
+// Exclusive does not make a tick run once: if the job is shorter than the difference of two clocks, both replicas run
+// it, one after the other. Use [AddFunc] for that. Put Exclusive on one job: in the chain of a whole cron, all jobs
 // would exclude each other. A job with a method RunContext(context.Context) error gets the context of the lease.
 //
-// Of the options, WithWait, WithTTL, WithMaxHold, WithMinHold, WithContext, WithLogger, WithHooks and FailOpen matter.
-// Panics if an argument is invalid: [NewExclusive] returns that as an error.
+// It heeds the options WithWait, WithTTL, WithMaxHold, WithMinHold, WithContext, WithLogger, WithHooks and FailOpen.
+// It panics if an argument is invalid: [NewExclusive] returns an error instead.
 func Exclusive(strategy core.Strategy, name string, opts ...Option) cron.JobWrapper {
 	wrapper, err := NewExclusive(strategy, name, opts...)
 	if err != nil {
@@ -31,7 +31,7 @@ func Exclusive(strategy core.Strategy, name string, opts ...Option) cron.JobWrap
 	return wrapper
 }
 
-// NewExclusive is [Exclusive] for those who get their settings at run time: it returns an error instead of panicking.
+// NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
 func NewExclusive(strategy core.Strategy, name string, opts ...Option) (cron.JobWrapper, error) {
 	config := newConfig(opts)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
-// ErrOverlap says that a run has not begun because an earlier run of the job goes on.
+// ErrOverlap says that a run has not begun because an earlier run of the job is in progress.
 var ErrOverlap = errors.New("holdfast: cronlock: an earlier run goes on")
 
 // execution is a run of a claimed tick.

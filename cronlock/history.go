@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// History returns the last runs of a job on all replicas, the latest tick first: those in progress, those that ended,
-// and those that were not heard of any more. It knows of twenty periods of the schedule, or what [WithHistory] says.
-// Returns [ErrUnknownJob] for a name that no replica has; a job that has not run yet has an empty history.
+// History returns the last runs of a job on all replicas, the latest tick first: runs in progress, runs that ended,
+// and runs whose process crashed. It covers twenty periods of the schedule, or what [WithHistory] says. It returns
+// [ErrUnknownJob] for a name that no replica has. A job that has not run yet has an empty history.
 func History(ctx context.Context, locks *core.Client, name string) ([]Run, error) {
 	if locks == nil {
 		return nil, errNoClient

@@ -7,45 +7,45 @@ import (
 	"time"
 )
 
-// Hooks are told what becomes of ticks on this replica. Each may be nil. They run on the goroutine of the job, except
-// Mismatched, Overrun, and Skipped for a tick that was watched, see [WithFailover]: a panic of these is logged. The
-// structs may grow fields in later versions.
+// Hooks are called with what becomes of ticks on this replica. Each may be nil. They run on the goroutine of the job,
+// except Mismatched, Overrun, and Skipped for a tick that was watched, see [WithFailover]. A panic in these is logged.
+// Later versions may add fields to the structs.
 type Hooks struct {
 	// Started is called before a run; the context is that of the run.
 	Started func(ctx context.Context, run Run)
-	// Finished is called after it. The error is what the function returned.
+	// Finished is called after the run. The error is what the function returned.
 	Finished func(ctx context.Context, run Run, err error)
-	// Skipped is called for each tick that does not run here, also because it runs on another replica. A tick that is run
-	// later after all, see [WithCatchUp], is reported twice.
+	// Skipped is called for each tick that does not run here, even because it runs on another replica. A tick that
+	// runs later after all, see [WithCatchUp], is reported twice.
 	Skipped func(skip Skip)
-	// Skewed is called at each tick at which the clock of this replica is off by more than half of [WithMaxSkew]: ahead
-	// of that of Redis if the offset is positive.
+	// Skewed is called at each tick at which the clock of this replica is off by more than half of [WithMaxSkew]. A
+	// positive offset means ahead of the clock of Redis.
 	Skewed func(offset time.Duration)
 	// Mismatched is called when this replica finds that another service, or another schedule, uses the name of its job.
 	Mismatched func(mismatch Mismatch)
-	// Overrun is called for a run that goes on although its time has been over for the whole [WithZombieGrace]: the job is
-	// not kept from running elsewhere any more.
+	// Overrun is called for a run that continues after its [WithMaxHold] and the whole [WithZombieGrace]. From then on
+	// the job may run elsewhere.
 	Overrun func(run Run)
 }
 
-// Reason tells why a tick does not run here.
+// Reason is why a tick does not run here.
 type Reason string
 
 // The reasons.
 const (
 	Taken       Reason = "taken"       // it runs, or ran, on another replica
-	Overlapping Reason = "overlapping" // an earlier run of the job goes on
+	Overlapping Reason = "overlapping" // an earlier run of the job is in progress
 	Paused      Reason = "paused"      // the job is paused
-	Early       Reason = "early"       // by the clock of Redis, this replica's is ahead
+	Early       Reason = "early"       // by the clock of Redis, this replica's clock is ahead
 	Late        Reason = "late"        // its start deadline has passed, or the scheduler passed it over in a stall
 	Unavailable Reason = "unavailable" // Redis did not answer until the start deadline
-	Refused     Reason = "refused"     // Redis answered with an error until then, or with one that time does not cure
+	Refused     Reason = "refused"     // Redis answered with an error until then, or with one that a retry does not resolve
 	Stopped     Reason = "stopped"     // the context of the jobs has ended, or the cron was stopped
 )
 
 // Skip is a tick that does not run here.
 type Skip struct {
-	// Job is its name.
+	// Job is the name of the job.
 	Job    string
 	Tick   time.Time
 	Reason Reason

@@ -66,12 +66,12 @@ func readNote(note string) (replica, service, digest string) {
 
 // Mismatch is another use of a job's name in the same Redis, under the same key prefix.
 type Mismatch struct {
-	// Job is the name.
+	// Job is the name of the job.
 	Job string
-	// Service is the one that has used it. If it is that of this replica, the schedules differ, as they do in a rollout
-	// that changes them.
+	// Service is the service that has used the name. If it is that of this replica, the schedules differ, as in a
+	// rollout that changes them.
 	Service string
-	// Replica is the one of that service, if known.
+	// Replica is the replica of that service, if known.
 	Replica string
 	// SameService reports whether only the schedules differ.
 	SameService bool

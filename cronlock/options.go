@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// Option configures a job. An invalid value is reported when the job is added.
+// Option configures a job. Adding the job returns an error for an invalid value.
 type Option interface{ apply(*config) }
 
 type optionFunc func(*config)
@@ -97,7 +97,7 @@ func thisReplica() string {
 	return host[:min(len(host), mostReplica-len(pid))] + pid
 }
 
-// WithParser sets what reads the spec. Defaults to the parser of the [cron.Cron].
+// WithParser sets the parser of the spec. Defaults to the parser of the [cron.Cron].
 func WithParser(parser cron.ScheduleParser) Option {
 	return optionFunc(func(c *config) {
 		if parser == nil {
@@ -107,8 +107,8 @@ func WithParser(parser cron.ScheduleParser) Option {
 	})
 }
 
-// WithContext sets the context from which those of the runs descend: when it ends, no run begins, and those in progress
-// are told. [cron.Cron.Stop] tells nobody. Defaults to [context.Background].
+// WithContext sets the parent of the contexts of runs. When it ends, no run begins, and the contexts of the runs in
+// progress end. [cron.Cron.Stop] does not cancel runs. Defaults to [context.Background].
 func WithContext(ctx context.Context) Option {
 	return optionFunc(func(c *config) {
 		if ctx == nil {
@@ -118,7 +118,7 @@ func WithContext(ctx context.Context) Option {
 	})
 }
 
-// WithLogger sets where ticks are reported that did not run, and clocks that are off. Nil switches it off. Defaults to
+// WithLogger sets the logger for ticks that did not run, and for clocks that are off. Nil switches it off. Defaults to
 // [slog.Default].
 func WithLogger(logger *slog.Logger) Option {
 	if logger == nil {
@@ -127,12 +127,12 @@ func WithLogger(logger *slog.Logger) Option {
 	return optionFunc(func(c *config) { c.logger = logger })
 }
 
-// WithHooks sets functions that are told what becomes of ticks. Defaults to none.
+// WithHooks sets functions that are called with what becomes of ticks. Defaults to none.
 func WithHooks(hooks Hooks) Option {
 	return optionFunc(func(c *config) { c.hooks = hooks })
 }
 
-// WithReplica sets how this process is called in [History]. 1 to 128 bytes in one line. Defaults to the host's name and
+// WithReplica sets the name of this process in [History]. 1 to 128 bytes in one line. Defaults to the host's name and
 // the process id.
 func WithReplica(name string) Option {
 	return optionFunc(func(c *config) {
@@ -141,10 +141,10 @@ func WithReplica(name string) Option {
 	})
 }
 
-// WithService sets the name of the service that the job belongs to. All replicas and versions of it need the same. Two
-// services with jobs of one name would take ticks from each other, so a replica that finds another service's record of
-// its job logs a warning, see also Hooks.Mismatched. The name of the service is no part of that of the job. 1 to 100
-// bytes in one line. Defaults to the path of the main package, or else to the name of the program.
+// WithService sets the name of the service that the job belongs to. All replicas and versions of the service need the
+// same. Two services with jobs of one name would take each other's ticks. So a replica that finds another service's
+// record of its job logs a warning, see also Hooks.Mismatched. The name of the service is no part of the name of the
+// job. 1 to 100 bytes in one line. Defaults to the path of the main package, or else to the name of the program.
 func WithService(name string) Option {
 	return optionFunc(func(c *config) {
 		c.checkText("WithService", name, mostService)
@@ -167,8 +167,8 @@ func (c *config) checkText(option, text string, most int) {
 	}
 }
 
-// WithWait lets a tick wait for the end of an earlier run of the job that still goes on, on whichever replica. A tick
-// that has waited for so long, or until its start deadline, is skipped. Defaults to skipping it at once.
+// WithWait lets a tick wait for the end of an earlier run of the job, on any replica. The tick is skipped once it has
+// waited for so long, or at its start deadline. Defaults to skipping it at once.
 func WithWait(limit time.Duration) Option {
 	return optionFunc(func(c *config) {
 		c.positive("WithWait", limit)
@@ -176,8 +176,8 @@ func WithWait(limit time.Duration) Option {
 	})
 }
 
-// AllowOverlap lets a tick run while an earlier run of the job still goes on. Of this and [WithWait], the last one
-// counts. Defaults to skipping it.
+// AllowOverlap lets a tick run while an earlier run of the job is in progress. Of AllowOverlap and [WithWait], the
+// last one counts. Defaults to skipping it.
 func AllowOverlap() Option {
 	return optionFunc(func(c *config) { c.overlap = overlapAllow })
 }
@@ -193,9 +193,10 @@ func WithStartDeadline(limit time.Duration) Option {
 	})
 }
 
-// WithMaxSkew sets how far the clock of a replica may be ahead of that of Redis: who comes earlier for a tick is
-// refused, and another replica runs it. One that is behind comes late, see [WithStartDeadline]. A clock that is off by
-// more than half of it, either way, is reported. At most 366 days. Defaults to 30 s.
+// WithMaxSkew sets how far the clock of a replica may be ahead of that of Redis. A replica that asks for a tick
+// earlier is refused, and another replica runs the tick. A replica whose clock is behind asks late, see
+// [WithStartDeadline]. A clock that is off by more than half of it, either way, is reported. At most 366 days.
+// Defaults to 30 s.
 func WithMaxSkew(limit time.Duration) Option {
 	return optionFunc(func(c *config) {
 		c.positive("WithMaxSkew", limit)
@@ -203,14 +204,15 @@ func WithMaxSkew(limit time.Duration) Option {
 	})
 }
 
-// WithFailover lets another replica run a tick whose runner died, lost its lease or was shut down before it was done:
-// up to so many attempts in all, within the start deadline, which has to be longer than the TTL, and as long as the job
-// if it is to be watched to its end. The tick may then start more than once, never twice at the same time by the lease,
-// and each time with a greater fencing token. A job that fails, or takes longer than [WithMaxHold], is not run again.
+// WithFailover lets another replica run a tick if its runner crashed, lost its lease or was shut down before the end.
+// It allows so many attempts in all, within the start deadline. The start deadline has to be longer than the TTL, and
+// as long as the job for the job to be watched to its end. The tick may then start more than once, never twice at the
+// same time by the lease, and each time with a greater fencing token. A job that fails, or takes longer than
+// [WithMaxHold], does not run again.
 //
-// The other replicas watch a run on goroutines of their own, for which [cron.Cron.Stop] does not wait, and a replica
-// that begins watches unfinished ticks too. A run that is taken over is started by the scheduler, if that still runs.
-// Defaults to 1: a tick whose runner died is over.
+// The other replicas watch a run on goroutines of their own, for which [cron.Cron.Stop] does not wait. A replica that
+// starts watches unfinished ticks too. The scheduler starts a run that is taken over, if it still runs. Defaults to 1:
+// a tick whose runner crashed is lost.
 func WithFailover(attempts int) Option {
 	return optionFunc(func(c *config) {
 		if attempts < 1 {
@@ -220,10 +222,10 @@ func WithFailover(attempts int) Option {
 	})
 }
 
-// WithCatchUp lets a replica that comes up, or that could not reach Redis in time, run the latest tick that all have
-// missed, if it is not older than the window. It is claimed like any other. A job that has never run, or not for three
-// periods of its schedule, catches up with nothing, and so does one that was paused with the ticks until [Resume]. Give
-// all replicas the same window: ticks are remembered for twice as long. At most 366 days. Defaults to none.
+// WithCatchUp lets a replica run the latest tick that all replicas have missed, if it is not older than the window. It
+// applies to a replica that starts, or that could not reach Redis in time, which claims the tick like any other. It
+// does not apply to a job that has never run, or not for three periods of its schedule, nor to ticks during a pause.
+// Give all replicas the same window: Redis remembers ticks for twice as long. At most 366 days. Defaults to none.
 func WithCatchUp(window time.Duration) Option {
 	return optionFunc(func(c *config) {
 		c.between("WithCatchUp", window, leastTime)
@@ -231,8 +233,8 @@ func WithCatchUp(window time.Duration) Option {
 	})
 }
 
-// WithHistory sets of how many periods of the schedule [History] knows: 1 to 10,000, and 30 days at most. It may know
-// more, because a tick is remembered for longer than it may start. Defaults to 20.
+// WithHistory sets how many periods of the schedule [History] covers: 1 to 10,000, and 30 days at most. It may cover
+// more, because Redis remembers a tick for longer than it may start. Defaults to 20.
 func WithHistory(periods int) Option {
 	return optionFunc(func(c *config) {
 		if periods < 1 || periods > 10_000 {
@@ -242,23 +244,24 @@ func WithHistory(periods int) Option {
 	})
 }
 
-// FailOpen runs a tick, on every replica, that could not be claimed until its start deadline because Redis did not
-// answer; even without the lock that keeps it apart from other runs. A Redis that refuses, because it is full or the user
-// lacks a right, opens nothing. Nothing is promised for such a run, and it is not in the [History]. Defaults to skipping
-// it.
+// FailOpen runs a tick on every replica that could not claim it until its start deadline because Redis did not answer.
+// Such a run has no lock, so it may overlap other runs. FailOpen does not apply if Redis refuses, because it is full
+// or the user lacks a right. Nothing is promised for such a run, and it is not in the [History]. Defaults to skipping
+// the tick.
 func FailOpen() Option {
 	return optionFunc(func(c *config) { c.failOpen = true })
 }
 
-// WithTTL sets for how long a run that is not heard of any more is taken for one in progress; it is renewed every third
-// of it. Whole milliseconds, at least 10 ms. Defaults to that of the client, 30 s unless told otherwise.
+// WithTTL sets how long an unreachable run counts as in progress. The client renews its lease every third of the TTL.
+// Whole milliseconds, at least 10 ms. Defaults to that of the client, which is 30 s by default.
 func WithTTL(ttl time.Duration) Option {
 	return optionFunc(func(c *config) { c.lock, c.ttl = append(c.lock, core.WithTTL(ttl)), ttl })
 }
 
-// WithMaxHold sets how long a run may take: then its context ends, with the cause [ErrMaxHold]. If the function returns
-// an error after that, the outcome is [TimedOut], which [WithFailover] does not run again. Until the function returns,
-// its lease is renewed, for the time of [WithZombieGrace] at most. 0 is no limit. Defaults to no limit.
+// WithMaxHold sets how long a run may take. Then its context ends, with the cause [ErrMaxHold]. If the function
+// returns an error after that, the outcome is [TimedOut], which [WithFailover] does not run again. The client renews
+// the lease until the function returns, for the time of [WithZombieGrace] at most. 0 is no limit. Defaults to no
+// limit.
 func WithMaxHold(limit time.Duration) Option {
 	return optionFunc(func(c *config) {
 		if err := core.CheckOptions(core.WithMaxHold(limit)); err != nil && c.err == nil {
@@ -268,8 +271,8 @@ func WithMaxHold(limit time.Duration) Option {
 	})
 }
 
-// WithZombieGrace sets for how long the lease of a run is renewed after its [WithMaxHold] while the function goes on.
-// After that the lease runs out, and the next tick may start beside the function on another replica; in this process it
+// WithZombieGrace sets how long the lease of a run is renewed after its [WithMaxHold] while the function continues.
+// After that the lease expires, and the next tick may start beside the function on another replica; in this process it
 // does not. Defaults to 2 min.
 func WithZombieGrace(grace time.Duration) Option {
 	return optionFunc(func(c *config) {
@@ -278,8 +281,8 @@ func WithZombieGrace(grace time.Duration) Option {
 	})
 }
 
-// WithMinHold keeps the job taken for at least so long after a run has begun: a tick that comes sooner meets an earlier
-// run, see [WithWait]. A tick runs once without it. 0 is none. Defaults to none.
+// WithMinHold makes a run count as in progress for at least so long after its start: a tick that comes sooner meets an
+// earlier run, see [WithWait]. A tick runs once without this option. 0 is none. Defaults to none.
 func WithMinHold(least time.Duration) Option {
 	return optionFunc(func(c *config) {
 		if err := core.CheckOptions(core.WithMinHold(least)); err != nil && c.err == nil {

@@ -14,10 +14,10 @@ const pauseTime = 10 * 365 * 24 * time.Hour
 // resumeMemory is how long the time of the last [Resume] is remembered: longer than any catch-up window.
 const resumeMemory = longestPeriod + 24*time.Hour
 
-// Pause keeps a job from running on all replicas, from the next tick on, until [Resume]. A run in progress goes on.
-// That it was paused before is no error. [RunNow] works all the same. It lasts ten years at most, and no longer than
-// the memory of Redis: FLUSHALL ends it, and so does the restart of a Redis without persistence. Returns
-// [ErrUnknownJob] for a name that no replica has.
+// Pause prevents runs of a job on all replicas, from the next tick on, until [Resume]. A run in progress continues,
+// and [RunNow] still works. Pausing again is no error. A pause lasts ten years at most. It ends earlier if Redis loses
+// its data: by FLUSHALL, or the restart of a Redis without persistence. Pause returns [ErrUnknownJob] for a name that
+// no replica has.
 func Pause(ctx context.Context, locks *core.Client, name string) error {
 	flag, err := pauseOf(locks, name)
 	if err != nil {
@@ -30,8 +30,9 @@ func Pause(ctx context.Context, locks *core.Client, name string) error {
 	return err
 }
 
-// Resume lets a paused job run again, from the next tick on: those until now are skipped for ever, also with
-// [WithCatchUp]. That it was not paused is no error. Returns [ErrUnknownJob] for a name that no replica has.
+// Resume lets a paused job run again, from the next tick on. Ticks until now are skipped for ever, even with
+// [WithCatchUp]. Resuming a job that is not paused is no error. Resume returns [ErrUnknownJob] for a name that no
+// replica has.
 func Resume(ctx context.Context, locks *core.Client, name string) error {
 	flag, err := pauseOf(locks, name)
 	if err != nil {
@@ -67,7 +68,7 @@ func resumedAt(ctx context.Context, locks *core.Client, name string) (time.Time,
 	return record.Ended, err
 }
 
-// IsPaused reports whether a job is paused. Returns [ErrUnknownJob] for a name that no replica has.
+// IsPaused returns true if a job is paused. It returns [ErrUnknownJob] for a name that no replica has.
 func IsPaused(ctx context.Context, locks *core.Client, name string) (bool, error) {
 	flag, err := pauseOf(locks, name)
 	if err != nil {

@@ -13,25 +13,25 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// ErrUnknownJob refuses a name that no replica has registered. A job is registered when the cron of a replica begins,
-// or when that comes for a tick, and is known for at least two days, or three periods of its schedule if that is
-// longer.
+// ErrUnknownJob refuses a name that no replica has registered. A job is registered when the cron of a replica starts,
+// or when a replica asks for a tick. A registration lasts for at least two days, or three periods of its schedule if
+// that is longer.
 var ErrUnknownJob = errors.New("holdfast: cronlock: unknown job")
 
 // JobInfo is a job as a replica has registered it.
 type JobInfo struct {
-	// Name is that of the job.
+	// Name is the name of the job.
 	Name string
-	// Service is the one that registered it last, see [WithService].
+	// Service is the service that registered the job last, see [WithService].
 	Service string
 	// Spec is that of its schedule, or the type of the schedule for [AddSchedule]; Zone is that of the cron.
 	Spec, Zone string
-	// Paused reports whether it is paused, see [Pause].
+	// Paused is true if the job is paused, see [Pause].
 	Paused bool
-	// LastTick is the latest tick that was claimed, zero if none is remembered.
+	// LastTick is the latest tick that was claimed; zero if Redis has none.
 	LastTick time.Time
-	// Registered is when a replica last said that it has the job, by the clock of Redis. Replicas do so every hour at
-	// most, when they come for a tick.
+	// Registered is when a replica last registered the job, by the clock of Redis. Replicas do so every hour at most,
+	// when they ask for a tick.
 	Registered time.Time
 }
 

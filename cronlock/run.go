@@ -19,40 +19,41 @@ const (
 	Panicked    Outcome = "panicked"    // or called runtime.Goexit
 	Interrupted Outcome = "interrupted" // it returned an error after its context had ended
 	TimedOut    Outcome = "timed out"   // it returned an error after its [WithMaxHold], or had not returned long after
-	Lost        Outcome = "lost"        // it was not heard of any more
-	Skipped     Outcome = "skipped"     // it was claimed but did not begin: an earlier run went on
+	Lost        Outcome = "lost"        // its process crashed or became unreachable
+	Skipped     Outcome = "skipped"     // it was claimed but did not begin: an earlier run was in progress
 )
 
 // Run is one execution of a job.
 type Run struct {
-	// Job is its name.
+	// Job is the name of the job.
 	Job string
-	// Tick is the time on the schedule. For [RunNow] it is when that was called.
+	// Tick is the time on the schedule. For [RunNow] it is the time of that call.
 	Tick time.Time
-	// Replica is who runs it, see [WithReplica].
+	// Replica is the name of the replica that runs it, see [WithReplica].
 	Replica string
-	// Service is the one that the runner belongs to, see [WithService].
+	// Service is the service of that replica, see [WithService].
 	Service string
-	// Attempt counts the executions of this tick, from 1. Greater ones come with [WithFailover] only.
+	// Attempt counts the executions of this tick, from 1. Only [WithFailover] makes it greater.
 	Attempt int
-	// Token is the fencing token that [core.TokenFrom] finds in the context: greater than that of every run of the job
-	// that began before, of this tick or another one. With [AllowOverlap] that is so for the runs of this tick only. 0
-	// in the [History] of a run without a recorded end, and if it began without Redis, see [FailOpen].
+	// Token is the fencing token that [core.TokenFrom] finds in the context. It is greater than that of every run of
+	// the job that began before, of this tick or another one. With [AllowOverlap] it is greater than that of earlier
+	// runs of this tick only. It is 0 in the [History] of a run without a recorded end, and if the run began without
+	// Redis, see [FailOpen].
 	Token int64
-	// Started is when the tick was claimed, by the clock of Redis; Took is how long it ran.
+	// Started is when the tick was claimed, by the clock of Redis; Took is the duration of the run.
 	Started time.Time
 	Took    time.Duration
-	// Deadline is until when the tick may start, by the clock of this replica: see [WithStartDeadline] and [WithCatchUp].
-	// Zero in the [History], and for [RunNow] without a deadline.
+	// Deadline is the time until which the tick may start, by the clock of this replica: see [WithStartDeadline] and
+	// [WithCatchUp]. It is zero in the [History], and for [RunNow] without a deadline.
 	Deadline time.Time
-	// Outcome is how it ended, or [Running].
+	// Outcome is how the run ended, or [Running].
 	Outcome Outcome
 }
 
 type runKey struct{}
 
-// RunFrom returns the run whose context ctx is or descends from, and whether there is one. Its tick and job make a key
-// under which the effects of a run can be told from those of others.
+// RunFrom returns the run whose context ctx is or descends from. It returns false if there is none. The tick and job
+// of a run make a key that identifies its effects.
 func RunFrom(ctx context.Context) (Run, bool) {
 	r, ok := ctx.Value(runKey{}).(Run)
 	return r, ok
