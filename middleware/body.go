@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// ErrBodyUnreadable says that the body of a request ended before its end: 400. The client may be there all the same.
+// ErrBodyUnreadable says that the body of a request ended before its end: 400. The client may still be connected.
 var ErrBodyUnreadable = errors.New("holdfast: body cut short")
 
 // ErrBodyTimeout says that the body of a request did not arrive within the server's time: 408.
@@ -16,16 +16,22 @@ var ErrBodyTimeout = errors.New("holdfast: body not received in time")
 // ErrBodyMemory says that the bodies of other requests take all the memory that the guard may use: 503.
 var ErrBodyMemory = errors.New("holdfast: no memory left for bodies")
 
-// Buffer reads up to limit bytes of body and returns a body that begins with them and goes on with what was
-// not read. A request should have its body before it has its lock: whoever sends slowly would hold the lock
-// meanwhile, and net/http notices that an HTTP/1.1 client has left only after its body was read.
+// Buffer reads up to limit bytes of body and returns a body that begins with them and continues with the rest. A
+// request should have its body before it has its lock. Otherwise a slow client would hold the lock while it sends, and
+// net/http notices that an HTTP/1.1 client has left only after its body was read.
 //
-// A *Body is returned itself, and read on if limit is above the one before, unless it is whole or somebody has
-// read more of it than was buffered. So a key function may buffer a body and the guard may do so again.
+// If body is a *Body, Buffer returns it, and reads more of it if limit is above the previous one. It does not if the
+// body is whole, or if more of it was read than buffered. So a key function may buffer a body, and the guard may do so
+// again.
 //
-// It fails with [ErrBodyUnreadable] if body ends before its end, with [ErrBodyTimeout] if the server's time for it is over,
-// otherwise with [ErrClientGone] if ctx is cancelled, and with [ErrBodyMemory] if a guard has bounded the memory of
-// bodies and it is used up. Other errors of body are those of the returned one, for the handler to deal with.
+// Errors:
+//
+//   - [ErrBodyUnreadable] if body ends before its end.
+//   - [ErrBodyTimeout] if the server's time for it has passed.
+//   - [ErrClientGone] otherwise, if ctx is cancelled.
+//   - [ErrBodyMemory] if a guard has bounded the memory of bodies and it is used up.
+//
+// The returned body has other errors of body, for the handler.
 func Buffer(ctx context.Context, body io.ReadCloser, limit int64) (*Body, error) {
 	b, ok := body.(*Body)
 	if !ok {
@@ -51,8 +57,8 @@ func timedOut(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// Body is the body of a request whose beginning can be looked at without reading it. Make it with [Buffer]. It
-// is not safe for concurrent use.
+// Body is the body of a request whose beginning can be looked at without reading it. Make it with [Buffer]. It is not
+// safe for concurrent use.
 type Body struct {
 	source io.ReadCloser
 	begin  []byte
@@ -64,9 +70,9 @@ type Body struct {
 	taken  int64 // of memory
 }
 
-// Bytes returns the beginning of the body, as far as it was buffered, and whether that is the whole body. It is
-// the same however much was read. It has at most one byte more than the highest limit of [Buffer], which may be
-// that of another caller, and is not to be changed.
+// Bytes returns the buffered beginning of the body, and true if that is the whole body. The result is the same however
+// much was read. It has at most one byte more than the highest limit of [Buffer], which may be that of another caller.
+// The caller must not change it.
 func (b *Body) Bytes() (begin []byte, whole bool) {
 	return b.begin[:len(b.begin):len(b.begin)], b.whole
 }
@@ -88,7 +94,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the body that was buffered. What was read of it stays.
+// Close closes the body that was buffered. The buffered part stays.
 func (b *Body) Close() error { return b.source.Close() }
 
 // release gives back the memory of a body whose request has ended.

@@ -10,20 +10,20 @@ import (
 // sniffed is how many bytes net/http looks at to guess a Content-Type.
 const sniffed = 512
 
-// Capture holds back the answer of a handler until its record is written: a client that has read its answer
-// finds its request finished, and does not collide with its own last one. Make it with [NewCapture], let the
-// handler write to it, and when it has returned take the [Capture.Response] and call [Capture.Send]; or
-// [Capture.Abandon] if it has not returned normally.
+// Capture holds back the answer of a handler until its record is written. So a client that has read its answer finds
+// its request finished, and its next request does not collide with its last one. Make it with [NewCapture], and let
+// the handler write to it. When the handler has returned, take the [Capture.Response] and call [Capture.Send]. If it
+// has not returned normally, call [Capture.Abandon].
 //
-// An answer that grows too large, and one whose handler flushes or takes over the connection, is passed through
-// from there on. The body of a flushed answer is recorded all the same, up to the limit. To the handler all looks as
-// net/http would have it: what it sets in the header after the status counts for trailers only, and the errors are the
-// same. Like net/http's, it must not be used by several goroutines at a time. What is written after [Run.FinishLate],
-// [Capture.Send] or [Capture.Abandon] is passed through, so that no answer is lost.
+// An answer is passed through from the point where it grows too large, or where its handler flushes or takes over the
+// connection. The body of a flushed answer is recorded all the same, up to the limit. The handler sees the behaviour
+// of net/http: header fields set after the status count for trailers only, and the errors are the same. Like
+// net/http's writer, a Capture must not be used by several goroutines at a time. What is written after
+// [Run.FinishLate], [Capture.Send] or [Capture.Abandon] is passed through, so that no answer is lost.
 //
-// The real writer may be one that sends the header with the first byte of the body, or when its method
-// WriteHeaderNow is called: gin's. What is wrapped around such a writer, to compress for instance, changes the
-// header in the first Write, so nothing sends it earlier here either.
+// The real writer may send the header with the first byte of the body, or when its method WriteHeaderNow is called, as
+// gin's does. A wrapper around such a writer, for instance one that compresses, changes the header in the first Write.
+// So Capture does not send the header earlier either.
 type Capture struct {
 	real   http.ResponseWriter
 	head   bool // the method is HEAD
@@ -46,9 +46,9 @@ type Capture struct {
 	late     *lateAnswer // set once the handler has returned without an answer: what is written now passes through
 }
 
-// NewCapture returns a Capture of the answer to a request of that method, which will go to the real writer.
-// Up to buffer bytes of body are held back, and recorded if record is true. A little may be held back beyond a
-// small buffer, without being recorded.
+// NewCapture returns a Capture of the answer to a request of that method, which will go to the real writer. Up to
+// buffer bytes of body are held back, and recorded if record is true. A little more than a small buffer may be held
+// back without being recorded.
 func NewCapture(real http.ResponseWriter, method string, buffer int, record bool) *Capture {
 	return &Capture{
 		real: real, head: method == http.MethodHead, limit: max(buffer, 0), record: record,
@@ -56,13 +56,13 @@ func NewCapture(real http.ResponseWriter, method string, buffer int, record bool
 	}
 }
 
-// Header returns the header of the real writer, not a copy: handlers and middlewares may hold it from before,
-// and trailers, which are set after the body, get to the client by themselves. That is undone where a copy would
-// have kept it: see [Capture.Send] and [Capture.Abandon].
+// Header returns the header of the real writer, not a copy. Handlers and middlewares may hold it from before, and
+// trailers, which are set after the body, reach the client this way. [Capture.Send] and [Capture.Abandon] undo changes
+// that a copy would have prevented.
 func (c *Capture) Header() http.Header { return c.real.Header() }
 
-// WriteHeader takes the status of the answer, and the header as it is now. Further calls are ignored. Status
-// 100 to 199 goes to the client at once and is not the answer's; 101 ends the capture. Panics on a status that
+// WriteHeader takes the status of the answer, and the present header. Further calls are ignored. Status 100 to 199
+// goes to the client at once and is not the answer's status; 101 ends the capture. WriteHeader panics on a status that
 // net/http panics on.
 func (c *Capture) WriteHeader(status int) {
 	defer c.enter()()
@@ -102,14 +102,14 @@ func (c *Capture) writeHeader(status int) {
 	}
 }
 
-// Wrote reports whether the handler has told a status, by a first write or by taking over the connection.
+// Wrote returns true if the handler has set a status, by a first write or by taking over the connection.
 func (c *Capture) Wrote() bool { return c.status != 0 || c.hijacked }
 
-// Hijacked reports whether the handler took over the connection.
+// Hijacked returns true if the handler took over the connection.
 func (c *Capture) Hijacked() bool { return c.hijacked }
 
-// Response returns the answer as it is to be recorded: status 200 if the handler has told none. Take it when
-// the handler has returned.
+// Response returns the answer to be recorded, with status 200 if the handler has set none. Call it when the handler
+// has returned.
 func (c *Capture) Response() *Response {
 	if !c.Wrote() {
 		return &Response{Status: http.StatusOK, Header: Difference(c.before, c.real.Header())}

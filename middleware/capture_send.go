@@ -2,9 +2,9 @@ package middleware
 
 import "net/http"
 
-// Send writes what was held back to the real writer. Call it once the record is written; it does nothing if the
-// answer was passed through already, and leaves an answer without any write to the server, which makes it an
-// empty 200. The error is the connection's.
+// Send writes what was held back to the real writer. Call it once the record is written. It does nothing if the answer
+// was already passed through. It leaves an answer without any write to the server, which sends an empty 200. The error
+// is that of the connection.
 func (c *Capture) Send() error {
 	c.released = true
 	if c.passing || c.status == 0 {
@@ -15,12 +15,12 @@ func (c *Capture) Send() error {
 	return err
 }
 
-// Abandon is for a handler that has panicked: nothing that was held back is sent, and the header becomes what
-// it was before the handler, so that the answer of a recovery around the guard carries nothing of it. What was
+// Abandon is for a handler that has panicked. It sends nothing of what was held back, and restores the header from
+// before the handler. So the answer of a recovery around the guard contains nothing of the handler's answer. What was
 // passed through cannot be taken back.
 //
-// Echo's recovery does not answer if the handler has, by the writer that the guard gave it. The answer is a 500 then: a
-// run that has failed must not be told as the server's empty 200.
+// Echo's recovery does not answer if the handler has, by the writer of the guard. Then Abandon answers 500: a failed
+// run must not become the server's empty 200.
 func (c *Capture) Abandon() {
 	c.released = true
 	if c.passing {

@@ -56,7 +56,7 @@ func (c *Capture) WriteString(s string) (int, error) {
 	return c.write([]byte(s))
 }
 
-// ReadFrom writes what src has. Once nothing of it is recorded any more, the real writer may do that by sendfile.
+// ReadFrom writes the content of src. Once no more of it is recorded, the real writer may use sendfile.
 func (c *Capture) ReadFrom(src io.Reader) (int64, error) {
 	defer c.enter()()
 	if c.hijacked {
@@ -87,8 +87,8 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 // whatever the limit, the guess is made from the same bytes.
 func (c *Capture) room() int { return max(c.limit, sniffed) - len(c.body) }
 
-// Flush sends what was held back and passes the rest of the answer through. It fails with
-// [http.ErrNotSupported], and changes nothing, if the real writer cannot flush: see [Capture.CanFlush].
+// Flush sends what was held back and passes the rest of the answer through. If the real writer cannot flush, it fails
+// with [http.ErrNotSupported] and changes nothing: see [Capture.CanFlush].
 func (c *Capture) Flush() error {
 	defer c.enter()()
 	switch {
@@ -107,8 +107,8 @@ func (c *Capture) Flush() error {
 	return http.NewResponseController(c.real).Flush()
 }
 
-// Hijack sends what was held back and lets the handler take over the connection. It fails with
-// [http.ErrNotSupported], and changes nothing, if the real writer cannot do that: see [Capture.CanHijack].
+// Hijack sends what was held back and lets the handler take over the connection. If the real writer cannot do that, it
+// fails with [http.ErrNotSupported] and changes nothing: see [Capture.CanHijack].
 func (c *Capture) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	defer c.enter()()
 	if !c.CanHijack() {
@@ -126,12 +126,12 @@ func (c *Capture) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, buffered, err
 }
 
-// CanFlush reports whether the real writer, or one that it unwraps to, can flush.
+// CanFlush returns true if the real writer, or one that it unwraps to, can flush.
 func (c *Capture) CanFlush() bool {
 	return reaches[http.Flusher](c.real) || reaches[interface{ FlushError() error }](c.real)
 }
 
-// CanHijack reports whether the real writer, or one that it unwraps to, lets its connection be taken over.
+// CanHijack returns true if the real writer, or one that it unwraps to, lets its connection be taken over.
 func (c *Capture) CanHijack() bool { return reaches[http.Hijacker](c.real) }
 
 // reaches tells without doing it whether [http.ResponseController] would find the method.

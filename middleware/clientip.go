@@ -9,8 +9,8 @@ import (
 // one client has as many longer addresses as it likes.
 const clientBits = 64
 
-// NetworkOf returns what counts as one client by its address: an IPv4 address, also if it is written as an
-// IPv6 one, or the /64 network of an IPv6 address, without its zone. The zero Prefix if addr is not valid.
+// NetworkOf returns the network that counts as one client: an IPv4 address, even if it is written as an IPv6 one, or
+// the /64 network of an IPv6 address, without its zone. It returns the zero Prefix if addr is not valid.
 func NetworkOf(addr netip.Addr) netip.Prefix {
 	addr = addr.Unmap()
 	bits := addr.BitLen()
@@ -24,8 +24,8 @@ func NetworkOf(addr netip.Addr) netip.Prefix {
 	return network
 }
 
-// ClientKey returns the key of a client by its address, or rather its [NetworkOf]. It is the same in all
-// adapters. If addr is not valid the error is none of this package: the client can do nothing about it.
+// ClientKey returns the key of a client by the [NetworkOf] its address. The key is the same in all adapters. If addr
+// is not valid, the error is none of this package, because the client cannot correct it.
 func ClientKey(addr netip.Addr) (Key, error) {
 	network := NetworkOf(addr)
 	if !network.IsValid() {

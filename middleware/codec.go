@@ -7,16 +7,16 @@ import (
 	"fmt"
 )
 
-// Codec makes recorded answers unreadable for whoever reads Redis. The name is that of the record, so that one record
-// cannot be put in the place of another. It must be safe for concurrent use.
+// Codec encrypts recorded answers, so that a reader of Redis cannot read them. The name is that of the record, so that
+// one record cannot replace another. A Codec must be safe for concurrent use.
 type Codec interface {
 	Seal(plain []byte, name string) (sealed []byte, err error)
 	Open(sealed []byte, name string) (plain []byte, err error)
 }
 
-// NewAESGCM returns a Codec that encrypts and authenticates with AES-GCM (NIST SP 800-38D), with a random nonce for each
-// record. Keys have 16, 24 or 32 bytes. To change the key, pass the new one first and the older ones behind it, on all
-// instances, for as long as records are kept: the first one seals, all of them open.
+// NewAESGCM returns a Codec that encrypts and authenticates with AES-GCM (NIST SP 800-38D), with a random nonce for
+// each record. Keys have 16, 24 or 32 bytes. To change the key, pass the new one first and the older ones behind it,
+// on all instances, for as long as records are kept. The first key encrypts, and all keys decrypt.
 func NewAESGCM(key []byte, older ...[]byte) (Codec, error) {
 	var c aesGCM
 	for i, k := range append([][]byte{key}, older...) {

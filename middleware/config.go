@@ -16,12 +16,13 @@ type Config struct {
 	// Methods are the request methods that are guarded. Defaults to nil: all but GET, HEAD, OPTIONS, TRACE; POST and
 	// PATCH for Idempotent.
 	Methods []string
-	// OptionalKey lets requests without key pass unguarded. Defaults to false.
+	// OptionalKey lets requests without a key pass unguarded. Defaults to false.
 	OptionalKey bool
-	// KeySecret makes hashes of keys that nobody can guess who does not know it. Defaults to none.
+	// KeySecret makes hashes of keys that cannot be guessed without the secret. Defaults to none.
 	KeySecret []byte
-	// Wait bounds how long a request waits for the one before it; 0 asks once. Defaults to 250 ms for Exclusive: a client
-	// that sends one request after the other may be faster than the release of the lock behind the answer. 0 for others.
+	// Wait bounds how long a request waits for the one before it; 0 asks once. Defaults to 250 ms for Exclusive,
+	// because a client that sends one request after the other may be faster than the release of the lock behind the
+	// answer. Defaults to 0 for others.
 	Wait time.Duration
 	// PreferWait bounds the wait that a client can ask for by "Prefer: wait" (RFC 7240). Defaults to 0: it cannot.
 	PreferWait time.Duration
@@ -29,19 +30,20 @@ type Config struct {
 	AskTimeout time.Duration
 	// FinishTimeout bounds how long the end of a run waits for Redis. Defaults to 2 s.
 	FinishTimeout time.Duration
-	// WaitersPerKey and Waiters bound how many requests wait at this guard in this process; one more asks once. Default to
-	// 16 and 1024.
+	// WaitersPerKey and Waiters bound how many requests wait at this guard in this process. One more request asks
+	// once. Default to 16 and 1024.
 	WaitersPerKey, Waiters int
-	// BodyLimit is up to how many bytes of body are read before Redis is asked; 0 reads none. Defaults to
-	// 64 KiB, 1 MiB for Idempotent.
+	// BodyLimit is how many bytes of body are read before Redis is asked; 0 reads none. Defaults to 64 KiB, 1 MiB for
+	// Idempotent.
 	BodyLimit int64
-	// BodyMemory bounds the bytes that all bodies take which this guard has buffered in this process. Defaults to 64 MiB.
+	// BodyMemory bounds the bytes of all bodies that this guard has buffered in this process. Defaults to 64 MiB.
 	BodyMemory int64
 	// StrictBody refuses larger bodies with 413. Defaults to false, true for Idempotent.
 	StrictBody bool
-	// Lock are options of the lock or lease. Defaults to none: those of the strategy and its client hold.
+	// Lock are options of the lock or lease. Defaults to none: those of the strategy and its client apply.
 	Lock []core.LockOption
-	// FailOpen lets requests run unguarded while Redis cannot be asked, not while it refuses. Defaults to false.
+	// FailOpen lets requests run unguarded while Redis cannot be asked. It does not apply while Redis refuses.
+	// Defaults to false.
 	FailOpen bool
 	// ConflictStatus is the status of a request whose key is held. Defaults to 409.
 	ConflictStatus int
@@ -49,31 +51,33 @@ type Config struct {
 	ProblemBase string
 	// DescribedBy is the URI of the API's description, for the Link of a refused key. Defaults to none.
 	DescribedBy string
-	// Logger is where failures are logged that clients do not cause. Defaults to nil: where the client of the locks logs.
+	// Logger gets failures that clients do not cause. Defaults to nil: the logger of the client of the locks.
 	Logger *slog.Logger
-	// Hooks are told what happens to requests. Defaults to none.
+	// Hooks are called with what happens to requests. Defaults to none.
 	Hooks Hooks
 
 	Records // of Once and Idempotent
 }
 
-// Records is what Once and Idempotent need to know beyond what all guards do. It is zero for Exclusive.
+// Records is the configuration of Once and Idempotent beyond that of all guards. It is zero for Exclusive.
 type Records struct {
 	// Retention is how long a record is kept. Defaults to 24 h.
 	Retention time.Duration
-	// RetentionUntil returns until when, for a request that begins now; it is used instead if it is not nil. It may be
-	// called by several goroutines at once. Defaults to nil.
+	// RetentionUntil returns the end of the retention, for a request that begins now. If it is not nil, it replaces
+	// Retention. Several goroutines may call it at once. Defaults to nil.
 	RetentionUntil func(now time.Time) time.Time
 	// FailurePolicy says what a 5xx, a panic and a lost lease leave. Defaults to [core.RetryFailures].
 	FailurePolicy core.FailurePolicy
-	// Completion judges how a handler ended, [Auto] for the usual judgement. Defaults to nil: always the usual one.
+	// Completion judges how a handler ended; it returns [Auto] for the default judgement. Defaults to nil: always the
+	// default.
 	Completion func(Outcome) Disposition
 	// CompleteRefusals counts a 4xx as completed unless it is temporary. Defaults to false, true for Idempotent: the
 	// same request would be refused again.
 	CompleteRefusals bool
 	// Detached keeps the end of the request's context from the handler. Defaults to false.
 	Detached bool
-	// Replay answers a request that was completed before with the recorded answer. Defaults to false, true for Idempotent.
+	// Replay answers a request with the recorded answer if an earlier one completed. Defaults to false, true for
+	// Idempotent.
 	Replay bool
 	// RecordLimit bounds the body that is held back and recorded. Defaults to 256 KiB.
 	RecordLimit int
@@ -81,44 +85,44 @@ type Records struct {
 	Quota int
 	// QuotaBytes bounds how much memory the records of one scope may take; 0 is none. Defaults to 0.
 	QuotaBytes int64
-	// Scoped tells that keys have a scope: Idempotent.
+	// Scoped is true if keys have a scope, as those of Idempotent do.
 	Scoped bool
-	// Codec seals what is recorded of answers. Defaults to nil: it is kept as it is.
+	// Codec encrypts recorded answers. Defaults to nil: they are stored in plain text.
 	Codec Codec
 	// ReplayOmitted replays the status and header of an answer whose body was not recorded. Defaults to false: such a
 	// request is refused.
 	ReplayOmitted bool
 	// ReplayHeader marks replays. Defaults to [MarkerField].
 	ReplayHeader string
-	// LateAnswers keeps a run open whose handler has answered nothing until its request has ended: see [Run.FinishLate].
-	// Defaults to false: only Echo's handlers are answered for later.
+	// LateAnswers keeps a run open until its request has ended, if its handler has answered nothing: see
+	// [Run.FinishLate]. Defaults to false: only for Echo's handlers.
 	LateAnswers bool
 	// Compare refuses another request with the same key. Defaults to false, true for Idempotent.
 	Compare bool
-	// Fingerprint says what of a payload is compared, beside method and path. Defaults to nil: all of it.
+	// Fingerprint returns the part of a payload that is compared, beside method and path. Defaults to nil: all of it.
 	Fingerprint func(Payload) []byte
 	// KeyHeader is the header field of the key of Idempotent. Defaults to [HeaderIdempotencyKey].
 	KeyHeader string
 	// StrictKey refuses keys without quotes. Defaults to false.
 	StrictKey bool
-	// ShortestKey is how many characters a key has at least. Defaults to 1.
+	// ShortestKey is the minimum length of a key in characters. Defaults to 1.
 	ShortestKey int
 }
 
-// Hooks are told what happens to guarded requests. Each may be nil. They must be quick: they run on the
-// request's goroutine, but for the end of a run that is answered late. A panic there ends the run, and goes on. The
-// structs may grow fields in later versions.
+// Hooks are called with what happens to guarded requests. Each may be nil. They run on the request's goroutine, except
+// at the end of a run that is answered late, so they must be fast. A panic in a hook ends the run, and continues.
+// Later versions may add fields to the structs.
 type Hooks struct {
 	// Acquired is called when a request may run, before the handler.
 	Acquired func(ctx context.Context, acquired Acquired)
 	// Replayed is called for each request that gets a recorded answer.
 	Replayed func(ctx context.Context, replayed Replayed)
-	// Finished is called when the end of a run behind Once or Idempotent was recorded, or that has failed.
+	// Finished is called when the end of a run behind Once or Idempotent was recorded, or when that has failed.
 	Finished func(ctx context.Context, finished Finished)
-	// Refused is called for each request that the handler does not get to see. The code tells why.
+	// Refused is called for each request that does not reach the handler. The code is the reason.
 	Refused func(ctx context.Context, conflict *Conflict)
-	// Failed is called when a request runs unguarded because of FailOpen, when one has lost its lease while it ran, and
-	// when its end could not be recorded.
+	// Failed is called when a request runs unguarded because of FailOpen, when a request has lost its lease while it
+	// ran, and when its end could not be recorded.
 	Failed func(ctx context.Context, failure Failure)
 }
 
@@ -129,16 +133,16 @@ type Acquired struct {
 	Token int64
 	// Attempt counts the runs for this key, from 1; 0 for Exclusive.
 	Attempt int
-	// Waited is the time from asking to the answer.
+	// Waited is the time from the first request to Redis to the grant.
 	Waited time.Duration
 }
 
 // Replayed describes a request that gets a recorded answer.
 type Replayed struct {
 	KeyHash string
-	// Attempt is the one that was answered so.
+	// Attempt is the number of the attempt with that answer.
 	Attempt int
-	// Waited is the time from asking to the answer.
+	// Waited is the time from the first request to Redis to the answer.
 	Waited time.Duration
 }
 
@@ -146,21 +150,21 @@ type Replayed struct {
 type Finished struct {
 	KeyHash string
 	Attempt int
-	// Held is how long it took.
+	// Held is the duration of the run.
 	Held time.Duration
 	// Disposition is what was to be recorded.
 	Disposition Disposition
-	// Err is why it was not, or not yet; nil if it was.
+	// Err is why the end was not recorded, or not yet; nil if it was.
 	Err error
 }
 
 // Failure describes a request that ran with less than its guard promises.
 type Failure struct {
 	KeyHash string
-	// Operation is what has failed: "begin", "run", "finish", or "answer" for an answer that was written after the run
-	// was recorded without one.
+	// Operation is the step that failed: "begin", "run", "finish", or "answer" for an answer that was written after
+	// the run was recorded without one.
 	Operation string
-	// Err is [core.ErrLeaseLost], or what kept Redis from being asked or from recording the end.
+	// Err is [core.ErrLeaseLost], or the reason why Redis could not be asked or did not record the end.
 	Err error
 }
 

@@ -8,14 +8,14 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// Codes of refusals. They are part of the interface that an HTTP API has with its clients and do not change.
+// Codes of refusals. They are part of the interface between an HTTP API and its clients, and do not change.
 const (
 	CodeKeyRequired     = "key-required"     // 400: the request has no key
 	CodeKeyInvalid      = "key-invalid"      // 400: the key is too long, or there are several
 	CodeBodyUnreadable  = "body-unreadable"  // 400: the body ended before its end
 	CodeBodyTimeout     = "body-timeout"     // 408: the body did not arrive in time
-	CodeTooManyBodies   = "too-many-bodies"  // 503: the bodies of other requests take all the memory there is for them
-	CodeScopeRequired   = "scope-required"   // 401: nobody is known on whose behalf the request comes
+	CodeTooManyBodies   = "too-many-bodies"  // 503: the bodies of other requests take all the memory for bodies
+	CodeScopeRequired   = "scope-required"   // 401: no user is known for the request
 	CodeLockConflict    = "lock-conflict"    // 409: another request of the same key is running
 	CodeClientGone      = "client-gone"      // 499: the client left before its request could run
 	CodeKeyFailed       = "key-failed"       // 500: the server could not make the key
@@ -23,11 +23,11 @@ const (
 
 	CodeRequestInProgress = "request-in-progress" // 409: another request of the same key is running, behind Once
 	CodeAlreadyCompleted  = "already-completed"   // 409: a request of the same key took effect before
-	CodeOutcomeUnknown    = "outcome-unknown"     // 409: nobody knows how a request of the same key ended
+	CodeOutcomeUnknown    = "outcome-unknown"     // 409: the outcome of a request of the same key is unknown
 	CodePayloadTooLarge   = "payload-too-large"   // 413: the body is larger than what can be compared
 	CodeKeyReused         = "key-reused"          // 422: the key belongs to another request
 	CodeTooEarly          = "too-early"           // 425: the request came in TLS early data
-	CodeTooManyKeys       = "too-many-keys"       // 429: as many keys of the scope are kept as are allowed
+	CodeTooManyKeys       = "too-many-keys"       // 429: the scope has as many keys as are allowed
 )
 
 // StatusClientGone is the status of a request whose client left before it could run. It is nginx's.
@@ -42,8 +42,8 @@ var errEarly = errors.New("holdfast: early data")
 // ErrClientGone says that the client left before its request could run.
 var ErrClientGone = errors.New("holdfast: client gone")
 
-// Conflict is why a request was refused. It is an error too; the key is in its text by its hash only, unless
-// Cause came from a key function that says more.
+// Conflict is why a request was refused. It is an error too. Its text has the key's hash only, unless Cause came from
+// a key function that says more.
 type Conflict struct {
 	// Status of the answer.
 	Status int
@@ -51,9 +51,9 @@ type Conflict struct {
 	Code string
 	// Type is the URI of the code: the problem base and the code, or about:blank.
 	Type string
-	// RetryAfter is when another attempt makes sense, in whole seconds; 0 if there is nothing to say.
+	// RetryAfter is when another attempt makes sense, in whole seconds; 0 if that is unknown.
 	RetryAfter time.Duration
-	// Retryable tells whether the same request may succeed later.
+	// Retryable is true if the same request may succeed later.
 	Retryable bool
 	// KeyHash identifies the key; it is empty if there was none.
 	KeyHash string
@@ -62,7 +62,7 @@ type Conflict struct {
 	// Recorded is the answer of the request that took effect before, for already-completed. It may be nil, and has no body
 	// unless answers are replayed.
 	Recorded *Response
-	// DescribedBy is where a client finds what is asked of its key; it may be empty.
+	// DescribedBy is the URI that tells a client how to choose its key; it may be empty.
 	DescribedBy string
 	// Cause is the error behind the refusal. It is for logs, not for clients.
 	Cause error

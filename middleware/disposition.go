@@ -14,11 +14,11 @@ type Disposition int
 const (
 	// Auto leaves it to the status, the panic, the errors. It is the zero value.
 	Auto Disposition = iota
-	// Completed: the run took effect, never again.
+	// Completed: the run took effect and never runs again.
 	Completed
 	// Released: nothing happened, another request may run.
 	Released
-	// Held: nobody knows; nobody may run until somebody has found out.
+	// Held: the outcome is unknown, and no request may run until an operator has found out.
 	Held
 )
 
@@ -31,13 +31,14 @@ func (d Disposition) String() string {
 type Outcome struct {
 	// Returned is false if the handler panicked, with http.ErrAbortHandler too, or called runtime.Goexit.
 	Returned bool
-	// Failed tells that it reported errors and wrote nothing: something around the guard will answer.
+	// Failed is true if the handler reported errors and wrote nothing: a middleware around the guard will answer.
 	Failed bool
-	// Unanswered tells that it returned without writing anything. If its context was alive then, Response is the empty
-	// answer that the server sends for it; if its context was over, the status of Response is 0, for that is no answer.
+	// Unanswered is true if the handler returned without writing anything. If its context was alive then, Response is
+	// the empty answer that the server sends. If its context had ended, the status of Response is 0, because there is
+	// no answer.
 	Unanswered bool
-	// Response is what it answered, with the body up to the record limit, unless Omitted says that it is not all there.
-	// It is never nil; the status is 0 if nothing was answered, and if the handler did not return.
+	// Response is the handler's answer, with the body up to the record limit. If Omitted is true, the body is not
+	// complete. Response is never nil. Its status is 0 if nothing was answered, and if the handler did not return.
 	Response *Response
 }
 
@@ -78,21 +79,23 @@ func temporary(status int) bool {
 	return false
 }
 
-// ErrNotGuarded says that a handler has declared something about its run, but is not behind a guard that keeps records.
+// ErrNotGuarded says that a handler has called [Complete], [Release] or [Hold], but is not behind a guard that keeps
+// records.
 var ErrNotGuarded = errors.New("holdfast: not a request behind Once or Idempotent")
 
-// Complete is a handler's own word: the run has taken effect and must not happen again, whatever its answer will be and
-// whether or not it returns. Call it right after the side effect. It is written at once, so that even the end of the
-// process does not undo it; the error, if any, says that Redis did not confirm that in the time of [WithFinishTimeout]. The
-// word counts all the same when the handler ends. The last word counts. ctx is the context of the request, or descends from it.
+// Complete says that the run has taken effect and must not happen again, whatever its answer will be and whether or
+// not it returns. Call it right after the side effect. The guard writes it at once, so that even a crash of the
+// process does not undo it. An error means that Redis did not confirm that in the time of [WithFinishTimeout];
+// Complete counts all the same when the handler ends. Of several calls of Complete, [Release] and [Hold] the last
+// counts. ctx is the context of the request, or descends from it.
 func Complete(ctx context.Context) error { return declare(ctx, Completed, core.StateCompleted) }
 
-// Release is a handler's own word: nothing has happened, and another request may run once this one has ended, whatever
-// its answer. See [Complete].
+// Release says that nothing has happened, and that another request may run once this one has ended, whatever its
+// answer. See [Complete].
 func Release(ctx context.Context) error { return declare(ctx, Released, core.StateNone) }
 
-// Hold is a handler's own word: it cannot be known whether the run will have taken effect, so that no other request may
-// run until somebody has found out. See [Complete].
+// Hold says that it is unknown whether the run has taken effect. No other request may run until an operator has found
+// out. See [Complete].
 func Hold(ctx context.Context) error { return declare(ctx, Held, core.StateUnknown) }
 
 func declare(ctx context.Context, d Disposition, state core.State) error {

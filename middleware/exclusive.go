@@ -11,15 +11,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
-// Exclusive lets no two requests of one key run at the same time. Make it with [NewExclusive]. It is safe for
-// concurrent use.
+// Exclusive prevents two requests of one key from running at the same time. Make it with [NewExclusive]. It is safe
+// for concurrent use.
 type Exclusive struct {
 	guard
 	strategy core.Strategy
 }
 
-// NewExclusive returns an Exclusive whose locks are made by strategy, or an error that names what is wrong
-// with the arguments.
+// NewExclusive returns an Exclusive whose locks are made by strategy, or an error that names the wrong argument.
 func NewExclusive(strategy core.Strategy, config Config) (*Exclusive, error) {
 	if strategy == nil {
 		return nil, errors.New("holdfast: the strategy is nil: pass the method of a client, like locks.Mutex")
@@ -31,13 +30,13 @@ func NewExclusive(strategy core.Strategy, config Config) (*Exclusive, error) {
 	return &Exclusive{guard: newGuard(config, logger), strategy: strategy}, nil
 }
 
-// Do calls run under the lock of the request's key, waiting for it at most as long as the config says, until ctx ends,
-// and so that an answer can still be written. Instead of calling run it may return a [Conflict], the reason not to; it
-// returns nil after run was called.
+// Do calls run under the lock of the request's key. It waits for the lock as long as the config says, at most until
+// ctx ends, and at most so long that an answer can still be written. Do returns nil after it has called run, and
+// otherwise a [Conflict], the reason for the refusal.
 //
-// The context of run carries the lease: it ends when ctx ends or the lease is lost, and a lock of the same
-// key in it enters again. The lease is kept until run returns, whatever becomes of the client. If run
-// panics or calls runtime.Goexit, the lock is released and that goes on.
+// The context of run carries the lease. It ends when ctx ends or the lease is lost, and a lock of the same key in it
+// enters again. The lease is kept until run returns, even if the client leaves. If run panics or calls runtime.Goexit,
+// Do releases the lock, and the panic or Goexit continues.
 func (e *Exclusive) Do(ctx context.Context, req Request, run func(ctx context.Context)) *Conflict {
 	switch {
 	case req.Key.IsZero():
@@ -105,7 +104,7 @@ func (e *Exclusive) refuseLock(ctx context.Context, hash string, waited time.Dur
 
 type degradedKey struct{}
 
-// Degraded reports whether ctx is that of a request which runs unguarded, because Redis could not be asked and the
+// Degraded returns true if ctx is that of a request which runs unguarded, because Redis could not be asked and the
 // guard fails open. There is no fencing token then.
 func Degraded(ctx context.Context) bool {
 	degraded, _ := ctx.Value(degradedKey{}).(bool)

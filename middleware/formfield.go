@@ -2,11 +2,11 @@ package middleware
 
 import "net/url"
 
-// FormField returns the value of a field of a form in application/x-www-form-urlencoded, for use as the value
-// of a key. The field has to be there once: otherwise the guard and the handler might not mean the same one.
+// FormField returns the value of a field of a form in application/x-www-form-urlencoded, for use as the value of a
+// key. The field must occur exactly once. Otherwise the guard and the handler might use different values.
 //
-// The error is [ErrKeyRequired] if there is none or it is empty, and [ErrKeyInvalid] if there are several or
-// the form is malformed anywhere. It does not repeat what the client sent.
+// The error is [ErrKeyRequired] if the field is missing or empty, and [ErrKeyInvalid] if it occurs several times or
+// the form is malformed anywhere. The error does not repeat what the client sent.
 func FormField(body []byte, name string) (string, error) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {

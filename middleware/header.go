@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// Difference returns the fields of after that are not in before or have other values there, each with all of
-// its values, as far as another client may see them later. A field that after lacks is not reported. Left out is what
+// Difference returns the fields of after that are missing in before or have other values there, each with all of its
+// values, as far as another client may see them later. It does not report a field that after lacks. It leaves out what
 // belongs to
 //
 //   - one client: cookies, credentials, and tokens in X-Auth-Token, X-Access-Token, X-Session-Token, X-Api-Key,
 //     Refresh-Token, X-CSRF-Token and the like,
-//   - one request: X-Request-Id, Request-Id, X-Correlation-Id and the fields of traces (Traceparent, Tracestate, Baggage,
-//     B3, X-B3-*, X-Amzn-Trace-Id, X-Cloud-Trace-Context, Uber-Trace-Id, Sentry-Trace, X-Datadog-*),
+//   - one request: X-Request-Id, Request-Id, X-Correlation-Id and the fields of traces (Traceparent, Tracestate,
+//     Baggage, B3, X-B3-*, X-Amzn-Trace-Id, X-Cloud-Trace-Context, Uber-Trace-Id, Sentry-Trace, X-Datadog-*),
 //   - one connection or transfer: hop-by-hop fields, Content-Length, trailers,
 //   - one moment: Date, Age, rate limits, Retry-After, Server-Timing,
 //   - middlewares around the guard, which set it anew: CORS.
 //
-// What a compressing middleware inside the guard sets is kept, with its compressed body: compression belongs
-// around the guard, where each request is answered as it can read.
+// It keeps what a compressing middleware inside the guard sets, with its compressed body. Compression belongs around
+// the guard, where each client gets a coding that it can read.
 func Difference(before, after http.Header) http.Header {
 	diff := changed(before, after)
 	named := listed(after["Connection"], after["Trailer"])
@@ -95,10 +95,11 @@ func replace(header, content http.Header) {
 	maps.Copy(header, content.Clone())
 }
 
-// Replay sets the fields of the response in the header of another one: those of the same name are replaced,
-// since a middleware around the guard may have set its own, and two of Content-Type or Vary are worse than one. The
-// field named marker says "true", and Cache-Control forbids to store. If the body was omitted, Idempotency-Replay says
-// so, and the recorded fields that describe its coding or digest are left out: they would be wrong about an empty one.
+// Replay sets the fields of the response in the header of another one. Fields of the same name are replaced, since a
+// middleware around the guard may have set its own, and two of Content-Type or Vary are worse than one. The field
+// named marker is set to "true", and Cache-Control forbids storing. If the body was omitted, Idempotency-Replay says
+// so. Then the recorded fields that describe the body's coding or digest are left out, because they would be wrong for
+// an empty body.
 func (r *Response) Replay(header http.Header, marker string) {
 	recorded := r.Header.Clone()
 	if r.Omitted {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// HostKey returns the key of a host, as the Host of an http.Request has it. It is in lower case, without the dot at the
-// end and without the ports 80 and 443: behind a proxy it is not known which of them is the default. The error is
+// HostKey returns the key of a host, as the Host of an http.Request has it. The key is in lower case, without the dot
+// at the end and without the ports 80 and 443, because behind a proxy the default is unknown. The error is
 // [ErrKeyRequired] if there is no host.
 func HostKey(host string) (Key, error) { return NewKey("host", normalHost(host)) }
 

@@ -56,7 +56,7 @@ func (g *guard) Admit(r *http.Request) (release func()) {
 	return body.release
 }
 
-// RequestOf returns what the engine is told of r, which has that key and has to be answered by that time. Its body
+// RequestOf returns the [Request] of r for the engine, with that key and that time limit for the answer. Its body
 // counts if it was buffered: see [Buffer].
 func RequestOf(r *http.Request, key Key, by time.Time) Request {
 	route, _ := parsePattern(r.Pattern)

@@ -37,14 +37,13 @@ var (
 	unescape       = strings.NewReplacer(`\\`, `\`, `\"`, `"`)
 )
 
-// ParseIdempotencyKey returns the key in the field lines of an Idempotency-Key header: a String of RFC 9651
-// between 1 and 255 bytes of visible ASCII, and of at least shortest. Parameters behind it are ignored if they
-// are written as RFC 9651 has it; their values are not decoded. Unless strict, the key may be written without
-// quotes, as many clients do: "k" and k are the same key. A key without quotes has no quotes, backslashes,
-// spaces, commas, semicolons and parameters.
+// ParseIdempotencyKey returns the key in the field lines of an Idempotency-Key header: a String of RFC 9651 between 1
+// and 255 bytes of visible ASCII, and of at least shortest. Parameters behind it are ignored if they follow RFC 9651;
+// their values are not decoded. Unless strict is true, the key may be written without quotes, as many clients do: "k"
+// and k are the same key. A key without quotes has no quotes, backslashes, spaces, commas, semicolons and parameters.
 //
-// The error is [ErrKeyRequired] if there are no lines, and [ErrKeyInvalid] for anything else that is wrong:
-// nothing is cut off or left out to make a key of it. It does not repeat what the client sent.
+// The error is [ErrKeyRequired] if there are no lines, and [ErrKeyInvalid] for anything else. ParseIdempotencyKey
+// never cuts or skips a part to make a key of the rest. The error does not repeat what the client sent.
 func ParseIdempotencyKey(lines []string, strict bool, shortest int) (string, error) {
 	return parseKeyField(HeaderIdempotencyKey, lines, strict, shortest)
 }

@@ -11,21 +11,21 @@ import (
 	"slices"
 )
 
-// What can be wrong with the key of a request. Ask with errors.Is. Functions that make keys wrap one of them;
-// any other error of theirs counts as the server's own failure.
+// Errors of the key of a request. Check them with errors.Is. Functions that make keys wrap one of them; any other
+// error of theirs counts as the server's own failure.
 var (
-	// ErrKeyRequired says that the request lacks what its key is made of: 400.
+	// ErrKeyRequired says that the request lacks a part of its key: 400.
 	ErrKeyRequired = errors.New("holdfast: no key in the request")
 
-	// ErrKeyInvalid says that the request has it in a form that is refused, too long or twice: 400.
+	// ErrKeyInvalid says that a part of the key is in a form that is refused, too long, or occurs twice: 400.
 	ErrKeyInvalid = errors.New("holdfast: invalid key in the request")
 
-	// ErrScopeRequired says that nobody is known on whose behalf the request comes: 401. Authentication, which
-	// belongs around the guard, should have refused it.
+	// ErrScopeRequired says that no user is known for the request: 401. Authentication, which belongs around the
+	// guard, should have refused it.
 	ErrScopeRequired = errors.New("holdfast: no principal for the key of the request")
 
-	// ErrNoRoute says that the key asks for a part of the route that is not known where the guard stands: 500,
-	// since no other request would fare better. Wrap the handlers in the router, not the router.
+	// ErrNoRoute says that the key needs a part of the route that is not known at the place of the guard: 500, since
+	// every other request would fail too. Wrap the handlers in the router, not the router.
 	ErrNoRoute = errors.New("holdfast: route not known here: wrap the handler, not the mux")
 )
 
@@ -38,17 +38,17 @@ const lockPrefix = "http:"
 // idempotencyKey is the name of the part that a client has chosen. It comes last, behind its scope.
 const idempotencyKey = "idempotency-key"
 
-// Key tells apart what must not run at the same time. It is a list of named values and made by [NewKey] and
-// [Join]. The zero Key is none: it never locks anything.
+// Key identifies what must not run at the same time. It is a list of named values and made by [NewKey] and [Join]. The
+// zero Key is none: it never locks anything.
 type Key struct {
 	parts []part
 }
 
 type part struct{ name, value string }
 
-// NewKey returns a key of one part. The name says what the value is ("header:X-Cart") and keeps equal values
-// of different meaning apart. A client whose request lacks the value is told the name. The value comes from the request:
-// if it is empty the error is [ErrKeyRequired], and [ErrKeyInvalid] above 255 bytes.
+// NewKey returns a key of one part. The name says what the value is ("header:X-Cart"), and distinguishes equal values
+// of different meaning. A client whose request lacks the value gets the name in the answer. The value comes from the
+// request. The error is [ErrKeyRequired] if it is empty, and [ErrKeyInvalid] above 255 bytes.
 func NewKey(name, value string) (Key, error) {
 	switch {
 	case value == "":
@@ -60,8 +60,8 @@ func NewKey(name, value string) (Key, error) {
 	return Key{parts: []part{{name, value}}}, nil
 }
 
-// Join returns a key of the parts of all keys, in order. The error is [ErrKeyRequired] if one of them is the
-// zero Key, or if there are none: something missing must not make many requests share what remains.
+// Join returns a key of the parts of all keys, in order. The error is [ErrKeyRequired] if one of them is the zero Key,
+// or if there are none: if a part is missing, many requests must not share the rest.
 func Join(keys ...Key) (Key, error) {
 	var joined Key
 	for _, k := range keys {
@@ -76,19 +76,19 @@ func Join(keys ...Key) (Key, error) {
 	return joined, nil
 }
 
-// IsZero reports whether k is no key.
+// IsZero returns true if k is no key.
 func (k Key) IsZero() bool { return len(k.parts) == 0 }
 
-// Equal reports whether both have the same parts in the same order.
+// Equal returns true if both have the same parts in the same order.
 func (k Key) Equal(other Key) bool { return slices.Equal(k.parts, other.parts) }
 
-// Hash returns 43 characters of base64url which are the same for equal keys only, and from which an outsider
-// cannot read the key. Who can guess all parts can recognise it, though: see [Key.HashWith].
+// Hash returns 43 characters of base64url which are the same for equal keys only. The key cannot be read from the
+// hash, but a reader who guesses all parts can recognise it: see [Key.HashWith].
 func (k Key) Hash() string { return k.sum(sha256.New()) }
 
-// HashWith is [Key.Hash] for those who have the secret only: nobody else can recognise a user's number or mail
-// address in a copy of Redis by hashing all there are. All instances must have the same secret, and another
-// one makes other names of locks and records. It returns Hash if secret is empty.
+// HashWith is [Key.Hash] with a secret. Without the secret, a reader of Redis cannot recognise a user's number or mail
+// address by hashing all possible ones. All instances must have the same secret. Another secret makes other names of
+// locks and records. HashWith returns Hash if secret is empty.
 func (k Key) HashWith(secret []byte) string {
 	if len(secret) == 0 {
 		return k.Hash()

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// KeyError returns an error of a key function that is kind, [ErrKeyRequired] or [ErrKeyInvalid], and whose text is told to
-// the client in the detail of the problem: what the request lacks, or what is wrong with it. The text is made of the
-// developer's words, like "the header field X-Cart is missing". It must not repeat what a client has sent.
+// KeyError returns an error of a key function that is kind, [ErrKeyRequired] or [ErrKeyInvalid]. Its text goes to the
+// client in the detail of the problem: what the request lacks, or what is wrong with it. Write a constant text, like
+// "the header field X-Cart is missing". It must not repeat what a client has sent.
 func KeyError(kind error, format string, args ...any) error {
 	return &keyError{kind, fmt.Sprintf(format, args...)}
 }
@@ -19,7 +19,7 @@ func KeyError(kind error, format string, args ...any) error {
 func Missing(part string) error { return KeyError(ErrKeyRequired, "%s is missing", partWords(part)) }
 
 // Repeated is the [KeyError] of a request that has several values for the part of that name: the guard and the handler
-// might not mean the same one.
+// might use different values.
 func Repeated(part string, times int) error {
 	return KeyError(ErrKeyInvalid, "%s is there %d times", partWords(part), times)
 }

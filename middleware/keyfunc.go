@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Keys returns a key function that joins the keys of all fns, and fails with the first error. R is what the
-// framework of an adapter knows a request by. Panics if there are no functions or one is nil.
+// Keys returns a key function that joins the keys of all fns, and fails with the first error. R is the adapter's type
+// of a request. Keys panics if there are no functions or one is nil.
 func Keys[R any, F ~func(R) (Key, error)](fns ...F) F {
 	fns = checked("Keys", fns)
 	return func(r R) (Key, error) {
@@ -23,9 +23,9 @@ func Keys[R any, F ~func(R) (Key, error)](fns ...F) F {
 	}
 }
 
-// FirstOf returns a key function that returns the key of the first of fns that finds one. It goes on after
-// [ErrKeyRequired], [ErrScopeRequired] and the zero Key only, and if all fail so, with the error of the first.
-// Panics if there are no functions or one is nil.
+// FirstOf returns a key function that returns the key of the first of fns that finds one. It tries the next one only
+// after [ErrKeyRequired], [ErrScopeRequired] and the zero Key. If all fail so, it returns the error of the first.
+// FirstOf panics if there are no functions or one is nil.
 func FirstOf[R any, F ~func(R) (Key, error)](fns ...F) F {
 	fns = checked("FirstOf", fns)
 	return func(r R) (Key, error) {

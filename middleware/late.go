@@ -20,18 +20,20 @@ const lateGrace = 100 * time.Millisecond
 // errLate tells of an answer that its record does not know.
 var errLate = errors.New("holdfast: answered after the run was recorded without an answer: see LateAnswers")
 
-// FinishLate is [Run.Finish] for adapters whose writer stays in use after the guard has returned. ctx is the context of
-// the request as it came to the guard, and c captures the answer.
+// FinishLate is [Run.Finish] for adapters whose writer stays in use after the guard has returned. ctx is the context
+// of the request as it came to the guard, and c captures the answer.
 //
-// Echo's handlers return errors, which its error handler answers when all middlewares have returned, through the writer
-// that the guard gave to the handler. So if nothing is written yet, the run stays open: other requests of the key find it
-// in progress. A late answer is passed through as it is written. One that is no completion ends the run before its status
-// is sent; any other one is recorded when the request has ended. If nothing is ever written, the empty 200 is recorded
-// then, which the server sends by itself. Until then a crash counts as that, unless failures are held.
+// Why: Echo's handlers return errors. Echo's error handler answers them after all middlewares have returned, through
+// the writer that the guard gave to the handler. So if nothing is written yet, the run stays open, and other requests
+// of the key find it in progress. A late answer is passed through as it is written. If the answer is no completion,
+// the run ends before the status is sent. Any other answer is recorded when the request has ended. If nothing is ever
+// written, the empty 200 is recorded then, which the server sends by itself. A crash until then counts as that, unless
+// failures are held.
 //
-// It waits only if the writer that came to the guard is Echo's or the config says so. Others are judged at once, so that a
-// client that has read an answer finds it recorded. Without a server of net/http, which ends the context of each request,
-// an answer that may come late cannot be waited for: then the handler counts as one that did not answer.
+// FinishLate waits only if the writer that came to the guard is Echo's, or if the config says so. Other runs are
+// judged at once, so that a client that has read an answer finds it recorded. Without a server of net/http, which ends
+// the context of each request, FinishLate cannot wait for a late answer. Then the handler counts as one that did not
+// answer.
 func (r *Run) FinishLate(ctx context.Context, c *Capture, o Outcome) {
 	if !o.Unanswered {
 		r.Finish(o)

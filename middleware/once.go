@@ -18,8 +18,8 @@ type Once struct {
 	shapes  shapes
 }
 
-// NewOnce returns a Once that keeps its records with client, or an error that names what is wrong with the arguments.
-// The config is [OnceConfig] or [IdempotentConfig], changed by options.
+// NewOnce returns a Once that keeps its records with client, or an error that names the wrong argument. The config is
+// [OnceConfig] or [IdempotentConfig], changed by options.
 func NewOnce(client *core.Client, config Config) (*Once, error) {
 	if client == nil {
 		return nil, errors.New("holdfast: the client is nil: pass that of core.New")
@@ -30,8 +30,8 @@ func NewOnce(client *core.Client, config Config) (*Once, error) {
 	return &Once{guard: newGuard(config, client.Logger), client: client, options: config.onceOptions()}, nil
 }
 
-// Key joins the scope of a request to its Idempotency-Key, of which lines are the header fields. The scope comes first,
-// so that nobody reaches another's records by guessing keys.
+// Key joins the scope of a request to its Idempotency-Key, of which lines are the header fields. The scope comes
+// first, so that no user reaches another user's records by guessing keys.
 func (o *Once) Key(scope Key, lines []string) (Key, error) {
 	value, err := parseKeyField(o.config.KeyHeader, lines, o.config.StrictKey, o.config.ShortestKey)
 	if err != nil {
@@ -50,9 +50,9 @@ func (o *Once) Marker() string { return o.config.ReplayHeader }
 // KeyHeader returns the name of the header field that [Once.Key] reads.
 func (o *Once) KeyHeader() string { return o.config.KeyHeader }
 
-// Entered reports whether ctx is that of a run of the same key which goes on: a request that is guarded twice. It is let
-// through, since it would wait for itself. A run that has finished, or has lost its lease, lets nothing through: another
-// one may have begun.
+// Entered returns true if ctx is that of a run of the same key in progress: the request is guarded twice. Let it pass,
+// since it would wait for itself. Entered returns false for a run that has finished, or has lost its lease, because
+// another one may have begun.
 func (o *Once) Entered(ctx context.Context, key Key) bool {
 	hash := o.hash(key)
 	for r := runFrom(ctx); r != nil; r = r.outer {
@@ -70,9 +70,9 @@ func (o *Once) Entered(ctx context.Context, key Key) bool {
 
 func (o *Once) hash(key Key) string { return key.HashWith(o.config.KeySecret) }
 
-// Begin lets a request run, or says what to answer instead: what an earlier one was answered, or why not. Exactly one of
-// the three is not nil. It waits for another request of the key at most as long as the config says, until ctx ends, and
-// so that an answer can still be written.
+// Begin lets a request run, or returns what to answer instead: the answer of an earlier one, or a refusal. Exactly one
+// of the three results is not nil. Begin waits for another request of the key as long as the config says, at most
+// until ctx ends, and at most so long that an answer can still be written.
 func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Conflict) {
 	if req.Key.IsZero() {
 		return nil, nil, o.Refuse(ctx, ErrKeyRequired)

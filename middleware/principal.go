@@ -9,17 +9,17 @@ import (
 	"github.com/google/uuid"
 )
 
-// PrincipalKey returns the key of a user, as authentication has left it with the request. It is the same
-// wherever an adapter has found it, so that services of all frameworks exclude each other for one user. The value is of
-// a type whose text tells each value apart:
+// PrincipalKey returns the key of a user, as authentication has left it with the request. The key is the same for all
+// adapters, so services of all frameworks exclude each other for one user. The value is of a type whose text
+// identifies each value:
 //
-//   - a string or an integer, or a type made of one, whatever methods that has
+//   - a string or an integer, or a type made of one, whatever methods it has
 //   - a [16]byte, as a UUID
 //   - an [encoding.TextMarshaler], as the UUIDs of most packages are
 //
-// The text counts and not the type: the string "1" and the integer 1 are one user, so that a service that has numbers
-// and one that has their text agree. If the value is nil, the zero value of its type or without text, nobody is logged
-// in, and the error is [ErrScopeRequired].
+// The text counts and not the type: the string "1" and the integer 1 are one user, so a service with numbers and one
+// with their text agree. If the value is nil, the zero value of its type or without text, no user is logged in, and
+// the error is [ErrScopeRequired].
 //
 // A value of any other type is a mistake in the program, whose error is none of this package. A [fmt.Stringer] is not
 // enough: String is for people to read and may be masked or shortened, which would make one user of two.

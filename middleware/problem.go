@@ -131,8 +131,8 @@ type Problem struct {
 	location, describedBy string
 }
 
-// Problem describes the conflict to a client. Nothing in it comes from the request. What the request lacks, or what is
-// wrong with it, is there in the words of the developer: see [KeyError].
+// Problem describes the conflict to a client. Nothing in it comes from the request. The text of [KeyError] says what
+// the request lacks, or what is wrong with it.
 func (c *Conflict) Problem() Problem {
 	v := verdicts[c.Code]
 	p := Problem{
@@ -152,8 +152,8 @@ func (c *Conflict) Problem() Problem {
 	return p
 }
 
-// For returns the problem with an instance, if the answer with that header has one: the UUID that a middleware around the
-// guard has put into X-Request-Id, by which a client and an operator can talk about it.
+// For returns the problem with an instance, if the answer with that header has one: the UUID that a middleware around
+// the guard has put into X-Request-Id. A client and an operator can refer to the request by it.
 func (p Problem) For(header http.Header) Problem {
 	if id, err := uuid.Parse(header.Get("X-Request-Id")); err == nil {
 		p.Instance = id.URN()

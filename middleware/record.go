@@ -12,39 +12,39 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// ErrNoRecord says that nothing is recorded of a key: no request of it has run, its record has expired, or the key is
-// not the one that the guard makes of those requests.
+// ErrNoRecord says that there is no record of a key: no request of it has run, its record has expired, or the guard
+// makes another key of those requests.
 var ErrNoRecord = errors.New("holdfast: nothing is recorded of the key")
 
 // IdempotencyKey returns the key that Idempotent joins to its scope for a client's Idempotency-Key, without quotes. The
 // error is that of [NewKey].
 func IdempotencyKey(value string) (Key, error) { return NewKey(idempotencyKey, value) }
 
-// Ledger reads and changes what one guard of Once or Idempotent has recorded, for operators and for pages that tell
+// Ledger reads and changes the records of one guard of Once or Idempotent, for operators and for pages that tell
 // clients what became of their requests. It has the guard's client, secret and codec. Get it from [Once.Ledger]; an
 // adapter's guard has its methods.
 //
-// Keys are made with [NewKey] and [Join], of the same parts in the same order as the guard's key function makes them.
-// Another key is refused with [ErrKeyShape], as far as the guard knows: it has seen the keys of its own requests, in this
-// process. Before it has seen one, a wrong key is [ErrNoRecord], because nothing is recorded of it.
+// Make keys with [NewKey] and [Join], of the same parts in the same order as the guard's key function makes them.
+// Another key is refused with [ErrKeyShape], as far as the guard knows the shape from requests in this process. Before
+// the first request, a wrong key is [ErrNoRecord], because it has no record.
 type Ledger struct{ once *Once }
 
 // Ledger returns the ledger of the guard.
 func (o *Once) Ledger() *Ledger { return &Ledger{o} }
 
-// Record is what is recorded of a key.
+// Record is the record of a key.
 type Record struct {
 	core.Record
 	// KeyHash is the hash of the key, as it appears in logs and hooks.
 	KeyHash string
-	// Answer is what a completed run has answered, or what Resolve was told. It is nil if the run has not completed, if
-	// nothing of the answer was recorded, and if the codec cannot open it.
+	// Answer is the answer of a completed run, or the one given to Resolve. It is nil if the run has not completed, if
+	// nothing of the answer was recorded, and if the codec cannot decrypt it.
 	Answer *Response
 
 	once *Once
 }
 
-// Peek reads what is recorded of a key. The zero State says that no record keeps a request from running. Errors are
+// Peek reads the record of a key. The zero State means that no record prevents a request from running. Errors are
 // [ErrKeyRequired] for the zero Key, [ErrKeyShape], and those of [core.Once.Peek].
 func (l *Ledger) Peek(ctx context.Context, key Key) (Record, error) {
 	if err := l.once.accept(key); err != nil {
@@ -57,8 +57,8 @@ func (l *Ledger) Peek(ctx context.Context, key Key) (Record, error) {
 	return l.once.read(found), nil
 }
 
-// Resolve records that a request has taken effect, by the word of an operator who has found out: see [Record.Resolve].
-// Errors are also those of [Ledger.Peek].
+// Resolve records that a request has taken effect, after an operator has found out: see [Record.Resolve]. Errors are
+// also those of [Ledger.Peek].
 func (l *Ledger) Resolve(ctx context.Context, key Key, answer *Response) error {
 	r, err := l.Peek(ctx, key)
 	if err != nil {
@@ -77,9 +77,10 @@ func (l *Ledger) Forget(ctx context.Context, key Key) error {
 	return r.Forget(ctx)
 }
 
-// Records reads the records of a scope of Idempotent, the latest first. They are listed if the guard has a quota or holds
-// failures ([core.HoldFailures]), from its first request with that on; otherwise Records fails, and so it does for a
-// guard that is not Idempotent, whose keys have no scope. Errors are also those of [Ledger.Peek] and [core.Client.Records].
+// Records reads the records of a scope of Idempotent, the latest first. They are listed if the guard has a quota or
+// holds failures ([core.HoldFailures]), from its first request with that on. Otherwise Records fails. It also fails
+// for a guard that is not Idempotent, whose keys have no scope. Errors are also those of [Ledger.Peek] and
+// [core.Client.Records].
 func (l *Ledger) Records(ctx context.Context, scope Key) ([]Record, error) {
 	o := l.once
 	if !o.config.Scoped {
@@ -106,16 +107,21 @@ func (l *Ledger) Records(ctx context.Context, scope Key) ([]Record, error) {
 	return records, nil
 }
 
-// Resolve records that the request has taken effect: somebody has found out how a run of unknown outcome ended, or has
-// done by hand what it failed to do. From then on, requests of the key get the answer where the guard replays, and 409
-// already-completed where it does not, until the record expires. The answer needs a status from 200 to 999, the header
-// fields that belong to the body, such as Content-Type, and a body within the guard's record limit. Cookies and what else
-// belongs to one client or connection is left out, see [Difference]. Without an answer (nil) requests are refused with
-// already-completed.
+// Resolve records that the request has taken effect: an operator has found out how a run of unknown outcome ended, or
+// has done by hand what it failed to do. From then on, until the record expires, requests of the key get the answer if
+// the guard replays, and 409 already-completed otherwise.
 //
-// Errors: [ErrNoRecord] if no request of the key has run, or none has left a record, which a released one does not behind
-// a quota; [core.ErrInProgress] while one is running and
-// [core.ErrCompleted] if one has completed before, neither of which is touched; and those of [core.Once.Resolve].
+// The answer needs a status from 200 to 999, the header fields that belong to the body, such as Content-Type, and a
+// body within the guard's record limit. Resolve leaves out cookies and other fields of one client or connection, see
+// [Difference]. Without an answer (nil) requests are refused with already-completed.
+//
+// Errors:
+//
+//   - [ErrNoRecord] if no request of the key has run, or none has left a record. A released one leaves none behind a
+//     quota.
+//   - [core.ErrInProgress] while one is running, and [core.ErrCompleted] if one has completed before. Neither is
+//     changed.
+//   - Those of [core.Once.Resolve].
 func (r *Record) Resolve(ctx context.Context, answer *Response) error {
 	if r.State == core.StateNone && r.Attempt == 0 {
 		return ErrNoRecord
@@ -147,9 +153,10 @@ func (o *Once) seal(answer *Response, hash string) ([]byte, error) {
 	return value, nil
 }
 
-// Forget deletes the record, so that the next request of the key runs: the order was cancelled, or somebody has found out
-// that a run of unknown outcome has not taken effect. A run in progress is not stopped, see [core.Once.Forget]. The error
-// is [ErrNoRecord] if no record keeps a request from running, or that of core.Once.Forget.
+// Forget deletes the record, so that the next request of the key runs: the order was cancelled, or an operator has
+// found out that a run of unknown outcome has not taken effect. Forget does not stop a run in progress, see
+// [core.Once.Forget]. The error is [ErrNoRecord] if no record prevents a request from running, or that of
+// core.Once.Forget.
 func (r *Record) Forget(ctx context.Context) error {
 	if r.State == core.StateNone {
 		return ErrNoRecord

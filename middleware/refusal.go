@@ -23,12 +23,13 @@ func tellRuns(ctx context.Context, refusal int32) {
 	}
 }
 
-// Nested reports whether ctx is that of a run of [Once], so that the answer to a refusal matters: see [RefusalSent].
+// Nested returns true if ctx is that of a run of [Once], so that the answer to a refusal matters: see [RefusalSent].
 func Nested(ctx context.Context) bool { return runFrom(ctx) != nil }
 
-// RefusalSent tells the runs of ctx with which status a guard inside of them has answered a refused request; 0 if it has
-// answered nothing. Adapters must call it after the refusal is written, if [Nested]. Why: a handler between two guards
-// may answer in words of its own what the inner one refused, after work of its own; that answer counts as any other.
+// RefusalSent notifies the runs of ctx that a guard inside of them has refused a request, and with which status; 0
+// means that it has answered nothing. Adapters must call it after the refusal is written, if [Nested] returns true.
+// Why: a handler between two guards may answer in its own way after the inner guard has refused, and after work of its
+// own. That answer counts as any other.
 func RefusalSent(ctx context.Context, status int) { tellRuns(ctx, int32(status)) }
 
 // refused reports whether the outcome is the refusal of a guard inside this run.

@@ -11,26 +11,26 @@ import (
 	"time"
 )
 
-// Request is what a [Once] is told of a request.
+// Request is the input of a [Once] for one request.
 type Request struct {
 	// Key of the request.
 	Key Key
-	// Payload tells it from another request with the same key.
+	// Payload distinguishes it from another request with the same key.
 	Payload Payload
-	// AnswerBy is until when an answer can be written, see [AnswerBy]. Zero is without limit.
+	// AnswerBy is the time until which an answer can be written, see [AnswerBy]. Zero is no limit.
 	AnswerBy time.Time
-	// Header is that of the request: of interest are Prefer (RFC 7240) and Early-Data (RFC 8470).
+	// Header is the header of the request. Prefer (RFC 7240) and Early-Data (RFC 8470) are used.
 	Header http.Header
 }
 
-// Payload is what a request asks for.
+// Payload is the content of a request, for comparison.
 type Payload struct {
 	Method string
-	// Host is that of the route, if its pattern has one.
+	// Host is the host of the route, if its pattern has one.
 	Host string
-	// Target is the path as the client has sent it, Path what [http.StripPrefix] and the like have left of it.
+	// Target is the path as the client has sent it. Path is what [http.StripPrefix] and the like have left of it.
 	Target, Path string
-	// Query is what follows the question mark.
+	// Query is the part after the question mark.
 	Query       string
 	ContentType string
 	// Body is the whole body, or as much of it as was buffered.

@@ -8,7 +8,7 @@ import (
 	"net/http"
 )
 
-// MarkerField is the header field by which a client knows a replay, unless an option names another.
+// MarkerField is the header field that marks a replay, unless an option names another.
 const MarkerField = "Idempotency-Replayed"
 
 // omittedField tells a client that the answer had a body, of which nothing is left.
@@ -16,7 +16,7 @@ const omittedField = "Idempotency-Replay"
 
 // Response is an answer as it is recorded and replayed.
 type Response struct {
-	// Status of the answer. It is 0 if the handler took over the connection before it told a status.
+	// Status of the answer. It is 0 if the handler took over the connection before it set a status.
 	Status int
 	// Header are the fields that the handler added or changed: see [Difference].
 	Header http.Header
@@ -26,7 +26,7 @@ type Response struct {
 	Omitted bool
 }
 
-// Replayable reports whether the response can be sent again at all: a connection that was taken over cannot.
+// Replayable returns true if the response can be sent again: that of a connection that was taken over cannot.
 func (r *Response) Replayable() bool { return r.Status >= http.StatusOK }
 
 // line is what stands before the body, in one line of JSON: so that the body is kept as it is, without base64.
@@ -45,8 +45,8 @@ func (r *Response) Encode() []byte {
 	return append(append(head, '\n'), r.Body...)
 }
 
-// DecodeResponse reads what [Response.Encode] has made. It fails on anything that could not be replayed, and
-// ignores what a later version may add to the record. The body is a part of b.
+// DecodeResponse reads the output of [Response.Encode]. It fails on anything that could not be replayed, and ignores
+// what a later version may add to the record. The body is a part of b.
 func DecodeResponse(b []byte) (*Response, error) {
 	head, body, found := bytes.Cut(b, []byte("\n"))
 	if !found {

@@ -8,20 +8,21 @@ import (
 	"strings"
 )
 
-// Route is what the router of an adapter knows of a request.
+// Route is the router's view of a request, by an adapter.
 type Route struct {
-	// Pattern is the one that has matched, in the form of [http.ServeMux]: "POST example.com/cart/{id}". The method
-	// in it does not count. It is empty where none is known.
+	// Pattern is the matched pattern, in the form of [http.ServeMux]: "POST example.com/cart/{id}". The method in it
+	// does not count. It is empty if no pattern is known.
 	Pattern string
-	// Decoded tells that the router matches the decoded path, in which an escaped slash ends a segment. Defaults to
+	// Decoded is true if the router matches the decoded path, in which an escaped slash ends a segment. Defaults to
 	// false: the path as it was sent.
 	Decoded bool
 }
 
 // RouteKey returns the key of all requests of that method to that pattern, as [Route.Key] makes it. The pattern is in
-// the form of [http.ServeMux], whatever its wildcards are called, behind the prefix that [http.StripPrefix] or an outer
-// router has taken away. A method in it does not count. Of a pattern that ends in a slash or in "{rest...}" each path
-// is a route of its own: pass that. The error is [ErrNoRoute] if there is no path in the pattern, or if it ends in "{rest...}".
+// the form of [http.ServeMux], with any names of wildcards, behind the prefix that [http.StripPrefix] or an outer
+// router has removed. A method in it does not count. Of a pattern that ends in a slash or in "{rest...}" each path is
+// a route of its own: pass that path. The error is [ErrNoRoute] if there is no path in the pattern, or if it ends in
+// "{rest...}".
 func RouteKey(method, pattern string) (Key, error) {
 	p, ok := parsePattern(pattern)
 	if !ok {
@@ -42,9 +43,9 @@ func routeKey(method, route string) (Key, error) {
 	return Join(name, Key{parts: []part{{"route", route}}})
 }
 
-// PathKey returns the key of the resource that a wildcard of a pattern names, as [Route.PathKey] makes it: "7" for "id"
-// of "/cart/{id}/checkout". What follows the wildcard does not count, nor does the method. The error is [ErrNoRoute] if
-// the pattern has no such wildcard, and that of [NewKey].
+// PathKey returns the key of the resource that a wildcard of a pattern names, as [Route.PathKey] makes it: "7" for
+// "id" of "/cart/{id}/checkout". The part after the wildcard does not count, nor does the method. The error is
+// [ErrNoRoute] if the pattern has no such wildcard, and that of [NewKey].
 func PathKey(pattern, name, value string) (Key, error) {
 	p, ok := parsePattern(pattern)
 	segments, found := p.upTo(name)
@@ -63,15 +64,15 @@ func pathKey(resource, value string) (Key, error) {
 	return Join(Key{parts: []part{{"resource", resource}}}, key)
 }
 
-// Key returns the key of the method and the route of r. Routes are told apart by all of the path that was routed:
+// Key returns the key of the method and the route of r. All of the routed path identifies a route:
 //
-//   - A router sees the path without what [http.StripPrefix] or an outer router has taken away. That comes in front of
-//     the pattern, as it is in the path of the request.
+//   - A router sees the path without what [http.StripPrefix] or an outer router has removed. That prefix comes in
+//     front of the pattern, as it is in the path of the request.
 //   - A pattern that ends in a slash or in "{rest...}" does not say where the request goes. The path of the request
-//     takes its place, so that each path below it is a route of its own.
+//     takes its place, so each path below it is a route of its own.
 //
-// The error is [ErrNoRoute] if the route is not known, or if the pattern fits neither the path of the request nor that
-// which a handler around the router has put in its place.
+// The error is [ErrNoRoute] if the route is not known. It is also ErrNoRoute if the pattern fits neither the path of
+// the request nor the path that a handler around the router has set.
 func (rt Route) Key(r *http.Request) (Key, error) {
 	p, ok := parsePattern(rt.Pattern)
 	if !ok {
@@ -88,10 +89,10 @@ func (rt Route) Key(r *http.Request) (Key, error) {
 	return routeKey(r.Method, routeText(p.host, p.slash, prefix, p.segments))
 }
 
-// PathKey returns the key of the resource that a wildcard of the route names. The pattern up to the wildcard is part of
-// the key, so "/cart/{id}" and "/invoice/{id}" make two keys of one value, and "/cart/{id}/checkout" and
-// "/cart/{id}/cancel" one. The error is [ErrNoRoute] if the route is not known or has no such wildcard, and that of
-// [NewKey].
+// PathKey returns the key of the resource that a wildcard of the route names. The pattern up to the wildcard is part
+// of the key. So "/cart/{id}" and "/invoice/{id}" make two keys of one value, and "/cart/{id}/checkout" and
+// "/cart/{id}/cancel" make one. The error is [ErrNoRoute] if the route is not known or has no such wildcard, and that
+// of [NewKey].
 func (rt Route) PathKey(r *http.Request, name, value string) (Key, error) {
 	p, ok := parsePattern(rt.Pattern)
 	segments, found := p.upTo(name)

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// Run is a request that a [Once] lets through. It owes a [Run.Finish].
+// Run is a request that a [Once] lets run. The adapter must call [Run.Finish].
 type Run struct {
 	once     *Once
 	attempt  *core.Attempt // nil if the guard fails open
@@ -55,21 +55,21 @@ func (r *Run) goesOn() bool {
 	return !r.finished.Load() && (r.attempt == nil || r.attempt.Context().Err() == nil)
 }
 
-// Context is what the handler gets: it ends when that of the request ends, or the lease is lost, and carries the fencing
-// token and the facts for [Attempt], [KeyHash] and [Degraded].
+// Context is the context for the handler. It ends when that of the request ends, or the lease is lost. It carries the
+// fencing token and the facts for [Attempt], [KeyHash] and [Degraded].
 func (r *Run) Context() context.Context { return r.ctx }
 
-// Capture returns up to how many bytes of the answer are to be held back until [Run.Finish] has returned, so that a
-// client that has read its answer finds it recorded, and whether the record or a judge has use for the body.
+// Capture returns how many bytes of the answer to hold back until [Run.Finish] has returned, so that a client that has
+// read its answer finds it recorded. It also returns true if the record or a judge needs the body.
 func (r *Run) Capture() (bytes int, body bool) {
 	return r.once.config.RecordLimit, r.once.config.Replay || r.once.config.Completion != nil
 }
 
-// Finish records how the handler ended, within a few seconds at most, whatever becomes of the client. The second call
-// does nothing. Only then should the answer be sent.
+// Finish records how the handler ended, within a few seconds at most, even if the client has left. A second call does
+// nothing. Send the answer only after Finish.
 //
-// If the application's judge, codec or hook panics, the attempt is ended all the same, and the panic goes on: otherwise
-// the key would be renewed until the process ends. A judge that panicked has not judged.
+// If the application's judge, codec or hook panics, Finish ends the attempt all the same, and the panic continues.
+// Otherwise the key would be renewed until the process ends. A judge that panicked has not judged.
 func (r *Run) Finish(outcome Outcome) {
 	if !r.finished.CompareAndSwap(false, true) {
 		return
@@ -191,8 +191,8 @@ func reason(o Outcome) string {
 	return "the handler answered with a failure"
 }
 
-// Attempt returns which attempt for its key a guarded request is, from 1; 0 if ctx is not that of a request behind
-// Once or Idempotent, or if that fails open.
+// Attempt returns the number of the attempt for the key of a guarded request, from 1. It is 0 if ctx is not that of a
+// request behind Once or Idempotent, or if the guard fails open.
 func Attempt(ctx context.Context) int {
 	if r := runFrom(ctx); r != nil && r.attempt != nil {
 		return r.attempt.Number()

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// ErrKeyShape refuses a key whose parts, by their names and order, are not those that the guard's key function makes: it
-// would be about another request, or about none.
+// ErrKeyShape refuses a key whose parts, by their names and order, are not those that the guard's key function makes.
+// Such a key would be about another request, or about none.
 var ErrKeyShape = errors.New("holdfast: the key is not made of the parts of this guard's keys")
 
 // mostShapes bounds what is remembered. A key function that makes more of them puts values into names, and is not checked.

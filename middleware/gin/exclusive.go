@@ -9,18 +9,17 @@ import (
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
-// Exclusive returns a middleware that lets no two requests of one key run at the same time. The strategy makes
-// the lock, locks.Mutex for instance; key tells what must not run at the same time. Panics if one of them is
-// nil or an option is invalid: [NewExclusive] returns that as an error.
+// Exclusive returns a middleware that prevents two requests of one key from running at the same time. The strategy
+// makes the lock, for instance locks.Mutex; key identifies what must not run at the same time. Exclusive panics if one
+// of them is nil or an option is invalid: [NewExclusive] returns an error instead.
 //
-// A handler guarded twice with the same key runs: the inner guard enters the lock of the outer one. So does one
+// A handler guarded twice with the same key runs: the inner guard enters the lock of the outer one. So does a handler
 // that is reached through gin's HandleContext.
 func Exclusive(strategy core.Strategy, key KeyFunc, opts ...Option) gin.HandlerFunc {
 	return must(NewExclusive(strategy, key, opts...))
 }
 
-// NewExclusive is [Exclusive] for those who get their settings at run time: it returns an error instead of
-// panicking.
+// NewExclusive is [Exclusive] for settings that are known only at run time: it returns an error instead of panicking.
 func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (gin.HandlerFunc, error) {
 	config := newConfig(middleware.DefaultConfig(), opts)
 	engine, err := middleware.NewExclusive(strategy, config.engine)

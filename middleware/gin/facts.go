@@ -7,15 +7,15 @@ import (
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
-// ContextKey is where a guarded request has the context of its run in gin's own store, for [Degraded],
-// [TokenFrom] and the like. It is nil there once the guard is done.
+// ContextKey is the key in gin's own store for the context of a guarded request's run, for [Degraded], [TokenFrom] and
+// the like. The value is nil once the guard has ended.
 const ContextKey = "github.com/holdfast-go/holdfast/middleware/gin"
 
-// Degraded reports whether ctx is that of a request which runs unguarded: see [FailOpen]. It may be the context of
+// Degraded returns true if ctx is that of a request which runs unguarded: see [FailOpen]. ctx may be the context of
 // the request or the *gin.Context.
 func Degraded(ctx context.Context) bool { return middleware.Degraded(run(ctx)) }
 
-// TokenFrom returns the fencing token of the innermost guard around a request, and whether there is one. ctx
+// TokenFrom returns the fencing token of the innermost guard around a request. It returns false if there is none. ctx
 // may be the context of the request or the *gin.Context, for which [core.TokenFrom] works only with gin's
 // ContextWithFallback.
 func TokenFrom(ctx context.Context) (token int64, ok bool) { return core.TokenFrom(run(ctx)) }

@@ -9,18 +9,18 @@ import (
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
-// ByParam tells requests apart by the resource that a parameter of the path names: "id" of "/cart/:id/checkout", "file"
-// of "/files/*file". The route up to the parameter counts, so the same id in "/invoice/:id" makes another key. What
-// follows does not count, nor does the method: a checkout of a cart and DELETE "/cart/:id" have one key. That is what
-// [Exclusive] needs. [Once] records an operation, so join [ByRoute]:
+// ByParam identifies requests by the resource that a parameter of the path names: "id" of "/cart/:id/checkout", "file"
+// of "/files/*file". The route up to the parameter counts, so the same id in "/invoice/:id" makes another key. The
+// part after it does not count, nor does the method: a checkout of a cart and DELETE "/cart/:id" have one key.
+// [Exclusive] needs that. [Once] records an operation, so join [ByRoute]:
 //
 //	import ginlock "github.com/holdfast-go/holdfast/middleware/gin"
 //
 //	ginlock.Once(locks, ginlock.Keys(ginlock.ByRoute(), user, ginlock.ByParam("id")))
 //
 // Clients choose the value, so join the user too, or check the ownership around the guard. For one key on routes of
-// different shapes, write a [KeyFunc] that calls NewKey with c.Param. Fails with [ErrNoRoute] if the route is not known
-// or has no such parameter.
+// different shapes, write a [KeyFunc] that calls NewKey with c.Param. ByParam fails with [ErrNoRoute] if the route is
+// not known or has no such parameter.
 func ByParam(name string) KeyFunc {
 	return func(c *gin.Context) (Key, error) {
 		value, _ := c.Params.Get(name)
@@ -39,25 +39,25 @@ func PathKey(fullPath, name, value string) (Key, error) {
 	return middleware.PathKey(pattern(fullPath), name, value)
 }
 
-// ByRoute tells requests apart by method and route, not by path: one key covers a whole route, whatever its parameters
-// match, unless more is joined to it. The route is c.FullPath, groups and all, and is known in middlewares of the whole
+// ByRoute identifies requests by method and route, not by path: one key covers a whole route, whatever its parameters
+// match, unless you join more to it. The route is c.FullPath, groups and all, and is known in middlewares of the whole
 // engine too. The key is that of [httplock.ByRoute] for the same route: "/cart/:id" here is "/cart/{id}" there.
 //
-//   - What http.StripPrefix has taken away around the engine counts as it is in the path. So the same engine under
-//     two prefixes has two routes. Join a [Constant] instead where they are one operation.
-//   - A route that ends in "/*rest" does not say where a request goes, to another router for instance. The path of the
-//     request counts in its place. A handler that treats all of these paths alike lets clients choose the key
-//     that way: use a Constant.
+//   - What http.StripPrefix has removed around the engine counts as it is in the path. So the same engine under two
+//     prefixes has two routes. Join a [Constant] instead if they are one operation.
+//   - A route that ends in "/*rest" does not say where a request goes, for instance to another router. The path of the
+//     request counts in its place. A handler that treats all of these paths alike lets clients choose the key that
+//     way: use a Constant.
 //
-// Fails with [ErrNoRoute] where no route has matched.
+// ByRoute fails with [ErrNoRoute] if no route has matched.
 func ByRoute() KeyFunc {
 	return func(c *gin.Context) (Key, error) { return routeOf(c).Key(c.Request) }
 }
 
-// RouteKey returns the key that [ByRoute] makes of requests of that method to that route, for [Join]. The path is
-// the one that the handler was registered with, groups and all: "/cart/:id/checkout". It is behind what http.StripPrefix
-// has taken away around the engine. For a route that ends in "/*rest", pass the path of the request instead. The error
-// is [ErrNoRoute] if it is empty.
+// RouteKey returns the key that [ByRoute] makes of requests of that method to that route, for [Join]. The path is the
+// one that the handler was registered with, groups and all: "/cart/:id/checkout". It is behind what http.StripPrefix
+// has removed around the engine. For a route that ends in "/*rest", pass the path of the request instead. The error is
+// [ErrNoRoute] if it is empty.
 func RouteKey(method, fullPath string) (Key, error) {
 	return middleware.RouteKey(method, pattern(fullPath))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
-// Option configures a guard. An invalid value is reported when the guard is built.
+// Option configures a guard. Making the guard reports an invalid value.
 type Option interface{ apply(*config) }
 
 type optionFunc func(*config)
@@ -23,7 +23,8 @@ type shared middleware.Option
 
 func (o shared) apply(c *config) { o(&c.engine) }
 
-// Shared makes an option of one that all adapters have, for services that set up guards of several frameworks alike.
+// Shared makes an option from one that all adapters have, for services that configure guards of several frameworks
+// alike.
 func Shared(o middleware.Option) Option { return shared(o) }
 
 type config struct {
@@ -58,12 +59,12 @@ func (c *config) check() error {
 	return nil
 }
 
-// WithMethods sets the request methods that are guarded, in upper case; requests of others pass. Defaults to
-// all but GET, HEAD, OPTIONS and TRACE; to POST and PATCH for [Idempotent].
+// WithMethods sets the guarded request methods, in upper case. Requests of other methods pass. Defaults to all but
+// GET, HEAD, OPTIONS and TRACE; to POST and PATCH for [Idempotent].
 func WithMethods(methods ...string) Option { return shared(middleware.WithMethods(methods...)) }
 
-// WithSkip sets which requests of the guarded methods pass unguarded: those for which skip returns true.
-// Defaults to none.
+// WithSkip sets a function that returns true for requests of the guarded methods that pass unguarded. Defaults to
+// none.
 func WithSkip(skip func(c *gin.Context) bool) Option {
 	return optionFunc(func(c *config) { c.skip = skip })
 }
@@ -72,38 +73,38 @@ func WithSkip(skip func(c *gin.Context) bool) Option {
 // Defaults to 250 ms for [Exclusive], 0 for others.
 func WithWait(limit time.Duration) Option { return shared(middleware.WithWait(limit)) }
 
-// WithBodyLimit sets up to how many bytes of body are read before the lock is asked for, see
-// [middleware.WithBodyLimit]; 0 reads none, but a key of the body is still made of it: see [ByJSON]. Defaults to 64 KiB,
-// and to 1 MiB for [Idempotent], which refuses larger ones with 413.
+// WithBodyLimit sets how many bytes of body are read before the lock is asked for, see [middleware.WithBodyLimit]. 0
+// reads none, but a key of the body still reads it: see [ByJSON]. Defaults to 64 KiB, and to 1 MiB for [Idempotent],
+// which refuses larger ones with 413.
 func WithBodyLimit(bytes int64) Option { return shared(middleware.WithBodyLimit(bytes)) }
 
-// WithBodyMemory bounds how many bytes all buffered bodies take together, see [middleware.WithBodyMemory]. Defaults to
+// WithBodyMemory bounds the total size of all buffered bodies in bytes, see [middleware.WithBodyMemory]. Defaults to
 // 64 MiB.
 func WithBodyMemory(bytes int64) Option { return shared(middleware.WithBodyMemory(bytes)) }
 
-// WithLock adds options of the lock, [core.WithMaxHold] for instance; use [WithWait] in place of
-// [core.WithWait]. Defaults to none: those of the strategy and its client hold.
+// WithLock adds options of the lock, for instance [core.WithMaxHold]; use [WithWait] in place of [core.WithWait].
+// Defaults to none: those of the strategy and its client apply.
 func WithLock(opts ...core.LockOption) Option { return shared(middleware.WithLock(opts...)) }
 
-// FailOpen lets requests run unguarded while Redis cannot be asked: at the same time as others or once more, without
-// fencing token and without record, and known by [Degraded]. A Redis that answers, but refuses, opens nothing: one that
-// is full, or wants other rights or another password. Defaults to refusing requests with 503.
+// FailOpen lets requests run unguarded while Redis cannot be asked. They may run at the same time as others or once
+// more, without fencing token and without record; [Degraded] returns true for them. It does not apply if Redis answers
+// but refuses, because it is full, or wants other rights or another password. Defaults to refusing requests with 503.
 func FailOpen() Option { return shared(middleware.FailOpen()) }
 
-// WithConflictStatus sets the status of a request whose lock is held, 423, 429 or 503 for instance. Its code
-// stays lock-conflict. Defaults to 409.
+// WithConflictStatus sets the status of a request whose lock is held, for instance 423, 429 or 503. Its code stays
+// lock-conflict. Defaults to 409.
 func WithConflictStatus(status int) Option { return shared(middleware.WithConflictStatus(status)) }
 
-// WithRefusalHandler sets the function that answers every refused request: 400, 401, 409, 503 and all other codes, except
-// those whose client is gone. It may change the conflict and leave the writing to [Refuse]. Of this option and
-// [ErrorsOnly] the last one holds. Defaults to Refuse.
+// WithRefusalHandler sets the function that answers every refused request: 400, 401, 409, 503 and all other codes,
+// except requests whose client has left. It may change the conflict and call [Refuse] for the writing. Of this option
+// and [ErrorsOnly] the last one counts. Defaults to Refuse.
 func WithRefusalHandler(handler RefusalHandler) Option {
 	return optionFunc(func(c *config) { c.refuse = handler })
 }
 
-// ErrorsOnly leaves the answer to refused requests to the service's own renderer of c.Errors, a middleware
-// around the guard: the guard sets the status, which gin sends without a body if nobody writes one, and writes
-// nothing. Of this option and [WithRefusalHandler] the last one holds. Defaults to answering with a problem.
+// ErrorsOnly leaves the answer to refused requests to the service's own renderer of c.Errors, a middleware around the
+// guard. The guard sets the status and writes nothing; gin sends the status without a body if no middleware writes
+// one. Of this option and [WithRefusalHandler] the last one counts. Defaults to answering with a problem.
 func ErrorsOnly() Option { return WithRefusalHandler(statusOnly) }
 
 // WithProblemBase sets the URI in front of the code in the type of a problem, for example
@@ -114,7 +115,7 @@ func WithProblemBase(uri string) Option { return shared(middleware.WithProblemBa
 // none.
 func WithDescribedBy(uri string) Option { return shared(middleware.WithDescribedBy(uri)) }
 
-// OptionalKey lets requests without key pass unguarded. Defaults to refusing them with 400.
+// OptionalKey lets requests without a key pass unguarded. Defaults to refusing them with 400.
 func OptionalKey() Option { return shared(middleware.OptionalKey()) }
 
 // WithKeySecret makes the hashes of keys with a secret, see [middleware.WithKeySecret]. Defaults to none.
@@ -126,18 +127,18 @@ func WithPreferWait(limit time.Duration) Option { return shared(middleware.WithP
 // WithAskTimeout sets how long Redis may take to answer a request that does not wait. Defaults to 1 s.
 func WithAskTimeout(limit time.Duration) Option { return shared(middleware.WithAskTimeout(limit)) }
 
-// WithWaiters bounds how many requests of one key, and at all, wait at this guard in this process. Defaults to 16 and
-// 1024.
+// WithWaiters bounds how many requests of one key, and of all keys, wait at this guard in this process. Defaults to 16
+// and 1024.
 func WithWaiters(perKey, all int) Option { return shared(middleware.WithWaiters(perKey, all)) }
 
-// WithLogger sets where failures are logged that clients do not cause, see [middleware.WithLogger]. Nil switches logging
+// WithLogger sets the logger for failures that clients do not cause, see [middleware.WithLogger]. Nil switches logging
 // off. Defaults to the logger of the client that makes the locks.
 func WithLogger(logger *slog.Logger) Option { return shared(middleware.WithLogger(logger)) }
 
-// WithHooks sets functions that are told what happens to requests. Defaults to none.
+// WithHooks sets functions that are called with what happens to requests. Defaults to none.
 func WithHooks(hooks Hooks) Option { return shared(middleware.WithHooks(hooks)) }
 
-// What hooks are told. Their contexts are those of the request, not gin's.
+// Arguments of hooks. Their contexts are those of the request, not gin's.
 type (
 	// Hooks are told what happens to guarded requests.
 	Hooks = middleware.Hooks

@@ -6,9 +6,9 @@ import (
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
-// Guard is a guard of [NewOnce] or [NewIdempotent] as a value. Handle is what [Once] and [Idempotent] return. The methods
-// of its [middleware.Ledger] are for operators: Peek reads what is recorded of a key, Resolve records that a request was
-// done, Forget lets it be tried again, and Records lists what is recorded of a scope of Idempotent. They know the secret,
+// Guard is a guard of [NewOnce] or [NewIdempotent] as a value. Handle is what [Once] and [Idempotent] return. The
+// methods of its [middleware.Ledger] are for operators: Peek reads the record of a key, Resolve records that a request
+// was done, Forget allows another run, and Records lists the records of a scope of Idempotent. They use the secret,
 // the codec and the parts of the guard's keys.
 type Guard struct {
 	*middleware.Ledger
@@ -22,7 +22,7 @@ func (g *Guard) Handle(c *gin.Context) { g.handle(c) }
 // the keys of the scope.
 func IdempotencyKey(value string) (Key, error) { return middleware.IdempotencyKey(value) }
 
-// Record is what is recorded of a key behind a [Guard].
+// Record is the record of a key behind a [Guard].
 type Record = middleware.Record
 
 // Errors of a [Guard], for errors.Is.

@@ -11,7 +11,7 @@ import (
 // Conflict is why a request was refused. It is in c.Errors too: find it with errors.As.
 type Conflict = middleware.Conflict
 
-// RefusalHandler answers a refused request. The chain is aborted already and the conflict is in c.Errors.
+// RefusalHandler answers a refused request. The chain is already aborted, and the conflict is in c.Errors.
 type RefusalHandler func(c *gin.Context, conflict *Conflict)
 
 // Refuse answers a refused request with the problem of the conflict. It is the default [RefusalHandler].

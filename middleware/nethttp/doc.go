@@ -19,33 +19,34 @@
 //
 // # What happens to a request
 //
-// A request of a safe method passes; Idempotent guards POST and PATCH only. For any other the key is made, the body is
-// read up to 64 KiB (Idempotent: 1 MiB, larger ones are refused), and Redis is asked: 250 ms long for Exclusive, once
-// for the others, unless [WithWait]. Then the handler runs. Its context ends if the lease is lost, with the cause
-// [core.ErrLeaseLost], and carries the fencing token ([core.TokenFrom]), the [Attempt] and the [KeyHash]. The key is
-// held until the handler returns, also if the client leaves, and what became of the run is recorded however it ends. A
-// request whose client left while it waited is never run.
+// A request of a safe method passes; Idempotent guards POST and PATCH only. For any other request the guard makes the
+// key and reads the body up to 64 KiB (Idempotent: 1 MiB, larger ones are refused). Then it asks Redis: for 250 ms
+// with Exclusive, once with the others, unless [WithWait] says otherwise. Then the handler runs. Its context ends if
+// the lease is lost, with the cause [core.ErrLeaseLost], and carries the fencing token ([core.TokenFrom]), the
+// [Attempt] and the [KeyHash]. The guard holds the key until the handler returns, even if the client leaves, and
+// records how the run ended in every case. A request whose client leaves while it waits never runs.
 //
 // Behind Exclusive the handler's http.ResponseWriter is the one that came in, with all it can do. Once and Idempotent
-// hold the answer back until it is recorded; one that grows above 256 KiB, is flushed or hijacked passes through.
+// hold the answer back until it is recorded. An answer that grows above 256 KiB, is flushed or hijacked passes
+// through.
 //
 // # What the key is made of
 //
-// [ByRoute] is the operation: method and route, whatever its wildcards match. [ByPathValue] is the thing: "/cart/{id}" and the
-// value of id. Exclusive takes the thing, so that nothing else is done with it meanwhile. Once takes the operation, and
-// the thing where each has its own. Both take who is asking: [ByContext], [ByPrincipal]. Idempotent compares method,
-// path, query, type and body by itself; the path is that which the client has sent, and of a multipart body the parts
+// [ByRoute] is the operation: method and route, whatever its wildcards match. [ByPathValue] is the thing: "/cart/{id}"
+// and the value of id. Give Exclusive the thing, so that requests for it do not overlap. Give Once the operation, and
+// the thing where each has its own. Give both the user: [ByContext], [ByPrincipal]. Idempotent compares method, path,
+// query, type and body without an option. The path is the one that the client has sent. Of a multipart body the parts
 // count, not the boundary.
 //
 // Services with the same routes on one Redis share keys. Give their clients prefixes of their own ([core.WithPrefix]),
-// and join [ByHost] where hosts are to be told apart.
+// and join [ByHost] to distinguish hosts.
 //
 // # Frameworks
 //
-// chi takes these guards as they are, and Echo by echo.WrapMiddleware: what Echo's error handler answers later counts as
-// the handler's answer. In FIBER THE GUARDS DO NOT WORK, and nothing says so: its adaptor runs the handler after the
-// middleware has returned, so the lock is free and an empty answer recorded before the handler runs. Use package core in
-// its handlers. For other frameworks see [LateAnswers].
+// chi takes these guards unchanged, and Echo by echo.WrapMiddleware. What Echo's error handler answers later counts as
+// the handler's answer. In FIBER THE GUARDS DO NOT WORK, without any error: its adaptor runs the handler after the
+// middleware has returned. So the lock is free, and an empty answer recorded, before the handler runs. Use package
+// core in its handlers. For other frameworks see [LateAnswers].
 //
 // # What counts as completed
 //
@@ -58,79 +59,78 @@
 //	5xx, panic, Goexit, ErrAbortHandler       released    released             held: outcome-unknown
 //	nothing written, its context over; 499    released    released             held: outcome-unknown
 //	refused by a guard inside                 released    released             released
-//	not heard of until the lease has ended    released    released             held: outcome-unknown
+//	crashed or unreachable                    released    released             held: outcome-unknown
 //	nothing written, its context alive        completed   completed, empty 200 as left
 //	connection taken over                     completed   completed, no replay as left
-//	[Complete], [Release], [Hold]             the handler's word wins
+//	[Complete], [Release], [Hold]             the handler's call wins
 //
 // Released lets the next request run, with the next [Attempt] number and a larger fencing token. Call [Complete] right
 // after the side effect if an error may still follow: "the card is charged, then the mail failed" must not free the
-// key. Payments hold failures, so that no retry charges again, and call [Release] for what fails before the charge:
-// without [HoldFailures], a 500 after the charge lets the retry charge again. [WithCompletion] judges otherwise for a
-// whole guard.
+// key. For payments use [HoldFailures], and call [Release] for a failure before the charge. Without HoldFailures, a
+// 500 after the charge lets the retry charge again. [WithCompletion] sets other rules for a whole guard.
 //
 // # Records are kept for 24 hours
 //
 // After 24 HOURS the record is gone, and a request of the same key RUNS AGAIN, unless [WithRetention] or
-// [WithRetentionUntil] says otherwise. And Redis may lose a record earlier: with any maxmemory-policy but noeviction,
-// or when a replica takes over that had not got it yet. So let the database have the last word: a UNIQUE constraint on
-// what must exist once, or "UPDATE ... WHERE fence < token" with the fencing token of the run. The guard is the fast
-// gate in front of it.
+// [WithRetentionUntil] says otherwise. Redis may lose a record earlier: with any maxmemory-policy but noeviction, or
+// when a replica takes over that did not have it yet. So let the database decide: by a UNIQUE constraint on what must
+// exist once, or by "UPDATE ... WHERE fence < token" with the fencing token of the run. The guard is the fast gate in
+// front of it.
 //
-// # What clients are told
+// # What clients get
 //
-// A refused request gets a problem (RFC 9457) with a stable member code, whether to come back (retryable), and if so,
-// when (Retry-After):
+// A refused request gets a problem (RFC 9457) with a stable member code, whether a retry may succeed (retryable), and
+// if so, when (Retry-After):
 //
 //	400 key-required, key-invalid            the key is missing or malformed
 //	400 body-unreadable                      the body ended before its end
-//	401 scope-required                       nobody is logged in
+//	401 scope-required                       no user is logged in
 //	408 body-timeout                         the body did not arrive in time
 //	409 lock-conflict          Retry-After   Exclusive: another one is running
 //	409 request-in-progress    Retry-After   Once, Idempotent: the first one is running
 //	409 already-completed                    it took effect before, and there is no answer to replay; with its Location
-//	409 outcome-unknown                      HoldFailures: nobody knows, until an operator has found out, see [Guard]
+//	409 outcome-unknown                      HoldFailures: unknown until an operator has found out, see [Guard]
 //	413 payload-too-large                    the body is larger than what can be compared
 //	422 key-reused                           the key belongs to another request
 //	425 too-early                            TLS early data that was not answered before
-//	429 too-many-keys          Retry-After   [WithQuota], [WithQuotaBytes]: the scope's records are as many or large as they may
+//	429 too-many-keys          Retry-After   [WithQuota], [WithQuotaBytes]: the scope's records are as many or as large as allowed
 //	499 client-gone                          the client left while it waited; for the log
 //	500 key-failed                           the key could not be made
 //	503 lock-unavailable       Retry-After   Redis does not answer, unless [FailOpen]
-//	503 too-many-bodies        Retry-After   the bodies of others take all of [WithBodyMemory]
+//	503 too-many-bodies        Retry-After   other bodies take all of [WithBodyMemory]
 //
-// Retry-After is in whole seconds, with some jitter: the time that most runs behind this guard took, a second if none has
-// ended yet, longer the longer the key is refused, and never more than the lease of the running request has left. 409
-// already-completed has one only with [WithRetentionUntil].
+// Retry-After is in whole seconds, with some jitter: the time that most runs behind this guard took, or a second if
+// none has ended yet. It grows while the key is refused, and never exceeds the rest of the running request's lease.
+// 409 already-completed has one only with [WithRetentionUntil].
 //
-// A replay has Idempotency-Replayed: true, and the status, the body and those header fields that the handler has set,
-// but no cookies, credentials, tokens, traces and fields of one transmission. An answer whose body is above 256 KiB
-// ([WithRecordLimit]) or broke off, or that has trailers, is not replayed but refused with 409 already-completed, unless
-// [ReplayOmitted] says otherwise. For browsers, CORS has to expose Retry-After and Idempotency-Replayed, and to allow
-// Idempotency-Key.
+// A replay has Idempotency-Replayed: true, the status, the body and the header fields that the handler has set. It has
+// no cookies, credentials, tokens, traces and fields of one transmission. An answer is not replayed if its body is
+// above 256 KiB ([WithRecordLimit]) or broke off, or if it has trailers. Then the request is refused with 409
+// already-completed, unless [ReplayOmitted] says otherwise. For browsers, CORS has to expose Retry-After and
+// Idempotency-Replayed, and to allow Idempotency-Key.
 //
 // # What is logged
 //
-// What clients cannot cause, through the logger of the client that makes the locks, or that of [WithLogger]: keys that
-// could not be made, a Redis that does not answer or refuses, unguarded runs, lost leases, ends that were not recorded,
-// unknown outcomes. The first of each kind is logged at once, then one line a minute with how many were seen.
+// A guard logs what clients cannot cause: keys that could not be made, a Redis that does not answer or refuses,
+// unguarded runs, lost leases, ends that were not recorded, unknown outcomes. It uses the logger of the client that
+// makes the locks, or that of [WithLogger]. It logs the first of each kind at once, then one line a minute with how
+// many were seen.
 //
 // # Where to put it
 //
-// Outermost first: recovery, logging, request id, CORS, compression, timeout, authentication, rate limit,
-// then the guard, then the database transaction, then the handler.
+// Outermost first: recovery, logging, request id, CORS, compression, timeout, authentication, rate limit, then the
+// guard, then the database transaction, then the handler.
 //
-//   - A timeout belongs around the guard: [http.TimeoutHandler] answers while its handler still runs, so inside
-//     the guard it would free the key, and record an answer, under a running handler.
-//   - Authentication belongs around the guard: without it, whoever can guess a key can hold it.
+//   - A timeout belongs around the guard: [http.TimeoutHandler] answers while its handler still runs, so inside the
+//     guard it would free the key, and record an answer, under a running handler.
+//   - Authentication belongs around the guard: without it, any client that guesses a key can hold it.
 //   - Compression belongs around the guard: each replay is then compressed as its client can read it.
 //   - A transaction belongs inside: it must be committed before the next request may look.
-//   - The guard belongs inside the mux, around handlers: only there the route is known to [ByRoute] and
-//     [ByPathValue].
+//   - The guard belongs inside the mux, around handlers: only there the route is known to [ByRoute] and [ByPathValue].
 //
-// Two things the guard cannot see: a handler that leaves goroutines behind or hijacks the connection works on
-// unguarded once it has returned; and requests whose contexts descend from one lease, by
-// http.Server.BaseContext for instance, are one owner, whom a lock does not keep from itself.
+// The guard cannot see two things. A handler that leaves goroutines behind or hijacks the connection continues
+// unguarded once it has returned. Requests whose contexts descend from one lease, for instance by
+// http.Server.BaseContext, are one owner, and a lock does not exclude an owner from itself.
 //
 // Close the locks after [http.Server.Shutdown] has returned, and the Redis client after that.
 package httplock

@@ -11,14 +11,14 @@ import (
 // keyBodyLimit bounds the body of which a key is made, in bytes.
 const keyBodyLimit = 64 << 10
 
-// ByForm tells requests apart by a field of the form in the body, which has to be there once; the query in the
-// URL does not count. The body is read for it up to 64 KiB, whatever [WithBodyLimit] says, and is there again
-// for the handler. Join it with who the client is: [ByContext].
+// ByForm identifies requests by a field of the form in the body, which must occur exactly once; the query in the URL
+// does not count. ByForm reads the body up to 64 KiB, whatever [WithBodyLimit] says, and leaves it for the handler.
+// Join it with the user: [ByContext].
 //
-// A body of another type than application/x-www-form-urlencoded has no such field: [ErrKeyRequired], also for
-// multipart/form-data, which is not read. A larger body, one that cannot be read, is malformed or has a
-// Content-Encoding is refused with [ErrKeyInvalid]. What was read before the guard is missing, unless it was
-// read by the ParseForm of net/http.
+// The error is [ErrKeyRequired] for a body of another type than application/x-www-form-urlencoded, even
+// multipart/form-data, which is not read. It is [ErrKeyInvalid] for a body that is larger, cannot be read, is
+// malformed or has a Content-Encoding. What was read before the guard is missing, unless the ParseForm of net/http
+// read it.
 func ByForm(name string) KeyFunc {
 	return func(r *http.Request) (Key, error) {
 		if mediaType(r) != "application/x-www-form-urlencoded" {
@@ -39,14 +39,14 @@ func ByForm(name string) KeyFunc {
 	}
 }
 
-// ByJSON tells requests apart by the string, number or boolean at an RFC 6901 pointer ("/order/id") of the JSON
-// document in the body: see [middleware.JSONField] for what it refuses. A number counts as it is written. The
-// body is read for it up to 64 KiB, whatever [WithBodyLimit] says, and is there again for the handler. Join it
-// with who the client is: [ByContext]. Panics if pointer is invalid.
+// ByJSON identifies requests by the string, number or boolean at an RFC 6901 pointer ("/order/id") of the JSON
+// document in the body. See [middleware.JSONField] for what it refuses. A number counts as it is written. ByJSON reads
+// the body up to 64 KiB, whatever [WithBodyLimit] says, and leaves it for the handler. Join it with the user:
+// [ByContext]. ByJSON panics if pointer is invalid.
 //
-// A body of another type than application/json, or one that ends in +json, has no such value:
-// [ErrKeyRequired]. A larger body, one that cannot be read, is malformed or has a Content-Encoding is refused
-// with [ErrKeyInvalid]. What was read before the guard is missing.
+// The error is [ErrKeyRequired] for a body of another type than application/json, or one that ends in +json. It is
+// [ErrKeyInvalid] for a body that is larger, cannot be read, is malformed or has a Content-Encoding. What was read
+// before the guard is missing.
 func ByJSON(pointer string) KeyFunc {
 	if err := middleware.CheckPointer(pointer); err != nil {
 		panic(err)

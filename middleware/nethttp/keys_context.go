@@ -7,14 +7,14 @@ import (
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
-// ByContext tells requests apart by what the context of the request holds at ctxKey: the user, put there by
+// ByContext identifies requests by the value of the request's context at ctxKey: the user, put there by
 // authentication. It may be a string, an integer, a UUID or an [encoding.TextMarshaler], see
-// [middleware.PrincipalKey]. If it is absent or its type's zero value, nobody is logged in, and the error is
-// [ErrScopeRequired]. A value of any other type, one that merely has a method String too, is refused with 500. It is
-// for [ByPrincipal], whose types the compiler checks. Panics if ctxKey is nil.
+// [middleware.PrincipalKey]. If it is absent or its type's zero value, no user is logged in, and the error is
+// [ErrScopeRequired]. A value of any other type is refused with 500, even one that has a method String. Use
+// [ByPrincipal] for it, whose types the compiler checks. ByContext panics if ctxKey is nil.
 //
-// The name of the lock is made of the text of the value alone, not of its type, nor of ctxKey, whose identity may change
-// from build to build: join a [Constant] where two kinds of principal could meet in one lock.
+// Only the text of the value makes the name of the lock. Its type does not, nor does ctxKey, whose identity may change
+// from build to build. Join a [Constant] where two kinds of principal could meet in one lock.
 func ByContext(ctxKey any) KeyFunc {
 	if ctxKey == nil {
 		panic("holdfast: ByContext: the context key is nil")
@@ -28,7 +28,8 @@ func ByContext(ctxKey any) KeyFunc {
 	}
 }
 
-// ByPrincipal tells requests apart by the user whom of finds in the request, by an identity that no other user has:
+// ByPrincipal identifies requests by the user that the function of finds in the request, by an identity that no other
+// user has:
 //
 //	import httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 //
@@ -36,8 +37,9 @@ func ByContext(ctxKey any) KeyFunc {
 //		return sessionOf(r.Context()).Account.Number, nil
 //	})
 //
-// The key is that of [ByContext] for the same text. If it is empty, nobody is logged in, and the error is
-// [ErrScopeRequired]. An error of the function means what it means from a [KeyFunc]. Panics if it is nil.
+// The key is that of [ByContext] for the same text. If it is empty, no user is logged in, and the error is
+// [ErrScopeRequired]. An error of the function means the same as one of a [KeyFunc]. ByPrincipal panics if the
+// function is nil.
 func ByPrincipal(of func(r *http.Request) (string, error)) KeyFunc {
 	if of == nil {
 		panic("holdfast: ByPrincipal: the function is nil")

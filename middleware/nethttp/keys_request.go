@@ -7,14 +7,14 @@ import (
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
-// ByHeader tells requests apart by a header field, which has to be there once. Clients choose it freely, so
-// join it with who they are: [ByContext].
+// ByHeader identifies requests by a header field, which must occur exactly once. Clients choose it freely, so join it
+// with the user: [ByContext].
 func ByHeader(name string) KeyFunc {
 	name = http.CanonicalHeaderKey(name)
 	return func(r *http.Request) (Key, error) { return single("header:"+name, r.Header[name]) }
 }
 
-// ByCookie tells requests apart by the value of a cookie, which has to be there once.
+// ByCookie identifies requests by the value of a cookie, which must occur exactly once.
 func ByCookie(name string) KeyFunc {
 	return func(r *http.Request) (Key, error) {
 		var values []string
@@ -25,7 +25,7 @@ func ByCookie(name string) KeyFunc {
 	}
 }
 
-// ByQuery tells requests apart by a parameter of the query in the URL, which has to be there once.
+// ByQuery identifies requests by a parameter of the query in the URL, which must occur exactly once.
 func ByQuery(name string) KeyFunc {
 	return func(r *http.Request) (Key, error) {
 		query, err := url.ParseQuery(r.URL.RawQuery)
@@ -49,18 +49,18 @@ func single(name string, values []string) (Key, error) {
 	}
 }
 
-// ByPathValue tells requests apart by the resource that a wildcard of the route names: "id" of "/cart/{id}/checkout". The
-// pattern up to the wildcard counts, so the same id in "/invoice/{id}" makes another key. What follows does not count, nor
-// does the method: a checkout of a cart and "DELETE /cart/{id}" have one key. That is what [Exclusive] needs. [Once]
-// records an operation, so join [ByRoute]:
+// ByPathValue identifies requests by the resource that a wildcard of the route names: "id" of "/cart/{id}/checkout".
+// The pattern up to the wildcard counts, so the same id in "/invoice/{id}" makes another key. The part after it does
+// not count, nor does the method: a checkout of a cart and "DELETE /cart/{id}" have one key. [Exclusive] needs that.
+// [Once] records an operation, so join [ByRoute]:
 //
 //	import httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 //
 //	httplock.Once(locks, httplock.Keys(httplock.ByRoute(), user, httplock.ByPathValue("id")))
 //
 // Clients choose the value, so join the user too, or check the ownership around the guard. For one key on routes of
-// different shapes, write a [KeyFunc] that calls NewKey with [http.Request.PathValue]. Fails with [ErrNoRoute] if the
-// route is not known or has no such wildcard.
+// different shapes, write a [KeyFunc] that calls NewKey with [http.Request.PathValue]. ByPathValue fails with
+// [ErrNoRoute] if the route is not known or has no such wildcard.
 func ByPathValue(name string) KeyFunc {
 	return func(r *http.Request) (Key, error) { return routeOf(r).PathKey(r, name, r.PathValue(name)) }
 }
@@ -71,35 +71,35 @@ func PathKey(pattern, name, value string) (Key, error) {
 	return middleware.PathKey(pattern, name, value)
 }
 
-// ByRoute tells requests apart by method and route, not by path: one key covers a whole route, whatever its wildcards
-// match, unless more is joined to it. The route is the pattern of [http.ServeMux], or of a router that sets Pattern of
-// the request as chi does, in these words:
+// ByRoute identifies requests by method and route, not by path: one key covers a whole route, whatever its wildcards
+// match, unless you join more to it. The route is the pattern of [http.ServeMux], or of a router that sets Pattern of
+// the request as chi does:
 //
 //   - The method counts as it is in the request. "POST /orders" and "/orders" are one route for POST.
 //   - A host in the pattern counts. Any other host does not, see [ByHost].
-//   - What [http.StripPrefix] or an outer router has taken away counts as it is in the path. So the same mux under
-//     two prefixes has two routes. Join a [Constant] instead where they are one operation.
-//   - A pattern that ends in "/" or "{rest...}" does not say where a request goes, to another mux for instance. The
-//     path of the request counts in its place. A handler that treats all of these paths alike lets clients
-//     choose the key that way: use a Constant, or a pattern that ends in "/{$}".
+//   - What [http.StripPrefix] or an outer router has removed counts as it is in the path. So the same mux under two
+//     prefixes has two routes. Join a [Constant] instead if they are one operation.
+//   - A pattern that ends in "/" or "{rest...}" does not say where a request goes, for instance to another mux. The
+//     path of the request counts in its place. A handler that treats all of these paths alike lets clients choose the
+//     key that way: use a Constant, or a pattern that ends in "/{$}".
 //
-// Fails with [ErrNoRoute] if no pattern has matched yet, and if the pattern does not fit the path.
+// ByRoute fails with [ErrNoRoute] if no pattern has matched yet, and if the pattern does not fit the path.
 func ByRoute() KeyFunc {
 	return func(r *http.Request) (Key, error) { return routeOf(r).Key(r) }
 }
 
 // RouteKey returns the key that [ByRoute] makes of requests of that method to that pattern, for [Join]. The pattern is
 // the one that the handler was registered with, "POST /cart/{id}/checkout" or without the method in it, behind what
-// [http.StripPrefix] or an outer router has taken away: "/customers/orders". For a pattern that ends in "/" or
+// [http.StripPrefix] or an outer router has removed: "/customers/orders". For a pattern that ends in "/" or
 // "{rest...}", pass the path of the request instead. The error is [ErrNoRoute] if there is no path.
 func RouteKey(method, pattern string) (Key, error) { return middleware.RouteKey(method, pattern) }
 
 func routeOf(r *http.Request) middleware.Route { return middleware.Route{Pattern: r.Pattern} }
 
-// ByHost tells requests apart by the host that they ask for, without case, default port and the dot at the end. It keeps
-// apart the sites and tenants that one service has on one Redis: join it with the user. Clients choose the host, also in
-// HTTP/2 and by an absolute target. So it is no principal, and a client who may send any host may choose among keys:
-// let the proxy in front, or a pattern with a host, pass only those that exist.
+// ByHost identifies requests by their host, without case, default port and the dot at the end. It distinguishes the
+// sites and tenants of one service on one Redis: join it with the user. Clients choose the host, even in HTTP/2 and by
+// an absolute target. So it is no principal, and a client that may send any host may choose among keys. Let the proxy
+// in front, or a pattern with a host, pass only hosts that exist.
 //
 // The error is [ErrKeyRequired] if a request has no host.
 func ByHost() KeyFunc {

@@ -7,20 +7,20 @@ import (
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
-// Once returns a middleware that lets a request of each key take effect once: one order per user. A second request is
-// refused while the first is running (409 request-in-progress) and after it has succeeded (409 already-completed), or
-// gets the recorded answer if [WithReplay] says so, until the record expires: after 24 hours unless [WithRetention] says
-// otherwise. A first request that has failed does not count, see [WithFailurePolicy]. Panics if client or key is nil or
-// an option is invalid: [NewOnce] returns that as an error.
+// Once returns a middleware that lets a request of each key take effect once: for instance one order per user. A
+// second request is refused while the first is running (409 request-in-progress) and after it has succeeded (409
+// already-completed), until the record expires. With [WithReplay] it gets the recorded answer instead. The record
+// lasts for 24 hours unless [WithRetention] says otherwise. A first request that has failed does not count, see
+// [WithFailurePolicy]. Once panics if client or key is nil or an option is invalid: [NewOnce] returns an error
+// instead.
 //
-// A handler guarded twice with the same key runs: the inner guard lets the run of the outer one pass, whose options hold.
-// Only [HoldFailures] of either guard counts for both.
+// A handler guarded twice with the same key runs: the inner guard lets the run of the outer one pass, whose options
+// apply. Only [HoldFailures] of either guard counts for both.
 func Once(client *core.Client, key KeyFunc, opts ...Option) func(http.Handler) http.Handler {
 	return must(NewOnce(client, key, opts...)).Wrap
 }
 
-// NewOnce is [Once] as a value, with which an operator can look after its records. It returns an error instead of
-// panicking.
+// NewOnce is [Once] as a value, with methods for an operator. It returns an error instead of panicking.
 func NewOnce(client *core.Client, key KeyFunc, opts ...Option) (*Guard, error) {
 	config := newConfig(middleware.OnceConfig(), opts)
 	engine, err := middleware.NewOnce(client, config.engine)
@@ -30,20 +30,19 @@ func NewOnce(client *core.Client, key KeyFunc, opts ...Option) (*Guard, error) {
 	return newOnce(engine, key, config)
 }
 
-// Idempotent returns a middleware that answers a request as it has answered an earlier one with the same Idempotency-Key
-// (IETF draft-ietf-httpapi-idempotency-key-header): the client's retry gets the first answer back, and the handler runs
-// once. The scope says whose key it is, [ByContext] with the logged-in user for instance: no other user's answer can be
-// reached. [Unscoped] is for services all of whose clients are one.
+// Idempotent returns a middleware that answers a request as it has answered an earlier one with the same
+// Idempotency-Key (IETF draft-ietf-httpapi-idempotency-key-header). The client's retry gets the first answer, and the
+// handler runs once. The scope identifies the user of the key, for instance [ByContext] with the logged-in user: no
+// request reaches another user's answer. [Unscoped] is for services all of whose clients are one.
 //
-// The key is missing or malformed: 400; the same key with another request: 422 key-reused; while the first one is
-// running: 409 request-in-progress. Records are kept for 24 hours unless [WithRetention] says otherwise. Panics if
-// client or scope is nil or an option is invalid: [NewIdempotent] returns that as an error.
+// A missing or malformed key gets 400. The same key with another request gets 422 key-reused. While the first request
+// is running, others get 409 request-in-progress. Records are kept for 24 hours unless [WithRetention] says otherwise.
+// Idempotent panics if client or scope is nil or an option is invalid: [NewIdempotent] returns an error instead.
 func Idempotent(client *core.Client, scope KeyFunc, opts ...Option) func(http.Handler) http.Handler {
 	return must(NewIdempotent(client, scope, opts...)).Wrap
 }
 
-// NewIdempotent is [Idempotent] as a value, with which an operator can look after its records. It returns an error
-// instead of panicking.
+// NewIdempotent is [Idempotent] as a value, with methods for an operator. It returns an error instead of panicking.
 func NewIdempotent(client *core.Client, scope KeyFunc, opts ...Option) (*Guard, error) {
 	config := newConfig(middleware.IdempotentConfig(), opts)
 	engine, err := middleware.NewOnce(client, config.engine)

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
-// Option configures a guard. An invalid value is reported when the guard is built.
+// Option configures a guard. Making the guard reports an invalid value.
 type Option interface{ apply(*config) }
 
 type optionFunc func(*config)
@@ -22,7 +22,8 @@ type shared middleware.Option
 
 func (o shared) apply(c *config) { o(&c.engine) }
 
-// Shared makes an option of one that all adapters have, for services that set up guards of several frameworks alike.
+// Shared makes an option from one that all adapters have, for services that configure guards of several frameworks
+// alike.
 func Shared(o middleware.Option) Option { return shared(o) }
 
 type config struct {
@@ -56,12 +57,12 @@ func (c *config) check() error {
 	return nil
 }
 
-// WithMethods sets the request methods that are guarded, in upper case; requests of others pass. Defaults to
-// all but GET, HEAD, OPTIONS and TRACE; to POST and PATCH for [Idempotent].
+// WithMethods sets the guarded request methods, in upper case. Requests of other methods pass. Defaults to all but
+// GET, HEAD, OPTIONS and TRACE; to POST and PATCH for [Idempotent].
 func WithMethods(methods ...string) Option { return shared(middleware.WithMethods(methods...)) }
 
-// WithSkip sets which requests of the guarded methods pass unguarded: those for which skip returns true.
-// Defaults to none.
+// WithSkip sets a function that returns true for requests of the guarded methods that pass unguarded. Defaults to
+// none.
 func WithSkip(skip func(r *http.Request) bool) Option {
 	return optionFunc(func(c *config) { c.skip = skip })
 }
@@ -70,30 +71,31 @@ func WithSkip(skip func(r *http.Request) bool) Option {
 // Defaults to 250 ms for [Exclusive], 0 for others.
 func WithWait(limit time.Duration) Option { return shared(middleware.WithWait(limit)) }
 
-// WithBodyLimit sets up to how many bytes of body are read before the lock is asked for, see
-// [middleware.WithBodyLimit]; 0 reads none, but a key of the body is still made of it: see [ByJSON]. Defaults to 64 KiB,
-// and to 1 MiB for [Idempotent], which refuses larger ones with 413.
+// WithBodyLimit sets how many bytes of body are read before the lock is asked for, see [middleware.WithBodyLimit]. 0
+// reads none, but a key of the body still reads it: see [ByJSON]. Defaults to 64 KiB, and to 1 MiB for [Idempotent],
+// which refuses larger ones with 413.
 func WithBodyLimit(bytes int64) Option { return shared(middleware.WithBodyLimit(bytes)) }
 
-// WithBodyMemory bounds how many bytes all buffered bodies take together, see [middleware.WithBodyMemory]. Defaults to
+// WithBodyMemory bounds the total size of all buffered bodies in bytes, see [middleware.WithBodyMemory]. Defaults to
 // 64 MiB.
 func WithBodyMemory(bytes int64) Option { return shared(middleware.WithBodyMemory(bytes)) }
 
-// WithLock adds options of the lock, [core.WithMaxHold] for instance; use [WithWait] in place of
-// [core.WithWait]. Defaults to none: those of the strategy and its client hold.
+// WithLock adds options of the lock, for instance [core.WithMaxHold]; use [WithWait] in place of [core.WithWait].
+// Defaults to none: those of the strategy and its client apply.
 func WithLock(opts ...core.LockOption) Option { return shared(middleware.WithLock(opts...)) }
 
-// FailOpen lets requests run unguarded while Redis cannot be asked: at the same time as others or once more, without
-// fencing token and without record, and known by [Degraded]. A Redis that answers, but refuses, opens nothing: one that
-// is full, or wants other rights or another password. Defaults to refusing requests with 503.
+// FailOpen lets requests run unguarded while Redis cannot be asked. They may run at the same time as others or once
+// more, without fencing token and without record; [Degraded] returns true for them. It does not apply if Redis answers
+// but refuses, because it is full, or wants other rights or another password. Defaults to refusing requests with 503.
 func FailOpen() Option { return shared(middleware.FailOpen()) }
 
-// WithConflictStatus sets the status of a request whose lock is held, 423, 429 or 503 for instance. Its code
-// stays lock-conflict. Defaults to 409.
+// WithConflictStatus sets the status of a request whose lock is held, for instance 423, 429 or 503. Its code stays
+// lock-conflict. Defaults to 409.
 func WithConflictStatus(status int) Option { return shared(middleware.WithConflictStatus(status)) }
 
-// WithRefusalHandler sets the function that answers every refused request: 400, 401, 409, 503 and all other codes, except
-// those whose client is gone. It may change the conflict and leave the writing to [Refuse]. Defaults to Refuse.
+// WithRefusalHandler sets the function that answers every refused request: 400, 401, 409, 503 and all other codes,
+// except requests whose client has left. It may change the conflict and call [Refuse] for the writing. Defaults to
+// Refuse.
 func WithRefusalHandler(handler RefusalHandler) Option {
 	return optionFunc(func(c *config) { c.refuse = handler })
 }
@@ -106,7 +108,7 @@ func WithProblemBase(uri string) Option { return shared(middleware.WithProblemBa
 // none.
 func WithDescribedBy(uri string) Option { return shared(middleware.WithDescribedBy(uri)) }
 
-// OptionalKey lets requests without key pass unguarded. Defaults to refusing them with 400.
+// OptionalKey lets requests without a key pass unguarded. Defaults to refusing them with 400.
 func OptionalKey() Option { return shared(middleware.OptionalKey()) }
 
 // WithKeySecret makes the hashes of keys with a secret, see [middleware.WithKeySecret]. Defaults to none.
@@ -118,18 +120,18 @@ func WithPreferWait(limit time.Duration) Option { return shared(middleware.WithP
 // WithAskTimeout sets how long Redis may take to answer a request that does not wait. Defaults to 1 s.
 func WithAskTimeout(limit time.Duration) Option { return shared(middleware.WithAskTimeout(limit)) }
 
-// WithWaiters bounds how many requests of one key, and at all, wait at this guard in this process. Defaults to 16 and
-// 1024.
+// WithWaiters bounds how many requests of one key, and of all keys, wait at this guard in this process. Defaults to 16
+// and 1024.
 func WithWaiters(perKey, all int) Option { return shared(middleware.WithWaiters(perKey, all)) }
 
-// WithLogger sets where failures are logged that clients do not cause, see [middleware.WithLogger]. Nil switches logging
+// WithLogger sets the logger for failures that clients do not cause, see [middleware.WithLogger]. Nil switches logging
 // off. Defaults to the logger of the client that makes the locks.
 func WithLogger(logger *slog.Logger) Option { return shared(middleware.WithLogger(logger)) }
 
-// WithHooks sets functions that are told what happens to requests. Defaults to none.
+// WithHooks sets functions that are called with what happens to requests. Defaults to none.
 func WithHooks(hooks Hooks) Option { return shared(middleware.WithHooks(hooks)) }
 
-// What hooks are told.
+// Arguments of hooks.
 type (
 	// Hooks are told what happens to guarded requests.
 	Hooks = middleware.Hooks

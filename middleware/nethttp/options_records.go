@@ -18,8 +18,8 @@ func WithRetention(retention time.Duration) Option {
 	return shared(middleware.WithRetention(retention))
 }
 
-// WithRetentionUntil sets until when a record is kept, for a request that begins now: see
-// [middleware.WithRetentionUntil]. Defaults to none: [WithRetention] holds.
+// WithRetentionUntil sets the end of a record's retention, for a request that begins now: see
+// [middleware.WithRetentionUntil]. Defaults to none: [WithRetention] applies.
 func WithRetentionUntil(until func(now time.Time) time.Time) Option {
 	return shared(middleware.WithRetentionUntil(until))
 }
@@ -29,7 +29,8 @@ func WithFailurePolicy(policy core.FailurePolicy) Option {
 	return shared(middleware.WithFailurePolicy(policy))
 }
 
-// WithCompletion sets who judges how a handler ended, see [middleware.WithCompletion]. Defaults to the usual judgement.
+// WithCompletion sets a function that judges how a handler ended, see [middleware.WithCompletion]. Defaults to the
+// default judgement there.
 func WithCompletion(judge func(Outcome) Disposition) Option {
 	return shared(middleware.WithCompletion(judge))
 }
@@ -41,7 +42,7 @@ func WithDetachedContext() Option { return shared(middleware.WithDetachedContext
 // WithReplay makes Once replay the recorded answer, see [middleware.WithReplay]. Defaults to refusing with 409.
 func WithReplay() Option { return shared(middleware.WithReplay()) }
 
-// WithRecordLimit sets up to how many bytes of an answer are held back and recorded, see [middleware.WithRecordLimit].
+// WithRecordLimit sets how many bytes of an answer are held back and recorded, see [middleware.WithRecordLimit].
 // Defaults to 256 KiB.
 func WithRecordLimit(bytes int) Option { return shared(middleware.WithRecordLimit(bytes)) }
 
@@ -53,7 +54,7 @@ func WithQuota(most int) Option { return shared(middleware.WithQuota(most)) }
 // [middleware.WithQuotaBytes]; one more is refused with 429. Defaults to 0: none.
 func WithQuotaBytes(most int64) Option { return shared(middleware.WithQuotaBytes(most)) }
 
-// WithCodec sets what seals recorded answers, [middleware.NewAESGCM] for instance. Defaults to none.
+// WithCodec sets what encrypts recorded answers, for instance [middleware.NewAESGCM]. Defaults to none.
 func WithCodec(codec middleware.Codec) Option { return shared(middleware.WithCodec(codec)) }
 
 // ReplayOmitted replays status and header of an answer that could not be recorded whole, see
@@ -67,7 +68,7 @@ func LateAnswers() Option { return shared(middleware.LateAnswers()) }
 // WithReplayHeader sets the header field that marks a replay. Defaults to Idempotency-Replayed.
 func WithReplayHeader(name string) Option { return shared(middleware.WithReplayHeader(name)) }
 
-// WithFingerprint sets what of a request is compared with that of an earlier one with the same key, see
+// WithFingerprint sets which part of a request is compared with that of an earlier one with the same key, see
 // [middleware.WithFingerprint]. Defaults to all of it for Idempotent, nothing for Once.
 func WithFingerprint(of func(Payload) []byte) Option { return shared(middleware.WithFingerprint(of)) }
 
@@ -77,7 +78,7 @@ func WithKeyHeader(name string) Option { return shared(middleware.WithKeyHeader(
 // StrictKey refuses keys without quotes. Defaults to accepting "k" and k, which are the same key.
 func StrictKey() Option { return shared(middleware.StrictKey()) }
 
-// WithShortestKey sets how many characters an Idempotency-Key has at least. Defaults to 1.
+// WithShortestKey sets the minimum length of an Idempotency-Key in characters. Defaults to 1.
 func WithShortestKey(characters int) Option { return shared(middleware.WithShortestKey(characters)) }
 
 // WithFinishTimeout sets how long the end of a run waits for Redis before the answer is sent all the same. Defaults to

@@ -6,23 +6,23 @@ import (
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
-// Guard is a guard of [NewOnce] or [NewIdempotent] as a value. Wrap is what [Once] and [Idempotent] return. The methods of
-// its [middleware.Ledger] are for operators: Peek reads what is recorded of a key, Resolve records that a request was
-// done, Forget lets it be tried again, and Records lists what is recorded of a scope of Idempotent. They know the secret,
+// Guard is a guard of [NewOnce] or [NewIdempotent] as a value. Wrap is what [Once] and [Idempotent] return. The
+// methods of its [middleware.Ledger] are for operators: Peek reads the record of a key, Resolve records that a request
+// was done, Forget allows another run, and Records lists the records of a scope of Idempotent. They use the secret,
 // the codec and the parts of the guard's keys.
 type Guard struct {
 	*middleware.Ledger
 	wrap func(http.Handler) http.Handler
 }
 
-// Wrap returns the guarded handler. Panics if the handler is nil.
+// Wrap returns the guarded handler. It panics if the handler is nil.
 func (g *Guard) Wrap(next http.Handler) http.Handler { return g.wrap(next) }
 
 // IdempotencyKey returns the key that [Idempotent] joins to its scope for a client's Idempotency-Key, for [Join]: after
 // the keys of the scope.
 func IdempotencyKey(value string) (Key, error) { return middleware.IdempotencyKey(value) }
 
-// Record is what is recorded of a key behind a [Guard].
+// Record is the record of a key behind a [Guard].
 type Record = middleware.Record
 
 // Errors of a [Guard], for errors.Is.
