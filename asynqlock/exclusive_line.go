@@ -63,6 +63,6 @@ func (e *exclusive) leave(r *run) {
 // a run that has succeeded into a failure, which asynq would repeat.
 func (v *visit) surviveClient() {
 	if p := recover(); p != nil {
-		v.warn("holdfast: asynqlock: not guarded as it should be", "line", "operation", "line", "panic", p)
+		v.warn("holdfast: asynqlock: the guard of a task has failed", "line", "operation", "line", "panic", p)
 	}
 }

@@ -150,7 +150,7 @@ func (v *visit) acquired(ctx context.Context, attempt int) {
 
 // failed is told when Redis did not do what was asked for.
 func (v *visit) failed(operation string, err error) {
-	v.warn("holdfast: asynqlock: not guarded as it should be", operation, "operation", operation, "error", err)
+	v.warn("holdfast: asynqlock: the guard of a task has failed", operation, "operation", operation, "error", err)
 	if hook := v.guard.hooks.Failed; hook != nil {
 		hook(v.ctx, Failure{Task: v.task, KeyHash: v.hash, Operation: operation, Err: err})
 	}
@@ -176,7 +176,7 @@ func (v *visit) zombie(z Zombie) {
 			v.guard.logger.Error("holdfast: asynqlock: a hook panicked", "hook", "Zombie", "panic", p)
 		}
 	}()
-	v.guard.logger.Warn("holdfast: asynqlock: a handler goes on though its task has ended; its lease runs out",
+	v.guard.logger.Warn("holdfast: asynqlock: a handler continues although its task has ended; its lease expires",
 		"key", v.hash, "queue", v.task.Queue, "type", v.task.Type, "since", z.Since)
 	if hook := v.guard.hooks.Zombie; hook != nil {
 		hook(v.ctx, z)

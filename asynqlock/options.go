@@ -108,7 +108,7 @@ func (c *config) checkOnce() error {
 		return errors.New("holdfast: asynqlock: WithLine is for Exclusive: tasks with one key of Once are duplicates")
 	case c.failOpen && c.records.policy == core.HoldFailures:
 		return errors.New(
-			"holdfast: asynqlock: FailOpen with AtMostOnce: what may not run twice cannot run without a record")
+			"holdfast: asynqlock: FailOpen with AtMostOnce: a task that must not run twice cannot run without a record")
 	}
 	return core.CheckOnceOptions(c.onceOptions()...)
 }

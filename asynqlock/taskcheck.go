@@ -31,7 +31,7 @@ func checkTask(task *asynq.Task) error {
 			"use asynq.Timeout")
 	case seen.has("}:unique:"):
 		return errors.New("holdfast: asynqlock: the task has the option asynq.Unique, which would refuse a tick while the task " +
-			"of an earlier one waits: remove it, the task ID tells ticks apart")
+			"of an earlier one waits: remove it, the task ID identifies the tick")
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func wantAbandoned(t testing.TB, lease *core.Lease) {
 		t.Error("the context has not ended")
 	}
 	cause := context.Cause(lease.Context())
-	if wantErr(t, cause, core.ErrLeaseLost); cause.Error() != "holdfast: lease lost: given up by its holder" {
+	if wantErr(t, cause, core.ErrLeaseLost); cause.Error() != "holdfast: lease lost: abandoned by its holder" {
 		t.Errorf("the cause is %v", cause)
 	}
 	wantErr(t, lease.Extend(context.Background(), long), core.ErrNotHeld)

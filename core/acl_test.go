@@ -105,7 +105,7 @@ func TestRedlockWithoutInfo(t *testing.T) {
 	log := new(record)
 	logger := core.WithLogger(textLogger(log))
 	unlock(t, mustLock(t, newRedlock(t, nodes, core.WithNodeTimeout(time.Second), logger).Mutex("name")))
-	if !strings.Contains(log.String(), "does not tell its run id") {
+	if !strings.Contains(log.String(), "run id of a server of a Redlock is unknown") {
 		t.Errorf("logged %q", log)
 	}
 	delayed := newRedlock(t, nodes, core.WithNodeTimeout(time.Second), core.WithRestartDelay(time.Millisecond), logger)

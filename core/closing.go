@@ -61,7 +61,7 @@ func (k *keeper) releaseLast(l *Lease) error {
 		return err
 	})
 	if err != nil {
-		return errorf("holdfast: close: release of lock %q not confirmed, it frees itself after its TTL: %w", h.name,
+		return errorf("holdfast: close: release of lock %q not confirmed, it expires after its TTL: %w", h.name,
 			failure(context.Background(), h.keys.lock, err))
 	}
 	return nil

@@ -54,7 +54,7 @@ func (l *Lease) finish(ctx context.Context) error {
 	case errors.Is(err, ErrNotHeld):
 		return errTaken
 	case err != nil:
-		l.keeper.logger.Warn("holdfast: lock not released, it frees itself after its TTL",
+		l.keeper.logger.Warn("holdfast: lock not released, it expires after its TTL",
 			"lock", digest(l.hold.keys.lock), "ttl", l.hold.ttl, "error", nameless(err))
 	}
 	return nil

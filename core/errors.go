@@ -84,13 +84,13 @@ var (
 
 // The ways to lose a lease.
 var (
-	errExpired     = fmt.Errorf("%w: its time ran out before a renewal succeeded", ErrLeaseLost)
-	errRanOut      = fmt.Errorf("%w: its fixed time ran out", ErrLeaseLost)
+	errExpired     = fmt.Errorf("%w: its TTL expired before a renewal succeeded", ErrLeaseLost)
+	errRanOut      = fmt.Errorf("%w: its fixed TTL expired", ErrLeaseLost)
 	errGone        = fmt.Errorf("%w: not in Redis any more: forced out, deleted, evicted, or expired by its clock", ErrLeaseLost)
 	errReplaced    = fmt.Errorf("%w: taken over by another owner in Redis", ErrLeaseLost)
 	errTaken       = fmt.Errorf("%w: expired, forced or taken over in Redis", ErrLeaseLost) // not known which
-	errHeldTooLong = fmt.Errorf("%w: held for the longest time allowed", ErrLeaseLost)
-	errAbandoned   = fmt.Errorf("%w: given up by its holder", ErrLeaseLost)
+	errHeldTooLong = fmt.Errorf("%w: held for longer than WithMaxHold allows", ErrLeaseLost)
+	errAbandoned   = fmt.Errorf("%w: abandoned by its holder", ErrLeaseLost)
 )
 
 // runsOut reports whether a lease that ended for this cause is left in Redis for the rest of its TTL: its holder is told

@@ -93,7 +93,7 @@ func TestLossTellsItsCause(t *testing.T) {
 		cause string
 		lose  func(t *testing.T, rdb *redis.Client, locks *core.Client)
 	}{
-		"Fixed": {[]core.LockOption{core.WithFixedTTL(100 * time.Millisecond)}, "its fixed time ran out", nil},
+		"Fixed": {[]core.LockOption{core.WithFixedTTL(100 * time.Millisecond)}, "its fixed TTL expired", nil},
 		"Gone": {[]core.LockOption{core.WithTTL(3 * time.Second)}, "not in Redis any more", func(_ *testing.T, rdb *redis.Client, _ *core.Client) {
 			rdb.Del(ctx, "lock:name")
 		}},

@@ -60,7 +60,7 @@ type renewalLog struct {
 func (k *keeper) logRenewal(err error) {
 	switch failures, again := k.renewals.note(k.now(), err); {
 	case failures > 0:
-		k.logger.Warn("holdfast: renewal failed, trying again while the leases are valid",
+		k.logger.Warn("holdfast: renewal failed, retrying while the leases are valid",
 			"failures", failures, "error", err)
 	case again:
 		k.logger.Info("holdfast: renewals succeed again")

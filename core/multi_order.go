@@ -20,7 +20,7 @@ func (m *multi) sort() error {
 	keys := make(map[string][]*locker)
 	for i, b := range m.members {
 		if i > 0 && m.members[i-1].name == b.name && (m.members[i-1].own == nil || b.own == nil) {
-			return invalidOption("Multi: %q is a member twice, as far as its name tells", b.name)
+			return invalidOption("Multi: %q is a member twice, judging by its name", b.name)
 		}
 		if b.own == nil {
 			continue

@@ -34,7 +34,7 @@ func (c *Client) Once(key string, opts ...OnceOption) *Once {
 	if o.err == nil && o.config.record.grouped {
 		group, ok := groupKey(c.prefix, key)
 		if !ok {
-			o.err = invalidOption("WithGroup, WithQuota: the key %q has no braces to tell its group", key)
+			o.err = invalidOption("WithGroup, WithQuota: the key %q has no braces to name its group", key)
 		}
 		o.config.record.group.key = group
 	}

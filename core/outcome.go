@@ -25,10 +25,10 @@ const (
 var (
 	errNotSent     = errors.New("not sent before the wait ended")
 	errNotAnswered = errors.New("not answered before the wait ended")
-	errTooLate     = errors.New("answered when the lease was over")
-	errRestarted   = errors.New("server was started lately and may have forgotten who holds the lock")
+	errTooLate     = errors.New("answered after the lease had ended")
+	errRestarted   = errors.New("server restarted recently and may have lost the lock")
 	errGivenUp     = errors.New("given up before")
-	errOtherwise   = errors.New("held in another way than by a Mutex")
+	errOtherwise   = errors.New("held by another strategy than Mutex")
 	errPanic       = errors.New("panic in a hook")
 )
 

@@ -18,7 +18,7 @@ func (c *Client) Records(ctx context.Context, key string) ([]Record, error) {
 	}
 	group, ok := groupKey(c.prefix, key)
 	if !ok {
-		return nil, fmt.Errorf("%w: %q has no braces to tell a group", ErrInvalidName, key)
+		return nil, fmt.Errorf("%w: %q has no braces to name a group", ErrInvalidName, key)
 	}
 	names, err := c.listRecords(ctx, key, group)
 	if err != nil {

@@ -129,7 +129,7 @@ func (k *keeper) giveUpAfter(wait time.Duration, p protocol, h *hold, what usage
 		ended: func(err error) { k.notGivenUp(&abandoned, err) },
 	})
 	if !taken && !k.tasks.isClosed() {
-		k.warnOnce(&k.overdue, "too many holds wait to be taken out of Redis: further ones are left to their TTL",
+		k.warnOnce(&k.overdue, "too many releases are pending: further holds are left to expire",
 			"waiting", maxPending)
 	}
 }
@@ -137,7 +137,7 @@ func (k *keeper) giveUpAfter(wait time.Duration, p protocol, h *hold, what usage
 // notGivenUp reports a hold that is left in Redis.
 func (k *keeper) notGivenUp(h *hold, err error) {
 	if err != nil && !wrongType(err) {
-		k.logger.Warn("holdfast: a hold that was given up could not be taken out of Redis",
+		k.logger.Warn("holdfast: the hold of a cancelled acquisition could not be removed from Redis",
 			"lock", digest(h.keys.lock), "error", err)
 	}
 }

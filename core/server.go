@@ -45,21 +45,21 @@ func newServer(k *keeper, rdb redis.UniversalClient) *server {
 // cannotSubscribe tells, once, that releases are not heard of.
 func (s *server) cannotSubscribe(err error, sharded bool) {
 	if errors.Is(err, errPanic) {
-		s.keeper.warnOnce(&s.broken, "the Redis client does not subscribe: waiters learn of releases by polling only", "error", err)
+		s.keeper.warnOnce(&s.broken, "the Redis client does not subscribe: waiters notice releases by polling only", "error", err)
 		return
 	}
 	if sharded {
-		s.keeper.warnOnce(&s.plain, "Redis does not let this user SSUBSCRIBE: waiters learn by polling only of releases by "+
-			"those who may SPUBLISH", "error", err)
+		s.keeper.warnOnce(&s.plain, "Redis does not let this user SSUBSCRIBE: waiters notice releases of users "+
+			"that may SPUBLISH by polling only", "error", err)
 		return
 	}
-	s.keeper.warnOnce(&s.deaf, "Redis does not let this user subscribe: waiters learn of releases by polling only",
+	s.keeper.warnOnce(&s.deaf, "Redis does not let this user subscribe: waiters notice releases by polling only",
 		"error", err)
 }
 
 // cannotPublish tells, once, that releases are not announced.
 func (s *server) cannotPublish() {
-	s.keeper.warnOnce(&s.unheard, "Redis refuses PUBLISH to this user: waiters learn of releases by polling only",
+	s.keeper.warnOnce(&s.unheard, "Redis refuses PUBLISH to this user: waiters notice releases by polling only",
 		"channel", "redisson_lock__channel*")
 }
 

@@ -44,8 +44,8 @@ func (v *voter) introduce(ctx context.Context) error {
 	key := v.quorum.keeper.prefix + "redlock"
 	reply, err := v.server.exec.do(ctx, identityScript, []string{key})
 	if classify(err) == failed {
-		v.quorum.keeper.logger.Warn("holdfast: a server of a Redlock does not tell its run id: "+
-			"make sure that no other client leads to the same", "node", v.number, "error", err)
+		v.quorum.keeper.logger.Warn("holdfast: the run id of a server of a Redlock is unknown: "+
+			"make sure that no other client connects to the same server", "node", v.number, "error", err)
 	} else if err != nil {
 		return err
 	}

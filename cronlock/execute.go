@@ -14,7 +14,7 @@ import (
 )
 
 // ErrOverlap says that a run has not begun because an earlier run of the job is in progress.
-var ErrOverlap = errors.New("holdfast: cronlock: an earlier run goes on")
+var ErrOverlap = errors.New("holdfast: cronlock: an earlier run is in progress")
 
 // execution is a run of a claimed tick.
 type execution struct {

@@ -52,7 +52,7 @@ func tooDense(s cron.Schedule, tick time.Time, window time.Duration) bool {
 func (j *job) checkFailover() error {
 	if limit := j.config.deadline; j.config.attempts > 1 && limit > 0 && limit <= j.ttl() {
 		return fmt.Errorf("holdfast: cronlock: job %q: WithFailover(%d) with WithStartDeadline(%v): no other replica can "+
-			"take over, because the lease of a dead runner is over after %v", j.name, j.config.attempts, limit, j.ttl())
+			"take over, because the lease of a crashed runner expires after %v", j.name, j.config.attempts, limit, j.ttl())
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func (c *Config) check() error {
 	case c.KeySecret != nil && len(c.KeySecret) < shortestSecret:
 		return fmt.Errorf("holdfast: key secret of %d bytes: %d are needed at least", len(c.KeySecret), shortestSecret)
 	case c.ConflictStatus < 400 || c.ConflictStatus > 599:
-		return fmt.Errorf("holdfast: conflict status %d: only 400 to 599 tell of a failure", c.ConflictStatus)
+		return fmt.Errorf("holdfast: conflict status %d: only 400 to 599 are allowed", c.ConflictStatus)
 	}
 	if err := core.CheckOptions(c.Lock...); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (c *Config) checkOnce() error {
 	r := &c.Records
 	switch {
 	case c.FailOpen && r.FailurePolicy == core.HoldFailures:
-		return errors.New("holdfast: FailOpen with HoldFailures: whoever may not run twice cannot run without record")
+		return errors.New("holdfast: FailOpen with HoldFailures: a request that must not run twice cannot run without a record")
 	case (r.Quota != 0 || r.QuotaBytes != 0) && !r.Scoped:
 		return errors.New("holdfast: WithQuota and WithQuotaBytes are for Idempotent: the keys of Once have no scope")
 	case r.RecordLimit < 0 || r.RecordLimit > mostRecorded:

@@ -45,7 +45,7 @@ func (c aesGCM) Open(sealed []byte, name string) ([]byte, error) {
 			return plain, nil
 		}
 	}
-	return nil, errors.New("holdfast: recorded answer: no key of the codec opens it")
+	return nil, errors.New("holdfast: recorded answer: no key of the codec decrypts it")
 }
 
 // plain is the Codec of those who have none.

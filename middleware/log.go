@@ -16,7 +16,7 @@ import (
 // What is logged. Refusals that clients cause are not: their number is up to the clients.
 const (
 	logKeyFailed   = "holdfast: the key of a request could not be made, the request was refused"
-	logUnavailable = "holdfast: Redis did not answer or did not let the guard work, the request was refused"
+	logUnavailable = "holdfast: Redis did not answer or refused the guard's command, the request was refused"
 	logUnguarded   = "holdfast: Redis could not be asked, the request runs unguarded"
 	logLost        = "holdfast: a request has lost its lease while it ran"
 	logUnrecorded  = "holdfast: the end of a request could not be recorded"

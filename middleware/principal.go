@@ -68,5 +68,5 @@ func principal(value any) (string, error) {
 		return v.Convert(id).Interface().(uuid.UUID).String(), nil
 	}
 	return "", fmt.Errorf("holdfast: a %T is no principal: it is no string, integer, [16]byte or "+
-		"encoding.TextMarshaler; have ByPrincipal return what tells users apart", value)
+		"encoding.TextMarshaler; let ByPrincipal return a text that identifies the user", value)
 }

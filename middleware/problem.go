@@ -23,12 +23,12 @@ var verdicts = map[string]verdict{
 	CodeKeyRequired: {
 		status: http.StatusBadRequest,
 		title:  "Key required",
-		detail: "The request lacks the value that tells which requests must not run at the same time.",
+		detail: "The request lacks the value of its key.",
 	},
 	CodeKeyInvalid: {
 		status: http.StatusBadRequest,
 		title:  "Key invalid",
-		detail: "The value that tells which requests must not run at the same time is malformed.",
+		detail: "The value of the key of the request is malformed.",
 	},
 	CodeBodyUnreadable: {
 		status:    http.StatusBadRequest,
@@ -46,12 +46,12 @@ var verdicts = map[string]verdict{
 		status:    http.StatusServiceUnavailable,
 		retryable: true,
 		title:     "Too many bodies",
-		detail:    "The server is receiving more than it can hold. The request was not processed. Try again later.",
+		detail:    "The server has no memory left for the body of the request. The request was not processed. Try again later.",
 	},
 	CodeScopeRequired: {
 		status: http.StatusUnauthorized,
 		title:  "Principal required",
-		detail: "The request needs to be made on behalf of somebody.",
+		detail: "The request needs an authenticated user.",
 	},
 	CodeLockConflict: {
 		status:    http.StatusConflict,
@@ -68,7 +68,7 @@ var verdicts = map[string]verdict{
 	CodeKeyFailed: {
 		status: http.StatusInternalServerError,
 		title:  "Key failed",
-		detail: "The server failed to tell which requests must not run at the same time. The request was not processed.",
+		detail: "The server failed to make the key of the request. The request was not processed.",
 	},
 	CodeRequestInProgress: {
 		status:    http.StatusConflict,
@@ -113,7 +113,7 @@ var verdicts = map[string]verdict{
 		status:    http.StatusServiceUnavailable,
 		retryable: true,
 		title:     "Lock unavailable",
-		detail:    "The server cannot make sure that nothing else runs. The request was not processed. Try again later.",
+		detail:    "The server cannot use its lock service. The request was not processed. Try again later.",
 	},
 }
 

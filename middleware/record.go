@@ -148,7 +148,7 @@ func (o *Once) seal(answer *Response, hash string) ([]byte, error) {
 	kept.Header = Difference(http.Header{}, answer.Header)
 	value, err := o.encode(&kept, hash)
 	if err != nil {
-		return nil, fmt.Errorf("holdfast: answer not sealed, nothing is recorded: %w", err)
+		return nil, fmt.Errorf("holdfast: answer not encrypted, nothing is recorded: %w", err)
 	}
 	return value, nil
 }

@@ -80,8 +80,12 @@ func start(rdb *redis.Client, name string, out io.Writer) (*server, error) {
 		asynqlock.WithRetention(time.Minute), // longer in a service: as long as a task may come again
 		asynqlock.WithLogger(nil),            // the hooks print what the log would tell
 		asynqlock.WithHooks(asynqlock.Hooks{
-			Deferred: func(context.Context, asynqlock.Deferred) { fmt.Fprintf(out, "%s  not now, it is being sent\n", name) },
-			Replayed: func(context.Context, asynqlock.Replayed) { fmt.Fprintf(out, "%s  done before, acknowledged\n", name) },
+			Deferred: func(context.Context, asynqlock.Deferred) {
+				fmt.Fprintf(out, "%s  deferred: the receipt is being sent\n", name)
+			},
+			Replayed: func(context.Context, asynqlock.Replayed) {
+				fmt.Fprintf(out, "%s  acknowledged: the receipt was sent before\n", name)
+			},
 		}),
 	))
 	mux.HandleFunc("receipt:send", func(_ context.Context, t *asynq.Task) error {

@@ -30,7 +30,7 @@ type guard struct {
 // newGuard fails if the key function is nil or an option is invalid.
 func newGuard(e engine, key KeyFunc, config config) (guard, error) {
 	if key == nil {
-		return guard{}, errors.New("holdfast: the key function is nil: a guard needs to know what to tell apart")
+		return guard{}, errors.New("holdfast: the key function is nil: a guard needs a key")
 	}
 	return guard{engine: e, key: key, skip: config.skip, refuse: config.refuse}, config.check()
 }
