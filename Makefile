@@ -224,5 +224,8 @@ flashsale: ## run the flash sale, and the control without locks, which has to br
 
 .PHONY: examples
 examples: flashsale ## run all examples
-	$(GO) run ./examples/cron
-	$(GO) run ./examples/asynq
+	@set -e; for main in examples/*/main.go; do \
+		program=$${main%/main.go}; [ "$$program" = examples/flashsale ] && continue; \
+		printf '\n== %s\n' "$$program"; $(GO) run "./$$program"; \
+	done
+	$(GO) test -v ./examples/testing

@@ -15,25 +15,31 @@ import (
 // notRun are the commands in blocks of the pages that neither .ci/run nor a test runs, with the reason. The tests check
 // their targets, packages, tests and flags all the same.
 var notRun = map[string]string{
-	"go get github.com/holdfast-go/holdfast":                                                       "needs the published module",
-	"git clone https://github.com/holdfast-go/holdfast":                                            "needs the published repository",
-	"HOLDFAST_REDIS_SERVER=~/.cache/holdfast/servers/valkey-8.1/redis-server go test -race ./core": "needs the servers that make versions downloads",
-	"make fault-long DURATION=1h":                                                                  "takes an hour; make fault runs the same rounds, shorter",
-	"make simulate":                                                                                "takes minutes; make fault runs fewer seeds",
-	"make mutants":                                                                                 "takes long; make fault runs three of them",
-	"go run ./recheck results/round-003-memory-seed-3.jsonl":                                       "needs the history of a failed round",
-	"go test ./core -run TestLateReturns|TestLateLosses -v -late 60":                               "measures for a minute on a quiet machine",
-	"go run ./examples/flashsale -serve":                                                           "runs until Ctrl-C",
-	"REDIS_URL=redis://localhost:6379 go run ./examples/flashsale":                                 "needs a Redis at that address; TestSaleOnServer starts one at another",
-	"REDIS_URL=redis://localhost:6379 go run ./examples/cron":                                      "needs a Redis at that address; TestRunOnServer starts one at another",
-	"REDIS_URL=redis://localhost:6379 go run ./examples/asynq":                                     "needs a Redis at that address; TestRunOnServer starts one at another",
+	"go get github.com/holdfast-go/holdfast":                                    "needs the published module",
+	"git clone https://github.com/holdfast-go/holdfast":                         "needs the published repository",
+	"HOLDFAST_REDIS_SERVER=$(tools/servers.sh valkey-8.1) go test -race ./core": "needs the servers that make versions downloads",
+	"make versions":                                                  "downloads four servers and takes minutes for each",
+	"go test -race ./core":                                           "make test runs it",
+	"go test ./core -run TestSetupIsInspected":                       "make test runs it",
+	"grep -rn is too old for locks core docs":                        "TestLogLines finds the text in both",
+	"git tag -a v0.1.0 -m v0.1.0":                                    "for a release",
+	"git push origin v0.1.0":                                         "for a release",
+	"go run ./examples/flashsale -picture FILE":                      "runs two sales; TestPictureShowsBothSales draws without them",
+	"make fault-long DURATION=1h":                                    "takes an hour; make fault runs the same rounds, shorter",
+	"make simulate":                                                  "takes minutes; make fault runs fewer seeds",
+	"make mutants":                                                   "takes long; make fault runs three of them",
+	"go run ./recheck results/round-003-memory-seed-3.jsonl":         "needs the history of a failed round",
+	"go test ./core -run TestLateReturns|TestLateLosses -v -late 60": "measures for a minute on a quiet machine",
+	"go run ./examples/flashsale -serve":                             "runs until Ctrl-C",
+	"REDIS_URL=redis://localhost:6379 go run ./examples/flashsale":   "needs a Redis at that address; TestSaleOnServer starts one at another",
 }
 
 // illustrations are the blocks that are neither code to run nor commands, by page and first line, with the reason.
 var illustrations = map[string]string{
-	"docs/fencing.md: holder A      lock, token 33 ........ paused ................... write, token 33   <- refused: 34 was here": "a diagram",
-	`docs/migration.md: @Scheduled(cron = "0 0 3 * * *")`:                                                                         "Java of ShedLock, to show what is replaced",
-	`docs/redisson.md: RLock lock = redisson.getLock("order:42");`:                                                                "Java of Redisson; make interop runs a program with the same calls",
+	"CONTRIBUTING.md: | `holdfast: Redis cannot write its append-only file: a restart loses locks and records` | warn | Look at the disk of the server. |": "a row for the exercise",
+	"CONTRIBUTING.md: Warn of an append-only file that cannot be written":                                                                                  "a commit message for the exercise",
+	`docs/migration.md: @Scheduled(cron = "0 0 3 * * *")`:                                                                                                  "Java of ShedLock, to show what is replaced",
+	`docs/redisson.md: RLock lock = redisson.getLock("order:42");`:                                                                                         "Java of Redisson; make interop runs a program with the same calls",
 }
 
 // ranBlocks are the blocks that tests of this package run, by page and first word.
