@@ -22,6 +22,8 @@ const shortestSecret = 16
 // check finds what is wrong for any guard.
 func (c *Config) check() error {
 	switch {
+	case c.err != nil:
+		return c.err
 	case c.Methods != nil && len(c.Methods) == 0:
 		return errors.New("holdfast: no methods: nothing would be guarded")
 	case slices.Contains(c.Methods, ""):

@@ -57,6 +57,8 @@ type Config struct {
 	Hooks Hooks
 
 	Records // of Once and Idempotent
+
+	err error // of the first option of another adapter
 }
 
 // Records is the configuration of Once and Idempotent beyond that of all guards. It is zero for Exclusive.

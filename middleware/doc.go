@@ -7,6 +7,7 @@
 // what happens to a request, what counts as completed, and where a guard belongs. The engine knows no framework, so
 // another adapter is small:
 //
+//   - Change the [Config] by options: [Config.Apply]. The adapter's own are made by [AdapterOption].
 //   - Let requests pass that Guards does not name.
 //   - Make a [Key] of the request with [NewKey], [Join], [PrincipalKey] and a [Route]. For Idempotent, [Once.Key]
 //     joins the header to the scope.

@@ -62,7 +62,7 @@ func TestFailOpenIsForOutagesOnly(t *testing.T) {
 	} {
 		config := middleware.DefaultConfig()
 		config.FailOpen = true
-		middleware.WithLogger(nil)(&config)
+		config.Apply(nil, middleware.WithLogger(nil))
 		strategy := func(string, ...core.LockOption) core.Locker { return broken{test.err} }
 		e, err := middleware.NewExclusive(strategy, config)
 		if err != nil {

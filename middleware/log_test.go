@@ -38,7 +38,7 @@ func TestKeyFailuresAreLogged(t *testing.T) {
 	} {
 		var logged bytes.Buffer
 		config := middleware.DefaultConfig()
-		middleware.WithLogger(slog.New(slog.NewTextHandler(&logged, nil)))(&config)
+		config.Apply(nil, middleware.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
 		strategy := func(string, ...core.LockOption) core.Locker { panic("asked for a lock without key") }
 		e, err := middleware.NewExclusive(strategy, config)
 		if err != nil {

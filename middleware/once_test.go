@@ -25,9 +25,7 @@ func engine(t *testing.T, rdb redis.UniversalClient, opts ...middleware.Option) 
 	t.Cleanup(func() { _ = locks.Close() })
 	config := middleware.IdempotentConfig()
 	config.AskTimeout, config.FinishTimeout = 30*time.Second, 30*time.Second // a busy machine is no outage
-	for _, opt := range opts {
-		opt(&config)
-	}
+	config.Apply(nil, opts...)
 	o, err := middleware.NewOnce(locks, config)
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +108,7 @@ func TestQuotaBytesOfAScope(t *testing.T) {
 		"one record may count": middleware.WithQuotaBytes(300 << 10), "negative": middleware.WithQuotaBytes(-1),
 	} {
 		config := middleware.IdempotentConfig()
-		option(&config)
+		config.Apply(nil, option)
 		locks, err := core.New(rdb)
 		if err != nil {
 			t.Fatal(err)

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -8,15 +9,55 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// Option changes the [Config] of a guard. Adapters have options of the same names, made of these. Making the guard
-// reports an invalid value.
-type Option func(*Config)
+// Option changes the [Config] of a guard, or a setting that one adapter has beside it. The Option of each adapter is
+// this type, so one list of options can serve guards of several frameworks. Making the guard reports an invalid value,
+// and an option of another adapter.
+type Option interface {
+	// apply changes the Config, or the settings of the adapter.
+	apply(c *Config, adapter any)
+}
+
+// configOption is an option that all adapters have.
+type configOption func(*Config)
+
+func (o configOption) apply(c *Config, _ any) { o(c) }
+
+// AdapterOption makes an option that only one adapter has. The type of its settings, T, is of that adapter alone; set
+// changes the settings that the adapter passes to [Config.Apply]. The error of a guard of another adapter contains
+// the name, for instance "ginlock.WithSkip".
+func AdapterOption[T any](name string, set func(settings *T)) Option {
+	return adapterOption[T]{name, set}
+}
+
+type adapterOption[T any] struct {
+	name string
+	set  func(*T)
+}
+
+func (o adapterOption[T]) apply(c *Config, adapter any) {
+	if settings, ok := adapter.(*T); ok {
+		o.set(settings)
+	} else if c.err == nil {
+		c.err = fmt.Errorf("holdfast: %s is an option of another adapter", o.name)
+	}
+}
+
+// Apply applies options in their order, for adapters. Adapter is a pointer to the settings that the adapter's own
+// options change: see [AdapterOption]. It is nil for an adapter without such options. Apply ignores nil options. An
+// option of another adapter is an error when the guard is made.
+func (c *Config) Apply(adapter any, opts ...Option) {
+	for _, opt := range opts {
+		if opt != nil {
+			opt.apply(c, adapter)
+		}
+	}
+}
 
 // WithMethods sets the guarded request methods, in upper case. Requests of other methods pass. Defaults to all but
-// GET, HEAD, OPTIONS and TRACE.
+// GET, HEAD, OPTIONS and TRACE; to POST and PATCH for Idempotent.
 func WithMethods(methods ...string) Option {
 	methods = append([]string{}, methods...) // not nil, so that none is an error and not the default
-	return func(c *Config) { c.Methods = slices.Clone(methods) }
+	return configOption(func(c *Config) { c.Methods = slices.Clone(methods) })
 }
 
 // WithWait sets how long a request waits for the one before it. It waits at most until its context ends, and until one
@@ -24,14 +65,14 @@ func WithMethods(methods ...string) Option {
 // before it. At Exclusive the next request of a sequential client may be faster than the release of its last one, so 0
 // can refuse such a request. Defaults to 250 ms for Exclusive, 0 for others.
 func WithWait(limit time.Duration) Option {
-	return func(c *Config) { c.Wait = limit }
+	return configOption(func(c *Config) { c.Wait = limit })
 }
 
 // WithBodyLimit sets how many bytes of body are read before the lock is asked for. A client that sends a larger body
 // slowly holds the lock as long as the handler lets it. 0 reads none, for a handler that answers before it has read
 // all. Defaults to 64 KiB; to 1 MiB for Idempotent, which compares bodies, and refuses larger ones with 413.
 func WithBodyLimit(bytes int64) Option {
-	return func(c *Config) { c.BodyLimit = bytes }
+	return configOption(func(c *Config) { c.BodyLimit = bytes })
 }
 
 // WithBodyMemory bounds how many bytes of bodies this guard has buffered in this process, in total, while their
@@ -39,38 +80,38 @@ func WithBodyLimit(bytes int64) Option {
 // too-many-bodies. Other requests run with a body that is not read ahead. Slow clients hold what they have sent: bound
 // their time by http.Server.ReadTimeout. Defaults to 64 MiB.
 func WithBodyMemory(bytes int64) Option {
-	return func(c *Config) { c.BodyMemory = bytes }
+	return configOption(func(c *Config) { c.BodyMemory = bytes })
 }
 
 // WithLock adds options of the lock, or of the lease of a run: for instance [core.WithTTL] or [core.WithMaxHold].
 // [core.WithWait] has no effect here: see [WithWait]. Defaults to none: those of the strategy and its client apply.
 func WithLock(opts ...core.LockOption) Option {
 	opts = slices.Clone(opts)
-	return func(c *Config) { c.Lock = append(c.Lock, opts...) }
+	return configOption(func(c *Config) { c.Lock = append(c.Lock, opts...) })
 }
 
 // FailOpen lets requests run unguarded while Redis cannot be asked. They may run at the same time as others or once
 // more, without fencing token and without record; [Degraded] returns true for them. It does not apply if Redis answers
 // but refuses, because it is full, or wants other rights or another password. Defaults to refusing requests with 503.
 func FailOpen() Option {
-	return func(c *Config) { c.FailOpen = true }
+	return configOption(func(c *Config) { c.FailOpen = true })
 }
 
 // WithConflictStatus sets the status of a request whose lock is held, for instance 423, 429 or 503. Its code stays
 // lock-conflict. Defaults to 409.
 func WithConflictStatus(status int) Option {
-	return func(c *Config) { c.ConflictStatus = status }
+	return configOption(func(c *Config) { c.ConflictStatus = status })
 }
 
 // WithProblemBase sets the URI in front of the code in the type of a problem, for example
 // "https://api.example.com/problems/". Defaults to none: the type is about:blank.
 func WithProblemBase(uri string) Option {
-	return func(c *Config) { c.ProblemBase = uri }
+	return configOption(func(c *Config) { c.ProblemBase = uri })
 }
 
 // WithHooks sets functions that are called with what happens to requests. Defaults to none.
 func WithHooks(hooks Hooks) Option {
-	return func(c *Config) { c.Hooks = hooks }
+	return configOption(func(c *Config) { c.Hooks = hooks })
 }
 
 // WithLogger sets the logger for failures that clients do not cause: keys that could not be made, a Redis that did not
@@ -82,18 +123,18 @@ func WithLogger(logger *slog.Logger) Option {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	return func(c *Config) { c.Logger = logger }
+	return configOption(func(c *Config) { c.Logger = logger })
 }
 
 // WithDescribedBy sets the URI of the page that tells clients which key to send; a refused key links to it. Defaults
 // to none.
 func WithDescribedBy(uri string) Option {
-	return func(c *Config) { c.DescribedBy = uri }
+	return configOption(func(c *Config) { c.DescribedBy = uri })
 }
 
 // OptionalKey lets requests that lack a part of the key pass unguarded. Defaults to refusing them with 400.
 func OptionalKey() Option {
-	return func(c *Config) { c.OptionalKey = true }
+	return configOption(func(c *Config) { c.OptionalKey = true })
 }
 
 // WithKeySecret makes the hashes of keys with a secret (HMAC). Without it, a reader of Redis can guess whose they are,
@@ -101,28 +142,28 @@ func OptionalKey() Option {
 // secret no record is found. Defaults to none.
 func WithKeySecret(secret []byte) Option {
 	secret = append([]byte{}, secret...) // not nil, so that an empty one is an error and not the default
-	return func(c *Config) { c.KeySecret = secret }
+	return configOption(func(c *Config) { c.KeySecret = secret })
 }
 
 // WithPreferWait lets clients choose how long to wait by "Prefer: wait=10" (RFC 7240), up to a limit, instead of
 // [WithWait]. Defaults to 0: they cannot.
 func WithPreferWait(limit time.Duration) Option {
-	return func(c *Config) { c.PreferWait = limit }
+	return configOption(func(c *Config) { c.PreferWait = limit })
 }
 
 // WithAskTimeout sets how long Redis may take to answer a request that does not wait. Defaults to 1 s.
 func WithAskTimeout(limit time.Duration) Option {
-	return func(c *Config) { c.AskTimeout = limit }
+	return configOption(func(c *Config) { c.AskTimeout = limit })
 }
 
 // WithWaiters bounds how many requests wait at this guard at a time in this process: of one key, and of all keys. One
 // more is answered at once. Defaults to 16 and 1024.
 func WithWaiters(perKey, all int) Option {
-	return func(c *Config) { c.WaitersPerKey, c.Waiters = perKey, all }
+	return configOption(func(c *Config) { c.WaitersPerKey, c.Waiters = perKey, all })
 }
 
 // WithFinishTimeout sets how long the end of a run waits for Redis to confirm the release or the record. After that
 // the answer is sent all the same, and the client retries in the background. Defaults to 2 s.
 func WithFinishTimeout(limit time.Duration) Option {
-	return func(c *Config) { c.FinishTimeout = limit }
+	return configOption(func(c *Config) { c.FinishTimeout = limit })
 }

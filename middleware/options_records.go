@@ -11,14 +11,14 @@ import (
 // WithRetention sets how long a record is kept after its run. During that time no second request of its key runs.
 // Defaults to 24 hours.
 func WithRetention(retention time.Duration) Option {
-	return func(c *Config) { c.Retention, c.RetentionUntil = retention, nil }
+	return configOption(func(c *Config) { c.Retention, c.RetentionUntil = retention, nil })
 }
 
 // WithRetentionUntil sets the end of a record's retention, as a function of the time at which its request begins: for
 // instance midnight, for one order a day. A refused request gets that time as Retry-After. Several goroutines may call
 // the function at once. Defaults to none: [WithRetention] applies.
 func WithRetentionUntil(until func(now time.Time) time.Time) Option {
-	return func(c *Config) { c.RetentionUntil = until }
+	return configOption(func(c *Config) { c.RetentionUntil = until })
 }
 
 // WithFailurePolicy sets what a failed run leaves: one that answered 5xx, panicked, crashed, or returned without an
@@ -26,7 +26,7 @@ func WithRetentionUntil(until func(now time.Time) time.Time) Option {
 // requests get 409 outcome-unknown until an operator has found out and calls Resolve or Forget of the guard's
 // [Ledger]. Defaults to core.RetryFailures.
 func WithFailurePolicy(policy core.FailurePolicy) Option {
-	return func(c *Config) { c.FailurePolicy = policy }
+	return configOption(func(c *Config) { c.FailurePolicy = policy })
 }
 
 // WithCompletion sets a function that judges how a handler ended, unless the handler has called [Complete], [Release]
@@ -40,34 +40,34 @@ func WithFailurePolicy(policy core.FailurePolicy) Option {
 //
 // Defaults to the default judgement.
 func WithCompletion(judge func(Outcome) Disposition) Option {
-	return func(c *Config) { c.Completion = judge }
+	return configOption(func(c *Config) { c.Completion = judge })
 }
 
 // WithDetachedContext keeps the end of the request's context from the handler: work that should not be interrupted
 // continues when the client leaves. A lost lease still ends it. Defaults to passing it on.
 func WithDetachedContext() Option {
-	return func(c *Config) { c.Detached = true }
+	return configOption(func(c *Config) { c.Detached = true })
 }
 
 // WithReplay makes Once answer a second request with the recorded answer of the first, instead of refusing it. Any
 // client that can send the key gets that answer, so join the key with the user. Defaults to refusing it with 409;
 // Idempotent replays.
 func WithReplay() Option {
-	return func(c *Config) { c.Replay = true }
+	return configOption(func(c *Config) { c.Replay = true })
 }
 
 // WithRecordLimit sets how many bytes of body are held back until the record is written, and kept for replays and
 // judges. A larger answer is sent as it is written, and not replayed: see [ReplayOmitted]. At most 64 MiB. Defaults to
 // 256 KiB.
 func WithRecordLimit(bytes int) Option {
-	return func(c *Config) { c.RecordLimit = bytes }
+	return configOption(func(c *Config) { c.RecordLimit = bytes })
 }
 
 // WithQuota bounds how many records the keys of one scope may have at a time. Without it, a client that keeps sending
 // new keys could fill Redis. One more is refused with 429 too-many-keys. Only Idempotent has scopes. 0 is none.
 // Defaults to 0.
 func WithQuota(most int) Option {
-	return func(c *Config) { c.Quota = most }
+	return configOption(func(c *Config) { c.Quota = most })
 }
 
 // WithQuotaBytes bounds how much of Redis's memory the records of one scope may take: a user can fill no more. Beyond
@@ -76,13 +76,13 @@ func WithQuota(most int) Option {
 // [WithRecordLimit] and 64 KiB for the header, 384 KiB by default. So 10 MiB are 26 requests at a time, and some five
 // thousand small answers. Only Idempotent has scopes. 0 is none. Defaults to 0.
 func WithQuotaBytes(most int64) Option {
-	return func(c *Config) { c.QuotaBytes = most }
+	return configOption(func(c *Config) { c.QuotaBytes = most })
 }
 
 // WithCodec sets what encrypts recorded answers before they reach Redis, for instance [NewAESGCM]. If the codec can no
 // longer decrypt an answer, it is not replayed: the request is refused with 409 already-completed. Defaults to none.
 func WithCodec(codec Codec) Option {
-	return func(c *Config) { c.Codec = codec }
+	return configOption(func(c *Config) { c.Codec = codec })
 }
 
 // ReplayOmitted replays status and header of an answer that could not be recorded whole, marked with
@@ -90,7 +90,7 @@ func WithCodec(codec Codec) Option {
 // clients that look at the status alone: to others the answer looks empty. Defaults to refusing such a request with
 // 409 already-completed and its Location.
 func ReplayOmitted() Option {
-	return func(c *Config) { c.ReplayOmitted = true }
+	return configOption(func(c *Config) { c.ReplayOmitted = true })
 }
 
 // LateAnswers is for frameworks that answer what their handlers return only after the guard has returned, through the
@@ -98,12 +98,12 @@ func ReplayOmitted() Option {
 // written until then counts: see [Run.FinishLate]. Defaults to that for Echo only. An empty answer of other handlers
 // is recorded before the client gets it.
 func LateAnswers() Option {
-	return func(c *Config) { c.LateAnswers = true }
+	return configOption(func(c *Config) { c.LateAnswers = true })
 }
 
 // WithReplayHeader sets the header field that marks a replay with "true". Defaults to Idempotency-Replayed.
 func WithReplayHeader(name string) Option {
-	return func(c *Config) { c.ReplayHeader = name }
+	return configOption(func(c *Config) { c.ReplayHeader = name })
 }
 
 // WithFingerprint sets which part of a request is compared with that of an earlier one with the same key. The
@@ -112,21 +112,21 @@ func WithReplayHeader(name string) Option {
 // multipart body its parts. A body larger than [WithBodyLimit] cannot be compared and is refused with 413. Once
 // compares nothing without this option. Defaults to nil for Idempotent.
 func WithFingerprint(of func(Payload) []byte) Option {
-	return func(c *Config) { c.Compare, c.StrictBody, c.Fingerprint = true, true, of }
+	return configOption(func(c *Config) { c.Compare, c.StrictBody, c.Fingerprint = true, true, of })
 }
 
 // WithKeyHeader sets the header field that Idempotent reads the key from. Defaults to Idempotency-Key.
 func WithKeyHeader(name string) Option {
-	return func(c *Config) { c.KeyHeader = name }
+	return configOption(func(c *Config) { c.KeyHeader = name })
 }
 
 // StrictKey refuses keys without the quotes of a structured field (RFC 9651). Defaults to accepting "k" and k, which
 // are the same key.
 func StrictKey() Option {
-	return func(c *Config) { c.StrictKey = true }
+	return configOption(func(c *Config) { c.StrictKey = true })
 }
 
 // WithShortestKey sets the minimum length of an Idempotency-Key in characters. Defaults to 1.
 func WithShortestKey(characters int) Option {
-	return func(c *Config) { c.ShortestKey = characters }
+	return configOption(func(c *Config) { c.ShortestKey = characters })
 }

@@ -127,9 +127,7 @@ func userKey(t testing.TB, user string) middleware.Key {
 func ledger(t testing.TB, locks *core.Client, opts ...middleware.Option) *middleware.Ledger {
 	t.Helper()
 	config := middleware.OnceConfig()
-	for _, opt := range opts {
-		opt(&config)
-	}
+	config.Apply(nil, opts...)
 	o, err := middleware.NewOnce(locks, config)
 	if err != nil {
 		t.Fatal(err)

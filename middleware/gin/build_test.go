@@ -6,7 +6,9 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 func TestBuildErrors(t *testing.T) {
@@ -29,6 +31,8 @@ func TestBuildErrors(t *testing.T) {
 		"lock option":     {never, key, ginlock.WithLock(core.WithTTL(0)), "WithTTL(0s)"},
 		"refusal handler": {never, key, ginlock.WithRefusalHandler(nil), "WithRefusalHandler"},
 		"skip":            {never, key, ginlock.WithSkip(nil), "WithSkip"},
+		"shared":          {never, key, ginlock.Shared(middleware.WithWait(-1)), "negative wait"},
+		"other adapter":   {never, key, httplock.WithSkip(nil), "httplock.WithSkip is an option of another adapter"},
 		"problem base":    {never, key, ginlock.WithProblemBase("http://[x"), "problem base"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,6 +70,7 @@ func TestBuildErrorsOfRecords(t *testing.T) {
 		"record limit":    {locks, key, ginlock.WithRecordLimit(-1), "record limit"},
 		"refusal handler": {locks, key, ginlock.WithRefusalHandler(nil), "WithRefusalHandler"},
 		"skip":            {locks, key, ginlock.WithSkip(nil), "WithSkip"},
+		"other adapter":   {locks, key, httplock.WithRefusalHandler(nil), "httplock.WithRefusalHandler is an option of another"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -23,22 +23,15 @@ func TestConformance(t *testing.T) {
 		httpconformance.ByPrincipal: ginlock.ByContext(httpconformance.PrincipalKey{}),
 		httpconformance.ByHost:      ginlock.Keys(ginlock.ByHost(), user),
 	}
-	options := func(opts []middleware.Option) []ginlock.Option {
-		var own []ginlock.Option
-		for _, o := range opts {
-			own = append(own, ginlock.Shared(o))
-		}
-		return own
-	}
 	httpconformance.Run(t, httpconformance.Adapter{
 		Exclusive: func(s core.Strategy, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
-			return ginlock.NewExclusive(s, keys[key], options(opts)...)
+			return ginlock.NewExclusive(s, keys[key], opts...)
 		},
 		Once: func(c *core.Client, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
-			return ginlock.NewOnce(c, keys[key], options(opts)...)
+			return ginlock.NewOnce(c, keys[key], opts...)
 		},
 		Idempotent: func(c *core.Client, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
-			return ginlock.NewIdempotent(c, keys[key], options(opts)...)
+			return ginlock.NewIdempotent(c, keys[key], opts...)
 		},
 		Handler: func(routes ...httpconformance.Route) http.Handler {
 			engine := gin.New()

@@ -7,6 +7,9 @@ import (
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
+// The options in this file are for Once and Idempotent; Exclusive keeps no records and refuses them. The file is the
+// same in each adapter, but for the first line.
+
 // The failure policies, for [WithFailurePolicy].
 const (
 	RetryFailures = core.RetryFailures
@@ -14,71 +17,59 @@ const (
 )
 
 // WithRetention sets how long a record of Once or Idempotent is kept after its run. Defaults to 24 hours.
-func WithRetention(retention time.Duration) Option {
-	return shared(middleware.WithRetention(retention))
-}
+func WithRetention(retention time.Duration) Option { return middleware.WithRetention(retention) }
 
 // WithRetentionUntil sets the end of a record's retention, for a request that begins now: see
 // [middleware.WithRetentionUntil]. Defaults to none: [WithRetention] applies.
 func WithRetentionUntil(until func(now time.Time) time.Time) Option {
-	return shared(middleware.WithRetentionUntil(until))
+	return middleware.WithRetentionUntil(until)
 }
 
 // WithFailurePolicy sets what a failed run leaves, see [middleware.WithFailurePolicy]. Defaults to [RetryFailures].
-func WithFailurePolicy(policy core.FailurePolicy) Option {
-	return shared(middleware.WithFailurePolicy(policy))
-}
+func WithFailurePolicy(policy core.FailurePolicy) Option { return middleware.WithFailurePolicy(policy) }
 
 // WithCompletion sets a function that judges how a handler ended, see [middleware.WithCompletion]. Defaults to the
 // default judgement there.
-func WithCompletion(judge func(Outcome) Disposition) Option {
-	return shared(middleware.WithCompletion(judge))
-}
+func WithCompletion(judge func(Outcome) Disposition) Option { return middleware.WithCompletion(judge) }
 
 // WithDetachedContext keeps the end of the request's context from the handler, see [middleware.WithDetachedContext].
 // Defaults to passing it on.
-func WithDetachedContext() Option { return shared(middleware.WithDetachedContext()) }
+func WithDetachedContext() Option { return middleware.WithDetachedContext() }
 
 // WithReplay makes Once replay the recorded answer, see [middleware.WithReplay]. Defaults to refusing with 409.
-func WithReplay() Option { return shared(middleware.WithReplay()) }
+func WithReplay() Option { return middleware.WithReplay() }
 
-// WithRecordLimit sets how many bytes of an answer are held back and recorded, see [middleware.WithRecordLimit].
-// Defaults to 256 KiB.
-func WithRecordLimit(bytes int) Option { return shared(middleware.WithRecordLimit(bytes)) }
-
-// WithQuota bounds how many records the keys of one scope of Idempotent may have at a time; one more is refused with 429.
-// Defaults to 0: none.
-func WithQuota(most int) Option { return shared(middleware.WithQuota(most)) }
-
-// WithQuotaBytes bounds how much of Redis's memory the records of one scope of Idempotent may take, see
-// [middleware.WithQuotaBytes]; one more is refused with 429. Defaults to 0: none.
-func WithQuotaBytes(most int64) Option { return shared(middleware.WithQuotaBytes(most)) }
-
-// WithCodec sets what encrypts recorded answers, for instance [middleware.NewAESGCM]. Defaults to none.
-func WithCodec(codec middleware.Codec) Option { return shared(middleware.WithCodec(codec)) }
+// WithReplayHeader sets the header field that marks a replay. Defaults to Idempotency-Replayed.
+func WithReplayHeader(name string) Option { return middleware.WithReplayHeader(name) }
 
 // ReplayOmitted replays status and header of an answer that could not be recorded whole, see
 // [middleware.ReplayOmitted]. Defaults to refusing such a request with 409 already-completed.
-func ReplayOmitted() Option { return shared(middleware.ReplayOmitted()) }
+func ReplayOmitted() Option { return middleware.ReplayOmitted() }
 
-// WithReplayHeader sets the header field that marks a replay. Defaults to Idempotency-Replayed.
-func WithReplayHeader(name string) Option { return shared(middleware.WithReplayHeader(name)) }
+// WithRecordLimit sets how many bytes of an answer are held back and recorded, see [middleware.WithRecordLimit].
+// Defaults to 256 KiB.
+func WithRecordLimit(bytes int) Option { return middleware.WithRecordLimit(bytes) }
+
+// WithQuota bounds how many records the keys of one scope of Idempotent may have at a time; one more is refused with
+// 429. Defaults to 0: none.
+func WithQuota(most int) Option { return middleware.WithQuota(most) }
+
+// WithQuotaBytes bounds how much of Redis's memory the records of one scope of Idempotent may take, see
+// [middleware.WithQuotaBytes]; one more is refused with 429. Defaults to 0: none.
+func WithQuotaBytes(most int64) Option { return middleware.WithQuotaBytes(most) }
+
+// WithCodec sets what encrypts recorded answers, for instance [middleware.NewAESGCM]. Defaults to none.
+func WithCodec(codec middleware.Codec) Option { return middleware.WithCodec(codec) }
 
 // WithFingerprint sets which part of a request is compared with that of an earlier one with the same key, see
 // [middleware.WithFingerprint]. Defaults to all of it for Idempotent, nothing for Once.
-func WithFingerprint(of func(Payload) []byte) Option { return shared(middleware.WithFingerprint(of)) }
+func WithFingerprint(of func(Payload) []byte) Option { return middleware.WithFingerprint(of) }
 
 // WithKeyHeader sets the header field that Idempotent reads the key from. Defaults to Idempotency-Key.
-func WithKeyHeader(name string) Option { return shared(middleware.WithKeyHeader(name)) }
+func WithKeyHeader(name string) Option { return middleware.WithKeyHeader(name) }
 
 // StrictKey refuses keys without quotes. Defaults to accepting "k" and k, which are the same key.
-func StrictKey() Option { return shared(middleware.StrictKey()) }
+func StrictKey() Option { return middleware.StrictKey() }
 
 // WithShortestKey sets the minimum length of an Idempotency-Key in characters. Defaults to 1.
-func WithShortestKey(characters int) Option { return shared(middleware.WithShortestKey(characters)) }
-
-// WithFinishTimeout sets how long the end of a run waits for Redis before the answer is sent all the same. Defaults to
-// 2 s.
-func WithFinishTimeout(limit time.Duration) Option {
-	return shared(middleware.WithFinishTimeout(limit))
-}
+func WithShortestKey(characters int) Option { return middleware.WithShortestKey(characters) }

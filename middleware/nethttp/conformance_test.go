@@ -20,22 +20,15 @@ func TestConformance(t *testing.T) {
 		httpconformance.ByPrincipal: httplock.ByContext(httpconformance.PrincipalKey{}),
 		httpconformance.ByHost:      httplock.Keys(httplock.ByHost(), user),
 	}
-	options := func(opts []middleware.Option) []httplock.Option {
-		var own []httplock.Option
-		for _, o := range opts {
-			own = append(own, httplock.Shared(o))
-		}
-		return own
-	}
 	httpconformance.Run(t, httpconformance.Adapter{
 		Exclusive: func(s core.Strategy, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
-			return httplock.NewExclusive(s, keys[key], options(opts)...)
+			return httplock.NewExclusive(s, keys[key], opts...)
 		},
 		Once: func(c *core.Client, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
-			return httplock.NewOnce(c, keys[key], options(opts)...)
+			return httplock.NewOnce(c, keys[key], opts...)
 		},
 		Idempotent: func(c *core.Client, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
-			return httplock.NewIdempotent(c, keys[key], options(opts)...)
+			return httplock.NewIdempotent(c, keys[key], opts...)
 		},
 		Handler: func(routes ...httpconformance.Route) http.Handler {
 			mux := http.NewServeMux()

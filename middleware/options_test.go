@@ -1,0 +1,86 @@
+package middleware_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+// TestAdapterOption: an option changes the settings of its own adapter, and is an error for any other.
+func TestAdapterOption(t *testing.T) {
+	t.Parallel()
+	type chi struct{ skipped bool }
+	type echo struct{ skipped bool }
+	never := func(string, ...core.LockOption) core.Locker { panic("never asked") }
+	skip := middleware.AdapterOption("chilock.WithSkip", func(c *chi) { c.skipped = true })
+	makes := func(adapter any) error {
+		config := middleware.DefaultConfig()
+		config.Apply(adapter, nil, skip, middleware.WithWait(time.Second))
+		if config.Wait != time.Second {
+			t.Errorf("wait %v: an option behind that of the adapter was not applied", config.Wait)
+		}
+		_, err := middleware.NewExclusive(never, config)
+		return err
+	}
+	var own chi
+	if err := makes(&own); err != nil || !own.skipped {
+		t.Errorf("error %v, settings %+v: the option was not applied", err, own)
+	}
+	var other echo
+	for _, adapter := range []any{&other, nil} {
+		if err := makes(adapter); err == nil || !strings.Contains(err.Error(), "chilock.WithSkip") {
+			t.Errorf("error %v, want one that names the option", err)
+		}
+	}
+	if other.skipped {
+		t.Error("the option has changed another adapter")
+	}
+}
+
+var (
+	// option is a function here that makes an option which all adapters can have.
+	option = regexp.MustCompile(`(?m)^func (\w+)\(.*\) Option \{`)
+	// reexport is the function of an adapter that calls it.
+	reexport = regexp.MustCompile(`(?m)^func (\w+)\(.*\) Option \{\s+return middleware\.(\w+)\(`)
+)
+
+// TestAdaptersHaveTheOptions: the adapters share the same text, in which each option of this package has its function.
+func TestAdaptersHaveTheOptions(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{"LateAnswers": true} // for frameworks around net/http, which only that adapter serves
+	for _, file := range []string{"options_shared.go", "options_records.go"} {
+		_, nethttp, _ := bytes.Cut(readFile(t, filepath.Join("nethttp", file)), []byte("\n"))
+		_, gin, _ := bytes.Cut(readFile(t, filepath.Join("gin", file)), []byte("\n"))
+		if !bytes.Equal(nethttp, gin) {
+			t.Errorf("%s differs between nethttp and gin beyond the first line", file)
+		}
+		for _, match := range reexport.FindAllSubmatch(gin, -1) {
+			if names[string(match[1])] = true; !bytes.Equal(match[1], match[2]) {
+				t.Errorf("%s: %s calls %s", file, match[1], match[2])
+			}
+		}
+	}
+	for _, file := range []string{"options.go", "options_records.go"} {
+		for _, match := range option.FindAllSubmatch(readFile(t, file), -1) {
+			if !names[string(match[1])] {
+				t.Errorf("the adapters lack %s", match[1])
+			}
+		}
+	}
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
