@@ -31,7 +31,7 @@ type bounces struct {
 type bounce struct {
 	busy    time.Duration // for which the task was deferred since it ran the last time
 	times   int           // how often
-	burned  bool          // told once: a retry was burned just after, since asynq takes deferred tasks for failed ones
+	burned  bool          // true once: a retry was burned just after, since asynq takes deferred tasks for failed ones
 	tooLong bool          // the limit has passed once more
 }
 
@@ -49,8 +49,7 @@ func (b *busyTasks) bounce(t Task, now time.Time, limit, retryIn time.Duration) 
 		}
 	}
 	if t.Retried > n.retried { // it has failed meanwhile, or asynq thinks so
-		this.burned = !b.warned && now.Sub(n.last) < 2*retryIn+time.Minute
-		b.warned = b.warned || this.burned
+		this.burned = b.burned(n, t, now, retryIn)
 		*n = bounces{first: now}
 	}
 	n.last, n.retried = now, t.Retried
@@ -62,11 +61,25 @@ func (b *busyTasks) bounce(t Task, now time.Time, limit, retryIn time.Duration) 
 	return this
 }
 
-// ran forgets a task that runs, or will not.
-func (b *busyTasks) ran(t Task) {
+// ran removes a task that runs, or never will. It returns true if a retry was burned since the last deferral: with a
+// line most tasks are deferred only once.
+func (b *busyTasks) ran(t Task, now time.Time, retryIn time.Duration) (burned bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.tasks, busyTask{t.Queue, t.ID})
+	key := busyTask{t.Queue, t.ID}
+	if n := b.tasks[key]; n != nil {
+		burned = b.burned(n, t, now, retryIn)
+	}
+	delete(b.tasks, key)
+	return burned
+}
+
+// burned returns true, once, for a task that has one retry less than at its deferral a moment ago. The caller must hold
+// b.mu.
+func (b *busyTasks) burned(n *bounces, t Task, now time.Time, retryIn time.Duration) bool {
+	burned := !b.warned && t.Retried > n.retried && now.Sub(n.last) < 2*retryIn+time.Minute
+	b.warned = b.warned || burned
+	return burned
 }
 
 // sweep forgets tasks that have not come again, because another server has them; b.mu is held.

@@ -47,3 +47,24 @@ func TestBurnedRetryIsSuspicious(t *testing.T) {
 		t.Errorf("told %d times, want once", told)
 	}
 }
+
+// TestBurnedRetryOfATaskThatRuns: the retry was burned between the only deferral and the run.
+func TestBurnedRetryOfATaskThatRuns(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		retried int
+		later   time.Duration
+		want    bool
+	}{
+		"burned":                {1, time.Second, true},
+		"not burned":            {0, time.Second, false},
+		"it has failed by then": {1, time.Hour, false},
+	} {
+		var b busyTasks
+		now := time.Now()
+		b.bounce(Task{ID: "1", Queue: "q"}, now, time.Hour, time.Second)
+		if got := b.ran(Task{ID: "1", Queue: "q", Retried: test.retried}, now.Add(test.later), time.Second); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -72,7 +72,7 @@ func idle(err error) error {
 
 // refused makes the error of a task that would fare no better another time: it is archived.
 func (v *visit) refused(err error) error {
-	v.guard.busy.ran(v.task)
+	v.ran()
 	if hook := v.guard.hooks.Refused; hook != nil {
 		hook(v.ctx, Refused{Task: v.task, KeyHash: v.hash, Err: err})
 	}
@@ -110,8 +110,7 @@ func (v *visit) bounced(report *Deferred) {
 	bounce := g.busy.bounce(v.task, time.Now(), g.maxBusy, report.RetryIn)
 	report.Busy, report.Times = bounce.busy, bounce.times
 	if bounce.burned {
-		g.logger.Warn("holdfast: asynqlock: a deferred task has burned a retry: pass asynq's Config to Configure, unless a "+
-			"middleware in front of the guard has failed", "queue", v.task.Queue, "type", v.task.Type)
+		v.burned()
 	}
 	if v.task.last() {
 		v.warn("holdfast: asynqlock: a task on its last attempt may not wait any longer, and asynq archives it: give tasks "+
@@ -122,6 +121,19 @@ func (v *visit) bounced(report *Deferred) {
 		g.logger.Warn("holdfast: asynqlock: a task is being deferred for long because others with its key run",
 			"key", v.hash, "queue", v.task.Queue, "type", v.task.Type, "task", v.task.ID, "since", report.Busy)
 	}
+}
+
+// ran ends the count of deferrals of a task that runs, or never will.
+func (v *visit) ran() {
+	if v.guard.busy.ran(v.task, time.Now(), v.guard.retryIn) {
+		v.burned()
+	}
+}
+
+// burned warns that a deferral has cost the task a retry.
+func (v *visit) burned() {
+	v.guard.logger.Warn("holdfast: asynqlock: a deferred task has burned a retry: pass asynq's Config to Configure, unless a "+
+		"middleware in front of the guard has failed", "queue", v.task.Queue, "type", v.task.Type)
 }
 
 // hindered makes the error of a task that did not get its lock or record for another reason than that they are taken. A
@@ -139,7 +151,7 @@ func (v *visit) hindered(reason error) error {
 
 // acquired is told before the handler runs.
 func (v *visit) acquired(ctx context.Context, attempt int) {
-	v.guard.busy.ran(v.task)
+	v.ran()
 	if hook := v.guard.hooks.Acquired; hook != nil {
 		token, _ := core.TokenFrom(ctx)
 		hook(ctx, Acquired{

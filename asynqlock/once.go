@@ -142,7 +142,7 @@ func (o *once) meet(v *visit, t *asynq.Task, busy error) error {
 	case o.conflict == conflictReject:
 		return v.refused(busy)
 	}
-	o.busy.ran(v.task)
+	v.ran()
 	if o.hooks.Skipped != nil {
 		o.hooks.Skipped(v.ctx, Skipped{Task: v.task, KeyHash: v.hash, Err: busy})
 	}

@@ -10,7 +10,7 @@ import (
 
 // replay acknowledges a task that has completed before, with the result that it had.
 func (o *once) replay(v *visit, t *asynq.Task, record core.Record) error {
-	o.busy.ran(v.task)
+	v.ran()
 	o.logReplay(v, record)
 	v.write(t, record.Value)
 	if o.hooks.Replayed != nil {
