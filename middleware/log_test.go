@@ -22,6 +22,7 @@ func (open) LogValue() slog.Value { return slog.StringValue("no tenant") }
 func TestKeyFailuresAreLogged(t *testing.T) {
 	t.Parallel()
 	private := errors.New("no tenant for ada@example.com")
+	_, noPrincipal := middleware.PrincipalKey(struct{ user string }{"ada@example.com"})
 	for name, test := range map[string]struct {
 		err  error
 		want string // "": no line
@@ -29,6 +30,7 @@ func TestKeyFailuresAreLogged(t *testing.T) {
 		"foreign":         {private, "*errors.errorString"},
 		"wrapped":         {fmt.Errorf("key: %w", private), "*errors.errorString"},
 		"no route":        {fmt.Errorf("%w (path value of ada@example.com)", middleware.ErrNoRoute), middleware.ErrNoRoute.Error()},
+		"no principal":    {fmt.Errorf("key: %w", noPrincipal), "is no principal"},
 		"a LogValuer":     {fmt.Errorf("key: %w", open{private}), "no tenant"},
 		"key required":    {fmt.Errorf("%w: %w", middleware.ErrKeyRequired, private), ""},
 		"key invalid":     {fmt.Errorf("%w: %w", middleware.ErrKeyInvalid, private), ""},

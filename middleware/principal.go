@@ -3,6 +3,7 @@ package middleware
 import (
 	"encoding"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strconv"
 
@@ -60,13 +61,21 @@ func principal(value any) (string, error) {
 		text, err := m.MarshalText()
 		if err != nil {
 			// Without its own text, which may be about the user.
-			return "", fmt.Errorf("holdfast: no text of the principal: MarshalText of a %T fails", value)
+			return "", principalError(fmt.Sprintf("holdfast: no text of the principal: MarshalText of a %T fails", value))
 		}
 		return string(text), nil
 	}
 	if id := reflect.TypeFor[uuid.UUID](); v.Kind() == reflect.Array && v.CanConvert(id) {
 		return v.Convert(id).Interface().(uuid.UUID).String(), nil
 	}
-	return "", fmt.Errorf("holdfast: a %T is no principal: it is no string, integer, [16]byte or "+
-		"encoding.TextMarshaler; let ByPrincipal return a text that identifies the user", value)
+	return "", principalError(fmt.Sprintf("holdfast: a %T is no principal: it is no string, integer, [16]byte or "+
+		"encoding.TextMarshaler; let ByPrincipal return a text that identifies the user", value))
 }
+
+// principalError says what is wrong with a principal by its type. The text has nothing of the user, so it may be logged.
+type principalError string
+
+func (e principalError) Error() string { return string(e) }
+
+// LogValue returns the whole text.
+func (e principalError) LogValue() slog.Value { return slog.StringValue(string(e)) }

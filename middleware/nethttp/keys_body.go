@@ -53,7 +53,7 @@ func ByJSON(pointer string) KeyFunc {
 	}
 	return func(r *http.Request) (Key, error) {
 		if mt := mediaType(r); mt != "application/json" && !strings.HasSuffix(mt, "+json") {
-			return Key{}, middleware.KeyError(ErrKeyRequired, "the body is no JSON")
+			return Key{}, middleware.KeyError(ErrKeyRequired, "the Content-Type of the body is not application/json")
 		}
 		body, err := peek(r)
 		if err != nil {
