@@ -190,7 +190,7 @@ func (a *Attempt) endLater(command func(context.Context) (int64, error)) {
 	var result int64
 	taken := a.claim().pending(&a.lease.hold).add(&pendingCommand{
 		send: func(ctx context.Context) (err error) {
-			result, err = command(new(errand).send(ctx, firstAnswer))
+			result, err = command(new(detachedContext).reset(ctx, firstAnswer))
 			return err
 		},
 		until: k.now().add(a.once.config.record.patience(a.lease.hold.ttl)),

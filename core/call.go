@@ -13,23 +13,23 @@ import (
 
 // call is one script on its way to Redis.
 type call struct {
-	ctx    context.Context // travels with a lone call, for the hooks of the user's client
-	script *script
-	argv   []any   // of the command; the keys begin at firstKey
-	space  [16]any // for argv, if it has room
-	keys   keyCount
-	way    *node
-	ack    ack    // of replicas; all calls of a lane want one, or none does
-	asking bool   // it goes where its slot is about to move
-	board  func() // called when it leaves, if not nil
-	leash  leash  // while it is on one
+	ctx        context.Context // travels with a lone call, for the hooks of the user's client
+	script     *script
+	argv       []any   // of the command; the keys begin at firstKey
+	space      [16]any // for argv, if it has room
+	keys       keyCount
+	way        *node
+	ack        ack            // of replicas; all calls of a lane want one, or none does
+	asking     bool           // it goes where its slot is about to move
+	board      func()         // called when it leaves, if not nil
+	connectCtx connectContext // while it is on one
 
 	// When it is answered, one of these is told.
 	done     func(*call)
 	answered chan struct{}
 
 	state  atomic.Int32 // of the three below: a call is either sent or withdrawn, never both
-	sentAt instant      // read before it was sent, except on the short way
+	sentAt instant      // read before it was sent, except on the direct path
 	// repeated tells that it was sent a second time, because the first had no answer soon: that one may arrive yet,
 	// whatever the second has come to.
 	repeated bool

@@ -12,7 +12,7 @@ import (
 // executor is the one way to Redis for all lock commands. It answers as soon as the caller's context ends,
 // whatever the connection does: go-redis does not interrupt a read in flight, and by default does not heed
 // deadlines either. Commands of many goroutines that are under way at the same time share round trips; a
-// lone command travels plainly, and mostly on the caller's goroutine, see brisk.go.
+// lone command travels plainly, and mostly on the caller's goroutine, see direct.go.
 type executor struct {
 	rdb  redis.UniversalClient
 	now  clock
@@ -22,14 +22,14 @@ type executor struct {
 
 	nodes *nodes
 
-	brisk brisk
+	direct directPath
 
 	wakes sync.Pool // of *wake; each belongs to whoever uses this client, as virtual time in tests demands
 }
 
 func newExecutor(rdb redis.UniversalClient, now clock, stop <-chan struct{}) *executor {
 	e := &executor{rdb: rdb, now: now, stop: stop}
-	e.brisk.start = time.Now()
+	e.direct.start = time.Now()
 	e.nodes = newNodes(rdb, e.fly)
 	return e
 }
@@ -67,16 +67,16 @@ func (e *executor) ask(ctx context.Context, h *hold, s *script, keys []string, a
 func (e *executor) run(ctx context.Context, c *call) error {
 	c.ctx = ctx
 	c.way = e.nodes.of(c.key())
-	if !e.brisk.takeOff(c) {
+	if !e.direct.tryReserve(c) {
 		return e.wait(ctx, c)
 	}
-	if e.flyBriskly(c); !timedOut(c.err) {
+	if e.sendDirect(c); !timedOut(c.err) {
 		return c.cutShort(ctx)
 	}
 	first := c.keys.written
 	switch {
 	case ctx.Err() != nil && first:
-		return errNotAnswered // the caller has waited beyond that for long enough, also with an errand
+		return errNotAnswered // no grace beyond the timeouts of the direct path, not even for a detachedContext
 	case ctx.Err() != nil:
 		return errNotSent
 	}
@@ -137,9 +137,9 @@ func (e *executor) await(ctx context.Context, c *call, w *wake) bool {
 		late = ticker.C
 	}
 	limit := answerTimeout + c.ack.timeout
-	errand, detached := ctx.(*errand)
+	detachedCtx, detached := ctx.(*detachedContext)
 	if detached {
-		limit = errand.limit
+		limit = detachedCtx.timeout
 	}
 	w.limit.Reset(limit)
 	defer w.limit.Stop()
@@ -182,10 +182,10 @@ func (e *executor) renew(calls []*call) {
 
 // fly sends a batch and completes each of its calls.
 func (e *executor) fly(batch []*call) {
-	departed := e.brisk.now()
+	departed := e.direct.now()
 	e.send(batch)
 	if !batch[0].ack.wanted() {
-		e.brisk.landed(departed, batch[0].err)
+		e.direct.observeRTT(departed, batch[0].err)
 	}
 	for _, c := range batch {
 		if misled(c.err) {
@@ -234,7 +234,7 @@ func catch(calls ...*call) {
 	}
 }
 
-func sendAlone(rdb sender, c *call) {
+func sendAlone(rdb processor, c *call) {
 	_ = rdb.Process(c.ctx, byHash(c)) // the command carries its error
 	c.take()
 	if unknownScript(c.err) {

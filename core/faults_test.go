@@ -89,7 +89,7 @@ func TestExhaustedPool(t *testing.T) {
 	redistest.Eventually(t, within, "the connection to be taken", func() bool {
 		return server.Info("clients", "blocked_clients") == "1"
 	})
-	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond) // far enough for the short way
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond) // far enough for the direct path
 	defer cancel()
 	_, err := locks.Mutex("name").Lock(ctx)
 	wantErr(t, err, context.DeadlineExceeded)

@@ -116,13 +116,13 @@ func (j *joint) release(ctx context.Context, what usage) error {
 
 // releaseTogether ends leases side by side.
 func releaseTogether(ctx context.Context, leases []*Lease, what usage) error {
-	return worst(together(ctx, len(leases), func(ctx context.Context, i int) error {
+	return worst(doGrouped(ctx, len(leases), func(ctx context.Context, i int) error {
 		return leases[i].release(ctx, what)
 	}))
 }
 
 func (j *joint) extend(ctx context.Context, ttl time.Duration) error {
-	err := worst(together(ctx, len(j.members), func(ctx context.Context, i int) error {
+	err := worst(doGrouped(ctx, len(j.members), func(ctx context.Context, i int) error {
 		return j.members[i].Extend(ctx, ttl)
 	}))
 	if errors.Is(err, ErrNotHeld) {

@@ -29,7 +29,7 @@ type lane struct {
 	queue  []*call
 	crews  map[*crew]struct{} // those that count: flying, and not stalled
 	relief *time.Timer        // set while calls wait and all crews are out
-	solo   *crew              // a caller who flies by himself, see brisk.go; nil if none does
+	solo   *crew              // a caller who flies by himself, see direct.go; nil if none does
 	idle   *crew              // for the next one
 }
 

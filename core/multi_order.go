@@ -47,7 +47,7 @@ func (m *multi) order(ctx context.Context) ([]member, error) {
 		count[member.key]++
 	}
 	members := slices.Clone(m.members)
-	errs := together(ctx, len(members), func(ctx context.Context, i int) (err error) {
+	errs := doGrouped(ctx, len(members), func(ctx context.Context, i int) (err error) {
 		if b := &members[i]; b.own != nil && count[b.key] > 1 {
 			b.where, err = b.own.location(ctx)
 		}

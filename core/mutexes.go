@@ -94,7 +94,7 @@ func (m mutexes) bar(h *hold) {
 func (m mutexes) release(ctx context.Context, h *hold, what usage) (bool, error) {
 	holds := m.of(h)
 	held := make([]bool, len(holds))
-	errs := together(ctx, len(holds), func(ctx context.Context, i int) (err error) {
+	errs := doGrouped(ctx, len(holds), func(ctx context.Context, i int) (err error) {
 		held[i], err = m.mutex.release(ctx, &holds[i], what)
 		return err
 	})

@@ -42,7 +42,7 @@ type nodes struct {
 	cluster *redis.ClusterClient // nil elsewhere
 
 	topology *topology // nil elsewhere
-	errands  *tasks    // questions to the Cluster
+	queries  *tasks    // questions to the Cluster
 
 	known  atomic.Bool // the cluster client has learned who owns which slots
 	asking atomic.Bool // it is about to
@@ -50,10 +50,10 @@ type nodes struct {
 }
 
 func newNodes(rdb redis.UniversalClient, fly func([]*call)) *nodes {
-	n := &nodes{fly: fly, errands: newTasks()}
+	n := &nodes{fly: fly, queries: newTasks()}
 	n.only = n.newNode()
 	if n.cluster, _ = rdb.(*redis.ClusterClient); n.cluster != nil {
-		n.topology = &topology{cluster: n.cluster, errands: n.errands, onNews: func() {}, shielded: func(ask func()) { ask() }}
+		n.topology = &topology{cluster: n.cluster, queries: n.queries, onNews: func() {}, shielded: func(ask func()) { ask() }}
 	}
 	return n
 }
@@ -97,7 +97,7 @@ func (n *nodes) master(key string) *redis.Client {
 		return nil
 	}
 	if !n.known.Load() {
-		if n.asking.CompareAndSwap(false, true) && n.errands.begin() {
+		if n.asking.CompareAndSwap(false, true) && n.queries.begin() {
 			go n.ask(key)
 		}
 		return nil
@@ -120,7 +120,7 @@ func (n *nodes) doubt() {
 }
 
 func (n *nodes) ask(key string) {
-	defer n.errands.end()
+	defer n.queries.end()
 	defer n.asking.Store(false) // if it failed, the next command asks again
 	n.keeper.shielded(func() {
 		_, err := n.cluster.MasterForKey(context.Background(), key)
@@ -130,8 +130,8 @@ func (n *nodes) ask(key string) {
 
 // close asks the Cluster nothing more, and waits for what is being asked, but not for longer than limit.
 func (n *nodes) close(limit time.Duration) {
-	if n.errands.close() {
-		n.errands.end()
+	if n.queries.close() {
+		n.queries.end()
 	}
-	pause(context.Background(), limit, n.errands.resting, nil)
+	pause(context.Background(), limit, n.queries.resting, nil)
 }

@@ -98,7 +98,7 @@ func (p oneRedis) barAll(lock string, released ...string) {
 	k := p.server.keeper
 	p.server.exec.nodes.of(lock).pending.add(&pendingCommand{
 		send: func(ctx context.Context) error {
-			_, err := p.server.exec.do(new(errand).send(ctx, firstAnswer), barScript, released, milliseconds(abandonMemory))
+			_, err := p.server.exec.do(new(detachedContext).reset(ctx, firstAnswer), barScript, released, milliseconds(abandonMemory))
 			return err
 		},
 		until: k.now().add(abandonMemory),

@@ -80,14 +80,14 @@ func TestOverLeaseMakesNoOwner(t *testing.T) {
 				lease := mustLock(t, c.lock(core.WithTTL(time.Second)))
 				ctx := context.WithoutCancel(lease.Context())
 				end(t, lease)
-				together(t, ctx, c.lock())
+				doGrouped(t, ctx, c.lock())
 			})
 		})
 	}
 }
 
 // together lets five goroutines of one context enter a lock at the same time, and fails if two of them are in.
-func together(t *testing.T, ctx context.Context, lock core.Locker) {
+func doGrouped(t *testing.T, ctx context.Context, lock core.Locker) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -133,7 +133,7 @@ func TestForgottenLeaseMakesNoOwner(t *testing.T) {
 		}
 		unlock(t, inner)
 		unlock(t, first)
-		together(t, ctx, c.lock())
+		doGrouped(t, ctx, c.lock())
 	})
 }
 
@@ -150,7 +150,7 @@ func TestForgottenByAMajority(t *testing.T) {
 	ctx := context.WithoutCancel(mustLock(t, c.lock(core.WithTTL(long))).Context())
 	nodes.awaitHolders(t, "lock:name", 5) // a request that is on its way yet would give it to one more
 	c.forget(t, 3)
-	together(t, ctx, c.lock())
+	doGrouped(t, ctx, c.lock())
 }
 
 // TestParentEndsBeforeTheRequest: between the call and its first request the lease ends, while Redis keeps its hold. The

@@ -139,7 +139,7 @@ func (p *pending) next(most int) (batch []*pendingCommand, wait time.Duration, m
 
 // try sends commands side by side. It reports false if the server has answered none of them.
 func (p *pending) try(ctx context.Context, batch []*pendingCommand) (answered bool) {
-	errs := together(ctx, len(batch), func(ctx context.Context, i int) (err error) {
+	errs := doGrouped(ctx, len(batch), func(ctx context.Context, i int) (err error) {
 		err = errPanic // in a hook of the user's client
 		p.keeper.shielded(func() { err = batch[i].send(ctx) })
 		return err

@@ -150,7 +150,7 @@ func TestFoundHoldIsForgottenSoon(t *testing.T) {
 	ctx := context.Background()
 	server := redistest.Start(t)
 	relay := server.Relay()
-	// Without the short way, which would send the request twice, and with no connection for INFO.
+	// Without the direct path, which would send the request twice, and with no connection for INFO.
 	plain := struct{ redis.UniversalClient }{relay.Client()}
 	locks, rdb := newClient(t, plain, core.WithLogger(nil)), server.Client()
 	unlock(t, mustLock(t, locks.Mutex("warm")))

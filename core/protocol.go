@@ -45,9 +45,9 @@ type hold struct {
 	lockConfig          // its owner is never empty once it has an id
 	parent     *holding // the lease by which its owner is in; nil for a new owner, and one that WithOwner has named
 
-	released string // where its end is remembered
-	boxed    boxed
-	errand   errand // of its release
+	released   string // where its end is remembered
+	boxed      boxed
+	releaseCtx detachedContext // of its release
 	// unanswered counts its requests whose outcome is not known: each may arrive yet, whatever a later one has come to.
 	unanswered int
 

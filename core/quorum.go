@@ -173,12 +173,14 @@ func (q *quorum) agree(ctx context.Context, ask func(ctx context.Context, v *vot
 	return false, &quorumError{answered: yes + no, of: len(q.voters), errs: errs}
 }
 
-// alone returns ctx without its end, which must not keep requests from the servers that are asked last, and without
-// its place in a convoy, which is for one request.
+// alone returns ctx without its end and without its groupMember.
+//
+// Why: the end of ctx must not keep requests from the servers that are asked last. A batch group takes one command of
+// each member, and a Redlock sends several.
 func alone(ctx context.Context) context.Context {
-	if t, _ := ctx.Value(ticketKey{}).(*ticket); t != nil {
-		t.leave()
-		ctx = context.WithValue(ctx, ticketKey{}, (*ticket)(nil))
+	if t, _ := ctx.Value(groupMemberKey{}).(*groupMember); t != nil {
+		t.finish()
+		ctx = context.WithValue(ctx, groupMemberKey{}, (*groupMember)(nil))
 	}
 	return context.WithoutCancel(ctx)
 }

@@ -20,7 +20,7 @@ func raise(ctx context.Context, leases []*Lease, patience time.Duration) (int64,
 			}
 		}
 	}
-	errs := together(ctx, len(smaller), func(ctx context.Context, i int) error {
+	errs := doGrouped(ctx, len(smaller), func(ctx context.Context, i int) error {
 		return smaller[i].raise(ctx, token, patience)
 	})
 	for _, err := range errs {

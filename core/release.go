@@ -44,7 +44,7 @@ func (h *hold) memories(what usage) (found, missing any) {
 func (k *keeper) release(ctx context.Context, p protocol, h *hold, what usage) (held bool, err error) {
 	over := ctx.Err() != nil
 	if k.hasOneServer() {
-		held, err = p.release(h.errand.send(ctx, firstAnswer), h, what)
+		held, err = p.release(h.releaseCtx.reset(ctx, firstAnswer), h, what)
 	}
 	if !k.hasOneServer() || err != nil && (over || ctx.Err() == nil) {
 		held, err = releaseInsistently(ctx, p, h, what)
@@ -69,7 +69,7 @@ func releaseInsistently(ctx context.Context, p protocol, h *hold, what usage) (h
 func (k *keeper) finish(ctx context.Context, command func(context.Context) error) error {
 	if k.hasOneServer() {
 		over := ctx.Err() != nil
-		err := command(new(errand).send(ctx, firstAnswer))
+		err := command(new(detachedContext).reset(ctx, firstAnswer))
 		if err == nil || !over && ctx.Err() != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (k *keeper) giveUp(p protocol, h *hold, what usage) { k.giveUpAfter(0, p, h
 func (k *keeper) giveUpAfter(wait time.Duration, p protocol, h *hold, what usage) {
 	abandoned := *h
 	release := func(ctx context.Context) error {
-		_, err := p.release(new(errand).send(ctx, firstAnswer), &abandoned, what)
+		_, err := p.release(new(detachedContext).reset(ctx, firstAnswer), &abandoned, what)
 		return err
 	}
 	queue := p.pending(h)

@@ -27,7 +27,7 @@ func newLateRequest(t *testing.T) *lateRequest {
 	t.Parallel()
 	server := redistest.Start(t)
 	l := &lateRequest{t: t, server: server, rdb: server.Client(), relay: server.Relay()}
-	// Where the short way is not taken, because the machine is busy, the read timeout has the request sent again.
+	// Where the direct path is not taken, because the machine is busy, the read timeout has the request sent again.
 	l.locks = newClient(t, l.relay.Client(func(o *redis.Options) { o.ReadTimeout = time.Second }), core.WithTTL(long))
 	unlock(t, mustLock(t, l.locks.Mutex("warm")))
 	return l

@@ -32,7 +32,7 @@ func newServer(k *keeper, rdb redis.UniversalClient) *server {
 		s.verb = "SPUBLISH"
 	}
 	if k.hasOneServer() { // the servers of a Redlock are asked side by side, for as long as each gets
-		s.exec.brisk.rdb, _ = rdb.(*redis.Client)
+		s.exec.direct.rdb, _ = rdb.(*redis.Client)
 	}
 	s.verbArg = s.verb
 	s.exec.onReply = sync.OnceFunc(s.inspectLater)

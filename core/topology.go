@@ -22,7 +22,7 @@ const (
 // it asks when a node sends it on to another one, which a master that died does not do, and once a minute.
 type topology struct {
 	cluster *redis.ClusterClient
-	errands *tasks
+	queries *tasks
 	onNews  func() // called after each answer
 
 	shielded func(ask func()) // calls the user's client, whose hooks may panic
@@ -46,11 +46,11 @@ func (t *topology) ask() {
 	t.mu.Lock()
 	t.timer = nil
 	t.askedAt = time.Now()
-	if t.open >= maxReloads || !t.errands.begin() {
+	if t.open >= maxReloads || !t.queries.begin() {
 		t.mu.Unlock()
 		return
 	}
-	defer t.errands.end()
+	defer t.queries.end()
 	t.open++
 	t.mu.Unlock()
 	// This begins with a reload of its own. ReloadState would wait for the reload that is under way, however long that

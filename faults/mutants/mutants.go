@@ -119,7 +119,7 @@ var All = []Mutant{
 	{
 		"release heeds a context that is over", "bsm/redislock: it is never sent", "core/release.go",
 		[][2]string{
-			{"p.release(h.errand.send(ctx, firstAnswer), h, what)", "p.release(ctx, h, what)"},
+			{"p.release(h.releaseCtx.reset(ctx, firstAnswer), h, what)", "p.release(ctx, h, what)"},
 			{"err error) {\n\tdetached, cancel := detach(ctx)\n", "err error) {\n\tdetached, cancel := context.WithCancel(ctx)\n"},
 		},
 		inCore("TestConformance/^Mutex$/UnlockWithDeadContextWorks"),
@@ -198,13 +198,13 @@ var All = []Mutant{
 		inCore("TestRepeatedRequestIsTakenBack"),
 	},
 	{
-		"lone command heeds no context", "on its caller's goroutine it waits for as long as the connection does", "core/brisk.go",
-		[][2]string{{"briskTimeout = 100 * time.Millisecond", "briskTimeout = time.Hour"}},
+		"lone command heeds no context", "on its caller's goroutine it waits for as long as the connection does", "core/direct.go",
+		[][2]string{{"directTimeout = 100 * time.Millisecond", "directTimeout = time.Hour"}},
 		inCore("TestFrozenServerWithoutTimeout"),
 	},
 	{
-		"errand without end", "a release waits for ever for the answer to its first try", "core/executor.go",
-		[][2]string{{"limit = errand.limit\n", "limit = errand.limit + time.Hour\n"}},
+		"detached command without timeout", "a release waits for ever for the answer to its first try", "core/executor.go",
+		[][2]string{{"limit = detachedCtx.timeout\n", "limit = detachedCtx.timeout + time.Hour\n"}},
 		inCore("TestFrozenServerWithoutTimeout"),
 	},
 	{
@@ -213,12 +213,12 @@ var All = []Mutant{
 		inCore("TestNobodyWaitsForEver"),
 	},
 	{
-		"no leash", "an unlock waits for as long as go-redis dials", "core/leash.go",
-		[][2]string{{"	c.ctx = &c.leash\n", ""}},
+		"no connect deadline", "an unlock waits for as long as go-redis dials", "core/connect_deadline.go",
+		[][2]string{{"	c.ctx = &c.connectCtx\n", ""}},
 		inCore("TestNoConnectionToBeHad"),
 	},
 	{
-		"hooks lost on the short way", "the copies that go-redis makes have none", "core/detour.go",
+		"hooks lost on the direct path", "the copies that go-redis makes have none", "core/redirect.go",
 		[][2]string{{"	conn := rdb.Conn()\n", "	conn := rdb.WithTimeout(limit).Conn()\n"}},
 		inCore("TestHooksSeeLoneCommands"),
 	},

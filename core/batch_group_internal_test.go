@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestConvoyInsideAnother: what travels in a convoy of its own, as the members of a lease that is itself a member do,
+// TestGroupInsideAnother: what is sent in a batch group of its own, as the members of a lease that is itself a member do,
 // holds up nobody in the outer one while it waits for answers.
-func TestConvoyInsideAnother(t *testing.T) {
+func TestGroupInsideAnother(t *testing.T) {
 	t.Parallel()
 	l := newLane(1, func(batch []*call) {
 		for _, c := range batch {
@@ -16,16 +16,16 @@ func TestConvoyInsideAnother(t *testing.T) {
 		}
 	})
 	answered := make(chan struct{})
-	together(context.Background(), 2, func(ctx context.Context, i int) error {
+	doGrouped(context.Background(), 2, func(ctx context.Context, i int) error {
 		if i == 0 {
 			submit(ctx, l, &call{done: func(*call) { close(answered) }})
 			return nil
 		}
-		together(ctx, 2, func(context.Context, int) error {
+		doGrouped(ctx, 2, func(context.Context, int) error {
 			select {
 			case <-answered:
 			case <-time.After(10 * time.Second):
-				t.Error("the outer convoy has not departed")
+				t.Error("the outer group has not sent")
 			}
 			return nil
 		})

@@ -72,7 +72,7 @@ func TestHooksSeeLoneCommands(t *testing.T) {
 	}
 }
 
-// overdue is a hook that keeps one command, on the short way, until that has no more time for a connection: before it is
+// overdue is a hook that keeps one command, on the direct path, until that has no more time for a connection: before it is
 // sent, or when it is answered.
 type overdue struct {
 	after bool
@@ -126,7 +126,7 @@ func TestOverdueOnTheShortWay(t *testing.T) {
 			unlock(t, mustLock(t, locks.Mutex("name"))) // the server knows the scripts now
 			for range 3 {
 				o.kept, o.again = "", 0
-				redistest.Eventually(t, within, "an answer on the short way", func() bool {
+				redistest.Eventually(t, within, "an answer on the direct path", func() bool {
 					o.armed = o.kept == ""
 					unlock(t, mustLock(t, locks.Mutex("name")))
 					return o.kept != ""

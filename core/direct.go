@@ -1,0 +1,129 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// fastRTT is the longest round trip after which the next command may be sent on its caller's goroutine.
+	fastRTT = 5 * time.Millisecond
+	// directTimeout is the read timeout on the direct path. A command that exceeds it is sent once more through the batch
+	// queue, where its caller can return before the answer. Why not shorter: timers that fire often disturb round trips.
+	directTimeout = 100 * time.Millisecond
+	// directConnectTimeout bounds the wait for a connection, with the same consequence. The sum of both timeouts is how
+	// long after the cancellation of its context a command on the direct path may return.
+	directConnectTimeout = 100 * time.Millisecond
+	// fastRTTWindow is for how long one round trip below fastRTT opens the direct path.
+	fastRTTWindow = time.Second
+	// shortTimeoutClientMaxAge limits the age of the client with the short timeout. Why: the user may add hooks at any
+	// time, and the client has only those that were there when it was made.
+	shortTimeoutClientMaxAge = time.Second
+)
+
+// directPath sends a command on its caller's goroutine if no other command is queued or in flight.
+//
+// Why: the hand-over to a sender goroutine and back costs more than all else that a lock adds to a round trip. But a
+// caller on the direct path cannot return before the answer. So only a server that has answered quickly of late is used
+// this way. A Cluster is not, because go-redis may send one command to several masters one after the other.
+type directPath struct {
+	rdb          *redis.Client // nil if there is no direct path
+	start        time.Time     // zero of now, which may stop in a suspend: reading the clock of leases is a system call
+	fastUntil    atomic.Int64  // by now: the direct path is open
+	shortTimeout atomic.Pointer[shortTimeoutClient]
+
+	deadline connectDeadline // of the command on the direct path
+}
+
+// shortTimeoutClient is the user's client, or a view of that client with a read timeout of directTimeout.
+type shortTimeoutClient struct {
+	processor
+	made time.Duration
+}
+
+// processor sends a single command.
+type processor interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+}
+
+func (b *directPath) now() time.Duration { return time.Since(b.start) }
+
+// observeRTT records the round trip of a command that was sent at sentAt. A round trip below fastRTT opens the direct
+// path for fastRTTWindow, any other closes the path.
+func (b *directPath) observeRTT(sentAt time.Duration, err error) {
+	if b.rdb == nil {
+		return
+	}
+	now, until := b.now(), time.Duration(0)
+	if replied(err) && now-sentAt <= fastRTT {
+		until = now + fastRTTWindow
+	}
+	b.fastUntil.Store(int64(until))
+}
+
+// tryReserve reports whether c may be sent on the caller's goroutine. If it returns true, the batch queue of c is
+// reserved and the caller must call unreserve. It returns false if
+//   - c waits for replicas or belongs to a batch group;
+//   - the server has not answered within fastRTT lately;
+//   - other commands are queued or in flight;
+//   - the context has ended, or its deadline is nearer than the timeouts of the direct path.
+func (b *directPath) tryReserve(c *call) bool {
+	if b.rdb == nil || c.ack.wanted() {
+		return false
+	}
+	if b.now() >= time.Duration(b.fastUntil.Load()) || !c.way.calls.takeOff() {
+		return false
+	}
+	end, ends := c.ctx.Deadline()
+	member, _ := c.ctx.Value(groupMemberKey{}).(*groupMember)
+	if ends && time.Until(end) < directConnectTimeout+directTimeout || member != nil || c.ctx.Err() != nil {
+		c.way.calls.land()
+		return false
+	}
+	return true
+}
+
+// client returns the user's client with a read timeout of at most directTimeout.
+func (b *directPath) client(now time.Duration) processor {
+	h := b.shortTimeout.Load()
+	if h == nil || now-h.made >= shortTimeoutClientMaxAge {
+		h = &shortTimeoutClient{b.rdb, now}
+		if limit := b.rdb.Options().ReadTimeout; limit <= 0 || limit > directTimeout {
+			h.processor = withTimeout(b.rdb, directTimeout)
+		}
+		b.shortTimeout.Store(h)
+	}
+	return h.processor
+}
+
+// sendDirect sends a command on the direct path, for which tryReserve has returned true.
+func (e *executor) sendDirect(c *call) {
+	defer c.way.calls.land()
+	sentAt := e.direct.now()
+	e.sendWithConnectDeadline(c, sentAt)
+	e.direct.observeRTT(sentAt, c.err)
+	if e.onReply != nil && replied(c.err) {
+		e.onReply()
+	}
+}
+
+func (e *executor) sendWithConnectDeadline(c *call, now time.Duration) {
+	defer catch(c)
+	e.direct.deadline.watch(c)
+	defer e.direct.deadline.unwatch(c)
+	sendAlone(e.direct.client(now), c)
+}
+
+// timedOut reports whether err is a timeout, of the connect deadline or of a connection. A context's deadline is none.
+func timedOut(err error) bool {
+	if err == nil {
+		return false
+	}
+	var timeout net.Error
+	return errors.Is(err, errConnectTimeout) || errors.As(err, &timeout) && timeout.Timeout() && !errors.Is(err, context.DeadlineExceeded)
+}

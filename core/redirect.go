@@ -1,0 +1,38 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// withTimeout returns a view of rdb with another read timeout. It uses the connection pool of rdb, and the hooks that
+// rdb has now.
+//
+// Why a [redis.Conn]: the copies that [redis.Client.WithTimeout] makes have no hooks, but a Conn has those of its
+// client. The innermost hook of this Conn sends every command through such a copy. So the Conn itself never takes a
+// connection from the pool.
+func withTimeout(rdb *redis.Client, limit time.Duration) *redis.Conn {
+	conn := rdb.Conn()
+	conn.AddHook(redirectHook{rdb.WithTimeout(limit)})
+	return conn
+}
+
+// redirectHook sends commands through another client.
+type redirectHook struct{ target *redis.Client }
+
+func (redirectHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (d redirectHook) ProcessHook(redis.ProcessHook) redis.ProcessHook { return d.target.Process }
+
+func (d redirectHook) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		pipe := d.target.Pipeline()
+		if err := pipe.BatchProcess(ctx, cmds...); err != nil {
+			return err
+		}
+		_, err := pipe.Exec(ctx)
+		return err
+	}
+}
