@@ -10,7 +10,7 @@ import (
 type batchGroup struct {
 	mu        sync.Mutex
 	remaining int // members that have neither submitted a command nor finished
-	pending   map[*lane][]*call
+	pending   map[*batchQueue][]*command
 }
 
 // groupMember is one goroutine of a batchGroup. Its context carries it.
@@ -22,7 +22,7 @@ type groupMember struct {
 type groupMemberKey struct{}
 
 // submit queues a command: with its batch group if ctx carries a groupMember, at once otherwise.
-func submit(ctx context.Context, l *lane, c *call) {
+func submit(ctx context.Context, l *batchQueue, c *command) {
 	if t, _ := ctx.Value(groupMemberKey{}).(*groupMember); t != nil {
 		t.submit(l, c)
 	} else {
@@ -30,7 +30,7 @@ func submit(ctx context.Context, l *lane, c *call) {
 	}
 }
 
-func (t *groupMember) submit(l *lane, c *call) {
+func (t *groupMember) submit(l *batchQueue, c *command) {
 	t.group.mu.Lock()
 	defer t.group.mu.Unlock()
 	if t.submitted { // a later command: the first was answered, or not in time
@@ -73,7 +73,7 @@ func doGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) e
 	if t, _ := ctx.Value(groupMemberKey{}).(*groupMember); t != nil {
 		t.finish() // otherwise the outer group would wait for answers of the inner one
 	}
-	v := &batchGroup{remaining: n, pending: make(map[*lane][]*call)}
+	v := &batchGroup{remaining: n, pending: make(map[*batchQueue][]*command)}
 	panics := make(chan any, n)
 	var all sync.WaitGroup
 	for i := range n {

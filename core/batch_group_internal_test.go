@@ -10,7 +10,7 @@ import (
 // holds up nobody in the outer one while it waits for answers.
 func TestGroupInsideAnother(t *testing.T) {
 	t.Parallel()
-	l := newLane(1, func(batch []*call) {
+	l := newBatchQueue(1, func(batch []*command) {
 		for _, c := range batch {
 			c.done(c)
 		}
@@ -18,7 +18,7 @@ func TestGroupInsideAnother(t *testing.T) {
 	answered := make(chan struct{})
 	doGrouped(context.Background(), 2, func(ctx context.Context, i int) error {
 		if i == 0 {
-			submit(ctx, l, &call{done: func(*call) { close(answered) }})
+			submit(ctx, l, &command{done: func(*command) { close(answered) }})
 			return nil
 		}
 		doGrouped(ctx, 2, func(context.Context, int) error {

@@ -20,7 +20,7 @@ type beats struct {
 // company is this client's waiters in one line.
 type company struct {
 	places map[string]*place // by hold id
-	flying int               // calls that have not left yet
+	flying int               // commands that have not been sent yet
 }
 
 // place is one waiter's place in a line.
@@ -91,7 +91,7 @@ func (p *place) stands(s standing, askedAt instant) {
 // tick sends a sign of life for every place. What is so late that it has not even left is not sent again.
 func (b *beats) tick() {
 	b.mu.Lock()
-	var calls []*call
+	var calls []*command
 	for _, c := range b.lines {
 		if c.flying == 0 {
 			calls = append(calls, b.calls(c)...)
@@ -106,8 +106,8 @@ func (b *beats) tick() {
 }
 
 // calls makes the commands for one company; b.mu is held.
-func (b *beats) calls(c *company) []*call {
-	var calls []*call
+func (b *beats) calls(c *company) []*command {
+	var calls []*command
 	var together []*place
 	for _, p := range c.places {
 		together = append(together, p)
@@ -122,25 +122,25 @@ func (b *beats) calls(c *company) []*call {
 	return calls
 }
 
-func (b *beats) call(c *company, places []*place) *call {
+func (b *beats) call(c *company, places []*place) *command {
 	k := places[0].keys
 	ids := make([]any, len(places))
 	for i, p := range places {
 		ids[i] = p.id
 	}
 	c.flying++
-	beat := newCall(beatScript, k.line(), b.server.lineArgs(k, ids...)...)
-	beat.board = func() {
+	beat := newCommand(beatScript, k.line(), b.server.lineArgs(k, ids...)...)
+	beat.onSend = func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		c.flying--
 	}
-	beat.done = func(answer *call) { b.answered(answer, places) }
+	beat.done = func(answer *command) { b.answered(answer, places) }
 	return beat
 }
 
 // answered takes in what Redis says. If it says nothing, the waiters will ask by themselves.
-func (b *beats) answered(answer *call, places []*place) {
+func (b *beats) answered(answer *command, places []*place) {
 	list, err := integers(answer.reply, 3+len(places))
 	if answer.err != nil || err != nil {
 		return

@@ -67,7 +67,7 @@ func BenchmarkReplicaAck(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("none/%d", goroutines), func(b *testing.B) { each(b, goroutines, pair()) })
 		b.Run(fmt.Sprintf("acknowledged/%d", goroutines), func(b *testing.B) {
-			each(b, goroutines, pair(core.WithReplicaAck(1, patient)))
+			each(b, goroutines, pair(core.WithReplicaAck(1, pipelineWithWait)))
 		})
 		b.Run(fmt.Sprintf("by hand/%d", goroutines), func(b *testing.B) {
 			each(b, goroutines, func(name string, _ int) error {

@@ -25,7 +25,7 @@ func (c claim) acquire(ctx context.Context, h *hold) (answer, error) {
 	if g := h.record.group; g.key != "" {
 		args = append(args, counted(h.record.content(h.record.maxValue)), g.bytes)
 	}
-	reply, err := c.server.exec.ask(ctx, h, onceBeginScript,
+	reply, err := c.server.exec.doForHold(ctx, h, onceBeginScript,
 		h.record.group.begins(h.keys.lock, h.keys.token, h.released), args...)
 	if err != nil {
 		return answer{}, err
@@ -118,7 +118,7 @@ const (
 
 // end runs a script that ends an attempt, and minds whether that was announced.
 func (c claim) end(ctx context.Context, a ack, s *script, keys []string, args ...any) (int64, error) {
-	reply, err := c.server.exec.doAcked(ctx, a, s, keys, args...)
+	reply, err := c.server.exec.doWithAck(ctx, a, s, keys, args...)
 	if err != nil {
 		return 0, err
 	}
@@ -159,7 +159,7 @@ func (c claim) resolve(ctx context.Context, h *hold, g recordGroup, value []byte
 		lists = 1
 	}
 	outcome, size := h.record.outcome(value)
-	reply, err := c.server.exec.doAcked(ctx, h.ack, onceResolveScript, g.listed(h.keys.lock, h.released),
+	reply, err := c.server.exec.doWithAck(ctx, h.ack, onceResolveScript, g.listed(h.keys.lock, h.released),
 		slices.Concat(c.ending(h, abandonMemoryArg), outcome, []any{lists, size})...)
 	if err != nil {
 		return nil, err
@@ -197,22 +197,22 @@ func (c claim) ending(h *hold, memory any) []any {
 
 // presume says what the attempt counts as if it is not heard of any more.
 func (c claim) presume(ctx context.Context, h *hold, what string) (bool, error) {
-	reply, err := c.server.exec.doAcked(ctx, h.ack, oncePresumeScript, []string{h.keys.lock}, h.id, what)
+	reply, err := c.server.exec.doWithAck(ctx, h.ack, oncePresumeScript, []string{h.keys.lock}, h.id, what)
 	return reply == int64(1), err
 }
 
 func (c claim) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error) {
-	reply, err := c.server.exec.doAcked(ctx, h.ack, onceRenewScript, []string{h.keys.lock}, h.renewal(ttl)...)
+	reply, err := c.server.exec.doWithAck(ctx, h.ack, onceRenewScript, []string{h.keys.lock}, h.renewal(ttl)...)
 	return reply == int64(1), err
 }
 
 func (c claim) renewAll(renewals []*renewal) {
-	calls := make([]*call, 0, 2*len(renewals))
+	calls := make([]*command, 0, 2*len(renewals))
 	for _, r := range renewals {
-		c := newCall(onceRenewScript, []string{r.hold.keys.lock}, r.hold.renewal(r.hold.ttl)...)
+		c := newCommand(onceRenewScript, []string{r.hold.keys.lock}, r.hold.renewal(r.hold.ttl)...)
 		c.ack = r.hold.ack
-		c.board = func() { r.sent.Store(true) }
-		c.done = func(c *call) { r.done(c.sentAt, c.reply == int64(1), c.err) }
+		c.onSend = func() { r.sent.Store(true) }
+		c.done = func(c *command) { r.done(c.sentAt, c.reply == int64(1), c.err) }
 		if calls = append(calls, c); r.hold.record.group.key != "" {
 			calls = append(calls, r.hold.listing())
 		}
@@ -222,10 +222,10 @@ func (c claim) renewAll(renewals []*renewal) {
 
 // listing prolongs the place of a running record in its group, behind a renewal. If that fails, the next renewal does it:
 // the record was listed for a whole retention, or TTL if that is longer.
-func (h *hold) listing() *call {
-	c := newCall(onceEnlistScript, h.record.group.listed(h.keys.lock), h.id,
+func (h *hold) listing() *command {
+	c := newCommand(onceEnlistScript, h.record.group.listed(h.keys.lock), h.id,
 		counted(h.record.content(h.record.maxValue)))
-	c.done = func(*call) {}
+	c.done = func(*command) {}
 	return c
 }
 

@@ -42,7 +42,7 @@ type connectDeadline struct {
 }
 
 // watch sets the deadline of c. The caller must call unwatch.
-func (l *connectDeadline) watch(c *call) {
+func (l *connectDeadline) watch(c *command) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.done == nil {
@@ -56,7 +56,7 @@ func (l *connectDeadline) watch(c *call) {
 }
 
 // unwatch removes the deadline of c, and restores its context.
-func (l *connectDeadline) unwatch(c *call) {
+func (l *connectDeadline) unwatch(c *command) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.since = time.Time{}

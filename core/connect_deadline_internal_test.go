@@ -20,7 +20,7 @@ func TestConnectDeadlineDuration(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var l connectDeadline
-				c := &call{ctx: context.Background()}
+				c := &command{ctx: context.Background()}
 				if pause > 0 {
 					l.watch(c)
 					l.unwatch(c)
@@ -56,7 +56,7 @@ func TestDirectPathKeepsDeadlines(t *testing.T) {
 			directConnectTimeout + directTimeout: true, directConnectTimeout + directTimeout - 1: false, directTimeout: false, 0: false,
 		} {
 			ctx, cancel := context.WithTimeout(context.Background(), left)
-			c := &call{ctx: ctx, way: &node{calls: newLane(1, nil)}}
+			c := &command{ctx: ctx, node: &node{commands: newBatchQueue(1, nil)}}
 			if took := b.tryReserve(c); took != want {
 				t.Errorf("%v before its deadline: took off %v", left, took)
 			}

@@ -72,17 +72,17 @@ func (b *directPath) observeRTT(sentAt time.Duration, err error) {
 //   - the server has not answered within fastRTT lately;
 //   - other commands are queued or in flight;
 //   - the context has ended, or its deadline is nearer than the timeouts of the direct path.
-func (b *directPath) tryReserve(c *call) bool {
+func (b *directPath) tryReserve(c *command) bool {
 	if b.rdb == nil || c.ack.wanted() {
 		return false
 	}
-	if b.now() >= time.Duration(b.fastUntil.Load()) || !c.way.calls.takeOff() {
+	if b.now() >= time.Duration(b.fastUntil.Load()) || !c.node.commands.tryReserve() {
 		return false
 	}
 	end, ends := c.ctx.Deadline()
 	member, _ := c.ctx.Value(groupMemberKey{}).(*groupMember)
 	if ends && time.Until(end) < directConnectTimeout+directTimeout || member != nil || c.ctx.Err() != nil {
-		c.way.calls.land()
+		c.node.commands.unreserve()
 		return false
 	}
 	return true
@@ -102,8 +102,8 @@ func (b *directPath) client(now time.Duration) processor {
 }
 
 // sendDirect sends a command on the direct path, for which tryReserve has returned true.
-func (e *executor) sendDirect(c *call) {
-	defer c.way.calls.land()
+func (e *executor) sendDirect(c *command) {
+	defer c.node.commands.unreserve()
 	sentAt := e.direct.now()
 	e.sendWithConnectDeadline(c, sentAt)
 	e.direct.observeRTT(sentAt, c.err)
@@ -112,11 +112,11 @@ func (e *executor) sendDirect(c *call) {
 	}
 }
 
-func (e *executor) sendWithConnectDeadline(c *call, now time.Duration) {
+func (e *executor) sendWithConnectDeadline(c *command, now time.Duration) {
 	defer catch(c)
 	e.direct.deadline.watch(c)
 	defer e.direct.deadline.unwatch(c)
-	sendAlone(e.direct.client(now), c)
+	sendSingle(e.direct.client(now), c)
 }
 
 // timedOut reports whether err is a timeout, of the connect deadline or of a connection. A context's deadline is none.

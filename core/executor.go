@@ -9,14 +9,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// executor is the one way to Redis for all lock commands. It answers as soon as the caller's context ends,
-// whatever the connection does: go-redis does not interrupt a read in flight, and by default does not heed
-// deadlines either. Commands of many goroutines that are under way at the same time share round trips; a
-// lone command travels plainly, and mostly on the caller's goroutine, see direct.go.
+// executor sends all lock commands to Redis. It returns as soon as the caller's context ends, whatever the connection
+// does. Why: go-redis does not interrupt a read in flight, and by default ignores deadlines too. Commands of concurrent
+// goroutines share round trips, see batch_queue.go. A single command is mostly sent on its caller's goroutine, see
+// direct.go.
 type executor struct {
 	rdb  redis.UniversalClient
 	now  clock
-	stop <-chan struct{} // nobody waits for answers any more once it is closed
+	stop <-chan struct{} // closed when no caller waits for answers any more
 
 	onReply func() // called when a server has answered, often, and must not take long; may be nil
 
@@ -24,13 +24,13 @@ type executor struct {
 
 	direct directPath
 
-	wakes sync.Pool // of *wake; each belongs to whoever uses this client, as virtual time in tests demands
+	wakeups sync.Pool // of *wakeup; one pool per client, since virtual time in tests allows no sharing
 }
 
 func newExecutor(rdb redis.UniversalClient, now clock, stop <-chan struct{}) *executor {
 	e := &executor{rdb: rdb, now: now, stop: stop}
 	e.direct.start = time.Now()
-	e.nodes = newNodes(rdb, e.fly)
+	e.nodes = newNodes(rdb, e.sendBatch)
 	return e
 }
 
@@ -38,12 +38,12 @@ func newExecutor(rdb redis.UniversalClient, now clock, stop <-chan struct{}) *ex
 // the command was withdrawn in time and with errNotAnswered if it may still run. Hooks of the user's client have to return
 // by themselves.
 func (e *executor) do(ctx context.Context, s *script, keys []string, args ...any) (any, error) {
-	return e.doAcked(ctx, ack{}, s, keys, args...)
+	return e.doWithAck(ctx, ack{}, s, keys, args...)
 }
 
-// doAcked is do for a script whose success counts only if replicas acknowledge it, see replicaack.go.
-func (e *executor) doAcked(ctx context.Context, a ack, s *script, keys []string, args ...any) (any, error) {
-	c := newCall(s, keys, args...)
+// doWithAck is do for a script whose success counts only if replicas acknowledge it, see replicaack.go.
+func (e *executor) doWithAck(ctx context.Context, a ack, s *script, keys []string, args ...any) (any, error) {
+	c := newCommand(s, keys, args...)
 	c.ack = a
 	if err := e.run(ctx, c); err != nil {
 		return nil, err
@@ -51,27 +51,27 @@ func (e *executor) doAcked(ctx context.Context, a ack, s *script, keys []string,
 	return c.reply, nil
 }
 
-// ask is do for the request of a hold, which may be granted.
-func (e *executor) ask(ctx context.Context, h *hold, s *script, keys []string, args ...any) (any, error) {
-	c := newCall(s, keys, args...)
+// doForHold is doWithAck for a request of h. It counts in h a request that was repeated.
+func (e *executor) doForHold(ctx context.Context, h *hold, s *script, keys []string, args ...any) (any, error) {
+	c := newCommand(s, keys, args...)
 	c.ack = h.ack
 	err := e.run(ctx, c)
-	c.mark(h)
+	c.countUnanswered(h)
 	if err != nil {
 		return nil, err
 	}
 	return c.reply, nil
 }
 
-// run is do for a call, which has the reply if there is no error.
-func (e *executor) run(ctx context.Context, c *call) error {
+// run is do for a command, which has the reply if there is no error.
+func (e *executor) run(ctx context.Context, c *command) error {
 	c.ctx = ctx
-	c.way = e.nodes.of(c.key())
+	c.node = e.nodes.of(c.key())
 	if !e.direct.tryReserve(c) {
-		return e.wait(ctx, c)
+		return e.doQueued(ctx, c)
 	}
 	if e.sendDirect(c); !timedOut(c.err) {
-		return c.cutShort(ctx)
+		return c.timeoutError(ctx)
 	}
 	first := c.keys.written
 	switch {
@@ -81,58 +81,58 @@ func (e *executor) run(ctx context.Context, c *call) error {
 		return errNotSent
 	}
 	c.repeated, c.keys.written = first, false
-	err := e.wait(ctx, c)
+	err := e.doQueued(ctx, c)
 	if err == errNotSent && first {
 		err = errNotAnswered
 	}
 	return err
 }
 
-// wait sends a call with others, and waits for its answer.
-func (e *executor) wait(ctx context.Context, c *call) error {
-	w, _ := e.wakes.Get().(*wake)
+// doQueued sends a command through its batch queue, and waits for the answer.
+func (e *executor) doQueued(ctx context.Context, c *command) error {
+	w, _ := e.wakeups.Get().(*wakeup)
 	if w == nil {
-		w = newWake()
+		w = newWakeup()
 	}
 	c.answered = w.answered
-	submit(ctx, c.way.laneFor(c), c)
-	if e.await(ctx, c, w) {
-		e.wakes.Put(w)
-		return c.cutShort(ctx)
+	submit(ctx, c.node.queueFor(c), c)
+	if e.awaitReply(ctx, c, w) {
+		e.wakeups.Put(w)
+		return c.timeoutError(ctx)
 	}
 	if c.withdraw() {
 		return errNotSent
 	}
 	select {
 	case <-c.answered:
-		return c.cutShort(ctx) // at the same moment
+		return c.timeoutError(ctx) // at the same moment
 	default:
 		return errNotAnswered
 	}
 }
 
-// wake is what wakes those who wait for an answer. It is used again, unless an answer may still come.
-type wake struct {
+// wakeup is the channel and the timer of one wait for an answer. It is reused, unless an answer may still come.
+type wakeup struct {
 	answered chan struct{} // holds one element
-	limit    *time.Timer
+	timer    *time.Timer
 }
 
-func newWake() *wake {
-	w := &wake{answered: make(chan struct{}, 1), limit: time.NewTimer(time.Hour)}
-	w.limit.Stop()
+func newWakeup() *wakeup {
+	w := &wakeup{answered: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
+	w.timer.Stop()
 	return w
 }
 
-// answerTimeout is how long a command is waited for that nobody bounds. go-redis may take far longer: when there is no
-// connection to be had, it dials five times.
+// answerTimeout bounds the wait for a command whose context has no end. Why: go-redis may take far longer. It dials five
+// times if no connection can be made.
 const answerTimeout = 5 * time.Second
 
-// await returns true when the answer is there. It returns false if there will be none in time, or if a command that has
-// not been answered for a while should go to another master now.
-func (e *executor) await(ctx context.Context, c *call, w *wake) bool {
+// awaitReply returns true when the answer is there. It returns false if the time is up, if the client has stopped, or if
+// the command has not been answered in stallTimeout and its key now belongs to another master.
+func (e *executor) awaitReply(ctx context.Context, c *command, w *wakeup) bool {
 	var late <-chan time.Time
 	if e.nodes.topology != nil {
-		ticker := time.NewTicker(stall)
+		ticker := time.NewTicker(stallTimeout)
 		defer ticker.Stop()
 		late = ticker.C
 	}
@@ -141,8 +141,8 @@ func (e *executor) await(ctx context.Context, c *call, w *wake) bool {
 	if detached {
 		limit = detachedCtx.timeout
 	}
-	w.limit.Reset(limit)
-	defer w.limit.Stop()
+	w.timer.Reset(limit)
+	defer w.timer.Stop()
 	for end := ctx.Done(); ; {
 		select {
 		case <-w.answered:
@@ -152,8 +152,8 @@ func (e *executor) await(ctx context.Context, c *call, w *wake) bool {
 				return false
 			}
 			end = nil
-			w.limit.Reset(releaseGrace)
-		case <-w.limit.C:
+			w.timer.Reset(releaseGrace)
+		case <-w.timer.C:
 			return false
 		case <-e.stop:
 			return false
@@ -166,13 +166,13 @@ func (e *executor) await(ctx context.Context, c *call, w *wake) bool {
 	}
 }
 
-// renew sends renewals; the done function of each is called when its outcome is known, on a goroutine of the
-// executor.
-func (e *executor) renew(calls []*call) {
-	batches := make(map[*lane][]*call, 1)
+// renew sends renewals without waiting. The done function of each is called when its outcome is known, on a goroutine
+// of the executor.
+func (e *executor) renew(calls []*command) {
+	batches := make(map[*batchQueue][]*command, 1)
 	for _, c := range calls {
-		c.way = e.nodes.of(c.key())
-		l := c.way.renewalLaneFor(c)
+		c.node = e.nodes.of(c.key())
+		l := c.node.renewalQueueFor(c)
 		batches[l] = append(batches[l], c)
 	}
 	for l, batch := range batches {
@@ -180,73 +180,73 @@ func (e *executor) renew(calls []*call) {
 	}
 }
 
-// fly sends a batch and completes each of its calls.
-func (e *executor) fly(batch []*call) {
-	departed := e.direct.now()
-	e.send(batch)
+// sendBatch sends a batch and delivers the answer of each of its commands.
+func (e *executor) sendBatch(batch []*command) {
+	sentAt := e.direct.now()
+	e.sendRecovered(batch)
 	if !batch[0].ack.wanted() {
-		e.direct.observeRTT(departed, batch[0].err)
+		e.direct.observeRTT(sentAt, batch[0].err)
 	}
 	for _, c := range batch {
 		if misled(c.err) {
 			e.nodes.doubt()
 		}
 		if c.err == nil && e.nodes.moved(c) {
-			// A master that was frozen until its replica was promoted answers before it learns of that, and what it
-			// says is lost.
+			// A master that was frozen until its replica was promoted answers before it knows. What it has written is
+			// lost.
 			c.reply, c.list, c.err = nil, nil, errNotAnswered
 		}
-		c.land()
+		c.deliver()
 	}
 	if e.onReply != nil && replied(batch[0].err) {
 		e.onReply()
 	}
 }
 
-// send runs on a goroutine of its own, where a panic in a hook of the user's client would end the process; here it
-// ends the calls.
-func (e *executor) send(batch []*call) {
+// sendRecovered sends a batch. A panic in a hook of the user's client becomes the error of its commands. Why: on a
+// goroutine of the executor it would end the process.
+func (e *executor) sendRecovered(batch []*command) {
 	defer catch(batch...)
 	now := e.now()
 	for _, c := range batch {
 		c.sentAt = now
-		if c.board != nil {
-			c.board()
+		if c.onSend != nil {
+			c.onSend()
 		}
 	}
 	switch {
 	case batch[0].ack.wanted():
 		e.sendAcked(batch)
 	case len(batch) == 1:
-		sendAlone(e.rdb, batch[0])
+		sendSingle(e.rdb, batch[0])
 	default:
-		sendTogether(batch, e.pipeline)
+		sendPipelined(batch, e.pipeline)
 	}
 }
 
-// catch makes a panic the end of calls; it is to be deferred.
-func catch(calls ...*call) {
+// catch makes a panic the error of commands. The caller must defer it.
+func catch(calls ...*command) {
 	if p := recover(); p != nil {
 		for _, c := range calls {
 			c.reply, c.list = nil, nil
-			c.err = c.unlessWritten(fmt.Errorf("%w of the Redis client: %v", errPanic, p))
+			c.err = c.markUnwritten(fmt.Errorf("%w of the Redis client: %v", errPanic, p))
 		}
 	}
 }
 
-func sendAlone(rdb processor, c *call) {
+func sendSingle(rdb processor, c *command) {
 	_ = rdb.Process(c.ctx, byHash(c)) // the command carries its error
-	c.take()
+	c.readResult()
 	if unknownScript(c.err) {
 		_ = rdb.Process(c.ctx, byText(c))
-		c.take()
+		c.readResult()
 	}
 }
 
-// sendTogether sends a batch in one round trip, and those whose script the server did not know in a second.
-func sendTogether(batch []*call, pipeline func([]*call, verb)) {
+// sendPipelined sends a batch in one round trip, and the commands whose script the server did not know in a second.
+func sendPipelined(batch []*command, pipeline func([]*command, buildCmd)) {
 	pipeline(batch, byHash)
-	var unknown []*call
+	var unknown []*command
 	for _, c := range batch {
 		if unknownScript(c.err) {
 			unknown = append(unknown, c)
@@ -257,18 +257,18 @@ func sendTogether(batch []*call, pipeline func([]*call, verb)) {
 	}
 }
 
-func (e *executor) pipeline(batch []*call, command verb) { pipeline(e.rdb, batch, command) }
+func (e *executor) pipeline(batch []*command, command buildCmd) { pipeline(e.rdb, batch, command) }
 
-// piper is what sends several commands together.
+// piper makes pipelines.
 type piper interface{ Pipeline() redis.Pipeliner }
 
-// pipeline sends a batch, and behind it what else there is, on one connection (in a Cluster, one for each master).
-func pipeline(rdb piper, batch []*call, command verb, behind ...*attempt) {
-	ctx := context.Background() // no caller's: each leaves by itself when its own ends
+// pipeline sends a batch, and behind it further commands, on one connection (in a Cluster, one for each master).
+func pipeline(rdb piper, batch []*command, command buildCmd, behind ...*singleTryCmd) {
+	ctx := context.Background() // not that of a caller: each returns by itself when its own ends
 	pipe := rdb.Pipeline()
 	for _, c := range batch {
-		if c.asking {
-			_ = pipe.Process(ctx, newAttempt("asking"))
+		if c.sendAsking {
+			_ = pipe.Process(ctx, newSingleTryCmd("asking"))
 		}
 		_ = pipe.Process(ctx, command(c))
 	}
@@ -277,7 +277,7 @@ func pipeline(rdb piper, batch []*call, command verb, behind ...*attempt) {
 	}
 	_, _ = pipe.Exec(ctx) // each command carries its error
 	for _, c := range batch {
-		c.take()
+		c.readResult()
 	}
 }
 

@@ -88,7 +88,7 @@ func (g *gathering) gather(ctx context.Context) (*Lease, error) {
 		return nil, err
 	}
 	lease, err := g.inTurn(ctx, members)
-	if busy != nil && time.Since(heard) < stall && errors.Is(err, ErrNotAcquired) && errors.Is(err, ErrUnavailable) {
+	if busy != nil && time.Since(heard) < stallTimeout && errors.Is(err, ErrNotAcquired) && errors.Is(err, ErrUnavailable) {
 		// The time was up before the next answer. That is no outage: there was one just now.
 		err = &NotAcquiredError{Name: busy.Name, RetryAfter: busy.RetryAfter, cause: ended(g.caller)}
 	}

@@ -34,7 +34,7 @@ func (p inLine) acquire(ctx context.Context, h *hold) (answer, error) {
 	if h.waits {
 		waits = 1
 	}
-	reply, err := p.server.exec.ask(ctx, h, joinScript, h.keys.line(h.released), p.server.lineArgs(h.keys,
+	reply, err := p.server.exec.doForHold(ctx, h, joinScript, h.keys.line(h.released), p.server.lineArgs(h.keys,
 		h.owner, h.id, milliseconds(h.ttl), milliseconds(h.minHold), p.as, waits, h.number, h.parentID())...)
 	if err != nil {
 		return answer{}, err

@@ -60,21 +60,21 @@ type mutex struct {
 }
 
 func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
-	c := new(call)
-	c.ask(acquireScript, 4, h.boxed.lock, h.boxed.token, h.boxed.released, h.boxed.callers,
+	c := new(command)
+	c.init(acquireScript, 4, h.boxed.lock, h.boxed.token, h.boxed.released, h.boxed.callers,
 		h.ownerArg(), h.boxed.id, ttlArg(h.ttl), tokenMemoryArg, milliseconds(h.minHold), milliseconds(m.restartDelay))
 	if h.calling {
-		c.argv = append(c.argv, m.server.keeper.callerArg, h.called)
+		c.args = append(c.args, m.server.keeper.callerArg, h.called)
 	}
 	if h.parent != nil {
 		if !h.calling {
-			c.argv = append(c.argv, "", 0)
+			c.args = append(c.args, "", 0)
 		}
-		c.argv = append(c.argv, h.parentID())
+		c.args = append(c.args, h.parentID())
 	}
 	c.ack = h.ack
 	err := m.server.exec.run(ctx, c)
-	c.mark(h)
+	c.countUnanswered(h)
 	if err != nil {
 		return answer{}, err
 	}
@@ -120,11 +120,11 @@ func (m mutex) release(ctx context.Context, h *hold, what usage) (bool, error) {
 	if what == neverUsed {
 		abandoned = 1
 	}
-	c := new(call)
-	c.ask(releaseScript, 3, h.boxed.lock, h.boxed.released, h.boxed.callers,
+	c := new(command)
+	c.init(releaseScript, 3, h.boxed.lock, h.boxed.released, h.boxed.callers,
 		h.ownerArg(), h.boxed.id, found, abandoned, m.server.verbArg)
 	if missing != found {
-		c.argv = append(c.argv, missing)
+		c.args = append(c.args, missing)
 	}
 	if err := m.server.exec.run(ctx, c); err != nil {
 		return false, err

@@ -62,7 +62,7 @@ func (m mutexes) acquire(ctx context.Context, h *hold) (answer, error) {
 		keys = append(keys, o.keys.lock, o.keys.token, o.released)
 		args = append(args, o.owner, milliseconds(o.ttl), milliseconds(o.minHold), o.parentID())
 	}
-	reply, err := m.server.exec.ask(ctx, h, acquireAllScript, keys, args...)
+	reply, err := m.server.exec.doForHold(ctx, h, acquireAllScript, keys, args...)
 	if err != nil {
 		return answer{}, err
 	}

@@ -9,37 +9,37 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// node is the way to one server. It has two lanes, so that renewals never queue behind user traffic, and two more for
-// what replicas have to acknowledge, so that a slow replica holds up nothing else.
+// node is one server, with its batch queues. Renewals have their own, so that they never wait behind user traffic.
+// Commands that replicas have to acknowledge have two more, so that a slow replica delays nothing else.
 type node struct {
-	calls         *lane
-	renewals      *lane
-	ackedCalls    *lane
-	ackedRenewals *lane
+	commands      *batchQueue
+	renewals      *batchQueue
+	ackedCommands *batchQueue
+	ackedRenewals *batchQueue
 	pending       *pending
 }
 
-func (n *node) laneFor(c *call) *lane {
+func (n *node) queueFor(c *command) *batchQueue {
 	if c.ack.wanted() {
-		return n.ackedCalls
+		return n.ackedCommands
 	}
-	return n.calls
+	return n.commands
 }
 
-func (n *node) renewalLaneFor(c *call) *lane {
+func (n *node) renewalQueueFor(c *command) *batchQueue {
 	if c.ack.wanted() {
 		return n.ackedRenewals
 	}
 	return n.renewals
 }
 
-// nodes finds the way to a key: commands for different masters of a Cluster never share a flight, because one that
-// does not answer would hold up the answers of the others. Elsewhere all keys have the same way.
+// nodes finds the node of a key. Without a Cluster, all keys have the same one. Why one for each master: commands for
+// different masters must not share a batch, because a master that does not answer would delay the answers of the others.
 type nodes struct {
-	keeper  *keeper
-	fly     func([]*call)
-	only    *node
-	cluster *redis.ClusterClient // nil elsewhere
+	keeper    *keeper
+	sendBatch func([]*command)
+	only      *node
+	cluster   *redis.ClusterClient // nil elsewhere
 
 	topology *topology // nil elsewhere
 	queries  *tasks    // questions to the Cluster
@@ -49,8 +49,8 @@ type nodes struct {
 	byAddr sync.Map    // of *node, by the master's address
 }
 
-func newNodes(rdb redis.UniversalClient, fly func([]*call)) *nodes {
-	n := &nodes{fly: fly, queries: newTasks()}
+func newNodes(rdb redis.UniversalClient, sendBatch func([]*command)) *nodes {
+	n := &nodes{sendBatch: sendBatch, queries: newTasks()}
 	n.only = n.newNode()
 	if n.cluster, _ = rdb.(*redis.ClusterClient); n.cluster != nil {
 		n.topology = &topology{cluster: n.cluster, queries: n.queries, onNews: func() {}, shielded: func(ask func()) { ask() }}
@@ -60,8 +60,8 @@ func newNodes(rdb redis.UniversalClient, fly func([]*call)) *nodes {
 
 func (n *nodes) newNode() *node {
 	return &node{
-		calls: newLane(callFlights, n.fly), renewals: newLane(renewalFlights, n.fly),
-		ackedCalls: newLane(callFlights, n.fly), ackedRenewals: newLane(renewalFlights, n.fly),
+		commands: newBatchQueue(maxCommandsInFlight, n.sendBatch), renewals: newBatchQueue(maxRenewalsInFlight, n.sendBatch),
+		ackedCommands: newBatchQueue(maxCommandsInFlight, n.sendBatch), ackedRenewals: newBatchQueue(maxRenewalsInFlight, n.sendBatch),
 		pending: newPending(n.keeper),
 	}
 }
@@ -75,11 +75,11 @@ func (n *nodes) attach(k *keeper) {
 	}
 }
 
-// of returns the way to a key. Until the Cluster has told its slots, all commands go one way.
+// of returns the node of a key. Until the slots of the Cluster are known, all keys have the same one.
 func (n *nodes) of(key string) *node {
 	master := n.master(key)
 	if master == nil {
-		return n.only // if nobody owns the slot, the command will tell
+		return n.only // if no master owns the slot, the error of the command says so
 	}
 	addr := master.Options().Addr
 	if known, ok := n.byAddr.Load(addr); ok {
@@ -110,7 +110,7 @@ func (n *nodes) master(key string) *redis.Client {
 }
 
 // moved reports whether the way that a call has taken is another one now.
-func (n *nodes) moved(c *call) bool { return c.way != n.only && n.of(c.key()) != c.way }
+func (n *nodes) moved(c *command) bool { return c.node != n.only && n.of(c.key()) != c.node }
 
 // doubt lets the Cluster be asked anew who owns which slots.
 func (n *nodes) doubt() {

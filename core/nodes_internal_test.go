@@ -20,9 +20,9 @@ func TestFormerMasterIsNotBelieved(t *testing.T) {
 	for name, way := range map[string]*node{
 		"then": e.nodes.newNode(), "now": e.nodes.of("name"), "when none was known": e.nodes.only,
 	} {
-		c := newCall(locationScript, []string{"name"}, "here", 1000)
-		c.way, c.done = way, func(*call) {}
-		e.fly([]*call{c})
+		c := newCommand(locationScript, []string{"name"}, "here", 1000)
+		c.node, c.done = way, func(*command) {}
+		e.sendBatch([]*command{c})
 		if name == "then" && (!errors.Is(c.err, errNotAnswered) || c.reply != nil) || name != "then" && c.err != nil {
 			t.Errorf("the master of %s answers %v, %v", name, c.reply, c.err)
 		}

@@ -13,9 +13,9 @@ type oneRedis struct {
 }
 
 func (p oneRedis) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error) {
-	reply, err := p.server.exec.doAcked(ctx, h.ack, renewScript, h.renewed(), h.id, milliseconds(ttl))
+	reply, err := p.server.exec.doWithAck(ctx, h.ack, renewScript, h.renewed(), h.id, milliseconds(ttl))
 	if err == nil && reply == renewedInPart {
-		reply, err = p.server.exec.doAcked(ctx, h.ack, renewScript, h.keys.shared(), h.id, milliseconds(ttl))
+		reply, err = p.server.exec.doWithAck(ctx, h.ack, renewScript, h.keys.shared(), h.id, milliseconds(ttl))
 	}
 	if err != nil {
 		return false, err
@@ -27,7 +27,7 @@ func (p oneRedis) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, 
 const renewedInPart = int64(2)
 
 func (p oneRedis) renewAll(renewals []*renewal) {
-	calls := make([]*call, len(renewals))
+	calls := make([]*command, len(renewals))
 	for i, r := range renewals {
 		calls[i] = p.renewal(r, r.done)
 	}
@@ -35,11 +35,11 @@ func (p oneRedis) renewAll(renewals []*renewal) {
 }
 
 // renewal is the command that renews; done takes its outcome.
-func (p oneRedis) renewal(r *renewal, done func(sentAt instant, held bool, err error)) *call {
-	c := newCall(renewScript, r.hold.renewed(), r.hold.id, milliseconds(r.hold.ttl))
+func (p oneRedis) renewal(r *renewal, done func(sentAt instant, held bool, err error)) *command {
+	c := newCommand(renewScript, r.hold.renewed(), r.hold.id, milliseconds(r.hold.ttl))
 	c.ack = r.hold.ack
-	c.board = func() { r.sent.Store(true) }
-	c.done = func(c *call) {
+	c.onSend = func() { r.sent.Store(true) }
+	c.done = func(c *command) {
 		if c.reply == renewedInPart {
 			p.renewRest(r.hold)
 		}
@@ -61,9 +61,9 @@ func lostBy(reply any) error {
 
 // renewRest sends a renewal again that was made in part. Should it fail, the next one will be made in part too.
 func (p oneRedis) renewRest(h *hold) {
-	c := newCall(renewScript, h.keys.shared(), h.id, milliseconds(h.ttl))
-	c.done = func(*call) {}
-	p.server.exec.renew([]*call{c})
+	c := newCommand(renewScript, h.keys.shared(), h.id, milliseconds(h.ttl))
+	c.done = func(*command) {}
+	p.server.exec.renew([]*command{c})
 }
 
 // renewed returns the keys of a renewal, see lua/renew.lua.
@@ -78,7 +78,7 @@ func (h *hold) renewed() []string {
 func (k keys) shared() []string { return []string{k.lock, k.reads()} }
 
 func (p oneRedis) raise(ctx context.Context, h *hold, token int64) (bool, error) {
-	reply, err := p.server.exec.doAcked(ctx, h.ack, raiseScript, []string{h.keys.lock, h.keys.token, h.keys.reads()},
+	reply, err := p.server.exec.doWithAck(ctx, h.ack, raiseScript, []string{h.keys.lock, h.keys.token, h.keys.reads()},
 		h.id, token, milliseconds(tokenMemory))
 	if err != nil {
 		return false, err

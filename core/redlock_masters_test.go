@@ -11,14 +11,14 @@ import (
 )
 
 // masters is a set of independent servers for one test.
-type masters struct {
+type byMaster struct {
 	servers []*redistest.Server
 	looks   []*redis.Client // of the test itself, one to each
 }
 
-func startMasters(t testing.TB, n int, opts ...redistest.Option) masters {
+func startMasters(t testing.TB, n int, opts ...redistest.Option) byMaster {
 	t.Helper()
-	var m masters
+	var m byMaster
 	for range n {
 		s := redistest.Start(t, opts...)
 		m.servers, m.looks = append(m.servers, s), append(m.looks, s.Client())
@@ -26,7 +26,7 @@ func startMasters(t testing.TB, n int, opts ...redistest.Option) masters {
 	return m
 }
 
-func (m masters) clients(edit ...func(*redis.Options)) []redis.UniversalClient {
+func (m byMaster) clients(edit ...func(*redis.Options)) []redis.UniversalClient {
 	nodes := make([]redis.UniversalClient, len(m.servers))
 	for i, s := range m.servers {
 		nodes[i] = s.Client(edit...)
@@ -35,7 +35,7 @@ func (m masters) clients(edit ...func(*redis.Options)) []redis.UniversalClient {
 }
 
 // redlock connects a process of its own. Each server has time enough to answer on a busy machine.
-func (m masters) redlock(t testing.TB, opts ...core.Option) *core.Redlock {
+func (m byMaster) redlock(t testing.TB, opts ...core.Option) *core.Redlock {
 	t.Helper()
 	return newRedlock(t, m.clients(), append([]core.Option{core.WithNodeTimeout(time.Second)}, opts...)...)
 }
@@ -51,7 +51,7 @@ func newRedlock(t testing.TB, nodes []redis.UniversalClient, opts ...core.Option
 }
 
 // holders counts the servers on which the key is held.
-func (m masters) holders(key string) int {
+func (m byMaster) holders(key string) int {
 	n := 0
 	for _, rdb := range m.looks {
 		n += int(rdb.Exists(context.Background(), key).Val())
@@ -59,7 +59,7 @@ func (m masters) holders(key string) int {
 	return n
 }
 
-func (m masters) awaitHolders(t testing.TB, key string, n int) {
+func (m byMaster) awaitHolders(t testing.TB, key string, n int) {
 	t.Helper()
 	redistest.Eventually(t, within, "servers to hold or free "+key, func() bool { return m.holders(key) == n })
 }

@@ -47,7 +47,7 @@ func cutOff(err error) bool {
 
 // silent reports whether that looks like an outage: Redis has never answered this call, or not for a while.
 func (r *request) silent() bool {
-	return !r.heard || r.keeper.now().sub(r.sentAt) >= stall
+	return !r.heard || r.keeper.now().sub(r.sentAt) >= stallTimeout
 }
 
 // unavailable is the error of a request that met with an outage.

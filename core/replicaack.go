@@ -50,8 +50,8 @@ func (a ack) and(b ack) ack {
 	return ack{replicas: max(a.replicas, b.replicas), timeout: max(a.timeout, b.timeout)}
 }
 
-// strictest returns what satisfies all calls of a batch.
-func strictest(batch []*call) ack {
+// strictestAck returns what satisfies all commands of a batch.
+func strictestAck(batch []*command) ack {
 	var all ack
 	for _, c := range batch {
 		all = all.and(c.ack)
@@ -85,40 +85,41 @@ func (a ack) check(ttl time.Duration, rdbs []redis.UniversalClient) error {
 // sendAcked sends a batch and WAIT behind it. That has to take the same connection, because WAIT is about what its own
 // connection has written: on another one, whose last write replicas know, it says yes at once. One WAIT serves the
 // whole batch.
-func (e *executor) sendAcked(batch []*call) {
+func (e *executor) sendAcked(batch []*command) {
 	cluster := e.nodes.cluster
 	if cluster == nil {
 		rdb, _ := e.rdb.(*redis.Client)
-		sendTogether(batch, patient(rdb, batch))
+		sendPipelined(batch, pipelineWithWait(rdb, batch))
 		return
 	}
-	// WAIT has no key by which a ClusterClient would find the way.
-	for master, part := range masters(cluster, batch) {
-		sendTogether(part, patient(master, part))
-		for addr, asked := range sentOn(part) {
+	// WAIT has no key by which a ClusterClient would find the master.
+	for master, part := range byMaster(cluster, batch) {
+		sendPipelined(part, pipelineWithWait(master, part))
+		for addr, asked := range askRedirects(part) {
 			if master := masterAt(cluster, addr); master != nil {
-				sendTogether(asked, patient(master, asked))
+				sendPipelined(asked, pipelineWithWait(master, asked))
 			}
 		}
 	}
 }
 
-// sentOn returns the calls whose slot moves and whose key is no longer where it was, by the address where to ask for it.
-func sentOn(batch []*call) map[string][]*call {
-	var asked map[string][]*call
+// askRedirects returns the commands that were answered with ASK, by the address to which it redirects: their slot is
+// being migrated, and their key already was.
+func askRedirects(batch []*command) map[string][]*command {
+	var redirected map[string][]*command
 	for _, c := range batch {
 		if c.err == nil || !redis.HasErrorPrefix(c.err, "ASK") {
 			continue
 		}
-		if asked == nil {
-			asked = make(map[string][]*call)
+		if redirected == nil {
+			redirected = make(map[string][]*command)
 		}
 		words := strings.Fields(c.err.Error())
 		addr := words[len(words)-1]
-		c.asking = true
-		asked[addr] = append(asked[addr], c)
+		c.sendAsking = true
+		redirected[addr] = append(redirected[addr], c)
 	}
-	return asked
+	return redirected
 }
 
 // masterAt returns the client of the master at that address, nil if go-redis does not know it. It asks the Cluster.
@@ -133,9 +134,10 @@ func masterAt(cluster *redis.ClusterClient, addr string) *redis.Client {
 	return found.Load()
 }
 
-// masters divides a batch by who has the keys. It may ask the Cluster for that. Calls whose master nobody knows fail.
-func masters(cluster *redis.ClusterClient, batch []*call) map[*redis.Client][]*call {
-	parts := make(map[*redis.Client][]*call, 1)
+// byMaster divides a batch by the masters of the keys. It may ask the Cluster for them. Commands whose master is not
+// known get the error.
+func byMaster(cluster *redis.ClusterClient, batch []*command) map[*redis.Client][]*command {
+	parts := make(map[*redis.Client][]*command, 1)
 	for _, c := range batch {
 		master, err := cluster.MasterForKey(context.Background(), c.key())
 		if err != nil {
@@ -147,27 +149,28 @@ func masters(cluster *redis.ClusterClient, batch []*call) map[*redis.Client][]*c
 	return parts
 }
 
-// patient returns the way to send calls of a batch so that WAIT can be waited for: a pipeline has no more time than
-// the connection's read timeout, after which the connection is closed and nothing is known.
-func patient(rdb *redis.Client, batch []*call) func([]*call, verb) {
-	way, timeout := piper(rdb), strictest(batch).timeout
+// pipelineWithWait returns a function that sends commands of a batch in a pipeline with WAIT behind them. The read
+// timeout of its connection has room for the timeout of WAIT. Why: after a read timeout the connection is closed, and
+// the outcome of all commands is unknown.
+func pipelineWithWait(rdb *redis.Client, batch []*command) func([]*command, buildCmd) {
+	conn, timeout := piper(rdb), strictestAck(batch).timeout
 	if limit := rdb.Options().ReadTimeout; limit > 0 && timeout > limit/2 {
-		way = withTimeout(rdb, limit+timeout)
+		conn = withTimeout(rdb, limit+timeout)
 	}
-	return func(batch []*call, command verb) {
-		all := strictest(batch)
-		wait := newAttempt("wait", all.replicas, milliseconds(all.timeout))
-		pipeline(way, batch, command, wait)
+	return func(batch []*command, command buildCmd) {
+		all := strictestAck(batch)
+		wait := newSingleTryCmd("wait", all.replicas, milliseconds(all.timeout))
+		pipeline(conn, batch, command, wait)
 		replicas, err := wait.Int()
 		for _, c := range batch {
-			c.confirm(replicas, err)
+			c.checkAck(replicas, err)
 		}
 	}
 }
 
-// confirm takes in how many replicas have acknowledged what was sent up to this call. That is of interest only if the
-// call was successful: a refusal is none the less true.
-func (c *call) confirm(replicas int, err error) {
+// checkAck sets the error of a successful command if too few replicas have acknowledged what was sent up to it. The reply
+// to an unsuccessful command stays: a refusal is true whatever the replicas know.
+func (c *command) checkAck(replicas int, err error) {
 	switch {
 	case c.err != nil || !c.successful():
 	case err != nil && redis.HasErrorPrefix(err, "UNBLOCKED"): // the master has become a replica
@@ -195,7 +198,7 @@ func (e *waitError) outcome() outcome {
 
 // successful reports whether a script says that it has written what it was for: it answers 1, alone or with more behind
 // it, or 2: renewed in part, released in part, or recorded anew.
-func (c *call) successful() bool {
+func (c *command) successful() bool {
 	reply := c.reply
 	if list, ok := reply.([]any); ok && len(list) > 0 {
 		reply = list[0]

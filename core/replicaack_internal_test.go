@@ -26,8 +26,8 @@ func TestConfirm(t *testing.T) {
 		"granted, no answer":  {reply: granted, err: io.EOF, want: io.EOF},
 		"nothing in the list": {reply: []any{}},
 	} {
-		c := &call{reply: test.reply, ack: ack{replicas: 2}}
-		c.confirm(test.replicas, test.err)
+		c := &command{reply: test.reply, ack: ack{replicas: 2}}
+		c.checkAck(test.replicas, test.err)
 		var short *NotReplicatedError
 		switch errors.As(c.err, &short) {
 		case true:

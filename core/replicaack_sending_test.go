@@ -21,7 +21,7 @@ func TestRepeatedGrantIsAcknowledgedToo(t *testing.T) {
 	rdb := relay.Client()
 	warmPool(t, rdb)
 	locks := newClient(t, rdb, core.WithReplicaAck(1, soon))
-	lease := mustLock(t, locks.Mutex("name"), core.WithTTL(long), core.WithReplicaAck(1, patient))
+	lease := mustLock(t, locks.Mutex("name"), core.WithTTL(long), core.WithReplicaAck(1, pipelineWithWait))
 	p.link.Drop(redistest.Both)
 	relay.LoseReplies("lock:name", 1, redistest.Closed)
 	ctx, cancel := context.WithTimeout(lease.Context(), time.Second)
@@ -34,7 +34,7 @@ func TestRepeatedGrantIsAcknowledgedToo(t *testing.T) {
 	p.link.Heal()
 	p.awaitReplica(t)
 	relay.LoseReplies("lock:name", 1, redistest.Closed)
-	inner = mustLockWith(t, lease.Context(), locks.Mutex("name"), core.WithReplicaAck(1, patient))
+	inner = mustLockWith(t, lease.Context(), locks.Mutex("name"), core.WithReplicaAck(1, pipelineWithWait))
 	redistest.Eventually(t, within, "two holds", func() bool {
 		info, err := locks.Inspect(context.Background(), "name")
 		return err == nil && len(info.Holders) == 1 && info.Holders[0].Holds == 2
@@ -49,7 +49,7 @@ func TestForgottenScriptsAreWaitedForToo(t *testing.T) {
 	t.Parallel()
 	p := startReplicated(t)
 	rdb := p.master.Client()
-	locks := newClient(t, rdb, core.WithTTL(long), core.WithReplicaAck(1, patient))
+	locks := newClient(t, rdb, core.WithTTL(long), core.WithReplicaAck(1, pipelineWithWait))
 	unlock(t, mustLock(t, locks.Mutex("name")))
 	rdb.ScriptFlush(context.Background())
 	unlock(t, mustLock(t, locks.Mutex("name")))
@@ -97,5 +97,5 @@ func TestReplicaAckOutlastsReadTimeout(t *testing.T) {
 	rdb := p.master.Client(func(o *redis.Options) { o.ReadTimeout = time.Second })
 	locks := newClient(t, rdb, core.WithTTL(long))
 	p.link.Delay(redistest.ToServer, 2*time.Second)
-	unlock(t, mustLock(t, locks.Mutex("name"), core.WithReplicaAck(1, patient)))
+	unlock(t, mustLock(t, locks.Mutex("name"), core.WithReplicaAck(1, pipelineWithWait)))
 }

@@ -17,7 +17,7 @@ const (
 	// soon is a time for replicas that is used up by a test in which they do not answer.
 	soon = 100 * time.Millisecond
 	// patient is one that is not.
-	patient = 10 * time.Second
+	pipelineWithWait = 10 * time.Second
 )
 
 // replicated is a master with a replica, and what lies between them.
@@ -102,7 +102,7 @@ func TestReplicaAckIsWaitedFor(t *testing.T) {
 			p := startReplicated(t)
 			opts := []core.Option{core.WithTTL(long)}
 			if asked {
-				opts = append(opts, core.WithReplicaAck(1, patient))
+				opts = append(opts, core.WithReplicaAck(1, pipelineWithWait))
 			}
 			locks := newClient(t, p.master.Client(), opts...)
 			before := p.waits()
@@ -138,7 +138,7 @@ func TestUnacknowledgedGrantsAreTakenBack(t *testing.T) {
 	warmPool(t, rdb)
 	locks := newClient(t, rdb, core.WithTTL(long), core.WithReplicaAck(1, soon))
 	for _, lock := range lockers(locks) {
-		unlock(t, mustLock(t, lock, core.WithReplicaAck(1, patient)))
+		unlock(t, mustLock(t, lock, core.WithReplicaAck(1, pipelineWithWait)))
 	}
 	p.awaitRest(t) // to a connection that writes nothing from now on, WAIT says yes
 	p.link.Drop(redistest.Both)
@@ -167,7 +167,7 @@ func TestUnacknowledgedReentry(t *testing.T) {
 	t.Parallel()
 	p := startReplicated(t)
 	locks := newClient(t, p.master.Client(), core.WithTTL(long), core.WithReplicaAck(1, soon))
-	lease := mustLock(t, locks.Mutex("name"), core.WithReplicaAck(1, patient))
+	lease := mustLock(t, locks.Mutex("name"), core.WithReplicaAck(1, pipelineWithWait))
 	p.link.Drop(redistest.Both)
 	_, err := locks.Mutex("name").TryLock(lease.Context())
 	wantNotReplicated(t, err, 0, 1)

@@ -12,7 +12,7 @@ var luaFiles embed.FS
 
 // The scripts, one per operation. Each file opens with its contract.
 var (
-	acquireScript    = loadScript("free", "grant", "acquire").listing()
+	acquireScript    = loadScript("free", "grant", "acquire").returnsIntegers()
 	acquireAllScript = loadScript("grant", "acquire_all")
 	releaseScript    = loadScript("publish", "call", "release")
 	passScript       = loadScript("publish", "call", "pass")
@@ -43,9 +43,9 @@ var (
 
 // script is a Lua script and the SHA-1 under which servers know it.
 type script struct {
-	source string
-	shaArg any  // a string
-	lists  bool // it answers with a list of integers, always
+	source   string
+	shaArg   any  // a string
+	integers bool // it answers with a list of integers, always
 }
 
 // evalsha is the command that runs a script by its hash.
@@ -64,8 +64,8 @@ func loadScript(names ...string) *script {
 	return &script{source: source.String(), shaArg: redis.NewScript(source.String()).Hash()}
 }
 
-// listing says that the script answers with a list of integers, whatever it is asked.
-func (s *script) listing() *script {
-	s.lists = true
+// returnsIntegers declares that every reply of the script is a list of integers.
+func (s *script) returnsIntegers() *script {
+	s.integers = true
 	return s
 }

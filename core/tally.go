@@ -29,7 +29,7 @@ func (q *quorum) renewAll(renewals []*renewal) {
 		tallies[i] = &tally{quorum: q, renewal: r, sentAt: never}
 	}
 	for _, v := range q.voters {
-		calls := make([]*call, len(renewals))
+		calls := make([]*command, len(renewals))
 		for i, r := range renewals {
 			calls[i] = v.renewal(r, func(sentAt instant, held bool, err error) {
 				tallies[i].count(v, sentAt, held, err)

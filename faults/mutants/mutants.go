@@ -92,9 +92,9 @@ var All = []Mutant{
 	{
 		"WAIT on another connection", "it tells of that connection's writes, and there are none", "core/replicaack.go",
 		[][2]string{{
-			"pipeline(way, batch, command, wait)",
+			"pipeline(conn, batch, command, wait)",
 			"other := redis.NewClient(rdb.Options())\n\t\t_ = other.Ping(context.Background()).Err()\n\t\t" +
-				"pipeline(way, batch, command)\n\t\t_ = other.Process(context.Background(), wait)\n\t\t_ = other.Close()",
+				"pipeline(conn, batch, command)\n\t\t_ = other.Process(context.Background(), wait)\n\t\t_ = other.Close()",
 		}},
 		inCore("TestUnacknowledgedGrantsAreTakenBack"),
 	},

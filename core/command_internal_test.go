@@ -31,8 +31,8 @@ func TestTimeoutAtTheEndOfTheContext(t *testing.T) {
 		{over, other, true, other},
 		{over, nil, true, nil},
 	} {
-		c := &call{err: test.err, keys: keyCount{written: test.written}}
-		if got := c.cutShort(test.ctx); got != test.want {
+		c := &command{err: test.err, keys: keyCount{written: test.written}}
+		if got := c.timeoutError(test.ctx); got != test.want {
 			t.Errorf("%v, written %v: %v, want %v", test.err, test.written, got, test.want)
 		}
 	}
