@@ -105,7 +105,7 @@ func (a *Attempt) Declare(ctx context.Context, state State) error {
 	held := false
 	detached, cancel := detach(ctx)
 	defer cancel()
-	err := a.once.insist(ctx, detached, "declare", func(ctx context.Context) (err error) {
+	err := a.once.retryUntilAnswered(ctx, detached, "declare", func(ctx context.Context) (err error) {
 		held, err = a.claim().presume(ctx, &a.lease.hold, presume)
 		return err
 	})
@@ -154,10 +154,10 @@ func (a *Attempt) claim() claim { return claim{oneRedis{a.once.client.server}} }
 // confirm is finished in the background.
 func (a *Attempt) end(ctx context.Context, state State, command func(context.Context) (int64, error)) error {
 	k := a.once.client.keeper
-	if !k.tasks.join() {
+	if !k.lifecycle.startInternal() {
 		return errorf("holdfast: end of once %q not recorded: %w", a.once.key, ErrClosed)
 	}
-	defer k.tasks.end()
+	defer k.lifecycle.finish()
 	if !a.ended.CompareAndSwap(false, true) {
 		return a.notHeld()
 	}

@@ -12,15 +12,15 @@ const closingCrew = 2 * maxBatch
 
 // close ends all leases with the cause [ErrClosed] and releases their locks. It reports false if that was done before.
 func (k *keeper) close() (first bool, err error) {
-	if !k.tasks.close() {
-		<-k.tasks.resting
+	if !k.lifecycle.beginClose() {
+		<-k.lifecycle.finished
 		return false, nil
 	}
 	// However many leases there are, they are released for as long as Redis goes on answering.
 	silence := time.AfterFunc(releaseTimeout, k.stop)
 	err = k.releaseAll(k.renewer.close(), func() { silence.Reset(releaseTimeout) })
-	k.tasks.end()
-	<-k.tasks.resting
+	k.lifecycle.finish()
+	<-k.lifecycle.finished
 	silence.Stop()
 	k.stop()
 	return true, err
@@ -56,7 +56,7 @@ func (k *keeper) releaseAll(leases []*Lease, released func()) error {
 // releaseLast takes the hold of a lease that has ended out of Redis.
 func (k *keeper) releaseLast(l *Lease) error {
 	h := k.renewer.outstanding(l)
-	err := insist(k.base, func(ctx context.Context) error {
+	err := retryUntilAnswered(k.base, func(ctx context.Context) error {
 		_, err := l.protocol.release(ctx, h, used)
 		return err
 	})

@@ -158,8 +158,8 @@ func (e *executor) awaitReply(ctx context.Context, c *command, w *wakeup) bool {
 		case <-e.stop:
 			return false
 		case <-late:
-			e.nodes.doubt()
-			if e.nodes.moved(c) {
+			e.nodes.requestRefresh()
+			if e.nodes.rerouted(c) {
 				return false
 			}
 		}
@@ -188,10 +188,10 @@ func (e *executor) sendBatch(batch []*command) {
 		e.direct.observeRTT(sentAt, batch[0].err)
 	}
 	for _, c := range batch {
-		if misled(c.err) {
-			e.nodes.doubt()
+		if suggestsMove(c.err) {
+			e.nodes.requestRefresh()
 		}
-		if c.err == nil && e.nodes.moved(c) {
+		if c.err == nil && e.nodes.rerouted(c) {
 			// A master that was frozen until its replica was promoted answers before it knows. What it has written is
 			// lost.
 			c.reply, c.list, c.err = nil, nil, errNotAnswered

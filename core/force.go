@@ -16,10 +16,10 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if !c.tasks.begin() {
+	if !c.lifecycle.start() {
 		return false, ErrClosed
 	}
-	defer c.tasks.end()
+	defer c.lifecycle.finish()
 	forced, err := c.force(ctx, k, c.newID())
 	if err != nil {
 		return false, errorf("holdfast: force lock %q: %w", name, failure(ctx, k.lock, err))
@@ -34,10 +34,10 @@ func (r *Redlock) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if !r.tasks.begin() {
+	if !r.lifecycle.start() {
 		return false, ErrClosed
 	}
-	defer r.tasks.end()
+	defer r.lifecycle.finish()
 	id := r.newID()
 	forced, err := r.quorum.agree(ctx, func(ctx context.Context, v *voter) (bool, error) {
 		return v.server.force(ctx, k, id)
@@ -55,7 +55,7 @@ func (s *server) force(ctx context.Context, k keys, id string) (bool, error) {
 	defer cancel()
 	done := k.released("forced:" + id)
 	var reply any
-	err := insist(bounded, func(ctx context.Context) (err error) {
+	err := retryUntilAnswered(bounded, func(ctx context.Context) (err error) {
 		reply, err = s.exec.do(ctx, forceScript, k.line(done), s.lineArgs(k, milliseconds(abandonMemory))...)
 		return err
 	})

@@ -76,7 +76,7 @@ func (g *gathering) gather(ctx context.Context) (*Lease, error) {
 	if g.multi.mutexes != nil && (g.try || g.undisturbed()) {
 		lease, err := g.atOnce()
 		switch {
-		case errors.Is(err, ErrWrongType), errors.Is(err, errOtherwise), crossSlot(err):
+		case errors.Is(err, ErrWrongType), errors.Is(err, errOtherStrategy), crossSlot(err):
 			// By itself, the member that is to blame tells more.
 		case g.try, err == nil, ctx.Err() != nil, errors.Is(err, ErrUnavailable), !errors.As(err, &busy):
 			return lease, err
@@ -168,7 +168,7 @@ func letGo(ctx context.Context, held []*Lease) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		held[0].keeper.shielded(func() { _ = releaseTogether(context.WithoutCancel(ctx), held, neverUsed) })
+		held[0].keeper.recovered(func() { _ = releaseTogether(context.WithoutCancel(ctx), held, neverUsed) })
 	}()
 	select {
 	case <-done:

@@ -75,10 +75,10 @@ func (c *Client) Inspect(ctx context.Context, name string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	if !c.tasks.begin() {
+	if !c.lifecycle.start() {
 		return Info{}, ErrClosed
 	}
-	defer c.tasks.end()
+	defer c.lifecycle.finish()
 	info, err := c.inspect(ctx, k)
 	if err != nil {
 		return Info{}, errorf("holdfast: inspect lock %q: %w", name, failure(ctx, k.lock, err))
@@ -101,10 +101,10 @@ func (r *Redlock) Inspect(ctx context.Context, name string) ([]NodeInfo, error) 
 	if err != nil {
 		return nil, err
 	}
-	if !r.tasks.begin() {
+	if !r.lifecycle.start() {
 		return nil, ErrClosed
 	}
-	defer r.tasks.end()
+	defer r.lifecycle.finish()
 	nodes := make([]NodeInfo, len(r.quorum.voters))
 	var all sync.WaitGroup
 	for i, v := range r.quorum.voters {
@@ -122,7 +122,7 @@ func (r *Redlock) Inspect(ctx context.Context, name string) ([]NodeInfo, error) 
 
 func (s *server) inspect(ctx context.Context, k keys) (Info, error) {
 	var reply any
-	err := persist(ctx, 0, transient, func() (err error) {
+	err := retry(ctx, 0, transient, func() (err error) {
 		reply, err = s.exec.do(ctx, inspectScript,
 			[]string{k.lock, k.reads(), k.writers(), k.readers(), k.waiters()}, k.channel, s.verb, maxInspected)
 		return err

@@ -79,7 +79,7 @@ func (j *joint) ended(m *Lease) {
 			others = append(others, l)
 		}
 	}
-	j.lease.keeper.shielded(func() { _ = releaseTogether(context.Background(), others, used) })
+	j.lease.keeper.recovered(func() { _ = releaseTogether(context.Background(), others, used) })
 }
 
 // abandon ends the whole and leaves it to run out.

@@ -26,9 +26,9 @@ type keeper struct {
 
 	requests sync.Pool // of *request
 
-	tasks *tasks
-	base  context.Context // of work in the background; ends when Close has waited long enough
-	stop  context.CancelFunc
+	lifecycle *lifecycle
+	base      context.Context // of work in the background; ends when Close has waited long enough
+	stop      context.CancelFunc
 
 	renewals renewalLog
 	overdue  sync.Once // too many holds wait to be released
@@ -43,7 +43,7 @@ func newKeeper(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 		redis:        rdbs,
 		queue:        newQueue(),
 		crowd:        newCrowd(config.maxWaiters),
-		tasks:        newTasks(),
+		lifecycle:    newLifecycle(),
 	}
 	k.caller = newCaller()
 	k.callerArg = k.caller
@@ -65,11 +65,11 @@ func (k *keeper) nowFor(wanted bool) instant {
 
 // background runs work that outlives its caller but not the keeper. It reports false if that has come to rest.
 func (k *keeper) background(work func(ctx context.Context)) bool {
-	if !k.tasks.join() {
+	if !k.lifecycle.startInternal() {
 		return false
 	}
 	go func() {
-		defer k.tasks.end()
+		defer k.lifecycle.finish()
 		work(k.base)
 	}()
 	return true

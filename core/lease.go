@@ -100,7 +100,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	}
 	var sentAt instant
 	var held bool
-	err := persist(ctx, 0, worthExtending, func() (err error) {
+	err := retry(ctx, 0, worthExtending, func() (err error) {
 		sentAt = l.keeper.now()
 		ttl = l.keeper.renewer.withinMaxHold(l, ttl)
 		held, err = l.protocol.renew(ctx, &l.hold, ttl)
@@ -133,8 +133,8 @@ func (l *Lease) release(ctx context.Context, what usage) error {
 	if l.joint != nil {
 		return l.joint.release(ctx, what)
 	}
-	if l.keeper.tasks.join() {
-		defer l.keeper.tasks.end()
+	if l.keeper.lifecycle.startInternal() {
+		defer l.keeper.lifecycle.finish()
 	}
 	live := l.keeper.renewer.remove(l) // from here on nothing renews it, whatever the hooks do
 	if live {

@@ -70,7 +70,7 @@ func newListeners(rdb redis.UniversalClient, nodes *nodes, warn func(error, bool
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	if nodes.topology != nil {
-		nodes.topology.onNews = s.settle
+		nodes.topology.onRefresh = s.settle
 	}
 	return s
 }

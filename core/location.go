@@ -25,11 +25,11 @@ func sameRedis(a, b *keeper) bool {
 // failovers and moves of slots, and needs no rights that the lock does not need.
 func (l *locker) location(ctx context.Context) (where string, err error) {
 	k := l.keeper
-	if !k.tasks.begin() {
+	if !k.lifecycle.start() {
 		return "", ErrClosed
 	}
-	defer k.tasks.end()
-	err = insist(ctx, func(ctx context.Context) (err error) {
+	defer k.lifecycle.finish()
+	err = retryUntilAnswered(ctx, func(ctx context.Context) (err error) {
 		where, err = l.protocol.location(ctx, l.keys)
 		return err
 	})

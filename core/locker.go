@@ -69,10 +69,10 @@ func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lea
 		config.wait = 0
 	}
 	k := l.keeper
-	if !k.tasks.begin() {
+	if !k.lifecycle.start() {
 		return nil, ErrClosed
 	}
-	defer k.tasks.end()
+	defer k.lifecycle.finish()
 	r := l.newRequest(ctx, config)
 	began := k.nowFor(k.hooks.AcquireEnd != nil)
 	ctx = k.hooks.acquireStart(ctx, AcquireStart{Name: l.name, Owner: r.hold.owner, Try: try})

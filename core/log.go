@@ -29,7 +29,7 @@ func (k *keeper) report(l *Lease, cause error) {
 	held := k.now().sub(l.granted)
 	k.logger.Warn("holdfast: lease lost",
 		"lock", digest(l.hold.keys.lock), "token", l.token, "held", held, "cause", cause)
-	k.shielded(func() {
+	k.recovered(func() {
 		k.hooks.lost(Lost{
 			Name: l.hold.name, Owner: l.hold.owner, Token: l.token, Held: held, Cause: cause,
 		})
@@ -39,7 +39,7 @@ func (k *keeper) report(l *Lease, cause error) {
 // renewed takes note of a renewal.
 func (k *keeper) renewed(l *Lease, err error) {
 	k.logRenewal(err)
-	k.shielded(func() {
+	k.recovered(func() {
 		k.hooks.renewed(Renewed{Name: l.hold.name, Owner: l.hold.owner, Token: l.token, Err: err})
 	})
 }
@@ -88,9 +88,9 @@ func (r *renewalLog) note(now instant, err error) (failures int, again bool) {
 	return failures, false
 }
 
-// shielded calls a hook from a goroutine of the client, where a panic would end the process, and the renewal of all
-// leases with it.
-func (k *keeper) shielded(hook func()) {
+// recovered calls a hook on a goroutine of the client, and logs its panic. Why: the panic would end the process, and the
+// renewal of all leases with it.
+func (k *keeper) recovered(hook func()) {
 	defer func() {
 		if p := recover(); p != nil {
 			k.logger.Error("holdfast: panic in a hook", "panic", p, "stack", string(debug.Stack()))

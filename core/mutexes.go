@@ -77,7 +77,7 @@ func (m mutexes) acquire(ctx context.Context, h *hold) (answer, error) {
 		h.name = holds[which-1].name // who refuses, for the error
 		return answer{standing: standing{left: time.Duration(value) * time.Millisecond}}, nil
 	case -2:
-		return answer{}, errOtherwise
+		return answer{}, errOtherStrategy
 	default:
 		return answer{gone: true}, nil
 	}
@@ -115,10 +115,10 @@ func (g *gathering) undisturbed() bool {
 func (g *gathering) atOnce() (joint *Lease, err error) {
 	members := g.multi.mutexes
 	k := members[0].keeper
-	if !k.tasks.begin() {
+	if !k.lifecycle.start() {
 		return nil, ErrClosed
 	}
-	defer k.tasks.end()
+	defer k.lifecycle.finish()
 	r, all := g.request()
 	began, ctxs := k.now(), make([]context.Context, len(members))
 	for i, h := range all.of(&r.hold) {

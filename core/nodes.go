@@ -41,19 +41,19 @@ type nodes struct {
 	only      *node
 	cluster   *redis.ClusterClient // nil elsewhere
 
-	topology *topology // nil elsewhere
-	queries  *tasks    // questions to the Cluster
+	topology *topology  // nil elsewhere
+	queries  *lifecycle // to the Cluster, for its slots
 
-	known  atomic.Bool // the cluster client has learned who owns which slots
-	asking atomic.Bool // it is about to
-	byAddr sync.Map    // of *node, by the master's address
+	known    atomic.Bool // the cluster client knows the owners of the slots
+	learning atomic.Bool // it is reading them
+	byAddr   sync.Map    // of *node, by the master's address
 }
 
 func newNodes(rdb redis.UniversalClient, sendBatch func([]*command)) *nodes {
-	n := &nodes{sendBatch: sendBatch, queries: newTasks()}
+	n := &nodes{sendBatch: sendBatch, queries: newLifecycle()}
 	n.only = n.newNode()
 	if n.cluster, _ = rdb.(*redis.ClusterClient); n.cluster != nil {
-		n.topology = &topology{cluster: n.cluster, queries: n.queries, onNews: func() {}, shielded: func(ask func()) { ask() }}
+		n.topology = &topology{cluster: n.cluster, queries: n.queries, onRefresh: func() {}, recovered: func(ask func()) { ask() }}
 	}
 	return n
 }
@@ -71,7 +71,7 @@ func (n *nodes) attach(k *keeper) {
 	n.keeper = k
 	n.only.pending.keeper = k
 	if n.topology != nil {
-		n.topology.shielded = k.shielded
+		n.topology.recovered = k.recovered
 	}
 }
 
@@ -89,16 +89,16 @@ func (n *nodes) of(key string) *node {
 	return known.(*node)
 }
 
-// master returns the client of the master that owns a key's slot, nil elsewhere or if that is not known. It does no
-// I/O: go-redis asks the Cluster for its slots when it first needs them, which may take long, and keeps them up to date
-// from then on.
+// master returns the client of the master that owns a key's slot. It returns nil without a Cluster, or if the master is
+// not known. It does no I/O. Why: go-redis reads the slots when it first needs them, which may take long, and keeps them
+// up to date from then on.
 func (n *nodes) master(key string) *redis.Client {
 	if n.cluster == nil {
 		return nil
 	}
 	if !n.known.Load() {
-		if n.asking.CompareAndSwap(false, true) && n.queries.begin() {
-			go n.ask(key)
+		if n.learning.CompareAndSwap(false, true) && n.queries.start() {
+			go n.learnSlots(key)
 		}
 		return nil
 	}
@@ -109,29 +109,29 @@ func (n *nodes) master(key string) *redis.Client {
 	return master
 }
 
-// moved reports whether the way that a call has taken is another one now.
-func (n *nodes) moved(c *command) bool { return c.node != n.only && n.of(c.key()) != c.node }
+// rerouted reports whether the key of c now belongs to another master than the one to which c was sent.
+func (n *nodes) rerouted(c *command) bool { return c.node != n.only && n.of(c.key()) != c.node }
 
-// doubt lets the Cluster be asked anew who owns which slots.
-func (n *nodes) doubt() {
+// requestRefresh has the slots of the Cluster read again soon. Without a Cluster it does nothing.
+func (n *nodes) requestRefresh() {
 	if n.topology != nil {
-		n.topology.doubt()
+		n.topology.requestRefresh()
 	}
 }
 
-func (n *nodes) ask(key string) {
-	defer n.queries.end()
-	defer n.asking.Store(false) // if it failed, the next command asks again
-	n.keeper.shielded(func() {
+func (n *nodes) learnSlots(key string) {
+	defer n.queries.finish()
+	defer n.learning.Store(false) // if it failed, the next command asks again
+	n.keeper.recovered(func() {
 		_, err := n.cluster.MasterForKey(context.Background(), key)
 		n.known.Store(err == nil)
 	})
 }
 
-// close asks the Cluster nothing more, and waits for what is being asked, but not for longer than limit.
+// close sends no more queries to the Cluster, and waits for those in flight, but not longer than limit.
 func (n *nodes) close(limit time.Duration) {
-	if n.queries.close() {
-		n.queries.end()
+	if n.queries.beginClose() {
+		n.queries.finish()
 	}
-	pause(context.Background(), limit, n.queries.resting, nil)
+	pause(context.Background(), limit, n.queries.finished, nil)
 }

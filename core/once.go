@@ -98,10 +98,10 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 		return nil, o.err
 	}
 	k := o.client.keeper
-	if !k.tasks.begin() {
+	if !k.lifecycle.start() {
 		return nil, ErrClosed
 	}
-	defer k.tasks.end()
+	defer k.lifecycle.finish()
 	r := o.newRequest(ctx)
 	began := k.nowFor(k.hooks.BeginEnd != nil)
 	ctx = k.hooks.beginStart(ctx, BeginStart{Key: o.key})
@@ -238,19 +238,19 @@ func (o *Once) checkValue(value []byte) error {
 func (o *Once) ask(ctx context.Context, what string, command func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()
-	return o.insist(ctx, bounded, what, command)
+	return o.retryUntilAnswered(ctx, bounded, what, command)
 }
 
-// insist sends an idempotent command until it is answered or bounded ends; ctx is the caller's.
-func (o *Once) insist(ctx, bounded context.Context, what string, command func(context.Context) error) error {
+// retryUntilAnswered sends an idempotent command until it is answered or bounded ends; ctx is the caller's.
+func (o *Once) retryUntilAnswered(ctx, bounded context.Context, what string, command func(context.Context) error) error {
 	if o.err != nil {
 		return o.err
 	}
-	if !o.client.tasks.begin() {
+	if !o.client.lifecycle.start() {
 		return ErrClosed
 	}
-	defer o.client.tasks.end()
-	if err := insist(bounded, command); err != nil {
+	defer o.client.lifecycle.finish()
+	if err := retryUntilAnswered(bounded, command); err != nil {
 		return errorf("holdfast: %s once %q: %w", what, o.key, failure(ctx, o.keys.lock, err))
 	}
 	return nil

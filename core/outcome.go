@@ -10,30 +10,31 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// outcome is what an error of a command says about what the command has done. The cases must not be mixed up:
-// Redis does not roll scripts back, and a lost reply tells nothing.
+// outcome classifies the error of a command by whether the command was executed. Why it matters: Redis does not roll
+// scripts back, and after a lost reply the command may or may not have been executed.
 type outcome int
 
 const (
-	answered outcome = iota // no error
-	notRun                  // it did not run, and may be sent again
-	unknown                 // it may have run, or may yet run; idempotent as it is, it may be sent again
-	failed                  // it failed, perhaps halfway; sending it again would change nothing
-	denied                  // it failed before it changed anything; sending it again would change nothing
+	answered    outcome = iota // no error
+	notExecuted                // it was not executed, and may be sent again
+	unknown                    // it may have been executed, or may be yet; it is idempotent and may be sent again
+	failed                     // it failed, perhaps after its first writes; sending it again would change nothing
+	rejected                   // it failed before its first write; sending it again would change nothing
 )
 
 var (
-	errNotSent     = errors.New("not sent before the wait ended")
-	errNotAnswered = errors.New("not answered before the wait ended")
-	errTooLate     = errors.New("answered after the lease had ended")
-	errRestarted   = errors.New("server restarted recently and may have lost the lock")
-	errGivenUp     = errors.New("given up before")
-	errOtherwise   = errors.New("held by another strategy than Mutex")
-	errPanic       = errors.New("panic in a hook")
+	errNotSent       = errors.New("not sent before the wait ended")
+	errNotAnswered   = errors.New("not answered before the wait ended")
+	errTooLate       = errors.New("answered after the lease had ended")
+	errRestarted     = errors.New("server restarted recently and may have lost the lock")
+	errGivenUp       = errors.New("given up before")
+	errOtherStrategy = errors.New("held by another strategy than Mutex")
+	errPanic         = errors.New("panic in a hook")
 )
 
-// passing lists the replies with which a server refuses a command before running it and which pass with time.
-var passing = []string{
+// transientReplies are the error codes with which a server refuses a command before executing it, for a reason that may
+// pass.
+var transientReplies = []string{
 	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "BUSY", "MISCONF",
 	"MOVED", "ASK", "NOSCRIPT", "max number of clients",
 }
@@ -52,26 +53,26 @@ func classify(err error) outcome {
 		return votes.outcome()
 	case errors.As(err, &wait):
 		return wait.outcome()
-	case errors.Is(err, redis.ErrClosed), errors.Is(err, errOtherwise), errors.Is(err, ErrInvalidOption):
-		return denied
+	case errors.Is(err, redis.ErrClosed), errors.Is(err, errOtherStrategy), errors.Is(err, ErrInvalidOption):
+		return rejected
 	case errors.Is(err, errPanic):
 		return afterPanic(err)
 	case unwritten(err):
-		return notRun
+		return notExecuted
 	case errors.Is(err, errNotSent), errors.Is(err, errRestarted), errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
-		return notRun
+		return notExecuted
 	case errors.As(err, &dial) && dial.Op == "dial", errors.As(err, &stranger):
-		return notRun
+		return notExecuted
 	case !errors.As(err, &reply):
 		return unknown
 	}
-	for _, prefix := range passing {
+	for _, prefix := range transientReplies {
 		if redis.HasErrorPrefix(err, prefix) {
-			return notRun
+			return notExecuted
 		}
 	}
 	if wrongType(err) || crossSlot(err) || notLoggedIn(err) || notAllowed(err) || unknownCommand(err) {
-		return denied // the scripts meet a key of another type before they write
+		return rejected // the scripts meet a key of another type before they write
 	}
 	return failed
 }
@@ -79,7 +80,7 @@ func classify(err error) outcome {
 // afterPanic is the outcome of a command whose hook has panicked.
 func afterPanic(err error) outcome {
 	if unwritten(err) {
-		return denied
+		return rejected
 	}
 	return failed
 }
@@ -98,12 +99,12 @@ func unwritten(err error) bool {
 // transient reports whether err says nothing about the lock: the same command may be sent again.
 func transient(err error) bool {
 	o := classify(err)
-	return o == notRun || o == unknown
+	return o == notExecuted || o == unknown
 }
 
-// moving reports that the slot is on its way from one master of a Cluster to another. As long as it is, commands with
-// several keys are refused unless all of them exist, and in one place.
-func moving(err error) bool { return err != nil && redis.HasErrorPrefix(err, "TRYAGAIN") }
+// slotMigrating reports whether err says that a slot is being migrated from one master of a Cluster to another. Meanwhile
+// commands with several keys are refused, unless all keys exist on one master.
+func slotMigrating(err error) bool { return err != nil && redis.HasErrorPrefix(err, "TRYAGAIN") }
 
 func wrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
 

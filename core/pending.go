@@ -89,7 +89,7 @@ func (p *pending) run(ctx context.Context) {
 			wait, _ := trouble.pause(forever, pendingPause)
 			p.await(ctx, wait, nil)
 		}
-		if ctx.Err() != nil || p.untilClose && trouble.failures > 0 && p.keeper.tasks.isClosed() {
+		if ctx.Err() != nil || p.untilClose && trouble.failures > 0 && p.keeper.lifecycle.isClosed() {
 			p.drop()
 			return
 		}
@@ -98,7 +98,7 @@ func (p *pending) run(ctx context.Context) {
 
 // await waits until a command is due, one is added, or Close begins; but not shorter once it has begun.
 func (p *pending) await(ctx context.Context, wait time.Duration, added <-chan struct{}) {
-	closing := p.keeper.tasks.closing
+	closing := p.keeper.lifecycle.closing
 	if closed(closing) {
 		closing = nil
 	}
@@ -109,7 +109,7 @@ func (p *pending) await(ctx context.Context, wait time.Duration, added <-chan st
 // due yet. Without any to send, wait is the time to the next one. It returns false for more when nothing is left; then
 // the goroutine has to end.
 func (p *pending) next(most int) (batch []*pendingCommand, wait time.Duration, more bool) {
-	now, closing := p.keeper.now(), p.keeper.tasks.isClosed()
+	now, closing := p.keeper.now(), p.keeper.lifecycle.isClosed()
 	var over []*pendingCommand
 	p.mu.Lock()
 	kept := p.commands[:0]
@@ -141,12 +141,12 @@ func (p *pending) next(most int) (batch []*pendingCommand, wait time.Duration, m
 func (p *pending) try(ctx context.Context, batch []*pendingCommand) (answered bool) {
 	errs := doGrouped(ctx, len(batch), func(ctx context.Context, i int) (err error) {
 		err = errPanic // in a hook of the user's client
-		p.keeper.shielded(func() { err = batch[i].send(ctx) })
+		p.keeper.recovered(func() { err = batch[i].send(ctx) })
 		return err
 	})
 	for i, c := range batch {
 		switch c.err = errs[i]; {
-		case c.err == nil || !curable(c.err):
+		case c.err == nil || !retryable(c.err):
 			answered = true
 			p.remove(c)
 			c.end(c.err)

@@ -60,9 +60,9 @@ func undecided(err error) bool {
 // outcome is that of a request which every server was asked for and which was taken back where it succeeded.
 func (e *quorumError) outcome() outcome {
 	if slices.ContainsFunc(e.errs, transient) {
-		return notRun
+		return notExecuted
 	}
-	return denied
+	return rejected
 }
 
 // acquire holds ballots until somebody has won. When several callers ask all servers at the same moment, each may get

@@ -34,8 +34,8 @@ func raise(ctx context.Context, leases []*Lease, patience time.Duration) (int64,
 // raise waits with patience for a slot that moves.
 func (l *Lease) raise(ctx context.Context, token int64, patience time.Duration) error {
 	var held bool
-	err := persist(ctx, patience, moving, func() error {
-		return insist(ctx, func(ctx context.Context) (err error) {
+	err := retry(ctx, patience, slotMigrating, func() error {
+		return retryUntilAnswered(ctx, func(ctx context.Context) (err error) {
 			held, err = l.protocol.raise(ctx, &l.hold, token)
 			return err
 		})

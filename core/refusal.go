@@ -10,7 +10,7 @@ import (
 func (r *request) refusal(caller context.Context) error {
 	cause := ended(caller)
 	switch {
-	case cause == nil && r.keeper.tasks.isClosed():
+	case cause == nil && r.keeper.lifecycle.isClosed():
 		return ErrClosed
 	case r.lastErr != nil && !cutOff(r.lastErr):
 		return r.unavailable(cause)

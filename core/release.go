@@ -58,7 +58,7 @@ func (k *keeper) release(ctx context.Context, p protocol, h *hold, what usage) (
 func releaseInsistently(ctx context.Context, p protocol, h *hold, what usage) (held bool, err error) {
 	detached, cancel := detach(ctx)
 	defer cancel()
-	err = insist(detached, func(ctx context.Context) (err error) {
+	err = retryUntilAnswered(detached, func(ctx context.Context) (err error) {
 		held, err = p.release(ctx, h, what)
 		return err
 	})
@@ -76,13 +76,14 @@ func (k *keeper) finish(ctx context.Context, command func(context.Context) error
 	}
 	detached, cancel := detach(ctx)
 	defer cancel()
-	return insist(detached, command)
+	return retryUntilAnswered(detached, command)
 }
 
-// insist sends an idempotent command until it is answered, on another connection if there is no answer soon.
-func insist(ctx context.Context, command func(context.Context) error) error {
+// retryUntilAnswered sends an idempotent command until it is answered or ctx ends. Each try has a timeout, so that the
+// next one can use another connection.
+func retryUntilAnswered(ctx context.Context, command func(context.Context) error) error {
 	limit := firstAnswer
-	return persist(ctx, 0, transient, func() error {
+	return retry(ctx, 0, transient, func() error {
 		try, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		limit = min(2*limit, releaseTimeout) // tries can be many while a slot moves
@@ -118,7 +119,7 @@ func (k *keeper) giveUpAfter(wait time.Duration, p protocol, h *hold, what usage
 	queue := p.pending(h)
 	if queue == nil { // each server of a Redlock has one
 		k.background(func(ctx context.Context) {
-			pause(ctx, wait, nil, k.tasks.closing)
+			pause(ctx, wait, nil, k.lifecycle.closing)
 			_, _ = p.release(ctx, &abandoned, what)
 		})
 		return
@@ -128,7 +129,7 @@ func (k *keeper) giveUpAfter(wait time.Duration, p protocol, h *hold, what usage
 		send: release, due: due, until: due.add(max(abandoned.ttl, abandoned.minHold) + afterthought),
 		ended: func(err error) { k.notGivenUp(&abandoned, err) },
 	})
-	if !taken && !k.tasks.isClosed() {
+	if !taken && !k.lifecycle.isClosed() {
 		k.warnOnce(&k.overdue, "too many releases are pending: further holds are left to expire",
 			"waiting", maxPending)
 	}
@@ -142,8 +143,10 @@ func (k *keeper) notGivenUp(h *hold, err error) {
 	}
 }
 
-// curable reports whether an error of a release may pass: any but those that time does not change. Rights may be
-// given back, memory and disks become free. Each server of a Redlock is asked again by itself, see voter.letGo.
-func curable(err error) bool {
+// retryable reports whether a release that failed with err is worth another try. It returns false for errors that time
+// does not change: a closed client and a key of another type. It returns true for missing rights and a full server,
+// which an operator may change. It returns false for a majority, since each server of a Redlock is retried by itself,
+// see voter.letGo.
+func retryable(err error) bool {
 	return !errors.Is(err, redis.ErrClosed) && !wrongType(err) && !undecided(err)
 }

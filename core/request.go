@@ -191,7 +191,7 @@ func (r *request) queueUp(ctx context.Context) (*Lease, error) {
 	if t.waits() {
 		r.waits(0)
 	}
-	if err := t.wait(ctx, r.keeper.tasks.closing); err != nil {
+	if err := t.wait(ctx, r.keeper.lifecycle.closing); err != nil {
 		if r.left, r.heard = r.keeper.queue.told(t.key, r.keeper.now()); !r.heard {
 			r.lastErr = errNotAnswered
 		}
@@ -254,7 +254,7 @@ func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
 		if news.confirmed() {
 			limit = r.keeper.queue.pollHeard()
 		}
-		pause(ctx, r.nextLook(limit), news.news(), r.keeper.tasks.closing)
+		pause(ctx, r.nextLook(limit), news.news(), r.keeper.lifecycle.closing)
 		if r.over(ctx) {
 			return nil, errTimeUp
 		}
@@ -293,14 +293,14 @@ func (r *request) ask(ctx context.Context) (*Lease, error) {
 			return nil, errorf("holdfast: %s %q: %w", r.hold.kind(), r.hold.name, failure(ctx, r.hold.keys.lock, err))
 		}
 		longest := askingPause
-		if moving(err) && patience > 0 {
+		if slotMigrating(err) && patience > 0 {
 			r.trouble.began, longest = time.Now(), movingPause // no outage, however long it takes
 		}
 		time, again := r.trouble.pause(patience, longest)
 		if !again {
 			return nil, r.unavailable(nil)
 		}
-		pause(ctx, time, nil, r.keeper.tasks.closing)
+		pause(ctx, time, nil, r.keeper.lifecycle.closing)
 		if r.over(ctx) {
 			return nil, errTimeUp
 		}
@@ -384,5 +384,5 @@ func (r *request) waits(position int) {
 
 // over reports whether there is no time left to ask.
 func (r *request) over(ctx context.Context) bool {
-	return ctx.Err() != nil || r.keeper.tasks.isClosed()
+	return ctx.Err() != nil || r.keeper.lifecycle.isClosed()
 }

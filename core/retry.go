@@ -42,24 +42,24 @@ func (o *outage) pause(patience, longest time.Duration) (time.Duration, bool) {
 	return pause/2 + rand.N(pause/2), true
 }
 
-// persist repeats try while its errors are worth it, until ctx ends or both the tries and patience are used up.
-// It returns the last error. A slot that moves is waited for as an outage is by a request.
-func persist(ctx context.Context, patience time.Duration, worth func(error) bool, try func() error) error {
-	var trouble, move outage
+// retry calls try until it succeeds, its error is not retryable, ctx ends, or both the tries and patience are used up.
+// It returns the last error. While a slot migrates, patience is at least outagePatience.
+func retry(ctx context.Context, patience time.Duration, retryable func(error) bool, try func() error) error {
+	var unanswered, move outage
 	for {
 		err := try()
-		if err == nil || !worth(err) || ctx.Err() != nil {
+		if err == nil || !retryable(err) || ctx.Err() != nil {
 			return err
 		}
 		var time time.Duration
-		var again bool
-		if moving(err) {
-			trouble = outage{} // Redis answers
-			time, again = move.pause(max(patience, outagePatience), movingPause)
+		var more bool
+		if slotMigrating(err) {
+			unanswered = outage{} // Redis answers
+			time, more = move.pause(max(patience, outagePatience), movingPause)
 		} else {
-			time, again = trouble.pause(patience, longestPause)
+			time, more = unanswered.pause(patience, longestPause)
 		}
-		if !again {
+		if !more {
 			return err
 		}
 		pause(ctx, time, nil, nil)

@@ -33,8 +33,8 @@ func (s *server) inspectLater() {
 			if s.inspectOnce(ctx) {
 				return
 			}
-			pause(ctx, inspectionPause, nil, k.tasks.closing)
-			if k.tasks.isClosed() {
+			pause(ctx, inspectionPause, nil, k.lifecycle.closing)
+			if k.lifecycle.isClosed() {
 				return
 			}
 		}
@@ -51,7 +51,7 @@ func (s *server) inspectOnce(ctx context.Context) bool {
 	go func() {
 		err := errPanic
 		defer func() { done <- err }()
-		s.keeper.shielded(func() { err = s.inspectSetup(ctx) })
+		s.keeper.recovered(func() { err = s.inspectSetup(ctx) })
 	}()
 	select {
 	case err := <-done:
@@ -68,7 +68,7 @@ func (s *server) inspectSetup(ctx context.Context) error {
 	case *redis.ClusterClient:
 		return rdb.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) (err error) {
 			err = errPanic
-			s.keeper.shielded(func() { err = s.inspectServer(ctx, master, master.Options().Addr) })
+			s.keeper.recovered(func() { err = s.inspectServer(ctx, master, master.Options().Addr) })
 			return err
 		})
 	case *redis.Client:

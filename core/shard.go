@@ -31,7 +31,7 @@ func (h *shard) run() {
 		end := h.serve(ctx, sharded)
 		h.forget()
 		if end != endRefused {
-			h.all.nodes.doubt() // the master may be gone
+			h.all.nodes.requestRefresh() // the master may be gone
 		}
 		switch {
 		case end == endRefused && sharded:

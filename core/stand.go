@@ -96,7 +96,7 @@ func (w *waiter) sit(ctx context.Context) (*Lease, error) {
 			return nil, nil
 		case <-w.place.C:
 		case <-ctx.Done():
-		case <-w.keeper.tasks.closing:
+		case <-w.keeper.lifecycle.closing:
 		case <-timer.C:
 			if w.place.look().askedAt == at.askedAt {
 				return nil, nil

@@ -126,7 +126,7 @@ func (s *subscription) read(ctx context.Context) {
 			continue
 		case elsewhere(err):
 			s.shard.notHere()
-			s.shard.all.nodes.doubt()
+			s.shard.all.nodes.requestRefresh()
 			continue
 		case err != nil:
 			s.refused(err)
@@ -165,7 +165,7 @@ func (s *subscription) changed(m *redis.Subscription) {
 		s.shard.all.confirm(s.shard, m.Channel)
 	case "sunsubscribe":
 		if s.shard.moved(m.Channel) {
-			s.shard.all.nodes.doubt()
+			s.shard.all.nodes.requestRefresh()
 		}
 	}
 }

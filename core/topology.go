@@ -11,61 +11,61 @@ import (
 )
 
 const (
-	// reloadEvery is how often a Cluster is asked at most who owns which slots.
+	// reloadEvery is the shortest interval between two queries for the slots of a Cluster.
 	reloadEvery = 250 * time.Millisecond
-	// maxReloads is how many of these questions may be open. Each goes to a node at random, and to one that does not
-	// answer it goes in vain for several seconds.
+	// maxReloads bounds the queries in flight. Each goes to a random node, and waits for several seconds if that node does
+	// not answer.
 	maxReloads = 8
 )
 
-// topology makes go-redis ask who owns which slots of a Cluster when commands show that this may have changed. By itself
-// it asks when a node sends it on to another one, which a master that died does not do, and once a minute.
+// topology has go-redis read the slots of a Cluster again when the outcome of commands suggests that they have moved. Why:
+// by itself go-redis reads them once a minute, and after a redirection. A master that has crashed does not redirect.
 type topology struct {
-	cluster *redis.ClusterClient
-	queries *tasks
-	onNews  func() // called after each answer
+	cluster   *redis.ClusterClient
+	queries   *lifecycle
+	onRefresh func() // called after each query
 
-	shielded func(ask func()) // calls the user's client, whose hooks may panic
+	recovered func(ask func()) // calls the user's client, and recovers from panics of its hooks
 
-	mu      sync.Mutex
-	askedAt time.Time
-	open    int
-	timer   *time.Timer // set while a question is due
+	mu       sync.Mutex
+	askedAt  time.Time
+	inFlight int
+	timer    *time.Timer // set while a query is due
 }
 
-// doubt asks soon, without waiting for the answer.
-func (t *topology) doubt() {
+// requestRefresh has the slots read soon. It does not wait.
+func (t *topology) requestRefresh() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.timer == nil {
-		t.timer = time.AfterFunc(time.Until(t.askedAt.Add(reloadEvery)), t.ask)
+		t.timer = time.AfterFunc(time.Until(t.askedAt.Add(reloadEvery)), t.refresh)
 	}
 }
 
-func (t *topology) ask() {
+func (t *topology) refresh() {
 	t.mu.Lock()
 	t.timer = nil
 	t.askedAt = time.Now()
-	if t.open >= maxReloads || !t.queries.begin() {
+	if t.inFlight >= maxReloads || !t.queries.start() {
 		t.mu.Unlock()
 		return
 	}
-	defer t.queries.end()
-	t.open++
+	defer t.queries.finish()
+	t.inFlight++
 	t.mu.Unlock()
 	// This begins with a reload of its own. ReloadState would wait for the reload that is under way, however long that
 	// one waits for a node that is frozen.
-	t.shielded(func() {
+	t.recovered(func() {
 		_ = t.cluster.ForEachMaster(context.Background(), func(context.Context, *redis.Client) error { return nil })
 	})
 	t.mu.Lock()
-	t.open--
+	t.inFlight--
 	t.mu.Unlock()
-	t.onNews()
+	t.onRefresh()
 }
 
-// misled reports whether an error may mean that somebody else owns the slot now.
-func misled(err error) bool {
+// suggestsMove reports whether err may mean that another master owns the slot now.
+func suggestsMove(err error) bool {
 	if err == nil {
 		return false
 	}
@@ -73,7 +73,7 @@ func misled(err error) bool {
 	switch classify(err) {
 	case unknown:
 		return !errors.Is(err, context.Canceled)
-	case notRun:
+	case notExecuted:
 		for _, prefix := range []string{"READONLY", "MASTERDOWN", "CLUSTERDOWN", "MOVED"} {
 			if redis.HasErrorPrefix(err, prefix) {
 				return true
