@@ -41,7 +41,7 @@ func TestMinimalUserInCluster(t *testing.T) {
 	locks := newClient(t, cluster.Client(func(o *redis.ClusterOptions) { o.Username, o.Password = "locker", "secret" }))
 	lease := mustLock(t, locks.Mutex("name"), core.WithTTL(4*time.Second))
 	slot := cluster.Slot("lock:name")
-	migration := cluster.BeginMigration(slot, elsewhere(cluster, slot))
+	migration := cluster.BeginMigration(slot, servedElsewhere(cluster, slot))
 	migration.MoveKeys()
 	awaitRenewed(t, []*core.Lease{lease}, 5*time.Second)
 	migration.End()

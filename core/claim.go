@@ -83,7 +83,7 @@ func (c claim) drop(ctx context.Context, h *hold, what usage) (bool, error) {
 	if what == neverUsed {
 		abandoned = 1
 	}
-	args := []any{h.id, found, abandoned, c.server.verb, h.keys.channel, missing}
+	args := []any{h.id, found, abandoned, c.server.publishVerb, h.keys.channel, missing}
 	if h.record.group.bounded() {
 		args = append(args, counted(h.record.content(0)))
 	}
@@ -192,7 +192,7 @@ func (c claim) conclude(
 
 // ending are the arguments that all scripts begin with which use lua/conclude.lua.
 func (c claim) ending(h *hold, memory any) []any {
-	return []any{h.id, milliseconds(h.record.retention), memory, c.server.verb, h.keys.channel}
+	return []any{h.id, milliseconds(h.record.retention), memory, c.server.publishVerb, h.keys.channel}
 }
 
 // presume says what the attempt counts as if it is not heard of any more.

@@ -124,7 +124,7 @@ func (s *server) inspect(ctx context.Context, k keys) (Info, error) {
 	var reply any
 	err := retry(ctx, 0, transient, func() (err error) {
 		reply, err = s.exec.do(ctx, inspectScript,
-			[]string{k.lock, k.reads(), k.writers(), k.readers(), k.waiters()}, k.channel, s.verb, maxInspected)
+			[]string{k.lock, k.reads(), k.writers(), k.readers(), k.waiters()}, k.channel, s.publishVerb, maxInspected)
 		return err
 	})
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 // keeper keeps leases: it is what a [Client] and a [Redlock] have in common, whatever servers their locks live on.
 type keeper struct {
 	clientConfig
-	id        string // of this client, first part of its owners' names
-	caller    string // the number of this client, see callers.go
-	callerArg any    // the same, as an argument of scripts
-	counter   atomic.Uint64
-	now       clock
-	redis     []redis.UniversalClient // where the locks live
+	id              string // of this client, first part of its owners' names
+	clientNumber    string // of this client, see wake_one.go
+	clientNumberArg any    // the same, as an argument of scripts
+	counter         atomic.Uint64
+	now             clock
+	redis           []redis.UniversalClient // where the locks live
 
 	renewer *renewer
 	queue   *queue
@@ -45,8 +45,8 @@ func newKeeper(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 		crowd:        newCrowd(config.maxWaiters),
 		lifecycle:    newLifecycle(),
 	}
-	k.caller = newCaller()
-	k.callerArg = k.caller
+	k.clientNumber = newClientNumber()
+	k.clientNumberArg = k.clientNumber
 	k.requests.New = func() any { return new(request) }
 	k.base, k.stop = context.WithCancel(context.Background())
 	k.renewer = newRenewer(k.now, drift)

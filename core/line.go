@@ -87,5 +87,5 @@ func (k keys) line(more ...string) []string {
 
 // lineArgs returns the arguments of line.lua and those that come after them.
 func (s *server) lineArgs(k keys, more ...any) []any {
-	return append([]any{k.channel, milliseconds(tokenMemory), milliseconds(placeTTL), s.verb}, more...)
+	return append([]any{k.channel, milliseconds(tokenMemory), milliseconds(placeTTL), s.publishVerb}, more...)
 }

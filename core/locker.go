@@ -43,7 +43,7 @@ type locker struct {
 func (k *keeper) locker(name string, p protocol, opts []LockOption) *locker {
 	l := &locker{keeper: k, name: name, protocol: p, config: k.lock.with(opts)}
 	l.keys, l.err = keysOf(k.prefix, name)
-	l.boxed = boxed{lock: l.keys.lock, token: l.keys.token, callers: l.keys.callers}
+	l.boxed = boxed{lock: l.keys.lock, token: l.keys.token, callers: l.keys.waitingClients}
 	return l
 }
 

@@ -47,7 +47,7 @@ func surviveMigration(t *testing.T, cluster *redistest.Cluster, ttl time.Duratio
 		}
 	}
 	slot := cluster.Slot("lock:{m}")
-	m := cluster.BeginMigration(slot, elsewhere(cluster, slot))
+	m := cluster.BeginMigration(slot, servedElsewhere(cluster, slot))
 	awaitRenewed(t, append(exclusive, shared...), 2*ttl)
 	m.MoveKeys(moved...)
 	awaitRenewed(t, append(exclusive, shared...), 2*ttl)
@@ -82,7 +82,7 @@ func TestContentionThroughMigrations(t *testing.T) {
 	r := contend(t, locks...)
 	for i := range 4 {
 		awaitEpochs(t, cluster)
-		m := cluster.BeginMigration(slot, elsewhere(cluster, slot))
+		m := cluster.BeginMigration(slot, servedElsewhere(cluster, slot))
 		if i%2 == 0 {
 			time.Sleep(200 * time.Millisecond) // that some of the commands arrive meanwhile
 			m.MoveKeys()
@@ -118,8 +118,8 @@ func awaitEpochs(t testing.TB, cluster *redistest.Cluster) {
 	})
 }
 
-// elsewhere returns a master to which the slot does not belong.
-func elsewhere(cluster *redistest.Cluster, slot int) *redistest.Server {
+// servedElsewhere returns a master to which the slot does not belong.
+func servedElsewhere(cluster *redistest.Cluster, slot int) *redistest.Server {
 	for _, s := range cluster.Masters {
 		if s != cluster.Owner(slot) {
 			return s
@@ -181,7 +181,7 @@ func TestMigrationIsWaitedFor(t *testing.T) {
 	held["elsewhere"] = mustLock(t, other.Mutex("elsewhere"))
 	joint := leaseLater(t, core.Multi(locks.Mutex("a{m}"), locks.Mutex("elsewhere")))
 	awaitListeners(t, locks, "elsewhere", 1)
-	m := cluster.BeginMigration(slot, elsewhere(cluster, slot))
+	m := cluster.BeginMigration(slot, servedElsewhere(cluster, slot))
 	unlock(t, held["elsewhere"])
 	delete(held, "elsewhere")
 	late := leaseLater(t, locks.Mutex("{m}:free"))

@@ -63,11 +63,11 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 	c := new(command)
 	c.init(acquireScript, 4, h.boxed.lock, h.boxed.token, h.boxed.released, h.boxed.callers,
 		h.ownerArg(), h.boxed.id, ttlArg(h.ttl), tokenMemoryArg, milliseconds(h.minHold), milliseconds(m.restartDelay))
-	if h.calling {
-		c.args = append(c.args, m.server.keeper.callerArg, h.called)
+	if h.registersClient {
+		c.args = append(c.args, m.server.keeper.clientNumberArg, h.woken)
 	}
 	if h.parent != nil {
-		if !h.calling {
+		if !h.registersClient {
 			c.args = append(c.args, "", 0)
 		}
 		c.args = append(c.args, h.parentID())
@@ -89,7 +89,7 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 		left := time.Duration(c.list[1]) * time.Millisecond
 		return answer{settled: len(c.list) > 2 && c.list[2] == 1, standing: standing{left: left}}, nil
 	case -2:
-		h.calling = false // join.lua does not know of callers
+		h.registersClient = false // join.lua does not register waiting clients
 		return m.otherwise().acquire(ctx, h)
 	case -3:
 		return answer{}, fmt.Errorf("%w: for %v more it grants no locks", errRestarted,
@@ -99,11 +99,11 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 	}
 }
 
-// listen hears when it is this client's turn, too.
-func (m mutex) listen(k keys) ear { return m.server.listen.calls(k) }
+// subscribe subscribes to broadcasts and to the number of this client, see wake_one.go.
+func (m mutex) subscribe(k keys) releaseSubscription { return m.server.subs.subscribeAsClient(k) }
 
-func (m mutex) overhear(k keys) ear {
-	if l := m.server.listen.callsJoining(k); l != nil {
+func (m mutex) subscribeIfActive(k keys) releaseSubscription {
+	if l := m.server.subs.subscribeAsClientIfActive(k); l != nil {
 		return l
 	}
 	return nil
@@ -122,7 +122,7 @@ func (m mutex) release(ctx context.Context, h *hold, what usage) (bool, error) {
 	}
 	c := new(command)
 	c.init(releaseScript, 3, h.boxed.lock, h.boxed.released, h.boxed.callers,
-		h.ownerArg(), h.boxed.id, found, abandoned, m.server.verbArg)
+		h.ownerArg(), h.boxed.id, found, abandoned, m.server.publishVerbArg)
 	if missing != found {
 		c.args = append(c.args, missing)
 	}

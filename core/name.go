@@ -78,11 +78,11 @@ func emptyTag(s string) bool {
 
 // keys are the places in Redis that belong to one lock, all in one Cluster slot.
 type keys struct {
-	lock    string // Redisson's RLock hash, at the bare key
-	channel string // Redisson's, where releases are announced
-	token   string
-	callers string // the clients that wait for a Mutex, see lua/acquire.lua
-	tag     string // the lock's key in a form that hashes like it
+	lock           string // Redisson's RLock hash, at the bare key
+	channel        string // Redisson's, where releases are announced
+	token          string
+	waitingClients string // the clients that wait for a Mutex, see lua/acquire.lua
+	tag            string // the lock's key in a form that hashes like it
 }
 
 // newKeys derives the auxiliary keys. A key without braces becomes the tag as a whole; one with braces brings
@@ -93,15 +93,15 @@ func newKeys(prefix, name string) keys {
 		open, shut, colon = "=", "", ":"
 	}
 	// All of them are parts of one text, so that they cost one allocation.
-	const channel, token, callers = "redisson_lock__channel", reserved + "token", reserved + "callers"
+	const channel, token, waitingClients = "redisson_lock__channel", reserved + "token", reserved + "callers"
 	text := channel + colon + prefix + name + shut + token + open + prefix + name + shut +
-		callers + open + prefix + name + shut
+		waitingClients + open + prefix + name + shut
 	lock, key := len(channel)+len(colon), len(prefix)+len(name)
 	tokens := lock + key + len(shut)
-	calls := tokens + len(token) + len(open) + key + len(shut)
+	clients := tokens + len(token) + len(open) + key + len(shut)
 	return keys{
-		lock: text[lock : lock+key], channel: text[:tokens], token: text[tokens:calls],
-		callers: text[calls:], tag: text[calls+len(callers):],
+		lock: text[lock : lock+key], channel: text[:tokens], token: text[tokens:clients],
+		waitingClients: text[clients:], tag: text[clients+len(waitingClients):],
 	}
 }
 

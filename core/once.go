@@ -179,7 +179,7 @@ func (o *Once) Forget(ctx context.Context) error {
 	return o.ask(ctx, "forget", func(ctx context.Context) error {
 		_, err := claim{oneRedis{o.client.server}}.end(ctx, o.config.lock.ack, onceForgetScript,
 			o.group().listed(o.keys.lock, forgot),
-			milliseconds(abandonMemory), o.client.verb, o.keys.channel)
+			milliseconds(abandonMemory), o.client.publishVerb, o.keys.channel)
 		return err
 	})
 }

@@ -155,7 +155,7 @@ func TestRecordsSurviveAMigration(t *testing.T) {
 		redistest.Eventually(t, within, "a renewal", func() bool { return a.ValidUntil().After(until.Add(ttl / 4)) })
 	}
 	slot := cluster.Slot("lock:{m}")
-	m := cluster.BeginMigration(slot, elsewhere(cluster, slot))
+	m := cluster.BeginMigration(slot, servedElsewhere(cluster, slot))
 	renewed()
 	m.MoveKeys(recordOf("{m}:1"))
 	renewed()

@@ -86,10 +86,12 @@ func (p oneRedis) raise(ctx context.Context, h *hold, token int64) (bool, error)
 	return reply == int64(1), nil
 }
 
-// listen hears what is said to everybody: what a Mutex or Redisson says when they unlock.
-func (p oneRedis) listen(k keys) ear { return p.server.listen.to(k.channel, "") }
+// subscribe subscribes to broadcasts: what a Mutex or Redisson publishes when it unlocks.
+func (p oneRedis) subscribe(k keys) releaseSubscription {
+	return p.server.subs.subscribe(k.channel, "")
+}
 
-func (oneRedis) overhear(keys) ear { return nil }
+func (oneRedis) subscribeIfActive(keys) releaseSubscription { return nil }
 
 func (p oneRedis) bar(h *hold) { p.barAll(h.keys.lock, h.released) }
 

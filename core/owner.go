@@ -156,7 +156,7 @@ type boxed struct {
 
 func (h *hold) box() {
 	if h.boxed.lock == nil {
-		h.boxed.lock, h.boxed.token, h.boxed.callers = h.keys.lock, h.keys.token, h.keys.callers
+		h.boxed.lock, h.boxed.token, h.boxed.callers = h.keys.lock, h.keys.token, h.keys.waitingClients
 	}
 	h.boxed.released, h.boxed.id = h.released, h.id
 }

@@ -22,10 +22,10 @@ type protocol interface {
 	renewAll(renewals []*renewal)
 	// raise gives the hold a greater token, for it and for all later grants, and reports whether it is still there.
 	raise(ctx context.Context, h *hold, token int64) (bool, error)
-	// listen hears of releases.
-	listen(k keys) ear
-	// overhear is listen for somebody who has not asked yet. It returns nil if that would cost anything.
-	overhear(k keys) ear
+	// subscribe subscribes to releases.
+	subscribe(k keys) releaseSubscription
+	// subscribeIfActive is subscribe for a caller that has not asked Redis yet. It returns nil if that needs a command.
+	subscribeIfActive(k keys) releaseSubscription
 	// line is where those who wait stand in a line that Redis keeps. If it is nil, whoever asks first after a release
 	// gets the lock.
 	line() *inLine
@@ -51,11 +51,11 @@ type hold struct {
 	// unanswered counts its requests whose outcome is not known: each may arrive yet, whatever a later one has come to.
 	unanswered int
 
-	waits   bool  // in line, if it is not granted at once
-	calling bool  // it will wait to be called, see callers.go
-	called  bool  // it was
-	number  int64 // in line; 0 before it stood in one
-	shares  bool  // others may have the lock too
+	waits           bool  // in line, if it is not granted at once
+	registersClient bool  // register the client as waiting if the lock is busy, see wake_one.go
+	woken           bool  // the client was woken
+	number          int64 // in line; 0 before it stood in one
+	shares          bool  // others may have the lock too
 
 	// Of a Redlock.
 	defeats int           // in ballots, since one was not split

@@ -21,10 +21,10 @@ const spareLines = 64
 // line is one name's waiters; the first talks to Redis.
 type line struct {
 	first, last *turn
-	// What the first was last told, and when; it asks again after a pollHeard at least.
-	left  time.Duration // of the present holder's lease
-	heard instant       // zero: never
-	noted bool          // the client is one of those to be called, see callers.go
+	// What the first was last told, and when; it asks again after a pollSubscribed at least.
+	left       time.Duration // of the present holder's lease
+	heard      instant       // zero: never
+	registered bool          // the client is registered as waiting in Redis, see wake_one.go
 
 	entered, asked uint64 // how many have come, and how many had before the first asked; see shared_answer.go
 }
@@ -43,7 +43,7 @@ type turn struct {
 	come           chan struct{} // closed when the turn has come, or there is none to come; nil if it had come at once
 	err            error         // why there is none; set before come is closed
 	out            bool          // of the line
-	uncalled       bool          // it has left nobody in a line that was noted
+	unregister     bool          // it has left an empty line whose client is registered
 }
 
 func newQueue() *queue {
@@ -171,7 +171,7 @@ func (t *turn) proceed() {
 		close(next.come)
 		return
 	}
-	t.uncalled = t.line.noted
+	t.unregister = t.line.registered
 	delete(t.queue.lines, t.key)
 	if len(t.queue.spare) < spareLines {
 		t.queue.spare = append(t.queue.spare, t.line)
@@ -185,22 +185,22 @@ func (t *turn) tell(left time.Duration, now instant) {
 	t.line.left, t.line.heard = left, now
 }
 
-// note notes whether the client is one of those to be called for this line.
-func (t *turn) note(noted bool) {
+// setRegistered records whether the client is registered as waiting for this lock.
+func (t *turn) setRegistered(registered bool) {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
-	t.line.noted = noted
+	t.line.registered = registered
 }
 
-// pollHeard is the longest time between two looks of the first in a line, if it is subscribed.
-func (q *queue) pollHeard() time.Duration {
+// pollInterval is the longest time between two polls of the first in a line, if it is subscribed.
+func (q *queue) pollInterval() time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.rarely()
+	return q.pollIntervalLocked()
 }
 
-func (q *queue) rarely() time.Duration {
-	return max(pollHeard, pollHeard*time.Duration(len(q.lines))/manyNames)
+func (q *queue) pollIntervalLocked() time.Duration {
+	return max(pollSubscribed, pollSubscribed*time.Duration(len(q.lines))/manyNames)
 }
 
 // told returns what the first in a name's line was told; false if there is none, or that is too long ago for the present
@@ -209,7 +209,7 @@ func (q *queue) told(key string, now instant) (left time.Duration, heard bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.lines[key]
-	if l == nil || l.heard == 0 || now.sub(l.heard) >= 2*q.rarely() {
+	if l == nil || l.heard == 0 || now.sub(l.heard) >= 2*q.pollIntervalLocked() {
 		return 0, false
 	}
 	return l.left, true

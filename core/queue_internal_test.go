@@ -28,7 +28,7 @@ func TestClosingEndsTheLine(t *testing.T) {
 func TestNextLookIsAfterTheHoldersTime(t *testing.T) {
 	t.Parallel()
 	r := &request{standing: standing{left: 50 * time.Millisecond}}
-	for _, limit := range []time.Duration{pollUnheard, pollHeard} {
+	for _, limit := range []time.Duration{pollUnsubscribed, pollSubscribed} {
 		if next := r.nextLook(limit); next <= r.left || next > r.left+5*time.Millisecond {
 			t.Errorf("looks again after %v, the holder has %v", next, r.left)
 		}

@@ -10,15 +10,15 @@ import (
 const (
 	// outagePatience is how long a waiting Lock endures a Redis that does not answer.
 	outagePatience = 5 * time.Second
-	// pollHeard and pollUnheard bound the time between two looks at a busy lock, whatever is or is not heard on
-	// the subscription, which is only a hint: the first while a subscription is known to be confirmed. Before that,
-	// the looks begin at firstLook and grow apart: a short wait may be over before the confirmation comes.
-	pollHeard = 2 * time.Second
-	// manyNames is how many names a client may wait for before it looks at each of them more rarely, so that it sends no
-	// more than that in a pollHeard in all.
-	manyNames   = 1000
-	pollUnheard = 250 * time.Millisecond
-	firstLook   = 10 * time.Millisecond
+	// pollSubscribed and pollUnsubscribed bound the interval between two polls of a busy lock: while the subscription is
+	// confirmed, and before. Why poll a subscribed lock: notifications are only a hint. Before the confirmation, intervals
+	// grow from firstPoll, since a short wait may end before the confirmation comes.
+	pollSubscribed = 2 * time.Second
+	// manyNames is how many names a client may wait for before it polls each of them more rarely. So it polls at most
+	// manyNames times in a pollSubscribed.
+	manyNames        = 1000
+	pollUnsubscribed = 250 * time.Millisecond
+	firstPoll        = 10 * time.Millisecond
 )
 
 // The ends of a request that are not errors of a command.
@@ -186,7 +186,7 @@ func (r *request) queueUp(ctx context.Context) (*Lease, error) {
 	r.keeper.queue.enter(t, r.queueKey(), r.hold.ack)
 	defer func() {
 		t.leave()
-		r.uncall(t)
+		r.unregisterClient(t)
 	}()
 	if t.waits() {
 		r.waits(0)
@@ -223,42 +223,42 @@ func (r *request) queueKey() string {
 
 // lead asks whenever there may be news: after a message, after the holder's time, and now and then.
 func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
-	news := r.protocol.overhear(r.hold.keys)
+	sub := r.protocol.subscribeIfActive(r.hold.keys)
 	defer func() {
-		if news != nil {
-			news.close()
+		if sub != nil {
+			sub.close()
 		}
 	}()
-	for unheard := 0; ; unheard++ {
-		// Who hears nothing must not be called in vain.
-		r.hold.calling = news != nil && news.confirmed() && r.keeper.hasOneServer()
+	for polls := 0; ; polls++ {
+		// Without a confirmed subscription, waking this client would be in vain.
+		r.hold.registersClient = sub != nil && sub.confirmed() && r.keeper.hasOneServer()
 		t.asks()
-		if r.hold.calling {
-			t.note(true)
+		if r.hold.registersClient {
+			t.setRegistered(true)
 		}
 		lease, err := r.ask(ctx)
 		if err != errBusy {
-			if lease != nil && r.hold.calling {
-				t.note(false) // acquire.lua has taken the client out
+			if lease != nil && r.hold.registersClient {
+				t.setRegistered(false) // acquire.lua has taken the client out
 			}
 			return lease, err
 		}
 		r.waits(0)
 		t.tell(r.left, r.keeper.now())
-		if news == nil {
+		if sub == nil {
 			// From the first refusal on. The confirmation counts as news, so the lock is looked at again once
 			// no release can be missed any more.
-			news = r.protocol.listen(r.hold.keys)
+			sub = r.protocol.subscribe(r.hold.keys)
 		}
-		limit := min(firstLook<<min(unheard, 10), pollUnheard)
-		if news.confirmed() {
-			limit = r.keeper.queue.pollHeard()
+		limit := min(firstPoll<<min(polls, 10), pollUnsubscribed)
+		if sub.confirmed() {
+			limit = r.keeper.queue.pollInterval()
 		}
-		pause(ctx, r.nextLook(limit), news.news(), r.keeper.lifecycle.closing)
+		pause(ctx, r.nextLook(limit), sub.notifications(), r.keeper.lifecycle.closing)
 		if r.over(ctx) {
 			return nil, errTimeUp
 		}
-		r.hold.called = news.asks() && !r.explicit // whose turn it was, one of the other lines may have had
+		r.hold.woken = sub.startAsking() && !r.explicit // an explicit owner has a line of its own: the wake-up may have been for another one
 	}
 }
 

@@ -15,7 +15,7 @@ var (
 	acquireScript    = loadScript("free", "grant", "acquire").returnsIntegers()
 	acquireAllScript = loadScript("grant", "acquire_all")
 	releaseScript    = loadScript("publish", "call", "release")
-	passScript       = loadScript("publish", "call", "pass")
+	wakeNextScript   = loadScript("publish", "call", "pass")
 	joinScript       = loadScript("publish", "line", "join")
 	leaveScript      = loadScript("publish", "line", "leave")
 	beatScript       = loadScript("publish", "line", "beat")

@@ -7,64 +7,64 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// server is one Redis as locks use it: the way for commands to it, and what is heard from it. It may be a Sentinel
+// server is one Redis as locks use it: the way for commands to it, and its subscriptions. It may be a Sentinel
 // group or a Cluster.
 type server struct {
-	keeper  *keeper
-	exec    *executor
-	verb    string // with which scripts announce something, see lua/publish.lua
-	verbArg any    // the same, as their argument
-	listen  *listeners
-	beats   *beats
+	keeper         *keeper
+	exec           *executor
+	publishVerb    string // PUBLISH or SPUBLISH, see lua/publish.lua
+	publishVerbArg any    // the same, as their argument
+	subs           *subscriptions
+	beats          *beats
 
-	unheard sync.Once // publishing is refused
-	deaf    sync.Once // subscribing is refused
-	plain   sync.Once // only SSUBSCRIBE is
-	broken  sync.Once // the client panics
+	warnedPublish   sync.Once // publishing is refused
+	warnedSubscribe sync.Once // subscribing is refused
+	warnedSharded   sync.Once // only SSUBSCRIBE is
+	warnedPanic     sync.Once // the client panics
 
 	findings sync.Map // that were warned of, see setup.go
 }
 
 func newServer(k *keeper, rdb redis.UniversalClient) *server {
-	s := &server{keeper: k, exec: newExecutor(rdb, k.now, k.base.Done()), verb: "PUBLISH"}
+	s := &server{keeper: k, exec: newExecutor(rdb, k.now, k.base.Done()), publishVerb: "PUBLISH"}
 	s.exec.nodes.attach(k)
 	if s.exec.nodes.cluster != nil {
-		s.verb = "SPUBLISH"
+		s.publishVerb = "SPUBLISH"
 	}
 	if k.hasOneServer() { // the servers of a Redlock are asked side by side, for as long as each gets
 		s.exec.direct.rdb, _ = rdb.(*redis.Client)
 	}
-	s.verbArg = s.verb
+	s.publishVerbArg = s.publishVerb
 	s.exec.onReply = sync.OnceFunc(s.inspectLater)
-	s.listen = newListeners(rdb, s.exec.nodes, s.cannotSubscribe)
-	s.listen.number, s.listen.pass = k.caller, s.pass
+	s.subs = newSubscriptions(rdb, s.exec.nodes, s.cannotSubscribe)
+	s.subs.clientNumber, s.subs.wakeNext = k.clientNumber, s.wakeNext
 	s.beats = newBeats(s, k.now)
 	return s
 }
 
-// cannotSubscribe tells, once, that releases are not heard of.
+// cannotSubscribe warns, once, that this client receives no announcements of releases.
 func (s *server) cannotSubscribe(err error, sharded bool) {
 	if errors.Is(err, errPanic) {
-		s.keeper.warnOnce(&s.broken, "the Redis client does not subscribe: waiters notice releases by polling only", "error", err)
+		s.keeper.warnOnce(&s.warnedPanic, "the Redis client does not subscribe: waiters notice releases by polling only", "error", err)
 		return
 	}
 	if sharded {
-		s.keeper.warnOnce(&s.plain, "Redis does not let this user SSUBSCRIBE: waiters notice releases of users "+
+		s.keeper.warnOnce(&s.warnedSharded, "Redis does not let this user SSUBSCRIBE: waiters notice releases of users "+
 			"that may SPUBLISH by polling only", "error", err)
 		return
 	}
-	s.keeper.warnOnce(&s.deaf, "Redis does not let this user subscribe: waiters notice releases by polling only",
+	s.keeper.warnOnce(&s.warnedSubscribe, "Redis does not let this user subscribe: waiters notice releases by polling only",
 		"error", err)
 }
 
-// cannotPublish tells, once, that releases are not announced.
+// cannotPublish warns, once, that releases are not announced.
 func (s *server) cannotPublish() {
-	s.keeper.warnOnce(&s.unheard, "Redis refuses PUBLISH to this user: waiters notice releases by polling only",
+	s.keeper.warnOnce(&s.warnedPublish, "Redis refuses PUBLISH to this user: waiters notice releases by polling only",
 		"channel", "redisson_lock__channel*")
 }
 
-// close listens no more and leaves nothing in flight, as far as that ends within a few seconds.
+// close ends the subscriptions and waits for what is in flight, for a few seconds at most.
 func (s *server) close() {
-	s.listen.close(releaseTimeout)
+	s.subs.close(releaseTimeout)
 	s.exec.nodes.close(releaseTimeout)
 }

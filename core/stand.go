@@ -14,10 +14,10 @@ const silence = 3 * beat
 // and its place is kept by beats. But messages get lost and so do places; then it asks.
 type waiter struct {
 	*request
-	line  *inLine
-	place *place
-	news  *listener // what is said to this waiter
-	plain *listener // what is said to everybody, while that concerns it
+	line      *inLine
+	place     *place
+	own       *subscriber // what is said to this waiter
+	broadcast *subscriber // what is said to everybody, while that concerns it
 }
 
 // stand waits in line.
@@ -26,10 +26,10 @@ func (r *request) stand(ctx context.Context, line *inLine) (*Lease, error) {
 	defer w.leave()
 	for {
 		channel := line.channel(r.hold.keys)
-		if w.news == nil {
+		if w.own == nil {
 			// What is said from now on must not be missed; if nobody of this client listens yet, it will be asked for
 			// again once somebody does.
-			w.news = line.server.listen.joining(channel, r.hold.id)
+			w.own = line.server.subs.subscribeIfActive(channel, r.hold.id)
 		}
 		id := r.hold.id
 		lease, err := r.ask(ctx)
@@ -39,8 +39,8 @@ func (r *request) stand(ctx context.Context, line *inLine) (*Lease, error) {
 		if id != r.hold.id {
 			w.leave()
 		}
-		if w.news == nil {
-			w.news = line.server.listen.to(channel, r.hold.id)
+		if w.own == nil {
+			w.own = line.server.subs.subscribe(channel, r.hold.id)
 		}
 		w.keep()
 		if lease, err := w.sit(ctx); lease != nil || err != nil {
@@ -62,7 +62,7 @@ func (w *waiter) keep() {
 
 // leave stops listening and giving signs of life; the place in Redis stays.
 func (w *waiter) leave() {
-	for _, l := range []*listener{w.news, w.plain} {
+	for _, l := range []*subscriber{w.own, w.broadcast} {
 		if l != nil {
 			l.close()
 		}
@@ -70,7 +70,7 @@ func (w *waiter) leave() {
 	if w.place != nil {
 		w.place.leave()
 	}
-	w.news, w.plain, w.place = nil, nil, nil
+	w.own, w.broadcast, w.place = nil, nil, nil
 }
 
 // sit waits until the lock is granted by message, or there is a reason to ask: then it returns neither a lease nor an
@@ -83,14 +83,14 @@ func (w *waiter) sit(ctx context.Context) (*Lease, error) {
 			return nil, nil
 		}
 		var everybody <-chan struct{}
-		if l := w.hearEverybody(at.plain && at.before == 0); l != nil {
+		if l := w.listenToBroadcasts(at.plain && at.before == 0); l != nil {
 			everybody = l.C
 		}
 		timer := time.NewTimer(at.nextLook(w.keeper.now()))
 		select {
-		case <-w.news.C:
+		case <-w.own.C:
 			timer.Stop()
-			return w.granted(w.news.token()), nil
+			return w.granted(w.own.lastToken()), nil
 		case <-everybody:
 			timer.Stop()
 			return nil, nil
@@ -109,17 +109,17 @@ func (w *waiter) sit(ctx context.Context) (*Lease, error) {
 	}
 }
 
-// hearEverybody starts or stops to listen to what is announced to everybody: what a Mutex or Redisson says when they
+// listenToBroadcasts starts or stops to listen to what is announced to everybody: what a Mutex or Redisson says when they
 // unlock. It is for the first in line only.
-func (w *waiter) hearEverybody(listen bool) *listener {
+func (w *waiter) listenToBroadcasts(listen bool) *subscriber {
 	switch {
-	case listen && w.plain == nil:
-		w.plain = w.line.server.listen.to(w.hold.keys.channel, "")
-	case !listen && w.plain != nil:
-		w.plain.close()
-		w.plain = nil
+	case listen && w.broadcast == nil:
+		w.broadcast = w.line.server.subs.subscribe(w.hold.keys.channel, "")
+	case !listen && w.broadcast != nil:
+		w.broadcast.close()
+		w.broadcast = nil
 	}
-	return w.plain
+	return w.broadcast
 }
 
 // nextLook returns how long to wait for news: until beats have failed, or the holder's time is over, which only the

@@ -68,7 +68,7 @@ var All = []Mutant{
 	},
 	{
 		"pub/sub without poll", "redisson/redisson#5761: a message that is lost is waited for for ever", "core/request.go",
-		[][2]string{{"pollHeard = 2 * time.Second", "pollHeard = time.Hour"}},
+		[][2]string{{"pollSubscribed = 2 * time.Second", "pollSubscribed = time.Hour"}},
 		inCore("TestFreedWithoutAMessage"),
 	},
 	{

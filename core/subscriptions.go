@@ -1,0 +1,267 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// subscriptions notifies waiters of releases. It has one pub/sub connection for all names of a client, in a Cluster one
+// per master. A notification is only a hint: messages get lost with connections, buffers and failovers. So every waiter
+// polls as well.
+type subscriptions struct {
+	rdb          redis.UniversalClient
+	nodes        *nodes
+	warn         func(err error, sharded bool) // of a refusal
+	clientNumber string                        // of the client, see wake_one.go
+	wakeNext     func(c *waitingClient)        // called if the client was woken and none of its callers waits; must not block
+
+	ctx         context.Context // of all connections
+	stop        context.CancelFunc
+	connections sync.WaitGroup // of the masters
+
+	mu       sync.Mutex
+	channels map[string]*channelState              // by channel
+	masters  map[*redis.Client]*masterSubscription // by master; nil outside of a Cluster, or while it is not known
+	closed   bool
+}
+
+// channelState is one channel and its subscribers.
+type channelState struct {
+	broadcast  map[*subscriber]struct{} // receive all messages without an address
+	lastClient *waitingClient           // of the last of them that had one
+	addressed  map[string]*subscriber   // receive the messages with their address
+	assigned   *masterSubscription
+	requested  bool // SUBSCRIBE was sent on the present connection of master
+	subscribed atomic.Bool
+	idle       int // rounds of pingInterval without a subscriber
+}
+
+// subscriber is one waiter on a channel. It is notified of a message, and of the start of the subscription, before which
+// messages may have been missed. A subscriber with an address receives only the messages that begin with the address.
+type subscriber struct {
+	C          <-chan struct{}
+	c          chan struct{}
+	all        *subscriptions
+	channel    *channelState
+	address    string
+	client     *waitingClient // nil unless it is woken by the client's number, see wake_one.go
+	lastNumber int64          // the greatest that followed the address; guarded by the mutex of subscriptions
+}
+
+const (
+	// pingInterval is how often a silent connection is pinged. A connection that has not answered when the next ping is due
+	// is dead. Why: go-redis does not notice a dead connection.
+	pingInterval = 2 * time.Second
+	// maxIdleRounds is how many pingIntervals a channel stays subscribed without a subscriber. Why: otherwise every short
+	// wait would cause a SUBSCRIBE and an UNSUBSCRIBE.
+	maxIdleRounds = 2
+)
+
+func newSubscriptions(rdb redis.UniversalClient, nodes *nodes, warn func(error, bool)) *subscriptions {
+	s := &subscriptions{
+		rdb: rdb, nodes: nodes, warn: warn, channels: make(map[string]*channelState), masters: make(map[*redis.Client]*masterSubscription),
+	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	if nodes.topology != nil {
+		nodes.topology.onRefresh = s.reassignAll
+	}
+	return s
+}
+
+// subscribe adds a subscriber to a channel: to all messages, or to those with the address.
+func (s *subscriptions) subscribe(channel, address string) *subscriber {
+	return s.add(&subscriber{c: make(chan struct{}, 1), address: address}, channel)
+}
+
+// subscribeTo is subscribe to all messages of a channel, with notifications on c.
+func (s *subscriptions) subscribeTo(c chan struct{}, channel string) *subscriber {
+	return s.add(&subscriber{c: c}, channel)
+}
+
+func (s *subscriptions) add(l *subscriber, channel string) *subscriber {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.channels[channel] == nil {
+		t := &channelState{broadcast: make(map[*subscriber]struct{}), addressed: make(map[string]*subscriber)}
+		s.channels[channel] = t
+		s.assignLocked(channel, t)
+	}
+	s.addLocked(l, channel)
+	if l.channel.subscribed.Load() {
+		if l.client != nil {
+			l.client.freeForAll = true
+		}
+		signal(l.c) // the subscription is there already: no other notification will say so
+	}
+	return l
+}
+
+// subscribeIfActive is subscribe for a caller that has not asked Redis yet. It returns nil if the channel has no state,
+// that is if it would have to be subscribed first. It does not notify of a subscription that is there already.
+func (s *subscriptions) subscribeIfActive(channel, address string) *subscriber {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.channels[channel] == nil {
+		return nil
+	}
+	l := &subscriber{c: make(chan struct{}, 1), address: address}
+	s.addLocked(l, channel)
+	return l
+}
+
+func (s *subscriptions) addLocked(l *subscriber, channel string) {
+	l.all, l.C, l.channel = s, l.c, s.channels[channel]
+	if l.client != nil {
+		l.channel.lastClient = l.client
+	}
+	if l.address == "" {
+		l.channel.broadcast[l] = struct{}{}
+	} else {
+		l.channel.addressed[l.address] = l
+	}
+	l.channel.idle = 0
+}
+
+func (l *subscriber) close() {
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
+	delete(l.channel.broadcast, l)
+	l.client.stopRecheck()
+	if l.channel.addressed[l.address] == l {
+		delete(l.channel.addressed, l.address)
+	}
+}
+
+// lastToken returns the greatest token in a message to the subscriber, 0 if there was none.
+func (l *subscriber) lastToken() int64 {
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
+	return l.lastNumber
+}
+
+// releaseSubscription notifies a waiter of releases. It is one subscriber, or one for each server of a Redlock.
+type releaseSubscription interface {
+	notifications() <-chan struct{}
+	confirmed() bool            // reports whether Redis has confirmed the subscription
+	startAsking() (woken bool) // records that the waiter asks Redis now; reports whether it was woken for that, see wake_one.go
+	close()
+}
+
+func (l *subscriber) notifications() <-chan struct{} { return l.C }
+
+// confirmed reports whether Redis has confirmed the subscription, so that messages can be expected.
+func (l *subscriber) confirmed() bool { return l.channel.subscribed.Load() }
+
+// assignLocked assigns a channel to the connection of the master that owns its slot now.
+func (s *subscriptions) assignLocked(channel string, t *channelState) {
+	master := s.nodes.master(channel)
+	if t.assigned != nil && (master == nil || master == t.assigned.rdb) {
+		return
+	}
+	h := s.masters[master]
+	if h == nil {
+		h = &masterSubscription{subs: s, rdb: master, changed: make(chan struct{}, 1)}
+		s.masters[master] = h
+		if !s.closed {
+			s.connections.Go(h.run)
+		}
+	}
+	t.assigned, t.requested = h, false
+	t.subscribed.Store(false)
+	signal(h.changed)
+}
+
+// reassignAll assigns all channels anew, after slots may have moved.
+func (s *subscriptions) reassignAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for channel, t := range s.channels {
+		s.assignLocked(channel, t)
+	}
+}
+
+// close ends all connections. It waits for them, but not longer than limit. Why: go-redis does not interrupt the dial of a
+// server that does not answer.
+func (s *subscriptions) close(limit time.Duration) {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.stop()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.connections.Wait()
+	}()
+	pause(context.Background(), limit, done, nil)
+}
+
+// recovered logs a panic of the user's client: of a hook, or of a client that does not subscribe as go-redis's own do.
+// Goroutines that call the client must defer it, otherwise the panic would end the process. Waiters poll then.
+func (s *subscriptions) recovered() {
+	if p := recover(); p != nil {
+		s.warn(fmt.Errorf("%w: %v", errPanic, p), false)
+	}
+}
+
+// dispatch notifies the subscribers of a message.
+func (s *subscriptions) dispatch(channel, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.channels[channel]
+	if t == nil {
+		return
+	}
+	address, number, _ := strings.Cut(message, " ")
+	if l := t.addressed[address]; l != nil {
+		n, _ := strconv.ParseInt(number, 10, 64)
+		l.lastNumber = max(l.lastNumber, n)
+		signal(l.c)
+		return
+	}
+	delivered := false
+	for l := range t.broadcast {
+		if l.client == nil && !isWakeMessage(message) || l.client != nil && l.receive(message) {
+			signal(l.c)
+			delivered = true
+		}
+	}
+	if message == s.clientNumber && t.lastClient != nil && !delivered {
+		s.wakeNext(t.lastClient)
+	}
+}
+
+// confirm records that a channel is subscribed, and notifies all its subscribers, which may have missed messages. It does
+// nothing if the channel was assigned to another master meanwhile.
+func (s *subscriptions) confirm(h *masterSubscription, channel string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.channels[channel]
+	if t == nil || t.assigned != h {
+		return
+	}
+	t.subscribed.Store(true)
+	for l := range t.broadcast {
+		if l.client != nil {
+			l.client.freeForAll = true
+		}
+		signal(l.c)
+	}
+	for _, l := range t.addressed {
+		signal(l.c)
+	}
+}
+
+// signal sends on a channel of capacity one, unless a value is in it already.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,169 @@
+package core
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Clients that wait for a Mutex are woken one at a time (wake-one). Each has a number in a set in Redis. A release takes
+// one number out and publishes two messages: the number, which wakes that client, and handedOver, which the others
+// receive; see lua/release.lua. Why: otherwise every release would wake all clients, and all but one in vain.
+//
+// The woken client may have crashed. So if no other release is announced within wakeGrace, the others ask by themselves.
+
+const (
+	// handedOver is published when a client was woken. Redisson reads it as the number 0, its message of a lock that is
+	// free for all.
+	handedOver = "00"
+	// wakeGrace is how long the others leave the lock to the woken client, unless another release is announced. It doubles
+	// each time they asked in vain.
+	wakeGrace = 50 * time.Millisecond
+)
+
+// newClientNumber returns the number of a client. Redisson reads it as a number without a meaning.
+func newClientNumber() string { return strconv.FormatUint(1<<61|rand.Uint64()>>3, 10) }
+
+// isWakeMessage reports whether a message is the number of a client, which wakes that client.
+func isWakeMessage(message string) bool {
+	return len(message) > len(handedOver) && !strings.Contains(message, " ")
+}
+
+// waitingClient is the state of a subscriber that is woken by the client's number. Guarded by the mutex of subscriptions.
+type waitingClient struct {
+	number        string
+	lock          string // with set, the keys of wakeNext
+	set           string
+	woken         bool          // its number was published
+	freeForAll    bool          // the lock was free for all, or messages may have been missed
+	handedToOther bool          // another client was woken since this one asked
+	grace         time.Duration // how long the lock is left to that client
+	recheck       *time.Timer   // signals the subscriber after the grace; nil before the first use
+}
+
+// subscribeAsClient adds a subscriber to the lock's channel that is woken by the number of this client.
+func (s *subscriptions) subscribeAsClient(k keys) *subscriber {
+	return s.add(s.newClientSubscriber(k), k.channel)
+}
+
+// subscribeAsClientIfActive is subscribeAsClient for a caller that has not asked Redis yet, see subscribeIfActive.
+func (s *subscriptions) subscribeAsClientIfActive(k keys) *subscriber {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.channels[k.channel] == nil {
+		return nil
+	}
+	l := s.newClientSubscriber(k)
+	s.addLocked(l, k.channel)
+	return l
+}
+
+func (s *subscriptions) newClientSubscriber(k keys) *subscriber {
+	return &subscriber{c: make(chan struct{}, 1), client: &waitingClient{number: s.clientNumber, lock: k.lock, set: k.waitingClients, grace: wakeGrace}}
+}
+
+// wakeNext wakes the next client, because this one was woken when none of its callers waited any more.
+func (s *server) wakeNext(c *waitingClient) {
+	s.keeper.background(func(ctx context.Context) {
+		_, _ = s.exec.do(ctx, wakeNextScript, []string{c.lock, c.set}, s.publishVerb) // if it fails, the others ask after wakeGrace
+	})
+}
+
+// unregisterClient takes the number of the client out of the set in Redis if the request has left its wait list empty.
+// Why: otherwise a release would wake a client that does not wait, and the others would ask only after wakeGrace.
+func (r *request) unregisterClient(t *turn) {
+	m, plain := r.protocol.(mutex)
+	if !plain || !t.unregister {
+		return
+	}
+	k, number := r.hold.keys, r.keeper.clientNumber
+	r.keeper.background(func(ctx context.Context) {
+		if m.server.subs.countWaitingClients(k.channel) > 0 {
+			return // callers of another wait list do
+		}
+		ctx, cancel := context.WithTimeout(ctx, firstAnswer)
+		defer cancel()
+		_, _ = m.server.exec.do(ctx, wakeNextScript, []string{k.lock, k.waitingClients}, m.server.publishVerb, number)
+		m.server.subs.recheckAll(k.channel) // the number of callers that came meanwhile was taken out too
+	})
+}
+
+// countWaitingClients counts the subscribers of a channel that are woken by the client's number.
+func (s *subscriptions) countWaitingClients(channel string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.channels[channel]; t != nil {
+		for l := range t.broadcast {
+			if l.client != nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// recheckAll has the subscribers of a channel ask that are woken by the client's number.
+func (s *subscriptions) recheckAll(channel string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.channels[channel]; t != nil {
+		for l := range t.broadcast {
+			if l.client != nil {
+				l.client.freeForAll = true
+				signal(l.c)
+			}
+		}
+	}
+}
+
+// receive records a message, and reports whether the subscriber must ask now. It returns false if another client was woken.
+// Why: with a busy lock all clients would ask, just when one of them has to be quick.
+func (l *subscriber) receive(message string) bool {
+	c := l.client
+	switch {
+	case message == c.number:
+		c.woken = true
+	case isWakeMessage(message):
+		return false
+	case message == handedOver:
+		c.handedToOther = true
+		in := c.grace + rand.N(c.grace/2)
+		if c.recheck == nil {
+			c.recheck = time.AfterFunc(in, func() { signal(l.c) })
+		} else {
+			c.recheck.Reset(in)
+		}
+		return false
+	default:
+		c.freeForAll = true
+	}
+	return true
+}
+
+// startAsking records that the subscriber asks Redis now. It reports whether its number was published since the last time.
+func (l *subscriber) startAsking() (woken bool) {
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
+	c := l.client
+	if c == nil {
+		return false
+	}
+	woken = c.woken
+	if c.woken || c.freeForAll {
+		c.grace = wakeGrace
+	} else if c.handedToOther {
+		c.grace = min(2*c.grace, pollSubscribed)
+	}
+	c.woken, c.freeForAll, c.handedToOther = false, false, false
+	c.stopRecheck()
+	return woken
+}
+
+// stopRecheck stops the timer of the grace, if there is one.
+func (c *waitingClient) stopRecheck() {
+	if c != nil && c.recheck != nil {
+		c.recheck.Stop()
+	}
+}
