@@ -67,11 +67,11 @@ func (a *Attempt) Complete(ctx context.Context, value []byte) error {
 
 // Release ends an attempt that has done nothing: the next one may begin at once. Errors are those of Complete. After
 // [ErrStale] there was nothing to release.
-func (a *Attempt) Release(ctx context.Context) error { return a.drop(ctx, used) }
+func (a *Attempt) Release(ctx context.Context) error { return a.drop(ctx, heldByCaller) }
 
 // Withdraw ends an attempt whose work has not begun. The next one may begin at once, and has the same
 // [Attempt.Number], as if this attempt had never been. Errors are those of Release.
-func (a *Attempt) Withdraw(ctx context.Context) error { return a.drop(ctx, neverUsed) }
+func (a *Attempt) Withdraw(ctx context.Context) error { return a.drop(ctx, neverHeld) }
 
 // Hold ends an attempt with an unknown outcome. All later callers get [ErrOutcomeUnknown] until an operator has found
 // out and calls [Once.Resolve] or [Once.Forget], or until the record expires. The reason is for the operator: keep
@@ -138,7 +138,7 @@ const (
 )
 
 // drop ends the attempt without an outcome.
-func (a *Attempt) drop(ctx context.Context, what usage) error {
+func (a *Attempt) drop(ctx context.Context, what releaseReason) error {
 	return a.end(ctx, StateNone, func(ctx context.Context) (int64, error) {
 		held, err := a.claim().drop(ctx, &a.lease.hold, what)
 		if !held {

@@ -159,7 +159,7 @@ func (b *ballot) count(ctx context.Context) bool {
 				b.before = max(b.before, v.token)
 			}
 		default:
-			b.lefts = append(b.lefts, v.left)
+			b.lefts = append(b.lefts, v.holderTTL)
 			b.taken = b.taken || v.settled
 		}
 		b.trip = max(b.trip, v.took)
@@ -200,7 +200,7 @@ func (b *ballot) follow(ctx context.Context, got vote, claim *hold) {
 	case b.won:
 		b.settled <- cmp.Or(got.err, errTaken)
 	case got.answer.granted, o == unknown, o == failed:
-		_, _ = got.voter.letGo(ctx, claim, neverUsed)
+		_, _ = got.voter.letGo(ctx, claim, neverHeld)
 	}
 }
 

@@ -45,7 +45,7 @@ func TestCancelledWaiterLeaves(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	leaving := newClient(t, rdb)
-	for kind, strategy := range lined(leaving) {
+	for kind, strategy := range onlyQueued(leaving) {
 		held := mustLock(t, locks.Write(kind))
 		first := leaseLater(t, locks.FairWrite(kind))
 		awaitQueue(t, locks, kind, 1)
@@ -119,7 +119,7 @@ func TestCancelledAtRandom(t *testing.T) {
 	for range 2 {
 		locks := newClient(t, rdb, core.WithTTL(long))
 		clients = append(clients, locks)
-		for _, strategy := range lined(locks) {
+		for _, strategy := range onlyQueued(locks) {
 			for range 4 {
 				all.Go(func() {
 					for cancelled := 0; cancelled < 5; {
@@ -158,7 +158,7 @@ func TestGrantAndCancelAtOnce(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
 	cancelling := newClient(t, rdb, core.WithTTL(long))
-	kinds := lined(cancelling)
+	kinds := onlyQueued(cancelling)
 	outcomes := make(map[bool]int)
 	rounds := 0
 	for kind := range kinds {

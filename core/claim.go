@@ -50,7 +50,7 @@ func (c claim) acquire(ctx context.Context, h *hold) (answer, error) {
 			granted: true, token: numbers[1], attempt: int(numbers[2]), began: time.UnixMicro(numbers[3]),
 		}, nil
 	case numbers[0] == 0:
-		return answer{standing: standing{left: time.Duration(numbers[1]) * time.Millisecond}}, nil
+		return answer{waitState: waitState{holderTTL: time.Duration(numbers[1]) * time.Millisecond}}, nil
 	case numbers[0] == -2:
 		return answer{refused: fmt.Errorf("%w: once %q", ErrFingerprintMismatch, h.name)}, nil
 	case numbers[0] == -5 || numbers[0] == -8:
@@ -69,18 +69,18 @@ func (c claim) acquire(ctx context.Context, h *hold) (answer, error) {
 // release takes back an attempt that nobody was given. One that somebody had is left as it is, also when its lease is
 // lost or the client is closed: it may have taken effect, and what that means, its failure policy says when its lease is
 // over.
-func (c claim) release(ctx context.Context, h *hold, what usage) (bool, error) {
-	if what != neverUsed {
+func (c claim) release(ctx context.Context, h *hold, what releaseReason) (bool, error) {
+	if what != neverHeld {
 		return true, nil
 	}
 	return c.drop(ctx, h, what)
 }
 
 // drop ends an attempt that has done nothing.
-func (c claim) drop(ctx context.Context, h *hold, what usage) (bool, error) {
+func (c claim) drop(ctx context.Context, h *hold, what releaseReason) (bool, error) {
 	found, missing := h.memories(what)
 	abandoned := 0
-	if what == neverUsed {
+	if what == neverHeld {
 		abandoned = 1
 	}
 	args := []any{h.id, found, abandoned, c.server.publishVerb, h.keys.channel, missing}
@@ -185,7 +185,7 @@ func (c claim) hold(ctx context.Context, h *hold, token int64, number int, reaso
 func (c claim) conclude(
 	ctx context.Context, s *script, h *hold, token int64, number int, more ...any,
 ) (int64, error) {
-	memory, _ := h.memories(used)
+	memory, _ := h.memories(heldByCaller)
 	args := slices.Concat(c.ending(h, memory), []any{token, number}, more)
 	return c.end(ctx, h.ack, s, h.ends(), args...)
 }
@@ -234,4 +234,4 @@ func (h *hold) renewal(ttl time.Duration) []any {
 	return []any{h.id, milliseconds(ttl), milliseconds(h.record.retention)}
 }
 
-func (claim) line() *inLine { return nil }
+func (claim) queued() *queuedLock { return nil }

@@ -57,7 +57,7 @@ func (k *keeper) releaseAll(leases []*Lease, released func()) error {
 func (k *keeper) releaseLast(l *Lease) error {
 	h := k.renewer.outstanding(l)
 	err := retryUntilAnswered(k.base, func(ctx context.Context) error {
-		_, err := l.protocol.release(ctx, h, used)
+		_, err := l.protocol.release(ctx, h, heldByCaller)
 		return err
 	})
 	if err != nil {

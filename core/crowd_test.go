@@ -108,24 +108,24 @@ func flood(t *testing.T, callers int, call func() error) int {
 	return int(refused.Load())
 }
 
-// usage is what a process needs.
-type usage struct {
+// releaseReason is what a process needs.
+type releaseReason struct {
 	goroutines int
 	heap       uint64
 }
 
-func footprint() usage {
+func footprint() releaseReason {
 	runtime.GC()
 	runtime.GC() // pools are emptied by the second
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
-	return usage{runtime.NumGoroutine(), stats.HeapAlloc}
+	return releaseReason{runtime.NumGoroutine(), stats.HeapAlloc}
 }
 
 // wantBack checks that no more is needed than before, but for the pools of connections.
-func (u usage) wantBack(t *testing.T) {
+func (u releaseReason) wantBack(t *testing.T) {
 	t.Helper()
-	var now usage
+	var now releaseReason
 	redistest.Eventually(t, within, "goroutines and memory to come back", func() bool {
 		now = footprint()
 		return now.goroutines <= u.goroutines+20 && now.heap < u.heap+4<<20

@@ -11,5 +11,5 @@ package core
 // [Client.FairWrite] are in its queue: use one strategy for one name. Fair costs a little more than [Client.Mutex],
 // which has no order between processes.
 func (c *Client) Fair(name string, opts ...LockOption) Locker {
-	return c.locker(name, inLine{oneRedis: oneRedis{c.server}, as: "fair"}, opts)
+	return c.locker(name, queuedLock{oneRedis: oneRedis{c.server}, mode: "fair"}, opts)
 }

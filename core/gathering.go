@@ -168,7 +168,7 @@ func letGo(ctx context.Context, held []*Lease) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		held[0].keeper.recovered(func() { _ = releaseTogether(context.WithoutCancel(ctx), held, neverUsed) })
+		held[0].keeper.recovered(func() { _ = releaseTogether(context.WithoutCancel(ctx), held, neverHeld) })
 	}()
 	select {
 	case <-done:

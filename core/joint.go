@@ -79,7 +79,7 @@ func (j *joint) ended(m *Lease) {
 			others = append(others, l)
 		}
 	}
-	j.lease.keeper.recovered(func() { _ = releaseTogether(context.Background(), others, used) })
+	j.lease.keeper.recovered(func() { _ = releaseTogether(context.Background(), others, heldByCaller) })
 }
 
 // abandon ends the whole and leaves it to run out.
@@ -100,7 +100,7 @@ func (j *joint) runOut(cause error) {
 }
 
 // release ends the whole for the one who asks first.
-func (j *joint) release(ctx context.Context, what usage) error {
+func (j *joint) release(ctx context.Context, what releaseReason) error {
 	if !j.over.CompareAndSwap(false, true) {
 		if runsOut(j.lease.ending.cause()) {
 			_ = releaseTogether(ctx, j.members, what) // the holder has stopped before the TTL is over
@@ -115,7 +115,7 @@ func (j *joint) release(ctx context.Context, what usage) error {
 }
 
 // releaseTogether ends leases side by side.
-func releaseTogether(ctx context.Context, leases []*Lease, what usage) error {
+func releaseTogether(ctx context.Context, leases []*Lease, what releaseReason) error {
 	return worst(doGrouped(ctx, len(leases), func(ctx context.Context, i int) error {
 		return leases[i].release(ctx, what)
 	}))

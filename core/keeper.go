@@ -80,7 +80,7 @@ func (k *keeper) background(work func(ctx context.Context)) bool {
 func (k *keeper) lost(l *Lease, cause error) {
 	l.ending.come(cause)
 	if !runsOut(cause) {
-		k.giveUp(l.protocol, k.renewer.outstanding(l), used)
+		k.giveUp(l.protocol, k.renewer.outstanding(l), heldByCaller)
 	}
 	k.report(l, cause)
 }

@@ -127,9 +127,9 @@ func worthExtending(err error) bool { return transient(err) && !errors.Is(err, E
 // Unlock returns [ErrNotHeld] if the lease had already ended. Then another owner may have held the lock before the
 // work was done. Unlock does not affect a later holder. Any other error means that Redis did not confirm the release.
 // The client then retries in the background, and Redis frees the lock after the TTL at the latest.
-func (l *Lease) Unlock(ctx context.Context) error { return l.release(ctx, used) }
+func (l *Lease) Unlock(ctx context.Context) error { return l.release(ctx, heldByCaller) }
 
-func (l *Lease) release(ctx context.Context, what usage) error {
+func (l *Lease) release(ctx context.Context, what releaseReason) error {
 	if l.joint != nil {
 		return l.joint.release(ctx, what)
 	}
@@ -156,10 +156,10 @@ func (l *Lease) release(ctx context.Context, what usage) error {
 	return err
 }
 
-func (l *Lease) unlock(ctx context.Context, live bool, what usage) error {
+func (l *Lease) unlock(ctx context.Context, live bool, what releaseReason) error {
 	if !live {
 		if runsOut(l.ending.cause()) {
-			l.keeper.giveUp(l.protocol, l.keeper.renewer.outstanding(l), used) // the holder has stopped before the TTL is over
+			l.keeper.giveUp(l.protocol, l.keeper.renewer.outstanding(l), heldByCaller) // the holder has stopped before the TTL is over
 		}
 		return l.notHeld()
 	}

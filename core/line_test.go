@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// lined returns the strategies whose waiters stand in a line.
-func lined(c *core.Client) map[string]core.Strategy {
+// onlyQueued returns the strategies whose waiters stand in a line.
+func onlyQueued(c *core.Client) map[string]core.Strategy {
 	all := strategies(c)
 	delete(all, "Mutex")
 	return all
@@ -113,10 +113,10 @@ func TestHalfALine(t *testing.T) {
 			half := newClient(t, restricted(t, server, "+@all", "-"+command),
 				core.WithTTL(time.Second), core.WithLogger(nil))
 			whole := newClient(t, rdb, core.WithTTL(long))
-			for kind, strategy := range lined(half) {
+			for kind, strategy := range onlyQueued(half) {
 				name := kind + " without " + command
 				lockByHalves(strategy(name))
-				lease := mustLock(t, lined(whole)[kind](name)) // after the TTL, if not before
+				lease := mustLock(t, onlyQueued(whole)[kind](name)) // after the TTL, if not before
 				lockByHalves(strategy(name))
 				unlock(t, lease)
 			}
@@ -152,13 +152,13 @@ func TestOwnerIsLetInTwice(t *testing.T) {
 	held := make(map[string]*core.Lease)
 	waiting := make(map[string][]<-chan *core.Lease)
 	var between []<-chan error
-	for kind, strategy := range lined(locks) {
+	for kind, strategy := range onlyQueued(locks) {
 		held[kind] = mustLock(t, locks.FairWrite(kind))
 		waiting[kind] = append(waiting[kind], leaseLater(t, strategy(kind), core.WithOwner("owner")))
 		awaitQueue(t, locks, kind, 1)
 		between = append(between, lockLater(locks.Write(kind)))
 		awaitQueue(t, locks, kind, 2)
-		waiting[kind] = append(waiting[kind], leaseLater(t, lined(second)[kind](kind), core.WithOwner("owner")))
+		waiting[kind] = append(waiting[kind], leaseLater(t, onlyQueued(second)[kind](kind), core.WithOwner("owner")))
 		awaitQueue(t, locks, kind, 3)
 	}
 	for _, lease := range held {
@@ -204,7 +204,7 @@ func TestFullServerAndLine(t *testing.T) {
 	locks := newClient(t, rdb, core.WithTTL(3*time.Second))
 	var leases []*core.Lease
 	var waiting []<-chan error
-	for kind, strategy := range lined(locks) {
+	for kind, strategy := range onlyQueued(locks) {
 		leases = append(leases, mustLock(t, strategy(kind)))
 		waiting = append(waiting, lockLater(locks.Fair(kind)))
 		awaitQueue(t, locks, kind, 1)
@@ -212,7 +212,7 @@ func TestFullServerAndLine(t *testing.T) {
 	leases = append(leases, mustLock(t, locks.Read("Reader"), core.WithTTL(long)))
 	leases = append(leases, mustLock(t, locks.Read("Reader")))
 	fillUp(rdb)
-	for kind, strategy := range lined(locks) {
+	for kind, strategy := range onlyQueued(locks) {
 		_, err := strategy(kind + " anew").TryLock(ctx)
 		if err == nil || !strings.Contains(err.Error(), "OOM") {
 			t.Errorf("%s on a full server: %v", kind, err)
@@ -239,7 +239,7 @@ func TestFullServerReleases(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	var leases []*core.Lease
 	ahead := time.Now().Add(time.Hour).UnixMilli()
-	for kind, strategy := range lined(newClient(t, rdb, core.WithTTL(long))) {
+	for kind, strategy := range onlyQueued(newClient(t, rdb, core.WithTTL(long))) {
 		leases = append(leases, mustLock(t, strategy(kind+" kept"), core.WithMinHold(2*time.Second)))
 		lease := mustLock(t, strategy(kind))
 		leases = append(leases, lease)

@@ -86,7 +86,7 @@ func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lea
 	handed := false
 	defer func() {
 		if lease != nil && !handed { // the hook panics: nobody gets the lease
-			_ = lease.release(ctx, neverUsed)
+			_ = lease.release(ctx, neverHeld)
 		}
 	}()
 	k.hooks.acquireEnd(ctx, end)

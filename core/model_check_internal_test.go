@@ -243,7 +243,7 @@ func (e *episode) checkKeys() {
 func (e *episode) finish() {
 	if e.rand.IntN(2) == 0 {
 		for _, c := range append(e.active, e.ended...) {
-			e.release(c, used)
+			e.release(c, heldByCaller)
 		}
 	}
 	e.check()

@@ -26,17 +26,17 @@ func (e *episode) do(repeatable bool, command func() string) {
 
 func (e *episode) acquire(c *contender) {
 	e.settle(c)
-	asked := c.number
+	asked := c.queueNumber
 	// Who comes back to a place that was lost, before others who are there, is let in by the next script.
 	back := asked != 0 && e.model.seatOf(c.id) == nil
 	e.do(!back, func() string {
 		h := c.hold
-		h.number = asked
+		h.queueNumber = asked
 		got, err := e.protocol(c.kind).acquire(context.Background(), &h)
 		want := e.model.acquire(c)
 		text := fmt.Sprintf("granted=%v gone=%v upgrade=%v token=%d before=%d number=%d",
-			got.granted, got.gone, (got.refused != nil), got.token, got.before, h.number)
-		e.note("%s by %s, ttl %v, min %v, waits %v: %s", c.strategy, c.id, c.ttl, c.minHold, c.waits, text)
+			got.granted, got.gone, (got.refused != nil), got.token, got.ahead, h.queueNumber)
+		e.note("%s by %s, ttl %v, min %v, waits %v: %s", c.strategy, c.id, c.ttl, c.minHold, c.mayQueue, text)
 		switch {
 		case err != nil:
 			e.differs("acquire: %v", err)
@@ -46,39 +46,39 @@ func (e *episode) acquire(c *contender) {
 		case got.granted:
 			e.learn(want.grant, got.token)
 		case !got.gone && !(got.refused != nil):
-			e.refused(c, h.number, got.standing, want)
+			e.refused(c, h.queueNumber, got.waitState, want)
 		}
 		return text
 	})
 }
 
 // refused compares how somebody stands who was not let in.
-func (e *episode) refused(c *contender, number int64, got standing, want verdict) {
-	e.lasts("the answer", got.left, want.left)
-	if got.plain != want.plain {
-		e.differs("plain=%v, want %v", got.plain, want.plain)
+func (e *episode) refused(c *contender, number int64, got waitState, want verdict) {
+	e.lasts("the answer", got.holderTTL, want.left)
+	if got.broadcasts != want.broadcasts {
+		e.differs("plain=%v, want %v", got.broadcasts, want.broadcasts)
 	}
-	if got.before < want.before || got.before > want.atMost {
-		e.differs("%d before it, want %d, or %d with the dead", got.before, want.before, want.atMost)
+	if got.ahead < want.ahead || got.ahead > want.atMost {
+		e.differs("%d before it, want %d, or %d with the dead", got.ahead, want.ahead, want.atMost)
 	}
 	if c.plain() {
 		return
 	}
-	e.lastToken(got.last)
+	e.lastToken(got.lastToken)
 	switch {
-	case !c.waits && number != 0, c.number != 0 && c.number != number:
-		e.differs("number %d in line, had %d", number, c.number)
-	case c.waits && c.number == 0 && number <= e.number:
+	case !c.mayQueue && number != 0, c.queueNumber != 0 && c.queueNumber != number:
+		e.differs("number %d in line, had %d", number, c.queueNumber)
+	case c.mayQueue && c.queueNumber == 0 && number <= e.number:
 		e.differs("number %d in line after %d", number, e.number)
 	}
-	c.number, e.number = number, max(e.number, number)
+	c.queueNumber, e.number = number, max(e.number, number)
 }
 
-func (e *episode) release(c *contender, what usage) {
+func (e *episode) release(c *contender, what releaseReason) {
 	for _, s := range slices.Clone(e.model.line) {
 		e.settle(s.contender)
 	}
-	e.do(what != lined, func() string {
+	e.do(what != onlyQueued, func() string {
 		got, err := e.protocol(c.kind).release(context.Background(), &c.hold, what)
 		want := e.model.release(c, what)
 		e.note("release %s of %s, usage %d: %v", c.strategy, c.id, what, got)
@@ -109,7 +109,7 @@ func (e *episode) beat(all []*contender) {
 		e.settle(c)
 	}
 	e.do(true, func() string {
-		reply, err := e.client.exec.do(context.Background(), beatScript, e.keys.line(), e.client.lineArgs(e.keys, ids...)...)
+		reply, err := e.client.exec.do(context.Background(), beatScript, e.keys.queueKeys(), e.client.queueArgs(e.keys, ids...)...)
 		e.model.beat(all)
 		e.note("beat of %s: %v", strings.Join(names, " "), reply)
 		list, bad := integers(reply, 3+len(all))
@@ -140,7 +140,7 @@ func (e *episode) forceIt() {
 	id := fmt.Sprintf("forced:%d", e.nextID)
 	e.do(true, func() string {
 		got, err := e.client.exec.do(context.Background(), forceScript,
-			e.keys.line(e.keys.released(id)), e.client.lineArgs(e.keys, milliseconds(abandonMemory))...)
+			e.keys.queueKeys(e.keys.released(id)), e.client.queueArgs(e.keys, milliseconds(abandonMemory))...)
 		want := e.model.force(id)
 		e.note("force %s: %v", id, got)
 		if err != nil || (got == int64(1)) != want {

@@ -61,7 +61,7 @@ func (e *episode) comeAndGo(holder kind, line []group) {
 		}
 		for _, c := range holders {
 			e.forget(c)
-			e.release(c, used)
+			e.release(c, heldByCaller)
 		}
 		e.converge()
 	}
@@ -101,7 +101,7 @@ func (e *episode) converge() {
 			return
 		}
 		e.checkNewcomer(want)
-		if _, err := e.client.exec.do(context.Background(), beatScript, e.keys.line(), e.client.lineArgs(e.keys)...); err != nil {
+		if _, err := e.client.exec.do(context.Background(), beatScript, e.keys.queueKeys(), e.client.queueArgs(e.keys)...); err != nil {
 			e.differs("beat: %v", err)
 		}
 	}
@@ -141,7 +141,7 @@ func (e *episode) checkNewcomer(want Info) {
 	if c.shared() && len(e.model.living(false)) == 0 && want.Mode == ModeRead {
 		return // it could come in with the rest
 	}
-	c.waits = false
+	c.mayQueue = false
 	got, err := e.protocol(c.kind).acquire(context.Background(), &c.hold)
 	if err != nil || got.granted {
 		e.differs("a newcomer that asks as %s: %+v, %v", c.mode, got, err)

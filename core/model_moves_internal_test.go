@@ -68,11 +68,11 @@ func (e *episode) protocol(k kind) protocol {
 	case ModeMutex:
 		return mutex{oneRedis: r}
 	case ModeRead:
-		return inLine{oneRedis: r, as: "reading"}
+		return queuedLock{oneRedis: r, mode: "reading"}
 	case ModeWrite:
-		return inLine{oneRedis: r, as: "writing", readersNext: k.readersNext}
+		return queuedLock{oneRedis: r, mode: "writing", readersNext: k.readersNext}
 	}
-	return inLine{oneRedis: r, as: "fair"}
+	return queuedLock{oneRedis: r, mode: "fair"}
 }
 
 // some returns one of the elements at random.
@@ -85,7 +85,7 @@ func (e *episode) newcomer() *contender {
 		c.minHold = some(e, []time.Duration{1, 3, 7}) * time.Second
 	}
 	if e.rand.IntN(4) == 0 {
-		c.waits = false
+		c.mayQueue = false
 	}
 	if e.rand.IntN(3) == 0 {
 		e.comesBy(c, some(e, append(slices.Clone(e.active), e.ended...)))
@@ -147,14 +147,14 @@ func (e *episode) finishOne() {
 	e.release(c, e.usageOf(c))
 }
 
-func (e *episode) usageOf(c *contender) usage {
+func (e *episode) usageOf(c *contender) releaseReason {
 	switch n := e.rand.IntN(10); {
 	case n == 0:
-		return neverUsed
-	case n <= 2 && c.waits:
-		return lined
+		return neverHeld
+	case n <= 2 && c.mayQueue:
+		return onlyQueued
 	}
-	return used
+	return heldByCaller
 }
 
 // forget takes somebody out of those who may ask again.
@@ -178,13 +178,13 @@ func (e *episode) finishAgain() {
 	if c := some(e, e.ended); e.rand.IntN(3) == 0 {
 		e.acquire(c)
 	} else {
-		e.release(c, used)
+		e.release(c, heldByCaller)
 	}
 }
 
 // giveUpUnused gives up a hold before its acquire arrives, which may happen at any time later.
 func (e *episode) giveUpUnused() {
-	e.release(e.newcomer(), neverUsed)
+	e.release(e.newcomer(), neverHeld)
 }
 
 // crash lets somebody do nothing any more, or an owner with all its holds.

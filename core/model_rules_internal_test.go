@@ -10,7 +10,7 @@ func (m *model) acquire(c *contender) verdict {
 	if _, was := m.released[c.id]; was {
 		return verdict{answer: answer{gone: true}}
 	}
-	waits := c.waits
+	waits := c.mayQueue
 	if c.plain() {
 		// A Mutex takes a lock that it finds free without a look at the line. Otherwise it enters with the rules of
 		// the others, but never waits in line.
@@ -61,14 +61,14 @@ func (m *model) grant(c *contender) verdict {
 
 func (m *model) refuse(c *contender) verdict {
 	v := verdict{left: m.until() - m.now}
-	v.plain = m.isPlain() && !c.plain()
-	if m.seatOf(c.id) != nil && c.waits {
-		v.before, v.atMost = m.before(c.id)
+	v.broadcasts = m.isPlain() && !c.plain()
+	if m.seatOf(c.id) != nil && c.mayQueue {
+		v.ahead, v.atMost = m.before(c.id)
 	}
 	return v
 }
 
-func (m *model) release(c *contender, what usage) bool {
+func (m *model) release(c *contender, what releaseReason) bool {
 	m.expire()
 	held := m.holds(c)
 	was, remembered := m.released[c.id]
@@ -76,12 +76,12 @@ func (m *model) release(c *contender, what usage) bool {
 		return was.held
 	}
 	// With Mutexes, or if release.lua has said already that it was not held: then the line looks after itself.
-	alone := c.plain() && (m.free() || m.isPlain() || what == neverUsed && !held)
+	alone := c.plain() && (m.free() || m.isPlain() || what == neverHeld && !held)
 	last := held && m.end(c, what)
 	switch what {
-	case used:
+	case heldByCaller:
 		m.released[c.id] = memory{held, m.now + seconds(releaseMemory)}
-	case neverUsed:
+	case neverHeld:
 		m.released[c.id] = memory{held, m.now + seconds(abandonMemory)}
 		if held { // then its request is not on its way any more
 			m.released[c.id] = memory{held, m.now + seconds(releaseMemory)}
@@ -98,9 +98,9 @@ func (m *model) release(c *contender, what usage) bool {
 }
 
 // end ends a hold and reports whether nobody holds the lock exclusively any more since then.
-func (m *model) end(c *contender, what usage) bool {
+func (m *model) end(c *contender, what releaseReason) bool {
 	if c.shared() {
-		if s := m.shares[c.id]; what == used && s.keep > m.now {
+		if s := m.shares[c.id]; what == heldByCaller && s.keep > m.now {
 			m.kept = max(m.kept, s.keep)
 		}
 		delete(m.shares, c.id)
@@ -110,7 +110,7 @@ func (m *model) end(c *contender, what usage) bool {
 	switch {
 	case len(m.sole.ids) > 0:
 		return false
-	case what == used && m.sole.keep > m.now:
+	case what == heldByCaller && m.sole.keep > m.now:
 		m.sole.owner, m.sole.expires = "", m.sole.keep
 		for _, s := range m.line {
 			if c.readersNext && s.shared() {

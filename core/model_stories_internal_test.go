@@ -22,11 +22,11 @@ var (
 var stories = map[string]func(*episode){
 	"a waiter whose owner was let in enters too, and leaves the line": func(e *episode) {
 		other, first, second := e.asks("B", aFair, 9), e.asks("A", aFair, 9), e.asks("A", aFair, 9)
-		e.release(other, used)
+		e.release(other, heldByCaller)
 		e.acquire(second)
 		e.check()
 		e.forceIt()
-		e.release(first, used)
+		e.release(first, heldByCaller)
 	},
 	"an owner whose own reader is let in right now cannot wait for the lock": func(e *episode) {
 		e.asks("B", aFair, 3)
@@ -55,17 +55,17 @@ var stories = map[string]func(*episode){
 		again := e.asks("A", aRead, 9)
 		e.asks("C", aRead, 9)
 		e.acquire(reader)
-		e.release(reader, used)
-		e.release(writer, used)
-		e.release(again, used)
+		e.release(reader, heldByCaller)
+		e.release(writer, heldByCaller)
+		e.release(again, heldByCaller)
 		e.asks("A", aRead, 9)
 	},
 	"a release that another strategy repeats is still one": func(e *episode) {
 		first := e.asks("A", aMutex, 9)
 		e.asks("A", aMutex, 9)
-		e.release(first, used)
+		e.release(first, heldByCaller)
 		e.asks("A", aFair, 9)
-		e.release(first, used)
+		e.release(first, heldByCaller)
 	},
 	"force lets somebody in though the lock is free": func(e *episode) {
 		e.asks("B", aFair, 1)
@@ -78,19 +78,19 @@ var stories = map[string]func(*episode){
 		writer.minHold = 3 * time.Second
 		e.acquire(writer)
 		e.asks("A", aRead, 9)
-		e.release(writer, used)
+		e.release(writer, heldByCaller)
 		e.asks("A", aRead, 9)
 		e.asks("B", aRead, 9)
 	},
 	"a reader who comes back does not go before a writer once more": func(e *episode) {
 		before := e.asks("A", aWrite, 9)
 		writer, short, long := e.asks("B", aFair, 9), e.asks("C", aRead, 1), e.asks("D", aRead, 29)
-		e.release(before, used)
+		e.release(before, heldByCaller)
 		e.renew(long, 29)
 		e.pass(2)
 		e.acquire(short)
 		e.beat([]*contender{writer, short})
-		e.release(long, used)
+		e.release(long, heldByCaller)
 	},
 	"a Mutex that is asked for again has its minimum time from then on": func(e *episode) {
 		mutex := e.contend("A", aMutex, 7)
@@ -98,7 +98,7 @@ var stories = map[string]func(*episode){
 		e.acquire(mutex)
 		e.pass(4)
 		e.acquire(mutex)
-		e.release(mutex, used)
+		e.release(mutex, heldByCaller)
 	},
 	"an owner whose lease is over is not in by another of its holds": func(e *episode) {
 		outer, other := e.asks("A", aWrite, 1), e.asks("A", aRead, 29)
@@ -130,14 +130,14 @@ var stories = map[string]func(*episode){
 		writer.minHold = 5 * time.Second
 		e.acquire(writer)
 		next, early, late := e.asks("B", aWrite, 9), e.asks("C", aRead, 9), e.contend("D", aRead, 9)
-		e.release(writer, used)
+		e.release(writer, heldByCaller)
 		e.pass(2)
 		e.acquire(late)
 		e.beat([]*contender{next, early, late})
 		e.pass(4)
 		e.beat([]*contender{next, early, late})
-		e.release(early, used)
-		e.release(next, used)
+		e.release(early, heldByCaller)
+		e.release(next, heldByCaller)
 	},
 	"what is left of an expired write is a read": func(e *episode) {
 		e.asks("A", aWrite, 1)
@@ -188,7 +188,7 @@ func (e *episode) contend(owner string, k kind, ttl time.Duration) *contender {
 	c := &contender{kind: k}
 	c.name, c.keys, c.owner = e.name, e.keys, owner
 	c.call(fmt.Sprintf("%s:%d", owner, e.nextID))
-	c.ttl, c.waits, c.shares = ttl*time.Second, !k.plain(), k.shared()
+	c.ttl, c.mayQueue, c.shares = ttl*time.Second, !k.plain(), k.shared()
 	e.active = append(e.active, c)
 	return c
 }

@@ -87,10 +87,10 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 		return answer{granted: true, token: c.list[1], settled: before&1 != 0, entered: before&2 != 0}, nil
 	case 0:
 		left := time.Duration(c.list[1]) * time.Millisecond
-		return answer{settled: len(c.list) > 2 && c.list[2] == 1, standing: standing{left: left}}, nil
+		return answer{settled: len(c.list) > 2 && c.list[2] == 1, waitState: waitState{holderTTL: left}}, nil
 	case -2:
 		h.registersClient = false // join.lua does not register waiting clients
-		return m.otherwise().acquire(ctx, h)
+		return m.asQueued().acquire(ctx, h)
 	case -3:
 		return answer{}, fmt.Errorf("%w: for %v more it grants no locks", errRestarted,
 			time.Duration(c.list[1])*time.Millisecond)
@@ -109,15 +109,15 @@ func (m mutex) subscribeIfActive(k keys) releaseSubscription {
 	return nil
 }
 
-// otherwise is for locks that are not held by a Mutex only: another strategy has them, perhaps of the same owner.
-func (m mutex) otherwise() inLine {
-	return inLine{oneRedis: m.oneRedis, as: "fair"}
+// asQueued returns the protocol for a lock that is held by another strategy, perhaps by the same owner.
+func (m mutex) asQueued() queuedLock {
+	return queuedLock{oneRedis: m.oneRedis, mode: "fair"}
 }
 
-func (m mutex) release(ctx context.Context, h *hold, what usage) (bool, error) {
+func (m mutex) release(ctx context.Context, h *hold, what releaseReason) (bool, error) {
 	found, missing := h.memories(what)
 	abandoned := 0
-	if what == neverUsed {
+	if what == neverHeld {
 		abandoned = 1
 	}
 	c := new(command)
@@ -131,14 +131,14 @@ func (m mutex) release(ctx context.Context, h *hold, what usage) (bool, error) {
 	}
 	switch c.reply {
 	case int64(4):
-		return m.otherwise().release(ctx, h, what)
+		return m.asQueued().release(ctx, h, what)
 	case int64(3):
 		m.server.cannotPublish()
 	}
 	return c.reply != int64(0), nil
 }
 
-func (mutex) line() *inLine { return nil }
+func (mutex) queued() *queuedLock { return nil }
 
 // integers reads a reply that is a list of integers, of one of these lengths.
 func integers(reply any, lengths ...int) ([]int64, error) {

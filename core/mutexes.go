@@ -75,7 +75,7 @@ func (m mutexes) acquire(ctx context.Context, h *hold) (answer, error) {
 		return answer{granted: true, token: value}, nil
 	case 0:
 		h.name = holds[which-1].name // who refuses, for the error
-		return answer{standing: standing{left: time.Duration(value) * time.Millisecond}}, nil
+		return answer{waitState: waitState{holderTTL: time.Duration(value) * time.Millisecond}}, nil
 	case -2:
 		return answer{}, errOtherStrategy
 	default:
@@ -91,7 +91,7 @@ func (m mutexes) bar(h *hold) {
 	m.barAll(h.keys.lock, released...)
 }
 
-func (m mutexes) release(ctx context.Context, h *hold, what usage) (bool, error) {
+func (m mutexes) release(ctx context.Context, h *hold, what releaseReason) (bool, error) {
 	holds := m.of(h)
 	held := make([]bool, len(holds))
 	errs := doGrouped(ctx, len(holds), func(ctx context.Context, i int) (err error) {
@@ -128,7 +128,7 @@ func (g *gathering) atOnce() (joint *Lease, err error) {
 	handed := false
 	defer func() {
 		if joint != nil && !handed { // a hook panics: nobody gets the lease
-			_ = joint.release(g.caller, neverUsed)
+			_ = joint.release(g.caller, neverHeld)
 		}
 	}()
 	for i, h := range all.of(&r.hold) {

@@ -115,7 +115,7 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	defer func() {
 		if !handed { // the hook panics: nobody gets the attempt
 			k.renewer.remove(lease)
-			k.giveUp(lease.protocol, &lease.hold, neverUsed)
+			k.giveUp(lease.protocol, &lease.hold, neverHeld)
 		}
 	}()
 	end.Attempt, end.Token = r.attempt, lease.token

@@ -135,7 +135,7 @@ func (r *request) disown(ctx context.Context) {
 	if !slices.ContainsFunc(holds, (*hold).orphaned) {
 		return
 	}
-	if r.doubt || r.lined {
+	if r.doubt || r.queued {
 		r.renounce(ctx, r.lastErr)
 	}
 	for _, h := range holds {

@@ -32,7 +32,7 @@ func TestMissedReleasesEndWithTheirTTL(t *testing.T) {
 		if i%2 == 0 {
 			h.ttl = minTTL
 		}
-		v.letGoLater(h, used)
+		v.letGoLater(h, heldByCaller)
 	}
 	redistest.Eventually(t, 20*time.Second, "the releases that are of no use to be dropped", func() bool {
 		p.mu.Lock()

@@ -15,7 +15,7 @@ type protocol interface {
 	acquire(ctx context.Context, h *hold) (answer, error)
 	// release ends the hold and reports whether it was there. It also makes sure that an acquire of this hold
 	// which is still on its way will not be granted.
-	release(ctx context.Context, h *hold, what usage) (bool, error)
+	release(ctx context.Context, h *hold, what releaseReason) (bool, error)
 	// renew gives the hold its ttl again and reports whether it is still there.
 	renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error)
 	// renewAll does so for many holds at once, without waiting.
@@ -26,9 +26,9 @@ type protocol interface {
 	subscribe(k keys) releaseSubscription
 	// subscribeIfActive is subscribe for a caller that has not asked Redis yet. It returns nil if that needs a command.
 	subscribeIfActive(k keys) releaseSubscription
-	// line is where those who wait stand in a line that Redis keeps. If it is nil, whoever asks first after a release
+	// queued returns the strategy if its waiters are in a queue in Redis. If it is nil, the first request after a release
 	// gets the lock.
-	line() *inLine
+	queued() *queuedLock
 	// bar makes requests of a granted hold be refused that arrive later, see hold.unanswered. It does not wait for that.
 	bar(h *hold)
 	// pending is where a release that was not confirmed is sent again. It is nil if each of several servers has its own.
@@ -51,10 +51,10 @@ type hold struct {
 	// unanswered counts its requests whose outcome is not known: each may arrive yet, whatever a later one has come to.
 	unanswered int
 
-	waits           bool  // in line, if it is not granted at once
+	mayQueue        bool  // in the queue in Redis, if it is not granted at once
 	registersClient bool  // register the client as waiting if the lock is busy, see wake_one.go
 	woken           bool  // the client was woken
-	number          int64 // in line; 0 before it stood in one
+	queueNumber     int64 // in the queue in Redis; 0 before it was in one
 	shares          bool  // others may have the lock too
 
 	// Of a Redlock.
@@ -72,13 +72,13 @@ func (h *hold) kind() string {
 	return "lock"
 }
 
-// usage tells what became of a hold that is released.
-type usage int
+// releaseReason is the state of a hold that is released.
+type releaseReason int
 
 const (
-	used      usage = iota
-	neverUsed       // by anybody: WithMinHold does not count, and requests for it may still arrive
-	lined           // it was in line, and no request for it is on its way
+	heldByCaller releaseReason = iota
+	neverHeld                  // no caller got it: WithMinHold does not count, and requests for it may still arrive
+	onlyQueued                 // it was in the queue in Redis, and no request for it is in flight
 )
 
 // answer is what Redis says to an acquire.
@@ -92,15 +92,15 @@ type answer struct {
 	refused error   // for good, as no waiting would change
 	attempt int     // of a Once
 	began   time.Time
-	standing
+	waitState
 }
 
-// standing is how somebody who was not granted a lock stands.
-type standing struct {
-	left   time.Duration // of the present holder's lease; negative: it has no end
-	before int           // in line
-	last   int64         // token granted to anybody; 0 if unknown
-	plain  bool          // the holder announces its release to everybody, not to the first in line
+// waitState is what Redis answers to a request that was not granted.
+type waitState struct {
+	holderTTL  time.Duration // the rest of the holder's lease; negative: it has no end
+	ahead      int           // waiters before this one in the queue
+	lastToken  int64         // granted to any holder; 0 if unknown
+	broadcasts bool          // the holder announces its release by a broadcast, not to the first in the queue
 }
 
 // renewal is one lease's turn to be renewed.

@@ -113,7 +113,7 @@ func (q *quorum) attempt(ctx context.Context, h *hold) (a answer, split bool, er
 	if !b.busy() || b.doubtful() {
 		return answer{}, false, b.err()
 	}
-	return answer{standing: standing{left: b.left()}}, split, nil
+	return answer{waitState: waitState{holderTTL: b.left()}}, split, nil
 }
 
 // breath is how long to wait before the next ballot: as long as a release or a vote takes to reach all servers, and not
@@ -127,7 +127,7 @@ func breath(defeats int, trip time.Duration) time.Duration {
 func (q *quorum) abandon(h *hold) {
 	abandoned := *h
 	for _, v := range q.voters {
-		q.keeper.background(func(ctx context.Context) { _, _ = v.letGo(ctx, &abandoned, neverUsed) })
+		q.keeper.background(func(ctx context.Context) { _, _ = v.letGo(ctx, &abandoned, neverHeld) })
 	}
 }
 
@@ -185,7 +185,7 @@ func alone(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-func (q *quorum) release(ctx context.Context, h *hold, what usage) (bool, error) {
+func (q *quorum) release(ctx context.Context, h *hold, what releaseReason) (bool, error) {
 	return q.agree(ctx, func(ctx context.Context, v *voter) (bool, error) {
 		mine := *h
 		return v.letGo(ctx, &mine, what)
@@ -212,7 +212,7 @@ func (q *quorum) raise(ctx context.Context, h *hold, token int64) (bool, error) 
 	})
 }
 
-func (q *quorum) line() *inLine { return nil }
+func (q *quorum) queued() *queuedLock { return nil }
 
 // bar does nothing: a request is sent to each server once, and one that a server runs late is granted by a minority.
 func (q *quorum) bar(*hold) {}

@@ -21,7 +21,7 @@ func (c *Client) Read(name string, opts ...LockOption) Locker {
 // Write returns the write side of a read-write lock: one owner holds it, and no owner holds the read side meanwhile.
 // See [Client.Read].
 func (c *Client) Write(name string, opts ...LockOption) Locker {
-	return c.locker(name, inLine{oneRedis: oneRedis{c.server}, as: "writing", readersNext: true}, opts)
+	return c.locker(name, queuedLock{oneRedis: oneRedis{c.server}, mode: "writing", readersNext: true}, opts)
 }
 
 // FairRead returns the read side of a read-write lock that follows strictly the order of arrival, with neighbouring
@@ -33,10 +33,10 @@ func (c *Client) FairRead(name string, opts ...LockOption) Locker {
 // FairWrite returns the write side of a read-write lock that follows strictly the order of arrival. See
 // [Client.FairRead].
 func (c *Client) FairWrite(name string, opts ...LockOption) Locker {
-	return c.locker(name, inLine{oneRedis: oneRedis{c.server}, as: "writing"}, opts)
+	return c.locker(name, queuedLock{oneRedis: oneRedis{c.server}, mode: "writing"}, opts)
 }
 
 // reading is the read side of both kinds: who comes after a writer is decided when that one ends.
-func (c *Client) reading() inLine {
-	return inLine{oneRedis: oneRedis{c.server}, as: "reading"}
+func (c *Client) reading() queuedLock {
+	return queuedLock{oneRedis: oneRedis{c.server}, mode: "reading"}
 }

@@ -17,7 +17,7 @@ func TestLineAndRedisson(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	locks := newClient(t, rdb, core.WithPrefix(""), core.WithTTL(long))
 	java := "8b0f7e2d-0000-4000-8000-000000000001:42"
-	for kind, strategy := range lined(locks) {
+	for kind, strategy := range onlyQueued(locks) {
 		for state, fields := range map[string][]any{
 			"RLock": {java, 1}, "read": {"mode", "read", java, 1}, "write": {"mode", "write", java + ":write", 1},
 		} {

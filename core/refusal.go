@@ -19,7 +19,7 @@ func (r *request) refusal(caller context.Context) error {
 	case r.lastErr != nil && r.silent():
 		cause = errors.Join(ErrUnavailable, cause)
 	}
-	return &NotAcquiredError{Name: r.hold.name, RetryAfter: max(r.left, 0), cause: cause}
+	return &NotAcquiredError{Name: r.hold.name, RetryAfter: max(r.holderTTL, 0), cause: cause}
 }
 
 // ended returns why a caller's context is over, nil if it is not.

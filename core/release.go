@@ -28,20 +28,20 @@ const (
 //
 // The release of a hold that was never used and has one request without an answer may find the hold: then the request
 // has arrived, and no other will.
-func (h *hold) memories(what usage) (found, missing any) {
+func (h *hold) memories(what releaseReason) (found, missing any) {
 	switch {
-	case what == lined:
+	case what == onlyQueued:
 		return 0, 0
-	case what == neverUsed && h.unanswered <= 1:
+	case what == neverHeld && h.unanswered <= 1:
 		return releaseMemoryArg, abandonMemoryArg
-	case what == neverUsed || h.unanswered > 0:
+	case what == neverHeld || h.unanswered > 0:
 		return abandonMemoryArg, abandonMemoryArg
 	}
 	return releaseMemoryArg, releaseMemoryArg
 }
 
 // release ends a hold, detached from ctx and bounded. What it could not confirm is finished in the background.
-func (k *keeper) release(ctx context.Context, p protocol, h *hold, what usage) (held bool, err error) {
+func (k *keeper) release(ctx context.Context, p protocol, h *hold, what releaseReason) (held bool, err error) {
 	over := ctx.Err() != nil
 	if k.hasOneServer() {
 		held, err = p.release(h.releaseCtx.reset(ctx, firstAnswer), h, what)
@@ -55,7 +55,7 @@ func (k *keeper) release(ctx context.Context, p protocol, h *hold, what usage) (
 	return held, err
 }
 
-func releaseInsistently(ctx context.Context, p protocol, h *hold, what usage) (held bool, err error) {
+func releaseInsistently(ctx context.Context, p protocol, h *hold, what releaseReason) (held bool, err error) {
 	detached, cancel := detach(ctx)
 	defer cancel()
 	err = retryUntilAnswered(detached, func(ctx context.Context) (err error) {
@@ -107,10 +107,10 @@ func detach(ctx context.Context) (context.Context, context.CancelFunc) {
 // giveUp releases a hold in the background, so that it is not left in Redis: one that was perhaps granted to a caller
 // which has returned, or whose release was not confirmed. The release is sent until Redis has answered. The script
 // remembers the hold, so an acquire that arrives after its release is refused.
-func (k *keeper) giveUp(p protocol, h *hold, what usage) { k.giveUpAfter(0, p, h, what) }
+func (k *keeper) giveUp(p protocol, h *hold, what releaseReason) { k.giveUpAfter(0, p, h, what) }
 
 // giveUpAfter is giveUp after a while.
-func (k *keeper) giveUpAfter(wait time.Duration, p protocol, h *hold, what usage) {
+func (k *keeper) giveUpAfter(wait time.Duration, p protocol, h *hold, what releaseReason) {
 	abandoned := *h
 	release := func(ctx context.Context) error {
 		_, err := p.release(new(detachedContext).reset(ctx, firstAnswer), &abandoned, what)

@@ -13,9 +13,9 @@ import (
 const (
 	never = instant(math.MaxInt64)
 
-	// heartbeat bounds the time to the next look at the leases: timers stand still while the host sleeps, so
-	// one that was set for later would find out too late that leases ran out meanwhile.
-	heartbeat = time.Second
+	// maxTimerSleep bounds the time until the timer fires next. Why: timers stop while the host is suspended. A timer that
+	// was set for later would notice too late that leases expired meanwhile.
+	maxTimerSleep = time.Second
 )
 
 // term is how a lease stands in time. All of it counts from readings taken before the request that earned it
@@ -281,7 +281,7 @@ func (r *renewer) arm(now instant) {
 	if len(r.leases) == 0 {
 		return
 	}
-	at := min(r.leases[0].term.next(), now.add(heartbeat))
+	at := min(r.leases[0].term.next(), now.add(maxTimerSleep))
 	if at >= r.wakeAt {
 		return
 	}

@@ -237,7 +237,7 @@ func TestSuspendEndsLeases(t *testing.T) {
 		if left := s.validUntil(l).sub(s.now()); left > 0 {
 			t.Errorf("looks valid for %v after the suspend", left)
 		}
-		time.Sleep(heartbeat)
+		time.Sleep(maxTimerSleep)
 		synctest.Wait()
 		if l.ending.cause() == nil {
 			t.Error("the lease was not ended within a heartbeat after the suspend")

@@ -44,7 +44,7 @@ type request struct {
 
 	ctx   context.Context // the caller's, with the values of its hooks
 	asked int
-	standing
+	waitState
 	told    bool    // the Wait hook was called
 	sentAt  instant // the last time
 	heard   bool    // Redis has answered at least once
@@ -52,7 +52,7 @@ type request struct {
 	lastErr error // why there was no answer the last time; nil if there was one
 	reason  error // the same, or why before, if the last time there was no time for an answer
 	doubt   bool  // the outcome of some request was unknown, of this hold or one before
-	lined   bool  // it has stood in line
+	queued  bool  // it has stood in line
 	refused error // why no waiting would help
 	attempt int   // of a Once, when it was granted
 	began   time.Time
@@ -64,7 +64,7 @@ func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {
 	*r = request{keeper: k, protocol: l.protocol}
 	r.hold = hold{
 		name: l.name, keys: l.keys, boxed: l.boxed, lockConfig: config,
-		waits: l.protocol.line() != nil && config.wait != 0,
+		mayQueue: l.protocol.queued() != nil && config.wait != 0,
 	}
 	k.rename(&r.hold)
 	if r.hold.owner != "" {
@@ -84,7 +84,7 @@ func (l *locker) newRequest(ctx context.Context, config lockConfig) *request {
 // recycle lets another call use the request's memory. Only that of a Mutex on one server that was never in doubt is
 // nobody else's when the call returns: otherwise something may still be busy with its hold.
 func (r *request) recycle() {
-	if _, plain := r.protocol.(mutex); plain && !r.doubt && !r.lined {
+	if _, plain := r.protocol.(mutex); plain && !r.doubt && !r.queued {
 		r.keeper.requests.Put(r)
 	}
 }
@@ -110,7 +110,7 @@ func (r *request) run(caller context.Context) (lease *Lease, err error) {
 	case errTimeUp:
 		err = r.refusal(caller)
 	case errCrowded:
-		err = &NotAcquiredError{Name: r.hold.name, RetryAfter: max(r.left, 0), cause: r.keeper.crowd.err()}
+		err = &NotAcquiredError{Name: r.hold.name, RetryAfter: max(r.holderTTL, 0), cause: r.keeper.crowd.err()}
 	}
 	return lease, err
 }
@@ -119,9 +119,9 @@ func (r *request) run(caller context.Context) (lease *Lease, err error) {
 func (r *request) giveUp() {
 	switch {
 	case r.hold.unanswered > 0:
-		r.keeper.giveUp(r.protocol, &r.hold, neverUsed)
-	case r.lined:
-		r.keeper.giveUp(r.protocol, &r.hold, lined)
+		r.keeper.giveUp(r.protocol, &r.hold, neverHeld)
+	case r.queued:
+		r.keeper.giveUp(r.protocol, &r.hold, onlyQueued)
 	}
 }
 
@@ -135,15 +135,15 @@ func (r *request) wait(ctx context.Context) (*Lease, error) {
 		return r.answerCrowded(ctx)
 	}
 	defer r.keeper.crowd.leave(key)
-	if line := r.protocol.line(); line != nil {
-		return r.stand(ctx, line)
+	if line := r.protocol.queued(); line != nil {
+		return r.waitInQueue(ctx, line)
 	}
 	return r.queue(ctx)
 }
 
 // answer asks without waiting; busy is the error of a lock that is held.
 func (r *request) answer(ctx context.Context, busy error) (*Lease, error) {
-	r.hold.waits = false
+	r.hold.mayQueue = false
 	lease, err := r.ask(ctx)
 	if err == errBusy {
 		err = busy
@@ -156,7 +156,7 @@ func (r *request) answerCrowded(ctx context.Context) (*Lease, error) {
 	if r.entered {
 		return r.answer(ctx, errCrowded)
 	}
-	r.left, _ = r.keeper.queue.told(r.hold.keys.lock, r.keeper.now())
+	r.holderTTL, _ = r.keeper.queue.told(r.hold.keys.lock, r.keeper.now())
 	return nil, errCrowded
 }
 
@@ -192,13 +192,13 @@ func (r *request) queueUp(ctx context.Context) (*Lease, error) {
 		r.waits(0)
 	}
 	if err := t.wait(ctx, r.keeper.lifecycle.closing); err != nil {
-		if r.left, r.heard = r.keeper.queue.told(t.key, r.keeper.now()); !r.heard {
+		if r.holderTTL, r.heard = r.keeper.queue.told(t.key, r.keeper.now()); !r.heard {
 			r.lastErr = errNotAnswered
 		}
 		return nil, ownRefusal(err)
 	}
 	if left, heard := r.keeper.queue.told(t.key, r.keeper.now()); heard {
-		r.left, r.heard = left, true // Redis answers, whether or not there is time for another answer
+		r.holderTTL, r.heard = left, true // Redis answers, whether or not there is time for another answer
 	}
 	lease, err := r.lead(ctx, t)
 	switch {
@@ -244,7 +244,7 @@ func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
 			return lease, err
 		}
 		r.waits(0)
-		t.tell(r.left, r.keeper.now())
+		t.tell(r.holderTTL, r.keeper.now())
 		if sub == nil {
 			// From the first refusal on. The confirmation counts as news, so the lock is looked at again once
 			// no release can be missed any more.
@@ -254,7 +254,7 @@ func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
 		if sub.confirmed() {
 			limit = r.keeper.queue.pollInterval()
 		}
-		pause(ctx, r.nextLook(limit), sub.notifications(), r.keeper.lifecycle.closing)
+		pause(ctx, r.nextPoll(limit), sub.notifications(), r.keeper.lifecycle.closing)
 		if r.over(ctx) {
 			return nil, errTimeUp
 		}
@@ -262,14 +262,14 @@ func (r *request) lead(ctx context.Context, t *turn) (*Lease, error) {
 	}
 }
 
-// nextLook returns how long to wait for news: up to limit, or until the holder's time is over.
-func (r *request) nextLook(limit time.Duration) time.Duration {
-	look := limit/2 + rand.N(limit/2)
-	if r.left >= 0 {
+// nextPoll returns how long to wait for news: up to limit, or until the holder's time is over.
+func (r *request) nextPoll(limit time.Duration) time.Duration {
+	poll := limit/2 + rand.N(limit/2)
+	if r.holderTTL >= 0 {
 		// A little after the expiry, and not all at the same moment.
-		look = min(look, r.left+time.Millisecond+rand.N(4*time.Millisecond))
+		poll = min(poll, r.holderTTL+time.Millisecond+rand.N(4*time.Millisecond))
 	}
-	return look
+	return poll
 }
 
 // ask sends the request until it is answered.
@@ -346,7 +346,7 @@ func (r *request) askOnce(ctx context.Context) (*Lease, error) {
 		r.refused = a.refused
 		return nil, errRefused
 	}
-	r.standing = a.standing
+	r.waitState = a.waitState
 	return nil, errBusy
 }
 
@@ -362,8 +362,8 @@ func (r *request) lease(ctx context.Context, token int64) (*Lease, error) {
 func (r *request) renounce(ctx context.Context, reason error) {
 	r.lastErr = reason
 	abandoned := r.hold // some of its servers may be asked longer than the first answers are waited for
-	if _, err := r.protocol.release(ctx, &abandoned, neverUsed); err != nil {
-		r.keeper.giveUp(r.protocol, &abandoned, neverUsed)
+	if _, err := r.protocol.release(ctx, &abandoned, neverHeld); err != nil {
+		r.keeper.giveUp(r.protocol, &abandoned, neverHeld)
 	}
 	own := r.hold.owner == r.hold.id
 	if r.keeper.rename(&r.hold); own {
@@ -378,7 +378,7 @@ func (r *request) waits(position int) {
 	}
 	r.told = true
 	r.keeper.hooks.wait(r.ctx, Wait{
-		Name: r.hold.name, Owner: r.hold.owner, Position: position, RetryAfter: max(r.left, 0),
+		Name: r.hold.name, Owner: r.hold.owner, Position: position, RetryAfter: max(r.holderTTL, 0),
 	})
 }
 

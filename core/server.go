@@ -15,7 +15,7 @@ type server struct {
 	publishVerb    string // PUBLISH or SPUBLISH, see lua/publish.lua
 	publishVerbArg any    // the same, as their argument
 	subs           *subscriptions
-	beats          *beats
+	heartbeats     *heartbeats
 
 	warnedPublish   sync.Once // publishing is refused
 	warnedSubscribe sync.Once // subscribing is refused
@@ -38,7 +38,7 @@ func newServer(k *keeper, rdb redis.UniversalClient) *server {
 	s.exec.onReply = sync.OnceFunc(s.inspectLater)
 	s.subs = newSubscriptions(rdb, s.exec.nodes, s.cannotSubscribe)
 	s.subs.clientNumber, s.subs.wakeNext = k.clientNumber, s.wakeNext
-	s.beats = newBeats(s, k.now)
+	s.heartbeats = newHeartbeats(s, k.now)
 	return s
 }
 

@@ -17,8 +17,8 @@ type side func(*core.Client) conformance.Side
 
 func mutex(c *core.Client) conformance.Side { return conformance.Side{Strategy: c.Mutex} }
 
-// standing is the side of a strategy whose waiters stand in line.
-func standing(c *core.Client, strategy core.Strategy, shared bool) conformance.Side {
+// waitState is the side of a strategy whose waiters stand in line.
+func waitState(c *core.Client, strategy core.Strategy, shared bool) conformance.Side {
 	return conformance.Side{
 		Strategy: strategy,
 		Shared:   shared,
@@ -29,11 +29,11 @@ func standing(c *core.Client, strategy core.Strategy, shared bool) conformance.S
 	}
 }
 
-func fair(c *core.Client) conformance.Side      { return standing(c, c.Fair, false) }
-func read(c *core.Client) conformance.Side      { return standing(c, c.Read, true) }
-func write(c *core.Client) conformance.Side     { return standing(c, c.Write, false) }
-func fairRead(c *core.Client) conformance.Side  { return standing(c, c.FairRead, true) }
-func fairWrite(c *core.Client) conformance.Side { return standing(c, c.FairWrite, false) }
+func fair(c *core.Client) conformance.Side      { return waitState(c, c.Fair, false) }
+func read(c *core.Client) conformance.Side      { return waitState(c, c.Read, true) }
+func write(c *core.Client) conformance.Side     { return waitState(c, c.Write, false) }
+func fairRead(c *core.Client) conformance.Side  { return waitState(c, c.FairRead, true) }
+func fairWrite(c *core.Client) conformance.Side { return waitState(c, c.FairWrite, false) }
 
 // atOnce is a Multi that one script grants.
 func atOnce(c *core.Client) conformance.Side {

@@ -149,7 +149,7 @@ func (l *subscriber) lastToken() int64 {
 // releaseSubscription notifies a waiter of releases. It is one subscriber, or one for each server of a Redlock.
 type releaseSubscription interface {
 	notifications() <-chan struct{}
-	confirmed() bool            // reports whether Redis has confirmed the subscription
+	confirmed() bool           // reports whether Redis has confirmed the subscription
 	startAsking() (woken bool) // records that the waiter asks Redis now; reports whether it was woken for that, see wake_one.go
 	close()
 }

@@ -102,7 +102,7 @@ func (v *voter) settle(ctx context.Context, h *hold, token int64, restore bool) 
 }
 
 // letGo takes a hold out of the server, now or as soon as it answers.
-func (v *voter) letGo(ctx context.Context, h *hold, what usage) (held bool, err error) {
+func (v *voter) letGo(ctx context.Context, h *hold, what releaseReason) (held bool, err error) {
 	err = v.ask(ctx, h.ttl, func(ctx context.Context) (err error) {
 		held, err = v.release(ctx, h, what)
 		return err
@@ -118,7 +118,7 @@ func (v *voter) unconfirmed() *pending { return v.server.exec.nodes.only.pending
 
 // letGoLater sends a release until the server has confirmed it, or the hold's TTL is over: the server has forgotten it by
 // then.
-func (v *voter) letGoLater(h hold, what usage) {
+func (v *voter) letGoLater(h hold, what releaseReason) {
 	v.unconfirmed().add(&pendingCommand{
 		id: h.id,
 		send: func(ctx context.Context) error {

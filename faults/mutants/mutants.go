@@ -178,7 +178,7 @@ var All = []Mutant{
 	},
 	{
 		"late request granted", "the end of a hold is forgotten while a request of it may arrive", "core/release.go",
-		[][2]string{{"	case what == neverUsed || h.unanswered > 0:", "	case what == neverUsed:"}},
+		[][2]string{{"	case what == neverHeld || h.unanswered > 0:", "	case what == neverHeld:"}},
 		inCore("TestRequestArrivesAfterItsHold/Mutex|TestBeginArrivesAfterItsAttempt"),
 	},
 	{

@@ -1,0 +1,167 @@
+package core
+
+import (
+	"sync"
+	"time"
+)
+
+// heartbeats sends the heartbeats of this client's waiters, which keep their places in the queues in Redis. One timer serves
+// all waiters. The waiters of one queue share commands, and the commands share round trips with renewals. The replies
+// update the wait state of the waiters.
+type heartbeats struct {
+	server *server
+	now    clock
+
+	mu     sync.Mutex
+	groups map[string]*waiterGroup // by the lock's key
+	timer  *time.Timer             // nil: not set
+}
+
+// waiterGroup is this client's waiters in one queue.
+type waiterGroup struct {
+	places map[string]*queuePlace // by hold id
+	unsent int                    // commands that have not been sent yet
+}
+
+// queuePlace is one waiter's place in a queue.
+type queuePlace struct {
+	C          chan struct{} // notified of changes
+	keys       keys
+	id         string
+	heartbeats *heartbeats
+
+	// Guarded by the mutex of heartbeats.
+	waitState
+	askedAt    instant // when the request with this wait state was sent: the waiter was in the queue after that
+	answeredAt instant
+	mustAsk    bool // the waiter must ask: it is not in the queue, or its owner holds the lock by another request
+}
+
+// maxWaitersPerHeartbeat bounds the waiters in one command, and so the time that the server is blocked by it.
+const maxWaitersPerHeartbeat = 64
+
+func newHeartbeats(s *server, now clock) *heartbeats {
+	return &heartbeats{server: s, now: now, groups: make(map[string]*waiterGroup)}
+}
+
+// register starts heartbeats for a place in the queue that was just taken. The caller must call unregister.
+func (b *heartbeats) register(h *hold, s waitState, askedAt instant) *queuePlace {
+	p := &queuePlace{C: make(chan struct{}, 1), keys: h.keys, id: h.id, heartbeats: b}
+	p.update(s, askedAt)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.groups[h.keys.lock]
+	if c == nil {
+		c = &waiterGroup{places: make(map[string]*queuePlace)}
+		b.groups[h.keys.lock] = c
+	}
+	c.places[h.id] = p
+	if b.timer == nil {
+		b.timer = time.AfterFunc(heartbeatInterval, b.tick)
+	}
+	return p
+}
+
+// unregister ends the heartbeats.
+func (p *queuePlace) unregister() {
+	b := p.heartbeats
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.groups[p.keys.lock]
+	delete(c.places, p.id)
+	if len(c.places) == 0 {
+		delete(b.groups, p.keys.lock)
+	}
+}
+
+// state returns a copy of the place with its present wait state.
+func (p *queuePlace) state() queuePlace {
+	p.heartbeats.mu.Lock()
+	defer p.heartbeats.mu.Unlock()
+	return *p
+}
+
+// update records the reply to a request of the waiter itself.
+func (p *queuePlace) update(s waitState, askedAt instant) {
+	p.heartbeats.mu.Lock()
+	defer p.heartbeats.mu.Unlock()
+	p.waitState, p.askedAt, p.answeredAt, p.mustAsk = s, askedAt, p.heartbeats.now(), false
+}
+
+// tick sends a heartbeat for every place. A group whose last heartbeat has not been sent yet is skipped.
+func (b *heartbeats) tick() {
+	b.mu.Lock()
+	var calls []*command
+	for _, c := range b.groups {
+		if c.unsent == 0 {
+			calls = append(calls, b.commandsLocked(c)...)
+		}
+	}
+	b.timer = nil
+	if len(b.groups) > 0 {
+		b.timer = time.AfterFunc(heartbeatInterval, b.tick)
+	}
+	b.mu.Unlock()
+	b.server.exec.renew(calls)
+}
+
+// commandsLocked makes the commands for one group.
+func (b *heartbeats) commandsLocked(c *waiterGroup) []*command {
+	var calls []*command
+	var batch []*queuePlace
+	for _, p := range c.places {
+		batch = append(batch, p)
+		if len(batch) == maxWaitersPerHeartbeat {
+			calls = append(calls, b.newHeartbeatLocked(c, batch))
+			batch = nil
+		}
+	}
+	if len(batch) > 0 {
+		calls = append(calls, b.newHeartbeatLocked(c, batch))
+	}
+	return calls
+}
+
+func (b *heartbeats) newHeartbeatLocked(c *waiterGroup, places []*queuePlace) *command {
+	k := places[0].keys
+	ids := make([]any, len(places))
+	for i, p := range places {
+		ids[i] = p.id
+	}
+	c.unsent++
+	beat := newCommand(beatScript, k.queueKeys(), b.server.queueArgs(k, ids...)...)
+	beat.onSend = func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		c.unsent--
+	}
+	beat.done = func(answer *command) { b.answered(answer, places) }
+	return beat
+}
+
+// answered records a reply. If there is none, the waiters ask by themselves after heartbeatTimeout.
+func (b *heartbeats) answered(answer *command, places []*queuePlace) {
+	list, err := integers(answer.reply, 3+len(places))
+	if answer.err != nil || err != nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, p := range places {
+		if p.askedAt >= answer.sentAt {
+			continue // the waiter has asked since
+		}
+		before := list[3+i]
+		if before < 0 {
+			p.mustAsk = true
+		} else {
+			p.waitState = waitState{
+				holderTTL: time.Duration(list[0]) * time.Millisecond, ahead: int(before), lastToken: list[1], broadcasts: list[2] == 1,
+			}
+			p.askedAt, p.answeredAt = answer.sentAt, b.now()
+		}
+		if before <= 0 {
+			signal(p.C)
+		}
+	}
+}

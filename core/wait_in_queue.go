@@ -1,0 +1,155 @@
+package core
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// heartbeatTimeout is how long a queued waiter waits without a reply to a heartbeat before it asks Redis itself.
+const heartbeatTimeout = 3 * heartbeatInterval
+
+// queuedWaiter is a request in a queue in Redis. It need not ask again: a message grants it the lock, and heartbeats keep
+// its place. It asks only if the message or its place may be lost.
+type queuedWaiter struct {
+	*request
+	lock      *queuedLock
+	place     *queuePlace
+	own       *subscriber // to messages with the hold id of this waiter
+	broadcast *subscriber // to broadcasts, while the waiter needs them; nil otherwise
+}
+
+// waitInQueue asks for the lock, and waits in the queue in Redis if it is held.
+func (r *request) waitInQueue(ctx context.Context, line *queuedLock) (*Lease, error) {
+	w := &queuedWaiter{request: r, lock: line}
+	defer w.unregister()
+	for {
+		channel := line.channel(r.hold.keys)
+		if w.own == nil {
+			// Messages from now on must not be missed. If the channel is not subscribed yet, the confirmation of the
+			// subscription below makes the waiter ask again.
+			w.own = line.server.subs.subscribeIfActive(channel, r.hold.id)
+		}
+		id := r.hold.id
+		lease, err := r.ask(ctx)
+		if err != errBusy {
+			return lease, err
+		}
+		if id != r.hold.id {
+			w.unregister()
+		}
+		if w.own == nil {
+			w.own = line.server.subs.subscribe(channel, r.hold.id)
+		}
+		w.register()
+		if lease, err := w.awaitGrant(ctx); lease != nil || err != nil {
+			return lease, err
+		}
+	}
+}
+
+// register records that the request was queued, and starts or updates its heartbeats.
+func (w *queuedWaiter) register() {
+	w.queued = true
+	if w.place == nil {
+		w.place = w.lock.server.heartbeats.register(&w.hold, w.waitState, w.sentAt)
+	} else {
+		w.place.update(w.waitState, w.sentAt)
+	}
+	w.waits(w.waitState.ahead + 1)
+}
+
+// unregister ends subscriptions and heartbeats. The place in Redis stays until heartbeats are missed.
+func (w *queuedWaiter) unregister() {
+	for _, l := range []*subscriber{w.own, w.broadcast} {
+		if l != nil {
+			l.close()
+		}
+	}
+	if w.place != nil {
+		w.place.unregister()
+	}
+	w.own, w.broadcast, w.place = nil, nil, nil
+}
+
+// awaitGrant waits until a message grants the lock. It returns neither a lease nor an error if the waiter must ask Redis.
+func (w *queuedWaiter) awaitGrant(ctx context.Context) (*Lease, error) {
+	for {
+		at := w.place.state()
+		w.waitState = at.waitState
+		if at.mustAsk {
+			return nil, nil
+		}
+		var broadcasts <-chan struct{}
+		if l := w.listenToBroadcasts(at.broadcasts && at.ahead == 0); l != nil {
+			broadcasts = l.C
+		}
+		timer := time.NewTimer(at.nextPoll(w.keeper.now()))
+		select {
+		case <-w.own.C:
+			timer.Stop()
+			return w.granted(w.own.lastToken()), nil
+		case <-broadcasts:
+			timer.Stop()
+			return nil, nil
+		case <-w.place.C:
+		case <-ctx.Done():
+		case <-w.keeper.lifecycle.closing:
+		case <-timer.C:
+			if w.place.state().askedAt == at.askedAt {
+				return nil, nil
+			}
+		}
+		timer.Stop()
+		if w.over(ctx) {
+			return nil, errTimeUp
+		}
+	}
+}
+
+// listenToBroadcasts starts or ends the subscription to broadcasts, which a Mutex and Redisson publish when they unlock.
+// Only the first waiter in the queue needs them. It returns nil if there is no subscription.
+func (w *queuedWaiter) listenToBroadcasts(listen bool) *subscriber {
+	switch {
+	case listen && w.broadcast == nil:
+		w.broadcast = w.lock.server.subs.subscribe(w.hold.keys.channel, "")
+	case !listen && w.broadcast != nil:
+		w.broadcast.close()
+		w.broadcast = nil
+	}
+	return w.broadcast
+}
+
+// nextPoll returns how long to wait before asking Redis: until heartbeatTimeout, or for the first waiter in the queue
+// until the holder's lease expires.
+func (p *queuePlace) nextPoll(now instant) time.Duration {
+	poll := p.answeredAt.add(heartbeatTimeout).sub(now)
+	if p.ahead == 0 && p.holderTTL >= 0 {
+		// A little after the expiry: Redis counts whole milliseconds.
+		poll = min(poll, p.answeredAt.add(p.holderTTL).sub(now)+time.Millisecond+rand.N(4*time.Millisecond))
+	}
+	return max(poll, time.Millisecond)
+}
+
+// granted makes a lease from a grant by message. It returns nil if Redis must be asked. Validity counts from the sending of
+// the last request that was answered. That answer said "wait", so the grant is newer, and the local deadline is
+// conservative. A message about a grant that has ended already has a token not greater than the last one in that answer.
+func (w *queuedWaiter) granted(token int64) *Lease {
+	at := w.place.state()
+	ttl := min(w.hold.ttl, placeTTL)
+	switch {
+	case at.lastToken == 0 || token <= at.lastToken:
+		return nil // a message about an older grant, or about none; or the last token is unknown
+	case w.hold.fixed || w.hold.minHold > 0:
+		return nil // their time begins when Redis is asked for it
+	case w.hold.ack.wanted():
+		return nil // replicas have not acknowledged it yet
+	case w.keeper.now() > at.askedAt.add(ttl/2):
+		return nil // a renewal might come too late
+	}
+	lease, err := w.keeper.newLease(w.ctx, w.protocol, w.hold, grant{token, at.askedAt, ttl})
+	if err != nil {
+		return nil
+	}
+	return lease
+}
