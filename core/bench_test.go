@@ -95,7 +95,7 @@ func BenchmarkMulti(b *testing.B) {
 	locks := newClient(b, server.Client())
 	names := []string{"a", "b", "c", "d", "e"}
 	for what, lock := range map[string]core.Locker{
-		"one": locks.Mutex("a"), "at once": mutexes(locks, names...), "in turn": inTurn(locks, names...),
+		"one": locks.Mutex("a"), "at once": mutexBatch(locks, names...), "in turn": inTurn(locks, names...),
 	} {
 		b.Run(what, func(b *testing.B) {
 			b.ReportAllocs()

@@ -39,7 +39,7 @@ func (r *Redlock) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	}
 	defer r.lifecycle.finish()
 	id := r.newID()
-	forced, err := r.quorum.agree(ctx, func(ctx context.Context, v *voter) (bool, error) {
+	forced, err := r.quorum.agree(ctx, func(ctx context.Context, v *redlockNode) (bool, error) {
 		return v.server.force(ctx, k, id)
 	})
 	if err != nil {

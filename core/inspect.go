@@ -105,9 +105,9 @@ func (r *Redlock) Inspect(ctx context.Context, name string) ([]NodeInfo, error) 
 		return nil, ErrClosed
 	}
 	defer r.lifecycle.finish()
-	nodes := make([]NodeInfo, len(r.quorum.voters))
+	nodes := make([]NodeInfo, len(r.quorum.nodes))
 	var all sync.WaitGroup
-	for i, v := range r.quorum.voters {
+	for i, v := range r.quorum.nodes {
 		all.Go(func() {
 			err := v.ask(ctx, 0, func(ctx context.Context) (err error) {
 				nodes[i].Info, err = v.server.inspect(ctx, k)

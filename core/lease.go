@@ -22,7 +22,7 @@ type Lease struct {
 	bare   bare // what its context is made of
 	ending ending
 
-	joint *joint // nil if the lease is of a single lock; otherwise there is no protocol
+	multi *multiLease // nil if the lease is of a single lock; otherwise there is no protocol
 
 	// Guarded by the renewer's mutex.
 	term    term
@@ -75,8 +75,8 @@ func (l *Lease) Done() <-chan struct{} { return l.Context().Done() }
 // ValidUntil returns the time until which the lease is certain. It is never later than the expiry in Redis, and moves
 // forward with every renewal. Compare the result at once: a value kept over a suspend of the host is wrong.
 func (l *Lease) ValidUntil() time.Time {
-	if l.joint != nil {
-		return l.joint.validUntil()
+	if l.multi != nil {
+		return l.multi.validUntil()
 	}
 	now := time.Now() // first: if the process is stopped before it reads the other clock, the result is too early
 	return now.Add(l.keeper.renewer.validUntil(l).sub(l.keeper.now()))
@@ -95,8 +95,8 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if l.ending.cause() != nil {
 		return l.notHeld()
 	}
-	if l.joint != nil {
-		return l.joint.extend(ctx, ttl)
+	if l.multi != nil {
+		return l.multi.extend(ctx, ttl)
 	}
 	var sentAt instant
 	var held bool
@@ -130,8 +130,8 @@ func worthExtending(err error) bool { return transient(err) && !errors.Is(err, E
 func (l *Lease) Unlock(ctx context.Context) error { return l.release(ctx, heldByCaller) }
 
 func (l *Lease) release(ctx context.Context, what releaseReason) error {
-	if l.joint != nil {
-		return l.joint.release(ctx, what)
+	if l.multi != nil {
+		return l.multi.release(ctx, what)
 	}
 	if l.keeper.lifecycle.startInternal() {
 		defer l.keeper.lifecycle.finish()
@@ -184,8 +184,8 @@ func (l *Lease) unlock(ctx context.Context, live bool, what releaseReason) error
 //
 // Abandon does no I/O. For a [Multi] it abandons all members. It does not change a lease that has ended.
 func (l *Lease) Abandon() {
-	if l.joint != nil {
-		l.joint.abandon()
+	if l.multi != nil {
+		l.multi.abandon()
 		return
 	}
 	if l.keeper.renewer.remove(l) {

@@ -49,18 +49,18 @@ func Multi(lockers ...Locker) Locker {
 		m.err = m.sort()
 	}
 	if m.err == nil {
-		m.mutexes = m.sisters()
+		m.batch = m.batchable()
 	}
 	return m
 }
 
 // multi is the [Locker] that [Multi] returns.
 type multi struct {
-	name    string
-	members []member  // sorted
-	twins   bool      // the order of some of them depends on where they lie
-	mutexes []*locker // the same, if one script can grant them all
-	err     error
+	name             string
+	members          []member  // sorted
+	needsDeployments bool      // the order of some of them depends on where they lie
+	batch            []*locker // the same, if one script can grant them all
+	err              error
 }
 
 // member is one lock of a Multi.
@@ -126,7 +126,7 @@ func (m *multi) acquire(ctx context.Context, try bool, opts []LockOption) (*Leas
 			return nil, err
 		}
 	}
-	g := &gathering{multi: m, caller: ctx, try: try || call.wait == 0, opts: opts}
+	g := &multiAcquire{multi: m, caller: ctx, try: try || call.wait == 0, opts: opts}
 	if try {
 		call.wait = -1
 	}

@@ -55,7 +55,7 @@ func TestMultiOppositeOrders(t *testing.T) {
 					for _, i := range which {
 						chosen = append(chosen, names[i])
 					}
-					lock := []core.Locker{mutexes(locks, chosen...), inTurn(locks, chosen...)}[rng.IntN(2)]
+					lock := []core.Locker{mutexBatch(locks, chosen...), inTurn(locks, chosen...)}[rng.IntN(2)]
 					if len(which) == 1 {
 						lock = locks.Mutex(chosen[0])
 					}
@@ -295,10 +295,10 @@ func TestMultiKeepsAdoptedLease(t *testing.T) {
 	rdb.PExpire(ctx, "lock:a", 10*time.Minute)
 	ahead := time.Now().Add(time.Hour).UnixMicro() // as a clock that was set back has left it
 	rdb.Set(ctx, "holdfast:token:{lock:b}", ahead, time.Hour)
-	if _, err := mutexes(locks, "a", "b").TryLock(ctx); err == nil {
+	if _, err := mutexBatch(locks, "a", "b").TryLock(ctx); err == nil {
 		t.Error("entered a lock that Redisson holds")
 	}
-	lease := mustLock(t, mutexes(locks, "a", "b"), core.WithOwner(java), core.WithTTL(time.Second), core.WithMinHold(long))
+	lease := mustLock(t, mutexBatch(locks, "a", "b"), core.WithOwner(java), core.WithTTL(time.Second), core.WithMinHold(long))
 	if lease.Token() != ahead+1 || lease.Owner() != java {
 		t.Errorf("owner %q with token %d after %d", lease.Owner(), lease.Token(), ahead)
 	}

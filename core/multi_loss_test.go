@@ -127,7 +127,7 @@ func TestMultiRenewsWhileWaiting(t *testing.T) {
 		},
 		Lost: func(core.Lost) { lost.Add(1) },
 	}))
-	waiting := lockLater(mutexes(waiter, "a", "z"))
+	waiting := lockLater(mutexBatch(waiter, "a", "z"))
 	waitFor(t, renewed, "renewals for longer than the TTL")
 	unlock(t, held)
 	if err := receive(t, waiting); err != nil || lost.Load() != 0 {

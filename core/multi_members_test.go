@@ -26,7 +26,7 @@ func TestMultiRefusesDuplicates(t *testing.T) {
 		"another prefix":              {locks.Mutex("a"), bare.Mutex("lock:a")},
 		"another connection":          {locks.Mutex("b"), locks.Mutex("a"), byOtherAddress.Mutex("a")},
 		"another connection, renamed": {bare.Mutex("lock:a"), byOtherAddress.Mutex("a")},
-		"nested":                      {locks.Mutex("a"), mutexes(locks, "b", "a")},
+		"nested":                      {locks.Mutex("a"), mutexBatch(locks, "b", "a")},
 		"not of this package":         {locks.Mutex("a"), foreign{locks.Mutex("a")}},
 	} {
 		_, err := core.Multi(lockers...).TryLock(ctx)
@@ -161,7 +161,7 @@ func TestMultiOfWrappedMulti(t *testing.T) {
 	ctx := context.Background()
 	rdb := redistest.Start(t).Client()
 	locks := newClient(t, rdb, core.WithTTL(long))
-	lock := core.Multi(foreign{mutexes(locks, "a", "b")}, locks.Mutex("c"))
+	lock := core.Multi(foreign{mutexBatch(locks, "a", "b")}, locks.Mutex("c"))
 	for range 2 {
 		lease := mustLock(t, lock)
 		for _, name := range []string{"a", "b", "c"} {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// The order in which all who lock several members lock them, so that no two wait for each other. It must not depend
-// on who asks, and it has to tell all members apart.
+// The order in which every Multi locks its members, so that no two wait for each other (lock ordering). The order must
+// not depend on the caller, and it must be total.
 
 // before compares members by what is known of them.
 func (a member) before(b member) int {
@@ -29,7 +29,7 @@ func (m *multi) sort() error {
 			if sameRedis(other.keeper, b.own.keeper) {
 				return invalidOption("Multi: %q is a member twice", b.name)
 			}
-			m.twins = true
+			m.needsDeployments = true
 		}
 		keys[b.key] = append(keys[b.key], b.own)
 	}
@@ -39,7 +39,7 @@ func (m *multi) sort() error {
 // order returns the members in order. Those with one key and different connections may lie in the same place, where
 // the second would wait for the first, or in places whose order has to be the same for all who lock both.
 func (m *multi) order(ctx context.Context) ([]member, error) {
-	if !m.twins {
+	if !m.needsDeployments {
 		return m.members, nil
 	}
 	count := make(map[string]int)
@@ -53,7 +53,7 @@ func (m *multi) order(ctx context.Context) ([]member, error) {
 		}
 		return err
 	})
-	if err := worst(errs); err != nil {
+	if err := primaryError(errs); err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(members, member.before)

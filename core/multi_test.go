@@ -16,8 +16,8 @@ import (
 // foreign is a Locker that is not of this package, as those that trace or count.
 type foreign struct{ core.Locker }
 
-// mutexes makes a Multi of mutexes of these names.
-func mutexes(c *core.Client, names ...string) core.Locker {
+// mutexBatch makes a Multi of mutexes of these names.
+func mutexBatch(c *core.Client, names ...string) core.Locker {
 	members := make([]core.Locker, len(names))
 	for i, name := range names {
 		members[i] = c.Mutex(name)
@@ -36,7 +36,7 @@ func inTurn(c *core.Client, names ...string) core.Locker {
 
 // waysToGather are the two ways in which a Multi locks its members.
 var waysToGather = map[string]func(c *core.Client, names ...string) core.Locker{
-	"at once": mutexes, "in turn": inTurn,
+	"at once": mutexBatch, "in turn": inTurn,
 }
 
 // eachWay runs a test for both ways, with a server of its own.

@@ -30,7 +30,7 @@ func TestMultiRoundTrips(t *testing.T) {
 		}
 		return names
 	}
-	five := mutexes(locks, names(5)...)
+	five := mutexBatch(locks, names(5)...)
 	warm := mustLock(t, five)
 	if err := warm.Extend(ctx, long); err != nil {
 		t.Fatal(err)
@@ -63,11 +63,11 @@ func TestMultiRoundTrips(t *testing.T) {
 		}
 	}
 	before := scriptsRun(server)
-	unlock(t, mustLock(t, mutexes(locks, names(64)...)))
+	unlock(t, mustLock(t, mutexBatch(locks, names(64)...)))
 	if n := scriptsRun(server) - before; n != 1+64 {
 		t.Errorf("%d scripts for 64 mutexes", n)
 	}
-	lease := mustLock(t, mutexes(locks, names(65)...))
+	lease := mustLock(t, mutexBatch(locks, names(65)...))
 	for i := range 65 {
 		if _, err := locks.Mutex(fmt.Sprint("name", i)).TryLock(ctx); err == nil {
 			t.Errorf("mutex %d of 65 is free", i)
@@ -95,7 +95,7 @@ func TestMultiPassesNobodyInLine(t *testing.T) {
 	}))
 	first := lockLater(locks.Mutex("b"))
 	awaitListeners(t, locks, "b", 1)
-	second := lockLater(mutexes(locks, "a", "b"))
+	second := lockLater(mutexBatch(locks, "a", "b"))
 	redistest.Eventually(t, within, "the first member to be held", func() bool {
 		return rdb.Exists(context.Background(), "lock:a").Val() == 1
 	})
@@ -140,10 +140,10 @@ func TestMultiInCluster(t *testing.T) {
 		"one slot":   {[]string{"{user:1}:cart", "{user:1}:stock", "{user:1}:wallet"}, 1},
 		"many slots": {[]string{"cart", "stock", "wallet", "user:1", "user:2"}, 5 + 4}, // and four smaller tokens
 	} {
-		unlock(t, mustLock(t, mutexes(locks, tc.names...)))
+		unlock(t, mustLock(t, mutexBatch(locks, tc.names...)))
 		before := total()
 		tries = 0
-		lease := mustLock(t, mutexes(locks, tc.names...))
+		lease := mustLock(t, mutexBatch(locks, tc.names...))
 		if (tries > 0) != (what == "one slot") {
 			t.Errorf("%s: %d members were tried at once", what, tries)
 		}
@@ -158,7 +158,7 @@ func TestMultiInCluster(t *testing.T) {
 				t.Errorf("%s: %s has the token %s, not %d", what, name, token, lease.Token())
 			}
 		}
-		waiting := lockLater(mutexes(other, tc.names...))
+		waiting := lockLater(mutexBatch(other, tc.names...))
 		time.AfterFunc(10*time.Millisecond, func() { unlock(t, lease) })
 		if err := receive(t, waiting); err != nil {
 			t.Errorf("%s: waiter: %v", what, err)
@@ -178,5 +178,5 @@ func TestMultiInCluster(t *testing.T) {
 			here = append(here, name)
 		}
 	}
-	unlock(t, mustLock(t, mutexes(direct, here...)))
+	unlock(t, mustLock(t, mutexBatch(direct, here...)))
 }

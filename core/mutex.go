@@ -84,10 +84,10 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 	switch c.list[0] {
 	case 1:
 		before := c.list[len(c.list)-1]
-		return answer{granted: true, token: c.list[1], settled: before&1 != 0, entered: before&2 != 0}, nil
+		return answer{granted: true, token: c.list[1], tokenCommitted: before&1 != 0, byParent: before&2 != 0}, nil
 	case 0:
 		left := time.Duration(c.list[1]) * time.Millisecond
-		return answer{settled: len(c.list) > 2 && c.list[2] == 1, waitState: waitState{holderTTL: left}}, nil
+		return answer{tokenCommitted: len(c.list) > 2 && c.list[2] == 1, waitState: waitState{holderTTL: left}}, nil
 	case -2:
 		h.registersClient = false // join.lua does not register waiting clients
 		return m.asQueued().acquire(ctx, h)

@@ -126,7 +126,7 @@ func (r *request) disown(ctx context.Context) {
 		return
 	}
 	holds := []*hold{&r.hold}
-	if all, ok := r.protocol.(mutexes); ok {
+	if all, ok := r.protocol.(mutexBatch); ok {
 		holds = holds[:0]
 		for i := range all.holds {
 			holds = append(holds, &all.holds[i])

@@ -23,8 +23,8 @@ func TestMissedReleasesEndWithTheirTTL(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	v := r.quorum.voters[0]
-	p := v.unconfirmed()
+	v := r.quorum.nodes[0]
+	p := v.pendingReleases()
 	const each = 1000
 	for i := range 2 * each {
 		h := hold{keys: newKeys("", "name"), lockConfig: lockConfig{ttl: time.Hour, owner: "owner"}}
@@ -32,7 +32,7 @@ func TestMissedReleasesEndWithTheirTTL(t *testing.T) {
 		if i%2 == 0 {
 			h.ttl = minTTL
 		}
-		v.letGoLater(h, heldByCaller)
+		v.releaseLater(h, heldByCaller)
 	}
 	redistest.Eventually(t, 20*time.Second, "the releases that are of no use to be dropped", func() bool {
 		p.mu.Lock()

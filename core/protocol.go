@@ -58,8 +58,8 @@ type hold struct {
 	shares          bool  // others may have the lock too
 
 	// Of a Redlock.
-	defeats int           // in ballots, since one was not split
-	trip    time.Duration // that the servers' answers took
+	lostRounds int           // in a row that were split
+	rtt        time.Duration // that the servers' answers took
 
 	record *recordConfig // of a Once
 }
@@ -83,15 +83,15 @@ const (
 
 // answer is what Redis says to an acquire.
 type answer struct {
-	granted bool
-	token   int64
-	sentAt  instant // of the request that was granted, if others went before it
-	settled bool    // who has the lock was in before, with a token on which the servers of a Redlock have agreed
-	entered bool    // it was granted because the hold's parent is in
-	gone    bool    // the hold was given up before
-	refused error   // for good, as no waiting would change
-	attempt int     // of a Once
-	began   time.Time
+	granted        bool
+	token          int64
+	sentAt         instant // of the request that was granted, if others went before it
+	tokenCommitted bool    // who has the lock was in before, with a token on which the servers of a Redlock have agreed
+	byParent       bool    // it was granted because the hold's parent is in
+	gone           bool    // the hold was given up before
+	refused        error   // for good, as no waiting would change
+	attempt        int     // of a Once
+	began          time.Time
 	waitState
 }
 

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// quorum is the protocol of [Redlock.Mutex]: that of a Mutex on each of several servers, and what a majority of them
-// says is the answer. No operation waits for a minority; what that could not be asked is made up for in the background.
+// quorum is the protocol of [Redlock.Mutex]: that of a Mutex on each of several independent servers. The answer of a
+// majority is the answer. No operation waits for a minority: its missed commands are sent again in the background.
 type quorum struct {
 	keeper   *keeper
-	voters   []*voter
+	nodes    []*redlockNode
 	majority int
 	roster   *roster
 }
@@ -36,7 +36,7 @@ func (q *quorum) patience(ttl time.Duration) time.Duration {
 	return min(max(leastPatience, ttl/100), mostPatience)
 }
 
-// quorumError says that too few servers have answered.
+// quorumError is the error of an operation that too few servers have answered.
 type quorumError struct {
 	answered, of int
 	errs         []error
@@ -65,81 +65,81 @@ func (e *quorumError) outcome() outcome {
 	return rejected
 }
 
-// acquire holds ballots until somebody has won. When several callers ask all servers at the same moment, each may get
-// some, and none a majority. So after a first defeat a caller asks the servers in one order, the same for all, one after
-// the other until one grants the lock, and then all others; and each waits a moment before, a random one that grows.
+// acquire runs vote rounds until any client has won. Several clients that ask all servers at the same time may get a
+// minority each (split vote). So after the first lost round a client waits for a random, growing time. Then it asks the
+// servers one by one in a fixed order until one grants, and all others after that.
 func (q *quorum) acquire(ctx context.Context, h *hold) (answer, error) {
 	until := q.keeper.now().add(splitPatience * q.patience(h.ttl))
 	for {
-		a, split, err := q.attempt(ctx, h)
+		a, split, err := q.vote(ctx, h)
 		if !split || ctx.Err() != nil || q.keeper.now() > until {
 			return a, err
 		}
 	}
 }
 
-// attempt holds one ballot. It reports a split if there was no majority for anybody, as far as can be told: a winner may
-// have left a minority of the servers to others, but tells the rest of it.
-func (q *quorum) attempt(ctx context.Context, h *hold) (a answer, split bool, err error) {
-	if h.defeats > 0 {
-		pause(ctx, min(breath(h.defeats, h.trip), q.patience(h.ttl)), nil, nil)
+// vote runs one round. It reports a split vote if, as far as is known, no client has a majority. A server that has
+// refused reports whether its holder's token was committed, and so whether another client has won.
+func (q *quorum) vote(ctx context.Context, h *hold) (a answer, split bool, err error) {
+	if h.lostRounds > 0 {
+		pause(ctx, min(splitBackoff(h.lostRounds, h.rtt), q.patience(h.ttl)), nil, nil)
 		q.keeper.rename(h) // the old one is being given up
 	}
 	began := q.keeper.now()
-	b := newBallot(q, h)
-	won := b.hold(ctx, h.defeats > 0)
-	h.trip = max(b.trip, h.trip/2)
+	b := newVoteRound(q, h)
+	won := b.run(ctx, h.lostRounds > 0)
+	h.rtt = max(b.rtt, h.rtt/2)
 	if won {
-		err := b.settle(ctx)
+		err := b.awaitCommits(ctx)
 		if left := q.keeper.renewer.until(began, h.ttl).sub(q.keeper.now()); err == nil && left < h.ttl/10 {
 			err = errTooLate
 		}
 		if err != nil {
-			q.abandon(h)
-			h.defeats++
+			q.releaseAllLater(h)
+			h.lostRounds++
 			return answer{}, false, err
 		}
 		return answer{granted: true, token: b.token, sentAt: began}, false, nil
 	}
-	split = b.granted > 0 && len(b.lefts) > 0 && !b.taken
+	split = b.granted > 0 && len(b.holderTTLs) > 0 && !b.othersWon
 	if split {
-		h.defeats++
+		h.lostRounds++
 	} else {
-		h.defeats = 1
+		h.lostRounds = 1
 	}
 	if ctx.Err() != nil {
-		return answer{}, false, errNotSent // nothing that has to be taken back by anybody else
+		return answer{}, false, errNotSent // the caller has nothing to take back
 	}
-	if !b.busy() || b.doubtful() {
+	if !b.busy() || b.reentryUnclear() {
 		return answer{}, false, b.err()
 	}
-	return answer{waitState: waitState{holderTTL: b.left()}}, split, nil
+	return answer{waitState: waitState{holderTTL: b.holderTTL()}}, split, nil
 }
 
-// breath is how long to wait before the next ballot: as long as a release or a vote takes to reach all servers, and not
-// as long as the others wait.
-func breath(defeats int, trip time.Duration) time.Duration {
+// splitBackoff returns how long to wait before the next round: the time in which a release or a vote reaches all servers,
+// and a random time on top, so that clients wait for different times.
+func splitBackoff(defeats int, trip time.Duration) time.Duration {
 	trip = max(trip, time.Millisecond)
 	return trip + rand.N(trip<<min(defeats, 8))
 }
 
-// abandon takes a hold out of all servers, in the background.
-func (q *quorum) abandon(h *hold) {
+// releaseAllLater releases a hold on all servers, in the background.
+func (q *quorum) releaseAllLater(h *hold) {
 	abandoned := *h
-	for _, v := range q.voters {
-		q.keeper.background(func(ctx context.Context) { _, _ = v.letGo(ctx, &abandoned, neverHeld) })
+	for _, v := range q.nodes {
+		q.keeper.background(func(ctx context.Context) { _, _ = v.releaseHold(ctx, &abandoned, neverHeld) })
 	}
 }
 
-// agree asks all servers the same, side by side, and returns what a majority says, as soon as that is known.
-func (q *quorum) agree(ctx context.Context, ask func(ctx context.Context, v *voter) (bool, error)) (bool, error) {
+// agree asks all servers concurrently, and returns the answer of a majority as soon as it is known.
+func (q *quorum) agree(ctx context.Context, ask func(ctx context.Context, v *redlockNode) (bool, error)) (bool, error) {
 	type vote struct {
 		yes bool
 		err error
 	}
-	votes := make(chan vote, len(q.voters))
-	apart := alone(ctx)
-	for _, v := range q.voters {
+	votes := make(chan vote, len(q.nodes))
+	apart := withoutEnd(ctx)
+	for _, v := range q.nodes {
 		if !q.keeper.background(func(context.Context) {
 			yes, err := ask(apart, v)
 			votes <- vote{yes, err}
@@ -149,7 +149,7 @@ func (q *quorum) agree(ctx context.Context, ask func(ctx context.Context, v *vot
 	}
 	yes, no := 0, 0
 	var errs []error
-	for range q.voters {
+	for range q.nodes {
 		select {
 		case v := <-votes:
 			switch {
@@ -166,18 +166,18 @@ func (q *quorum) agree(ctx context.Context, ask func(ctx context.Context, v *vot
 		switch {
 		case yes >= q.majority:
 			return true, nil
-		case no > len(q.voters)-q.majority:
+		case no > len(q.nodes)-q.majority:
 			return false, nil
 		}
 	}
-	return false, &quorumError{answered: yes + no, of: len(q.voters), errs: errs}
+	return false, &quorumError{answered: yes + no, of: len(q.nodes), errs: errs}
 }
 
-// alone returns ctx without its end and without its groupMember.
+// withoutEnd returns ctx without its end and without its groupMember.
 //
 // Why: the end of ctx must not keep requests from the servers that are asked last. A batch group takes one command of
 // each member, and a Redlock sends several.
-func alone(ctx context.Context) context.Context {
+func withoutEnd(ctx context.Context) context.Context {
 	if t, _ := ctx.Value(groupMemberKey{}).(*groupMember); t != nil {
 		t.finish()
 		ctx = context.WithValue(ctx, groupMemberKey{}, (*groupMember)(nil))
@@ -186,14 +186,14 @@ func alone(ctx context.Context) context.Context {
 }
 
 func (q *quorum) release(ctx context.Context, h *hold, what releaseReason) (bool, error) {
-	return q.agree(ctx, func(ctx context.Context, v *voter) (bool, error) {
+	return q.agree(ctx, func(ctx context.Context, v *redlockNode) (bool, error) {
 		mine := *h
-		return v.letGo(ctx, &mine, what)
+		return v.releaseHold(ctx, &mine, what)
 	})
 }
 
 func (q *quorum) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error) {
-	return q.agree(ctx, func(ctx context.Context, v *voter) (held bool, err error) {
+	return q.agree(ctx, func(ctx context.Context, v *redlockNode) (held bool, err error) {
 		err = v.ask(ctx, h.ttl, func(ctx context.Context) (err error) {
 			held, err = v.renew(ctx, h, ttl)
 			return err
@@ -203,7 +203,7 @@ func (q *quorum) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, e
 }
 
 func (q *quorum) raise(ctx context.Context, h *hold, token int64) (bool, error) {
-	return q.agree(ctx, func(ctx context.Context, v *voter) (held bool, err error) {
+	return q.agree(ctx, func(ctx context.Context, v *redlockNode) (held bool, err error) {
 		err = v.ask(ctx, h.ttl, func(ctx context.Context) (err error) {
 			held, err = v.raise(ctx, h, token)
 			return err
@@ -226,9 +226,9 @@ func (q *quorum) location(ctx context.Context, k keys) (string, error) {
 		name string
 		err  error
 	}
-	replies := make(chan reply, len(q.voters))
-	apart := alone(ctx)
-	for _, v := range q.voters {
+	replies := make(chan reply, len(q.nodes))
+	apart := withoutEnd(ctx)
+	for _, v := range q.nodes {
 		if !q.keeper.background(func(context.Context) {
 			var r reply
 			r.err = v.ask(apart, 0, func(ctx context.Context) (err error) {
@@ -242,7 +242,7 @@ func (q *quorum) location(ctx context.Context, k keys) (string, error) {
 	}
 	var names []string
 	var errs []error
-	for range q.voters {
+	for range q.nodes {
 		select {
 		case r := <-replies:
 			if r.err != nil {
@@ -255,7 +255,7 @@ func (q *quorum) location(ctx context.Context, k keys) (string, error) {
 		}
 	}
 	if len(names) < q.majority {
-		return "", &quorumError{answered: len(names), of: len(q.voters), errs: errs}
+		return "", &quorumError{answered: len(names), of: len(q.nodes), errs: errs}
 	}
 	return slices.Min(names), nil
 }

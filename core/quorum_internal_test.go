@@ -21,9 +21,9 @@ func TestPatienceOfAQuorum(t *testing.T) {
 	}
 }
 
-// TestBallotsBeforeTakeNothingOff: the time of a lease begins with the ballot that was won. Otherwise one that follows
+// TestRoundsBeforeTakeNothingOff: the time of a lease begins with the round that was won. Otherwise one that follows
 // upon split votes would be returned with hardly any time left.
-func TestBallotsBeforeTakeNothingOff(t *testing.T) {
+func TestRoundsBeforeTakeNothingOff(t *testing.T) {
 	t.Parallel()
 	var nodes []redis.UniversalClient
 	for range 3 {
@@ -34,7 +34,7 @@ func TestBallotsBeforeTakeNothingOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	h := &hold{keys: newKeys("", "name"), lockConfig: lockConfig{ttl: time.Hour, owner: "owner"}, defeats: 8}
+	h := &hold{keys: newKeys("", "name"), lockConfig: lockConfig{ttl: time.Hour, owner: "owner"}, lostRounds: 8}
 	r.rename(h)
 	began := r.now()
 	a, err := r.quorum.acquire(context.Background(), h)
@@ -48,7 +48,7 @@ func TestBallotsBeforeTakeNothingOff(t *testing.T) {
 func TestWhenAMajorityCouldBeFree(t *testing.T) {
 	t.Parallel()
 	const endless = -time.Millisecond
-	q := &quorum{voters: make([]*voter, 5), majority: 3}
+	q := &quorum{nodes: make([]*redlockNode, 5), majority: 3}
 	for _, c := range []struct {
 		granted int
 		lefts   []time.Duration
@@ -61,8 +61,8 @@ func TestWhenAMajorityCouldBeFree(t *testing.T) {
 		{0, []time.Duration{endless, 1, endless, 2, endless}, endless},
 		{0, []time.Duration{2, 1}, 2},
 	} {
-		b := &ballot{quorum: q, granted: c.granted, lefts: c.lefts}
-		if got := b.left(); got != c.want {
+		b := &voteRound{quorum: q, granted: c.granted, holderTTLs: c.lefts}
+		if got := b.holderTTL(); got != c.want {
 			t.Errorf("%d granted, others held for %v: %v, want %v", c.granted, c.lefts, got, c.want)
 		}
 	}

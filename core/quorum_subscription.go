@@ -9,7 +9,7 @@ type quorumSubscription struct {
 
 func (q *quorum) subscribe(k keys) releaseSubscription {
 	e := &quorumSubscription{c: make(chan struct{}, 1), need: q.majority}
-	for _, v := range q.voters {
+	for _, v := range q.nodes {
 		e.each = append(e.each, v.server.subs.subscribeTo(e.c, k.channel))
 	}
 	return e

@@ -14,7 +14,7 @@ func raise(ctx context.Context, leases []*Lease, patience time.Duration) (int64,
 	}
 	var smaller []*Lease
 	for _, l := range leases {
-		for _, leaf := range l.leaves() {
+		for _, leaf := range l.singles() {
 			if leaf.token < token {
 				smaller = append(smaller, leaf)
 			}

@@ -36,9 +36,9 @@ func NewRedlock(nodes []redis.UniversalClient, opts ...Option) (*Redlock, error)
 		return nil, err
 	}
 	k := newKeeper(config, nodes, redlockDrift)
-	q := &quorum{keeper: k, majority: len(nodes)/2 + 1, roster: &roster{byRunID: make(map[string]*voter)}}
+	q := &quorum{keeper: k, majority: len(nodes)/2 + 1, roster: &roster{byRunID: make(map[string]*redlockNode)}}
 	for i, rdb := range nodes {
-		q.voters = append(q.voters, newVoter(i+1, newServer(k, rdb), q))
+		q.nodes = append(q.nodes, newRedlockNode(i+1, newServer(k, rdb), q))
 	}
 	if err := q.introduce(); err != nil {
 		k.stop()
@@ -92,7 +92,7 @@ func (r *Redlock) Close() error {
 		return nil
 	}
 	var all sync.WaitGroup
-	for _, v := range r.quorum.voters {
+	for _, v := range r.quorum.nodes {
 		all.Go(v.server.close)
 	}
 	all.Wait()
@@ -102,7 +102,7 @@ func (r *Redlock) Close() error {
 // roster knows the servers by their run ids.
 type roster struct {
 	mu      sync.Mutex
-	byRunID map[string]*voter
+	byRunID map[string]*redlockNode
 }
 
 // introductionTime bounds how long NewRedlock waits for the servers to say who they are.
@@ -112,10 +112,10 @@ const introductionTime = 2 * time.Second
 func (q *quorum) introduce() error {
 	ctx, cancel := context.WithTimeout(context.Background(), introductionTime)
 	defer cancel()
-	errs := make([]error, len(q.voters))
+	errs := make([]error, len(q.nodes))
 	var all sync.WaitGroup
-	for i, v := range q.voters {
-		all.Go(func() { errs[i] = v.introduce(ctx) })
+	for i, v := range q.nodes {
+		all.Go(func() { errs[i] = v.verifyIdentity(ctx) })
 	}
 	all.Wait()
 	for _, err := range errs {
@@ -127,7 +127,7 @@ func (q *quorum) introduce() error {
 }
 
 // enter adds a server to the roster.
-func (r *roster) enter(runID string, v *voter) error {
+func (r *roster) enter(runID string, v *redlockNode) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if other := r.byRunID[runID]; other != nil && other != v {

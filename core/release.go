@@ -146,7 +146,7 @@ func (k *keeper) notGivenUp(h *hold, err error) {
 // retryable reports whether a release that failed with err is worth another try. It returns false for errors that time
 // does not change: a closed client and a key of another type. It returns true for missing rights and a full server,
 // which an operator may change. It returns false for a majority, since each server of a Redlock is retried by itself,
-// see voter.letGo.
+// see redlockNode.releaseHold.
 func retryable(err error) bool {
 	return !errors.Is(err, redis.ErrClosed) && !wrongType(err) && !undecided(err)
 }

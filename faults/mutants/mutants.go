@@ -164,8 +164,8 @@ var All = []Mutant{
 		inCore("TestRedlockWithoutAMajority"),
 	},
 	{
-		"tokens of a minority", "what one majority grants the next one does not know", "core/ballot.go",
-		[][2]string{{"for settled := 0; settled < b.quorum.majority; {", "for settled := 0; settled < 1; {"}},
+		"tokens of a minority", "what one majority grants the next one does not know", "core/vote_round.go",
+		[][2]string{{"for committed := 0; committed < b.quorum.majority; {", "for committed := 0; committed < 1; {"}},
 		inCore("TestRedlockTokenIsWrittenToAMajority"),
 	},
 	{
@@ -233,8 +233,8 @@ var All = []Mutant{
 		inCore("Once|Do"),
 	},
 	{
-		"majority taken for a split vote", "who meets a holder without all of the servers asks on and on", "core/ballot.go",
-		[][2]string{{"b.taken = b.taken || v.settled", "_ = v.settled"}},
+		"majority taken for a split vote", "who meets a holder without all of the servers asks on and on", "core/vote_round.go",
+		[][2]string{{"b.othersWon = b.othersWon || v.tokenCommitted", "_ = v.tokenCommitted"}},
 		inCore("TestRedlockLeavesAMinority"),
 	},
 	{

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// gathering is one call of Lock or TryLock of a Multi on its way to a lease.
-type gathering struct {
-	multi  *multi
-	caller context.Context // its end is an error of the call
-	try    bool            // ask for each once
-	opts   []LockOption
-	ends   time.Time // by WithWait; zero if it does not
+// multiAcquire is one call of Lock or TryLock of a Multi.
+type multiAcquire struct {
+	multi    *multi
+	caller   context.Context // its end is an error of the call
+	try      bool            // ask for each once
+	opts     []LockOption
+	deadline time.Time // by WithWait; zero if it does not
 }
 
-// memberLost says that a lock which had been granted was lost before the others were.
+// memberLost is the error of a Multi of which one member was lost before all were acquired.
 type memberLost struct {
 	name  string
 	cause error
@@ -26,18 +26,18 @@ type memberLost struct {
 
 func (e *memberLost) Error() string { return fmt.Sprintf("holdfast: lock %q: %v", e.name, e.cause) }
 
-// run gathers the members until there is a lease or a reason to stop. ctx, below, ends with the caller's context and
-// with the time that WithWait gives; only what the caller is not told of heeds it, since the end of WithWait is not
-// that of a context.
-func (g *gathering) run(wait time.Duration) (*Lease, error) {
+// run acquires the members until there is a lease or a reason to stop. The context that it derives ends with that of the
+// caller and with the time of WithWait. Errors are built from the caller's context only: the end of WithWait is no error
+// of a context.
+func (g *multiAcquire) run(wait time.Duration) (*Lease, error) {
 	ctx, cancel := g.caller, context.CancelFunc(func() {})
 	if wait > 0 {
-		g.ends = time.Now().Add(wait)
-		ctx, cancel = context.WithDeadline(g.caller, g.ends)
+		g.deadline = time.Now().Add(wait)
+		ctx, cancel = context.WithDeadline(g.caller, g.deadline)
 	}
 	defer cancel()
 	for {
-		lease, err := g.gather(ctx)
+		lease, err := g.acquireAll(ctx)
 		var lost *memberLost
 		switch {
 		case err == nil:
@@ -55,7 +55,7 @@ func (g *gathering) run(wait time.Duration) (*Lease, error) {
 
 // refusal is the error of a call that err has ended, or the end of the caller's context meanwhile. An outage that
 // lasted until the time was up is a refusal too, as it is for a single lock.
-func (g *gathering) refusal(ctx context.Context, err error) error {
+func (g *multiAcquire) refusal(ctx context.Context, err error) error {
 	var busy *NotAcquiredError
 	switch cause := ended(g.caller); {
 	case ctx.Err() == nil:
@@ -71,10 +71,10 @@ func (g *gathering) refusal(ctx context.Context, err error) error {
 	return err
 }
 
-func (g *gathering) gather(ctx context.Context) (*Lease, error) {
+func (g *multiAcquire) acquireAll(ctx context.Context) (*Lease, error) {
 	var busy *NotAcquiredError
-	if g.multi.mutexes != nil && (g.try || g.undisturbed()) {
-		lease, err := g.atOnce()
+	if g.multi.batch != nil && (g.try || g.noLocalWaiters()) {
+		lease, err := g.tryBatch()
 		switch {
 		case errors.Is(err, ErrWrongType), errors.Is(err, errOtherStrategy), crossSlot(err):
 			// By itself, the member that is to blame tells more.
@@ -82,33 +82,33 @@ func (g *gathering) gather(ctx context.Context) (*Lease, error) {
 			return lease, err
 		}
 	}
-	heard := time.Now()
+	answeredAt := time.Now()
 	members, err := g.multi.order(ctx)
 	if err != nil {
 		return nil, err
 	}
-	lease, err := g.inTurn(ctx, members)
-	if busy != nil && time.Since(heard) < stallTimeout && errors.Is(err, ErrNotAcquired) && errors.Is(err, ErrUnavailable) {
+	lease, err := g.lockSequentially(ctx, members)
+	if busy != nil && time.Since(answeredAt) < stallTimeout && errors.Is(err, ErrNotAcquired) && errors.Is(err, ErrUnavailable) {
 		// The time was up before the next answer. That is no outage: there was one just now.
 		err = &NotAcquiredError{Name: busy.Name, RetryAfter: busy.RetryAfter, cause: ended(g.caller)}
 	}
 	return lease, err
 }
 
-// inTurn locks one member after the other.
-func (g *gathering) inTurn(ctx context.Context, members []member) (joint *Lease, err error) {
+// lockSequentially locks one member after the other, in the order of members.
+func (g *multiAcquire) lockSequentially(ctx context.Context, members []member) (combined *Lease, err error) {
 	turn, cut := context.WithCancelCause(g.caller)
 	defer cut(nil)
 	var held []*Lease
 	defer func() {
-		if joint == nil { // or there is a panic in a hook
-			letGo(ctx, held)
+		if combined == nil { // or there is a panic in a hook
+			releaseMembers(ctx, held)
 		}
 	}()
 	for _, m := range members {
-		lease, err := g.lock(turn, m, held)
+		lease, err := g.lockMember(turn, m, held)
 		if err != nil {
-			return nil, cmp.Or(g.lost(held), err)
+			return nil, cmp.Or(g.lostMember(held), err)
 		}
 		held = append(held, lease)
 		defer lease.ending.bind(cut)()
@@ -118,14 +118,15 @@ func (g *gathering) inTurn(ctx context.Context, members []member) (joint *Lease,
 		patience = 0
 	}
 	token, err := raise(ctx, held, patience)
-	if err := cmp.Or(g.lost(held), err); err != nil {
+	if err := cmp.Or(g.lostMember(held), err); err != nil {
 		return nil, err
 	}
-	return newJoint(g.caller, g.multi.name, held, token), nil
+	return newMultiLease(g.caller, g.multi.name, held, token), nil
 }
 
-// lock locks the next member. If that is somebody else's and in truth one of those held already, it is entered again.
-func (g *gathering) lock(ctx context.Context, m member, held []*Lease) (*Lease, error) {
+// lockMember locks the next member. A member of another package may be a lock that is held already, so its context has the
+// leases of all earlier members: then it is entered again.
+func (g *multiAcquire) lockMember(ctx context.Context, m member, held []*Lease) (*Lease, error) {
 	if m.own == nil {
 		for _, l := range held {
 			ctx = l.within(ctx)
@@ -133,10 +134,10 @@ func (g *gathering) lock(ctx context.Context, m member, held []*Lease) (*Lease, 
 	}
 	var lease *Lease
 	var err error
-	switch left := time.Until(g.ends); {
+	switch left := time.Until(g.deadline); {
 	case g.try:
 		lease, err = m.TryLock(ctx, g.opts...)
-	case g.ends.IsZero():
+	case g.deadline.IsZero():
 		lease, err = m.Lock(ctx, g.opts...)
 	case left <= 0:
 		return nil, &NotAcquiredError{Name: m.name}
@@ -149,8 +150,8 @@ func (g *gathering) lock(ctx context.Context, m member, held []*Lease) (*Lease, 
 	return lease, err
 }
 
-// lost returns a [memberLost] if one of these is over although nobody let go of it.
-func (g *gathering) lost(held []*Lease) error {
+// lostMember returns a [memberLost] if one of these leases has ended by itself, nil otherwise.
+func (g *multiAcquire) lostMember(held []*Lease) error {
 	for _, l := range held {
 		if l.ending.cause() != nil {
 			return &memberLost{name: l.Name(), cause: l.ending.cause()}
@@ -159,9 +160,9 @@ func (g *gathering) lost(held []*Lease) error {
 	return nil
 }
 
-// letGo releases what was locked in vain. It waits for that; once ctx has ended, only for the answers that are on
-// their way.
-func letGo(ctx context.Context, held []*Lease) {
+// releaseMembers releases the members of a Multi that was not acquired. It waits for the releases; if ctx ends, only for
+// releaseGrace.
+func releaseMembers(ctx context.Context, held []*Lease) {
 	if len(held) == 0 {
 		return
 	}

@@ -9,36 +9,36 @@ import (
 	"time"
 )
 
-// voter is one of the servers of a Redlock.
-type voter struct {
+// redlockNode is one of the independent servers of a Redlock.
+type redlockNode struct {
 	mutex
 	number int // from 1, as the user counts them
 	quorum *quorum
 
-	known   atomic.Bool  // it is a server of its own
-	trouble atomic.Int64 // when it last failed to answer, an instant
-	refuses sync.Once    // requests, which it should not
+	verified      atomic.Bool  // it is a server of its own, see verifyIdentity
+	failedAt      atomic.Int64 // when it last failed to answer, an instant
+	warnedRefusal sync.Once    // requests, which it should not
 }
 
-// shunned is how long a server that has failed to answer is asked last.
-const shunned = instant(time.Second)
+// suspectTime is how long a server that has not answered is asked last.
+const suspectTime = instant(time.Second)
 
 var errSlow = errors.New("not answered in the time that one server of several gets")
 
-func newVoter(number int, s *server, q *quorum) *voter {
-	v := &voter{
+func newRedlockNode(number int, s *server, q *quorum) *redlockNode {
+	v := &redlockNode{
 		mutex:  mutex{oneRedis: oneRedis{s}, restartDelay: q.keeper.restartDelay},
 		number: number, quorum: q,
 	}
-	v.trouble.Store(int64(-shunned))
-	v.unconfirmed().untilClose = true // the other servers are a majority
+	v.failedAt.Store(int64(-suspectTime))
+	v.pendingReleases().untilClose = true // the other servers are a majority
 	return v
 }
 
-// introduce finds out whether this is a server of its own; before that it has no vote, because one server that is
-// reached by two clients would have two. A server that may not say who it is, is trusted.
-func (v *voter) introduce(ctx context.Context) error {
-	if v.known.Load() {
+// verifyIdentity checks that no other client of the Redlock connects to the same server. A node has no vote before that.
+// Why: a server that two clients connect to would have two votes. A server that does not allow the check is trusted.
+func (v *redlockNode) verifyIdentity(ctx context.Context) error {
+	if v.verified.Load() {
 		return nil
 	}
 	key := v.quorum.keeper.prefix + "redlock"
@@ -54,15 +54,15 @@ func (v *voter) introduce(ctx context.Context) error {
 			return err
 		}
 	}
-	v.known.Store(true)
+	v.verified.Store(true)
 	return nil
 }
 
 // ask runs a request of one server, for no longer than each server gets.
-func (v *voter) ask(ctx context.Context, ttl time.Duration, request func(ctx context.Context) error) error {
+func (v *redlockNode) ask(ctx context.Context, ttl time.Duration, request func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, v.quorum.patience(ttl))
 	defer cancel()
-	err := v.introduce(ctx)
+	err := v.verifyIdentity(ctx)
 	if err == nil {
 		err = request(ctx)
 	}
@@ -70,24 +70,25 @@ func (v *voter) ask(ctx context.Context, ttl time.Duration, request func(ctx con
 		err = errSlow // whichever way the connection puts it: it is not the caller whose time is up
 	}
 	if classify(err) == failed || err != nil && (refusesUser(err) || unknownCommand(err)) || errors.Is(err, ErrInvalidOption) {
-		v.quorum.keeper.warnOnce(&v.refuses, "a server of a Redlock refuses requests: fewer of the others may fail",
+		v.quorum.keeper.warnOnce(&v.warnedRefusal, "a server of a Redlock refuses requests: fewer of the others may fail",
 			"node", v.number, "error", err)
 	}
 	if transient(err) && !errors.Is(err, errTaken) { // that is an answer: the hold was released before it was settled
-		v.trouble.Store(int64(v.quorum.keeper.now()))
+		v.failedAt.Store(int64(v.quorum.keeper.now()))
 	}
 	return err
 }
 
-// troubled reports whether the server has failed to answer just now.
-func (v *voter) troubled() bool {
-	return v.quorum.keeper.now()-instant(v.trouble.Load()) < shunned
+// suspect reports whether the server has failed to answer within suspectTime.
+func (v *redlockNode) suspect() bool {
+	return v.quorum.keeper.now()-instant(v.failedAt.Load()) < suspectTime
 }
 
-// settle gives a hold the token that the servers have agreed on; if restore is set, also where it was forgotten.
-func (v *voter) settle(ctx context.Context, h *hold, token int64, restore bool) error {
+// commitToken writes the token of a majority to a hold of this server. If regrant is true, it grants the hold anew if the
+// server has lost it (read repair).
+func (v *redlockNode) commitToken(ctx context.Context, h *hold, token int64, regrant bool) error {
 	grant := 0
-	if restore {
+	if regrant {
 		grant = 1
 	}
 	return v.ask(ctx, h.ttl, func(ctx context.Context) error {
@@ -101,25 +102,24 @@ func (v *voter) settle(ctx context.Context, h *hold, token int64, restore bool) 
 	})
 }
 
-// letGo takes a hold out of the server, now or as soon as it answers.
-func (v *voter) letGo(ctx context.Context, h *hold, what releaseReason) (held bool, err error) {
+// releaseHold releases a hold on the server, now or as soon as the server answers.
+func (v *redlockNode) releaseHold(ctx context.Context, h *hold, what releaseReason) (held bool, err error) {
 	err = v.ask(ctx, h.ttl, func(ctx context.Context) (err error) {
 		held, err = v.release(ctx, h, what)
 		return err
 	})
 	if err != nil && !errors.Is(err, ErrInvalidOption) { // then nothing was ever granted
-		v.letGoLater(*h, what)
+		v.releaseLater(*h, what)
 	}
 	return held, err
 }
 
-// unconfirmed are the releases that the server has missed.
-func (v *voter) unconfirmed() *pending { return v.server.exec.nodes.only.pending }
+// pendingReleases returns the releases that the server has not confirmed.
+func (v *redlockNode) pendingReleases() *pending { return v.server.exec.nodes.only.pending }
 
-// letGoLater sends a release until the server has confirmed it, or the hold's TTL is over: the server has forgotten it by
-// then.
-func (v *voter) letGoLater(h hold, what releaseReason) {
-	v.unconfirmed().add(&pendingCommand{
+// releaseLater sends a release until the server has confirmed it, or the hold has expired on the server.
+func (v *redlockNode) releaseLater(h hold, what releaseReason) {
+	v.pendingReleases().add(&pendingCommand{
 		id: h.id,
 		send: func(ctx context.Context) error {
 			return v.ask(ctx, h.ttl, func(ctx context.Context) error {

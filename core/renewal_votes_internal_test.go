@@ -27,15 +27,15 @@ func TestTally(t *testing.T) {
 		"lost":             {[]said{{20, true, nil}, {1, false, nil}, {2, false, nil}, {3, false, nil}}, true, false, 20},
 		"undecided":        {[]said{{20, true, nil}, {9, true, nil}, {2, false, nil}, {3, false, nil}, {5, true, away}}, true, false, 9},
 	} {
-		ballots := &tally{quorum: &quorum{voters: make([]*voter, 5), majority: 3}, sentAt: never}
-		var last finding
+		votes := &renewalVotes{quorum: &quorum{nodes: make([]*redlockNode, 5), majority: 3}, sentAt: never}
+		var last renewalOutcome
 		for _, s := range c.said {
-			if last = ballots.add(nil, s.at, s.held && s.err == nil, s.err); last.held != (ballots.held >= 3) {
+			if last = votes.add(nil, s.at, s.held && s.err == nil, s.err); last.held != (votes.held >= 3) {
 				t.Errorf("%s: %+v", name, last)
 			}
 		}
-		if last.decided != c.decided || last.held != c.held || ballots.sentAt != c.sentAt {
-			t.Errorf("%s: %+v, counted from %d", name, last, ballots.sentAt)
+		if last.decided != c.decided || last.held != c.held || votes.sentAt != c.sentAt {
+			t.Errorf("%s: %+v, counted from %d", name, last, votes.sentAt)
 		}
 	}
 }

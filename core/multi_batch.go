@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// maxAtOnce bounds how many mutexes one script grants: while it runs, the server does nothing else.
-const maxAtOnce = 64
+// maxBatchedMutexes bounds how many mutexes one script grants: while it runs, the server does nothing else.
+const maxBatchedMutexes = 64
 
-// sisters returns the members if one script can grant them all: mutexes of one client in one slot.
-func (m *multi) sisters() []*locker {
-	if len(m.members) > maxAtOnce {
+// batchable returns the members if one script can grant them all: mutexes of one client in one slot. It returns nil otherwise.
+func (m *multi) batchable() []*locker {
+	if len(m.members) > maxBatchedMutexes {
 		return nil
 	}
 	var mutexes []*locker
@@ -34,15 +34,15 @@ func (m *multi) sisters() []*locker {
 	return mutexes
 }
 
-// mutexes is the protocol of several mutexes, granted all or none. Its hold stands for one on each of them, with the
-// same id; the leases are theirs.
-type mutexes struct {
+// mutexBatch is the protocol of several mutexes that one script grants, all or none. Its hold stands for one hold of each
+// mutex, with the same id. Each mutex has a lease of its own.
+type mutexBatch struct {
 	mutex
 	holds []hold // without id; without owner, if that is not yet in any of them
 }
 
-// of returns the holds for which h stands.
-func (m mutexes) of(h *hold) []hold {
+// memberHolds returns the holds for which h stands.
+func (m mutexBatch) memberHolds(h *hold) []hold {
 	holds := slices.Clone(m.holds)
 	for i := range holds {
 		holds[i].call(h.id)
@@ -54,8 +54,8 @@ func (m mutexes) of(h *hold) []hold {
 	return holds
 }
 
-func (m mutexes) acquire(ctx context.Context, h *hold) (answer, error) {
-	holds := m.of(h)
+func (m mutexBatch) acquire(ctx context.Context, h *hold) (answer, error) {
+	holds := m.memberHolds(h)
 	keys := make([]string, 0, 3*len(holds))
 	args := []any{h.id, milliseconds(tokenMemory)}
 	for _, o := range holds {
@@ -83,27 +83,27 @@ func (m mutexes) acquire(ctx context.Context, h *hold) (answer, error) {
 	}
 }
 
-func (m mutexes) bar(h *hold) {
+func (m mutexBatch) bar(h *hold) {
 	var released []string
-	for _, o := range m.of(h) {
+	for _, o := range m.memberHolds(h) {
 		released = append(released, o.released)
 	}
 	m.barAll(h.keys.lock, released...)
 }
 
-func (m mutexes) release(ctx context.Context, h *hold, what releaseReason) (bool, error) {
-	holds := m.of(h)
+func (m mutexBatch) release(ctx context.Context, h *hold, what releaseReason) (bool, error) {
+	holds := m.memberHolds(h)
 	held := make([]bool, len(holds))
 	errs := doGrouped(ctx, len(holds), func(ctx context.Context, i int) (err error) {
 		held[i], err = m.mutex.release(ctx, &holds[i], what)
 		return err
 	})
-	return !slices.Contains(held, false), worst(errs)
+	return !slices.Contains(held, false), primaryError(errs)
 }
 
-// undisturbed reports whether no caller of this process waits for one of the mutexes, whose turn would be before.
-func (g *gathering) undisturbed() bool {
-	for _, l := range g.multi.mutexes {
+// noLocalWaiters reports whether no caller of this process waits for one of the mutexes. Such a caller would come first.
+func (g *multiAcquire) noLocalWaiters() bool {
+	for _, l := range g.multi.batch {
 		if !l.keeper.queue.empty(l.keeper.prefix + l.name) {
 			return false
 		}
@@ -111,9 +111,9 @@ func (g *gathering) undisturbed() bool {
 	return true
 }
 
-// atOnce asks for all mutexes together, once.
-func (g *gathering) atOnce() (joint *Lease, err error) {
-	members := g.multi.mutexes
+// tryBatch requests all mutexes in one script, once.
+func (g *multiAcquire) tryBatch() (combined *Lease, err error) {
+	members := g.multi.batch
 	k := members[0].keeper
 	if !k.lifecycle.start() {
 		return nil, ErrClosed
@@ -121,34 +121,34 @@ func (g *gathering) atOnce() (joint *Lease, err error) {
 	defer k.lifecycle.finish()
 	r, all := g.request()
 	began, ctxs := k.now(), make([]context.Context, len(members))
-	for i, h := range all.of(&r.hold) {
+	for i, h := range all.memberHolds(&r.hold) {
 		ctxs[i] = k.hooks.acquireStart(g.caller, AcquireStart{Name: h.name, Owner: h.owner, Try: true})
 	}
-	joint, err = r.run(g.caller)
+	combined, err = r.run(g.caller)
 	handed := false
 	defer func() {
-		if joint != nil && !handed { // a hook panics: nobody gets the lease
-			_ = joint.release(g.caller, neverHeld)
+		if combined != nil && !handed { // a hook panics: nobody gets the lease
+			_ = combined.release(g.caller, neverHeld)
 		}
 	}()
-	for i, h := range all.of(&r.hold) {
+	for i, h := range all.memberHolds(&r.hold) {
 		end := AcquireEnd{Name: h.name, Owner: h.owner, Waited: k.now().sub(began), Asked: r.asked, Err: err}
-		if joint != nil {
-			end.Token = joint.token
+		if combined != nil {
+			end.Token = combined.token
 		}
 		k.hooks.acquireEnd(ctxs[i], end)
 	}
 	handed = true
-	return joint, err
+	return combined, err
 }
 
 // request prepares the request for all of them. They are of one new owner, except those of which the caller holds
 // the lease already, or has named the owner.
-func (g *gathering) request() (*request, mutexes) {
-	first := g.multi.mutexes[0]
-	all := mutexes{mutex: first.protocol.(mutex)}
+func (g *multiAcquire) request() (*request, mutexBatch) {
+	first := g.multi.batch[0]
+	all := mutexBatch{mutex: first.protocol.(mutex)}
 	r := &request{keeper: first.keeper, once: true}
-	for _, l := range g.multi.mutexes {
+	for _, l := range g.multi.batch {
 		h := l.newRequest(g.caller, l.config.with(g.opts)).hold
 		if h.owner == h.id {
 			h.owner = ""
@@ -163,20 +163,20 @@ func (g *gathering) request() (*request, mutexes) {
 	r.hold.owner = r.hold.id
 	if !g.try {
 		r.hold.wait = -1
-		if !g.ends.IsZero() {
-			r.hold.wait = max(time.Until(g.ends), 0)
+		if !g.deadline.IsZero() {
+			r.hold.wait = max(time.Until(g.deadline), 0)
 		}
 	}
 	r.protocol, r.settle = all, func(ctx context.Context, h hold, token int64, sentAt instant) (*Lease, error) {
-		return all.settle(ctx, g, &h, token, sentAt)
+		return all.newLeases(ctx, g, &h, token, sentAt)
 	}
 	return r, all
 }
 
-// settle makes a lease for each, and one of them all.
-func (m mutexes) settle(ctx context.Context, g *gathering, h *hold, token int64, sentAt instant) (*Lease, error) {
+// newLeases makes a lease for each, and one of them all.
+func (m mutexBatch) newLeases(ctx context.Context, g *multiAcquire, h *hold, token int64, sentAt instant) (*Lease, error) {
 	var leases []*Lease
-	for _, o := range m.of(h) {
+	for _, o := range m.memberHolds(h) {
 		l, err := m.server.keeper.newLease(ctx, m.mutex, o, grant{token, sentAt, o.ttl})
 		if err != nil { // too late: the request gives all holds up
 			for _, l := range leases {
@@ -186,5 +186,5 @@ func (m mutexes) settle(ctx context.Context, g *gathering, h *hold, token int64,
 		}
 		leases = append(leases, l)
 	}
-	return newJoint(g.caller, g.multi.name, leases, token), nil
+	return newMultiLease(g.caller, g.multi.name, leases, token), nil
 }

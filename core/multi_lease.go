@@ -1,0 +1,156 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// multiLease is the lease of several locks. It ends when the lease of one of them does. Each of these leases is renewed,
+// and reported to hooks, by itself.
+type multiLease struct {
+	lease   *Lease
+	members []*Lease
+	stops   []func() bool // of watching them
+	over    atomic.Bool   // decides between Unlock and the first loss
+}
+
+// newMultiLease makes one lease of several. Its context has the values of ctx and the leases of all members, so that each
+// of them can be entered again.
+func newMultiLease(ctx context.Context, name string, members []*Lease, token int64) *Lease {
+	j := &multiLease{members: members}
+	first := members[0].singles()[0]
+	j.lease = &Lease{keeper: first.keeper, token: token, granted: first.granted, multi: j, index: -1}
+	j.lease.hold = hold{name: name, lockConfig: lockConfig{owner: first.hold.owner}}
+	var keys []string
+	for _, l := range j.lease.singles() {
+		keys = append(keys, l.hold.keys.lock)
+		j.lease.hold.ttl = max(j.lease.hold.ttl, l.hold.ttl)
+	}
+	j.lease.hold.keys.lock = strings.Join(keys, "+")
+	within := j.lease.within(context.WithoutCancel(ctx))
+	j.lease.bare = bare{*holdingFrom(within), within}
+	for _, m := range members {
+		j.stops = append(j.stops, context.AfterFunc(m.Context(), func() { j.memberEnded(m) }))
+	}
+	return j.lease
+}
+
+// singles returns the leases of single locks that make up this one.
+func (l *Lease) singles() []*Lease {
+	if l.multi == nil {
+		return []*Lease{l}
+	}
+	var singles []*Lease
+	for _, m := range l.multi.members {
+		singles = append(singles, m.singles()...)
+	}
+	return singles
+}
+
+// within returns ctx with the ownership of all locks of the lease.
+func (l *Lease) within(ctx context.Context) context.Context {
+	if l.multi == nil {
+		return withHolding(ctx, l, nil, l.token)
+	}
+	for _, single := range l.singles() {
+		ctx = withHolding(ctx, single, l, l.token)
+	}
+	return ctx
+}
+
+// memberEnded ends the multi-lease because a member has ended by itself, and releases the others. If that member is left
+// to expire, so are the others. It runs on a goroutine of the client.
+func (j *multiLease) memberEnded(m *Lease) {
+	if !j.over.CompareAndSwap(false, true) {
+		return
+	}
+	cause := m.ending.cause()
+	j.lease.ending.come(cause)
+	if runsOut(cause) {
+		j.leaveToExpire(cause)
+		return
+	}
+	var others []*Lease
+	for _, l := range j.members {
+		if l.ending.cause() == nil {
+			others = append(others, l)
+		}
+	}
+	j.lease.keeper.recovered(func() { _ = releaseTogether(context.Background(), others, heldByCaller) })
+}
+
+// abandon ends the multi-lease and leaves its members to expire.
+func (j *multiLease) abandon() {
+	if j.over.CompareAndSwap(false, true) {
+		j.lease.ending.come(errAbandoned)
+		j.leaveToExpire(errAbandoned)
+	}
+}
+
+// leaveToExpire ends all members that are still held, without releasing them.
+func (j *multiLease) leaveToExpire(cause error) {
+	for _, l := range j.lease.singles() {
+		if l.keeper.renewer.remove(l) {
+			l.keeper.lost(l, cause)
+		}
+	}
+}
+
+// release ends the multi-lease and releases its members, unless it has ended.
+func (j *multiLease) release(ctx context.Context, what releaseReason) error {
+	if !j.over.CompareAndSwap(false, true) {
+		if runsOut(j.lease.ending.cause()) {
+			_ = releaseTogether(ctx, j.members, what) // the holder has stopped before the TTL is over
+		}
+		return j.lease.notHeld()
+	}
+	for _, stop := range j.stops {
+		stop()
+	}
+	j.lease.ending.come(ErrNotHeld)
+	return releaseTogether(ctx, j.members, what)
+}
+
+// releaseTogether releases leases concurrently, in one batch.
+func releaseTogether(ctx context.Context, leases []*Lease, what releaseReason) error {
+	return primaryError(doGrouped(ctx, len(leases), func(ctx context.Context, i int) error {
+		return leases[i].release(ctx, what)
+	}))
+}
+
+func (j *multiLease) extend(ctx context.Context, ttl time.Duration) error {
+	err := primaryError(doGrouped(ctx, len(j.members), func(ctx context.Context, i int) error {
+		return j.members[i].Extend(ctx, ttl)
+	}))
+	if errors.Is(err, ErrNotHeld) {
+		<-j.lease.Done() // the end of a member is on its way
+	}
+	return err
+}
+
+func (j *multiLease) validUntil() time.Time {
+	var earliest time.Time
+	for i, m := range j.members {
+		if until := m.ValidUntil(); i == 0 || until.Before(earliest) {
+			earliest = until
+		}
+	}
+	return earliest
+}
+
+// primaryError returns the first error that is ErrNotHeld, or else the first error.
+func primaryError(errs []error) error {
+	var first error
+	for _, err := range errs {
+		if errors.Is(err, ErrNotHeld) {
+			return err
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}

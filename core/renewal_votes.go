@@ -1,0 +1,91 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// renewalVotes counts the answers of the servers of a Redlock to one renewal.
+type renewalVotes struct {
+	quorum  *quorum
+	renewal *renewal
+
+	mu      sync.Mutex
+	sentAt  instant // the first of those that count
+	held    int
+	lost    []*redlockNode // which have lost the hold
+	errs    []error
+	decided bool
+}
+
+// renewAll renews on every server. A hold is renewed if a majority confirms. Its validity counts from the first request of
+// that majority. A server that has lost the hold, by a restart or a partition, is granted it again (read repair). Such a
+// server counts from the next renewal on only. Why: if a majority has lost the hold, another client may have had the lock.
+func (q *quorum) renewAll(renewals []*renewal) {
+	tallies := make([]*renewalVotes, len(renewals))
+	for i, r := range renewals {
+		tallies[i] = &renewalVotes{quorum: q, renewal: r, sentAt: never}
+	}
+	for _, v := range q.nodes {
+		calls := make([]*command, len(renewals))
+		for i, r := range renewals {
+			calls[i] = v.renewal(r, func(sentAt instant, held bool, err error) {
+				tallies[i].count(v, sentAt, held, err)
+			})
+		}
+		v.server.exec.renew(calls)
+	}
+}
+
+// renewalOutcome is what follows from an answer.
+type renewalOutcome struct {
+	decided bool // by this very answer
+	held    bool
+	err     error
+	repair  []*redlockNode // are to be given the hold again
+}
+
+// count records one answer. It reports the outcome without holding t.mu.
+func (t *renewalVotes) count(v *redlockNode, sentAt instant, held bool, err error) {
+	d := t.add(v, sentAt, held, err)
+	if d.decided {
+		t.renewal.done(t.sentAt, d.held, d.err)
+	}
+	h := *t.renewal.hold
+	h.ttl = max(h.ttl, t.renewal.left) // it may have been extended
+	for _, v := range d.repair {
+		t.quorum.keeper.background(func(ctx context.Context) { _ = v.commitToken(ctx, &h, t.renewal.token, true) })
+	}
+}
+
+func (t *renewalVotes) add(v *redlockNode, sentAt instant, held bool, err error) (d renewalOutcome) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case err != nil && !errors.Is(err, ErrLeaseLost):
+		t.errs = append(t.errs, err)
+	case !held:
+		t.lost = append(t.lost, v)
+	case !t.decided:
+		t.sentAt = min(t.sentAt, sentAt)
+		fallthrough
+	default:
+		t.held++
+	}
+	all := len(t.quorum.nodes)
+	d.held = t.held >= t.quorum.majority
+	answered := t.held + len(t.lost)
+	switch {
+	case t.decided:
+	case d.held, len(t.lost) > all-t.quorum.majority:
+		d.decided = true
+	case answered+len(t.errs) == all:
+		d.decided, d.err = true, &quorumError{answered: answered, of: all, errs: t.errs}
+	}
+	t.decided = t.decided || d.decided
+	if d.held {
+		d.repair, t.lost = t.lost, nil
+	}
+	return d
+}
