@@ -57,7 +57,7 @@ func (a *Attempt) ValidUntil() time.Time { return a.lease.ValidUntil() }
 // the record; the client retries in the background.
 func (a *Attempt) Complete(ctx context.Context, value []byte) error {
 	err := a.end(ctx, StateCompleted, func(ctx context.Context) (int64, error) {
-		return a.claim().complete(ctx, &a.lease.hold, a.lease.token, a.number, value)
+		return a.backend().complete(ctx, &a.lease.hold, a.lease.token, a.number, value)
 	})
 	if err != nil {
 		return err
@@ -67,11 +67,11 @@ func (a *Attempt) Complete(ctx context.Context, value []byte) error {
 
 // Release ends an attempt that has done nothing: the next one may begin at once. Errors are those of Complete. After
 // [ErrStale] there was nothing to release.
-func (a *Attempt) Release(ctx context.Context) error { return a.drop(ctx, heldByCaller) }
+func (a *Attempt) Release(ctx context.Context) error { return a.discard(ctx, heldByCaller) }
 
 // Withdraw ends an attempt whose work has not begun. The next one may begin at once, and has the same
 // [Attempt.Number], as if this attempt had never been. Errors are those of Release.
-func (a *Attempt) Withdraw(ctx context.Context) error { return a.drop(ctx, neverHeld) }
+func (a *Attempt) Withdraw(ctx context.Context) error { return a.discard(ctx, neverHeld) }
 
 // Hold ends an attempt with an unknown outcome. All later callers get [ErrOutcomeUnknown] until an operator has found
 // out and calls [Once.Resolve] or [Once.Forget], or until the record expires. The reason is for the operator: keep
@@ -79,7 +79,7 @@ func (a *Attempt) Withdraw(ctx context.Context) error { return a.drop(ctx, never
 func (a *Attempt) Hold(ctx context.Context, reason string) error {
 	reason = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
 	return a.end(ctx, StateUnknown, func(ctx context.Context) (int64, error) {
-		return a.claim().hold(ctx, &a.lease.hold, a.lease.token, a.number, reason)
+		return a.backend().hold(ctx, &a.lease.hold, a.lease.token, a.number, reason)
 	})
 }
 
@@ -93,8 +93,8 @@ func (a *Attempt) Hold(ctx context.Context, reason string) error {
 // Declare does not end the attempt. Its errors are those of Complete. It returns [ErrStale] even if Redis has lost the
 // record.
 func (a *Attempt) Declare(ctx context.Context, state State) error {
-	presume, ok := map[State]string{
-		StateCompleted: presumeCompleted, StateUnknown: presumeUnknown, StateNone: presumeRetry,
+	outcome, ok := map[State]string{
+		StateCompleted: expiryMeansCompleted, StateUnknown: expiryMeansUnknown, StateNone: expiryAllowsRetry,
 	}[state]
 	if !ok {
 		return fmt.Errorf("holdfast: once %q: an attempt cannot be declared %q", a.once.key, state)
@@ -106,7 +106,7 @@ func (a *Attempt) Declare(ctx context.Context, state State) error {
 	detached, cancel := detach(ctx)
 	defer cancel()
 	err := a.once.retryUntilAnswered(ctx, detached, "declare", func(ctx context.Context) (err error) {
-		held, err = a.claim().presume(ctx, &a.lease.hold, presume)
+		held, err = a.backend().setOutcomeOnExpiry(ctx, &a.lease.hold, outcome)
 		return err
 	})
 	switch {
@@ -130,17 +130,17 @@ func (a *Attempt) Abandon() { a.lease.Abandon() }
 // maxReason bounds what is recorded of a reason, in bytes.
 const maxReason = 1024
 
-// What a running attempt counts as once its lease is over, see lua/record.lua.
+// What a running attempt counts as when its lease has expired, see lua/record.lua.
 const (
-	presumeRetry     = "retry"
-	presumeUnknown   = "unknown"
-	presumeCompleted = "completed"
+	expiryAllowsRetry    = "retry"
+	expiryMeansUnknown   = "unknown"
+	expiryMeansCompleted = "completed"
 )
 
-// drop ends the attempt without an outcome.
-func (a *Attempt) drop(ctx context.Context, what releaseReason) error {
+// discard ends the attempt without an outcome.
+func (a *Attempt) discard(ctx context.Context, what releaseReason) error {
 	return a.end(ctx, StateNone, func(ctx context.Context) (int64, error) {
-		held, err := a.claim().drop(ctx, &a.lease.hold, what)
+		held, err := a.backend().discard(ctx, &a.lease.hold, what)
 		if !held {
 			return stale, err
 		}
@@ -148,7 +148,7 @@ func (a *Attempt) drop(ctx context.Context, what releaseReason) error {
 	})
 }
 
-func (a *Attempt) claim() claim { return claim{oneRedis{a.once.client.server}} }
+func (a *Attempt) backend() onceBackend { return onceBackend{oneRedis{a.once.client.server}} }
 
 // end stops the renewal and sends the script that ends the attempt, detached from ctx and bounded. What it could not
 // confirm is finished in the background.
@@ -165,7 +165,7 @@ func (a *Attempt) end(ctx context.Context, state State, command func(context.Con
 		a.lease.ending.come(ErrNotHeld)
 	}
 	var result int64
-	err := k.finish(ctx, func(ctx context.Context) (err error) {
+	err := k.runDetached(ctx, func(ctx context.Context) (err error) {
 		result, err = command(ctx)
 		return err
 	})
@@ -188,7 +188,7 @@ func (a *Attempt) end(ctx context.Context, state State, command func(context.Con
 func (a *Attempt) endLater(command func(context.Context) (int64, error)) {
 	k := a.once.client.keeper
 	var result int64
-	taken := a.claim().pending(&a.lease.hold).add(&pendingCommand{
+	taken := a.backend().pending(&a.lease.hold).add(&pendingCommand{
 		send: func(ctx context.Context) (err error) {
 			result, err = command(new(detachedContext).reset(ctx, firstAnswer))
 			return err
@@ -215,7 +215,7 @@ func (a *Attempt) notRecorded(err error) {
 
 // patience is how long the end of an attempt is tried to be recorded: as long as it may be of use, within bounds.
 func (r *recordConfig) patience(ttl time.Duration) time.Duration {
-	return ttl + min(r.retention, afterthought)
+	return ttl + min(r.retention, backgroundReleaseLimit)
 }
 
 func (a *Attempt) stale() error {

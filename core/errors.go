@@ -93,9 +93,9 @@ var (
 	errAbandoned   = fmt.Errorf("%w: abandoned by its holder", ErrLeaseLost)
 )
 
-// runsOut reports whether a lease that ended for this cause is left in Redis for the rest of its TTL: its holder is told
+// leftToExpire reports whether a lease that ended for this cause is left in Redis for the rest of its TTL: its holder is told
 // to stop, and that is its time to do so. An Unlock within it says that the holder has stopped.
-func runsOut(cause error) bool {
+func leftToExpire(cause error) bool {
 	return errors.Is(cause, errHeldTooLong) || errors.Is(cause, errAbandoned)
 }
 

@@ -12,17 +12,17 @@ type recordGroup struct {
 // bounded reports whether there is a quota, so that whatever is left of a record has to be counted.
 func (g recordGroup) bounded() bool { return g.most > 0 || g.bytes > 0 }
 
-// listed adds the key of the group, if there is one.
-func (g recordGroup) listed(keys ...string) []string {
+// withGroup appends the key of the group, if there is one.
+func (g recordGroup) withGroup(keys ...string) []string {
 	if g.key == "" {
 		return keys
 	}
 	return append(keys, g.key)
 }
 
-// begins are the keys of an attempt that begins.
-func (g recordGroup) begins(keys ...string) []string {
-	keys = g.listed(keys...)
+// beginKeys returns the keys of a script that begins an attempt.
+func (g recordGroup) beginKeys(keys ...string) []string {
+	keys = g.withGroup(keys...)
 	if g.bounded() {
 		keys = append(keys, g.tokens())
 	}

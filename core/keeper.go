@@ -24,7 +24,7 @@ type keeper struct {
 	queue   *queue
 	crowd   *crowd
 
-	requests sync.Pool // of *request
+	acquisitions sync.Pool // of *request
 
 	lifecycle *lifecycle
 	base      context.Context // of work in the background; ends when Close has waited long enough
@@ -47,7 +47,7 @@ func newKeeper(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 	}
 	k.clientNumber = newClientNumber()
 	k.clientNumberArg = k.clientNumber
-	k.requests.New = func() any { return new(request) }
+	k.acquisitions.New = func() any { return new(acquisition) }
 	k.base, k.stop = context.WithCancel(context.Background())
 	k.renewer = newRenewer(k.now, drift)
 	k.renewer.onLost = k.lost
@@ -79,8 +79,8 @@ func (k *keeper) background(work func(ctx context.Context)) bool {
 // lost, so it is taken out, unless it is left to run out.
 func (k *keeper) lost(l *Lease, cause error) {
 	l.ending.come(cause)
-	if !runsOut(cause) {
-		k.giveUp(l.protocol, k.renewer.outstanding(l), heldByCaller)
+	if !leftToExpire(cause) {
+		k.releaseInBackground(l.protocol, k.renewer.outstanding(l), heldByCaller)
 	}
 	k.report(l, cause)
 }

@@ -19,7 +19,7 @@ type Lease struct {
 	token    int64
 	granted  instant
 
-	bare   bare // what its context is made of
+	base   leaseContext // what its context is made of
 	ending ending
 
 	multi *multiLease // nil if the lease is of a single lock; otherwise there is no protocol
@@ -42,7 +42,7 @@ type grant struct {
 func (k *keeper) newLease(ctx context.Context, p protocol, h hold, g grant) (*Lease, error) {
 	l := &Lease{keeper: k, protocol: p, hold: h, token: g.token, index: -1}
 	l.hold.parent = nil // it was for the requests
-	l.bare = bare{holding{lease: l, token: l.token, outer: holdingFrom(ctx)}, ctx}
+	l.base = leaseContext{holding{lease: l, token: l.token, outer: holdingFrom(ctx)}, ctx}
 	if err := k.renewer.add(l, g.sentAt, g.ttl); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (l *Lease) Token() int64 { return l.token }
 // Goroutines that share this context share the ownership: this lock does not exclude them from each other. Locks of
 // other names do, even if they are taken with this context. Once the lease has ended, this lock does so too. That
 // applies even to goroutines that have the context without its end ([context.WithoutCancel]).
-func (l *Lease) Context() context.Context { return l.ending.context(&l.bare) }
+func (l *Lease) Context() context.Context { return l.ending.context(&l.base) }
 
 // Done is closed when the lease ends, for whatever reason.
 func (l *Lease) Done() <-chan struct{} { return l.Context().Done() }
@@ -143,7 +143,7 @@ func (l *Lease) release(ctx context.Context, what releaseReason) error {
 	hooks, asked := &l.keeper.hooks, false
 	defer func() {
 		if live && !asked { // the hook panics
-			l.keeper.giveUp(l.protocol, l.keeper.renewer.outstanding(l), what)
+			l.keeper.releaseInBackground(l.protocol, l.keeper.renewer.outstanding(l), what)
 		}
 	}()
 	ctx = hooks.releaseStart(ctx, ReleaseStart{Name: l.hold.name, Owner: l.hold.owner, Token: l.token})
@@ -158,8 +158,8 @@ func (l *Lease) release(ctx context.Context, what releaseReason) error {
 
 func (l *Lease) unlock(ctx context.Context, live bool, what releaseReason) error {
 	if !live {
-		if runsOut(l.ending.cause()) {
-			l.keeper.giveUp(l.protocol, l.keeper.renewer.outstanding(l), heldByCaller) // the holder has stopped before the TTL is over
+		if leftToExpire(l.ending.cause()) {
+			l.keeper.releaseInBackground(l.protocol, l.keeper.renewer.outstanding(l), heldByCaller) // the holder has stopped before the TTL is over
 		}
 		return l.notHeld()
 	}

@@ -34,7 +34,7 @@ type locker struct {
 	keeper   *keeper
 	name     string
 	keys     keys
-	boxed    boxed // what all holds have in common
+	boxed    scriptArgs // what all holds have in common
 	protocol protocol
 	config   lockConfig
 	err      error // name refused
@@ -43,7 +43,7 @@ type locker struct {
 func (k *keeper) locker(name string, p protocol, opts []LockOption) *locker {
 	l := &locker{keeper: k, name: name, protocol: p, config: k.lock.with(opts)}
 	l.keys, l.err = keysOf(k.prefix, name)
-	l.boxed = boxed{lock: l.keys.lock, token: l.keys.token, callers: l.keys.waitingClients}
+	l.boxed = scriptArgs{lock: l.keys.lock, token: l.keys.token, waitingClients: l.keys.waitingClients}
 	return l
 }
 
@@ -73,12 +73,12 @@ func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lea
 		return nil, ErrClosed
 	}
 	defer k.lifecycle.finish()
-	r := l.newRequest(ctx, config)
+	r := l.newAcquisition(ctx, config)
 	began := k.nowFor(k.hooks.AcquireEnd != nil)
 	ctx = k.hooks.acquireStart(ctx, AcquireStart{Name: l.name, Owner: r.hold.owner, Try: try})
 	lease, err := r.run(ctx)
 	end := AcquireEnd{
-		Name: l.name, Owner: r.hold.owner, Waited: k.nowFor(k.hooks.AcquireEnd != nil).sub(began), Asked: r.asked, Err: err,
+		Name: l.name, Owner: r.hold.owner, Waited: k.nowFor(k.hooks.AcquireEnd != nil).sub(began), Asked: r.requests, Err: err,
 	}
 	if lease != nil {
 		end.Token = lease.token

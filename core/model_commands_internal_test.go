@@ -35,17 +35,17 @@ func (e *episode) acquire(c *contender) {
 		got, err := e.protocol(c.kind).acquire(context.Background(), &h)
 		want := e.model.acquire(c)
 		text := fmt.Sprintf("granted=%v gone=%v upgrade=%v token=%d before=%d number=%d",
-			got.granted, got.gone, (got.refused != nil), got.token, got.ahead, h.queueNumber)
+			got.granted, got.holdReleased, (got.refused != nil), got.token, got.ahead, h.queueNumber)
 		e.note("%s by %s, ttl %v, min %v, waits %v: %s", c.strategy, c.id, c.ttl, c.minHold, c.mayQueue, text)
 		switch {
 		case err != nil:
 			e.differs("acquire: %v", err)
-		case got.granted != want.granted || got.gone != want.gone || (got.refused != nil) != (want.refused != nil):
+		case got.granted != want.granted || got.holdReleased != want.holdReleased || (got.refused != nil) != (want.refused != nil):
 			e.differs("acquire: granted=%v gone=%v upgrade=%v, want %v, %v, %v",
-				got.granted, got.gone, (got.refused != nil), want.granted, want.gone, (want.refused != nil))
+				got.granted, got.holdReleased, (got.refused != nil), want.granted, want.holdReleased, (want.refused != nil))
 		case got.granted:
 			e.learn(want.grant, got.token)
-		case !got.gone && !(got.refused != nil):
+		case !got.holdReleased && !(got.refused != nil):
 			e.refused(c, h.queueNumber, got.waitState, want)
 		}
 		return text

@@ -8,7 +8,7 @@ func (m *model) pass(seconds int) { m.now += seconds }
 func (m *model) acquire(c *contender) verdict {
 	m.expire()
 	if _, was := m.released[c.id]; was {
-		return verdict{answer: answer{gone: true}}
+		return verdict{acquireResult: acquireResult{holdReleased: true}}
 	}
 	waits := c.mayQueue
 	if c.plain() {
@@ -32,7 +32,7 @@ func (m *model) acquire(c *contender) verdict {
 	case m.holds(c) || m.admits(c):
 		return m.grant(c)
 	case !c.shared() && m.shareOf(c.owner) != nil && m.proves(c):
-		return verdict{answer: answer{refused: ErrUpgrade}}
+		return verdict{acquireResult: acquireResult{refused: ErrUpgrade}}
 	}
 	if waits {
 		m.sit(c)
@@ -56,7 +56,7 @@ func (m *model) admits(c *contender) bool {
 }
 
 func (m *model) grant(c *contender) verdict {
-	return verdict{answer: answer{granted: true}, grant: m.enter(c, c.time(), seconds(c.minHold))}
+	return verdict{acquireResult: acquireResult{granted: true}, grant: m.enter(c, c.time(), seconds(c.minHold))}
 }
 
 func (m *model) refuse(c *contender) verdict {

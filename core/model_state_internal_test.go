@@ -77,10 +77,10 @@ func (k kind) plain() bool  { return k.mode == ModeMutex }
 
 // verdict is what an acquire must be answered.
 type verdict struct {
-	answer     // but for token and last, which the model does not know
-	grant  int // if granted
-	atMost int // before, counting the dead, whom Redis may still have in line
-	left   int // of the present holders, in seconds
+	acquireResult     // but for token and last, which the model does not know
+	grant         int // if granted
+	atMost        int // before, counting the dead, whom Redis may still have in line
+	left          int // of the present holders, in seconds
 }
 
 func newModel() *model {

@@ -187,7 +187,7 @@ func (e *episode) contend(owner string, k kind, ttl time.Duration) *contender {
 	e.nextID++
 	c := &contender{kind: k}
 	c.name, c.keys, c.owner = e.name, e.keys, owner
-	c.call(fmt.Sprintf("%s:%d", owner, e.nextID))
+	c.setID(fmt.Sprintf("%s:%d", owner, e.nextID))
 	c.ttl, c.mayQueue, c.shares = ttl*time.Second, !k.plain(), k.shared()
 	e.active = append(e.active, c)
 	return c

@@ -45,7 +45,7 @@ type mutexBatch struct {
 func (m mutexBatch) memberHolds(h *hold) []hold {
 	holds := slices.Clone(m.holds)
 	for i := range holds {
-		holds[i].call(h.id)
+		holds[i].setID(h.id)
 		holds[i].unanswered = h.unanswered
 		if holds[i].owner == "" {
 			holds[i].owner = h.owner
@@ -54,7 +54,7 @@ func (m mutexBatch) memberHolds(h *hold) []hold {
 	return holds
 }
 
-func (m mutexBatch) acquire(ctx context.Context, h *hold) (answer, error) {
+func (m mutexBatch) acquire(ctx context.Context, h *hold) (acquireResult, error) {
 	holds := m.memberHolds(h)
 	keys := make([]string, 0, 3*len(holds))
 	args := []any{h.id, milliseconds(tokenMemory)}
@@ -64,22 +64,22 @@ func (m mutexBatch) acquire(ctx context.Context, h *hold) (answer, error) {
 	}
 	reply, err := m.server.exec.doForHold(ctx, h, acquireAllScript, keys, args...)
 	if err != nil {
-		return answer{}, err
+		return acquireResult{}, err
 	}
 	list, err := integers(reply, 3)
 	if err != nil {
-		return answer{}, err
+		return acquireResult{}, err
 	}
 	switch status, value, which := list[0], list[1], list[2]; status {
 	case 1:
-		return answer{granted: true, token: value}, nil
+		return acquireResult{granted: true, token: value}, nil
 	case 0:
 		h.name = holds[which-1].name // who refuses, for the error
-		return answer{waitState: waitState{holderTTL: time.Duration(value) * time.Millisecond}}, nil
+		return acquireResult{waitState: waitState{holderTTL: time.Duration(value) * time.Millisecond}}, nil
 	case -2:
-		return answer{}, errOtherStrategy
+		return acquireResult{}, errOtherStrategy
 	default:
-		return answer{gone: true}, nil
+		return acquireResult{holdReleased: true}, nil
 	}
 }
 
@@ -119,7 +119,7 @@ func (g *multiAcquire) tryBatch() (combined *Lease, err error) {
 		return nil, ErrClosed
 	}
 	defer k.lifecycle.finish()
-	r, all := g.request()
+	r, all := g.newAcquisition()
 	began, ctxs := k.now(), make([]context.Context, len(members))
 	for i, h := range all.memberHolds(&r.hold) {
 		ctxs[i] = k.hooks.acquireStart(g.caller, AcquireStart{Name: h.name, Owner: h.owner, Try: true})
@@ -132,7 +132,7 @@ func (g *multiAcquire) tryBatch() (combined *Lease, err error) {
 		}
 	}()
 	for i, h := range all.memberHolds(&r.hold) {
-		end := AcquireEnd{Name: h.name, Owner: h.owner, Waited: k.now().sub(began), Asked: r.asked, Err: err}
+		end := AcquireEnd{Name: h.name, Owner: h.owner, Waited: k.now().sub(began), Asked: r.requests, Err: err}
 		if combined != nil {
 			end.Token = combined.token
 		}
@@ -142,14 +142,14 @@ func (g *multiAcquire) tryBatch() (combined *Lease, err error) {
 	return combined, err
 }
 
-// request prepares the request for all of them. They are of one new owner, except those of which the caller holds
+// newAcquisition prepares the request for all of them. They are of one new owner, except those of which the caller holds
 // the lease already, or has named the owner.
-func (g *multiAcquire) request() (*request, mutexBatch) {
+func (g *multiAcquire) newAcquisition() (*acquisition, mutexBatch) {
 	first := g.multi.batch[0]
 	all := mutexBatch{mutex: first.protocol.(mutex)}
-	r := &request{keeper: first.keeper, once: true}
+	r := &acquisition{keeper: first.keeper, singleTry: true}
 	for _, l := range g.multi.batch {
-		h := l.newRequest(g.caller, l.config.with(g.opts)).hold
+		h := l.newAcquisition(g.caller, l.config.with(g.opts)).hold
 		if h.owner == h.id {
 			h.owner = ""
 		}
@@ -159,7 +159,7 @@ func (g *multiAcquire) request() (*request, mutexBatch) {
 		r.hold.ack = r.hold.ack.and(h.ack)
 	}
 	r.hold.name, r.hold.keys = g.multi.name, all.holds[0].keys
-	first.keeper.rename(&r.hold)
+	first.keeper.renewID(&r.hold)
 	r.hold.owner = r.hold.id
 	if !g.try {
 		r.hold.wait = -1
@@ -167,7 +167,7 @@ func (g *multiAcquire) request() (*request, mutexBatch) {
 			r.hold.wait = max(time.Until(g.deadline), 0)
 		}
 	}
-	r.protocol, r.settle = all, func(ctx context.Context, h hold, token int64, sentAt instant) (*Lease, error) {
+	r.protocol, r.makeLease = all, func(ctx context.Context, h hold, token int64, sentAt instant) (*Lease, error) {
 		return all.newLeases(ctx, g, &h, token, sentAt)
 	}
 	return r, all

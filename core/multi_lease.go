@@ -31,7 +31,7 @@ func newMultiLease(ctx context.Context, name string, members []*Lease, token int
 	}
 	j.lease.hold.keys.lock = strings.Join(keys, "+")
 	within := j.lease.within(context.WithoutCancel(ctx))
-	j.lease.bare = bare{*holdingFrom(within), within}
+	j.lease.base = leaseContext{*holdingFrom(within), within}
 	for _, m := range members {
 		j.stops = append(j.stops, context.AfterFunc(m.Context(), func() { j.memberEnded(m) }))
 	}
@@ -69,7 +69,7 @@ func (j *multiLease) memberEnded(m *Lease) {
 	}
 	cause := m.ending.cause()
 	j.lease.ending.come(cause)
-	if runsOut(cause) {
+	if leftToExpire(cause) {
 		j.leaveToExpire(cause)
 		return
 	}
@@ -102,7 +102,7 @@ func (j *multiLease) leaveToExpire(cause error) {
 // release ends the multi-lease and releases its members, unless it has ended.
 func (j *multiLease) release(ctx context.Context, what releaseReason) error {
 	if !j.over.CompareAndSwap(false, true) {
-		if runsOut(j.lease.ending.cause()) {
+		if leftToExpire(j.lease.ending.cause()) {
 			_ = releaseTogether(ctx, j.members, what) // the holder has stopped before the TTL is over
 		}
 		return j.lease.notHeld()

@@ -59,10 +59,10 @@ type mutex struct {
 	restartDelay time.Duration // see [WithRestartDelay]
 }
 
-func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
+func (m mutex) acquire(ctx context.Context, h *hold) (acquireResult, error) {
 	c := new(command)
-	c.init(acquireScript, 4, h.boxed.lock, h.boxed.token, h.boxed.released, h.boxed.callers,
-		h.ownerArg(), h.boxed.id, ttlArg(h.ttl), tokenMemoryArg, milliseconds(h.minHold), milliseconds(m.restartDelay))
+	c.init(acquireScript, 4, h.scriptArgs.lock, h.scriptArgs.token, h.scriptArgs.released, h.scriptArgs.waitingClients,
+		h.ownerArg(), h.scriptArgs.id, ttlArg(h.ttl), tokenMemoryArg, milliseconds(h.minHold), milliseconds(m.restartDelay))
 	if h.registersClient {
 		c.args = append(c.args, m.server.keeper.clientNumberArg, h.woken)
 	}
@@ -76,26 +76,26 @@ func (m mutex) acquire(ctx context.Context, h *hold) (answer, error) {
 	err := m.server.exec.run(ctx, c)
 	c.countUnanswered(h)
 	if err != nil {
-		return answer{}, err
+		return acquireResult{}, err
 	}
 	if len(c.list) < 2 {
-		return answer{}, unexpected(c.list)
+		return acquireResult{}, unexpected(c.list)
 	}
 	switch c.list[0] {
 	case 1:
 		before := c.list[len(c.list)-1]
-		return answer{granted: true, token: c.list[1], tokenCommitted: before&1 != 0, byParent: before&2 != 0}, nil
+		return acquireResult{granted: true, token: c.list[1], tokenCommitted: before&1 != 0, byParent: before&2 != 0}, nil
 	case 0:
 		left := time.Duration(c.list[1]) * time.Millisecond
-		return answer{tokenCommitted: len(c.list) > 2 && c.list[2] == 1, waitState: waitState{holderTTL: left}}, nil
+		return acquireResult{tokenCommitted: len(c.list) > 2 && c.list[2] == 1, waitState: waitState{holderTTL: left}}, nil
 	case -2:
 		h.registersClient = false // join.lua does not register waiting clients
 		return m.asQueued().acquire(ctx, h)
 	case -3:
-		return answer{}, fmt.Errorf("%w: for %v more it grants no locks", errRestarted,
+		return acquireResult{}, fmt.Errorf("%w: for %v more it grants no locks", errRestarted,
 			time.Duration(c.list[1])*time.Millisecond)
 	default:
-		return answer{gone: true}, nil
+		return acquireResult{holdReleased: true}, nil
 	}
 }
 
@@ -115,14 +115,14 @@ func (m mutex) asQueued() queuedLock {
 }
 
 func (m mutex) release(ctx context.Context, h *hold, what releaseReason) (bool, error) {
-	found, missing := h.memories(what)
+	found, missing := h.releaseMemories(what)
 	abandoned := 0
 	if what == neverHeld {
 		abandoned = 1
 	}
 	c := new(command)
-	c.init(releaseScript, 3, h.boxed.lock, h.boxed.released, h.boxed.callers,
-		h.ownerArg(), h.boxed.id, found, abandoned, m.server.publishVerbArg)
+	c.init(releaseScript, 3, h.scriptArgs.lock, h.scriptArgs.released, h.scriptArgs.waitingClients,
+		h.ownerArg(), h.scriptArgs.id, found, abandoned, m.server.publishVerbArg)
 	if missing != found {
 		c.args = append(c.args, missing)
 	}

@@ -106,7 +106,7 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	began := k.nowFor(k.hooks.BeginEnd != nil)
 	ctx = k.hooks.beginStart(ctx, BeginStart{Key: o.key})
 	lease, err := r.run(ctx)
-	end := BeginEnd{Key: o.key, Waited: k.nowFor(k.hooks.BeginEnd != nil).sub(began), Asked: r.asked, Err: o.refusal(r, err)}
+	end := BeginEnd{Key: o.key, Waited: k.nowFor(k.hooks.BeginEnd != nil).sub(began), Asked: r.requests, Err: o.refusal(r, err)}
 	if err != nil {
 		k.hooks.beginEnd(ctx, end)
 		return nil, end.Err
@@ -115,36 +115,36 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	defer func() {
 		if !handed { // the hook panics: nobody gets the attempt
 			k.renewer.remove(lease)
-			k.giveUp(lease.protocol, &lease.hold, neverHeld)
+			k.releaseInBackground(lease.protocol, &lease.hold, neverHeld)
 		}
 	}()
-	end.Attempt, end.Token = r.attempt, lease.token
+	end.Attempt, end.Token = r.attemptNumber, lease.token
 	k.hooks.beginEnd(ctx, end)
 	handed = true
-	return &Attempt{once: o, lease: lease, number: r.attempt, began: r.began}, nil
+	return &Attempt{once: o, lease: lease, number: r.attemptNumber, began: r.began}, nil
 }
 
-func (o *Once) newRequest(ctx context.Context) *request {
+func (o *Once) newRequest(ctx context.Context) *acquisition {
 	k := o.client.keeper
 	config := o.config.lock
 	if holdingFrom(ctx).of(k, o.keys.lock) != nil {
 		config.wait = 0 // it would wait for itself
 	}
-	r := &request{keeper: k, protocol: claim{oneRedis{o.client.server}}, hold: hold{
+	r := &acquisition{keeper: k, protocol: onceBackend{oneRedis{o.client.server}}, hold: hold{
 		name: o.key, keys: o.keys, lockConfig: config, record: &o.config.record,
 	}}
-	k.rename(&r.hold)
+	k.renewID(&r.hold)
 	r.hold.owner = r.hold.id
 	return r
 }
 
 // refusal turns what the request of a lock says into what it means here.
-func (o *Once) refusal(r *request, err error) error {
+func (o *Once) refusal(r *acquisition, err error) error {
 	var busy *NotAcquiredError
 	switch {
 	case !errors.As(err, &busy):
 		return err
-	case r.heard, errors.Is(busy.cause, ErrTooManyWaiters):
+	case r.redisAnswered, errors.Is(busy.cause, ErrTooManyWaiters):
 		return &InProgressError{Key: o.key, RetryAfter: busy.RetryAfter, cause: busy.cause}
 	case busy.cause != nil:
 		return errorf("holdfast: once %q not begun: %w", o.key, busy.cause)
@@ -177,8 +177,8 @@ func (o *Once) Forget(ctx context.Context) error {
 	}
 	forgot := o.keys.released("forgot:" + o.client.newID())
 	return o.ask(ctx, "forget", func(ctx context.Context) error {
-		_, err := claim{oneRedis{o.client.server}}.end(ctx, o.config.lock.ack, onceForgetScript,
-			o.group().listed(o.keys.lock, forgot),
+		_, err := onceBackend{oneRedis{o.client.server}}.end(ctx, o.config.lock.ack, onceForgetScript,
+			o.group().withGroup(o.keys.lock, forgot),
 			milliseconds(abandonMemory), o.client.publishVerb, o.keys.channel)
 		return err
 	})
@@ -210,10 +210,10 @@ func (o *Once) group() recordGroup {
 //   - The context's error if that ended first; [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed].
 func (o *Once) Resolve(ctx context.Context, value []byte) error {
 	h := &hold{name: o.key, keys: o.keys, lockConfig: o.config.lock, record: &o.config.record}
-	o.client.rename(h)
+	o.client.renewID(h)
 	var refused error
 	err := o.ask(ctx, "resolve", func(ctx context.Context) (err error) {
-		refused, err = claim{oneRedis{o.client.server}}.resolve(ctx, h, o.group(), value)
+		refused, err = onceBackend{oneRedis{o.client.server}}.resolve(ctx, h, o.group(), value)
 		return err
 	})
 	if err != nil {

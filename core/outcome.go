@@ -27,7 +27,7 @@ var (
 	errNotAnswered   = errors.New("not answered before the wait ended")
 	errTooLate       = errors.New("answered after the lease had ended")
 	errRestarted     = errors.New("server restarted recently and may have lost the lock")
-	errGivenUp       = errors.New("given up before")
+	errHoldReleased  = errors.New("given up before")
 	errOtherStrategy = errors.New("held by another strategy than Mutex")
 	errPanic         = errors.New("panic in a hook")
 )

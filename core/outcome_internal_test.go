@@ -78,10 +78,10 @@ func TestClassify(t *testing.T) {
 // TestReasonOutlivesTheWait: what Redis could not be asked for is told also if the wait ends during another try.
 func TestReasonOutlivesTheWait(t *testing.T) {
 	t.Parallel()
-	r := &request{keeper: &keeper{lifecycle: newLifecycle(), now: systemClock}, lastErr: errNotAnswered, reason: io.EOF}
+	r := &acquisition{keeper: &keeper{lifecycle: newLifecycle(), now: systemClock}, lastErr: errNotAnswered, outageErr: io.EOF}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := r.refusal(ctx)
+	err := r.timeUpError(ctx)
 	for _, want := range []error{ErrNotAcquired, ErrUnavailable, context.Canceled, io.EOF} {
 		if !errors.Is(err, want) {
 			t.Errorf("%v is not %v", err, want)

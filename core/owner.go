@@ -24,18 +24,18 @@ func (h *holding) over() bool {
 
 type holdingKey struct{}
 
-// bare is the context of a lease without its end: what it carries, and the values of the caller's. It is a part of the
+// leaseContext is the context of a lease without its end: what it carries, and the values of the caller's. It is a part of the
 // lease, because each would otherwise cost allocations of its own.
-type bare struct {
+type leaseContext struct {
 	holding
 	caller context.Context
 }
 
-func (*bare) Deadline() (deadline time.Time, ok bool) { return }
-func (*bare) Done() <-chan struct{}                   { return nil }
-func (*bare) Err() error                              { return nil }
+func (*leaseContext) Deadline() (deadline time.Time, ok bool) { return }
+func (*leaseContext) Done() <-chan struct{}                   { return nil }
+func (*leaseContext) Err() error                              { return nil }
 
-func (b *bare) Value(key any) any {
+func (b *leaseContext) Value(key any) any {
 	if key == (holdingKey{}) {
 		return &b.holding
 	}
@@ -91,23 +91,23 @@ func (k *keeper) newID() string {
 	return k.id + ":" + string(strconv.AppendUint(digits[:0], k.counter.Add(1), 10))
 }
 
-// rename gives a hold a name of its own.
-func (k *keeper) rename(h *hold) {
+// renewID gives a hold a new, unique ID.
+func (k *keeper) renewID(h *hold) {
 	var digits [20]byte
 	number := strconv.AppendUint(digits[:0], k.counter.Add(1), 10)
 	h.released = released + h.keys.tag + ":" + k.id + ":" + string(number)
 	h.id = h.released[len(h.released)-len(k.id)-1-len(number):]
 	h.unanswered = 0
-	h.box()
+	h.setScriptArgs()
 }
 
-// call gives a hold this name.
-func (h *hold) call(id string) {
+// setID sets the ID of a hold.
+func (h *hold) setID(id string) {
 	h.id, h.released = id, h.keys.released(id)
-	h.box()
+	h.setScriptArgs()
 }
 
-// parentID names the hold by which the owner is in, for scripts; empty if it need not be in by a certain one.
+// parentID returns the hold under which this one is a re-entry, "" if there is none.
 func (h *hold) parentID() string {
 	if h.parent == nil {
 		return ""
@@ -115,13 +115,13 @@ func (h *hold) parentID() string {
 	return h.parent.lease.hold.id
 }
 
-// orphaned reports whether the lease by which the owner is in has ended.
-func (h *hold) orphaned() bool { return h.parent != nil && h.parent.over() }
+// parentEnded reports whether this is a re-entry under a lease that has ended.
+func (h *hold) parentEnded() bool { return h.parent != nil && h.parent.over() }
 
-// disown lets a request go on as an owner of its own once the lease by which it was to enter has ended: Redis may keep
-// that hold for some time, and would let several callers with the context of the lease in together. Should an earlier try
-// be in doubt, or stand in line, its hold is given up first, since that is the hold of the owner before.
-func (r *request) disown(ctx context.Context) {
+// dropEndedParent makes a re-entry a new owner if the lease under which it re-enters has ended. Why: Redis may keep that
+// hold for some time, and would let several callers with the context of the lease in together. If an earlier request is
+// uncertain or queued, its hold is replaced first, because it belongs to the old owner.
+func (r *acquisition) dropEndedParent(ctx context.Context) {
 	if !r.entered {
 		return
 	}
@@ -132,15 +132,15 @@ func (r *request) disown(ctx context.Context) {
 			holds = append(holds, &all.holds[i])
 		}
 	}
-	if !slices.ContainsFunc(holds, (*hold).orphaned) {
+	if !slices.ContainsFunc(holds, (*hold).parentEnded) {
 		return
 	}
-	if r.doubt || r.queued {
-		r.renounce(ctx, r.lastErr)
+	if r.uncertain || r.queued {
+		r.replaceHold(ctx, r.lastErr)
 	}
 	for _, h := range holds {
 		switch {
-		case !h.orphaned():
+		case !h.parentEnded():
 		case h == &r.hold:
 			h.owner, h.parent = h.id, nil
 		default:
@@ -149,22 +149,22 @@ func (r *request) disown(ctx context.Context) {
 	}
 }
 
-// boxed are parts of a hold as arguments of scripts. Each would cost an allocation whenever it is made one.
-type boxed struct {
-	lock, token, callers, released, id any
+// scriptArgs are parts of a hold as arguments of scripts. Why kept: each conversion to any costs an allocation.
+type scriptArgs struct {
+	lock, token, waitingClients, released, id any
 }
 
-func (h *hold) box() {
-	if h.boxed.lock == nil {
-		h.boxed.lock, h.boxed.token, h.boxed.callers = h.keys.lock, h.keys.token, h.keys.waitingClients
+func (h *hold) setScriptArgs() {
+	if h.scriptArgs.lock == nil {
+		h.scriptArgs.lock, h.scriptArgs.token, h.scriptArgs.waitingClients = h.keys.lock, h.keys.token, h.keys.waitingClients
 	}
-	h.boxed.released, h.boxed.id = h.released, h.id
+	h.scriptArgs.released, h.scriptArgs.id = h.released, h.id
 }
 
 // ownerArg returns the owner as an argument.
 func (h *hold) ownerArg() any {
 	if h.owner == h.id {
-		return h.boxed.id
+		return h.scriptArgs.id
 	}
 	return h.owner
 }

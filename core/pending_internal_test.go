@@ -28,7 +28,7 @@ func TestMissedReleasesEndWithTheirTTL(t *testing.T) {
 	const each = 1000
 	for i := range 2 * each {
 		h := hold{keys: newKeys("", "name"), lockConfig: lockConfig{ttl: time.Hour, owner: "owner"}}
-		r.rename(&h)
+		r.renewID(&h)
 		if i%2 == 0 {
 			h.ttl = minTTL
 		}

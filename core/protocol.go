@@ -12,7 +12,7 @@ import (
 // Each operation is idempotent per hold: it may be sent again after an unknown outcome.
 type protocol interface {
 	// acquire asks once for the hold.
-	acquire(ctx context.Context, h *hold) (answer, error)
+	acquire(ctx context.Context, h *hold) (acquireResult, error)
 	// release ends the hold and reports whether it was there. It also makes sure that an acquire of this hold
 	// which is still on its way will not be granted.
 	release(ctx context.Context, h *hold, what releaseReason) (bool, error)
@@ -37,16 +37,16 @@ type protocol interface {
 	location(ctx context.Context, k keys) (string, error)
 }
 
-// hold is one entry into a lock: what Lock asks for, and what a Lease has.
+// hold is one acquisition of a lock in Redis: what Lock requests, and what a Lease keeps.
 type hold struct {
 	name       string
 	keys       keys
-	id         string   // never used for another hold; set by call or rename only
+	id         string   // never used for another hold; set by setID or renewID only
 	lockConfig          // its owner is never empty once it has an id
 	parent     *holding // the lease by which its owner is in; nil for a new owner, and one that WithOwner has named
 
 	released   string // where its end is remembered
-	boxed      boxed
+	scriptArgs scriptArgs
 	releaseCtx detachedContext // of its release
 	// unanswered counts its requests whose outcome is not known: each may arrive yet, whatever a later one has come to.
 	unanswered int
@@ -81,14 +81,14 @@ const (
 	onlyQueued                 // it was in the queue in Redis, and no request for it is in flight
 )
 
-// answer is what Redis says to an acquire.
-type answer struct {
+// acquireResult is the answer of Redis to a request for a hold.
+type acquireResult struct {
 	granted        bool
 	token          int64
 	sentAt         instant // of the request that was granted, if others went before it
-	tokenCommitted bool    // who has the lock was in before, with a token on which the servers of a Redlock have agreed
-	byParent       bool    // it was granted because the hold's parent is in
-	gone           bool    // the hold was given up before
+	tokenCommitted bool    // the holder has the lock with a token that a majority of a Redlock has committed
+	byParent       bool    // it was granted as a re-entry under the hold's parent
+	holdReleased   bool    // the hold was released before the request arrived
 	refused        error   // for good, as no waiting would change
 	attempt        int     // of a Once
 	began          time.Time

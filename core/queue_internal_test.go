@@ -27,7 +27,7 @@ func TestClosingEndsTheLine(t *testing.T) {
 // TestNextLookIsAfterTheHoldersTime: whoever knows when the lock expires looks right after.
 func TestNextLookIsAfterTheHoldersTime(t *testing.T) {
 	t.Parallel()
-	r := &request{waitState: waitState{holderTTL: 50 * time.Millisecond}}
+	r := &acquisition{waitState: waitState{holderTTL: 50 * time.Millisecond}}
 	for _, limit := range []time.Duration{pollUnsubscribed, pollSubscribed} {
 		if next := r.nextPoll(limit); next <= r.holderTTL || next > r.holderTTL+5*time.Millisecond {
 			t.Errorf("looks again after %v, the holder has %v", next, r.holderTTL)

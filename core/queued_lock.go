@@ -28,7 +28,7 @@ func (p queuedLock) queued() *queuedLock { return &p }
 // channel returns the channel of this client for the lock. Each message on it is addressed to one of its waiters.
 func (p queuedLock) channel(k keys) string { return k.channel + ":" + p.server.keeper.id }
 
-func (p queuedLock) acquire(ctx context.Context, h *hold) (answer, error) {
+func (p queuedLock) acquire(ctx context.Context, h *hold) (acquireResult, error) {
 	h.shares = p.mode == "reading"
 	waits := 0
 	if h.mayQueue {
@@ -37,27 +37,27 @@ func (p queuedLock) acquire(ctx context.Context, h *hold) (answer, error) {
 	reply, err := p.server.exec.doForHold(ctx, h, joinScript, h.keys.queueKeys(h.released), p.server.queueArgs(h.keys,
 		h.owner, h.id, milliseconds(h.ttl), milliseconds(h.minHold), p.mode, waits, h.queueNumber, h.parentID())...)
 	if err != nil {
-		return answer{}, err
+		return acquireResult{}, err
 	}
 	list, err := integers(reply, 1, 2, 6)
 	switch {
 	case err != nil:
-		return answer{}, err
+		return acquireResult{}, err
 	case list[0] == 1:
-		return answer{granted: true, token: list[1]}, nil
+		return acquireResult{granted: true, token: list[1]}, nil
 	case list[0] == -1:
-		return answer{gone: true}, nil
+		return acquireResult{holdReleased: true}, nil
 	case list[0] == -2:
-		return answer{refused: fmt.Errorf("%w: %q", ErrUpgrade, h.name)}, nil
+		return acquireResult{refused: fmt.Errorf("%w: %q", ErrUpgrade, h.name)}, nil
 	}
 	h.queueNumber = list[3]
-	return answer{waitState: waitState{
+	return acquireResult{waitState: waitState{
 		holderTTL: time.Duration(list[1]) * time.Millisecond, ahead: int(list[2]), lastToken: list[4], broadcasts: list[5] == 1,
 	}}, nil
 }
 
 func (p queuedLock) release(ctx context.Context, h *hold, what releaseReason) (bool, error) {
-	found, missing := h.memories(what)
+	found, missing := h.releaseMemories(what)
 	abandoned, readersNext := 0, 0
 	if what != heldByCaller {
 		abandoned = 1

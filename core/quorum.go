@@ -68,7 +68,7 @@ func (e *quorumError) outcome() outcome {
 // acquire runs vote rounds until any client has won. Several clients that ask all servers at the same time may get a
 // minority each (split vote). So after the first lost round a client waits for a random, growing time. Then it asks the
 // servers one by one in a fixed order until one grants, and all others after that.
-func (q *quorum) acquire(ctx context.Context, h *hold) (answer, error) {
+func (q *quorum) acquire(ctx context.Context, h *hold) (acquireResult, error) {
 	until := q.keeper.now().add(splitPatience * q.patience(h.ttl))
 	for {
 		a, split, err := q.vote(ctx, h)
@@ -80,10 +80,10 @@ func (q *quorum) acquire(ctx context.Context, h *hold) (answer, error) {
 
 // vote runs one round. It reports a split vote if, as far as is known, no client has a majority. A server that has
 // refused reports whether its holder's token was committed, and so whether another client has won.
-func (q *quorum) vote(ctx context.Context, h *hold) (a answer, split bool, err error) {
+func (q *quorum) vote(ctx context.Context, h *hold) (a acquireResult, split bool, err error) {
 	if h.lostRounds > 0 {
 		pause(ctx, min(splitBackoff(h.lostRounds, h.rtt), q.patience(h.ttl)), nil, nil)
-		q.keeper.rename(h) // the old one is being given up
+		q.keeper.renewID(h) // the old one is being given up
 	}
 	began := q.keeper.now()
 	b := newVoteRound(q, h)
@@ -97,9 +97,9 @@ func (q *quorum) vote(ctx context.Context, h *hold) (a answer, split bool, err e
 		if err != nil {
 			q.releaseAllLater(h)
 			h.lostRounds++
-			return answer{}, false, err
+			return acquireResult{}, false, err
 		}
-		return answer{granted: true, token: b.token, sentAt: began}, false, nil
+		return acquireResult{granted: true, token: b.token, sentAt: began}, false, nil
 	}
 	split = b.granted > 0 && len(b.holderTTLs) > 0 && !b.othersWon
 	if split {
@@ -108,12 +108,12 @@ func (q *quorum) vote(ctx context.Context, h *hold) (a answer, split bool, err e
 		h.lostRounds = 1
 	}
 	if ctx.Err() != nil {
-		return answer{}, false, errNotSent // the caller has nothing to take back
+		return acquireResult{}, false, errNotSent // the caller has nothing to take back
 	}
 	if !b.busy() || b.reentryUnclear() {
-		return answer{}, false, b.err()
+		return acquireResult{}, false, b.err()
 	}
-	return answer{waitState: waitState{holderTTL: b.holderTTL()}}, split, nil
+	return acquireResult{waitState: waitState{holderTTL: b.holderTTL()}}, split, nil
 }
 
 // splitBackoff returns how long to wait before the next round: the time in which a release or a vote reaches all servers,

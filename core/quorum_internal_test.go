@@ -35,7 +35,7 @@ func TestRoundsBeforeTakeNothingOff(t *testing.T) {
 	}
 	defer r.Close()
 	h := &hold{keys: newKeys("", "name"), lockConfig: lockConfig{ttl: time.Hour, owner: "owner"}, lostRounds: 8}
-	r.rename(h)
+	r.renewID(h)
 	began := r.now()
 	a, err := r.quorum.acquire(context.Background(), h)
 	if err != nil || !a.granted || a.sentAt.sub(began) < time.Millisecond {

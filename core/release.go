@@ -18,17 +18,17 @@ const (
 	// releaseGrace is what a release gets beyond the end of the caller's context, if that was alive when the
 	// release began: enough for an answer that is on its way, too little for a frozen server to be felt.
 	releaseGrace = 25 * time.Millisecond
-	// afterthought is how much longer than a hold's own time its release is tried in the background, since the
-	// owner's other holds may keep it in Redis. After that a hold is of no harm any more.
-	afterthought = 10 * time.Minute
+	// backgroundReleaseLimit is how long beyond the TTL of a hold its release is retried in the background. Why beyond: other
+	// holds of the owner may keep it in Redis.
+	backgroundReleaseLimit = 10 * time.Minute
 )
 
-// memories are how long the release of a hold is remembered, in ms: if it finds the hold, and if it does not. Longer than
-// a repeated release may take, as long as a request of the hold may arrive yet.
+// releaseMemories returns how long Redis remembers the release of a hold, in ms: if the release finds the hold, and if it
+// does not. It is longer if a request of the hold may still arrive.
 //
 // The release of a hold that was never used and has one request without an answer may find the hold: then the request
 // has arrived, and no other will.
-func (h *hold) memories(what releaseReason) (found, missing any) {
+func (h *hold) releaseMemories(what releaseReason) (found, missing any) {
 	switch {
 	case what == onlyQueued:
 		return 0, 0
@@ -40,22 +40,23 @@ func (h *hold) memories(what releaseReason) (found, missing any) {
 	return releaseMemoryArg, releaseMemoryArg
 }
 
-// release ends a hold, detached from ctx and bounded. What it could not confirm is finished in the background.
+// release releases a hold, detached from ctx and bounded by releaseTimeout. If it is not confirmed, it is retried in the
+// background.
 func (k *keeper) release(ctx context.Context, p protocol, h *hold, what releaseReason) (held bool, err error) {
 	over := ctx.Err() != nil
 	if k.hasOneServer() {
 		held, err = p.release(h.releaseCtx.reset(ctx, firstAnswer), h, what)
 	}
 	if !k.hasOneServer() || err != nil && (over || ctx.Err() == nil) {
-		held, err = releaseInsistently(ctx, p, h, what)
+		held, err = releaseWithRetry(ctx, p, h, what)
 	}
 	if err != nil {
-		k.giveUp(p, h, what)
+		k.releaseInBackground(p, h, what)
 	}
 	return held, err
 }
 
-func releaseInsistently(ctx context.Context, p protocol, h *hold, what releaseReason) (held bool, err error) {
+func releaseWithRetry(ctx context.Context, p protocol, h *hold, what releaseReason) (held bool, err error) {
 	detached, cancel := detach(ctx)
 	defer cancel()
 	err = retryUntilAnswered(detached, func(ctx context.Context) (err error) {
@@ -65,8 +66,8 @@ func releaseInsistently(ctx context.Context, p protocol, h *hold, what releaseRe
 	return held, err
 }
 
-// finish sends an idempotent command until it is answered, detached from ctx and bounded.
-func (k *keeper) finish(ctx context.Context, command func(context.Context) error) error {
+// runDetached sends an idempotent command until it is answered, detached from ctx and bounded by releaseTimeout.
+func (k *keeper) runDetached(ctx context.Context, command func(context.Context) error) error {
 	if k.hasOneServer() {
 		over := ctx.Err() != nil
 		err := command(new(detachedContext).reset(ctx, firstAnswer))
@@ -104,13 +105,15 @@ func detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	return detached, func() { stop(); cancel() }
 }
 
-// giveUp releases a hold in the background, so that it is not left in Redis: one that was perhaps granted to a caller
-// which has returned, or whose release was not confirmed. The release is sent until Redis has answered. The script
-// remembers the hold, so an acquire that arrives after its release is refused.
-func (k *keeper) giveUp(p protocol, h *hold, what releaseReason) { k.giveUpAfter(0, p, h, what) }
+// releaseInBackground releases a hold that was perhaps granted after its caller had returned, or whose release was not
+// confirmed. The release is retried until Redis answers. The script remembers the hold, so that a request which arrives
+// after its release is refused.
+func (k *keeper) releaseInBackground(p protocol, h *hold, what releaseReason) {
+	k.releaseInBackgroundAfter(0, p, h, what)
+}
 
-// giveUpAfter is giveUp after a while.
-func (k *keeper) giveUpAfter(wait time.Duration, p protocol, h *hold, what releaseReason) {
+// releaseInBackgroundAfter is releaseInBackground after a delay.
+func (k *keeper) releaseInBackgroundAfter(wait time.Duration, p protocol, h *hold, what releaseReason) {
 	abandoned := *h
 	release := func(ctx context.Context) error {
 		_, err := p.release(new(detachedContext).reset(ctx, firstAnswer), &abandoned, what)
@@ -126,8 +129,8 @@ func (k *keeper) giveUpAfter(wait time.Duration, p protocol, h *hold, what relea
 	}
 	due := k.now().add(wait)
 	taken := queue.add(&pendingCommand{
-		send: release, due: due, until: due.add(max(abandoned.ttl, abandoned.minHold) + afterthought),
-		ended: func(err error) { k.notGivenUp(&abandoned, err) },
+		send: release, due: due, until: due.add(max(abandoned.ttl, abandoned.minHold) + backgroundReleaseLimit),
+		ended: func(err error) { k.reportUnreleased(&abandoned, err) },
 	})
 	if !taken && !k.lifecycle.isClosed() {
 		k.warnOnce(&k.overdue, "too many releases are pending: further holds are left to expire",
@@ -135,8 +138,8 @@ func (k *keeper) giveUpAfter(wait time.Duration, p protocol, h *hold, what relea
 	}
 }
 
-// notGivenUp reports a hold that is left in Redis.
-func (k *keeper) notGivenUp(h *hold, err error) {
+// reportUnreleased warns of a hold that is left in Redis.
+func (k *keeper) reportUnreleased(h *hold, err error) {
 	if err != nil && !wrongType(err) {
 		k.logger.Warn("holdfast: the hold of a cancelled acquisition could not be removed from Redis",
 			"lock", digest(h.keys.lock), "error", err)

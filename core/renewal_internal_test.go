@@ -55,7 +55,7 @@ func (s *stand) renewAll(renewals []*renewal) {
 func (s *stand) lease(t *testing.T, config lockConfig) *Lease {
 	t.Helper()
 	l := &Lease{protocol: s, hold: hold{lockConfig: config}, index: -1}
-	l.bare.caller = t.Context()
+	l.base.caller = t.Context()
 	if err := s.add(l, s.now(), config.ttl); err != nil {
 		t.Fatalf("add: %v", err)
 	}
@@ -155,7 +155,7 @@ func TestShortGrantIsRenewedInTime(t *testing.T) {
 			}
 		})
 		l := &Lease{protocol: s, hold: hold{lockConfig: minute}, index: -1}
-		l.bare.caller = t.Context()
+		l.base.caller = t.Context()
 		if err := s.add(l, s.now(), time.Minute/12); err != nil {
 			t.Fatalf("add: %v", err)
 		}

@@ -15,11 +15,11 @@ const (
 	longestPause = time.Second
 	// forever is the patience of those who wait until their context ends.
 	forever = time.Duration(math.MaxInt64)
-	// askingPause is the longest between those of a request, which endures an outage for some seconds only.
-	askingPause = 250 * time.Millisecond
-	// movingPause is the longest while a slot moves from one master of a Cluster to another, so that its locks can be
+	// longestRequestPause is the longest between those of a request, which endures an outage for some seconds only.
+	longestRequestPause = 250 * time.Millisecond
+	// longestMigrationPause is the longest while a slot moves from one master of a Cluster to another, so that its locks can be
 	// used soon after.
-	movingPause = 100 * time.Millisecond
+	longestMigrationPause = 100 * time.Millisecond
 )
 
 // outage counts failures in a row.
@@ -55,7 +55,7 @@ func retry(ctx context.Context, patience time.Duration, retryable func(error) bo
 		var more bool
 		if slotMigrating(err) {
 			unanswered = outage{} // Redis answers
-			time, more = move.pause(max(patience, outagePatience), movingPause)
+			time, more = move.pause(max(patience, outagePatience), longestMigrationPause)
 		} else {
 			time, more = unanswered.pause(patience, longestPause)
 		}

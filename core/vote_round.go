@@ -35,7 +35,7 @@ type voteRound struct {
 // vote is the answer of one server.
 type vote struct {
 	node *redlockNode
-	answer
+	acquireResult
 	took time.Duration
 	err  error
 }
@@ -148,7 +148,7 @@ func (b *voteRound) count(ctx context.Context) bool {
 		case v.err != nil:
 			b.failed = append(b.failed, v.err)
 			return true
-		case v.answer.granted:
+		case v.acquireResult.granted:
 			b.granted++
 			b.token = max(b.token, v.token)
 			if v.byParent {
@@ -177,7 +177,7 @@ func (b *voteRound) ask(ctx context.Context, v *redlockNode) {
 		got := vote{node: v}
 		began := b.quorum.keeper.now()
 		got.err = v.ask(ctx, claim.ttl, func(ctx context.Context) (err error) {
-			got.answer, err = v.acquire(ctx, &claim)
+			got.acquireResult, err = v.acquire(ctx, &claim)
 			return err
 		})
 		got.took = b.quorum.keeper.now().sub(began)
@@ -194,13 +194,13 @@ func (b *voteRound) ask(ctx context.Context, v *redlockNode) {
 // release.
 func (b *voteRound) finishNode(ctx context.Context, got vote, claim *hold) {
 	switch o := classify(got.err); {
-	case b.won && got.answer.granted && !(got.tokenCommitted && got.token == b.token):
+	case b.won && got.acquireResult.granted && !(got.tokenCommitted && got.token == b.token):
 		b.commits <- got.node.commitToken(ctx, claim, b.token, false)
-	case b.won && got.answer.granted:
+	case b.won && got.acquireResult.granted:
 		b.commits <- nil
 	case b.won:
 		b.commits <- cmp.Or(got.err, errTaken)
-	case got.answer.granted, o == unknown, o == failed:
+	case got.acquireResult.granted, o == unknown, o == failed:
 		_, _ = got.node.releaseHold(ctx, claim, neverHeld)
 	}
 }

@@ -12,7 +12,7 @@ const heartbeatTimeout = 3 * heartbeatInterval
 // queuedWaiter is a request in a queue in Redis. It need not ask again: a message grants it the lock, and heartbeats keep
 // its place. It asks only if the message or its place may be lost.
 type queuedWaiter struct {
-	*request
+	*acquisition
 	lock      *queuedLock
 	place     *queuePlace
 	own       *subscriber // to messages with the hold id of this waiter
@@ -20,8 +20,8 @@ type queuedWaiter struct {
 }
 
 // waitInQueue asks for the lock, and waits in the queue in Redis if it is held.
-func (r *request) waitInQueue(ctx context.Context, line *queuedLock) (*Lease, error) {
-	w := &queuedWaiter{request: r, lock: line}
+func (r *acquisition) waitInQueue(ctx context.Context, line *queuedLock) (*Lease, error) {
+	w := &queuedWaiter{acquisition: r, lock: line}
 	defer w.unregister()
 	for {
 		channel := line.channel(r.hold.keys)
@@ -56,7 +56,7 @@ func (w *queuedWaiter) register() {
 	} else {
 		w.place.update(w.waitState, w.sentAt)
 	}
-	w.waits(w.waitState.ahead + 1)
+	w.reportWait(w.waitState.ahead + 1)
 }
 
 // unregister ends subscriptions and heartbeats. The place in Redis stays until heartbeats are missed.
@@ -101,7 +101,7 @@ func (w *queuedWaiter) awaitGrant(ctx context.Context) (*Lease, error) {
 			}
 		}
 		timer.Stop()
-		if w.over(ctx) {
+		if w.timeUp(ctx) {
 			return nil, errTimeUp
 		}
 	}

@@ -36,8 +36,8 @@ func inRound(topology string) Killer {
 // All are the mutants. The first ones are those that a short run takes.
 var All = []Mutant{
 	{
-		"TTL counted from the reply", "a slow reply makes the holder believe for longer than the server does", "core/request.go",
-		[][2]string{{"r.attempt, r.began = max(r.sentAt, a.sentAt),", "r.attempt, r.began = max(r.keeper.now(), a.sentAt),"}},
+		"TTL counted from the reply", "a slow reply makes the holder believe for longer than the server does", "core/acquisition.go",
+		[][2]string{{"r.attemptNumber, r.began = max(r.sentAt, a.sentAt),", "r.attemptNumber, r.began = max(r.keeper.now(), a.sentAt),"}},
 		inCore("TestValidityCountsFromSending"),
 	},
 	{
@@ -67,7 +67,7 @@ var All = []Mutant{
 		inCore("TestRenewalOfASuccessorsLock"),
 	},
 	{
-		"pub/sub without poll", "redisson/redisson#5761: a message that is lost is waited for for ever", "core/request.go",
+		"pub/sub without poll", "redisson/redisson#5761: a message that is lost is waited for for ever", "core/acquisition.go",
 		[][2]string{{"pollSubscribed = 2 * time.Second", "pollSubscribed = time.Hour"}},
 		inCore("TestFreedWithoutAMessage"),
 	},

@@ -6,17 +6,17 @@ import (
 	"net"
 )
 
-// refusal is the error of a request whose time was up.
-func (r *request) refusal(caller context.Context) error {
+// timeUpError is the error of an acquisition whose time is up.
+func (r *acquisition) timeUpError(caller context.Context) error {
 	cause := ended(caller)
 	switch {
 	case cause == nil && r.keeper.lifecycle.isClosed():
 		return ErrClosed
-	case r.lastErr != nil && !cutOff(r.lastErr):
+	case r.lastErr != nil && !timedOutFirst(r.lastErr):
 		return r.unavailable(cause)
-	case r.lastErr != nil && r.silent() && r.reason != nil:
-		cause = errors.Join(errorf("%w: %w", ErrUnavailable, r.reason), cause)
-	case r.lastErr != nil && r.silent():
+	case r.lastErr != nil && r.looksLikeOutage() && r.outageErr != nil:
+		cause = errors.Join(errorf("%w: %w", ErrUnavailable, r.outageErr), cause)
+	case r.lastErr != nil && r.looksLikeOutage():
 		cause = errors.Join(ErrUnavailable, cause)
 	}
 	return &NotAcquiredError{Name: r.hold.name, RetryAfter: max(r.holderTTL, 0), cause: cause}
@@ -31,8 +31,8 @@ func ended(caller context.Context) error {
 	return err
 }
 
-// cutOff reports whether a request has no answer only because the time was up before, for the answer or for a connection.
-func cutOff(err error) bool {
+// timedOutFirst reports whether err says only that the time was up before the answer, or before a connection was made.
+func timedOutFirst(err error) bool {
 	var timeout net.Error
 	if unwritten(err) && errors.As(err, &timeout) && timeout.Timeout() {
 		return true
@@ -45,13 +45,13 @@ func cutOff(err error) bool {
 	return false
 }
 
-// silent reports whether that looks like an outage: Redis has never answered this call, or not for a while.
-func (r *request) silent() bool {
-	return !r.heard || r.keeper.now().sub(r.sentAt) >= stallTimeout
+// looksLikeOutage reports whether Redis has never answered this acquisition, or not within stallTimeout.
+func (r *acquisition) looksLikeOutage() bool {
+	return !r.redisAnswered || r.keeper.now().sub(r.sentAt) >= stallTimeout
 }
 
 // unavailable is the error of a request that met with an outage.
-func (r *request) unavailable(cause error) error {
+func (r *acquisition) unavailable(cause error) error {
 	err := errorf("holdfast: %s %q: %w: %w", r.hold.kind(), r.hold.name, ErrUnavailable, r.lastErr)
 	if cause != nil {
 		err = errorf("%w: %w", err, cause)

@@ -1,0 +1,388 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	// outagePatience is how long a waiting Lock endures a Redis that does not answer.
+	outagePatience = 5 * time.Second
+	// pollSubscribed and pollUnsubscribed bound the interval between two polls of a busy lock: while the subscription is
+	// confirmed, and before. Why poll a subscribed lock: notifications are only a hint. Before the confirmation, intervals
+	// grow from firstPoll, since a short wait may end before the confirmation comes.
+	pollSubscribed = 2 * time.Second
+	// manyNames is how many names a client may wait for before it polls each of them more rarely. So it polls at most
+	// manyNames times in a pollSubscribed.
+	manyNames        = 1000
+	pollUnsubscribed = 250 * time.Millisecond
+	firstPoll        = 10 * time.Millisecond
+)
+
+// The ends of an acquisition that are not errors of a command.
+var (
+	errBusy        = errors.New("busy")
+	errRefused     = errors.New("refused")    // for good, see acquisition.refused
+	errWaiterLimit = errors.New("crowded")    // the limit of WithMaxWaiters is reached
+	errTimeUp      = errors.New("time is up") // of the context, of WithWait, or of the client
+)
+
+// acquisition is one call of Lock or TryLock.
+type acquisition struct {
+	keeper    *keeper
+	protocol  protocol
+	hold      hold
+	turn      turn // in the wait list of this process, without a queue in Redis
+	entered   bool // the owner may hold the lock already
+	explicit  bool // its owner was named by WithOwner: another process may hold the lock for it
+	singleTry bool // send the request until there is one answer, and do not wait for the lock
+
+	// makeLease makes the lease of a grant; newLease does if it is nil.
+	makeLease func(ctx context.Context, h hold, token int64, sentAt instant) (*Lease, error)
+
+	ctx      context.Context // the caller's, with the values of its hooks
+	requests int
+	waitState
+	waitReported  bool    // the Wait hook was called
+	sentAt        instant // the last time
+	redisAnswered bool    // at least once
+	outage        outage
+	lastErr       error // of the last request; nil if Redis has answered
+	outageErr     error // the last error that was not merely the end of the wait; nil if Redis has answered
+	uncertain     bool  // the outcome of a request is unknown, of this hold or of an earlier one
+	queued        bool  // it has been in the queue in Redis
+	refused       error // why no waiting would help
+	attemptNumber int   // of a Once, when it was granted
+	began         time.Time
+}
+
+func (l *locker) newAcquisition(ctx context.Context, config lockConfig) *acquisition {
+	k := l.keeper
+	r, _ := k.acquisitions.Get().(*acquisition)
+	*r = acquisition{keeper: k, protocol: l.protocol}
+	r.hold = hold{
+		name: l.name, keys: l.keys, scriptArgs: l.boxed, lockConfig: config,
+		mayQueue: l.protocol.queued() != nil && config.wait != 0,
+	}
+	k.renewID(&r.hold)
+	if r.hold.owner != "" {
+		r.entered, r.explicit = true, true
+		return r
+	}
+	// Only a lease of this very lock is entered again. Under the lease of another one everybody is an owner of
+	// their own: the tasks of one batch, say, which share the batch's lease, exclude each other here.
+	if h := holdingFrom(ctx).of(k, r.hold.keys.lock); h != nil {
+		r.hold.owner, r.hold.parent, r.entered = h.lease.hold.owner, h, true
+	} else {
+		r.hold.owner = r.hold.id
+	}
+	return r
+}
+
+// recycle returns the memory to the pool, if nothing else can refer to it: after a Mutex on one server without an uncertain
+// request. Otherwise a release in the background may still use the hold.
+func (r *acquisition) recycle() {
+	if _, plain := r.protocol.(mutex); plain && !r.uncertain && !r.queued {
+		r.keeper.acquisitions.Put(r)
+	}
+}
+
+// run asks until there is a lease or a reason to stop. Without a lease, it leaves no hold in Redis.
+func (r *acquisition) run(caller context.Context) (lease *Lease, err error) {
+	r.ctx = caller
+	if caller.Err() != nil {
+		return nil, r.timeUpError(caller)
+	}
+	ctx, cancel := caller, context.CancelFunc(func() {})
+	if r.hold.wait > 0 {
+		ctx, cancel = context.WithTimeout(caller, r.hold.wait)
+	}
+	defer cancel()
+	defer func() {
+		if lease == nil { // also if a hook panics
+			r.cleanUp()
+		}
+	}()
+	lease, err = r.wait(ctx)
+	switch err {
+	case errTimeUp:
+		err = r.timeUpError(caller)
+	case errWaiterLimit:
+		err = &NotAcquiredError{Name: r.hold.name, RetryAfter: max(r.holderTTL, 0), cause: r.keeper.crowd.err()}
+	}
+	return lease, err
+}
+
+// cleanUp releases a hold that may have been granted or queued.
+func (r *acquisition) cleanUp() {
+	switch {
+	case r.hold.unanswered > 0:
+		r.keeper.releaseInBackground(r.protocol, &r.hold, neverHeld)
+	case r.queued:
+		r.keeper.releaseInBackground(r.protocol, &r.hold, onlyQueued)
+	}
+}
+
+// wait asks for the lock, and waits for it if it is held and the limit of WithMaxWaiters allows one more waiter.
+func (r *acquisition) wait(ctx context.Context) (*Lease, error) {
+	if r.singleTry || r.hold.wait == 0 {
+		return r.askWithoutWaiting(ctx, errTimeUp)
+	}
+	key := r.hold.keys.lock
+	if !r.keeper.crowd.enter(key) {
+		return r.askAtWaiterLimit(ctx)
+	}
+	defer r.keeper.crowd.leave(key)
+	if line := r.protocol.queued(); line != nil {
+		return r.waitInQueue(ctx, line)
+	}
+	return r.waitForTurn(ctx)
+}
+
+// askWithoutWaiting asks until Redis answers. It returns busy if the lock is held.
+func (r *acquisition) askWithoutWaiting(ctx context.Context, busy error) (*Lease, error) {
+	r.hold.mayQueue = false
+	lease, err := r.ask(ctx)
+	if err == errBusy {
+		err = busy
+	}
+	return lease, err
+}
+
+// askAtWaiterLimit is askWithoutWaiting beyond the limit of WithMaxWaiters. Only a re-entry asks Redis.
+func (r *acquisition) askAtWaiterLimit(ctx context.Context) (*Lease, error) {
+	if r.entered {
+		return r.askWithoutWaiting(ctx, errWaiterLimit)
+	}
+	r.holderTTL, _ = r.keeper.queue.told(r.hold.keys.lock, r.keeper.now())
+	return nil, errWaiterLimit
+}
+
+// waitForTurn asks when the acquisition is first in its wait list.
+func (r *acquisition) waitForTurn(ctx context.Context) (*Lease, error) {
+	if r.entered {
+		// A re-entry does not wait in the list: it would wait behind others for its own release.
+		if lease, err := r.ask(ctx); err != errBusy {
+			return lease, err
+		}
+	}
+	for {
+		lease, err := r.waitInList(ctx)
+		if err != errAskAlone {
+			return lease, err
+		}
+		if lease, err = r.ask(ctx); err != errBusy {
+			return lease, err
+		}
+	}
+}
+
+// waitInList waits in the wait list of this process, and polls Redis as its head.
+func (r *acquisition) waitInList(ctx context.Context) (*Lease, error) {
+	t := &r.turn
+	*t = turn{question: r.hold.question()}
+	r.keeper.queue.enter(t, r.listKey(), r.hold.ack)
+	defer func() {
+		t.leave()
+		r.unregisterClient(t)
+	}()
+	if t.waits() {
+		r.reportWait(0)
+	}
+	if err := t.wait(ctx, r.keeper.lifecycle.closing); err != nil {
+		if r.holderTTL, r.redisAnswered = r.keeper.queue.told(t.key, r.keeper.now()); !r.redisAnswered {
+			r.lastErr = errNotAnswered
+		}
+		return nil, ownRefusal(err)
+	}
+	if left, heard := r.keeper.queue.told(t.key, r.keeper.now()); heard {
+		r.holderTTL, r.redisAnswered = left, true // Redis answers, whether or not there is time for another answer
+	}
+	lease, err := r.pollAsHead(ctx, t)
+	switch {
+	case lease != nil:
+		t.tell(r.hold.ttl, r.keeper.now())
+	case err == r.refused:
+		t.share(err)
+	case errors.Is(err, ErrUnavailable):
+		t.fail(err) // nobody behind it would fare better, one after the other
+	}
+	return lease, err
+}
+
+// listKey tells which line of this process the request stands in. An explicit owner has one of its own: it may get the
+// lock in another process, and would not ask in time to enter it too while others of this process are before it.
+func (r *acquisition) listKey() string {
+	if r.explicit {
+		return r.hold.keys.lock + "\x00" + r.hold.owner
+	}
+	return r.hold.keys.lock
+}
+
+// pollAsHead asks until the lock is granted: after a notification, after the holder's lease, and at the poll interval.
+func (r *acquisition) pollAsHead(ctx context.Context, t *turn) (*Lease, error) {
+	sub := r.protocol.subscribeIfActive(r.hold.keys)
+	defer func() {
+		if sub != nil {
+			sub.close()
+		}
+	}()
+	for polls := 0; ; polls++ {
+		// Without a confirmed subscription, waking this client would be in vain.
+		r.hold.registersClient = sub != nil && sub.confirmed() && r.keeper.hasOneServer()
+		t.asks()
+		if r.hold.registersClient {
+			t.setRegistered(true)
+		}
+		lease, err := r.ask(ctx)
+		if err != errBusy {
+			if lease != nil && r.hold.registersClient {
+				t.setRegistered(false) // acquire.lua has taken the client out
+			}
+			return lease, err
+		}
+		r.reportWait(0)
+		t.tell(r.holderTTL, r.keeper.now())
+		if sub == nil {
+			// The confirmation of the subscription notifies, too. So the lock is polled again once no release can be
+			// missed any more.
+			sub = r.protocol.subscribe(r.hold.keys)
+		}
+		limit := min(firstPoll<<min(polls, 10), pollUnsubscribed)
+		if sub.confirmed() {
+			limit = r.keeper.queue.pollInterval()
+		}
+		pause(ctx, r.nextPoll(limit), sub.notifications(), r.keeper.lifecycle.closing)
+		if r.timeUp(ctx) {
+			return nil, errTimeUp
+		}
+		r.hold.woken = sub.startAsking() && !r.explicit // an explicit owner has a line of its own: the wake-up may have been for another one
+	}
+}
+
+// nextPoll returns how long to wait for a notification: up to limit, or until the holder's lease expires.
+func (r *acquisition) nextPoll(limit time.Duration) time.Duration {
+	poll := limit/2 + rand.N(limit/2)
+	if r.holderTTL >= 0 {
+		// A little after the expiry, and not all at the same moment.
+		poll = min(poll, r.holderTTL+time.Millisecond+rand.N(4*time.Millisecond))
+	}
+	return poll
+}
+
+// ask sends the request until it is answered.
+func (r *acquisition) ask(ctx context.Context) (*Lease, error) {
+	patience := outagePatience
+	if r.hold.wait == 0 {
+		patience = 0
+	}
+	for {
+		lease, err := r.askOnce(ctx)
+		switch {
+		case err == nil || err == errBusy:
+			return lease, err
+		case err == errRefused:
+			return nil, r.refused
+		case r.timeUp(ctx):
+			return nil, errTimeUp
+		case r.hold.wait == 0 && errors.Is(err, ErrNotReplicated):
+			return nil, r.unavailable(nil) // the replicas have had their time
+		case !transient(err):
+			return nil, errorf("holdfast: %s %q: %w", r.hold.kind(), r.hold.name, failure(ctx, r.hold.keys.lock, err))
+		}
+		longest := longestRequestPause
+		if slotMigrating(err) && patience > 0 {
+			r.outage.began, longest = time.Now(), longestMigrationPause // no outage, however long it takes
+		}
+		time, again := r.outage.pause(patience, longest)
+		if !again {
+			return nil, r.unavailable(nil)
+		}
+		pause(ctx, time, nil, r.keeper.lifecycle.closing)
+		if r.timeUp(ctx) {
+			return nil, errTimeUp
+		}
+	}
+}
+
+func (r *acquisition) askOnce(ctx context.Context) (*Lease, error) {
+	r.requests++
+	r.dropEndedParent(ctx)
+	r.sentAt = r.keeper.now()
+	a, err := r.protocol.acquire(ctx, &r.hold)
+	r.lastErr = err
+	if err == nil || !timedOutFirst(err) {
+		r.outageErr = err
+	}
+	if err != nil {
+		if o := classify(err); o == unknown || o == failed {
+			r.hold.unanswered++
+		}
+		r.uncertain = r.uncertain || r.hold.unanswered > 0
+		return nil, err
+	}
+	r.uncertain = r.uncertain || r.hold.unanswered > 0
+	r.redisAnswered = true
+	if a.granted {
+		r.sentAt, r.attemptNumber, r.began = max(r.sentAt, a.sentAt), a.attempt, a.began
+		lease, err := r.lease(ctx, a.token)
+		if err == nil {
+			if r.hold.unanswered > 0 {
+				r.protocol.bar(&r.hold)
+			}
+			return lease, nil
+		}
+		r.replaceHold(ctx, errTooLate)
+		return nil, r.lastErr
+	}
+	if a.holdReleased {
+		r.replaceHold(ctx, errHoldReleased)
+		return nil, r.lastErr
+	}
+	r.outage = outage{}
+	if a.refused != nil {
+		r.refused = a.refused
+		return nil, errRefused
+	}
+	r.waitState = a.waitState
+	return nil, errBusy
+}
+
+func (r *acquisition) lease(ctx context.Context, token int64) (*Lease, error) {
+	if r.makeLease != nil {
+		return r.makeLease(ctx, r.hold, token, r.sentAt)
+	}
+	return r.keeper.newLease(ctx, r.protocol, r.hold, grant{token, r.sentAt, r.hold.ttl})
+}
+
+// replaceHold releases the hold and continues with a new hold ID. The release comes first because the old hold would make
+// Redis refuse the next request.
+func (r *acquisition) replaceHold(ctx context.Context, reason error) {
+	r.lastErr = reason
+	abandoned := r.hold // a copy: a Redlock may still release it on some servers after release has returned
+	if _, err := r.protocol.release(ctx, &abandoned, neverHeld); err != nil {
+		r.keeper.releaseInBackground(r.protocol, &abandoned, neverHeld)
+	}
+	own := r.hold.owner == r.hold.id
+	if r.keeper.renewID(&r.hold); own {
+		r.hold.owner = r.hold.id
+	}
+}
+
+// reportWait calls the Wait hook, once. A position of 0 is unknown.
+func (r *acquisition) reportWait(position int) {
+	if r.waitReported {
+		return
+	}
+	r.waitReported = true
+	r.keeper.hooks.wait(r.ctx, Wait{
+		Name: r.hold.name, Owner: r.hold.owner, Position: position, RetryAfter: max(r.holderTTL, 0),
+	})
+}
+
+// timeUp reports whether ctx has ended or the client is closed.
+func (r *acquisition) timeUp(ctx context.Context) bool {
+	return ctx.Err() != nil || r.keeper.lifecycle.isClosed()
+}
