@@ -31,13 +31,13 @@ var (
 
 // acquisition is one call of Lock or TryLock.
 type acquisition struct {
-	keeper    *keeper
-	protocol  protocol
-	hold      hold
-	turn      turn // in the wait list of this process, without a queue in Redis
-	entered   bool // the owner may hold the lock already
-	explicit  bool // its owner was named by WithOwner: another process may hold the lock for it
-	singleTry bool // send the request until there is one answer, and do not wait for the lock
+	keeper      *keeper
+	protocol    protocol
+	hold        hold
+	localWaiter localWaiter // in the wait list of this process, without a queue in Redis
+	entered     bool        // the owner may hold the lock already
+	explicit    bool        // its owner was named by WithOwner: another process may hold the lock for it
+	singleTry   bool        // send the request until there is one answer, and do not wait for the lock
 
 	// makeLease makes the lease of a grant; newLease does if it is nil.
 	makeLease func(ctx context.Context, h hold, token int64, sentAt instant) (*Lease, error)
@@ -110,7 +110,7 @@ func (r *acquisition) run(caller context.Context) (lease *Lease, err error) {
 	case errTimeUp:
 		err = r.timeUpError(caller)
 	case errWaiterLimit:
-		err = &NotAcquiredError{Name: r.hold.name, RetryAfter: max(r.holderTTL, 0), cause: r.keeper.crowd.err()}
+		err = &NotAcquiredError{Name: r.hold.name, RetryAfter: max(r.holderTTL, 0), cause: r.keeper.waiterLimit.err()}
 	}
 	return lease, err
 }
@@ -131,10 +131,10 @@ func (r *acquisition) wait(ctx context.Context) (*Lease, error) {
 		return r.askWithoutWaiting(ctx, errTimeUp)
 	}
 	key := r.hold.keys.lock
-	if !r.keeper.crowd.enter(key) {
+	if !r.keeper.waiterLimit.tryAdd(key) {
 		return r.askAtWaiterLimit(ctx)
 	}
-	defer r.keeper.crowd.leave(key)
+	defer r.keeper.waiterLimit.remove(key)
 	if line := r.protocol.queued(); line != nil {
 		return r.waitInQueue(ctx, line)
 	}
@@ -156,7 +156,7 @@ func (r *acquisition) askAtWaiterLimit(ctx context.Context) (*Lease, error) {
 	if r.entered {
 		return r.askWithoutWaiting(ctx, errWaiterLimit)
 	}
-	r.holderTTL, _ = r.keeper.queue.told(r.hold.keys.lock, r.keeper.now())
+	r.holderTTL, _ = r.keeper.waitLists.holderTTL(r.hold.keys.lock, r.keeper.now())
 	return nil, errWaiterLimit
 }
 
@@ -181,33 +181,33 @@ func (r *acquisition) waitForTurn(ctx context.Context) (*Lease, error) {
 
 // waitInList waits in the wait list of this process, and polls Redis as its head.
 func (r *acquisition) waitInList(ctx context.Context) (*Lease, error) {
-	t := &r.turn
-	*t = turn{question: r.hold.question()}
-	r.keeper.queue.enter(t, r.listKey(), r.hold.ack)
+	t := &r.localWaiter
+	*t = localWaiter{question: r.hold.question()}
+	r.keeper.waitLists.enter(t, r.listKey(), r.hold.ack)
 	defer func() {
 		t.leave()
 		r.unregisterClient(t)
 	}()
-	if t.waits() {
+	if t.mustWait() {
 		r.reportWait(0)
 	}
 	if err := t.wait(ctx, r.keeper.lifecycle.closing); err != nil {
-		if r.holderTTL, r.redisAnswered = r.keeper.queue.told(t.key, r.keeper.now()); !r.redisAnswered {
+		if r.holderTTL, r.redisAnswered = r.keeper.waitLists.holderTTL(t.key, r.keeper.now()); !r.redisAnswered {
 			r.lastErr = errNotAnswered
 		}
 		return nil, ownRefusal(err)
 	}
-	if left, heard := r.keeper.queue.told(t.key, r.keeper.now()); heard {
+	if left, heard := r.keeper.waitLists.holderTTL(t.key, r.keeper.now()); heard {
 		r.holderTTL, r.redisAnswered = left, true // Redis answers, whether or not there is time for another answer
 	}
 	lease, err := r.pollAsHead(ctx, t)
 	switch {
 	case lease != nil:
-		t.tell(r.hold.ttl, r.keeper.now())
+		t.setHolderTTL(r.hold.ttl, r.keeper.now())
 	case err == r.refused:
 		t.share(err)
 	case errors.Is(err, ErrUnavailable):
-		t.fail(err) // nobody behind it would fare better, one after the other
+		t.failAll(err) // nobody behind it would fare better, one after the other
 	}
 	return lease, err
 }
@@ -222,7 +222,7 @@ func (r *acquisition) listKey() string {
 }
 
 // pollAsHead asks until the lock is granted: after a notification, after the holder's lease, and at the poll interval.
-func (r *acquisition) pollAsHead(ctx context.Context, t *turn) (*Lease, error) {
+func (r *acquisition) pollAsHead(ctx context.Context, t *localWaiter) (*Lease, error) {
 	sub := r.protocol.subscribeIfActive(r.hold.keys)
 	defer func() {
 		if sub != nil {
@@ -232,7 +232,7 @@ func (r *acquisition) pollAsHead(ctx context.Context, t *turn) (*Lease, error) {
 	for polls := 0; ; polls++ {
 		// Without a confirmed subscription, waking this client would be in vain.
 		r.hold.registersClient = sub != nil && sub.confirmed() && r.keeper.hasOneServer()
-		t.asks()
+		t.startAsking()
 		if r.hold.registersClient {
 			t.setRegistered(true)
 		}
@@ -244,7 +244,7 @@ func (r *acquisition) pollAsHead(ctx context.Context, t *turn) (*Lease, error) {
 			return lease, err
 		}
 		r.reportWait(0)
-		t.tell(r.holderTTL, r.keeper.now())
+		t.setHolderTTL(r.holderTTL, r.keeper.now())
 		if sub == nil {
 			// The confirmation of the subscription notifies, too. So the lock is polled again once no release can be
 			// missed any more.
@@ -252,7 +252,7 @@ func (r *acquisition) pollAsHead(ctx context.Context, t *turn) (*Lease, error) {
 		}
 		limit := min(firstPoll<<min(polls, 10), pollUnsubscribed)
 		if sub.confirmed() {
-			limit = r.keeper.queue.pollInterval()
+			limit = r.keeper.waitLists.pollInterval()
 		}
 		pause(ctx, r.nextPoll(limit), sub.notifications(), r.keeper.lifecycle.closing)
 		if r.timeUp(ctx) {

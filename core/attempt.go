@@ -27,7 +27,7 @@ func (a *Attempt) Context() context.Context { return a.lease.Context() }
 // ctx or with the attempt. The caller must call cancel when the context is no longer needed.
 func (a *Attempt) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
 	bound, end := context.WithCancelCause(a.lease.within(ctx))
-	loosen := a.lease.ending.bind(end)
+	loosen := a.lease.end.bind(end)
 	return bound, func() { loosen(); end(nil) }
 }
 
@@ -162,7 +162,7 @@ func (a *Attempt) end(ctx context.Context, state State, command func(context.Con
 		return a.notHeld()
 	}
 	if k.renewer.remove(a.lease) {
-		a.lease.ending.come(ErrNotHeld)
+		a.lease.end.set(ErrNotHeld)
 	}
 	var result int64
 	err := k.runDetached(ctx, func(ctx context.Context) (err error) {
@@ -242,7 +242,7 @@ func (a *Attempt) run(ctx context.Context, fn func(context.Context) ([]byte, err
 	if err == nil {
 		return result, a.Complete(ctx, result.Value)
 	}
-	lost := a.lease.ending.cause() // before its end gives it one
+	lost := a.lease.end.cause() // before its end gives it one
 	_ = a.fail(ctx, "error")
 	if lost != nil && !errors.Is(err, lost) {
 		err = errors.Join(err, lost)

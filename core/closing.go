@@ -31,7 +31,7 @@ func (k *keeper) close() (first bool, err error) {
 func (k *keeper) releaseAll(leases []*Lease, released func()) error {
 	left := make(chan *Lease, len(leases))
 	for _, l := range leases {
-		l.ending.come(ErrClosed)
+		l.end.set(ErrClosed)
 		left <- l
 	}
 	close(left)

@@ -2,16 +2,16 @@ package core
 
 // Waiting counts the callers of a client who wait for what lies at a key.
 func Waiting(c *Client, key string) int {
-	c.crowd.mu.Lock()
-	defer c.crowd.mu.Unlock()
-	return c.crowd.waiting[key]
+	c.waiterLimit.mu.Lock()
+	defer c.waiterLimit.mu.Unlock()
+	return c.waiterLimit.waiting[key]
 }
 
 // OnceKey is where the record of a key lies.
 func OnceKey(c *Client, key string) string { return newKeys(c.prefix, key).once().lock }
 
 // MaxWaiters is how many may wait for one name.
-func MaxWaiters(c *Client) int { return c.crowd.most }
+func MaxWaiters(c *Client) int { return c.waiterLimit.limit }
 
 // ScriptSource returns a script that is put together from these files, as they are in the program.
 func ScriptSource(names ...string) string { return loadScript(names...).source }

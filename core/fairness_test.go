@@ -23,8 +23,8 @@ const (
 // contest is what came of letting waiters take one lock over and over.
 type contest struct {
 	waiters  int
-	turns    []turn  // since all were in line
-	commands float64 // sent by clients for one grant, without the signs of life
+	turns    []localWaiter // since all were in line
+	commands float64       // sent by clients for one grant, without the signs of life
 	took     time.Duration
 }
 
@@ -44,7 +44,7 @@ func holdContest(t *testing.T, waiters, rounds int) contest {
 		for who := client; who < waiters; who += contestants {
 			all.Go(func() {
 				hold := func() { time.Sleep(heldFor); taken.Add(1) }
-				for ledger.pass(ctx, lock, turn{Who: who, Write: true}, hold) == nil {
+				for ledger.pass(ctx, lock, localWaiter{Who: who, Write: true}, hold) == nil {
 				}
 			})
 		}

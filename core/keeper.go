@@ -20,9 +20,9 @@ type keeper struct {
 	now             clock
 	redis           []redis.UniversalClient // where the locks live
 
-	renewer *renewer
-	queue   *queue
-	crowd   *crowd
+	renewer     *renewer
+	waitLists   *waitLists
+	waiterLimit *waiterLimit
 
 	acquisitions sync.Pool // of *request
 
@@ -41,8 +41,8 @@ func newKeeper(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 		id:           uuid.NewString(),
 		now:          newClock(),
 		redis:        rdbs,
-		queue:        newQueue(),
-		crowd:        newCrowd(config.maxWaiters),
+		waitLists:    newWaitLists(),
+		waiterLimit:  newWaiterLimit(config.maxWaiters),
 		lifecycle:    newLifecycle(),
 	}
 	k.clientNumber = newClientNumber()
@@ -78,7 +78,7 @@ func (k *keeper) background(work func(ctx context.Context)) bool {
 // lost ends a lease that was not unlocked. Its hold may still be in Redis, if the answer to a renewal was late or
 // lost, so it is taken out, unless it is left to run out.
 func (k *keeper) lost(l *Lease, cause error) {
-	l.ending.come(cause)
+	l.end.set(cause)
 	if !leftToExpire(cause) {
 		k.releaseInBackground(l.protocol, k.renewer.outstanding(l), heldByCaller)
 	}

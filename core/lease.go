@@ -19,15 +19,15 @@ type Lease struct {
 	token    int64
 	granted  instant
 
-	base   leaseContext // what its context is made of
-	ending ending
+	base leaseContext // what its context is made of
+	end  leaseEnd
 
 	multi *multiLease // nil if the lease is of a single lock; otherwise there is no protocol
 
 	// Guarded by the renewer's mutex.
-	term    term
-	index   int      // in the renewer's heap; negative when the lease is over
-	renewal *renewal // the last one, nil before the first
+	validity validity
+	index    int      // in the renewer's heap; negative when the lease is over
+	renewal  *renewal // the last one, nil before the first
 }
 
 // grant is what Redis gave: a token, and a time that began after sentAt.
@@ -67,7 +67,7 @@ func (l *Lease) Token() int64 { return l.token }
 // Goroutines that share this context share the ownership: this lock does not exclude them from each other. Locks of
 // other names do, even if they are taken with this context. Once the lease has ended, this lock does so too. That
 // applies even to goroutines that have the context without its end ([context.WithoutCancel]).
-func (l *Lease) Context() context.Context { return l.ending.context(&l.base) }
+func (l *Lease) Context() context.Context { return l.end.context(&l.base) }
 
 // Done is closed when the lease ends, for whatever reason.
 func (l *Lease) Done() <-chan struct{} { return l.Context().Done() }
@@ -92,7 +92,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if check.checkTTL("Extend", ttl); check.err != nil {
 		return check.err
 	}
-	if l.ending.cause() != nil {
+	if l.end.cause() != nil {
 		return l.notHeld()
 	}
 	if l.multi != nil {
@@ -138,7 +138,7 @@ func (l *Lease) release(ctx context.Context, what releaseReason) error {
 	}
 	live := l.keeper.renewer.remove(l) // from here on nothing renews it, whatever the hooks do
 	if live {
-		l.ending.come(ErrNotHeld)
+		l.end.set(ErrNotHeld)
 	}
 	hooks, asked := &l.keeper.hooks, false
 	defer func() {
@@ -158,7 +158,7 @@ func (l *Lease) release(ctx context.Context, what releaseReason) error {
 
 func (l *Lease) unlock(ctx context.Context, live bool, what releaseReason) error {
 	if !live {
-		if leftToExpire(l.ending.cause()) {
+		if leftToExpire(l.end.cause()) {
 			l.keeper.releaseInBackground(l.protocol, l.keeper.renewer.outstanding(l), heldByCaller) // the holder has stopped before the TTL is over
 		}
 		return l.notHeld()

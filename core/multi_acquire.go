@@ -111,7 +111,7 @@ func (g *multiAcquire) lockSequentially(ctx context.Context, members []member) (
 			return nil, cmp.Or(g.lostMember(held), err)
 		}
 		held = append(held, lease)
-		defer lease.ending.bind(cut)()
+		defer lease.end.bind(cut)()
 	}
 	patience := forever
 	if g.try {
@@ -153,8 +153,8 @@ func (g *multiAcquire) lockMember(ctx context.Context, m member, held []*Lease) 
 // lostMember returns a [memberLost] if one of these leases has ended by itself, nil otherwise.
 func (g *multiAcquire) lostMember(held []*Lease) error {
 	for _, l := range held {
-		if l.ending.cause() != nil {
-			return &memberLost{name: l.Name(), cause: l.ending.cause()}
+		if l.end.cause() != nil {
+			return &memberLost{name: l.Name(), cause: l.end.cause()}
 		}
 	}
 	return nil

@@ -67,15 +67,15 @@ func (j *multiLease) memberEnded(m *Lease) {
 	if !j.over.CompareAndSwap(false, true) {
 		return
 	}
-	cause := m.ending.cause()
-	j.lease.ending.come(cause)
+	cause := m.end.cause()
+	j.lease.end.set(cause)
 	if leftToExpire(cause) {
 		j.leaveToExpire(cause)
 		return
 	}
 	var others []*Lease
 	for _, l := range j.members {
-		if l.ending.cause() == nil {
+		if l.end.cause() == nil {
 			others = append(others, l)
 		}
 	}
@@ -85,7 +85,7 @@ func (j *multiLease) memberEnded(m *Lease) {
 // abandon ends the multi-lease and leaves its members to expire.
 func (j *multiLease) abandon() {
 	if j.over.CompareAndSwap(false, true) {
-		j.lease.ending.come(errAbandoned)
+		j.lease.end.set(errAbandoned)
 		j.leaveToExpire(errAbandoned)
 	}
 }
@@ -102,7 +102,7 @@ func (j *multiLease) leaveToExpire(cause error) {
 // release ends the multi-lease and releases its members, unless it has ended.
 func (j *multiLease) release(ctx context.Context, what releaseReason) error {
 	if !j.over.CompareAndSwap(false, true) {
-		if leftToExpire(j.lease.ending.cause()) {
+		if leftToExpire(j.lease.end.cause()) {
 			_ = releaseTogether(ctx, j.members, what) // the holder has stopped before the TTL is over
 		}
 		return j.lease.notHeld()
@@ -110,7 +110,7 @@ func (j *multiLease) release(ctx context.Context, what releaseReason) error {
 	for _, stop := range j.stops {
 		stop()
 	}
-	j.lease.ending.come(ErrNotHeld)
+	j.lease.end.set(ErrNotHeld)
 	return releaseTogether(ctx, j.members, what)
 }
 

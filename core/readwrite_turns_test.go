@@ -16,7 +16,7 @@ import (
 // readWrite is a read-write lock, and what its turns must not be.
 type readWrite struct {
 	read, write func(*core.Client) core.Locker
-	breaches    func([]turn) []string
+	breaches    func([]localWaiter) []string
 }
 
 var readWrites = map[string]readWrite{
@@ -53,7 +53,7 @@ func TestReadersAndWritersTakeTurns(t *testing.T) {
 }
 
 // streamReadersAndWriters returns what happened until there were some dozens of reads and of writes.
-func streamReadersAndWriters(t *testing.T, kind readWrite, readers, writers int) []turn {
+func streamReadersAndWriters(t *testing.T, kind readWrite, readers, writers int) []localWaiter {
 	t.Helper()
 	server := redistest.Start(t)
 	ledger := newLedger(t, server.Client(), "name")
@@ -64,7 +64,7 @@ func streamReadersAndWriters(t *testing.T, kind readWrite, readers, writers int)
 	}
 	var reads, writes atomic.Int64
 	var all sync.WaitGroup
-	stream := func(n int, side func(*core.Client) core.Locker, by turn, done *atomic.Int64) {
+	stream := func(n int, side func(*core.Client) core.Locker, by localWaiter, done *atomic.Int64) {
 		for i := range n {
 			lock := side(clients[i%len(clients)])
 			all.Go(func() {
@@ -74,8 +74,8 @@ func streamReadersAndWriters(t *testing.T, kind readWrite, readers, writers int)
 			})
 		}
 	}
-	stream(readers, kind.read, turn{}, &reads)
-	stream(writers, kind.write, turn{Write: true}, &writes)
+	stream(readers, kind.read, localWaiter{}, &reads)
+	stream(writers, kind.write, localWaiter{Write: true}, &writes)
 	defer all.Wait()
 	defer stop()
 	redistest.Eventually(t, 3*within, "dozens of turns", func() bool { return min(reads.Load(), writes.Load()) >= 30 })
@@ -83,11 +83,11 @@ func streamReadersAndWriters(t *testing.T, kind readWrite, readers, writers int)
 	stop()
 	all.Wait()
 	// What was granted at the moment of the end, and given up again, has left no trace but its effects.
-	return slices.DeleteFunc(ledger.history(t), func(turn turn) bool { return turn.Token > end })
+	return slices.DeleteFunc(ledger.history(t), func(turn localWaiter) bool { return turn.Token > end })
 }
 
 // overlaps lists who was inside at the same time although one of them wrote.
-func overlaps(turns []turn) (found []string) {
+func overlaps(turns []localWaiter) (found []string) {
 	for i, a := range turns {
 		for _, b := range turns[i+1:] {
 			if (a.Write || b.Write) && a.entered.Before(b.left) && b.entered.Before(a.left) {

@@ -18,10 +18,10 @@ const (
 	maxTimerSleep = time.Second
 )
 
-// term is how a lease stands in time. All of it counts from readings taken before the request that earned it
-// was sent, so it is never longer than what Redis has granted.
-type term struct {
-	validUntil instant // the holder steps down by itself here, answer or not
+// validity is the deadlines of a lease. They count from a reading of the clock before the request was sent. So they are
+// never later than the expiry in Redis.
+type validity struct {
+	validUntil instant // the lease ends here unless it is renewed, even if Redis does not answer
 	renewAt    instant // never, if the TTL is fixed
 	endAt      instant // WithMaxHold
 
@@ -32,14 +32,16 @@ type term struct {
 	token int64 // in Redis: the lease's own, or a greater one since it was raised
 }
 
-func (t term) next() instant { return min(t.validUntil, t.renewAt, t.endAt) }
+func (t validity) next() instant { return min(t.validUntil, t.renewAt, t.endAt) }
 
 // drift is taken off every TTL: for the millisecond to which Redis rounds, and for clocks that do not run at
 // the same rate (NTP slews by up to 500 ppm).
 func drift(ttl time.Duration) time.Duration { return 2*time.Millisecond + ttl/1000 }
 
-// until is the end of the time for which a grant or renewal sent at t can be trusted.
-func (r *renewer) until(t instant, ttl time.Duration) instant { return t.add(ttl - r.drift(ttl)) }
+// trustedUntil returns until when a grant or renewal that was sent at t is valid: its TTL less the drift.
+func (r *renewer) trustedUntil(t instant, ttl time.Duration) instant {
+	return t.add(ttl - r.drift(ttl))
+}
 
 // renewer keeps all leases of a client alive, or ends them in time. It has no goroutine of its own: one timer,
 // a heap ordered by what comes next, and batches that the executor sends.
@@ -70,29 +72,29 @@ func (r *renewer) add(l *Lease, sentAt instant, ttl time.Duration) error {
 	defer r.mu.Unlock()
 	now := r.now()
 	l.granted = now
-	l.term = term{validUntil: r.until(sentAt, ttl), renewAt: never, endAt: never, ttl: ttl, token: l.token}
+	l.validity = validity{validUntil: r.trustedUntil(sentAt, ttl), renewAt: never, endAt: never, ttl: ttl, token: l.token}
 	if !l.hold.fixed {
-		l.term.renewAt = renewTime(sentAt, ttl)
+		l.validity.renewAt = renewTime(sentAt, ttl)
 	}
 	if l.hold.maxHold > 0 {
-		l.term.endAt = now.add(l.hold.maxHold)
+		l.validity.endAt = now.add(l.hold.maxHold)
 	}
 	switch {
 	case r.closed:
 		return ErrClosed
-	case now >= l.term.validUntil:
+	case now >= l.validity.validUntil:
 		return errExpired
 	}
 	heap.Push(&r.leases, l)
-	r.arm(now)
+	r.armLocked(now)
 	return nil
 }
 
-// remove ends the lease without telling of a loss. It reports false if the lease was over.
+// remove ends the lease without reporting a loss. It returns false if the lease had ended.
 func (r *renewer) remove(l *Lease) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.take(l)
+	return r.removeLocked(l)
 }
 
 // close ends all leases and returns them; no lease becomes live afterwards.
@@ -110,7 +112,7 @@ func (r *renewer) close() []*Lease {
 	return drained
 }
 
-func (r *renewer) take(l *Lease) bool {
+func (r *renewer) removeLocked(l *Lease) bool {
 	if l.index < 0 {
 		return false
 	}
@@ -122,7 +124,7 @@ func (r *renewer) take(l *Lease) bool {
 func (r *renewer) validUntil(l *Lease) instant {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return min(l.term.validUntil, l.term.endAt)
+	return min(l.validity.validUntil, l.validity.endAt)
 }
 
 // withinMaxHold returns a TTL with which the hold ends in Redis one TTL of the lock after its longest time, or sooner:
@@ -130,10 +132,10 @@ func (r *renewer) validUntil(l *Lease) instant {
 func (r *renewer) withinMaxHold(l *Lease, ttl time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if l.term.endAt == never {
+	if l.validity.endAt == never {
 		return ttl
 	}
-	left := max(l.term.endAt.sub(r.now()), 0).Truncate(time.Millisecond)
+	left := max(l.validity.endAt.sub(r.now()), 0).Truncate(time.Millisecond)
 	return min(ttl, left+l.hold.ttl)
 }
 
@@ -145,7 +147,7 @@ func (r *renewer) extended(l *Lease, sentAt instant, ttl time.Duration) bool {
 	if l.index < 0 {
 		return false
 	}
-	l.term.validUntil, l.term.extended = max(l.term.validUntil, r.until(sentAt, ttl)), true
+	l.validity.validUntil, l.validity.extended = max(l.validity.validUntil, r.trustedUntil(sentAt, ttl)), true
 	heap.Fix(&r.leases, l.index)
 	return true
 }
@@ -157,16 +159,16 @@ func (r *renewer) tick() {
 	r.wakeAt = never
 	due := make(map[protocol][]*renewal)
 	var over []*Lease
-	for len(r.leases) > 0 && r.leases[0].term.next() <= now {
+	for len(r.leases) > 0 && r.leases[0].validity.next() <= now {
 		l := r.leases[0]
-		if now >= min(l.term.validUntil, l.term.endAt) {
-			r.take(l)
+		if now >= min(l.validity.validUntil, l.validity.endAt) {
+			r.removeLocked(l)
 			over = append(over, l)
 			continue
 		}
 		// Should no answer come, the next attempt leaves after half the usual time, and with it the chance of a
 		// better connection.
-		l.term.renewAt = now.add(max(l.term.ttl/6, time.Millisecond))
+		l.validity.renewAt = now.add(max(l.validity.ttl/6, time.Millisecond))
 		heap.Fix(&r.leases, 0)
 		if l.renewal != nil && !l.renewal.sent.Load() {
 			continue // too busy to send even the last one: another would only make the queue longer
@@ -174,23 +176,23 @@ func (r *renewer) tick() {
 		l.renewal = r.renewal(l)
 		due[l.protocol] = append(due[l.protocol], l.renewal)
 	}
-	r.arm(now)
+	r.armLocked(now)
 	r.mu.Unlock()
 
 	// First what cannot wait for hooks and loggers: holders stop, renewals leave.
 	for _, l := range over {
-		l.ending.come(l.term.verdict(now))
+		l.end.set(l.validity.lossCause(now))
 	}
 	for p, renewals := range due {
 		p.renewAll(renewals)
 	}
 	for _, l := range over {
-		r.onLost(l, l.term.verdict(now))
+		r.onLost(l, l.validity.lossCause(now))
 	}
 }
 
-// verdict tells why a lease that was not unlocked is over.
-func (t term) verdict(now instant) error {
+// lossCause returns why a lease that was not unlocked has ended.
+func (t validity) lossCause(now instant) error {
 	switch {
 	case now >= t.endAt && now < t.validUntil:
 		return errHeldTooLong
@@ -204,33 +206,33 @@ func (t term) verdict(now instant) error {
 func (r *renewer) raised(l *Lease, token int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l.term.token = max(l.term.token, token)
+	l.validity.token = max(l.validity.token, token)
 }
 
 // outstanding returns the lease's hold as a server may still have it: for longer than its TTL, if it was extended.
 func (r *renewer) outstanding(l *Lease) *hold {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !l.term.extended {
+	if !l.validity.extended {
 		return &l.hold
 	}
-	left := max(l.hold.ttl, r.left(l))
+	left := max(l.hold.ttl, r.leftLocked(l))
 	h := l.hold
 	h.ttl = left
 	return &h
 }
 
-// left returns for how long the hold is in Redis at least, as far as the holder relies on it; r.mu is held.
-func (r *renewer) left(l *Lease) time.Duration {
-	left := l.term.validUntil.sub(r.now())
+// leftLocked returns for how long the hold is in Redis at least, as far as the holder relies on it; r.mu is held.
+func (r *renewer) leftLocked(l *Lease) time.Duration {
+	left := l.validity.validUntil.sub(r.now())
 	return left + r.drift(left)
 }
 
 func (r *renewer) renewal(l *Lease) *renewal {
 	return &renewal{
 		hold:  &l.hold,
-		token: l.term.token,
-		left:  r.left(l),
+		token: l.validity.token,
+		left:  r.leftLocked(l),
 		done:  func(sentAt instant, held bool, err error) { r.answered(l, sentAt, held, err) },
 	}
 }
@@ -246,17 +248,17 @@ func (r *renewer) answered(l *Lease, sentAt instant, held bool, err error) {
 	switch {
 	case err != nil && !errors.Is(err, ErrLeaseLost):
 		// Not a loss: the lease stands until its time is over. Ask again soon.
-		retry := max(l.term.ttl/12, time.Millisecond)
-		l.term.renewAt = min(l.term.renewAt, r.now().add(retry/2+rand.N(retry)))
+		retry := max(l.validity.ttl/12, time.Millisecond)
+		l.validity.renewAt = min(l.validity.renewAt, r.now().add(retry/2+rand.N(retry)))
 	case held:
-		l.term.validUntil = max(l.term.validUntil, r.until(sentAt, l.hold.ttl))
-		l.term.renewAt, l.term.ttl = renewTime(sentAt, l.hold.ttl), l.hold.ttl
+		l.validity.validUntil = max(l.validity.validUntil, r.trustedUntil(sentAt, l.hold.ttl))
+		l.validity.renewAt, l.validity.ttl = renewTime(sentAt, l.hold.ttl), l.hold.ttl
 	default:
-		lost = r.take(l)
+		lost = r.removeLocked(l)
 	}
 	if !lost {
 		heap.Fix(&r.leases, l.index)
-		r.arm(r.now())
+		r.armLocked(r.now())
 	}
 	r.mu.Unlock()
 
@@ -275,13 +277,13 @@ func renewTime(sentAt instant, ttl time.Duration) instant {
 	return at - at%grid
 }
 
-// arm sets the timer for what comes next; r.mu is held. A timer that fires too early does no harm, so removing
+// armLocked sets the timer for what comes next; r.mu is held. A timer that fires too early does no harm, so removing
 // leases never touches it.
-func (r *renewer) arm(now instant) {
+func (r *renewer) armLocked(now instant) {
 	if len(r.leases) == 0 {
 		return
 	}
-	at := min(r.leases[0].term.next(), now.add(maxTimerSleep))
+	at := min(r.leases[0].validity.next(), now.add(maxTimerSleep))
 	if at >= r.wakeAt {
 		return
 	}
@@ -298,7 +300,7 @@ func (r *renewer) arm(now instant) {
 type leaseHeap []*Lease
 
 func (h leaseHeap) Len() int           { return len(h) }
-func (h leaseHeap) Less(i, j int) bool { return h[i].term.next() < h[j].term.next() }
+func (h leaseHeap) Less(i, j int) bool { return h[i].validity.next() < h[j].validity.next() }
 
 func (h leaseHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]

@@ -30,7 +30,7 @@ func newStand(reply func(n int, answer func(held bool, err error))) *stand {
 	began := time.Now()
 	s.renewer = newRenewer(func() instant { return instant(time.Since(began)) + instant(s.offset.Load()) }, drift)
 	s.onLost = func(l *Lease, cause error) {
-		l.ending.come(cause)
+		l.end.set(cause)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.lost = append(s.lost, cause)
@@ -84,8 +84,8 @@ func TestRenewedEachThird(t *testing.T) {
 		l := s.lease(t, minute)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait() // a tick may be due just now
-		if l.ending.cause() != nil {
-			t.Errorf("ended: %v", l.ending.cause())
+		if l.end.cause() != nil {
+			t.Errorf("ended: %v", l.end.cause())
 		}
 		if n := len(s.times()); n < 29 || n > 31 {
 			t.Errorf("%d renewals in 10 TTLs, want 30", n)
@@ -107,11 +107,11 @@ func TestUnansweredRenewalsAreRepeatedUntilTheEnd(t *testing.T) {
 		s := newStand(func(int, func(bool, error)) {})
 		l := s.lease(t, minute)
 		<-l.Done()
-		if got, want := s.now(), s.until(0, time.Minute); got != want {
+		if got, want := s.now(), s.trustedUntil(0, time.Minute); got != want {
 			t.Errorf("ended at %v, want %v", time.Duration(got), time.Duration(want))
 		}
-		if !errors.Is(l.ending.cause(), ErrLeaseLost) {
-			t.Errorf("cause %v", l.ending.cause())
+		if !errors.Is(l.end.cause(), ErrLeaseLost) {
+			t.Errorf("cause %v", l.end.cause())
 		}
 		if len(s.times()) < 3 { // two may be lost without the lease
 			t.Errorf("sent at %v", s.times())
@@ -133,8 +133,8 @@ func TestTwoLostRenewalsAreSurvived(t *testing.T) {
 		})
 		l := s.lease(t, minute)
 		time.Sleep(time.Hour)
-		if l.ending.cause() != nil {
-			t.Errorf("ended: %v", l.ending.cause())
+		if l.end.cause() != nil {
+			t.Errorf("ended: %v", l.end.cause())
 		}
 		s.remove(l)
 	})
@@ -161,8 +161,8 @@ func TestShortGrantIsRenewedInTime(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if l.ending.cause() != nil {
-			t.Errorf("ended: %v, renewals at %v", l.ending.cause(), s.times())
+		if l.end.cause() != nil {
+			t.Errorf("ended: %v, renewals at %v", l.end.cause(), s.times())
 		}
 		if n := len(s.times()); n < 4 || n > 6 {
 			t.Errorf("renewals at %v: one each third of the TTL after the first answer", s.times())
@@ -183,7 +183,7 @@ func TestLateAnswerCountsFromSending(t *testing.T) {
 		})
 		l := s.lease(t, minute)
 		<-l.Done()
-		want := s.until(instant(s.times()[0]), time.Minute)
+		want := s.trustedUntil(instant(s.times()[0]), time.Minute)
 		if s.now() != want {
 			t.Errorf("ended at %v, want %v, a TTL after the renewal was sent", time.Duration(s.now()), time.Duration(want))
 		}
@@ -239,7 +239,7 @@ func TestSuspendEndsLeases(t *testing.T) {
 		}
 		time.Sleep(maxTimerSleep)
 		synctest.Wait()
-		if l.ending.cause() == nil {
+		if l.end.cause() == nil {
 			t.Error("the lease was not ended within a heartbeat after the suspend")
 		}
 	})
@@ -257,7 +257,7 @@ func TestFixedAndBoundedLeasesEnd(t *testing.T) {
 			<-l.Done()
 			want := instant(config.maxHold)
 			if config.fixed {
-				want = s.until(0, config.ttl)
+				want = s.trustedUntil(0, config.ttl)
 				if len(s.times()) != 0 {
 					t.Errorf("%s: renewed", name)
 				}
@@ -280,7 +280,7 @@ func TestExtendedLeaseOutlivesItsTTL(t *testing.T) {
 			t.Fatal("not extended")
 		}
 		<-l.Done()
-		if want := s.until(sent, 10*time.Minute); s.now() != want {
+		if want := s.trustedUntil(sent, 10*time.Minute); s.now() != want {
 			t.Errorf("ended at %v, want %v", time.Duration(s.now()), time.Duration(want))
 		}
 		if s.extended(l, s.now(), time.Minute) {

@@ -11,22 +11,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// crowd sends the very scripts of the line for holders and waiters without a process, by the ten thousand. They
+// waiterLimit sends the very scripts of the line for holders and waiters without a process, by the ten thousand. They
 // give no signs of life, so Redis is told to keep their places for an hour.
-type crowd struct {
-	name               string
-	pipe               redis.Pipeliner
-	join, leave, renew *redis.Script
+type waiterLimit struct {
+	name                string
+	pipe                redis.Pipeliner
+	join, remove, renew *redis.Script
 }
 
-func newCrowd(t testing.TB, rdb *redis.Client, name string) *crowd {
+func newWaiterLimit(t testing.TB, rdb *redis.Client, name string) *waiterLimit {
 	t.Helper()
-	c := &crowd{
+	c := &waiterLimit{
 		name: name, pipe: rdb.Pipeline(),
-		join: luaScript(t, "publish", "line", "join"), leave: luaScript(t, "publish", "line", "leave"),
+		join: luaScript(t, "publish", "line", "join"), remove: luaScript(t, "publish", "line", "leave"),
 		renew: luaScript(t, "renew"),
 	}
-	for _, s := range []*redis.Script{c.join, c.leave, c.renew} {
+	for _, s := range []*redis.Script{c.join, c.remove, c.renew} {
 		if err := s.Load(context.Background(), rdb).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -34,12 +34,14 @@ func newCrowd(t testing.TB, rdb *redis.Client, name string) *crowd {
 	return c
 }
 
-func (c *crowd) key(what string) string { return "holdfast:" + what + ":{lock:" + c.name + "}" }
+func (c *waiterLimit) key(what string) string { return "holdfast:" + what + ":{lock:" + c.name + "}" }
 
 // id is that of an owner and its only hold.
-func (c *crowd) id(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-000000000000:%d", n) }
+func (c *waiterLimit) id(n int) string {
+	return fmt.Sprintf("00000000-0000-4000-8000-000000000000:%d", n)
+}
 
-func (c *crowd) run(s *redis.Script, n int, args ...any) {
+func (c *waiterLimit) run(s *redis.Script, n int, args ...any) {
 	keys := []string{
 		"lock:" + c.name, c.key("token"), c.key("reads"), c.key("writers"), c.key("readers"), c.key("waiters"),
 		c.key("released") + ":" + c.id(n),
@@ -49,21 +51,21 @@ func (c *crowd) run(s *redis.Script, n int, args ...any) {
 	s.EvalSha(context.Background(), c.pipe, keys, args...)
 }
 
-// enter asks as fair, reading or writing, and waits in line.
-func (c *crowd) enter(as string, n int) { c.run(c.join, n, 3_600_000, 0, as, 1, 0) }
+// tryAdd asks as fair, reading or writing, and waits in line.
+func (c *waiterLimit) tryAdd(as string, n int) { c.run(c.join, n, 3_600_000, 0, as, 1, 0) }
 
 // end unlocks, or leaves the line.
-func (c *crowd) end(n int) { c.run(c.leave, n, 15_000, 0, 0) }
+func (c *waiterLimit) end(n int) { c.run(c.remove, n, 15_000, 0, 0) }
 
-func (c *crowd) prolong(n int) {
+func (c *waiterLimit) prolong(n int) {
 	c.renew.EvalSha(context.Background(), c.pipe, []string{"lock:" + c.name, c.key("reads")}, c.id(n), 3_600_000)
 }
 
 // gather lets many enter, in batches that a busy machine can answer in time.
-func (c *crowd) gather(t testing.TB, as string, from, n int, ok int64) {
+func (c *waiterLimit) gather(t testing.TB, as string, from, n int, ok int64) {
 	t.Helper()
 	for i := range n {
-		c.enter(as, from+i)
+		c.tryAdd(as, from+i)
 		if i%250 == 0 || i == n-1 {
 			c.send(t, ok)
 		}
@@ -72,7 +74,7 @@ func (c *crowd) gather(t testing.TB, as string, from, n int, ok int64) {
 
 // send runs what was asked for since the last time. Each reply must satisfy ok, of which the first element of a list
 // is looked at.
-func (c *crowd) send(t testing.TB, ok ...int64) {
+func (c *waiterLimit) send(t testing.TB, ok ...int64) {
 	t.Helper()
 	replies, err := c.pipe.Exec(context.Background())
 	if err != nil {
@@ -131,7 +133,7 @@ func TestServerTimeOfAHandoff(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	handoffs := func(waiters int) func() float64 {
-		c := newCrowd(t, server.Client(), fmt.Sprint(waiters))
+		c := newWaiterLimit(t, server.Client(), fmt.Sprint(waiters))
 		c.gather(t, "fair", 0, 1, 1)
 		c.gather(t, "fair", 1, waiters, 0)
 		holder := 0
@@ -139,7 +141,7 @@ func TestServerTimeOfAHandoff(t *testing.T) {
 			for range rounds {
 				c.end(holder)
 				holder++
-				c.enter("fair", holder+waiters)
+				c.tryAdd("fair", holder+waiters)
 			}
 			return microseconds(t, server, func() { c.send(t, 1, 0) })
 		}
@@ -152,28 +154,28 @@ func TestServerTimeOfAHandoff(t *testing.T) {
 func TestServerTimeBesideReaders(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	beside := func(readers int) *crowd {
-		c := newCrowd(t, server.Client(), fmt.Sprint(readers))
+	beside := func(readers int) *waiterLimit {
+		c := newWaiterLimit(t, server.Client(), fmt.Sprint(readers))
 		c.gather(t, "reading", 0, readers, 1)
 		return c
 	}
 	next := 1_000_000 // no id is used twice
-	reader := func(c *crowd) func() float64 {
+	reader := func(c *waiterLimit) func() float64 {
 		return func() float64 {
 			for range rounds {
 				next++
-				c.enter("reading", next)
+				c.tryAdd("reading", next)
 				c.prolong(next)
 				c.end(next)
 			}
 			return microseconds(t, server, func() { c.send(t, 1, 1, 1) })
 		}
 	}
-	writer := func(c *crowd) func() float64 {
+	writer := func(c *waiterLimit) func() float64 {
 		return func() float64 {
 			for range rounds {
 				next++
-				c.enter("writing", next)
+				c.tryAdd("writing", next)
 				c.end(next)
 			}
 			return microseconds(t, server, func() { c.send(t, 0, 0) })

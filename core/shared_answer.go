@@ -31,36 +31,36 @@ func (h *hold) question() any {
 // errAskAlone sends a waiter out of its queue to ask by itself.
 var errAskAlone = errors.New("ask alone")
 
-// asks notes which waiters are in the queue before the first one asks. Only these may be given its answer. Why: (1) the
+// startAsking notes which waiters are in the queue before the first one asks. Only these may be given its answer. Why: (1) the
 // first asks, and Redis answers "completed"; (2) the record is forgotten; (3) a waiter comes, whose caller knows of that;
 // (4) the answer arrives. It is outdated for that waiter.
-func (t *turn) asks() {
+func (t *localWaiter) startAsking() {
 	if t.question == nil {
 		return
 	}
-	t.queue.mu.Lock()
-	defer t.queue.mu.Unlock()
-	t.line.asked = t.line.entered
+	t.lists.mu.Lock()
+	defer t.lists.mu.Unlock()
+	t.list.asked = t.list.entered
 }
 
 // share gives a refusal to the waiters that came before the first one asked and have the same question. The others keep
 // their places. But if the record is settled, waiting helps them no more: they are sent to ask at the same time, each for
 // itself. Only the first may call it.
-func (t *turn) share(refusal error) {
+func (t *localWaiter) share(refusal error) {
 	if t.question == nil {
 		return
 	}
 	refusal, settled := ownRefusal(refusal), settles(refusal)
-	t.queue.mu.Lock()
-	defer t.queue.mu.Unlock()
-	var next *turn
-	for other := t.behind; other != nil && other.number <= t.line.asked; other = next {
+	t.lists.mu.Lock()
+	defer t.lists.mu.Unlock()
+	var next *localWaiter
+	for other := t.behind; other != nil && other.arrival <= t.list.asked; other = next {
 		next = other.behind
 		switch {
 		case other.question == t.question:
-			other.sendAway(refusal)
+			other.dismissLocked(refusal)
 		case settled:
-			other.sendAway(errAskAlone)
+			other.dismissLocked(errAskAlone)
 		}
 	}
 }

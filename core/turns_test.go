@@ -13,9 +13,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// turn is one passage through a lock, in microseconds of Redis's clock, which is what numbers in line and tokens are
+// localWaiter is one passage through a lock, in microseconds of Redis's clock, which is what numbers in line and tokens are
 // made of. So they can be compared with each other, too.
-type turn struct {
+type localWaiter struct {
 	Who    int  // as the test counts
 	Write  bool // as opposed to a share
 	Owner  string
@@ -33,7 +33,7 @@ type ledger struct {
 	name string
 
 	mu      sync.Mutex
-	turns   []turn
+	turns   []localWaiter
 	waited  map[string]bool  // by owner
 	numbers map[string]int64 // the same
 }
@@ -80,7 +80,7 @@ func (l *ledger) hooks() core.Option {
 }
 
 // pass locks, does something, unlocks, and writes that down.
-func (l *ledger) pass(ctx context.Context, lock core.Locker, by turn, do func()) error {
+func (l *ledger) pass(ctx context.Context, lock core.Locker, by localWaiter, do func()) error {
 	by.asked = time.Now()
 	lease, err := lock.Lock(ctx)
 	if err != nil {
@@ -106,11 +106,11 @@ func (l *ledger) now() int64 {
 }
 
 // history returns all turns in the order of their tokens. The test fails if it is known of too few when they came.
-func (l *ledger) history(t testing.TB) []turn {
+func (l *ledger) history(t testing.TB) []localWaiter {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	turns := slices.SortedFunc(slices.Values(l.turns), func(a, b turn) int { return cmp.Compare(a.Token, b.Token) })
+	turns := slices.SortedFunc(slices.Values(l.turns), func(a, b localWaiter) int { return cmp.Compare(a.Token, b.Token) })
 	unknown := 0
 	for i, turn := range turns {
 		switch number, seen := l.numbers[turn.Owner]; {
@@ -130,8 +130,8 @@ func (l *ledger) history(t testing.TB) []turn {
 
 // overtakers lists who was granted the lock before somebody who had come earlier. The turns are in the order of their
 // tokens.
-func overtakers(turns []turn) (found []string) {
-	var earliest turn // of those who were granted the lock later
+func overtakers(turns []localWaiter) (found []string) {
+	var earliest localWaiter // of those who were granted the lock later
 	for _, turn := range slices.Backward(turns) {
 		switch {
 		case turn.Number == 0:
@@ -145,12 +145,12 @@ func overtakers(turns []turn) (found []string) {
 }
 
 // unruly lists breaches of the turns of [sync.RWMutex]. The turns are in the order of their tokens.
-func unruly(turns []turn) (found []string) {
-	reads := slices.DeleteFunc(slices.Clone(turns), func(t turn) bool { return t.Write || t.Number == 0 })
-	writes := slices.DeleteFunc(slices.Clone(turns), func(t turn) bool { return !t.Write })
+func unruly(turns []localWaiter) (found []string) {
+	reads := slices.DeleteFunc(slices.Clone(turns), func(t localWaiter) bool { return t.Write || t.Number == 0 })
+	writes := slices.DeleteFunc(slices.Clone(turns), func(t localWaiter) bool { return !t.Write })
 	found = overtakers(writes)
 	for _, r := range reads {
-		next, _ := slices.BinarySearchFunc(writes, r, func(w, r turn) int { return cmp.Compare(w.Token, r.Token) })
+		next, _ := slices.BinarySearchFunc(writes, r, func(w, r localWaiter) int { return cmp.Compare(w.Token, r.Token) })
 		if next > 1 && writes[next-2].Token > r.Number {
 			found = append(found, fmt.Sprintf("%+v waited for two writers, %+v and one more", r, writes[next-2]))
 		}
@@ -169,9 +169,11 @@ func unruly(turns []turn) (found []string) {
 // TestBreachesAreFound shows that the checks can fail.
 func TestBreachesAreFound(t *testing.T) {
 	t.Parallel()
-	write := func(number, token int64) turn { return turn{Write: true, Number: number, Token: token, To: token + 5} }
-	read := func(number, token int64) turn { return turn{Number: number, Token: token, To: token + 5} }
-	for name, turns := range map[string][]turn{
+	write := func(number, token int64) localWaiter {
+		return localWaiter{Write: true, Number: number, Token: token, To: token + 5}
+	}
+	read := func(number, token int64) localWaiter { return localWaiter{Number: number, Token: token, To: token + 5} }
+	for name, turns := range map[string][]localWaiter{
 		"overtaken": {write(1, 10), write(3, 20), write(2, 30)},
 		"barging":   {write(1, 10), read(25, 25), write(20, 30)},
 		"starving":  {write(1, 10), write(2, 20), read(9, 30)},
@@ -180,9 +182,9 @@ func TestBreachesAreFound(t *testing.T) {
 			t.Errorf("%s was not found", name)
 		}
 	}
-	fair := []turn{write(1, 10), read(2, 20), read(3, 21), write(22, 30)}
-	preferred := []turn{write(1, 10), read(12, 20), read(13, 21), write(11, 30), read(35, 35)}
-	for _, turns := range [][]turn{fair, preferred} {
+	fair := []localWaiter{write(1, 10), read(2, 20), read(3, 21), write(22, 30)}
+	preferred := []localWaiter{write(1, 10), read(12, 20), read(13, 21), write(11, 30), read(35, 35)}
+	for _, turns := range [][]localWaiter{fair, preferred} {
 		if found := unruly(turns); len(found) != 0 {
 			t.Errorf("a sound history was refused: %v", found)
 		}

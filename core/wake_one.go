@@ -73,7 +73,7 @@ func (s *server) wakeNext(c *waitingClient) {
 
 // unregisterClient takes the number of the client out of the set in Redis if the request has left its wait list empty.
 // Why: otherwise a release would wake a client that does not wait, and the others would ask only after wakeGrace.
-func (r *acquisition) unregisterClient(t *turn) {
+func (r *acquisition) unregisterClient(t *localWaiter) {
 	m, plain := r.protocol.(mutex)
 	if !plain || !t.unregister {
 		return

@@ -50,7 +50,7 @@ var All = []Mutant{
 	},
 	{
 		"renewal after unlock", "redisson/redisson: a watchdog that goes on", "core/renewal.go",
-		[][2]string{{"	return r.take(l)\n}\n\n// close", "	return l.index >= 0\n}\n\n// close"}},
+		[][2]string{{"	return r.removeLocked(l)\n}\n\n// close", "	return l.index >= 0\n}\n\n// close"}},
 		inCore("TestAnswerAfterUnlockIsIgnored|TestRenewedEachThird"),
 	},
 	{
@@ -111,7 +111,7 @@ var All = []Mutant{
 	{
 		"no timer for the loss", "the holder is told when the server answers, or never", "core/renewal.go",
 		[][2]string{
-			{"		if now >= min(l.term.validUntil, l.term.endAt) {", "		if now >= l.term.endAt {"},
+			{"		if now >= min(l.validity.validUntil, l.validity.endAt) {", "		if now >= l.validity.endAt {"},
 			{"return min(t.validUntil, t.renewAt, t.endAt) }", "return min(t.renewAt, t.endAt) }"},
 		},
 		inCore("TestConformance/^Mutex$/(FixedTTLExpires|FrozenServersLoseTheLease)$"),
@@ -228,8 +228,8 @@ var All = []Mutant{
 		inCore("TestBeginAfterItsEnd"),
 	},
 	{
-		"bond forgotten", "the context of a run does not end with its lease", "core/ending.go",
-		[][2]string{{"		bonds.end(cause)\n", "		_ = cause\n"}},
+		"bound context forgotten", "the context of a run does not end with its lease", "core/lease_end.go",
+		[][2]string{{"		bound.end(cause)\n", "		_ = cause\n"}},
 		inCore("Once|Do"),
 	},
 	{

@@ -20,7 +20,7 @@ func TestEnding(t *testing.T) {
 			ended[name] = cause
 		}
 	}
-	var e ending
+	var e leaseEnd
 	for _, name := range []string{"a", "b", "c", "d"} {
 		loosen := e.bind(end(name))
 		if name == "b" || name == "d" {
@@ -32,14 +32,14 @@ func TestEnding(t *testing.T) {
 		}
 	}
 	early := e.context(t.Context())
-	e.come(first)
-	e.come(second)
+	e.set(first)
+	e.set(second)
 	e.bind(end("late"))()
 	if len(ended) != 3 || ended["a"] != first || ended["c"] != first || ended["late"] != first {
 		t.Errorf("ended: %v", ended)
 	}
-	var over ending
-	over.come(first)
+	var over leaseEnd
+	over.set(first)
 	for when, ctx := range map[string]context.Context{"before": early, "after": over.context(t.Context())} {
 		if context.Cause(ctx) != first {
 			t.Errorf("a context asked for %s the end: cause %v", when, context.Cause(ctx))

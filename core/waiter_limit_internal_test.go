@@ -5,7 +5,7 @@ import "testing"
 // TestCrowd: each name has room of its own, and what is left is nothing.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(2)
+	c := newWaiterLimit(2)
 	for i, step := range []struct {
 		name  string
 		leave bool // or enter
@@ -20,14 +20,14 @@ func TestCrowd(t *testing.T) {
 		{name: "a", want: false},
 	} {
 		if step.leave {
-			c.leave(step.name)
-		} else if got := c.enter(step.name); got != step.want {
+			c.remove(step.name)
+		} else if got := c.tryAdd(step.name); got != step.want {
 			t.Errorf("step %d: %v", i+1, got)
 		}
 	}
-	c.leave("a")
-	c.leave("a")
-	c.leave("b")
+	c.remove("a")
+	c.remove("a")
+	c.remove("b")
 	if len(c.waiting) != 0 {
 		t.Errorf("left: %v", c.waiting)
 	}

@@ -9,8 +9,8 @@ import (
 // TestClosingEndsTheLine: whoever waits for a turn does not outlast Close.
 func TestClosingEndsTheLine(t *testing.T) {
 	t.Parallel()
-	q := newQueue()
-	var first, second turn
+	q := newWaitLists()
+	var first, second localWaiter
 	q.enter(&first, "k", ack{})
 	q.enter(&second, "k", ack{})
 	closing := make(chan struct{})
@@ -38,18 +38,18 @@ func TestNextLookIsAfterTheHoldersTime(t *testing.T) {
 // TestFailureOfReplicasStays: who wants fewer replicas than the first keeps its place, and its turn comes.
 func TestFailureOfReplicasStays(t *testing.T) {
 	t.Parallel()
-	q := newQueue()
-	var first, weaker, same turn
+	q := newWaitLists()
+	var first, weaker, same localWaiter
 	q.enter(&first, "k", ack{replicas: 2})
 	q.enter(&weaker, "k", ack{replicas: 1})
 	q.enter(&same, "k", ack{replicas: 2})
 	err := error(&NotReplicatedError{Wanted: 2})
-	first.fail(err)
+	first.failAll(err)
 	first.leave()
 	if closing := make(chan struct{}); same.wait(t.Context(), closing) != err || weaker.wait(t.Context(), closing) != nil {
 		t.Error("the wrong ones were sent away")
 	}
-	weaker.fail(ErrUnavailable)
+	weaker.failAll(ErrUnavailable)
 	if !q.empty("k") {
 		t.Error("somebody is left")
 	}
@@ -66,13 +66,13 @@ func TestSharedAnswer(t *testing.T) {
 		"settled":     {&CompletedError{Record: Record{State: StateCompleted, Value: []byte("value")}}, errAskAlone},
 		"not settled": {&OutcomeUnknownError{Record: Record{State: StateAbandoned}}, nil},
 	} {
-		q := newQueue()
-		first, same, late := turn{question: 1}, turn{question: 1}, turn{question: 1}
-		other := turn{question: 2}
-		for _, t := range []*turn{&first, &other, &same} {
+		q := newWaitLists()
+		first, same, late := localWaiter{question: 1}, localWaiter{question: 1}, localWaiter{question: 1}
+		other := localWaiter{question: 2}
+		for _, t := range []*localWaiter{&first, &other, &same} {
 			q.enter(t, "k", ack{})
 		}
-		first.asks()
+		first.startAsking()
 		q.enter(&late, "k", ack{})
 		first.share(test.answer)
 		first.leave()

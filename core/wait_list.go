@@ -1,0 +1,216 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// waitLists has a FIFO list of local waiters for each name. Only the first of a list asks Redis. Why: otherwise every
+// goroutine that waits for a busy lock would poll Redis.
+type waitLists struct {
+	mu     sync.Mutex
+	byLock map[string]*waitList // by the lock's key; none is empty
+	unused []*waitList          // to be reused: most lists have one waiter, and a short life
+}
+
+// maxUnusedLists bounds the lists that are kept for reuse.
+const maxUnusedLists = 64
+
+// waitList is the waiters of one name. The first asks Redis.
+type waitList struct {
+	first, last *localWaiter
+	// The last answer to the first, and when it came; the first polls at every pollInterval at least.
+	holderTTL  time.Duration // of the present holder's lease
+	answeredAt instant       // zero: never
+	registered bool          // the client is registered as waiting in Redis, see wake_one.go
+
+	entered, asked uint64 // the number of arrivals, in all and before the first asked; see shared_answer.go
+}
+
+// localWaiter is one waiter in a list.
+type localWaiter struct {
+	lists *waitLists
+	key   string
+	list  *waitList
+	ack   ack // that the caller wants
+
+	question any    // what an answer depends on; nil if no answer holds for two; see shared_answer.go
+	arrival  uint64 // in the order of arrival
+
+	before, behind *localWaiter
+	ready          chan struct{} // closed when it is the first, or was dismissed; nil if it was the first from the start
+	err            error         // why it was dismissed; set before ready is closed
+	removed        bool          // from the list
+	unregister     bool          // it has left an empty list whose client is registered
+}
+
+func newWaitLists() *waitLists {
+	return &waitLists{byLock: make(map[string]*waitList)}
+}
+
+// enter appends a waiter to the list of a name. The waiter must call leave.
+func (q *waitLists) enter(t *localWaiter, key string, a ack) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t.lists, t.key, t.ack = q, key, a
+	l := q.byLock[key]
+	if l == nil {
+		l = q.newListLocked(key)
+	}
+	l.entered++
+	t.list, t.before, t.arrival = l, l.last, l.entered
+	if l.last = t; t.before == nil {
+		l.first = t
+	} else {
+		t.before.behind = t
+		t.ready = make(chan struct{})
+	}
+}
+
+func (q *waitLists) newListLocked(key string) *waitList {
+	var l *waitList
+	if n := len(q.unused); n > 0 {
+		l, q.unused = q.unused[n-1], q.unused[:n-1]
+		*l = waitList{}
+	} else {
+		l = new(waitList)
+	}
+	q.byLock[key] = l
+	return l
+}
+
+// empty reports whether no local caller waits for a name.
+func (q *waitLists) empty(key string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.byLock[key] == nil
+}
+
+// mustWait reports whether the waiter is not the first yet.
+func (t *localWaiter) mustWait() bool { return t.ready != nil && !closed(t.ready) }
+
+// wait returns when the waiter is the first. It returns errTimeUp if ctx has ended or the client is closed, and another
+// error if the waiter was dismissed.
+func (t *localWaiter) wait(ctx context.Context, closing <-chan struct{}) error {
+	if !t.mustWait() {
+		return t.err
+	}
+	select {
+	case <-t.ready:
+		return t.err
+	case <-ctx.Done():
+		return errTimeUp
+	case <-closing:
+		return errTimeUp
+	}
+}
+
+// leave removes the waiter, and wakes the next if it was the first.
+func (t *localWaiter) leave() {
+	t.lists.mu.Lock()
+	defer t.lists.mu.Unlock()
+	if t.removed {
+		return
+	}
+	wasFirst := t.list.first == t
+	t.removeLocked()
+	if wasFirst {
+		t.wakeFirstLocked()
+	}
+}
+
+// removeLocked removes the waiter from its list.
+func (t *localWaiter) removeLocked() {
+	t.removed = true
+	if t.before == nil {
+		t.list.first = t.behind
+	} else {
+		t.before.behind = t.behind
+	}
+	if t.behind == nil {
+		t.list.last = t.before
+	} else {
+		t.behind.before = t.before
+	}
+	t.before, t.behind = nil, nil // so that a removed waiter keeps no others in memory
+}
+
+// failAll dismisses all waiters of the list with err. After ErrNotReplicated, waiters that need fewer replicas stay. Only
+// the first may call it.
+func (t *localWaiter) failAll(err error) {
+	t.lists.mu.Lock()
+	defer t.lists.mu.Unlock()
+	short := errors.Is(err, ErrNotReplicated)
+	var next *localWaiter
+	for other := t; other != nil; other = next {
+		next = other.behind
+		if short && other.ack.replicas < t.ack.replicas {
+			continue
+		}
+		if other == t {
+			t.removeLocked()
+		} else {
+			other.dismissLocked(err)
+		}
+	}
+	t.wakeFirstLocked()
+}
+
+// dismissLocked removes a waiter from its list, and has its wait return err.
+func (t *localWaiter) dismissLocked(err error) {
+	t.removeLocked()
+	t.err = err
+	close(t.ready)
+}
+
+// wakeFirstLocked wakes the new first waiter after the first has left, or drops the empty list.
+func (t *localWaiter) wakeFirstLocked() {
+	if next := t.list.first; next != nil {
+		close(next.ready)
+		return
+	}
+	t.unregister = t.list.registered
+	delete(t.lists.byLock, t.key)
+	if len(t.lists.unused) < maxUnusedLists {
+		t.lists.unused = append(t.lists.unused, t.list)
+	}
+}
+
+// setHolderTTL records the answer to the first, for the waiters behind it whose time ends.
+func (t *localWaiter) setHolderTTL(left time.Duration, now instant) {
+	t.lists.mu.Lock()
+	defer t.lists.mu.Unlock()
+	t.list.holderTTL, t.list.answeredAt = left, now
+}
+
+// setRegistered records whether the client is registered as waiting for this lock in Redis.
+func (t *localWaiter) setRegistered(registered bool) {
+	t.lists.mu.Lock()
+	defer t.lists.mu.Unlock()
+	t.list.registered = registered
+}
+
+// pollInterval is the longest time between two polls of the first in a list, if it is subscribed.
+func (q *waitLists) pollInterval() time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.pollIntervalLocked()
+}
+
+func (q *waitLists) pollIntervalLocked() time.Duration {
+	return max(pollSubscribed, pollSubscribed*time.Duration(len(q.byLock))/manyNames)
+}
+
+// holderTTL returns the last answer to the first waiter for a name. It returns false if there is none, or if the answer is
+// older than two poll intervals: then Redis does not answer now.
+func (q *waitLists) holderTTL(key string, now instant) (left time.Duration, heard bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.byLock[key]
+	if l == nil || l.answeredAt == 0 || now.sub(l.answeredAt) >= 2*q.pollIntervalLocked() {
+		return 0, false
+	}
+	return l.holderTTL, true
+}
