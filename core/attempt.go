@@ -130,7 +130,7 @@ func (a *Attempt) Abandon() { a.lease.Abandon() }
 // maxReason bounds what is recorded of a reason, in bytes.
 const maxReason = 1024
 
-// What a running attempt counts as when its lease has expired, see lua/record.lua.
+// What a running attempt counts as when its lease has expired, see lua/once_common.lua.
 const (
 	expiryAllowsRetry    = "retry"
 	expiryMeansUnknown   = "unknown"

@@ -20,7 +20,7 @@ func BenchmarkPair(b *testing.B) {
 		server := redistest.Start(b, redistest.TCP())
 		rdb := server.Client(func(o *redis.Options) { o.PoolSize = 64 })
 		locks := newClient(b, rdb)
-		acquire, release := luaScript(b, "free", "grant", "acquire"), luaScript(b, "publish", "call", "release")
+		acquire, release := luaScript(b, "acquire_fast", "mutex_common", "acquire"), luaScript(b, "publish", "wake_next", "release")
 		ctx := context.Background()
 		b.Run(fmt.Sprintf("holdfast/%d", goroutines), func(b *testing.B) {
 			each(b, goroutines, func(name string, _ int) error {

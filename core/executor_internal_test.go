@@ -27,7 +27,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 		rdb := &deaf{answer: make(chan struct{})}
 		e := newExecutor(rdb, systemClock, nil)
 		began := time.Now()
-		_, err := e.do(context.Background(), locationScript, []string{"key"})
+		_, err := e.do(context.Background(), deploymentIDScript, []string{"key"})
 		if took := time.Since(began); err != errNotAnswered || took != answerTimeout {
 			t.Errorf("%v after %v", err, took)
 		}

@@ -129,7 +129,7 @@ func (b *heartbeats) newHeartbeatLocked(c *waiterGroup, places []*queuePlace) *c
 		ids[i] = p.id
 	}
 	c.unsent++
-	beat := newCommand(beatScript, k.queueKeys(), b.server.queueArgs(k, ids...)...)
+	beat := newCommand(queueHeartbeatScript, k.queueKeys(), b.server.queueArgs(k, ids...)...)
 	beat.onSend = func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()

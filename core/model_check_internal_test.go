@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ageScript moves a lock into the past, which is what the passage of time is to it. The keys are those that line.lua
+// ageScript moves a lock into the past, which is what the passage of time is to it. The keys are those that queue_common.lua
 // keeps for the lock, then any others; the argument is the time in ms.
 const ageScript = `
 local lock, reads, waiters = KEYS[1], KEYS[2], KEYS[5]

@@ -109,7 +109,7 @@ func (e *episode) beat(all []*contender) {
 		e.settle(c)
 	}
 	e.do(true, func() string {
-		reply, err := e.client.exec.do(context.Background(), beatScript, e.keys.queueKeys(), e.client.queueArgs(e.keys, ids...)...)
+		reply, err := e.client.exec.do(context.Background(), queueHeartbeatScript, e.keys.queueKeys(), e.client.queueArgs(e.keys, ids...)...)
 		e.model.beat(all)
 		e.note("beat of %s: %v", strings.Join(names, " "), reply)
 		list, bad := integers(reply, 3+len(all))

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// budget is how many grants and removals line.lua makes in one run.
+// budget is how many grants and removals queue_common.lua makes in one run.
 const budget = 100
 
 // group is some who wait in line one after the other. Every so many of them die there, 0 for none.
@@ -101,7 +101,7 @@ func (e *episode) converge() {
 			return
 		}
 		e.checkNewcomer(want)
-		if _, err := e.client.exec.do(context.Background(), beatScript, e.keys.queueKeys(), e.client.queueArgs(e.keys)...); err != nil {
+		if _, err := e.client.exec.do(context.Background(), queueHeartbeatScript, e.keys.queueKeys(), e.client.queueArgs(e.keys)...); err != nil {
 			e.differs("beat: %v", err)
 		}
 	}

@@ -80,7 +80,7 @@ func TestModel(t *testing.T) {
 // TestModelUnswept compares the scripts with the model while none of them takes out shares that have expired, as when
 // there are more of these than one run may deal with: what is left of them must count for nothing.
 func TestModelUnswept(t *testing.T) {
-	for _, s := range []**script{&joinScript, &leaveScript, &beatScript, &forceScript} {
+	for _, s := range []**script{&queueAcquireScript, &queueReleaseScript, &queueHeartbeatScript, &forceScript} {
 		swept := *s
 		source := strings.Replace(swept.source, "local sweep = 100 ", "local sweep = 0 ", 1)
 		if source == swept.source {

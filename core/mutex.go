@@ -89,7 +89,7 @@ func (m mutex) acquire(ctx context.Context, h *hold) (acquireResult, error) {
 		left := time.Duration(c.list[1]) * time.Millisecond
 		return acquireResult{tokenCommitted: len(c.list) > 2 && c.list[2] == 1, waitState: waitState{holderTTL: left}}, nil
 	case -2:
-		h.registersClient = false // join.lua does not register waiting clients
+		h.registersClient = false // queue_acquire.lua does not register waiting clients
 		return m.asQueued().acquire(ctx, h)
 	case -3:
 		return acquireResult{}, fmt.Errorf("%w: for %v more it grants no locks", errRestarted,

@@ -114,7 +114,7 @@ const released = reserved + "released"
 // released is where a hold's end is remembered.
 func (k keys) released(hold string) string { return released + k.tag + ":" + hold }
 
-// Where the strategies with a line keep it, and their shared holds; see lua/line.lua.
+// Where the strategies with a line keep it, and their shared holds; see lua/queue_common.lua.
 func (k keys) reads() string   { return reserved + "reads" + k.tag }
 func (k keys) writers() string { return reserved + "writers" + k.tag }
 func (k keys) readers() string { return reserved + "readers" + k.tag }

@@ -20,7 +20,7 @@ func TestFormerMasterIsNotBelieved(t *testing.T) {
 	for name, way := range map[string]*node{
 		"then": e.nodes.newNode(), "now": e.nodes.of("name"), "when none was known": e.nodes.only,
 	} {
-		c := newCommand(locationScript, []string{"name"}, "here", 1000)
+		c := newCommand(deploymentIDScript, []string{"name"}, "here", 1000)
 		c.node, c.done = way, func(*command) {}
 		e.sendBatch([]*command{c})
 		if name == "then" && (!errors.Is(c.err, errNotAnswered) || c.reply != nil) || name != "then" && c.err != nil {

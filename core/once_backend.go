@@ -142,7 +142,7 @@ func (c onceBackend) complete(ctx context.Context, h *hold, token int64, number 
 	return c.finish(ctx, onceCompleteScript, h, token, number, append(outcome, size)...)
 }
 
-// outcome returns the arguments of a completed run, see lua/conclude.lua, and the bytes that its record counts.
+// outcome returns the arguments of a completed run, see lua/once_finish_common.lua, and the bytes that its record counts.
 func (r *recordConfig) outcome(value []byte) (args []any, size int64) {
 	omitted := 0
 	if len(value) > r.maxValue {
@@ -189,7 +189,7 @@ func (c onceBackend) finish(
 	return c.end(ctx, h.ack, s, h.endKeys(), args...)
 }
 
-// finishArgs returns the first arguments of all scripts that use lua/conclude.lua.
+// finishArgs returns the first arguments of all scripts that use lua/once_finish_common.lua.
 func (c onceBackend) finishArgs(h *hold, memory any) []any {
 	return []any{h.id, milliseconds(h.record.retention), memory, c.server.publishVerb, h.keys.channel}
 }
@@ -197,7 +197,7 @@ func (c onceBackend) finishArgs(h *hold, memory any) []any {
 // setOutcomeOnExpiry sets what the attempt counts as when its lease has expired. It returns false if another attempt has
 // followed.
 func (c onceBackend) setOutcomeOnExpiry(ctx context.Context, h *hold, what string) (bool, error) {
-	reply, err := c.server.exec.doWithAck(ctx, h.ack, oncePresumeScript, []string{h.keys.lock}, h.id, what)
+	reply, err := c.server.exec.doWithAck(ctx, h.ack, onceDeclareScript, []string{h.keys.lock}, h.id, what)
 	return reply == int64(1), err
 }
 

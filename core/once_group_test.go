@@ -104,7 +104,7 @@ func TestRunningRecordStaysInItsGroup(t *testing.T) {
 		t.Error(err)
 	}
 	// One that comes too late.
-	status, err := luaScript(t, "record", "group", "once_enlist").Run(ctx, rdb,
+	status, err := luaScript(t, "once_common", "group", "once_enlist").Run(ctx, rdb,
 		[]string{recordOf("{a}:1"), groupOf("a")}, "id", 2048).Int()
 	if err != nil || status != 0 || rdb.Exists(ctx, groupOf("a"), recordOf("{a}:1")).Val() != 0 {
 		t.Errorf("%d, %v", status, err)
@@ -177,7 +177,7 @@ func TestRecordsSurviveAMigration(t *testing.T) {
 func TestSizesInAGroup(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client()
-	source := core.ScriptSource("record", "group") + "\nreturn string.format('%.0f', size(class(ARGV[1])))"
+	source := core.ScriptSource("once_common", "group") + "\nreturn string.format('%.0f', size(class(ARGV[1])))"
 	for bytes := int64(1); bytes < 1<<40; bytes = bytes*9/8 + 1 {
 		got, err := redis.NewScript(source).Run(context.Background(), rdb, []string{"{a}"}, bytes).Int64()
 		if err != nil || got < bytes || float64(got) > float64(bytes)*1.25+1 {

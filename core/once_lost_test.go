@@ -59,16 +59,16 @@ func TestOnceLostReplies(t *testing.T) {
 func loadOnce(t testing.TB, rdb *redis.Client) {
 	t.Helper()
 	for _, parts := range [][]string{
-		{"once_new", "record", "group", "once_begin"},
-		{"record", "once_renew"},
-		{"record", "group", "once_enlist"},
-		{"record", "once_presume"},
-		{"publish", "record", "group", "conclude", "once_complete"},
-		{"publish", "record", "group", "conclude", "once_hold"},
-		{"publish", "record", "group", "conclude", "once_resolve"},
-		{"publish", "record", "group", "once_release"},
-		{"publish", "record", "once_forget"},
-		{"record", "once_peek"},
+		{"once_begin_fast", "once_common", "group", "once_begin"},
+		{"once_common", "once_renew"},
+		{"once_common", "group", "once_enlist"},
+		{"once_common", "once_declare"},
+		{"publish", "once_common", "group", "once_finish_common", "once_complete"},
+		{"publish", "once_common", "group", "once_finish_common", "once_hold"},
+		{"publish", "once_common", "group", "once_finish_common", "once_resolve"},
+		{"publish", "once_common", "group", "once_release"},
+		{"publish", "once_common", "once_forget"},
+		{"once_common", "once_peek"},
 	} {
 		if err := luaScript(t, parts...).Load(context.Background(), rdb).Err(); err != nil {
 			t.Fatal(err)

@@ -31,7 +31,7 @@ func (s *onceScripts) run(parts []string, id string, args ...any) string {
 	switch parts[len(parts)-1] {
 	case "once_begin":
 		keys = append(keys, "holdfast:token:{lock:"+s.name+"}", ended)
-	case "once_renew", "once_presume":
+	case "once_renew", "once_declare":
 	default:
 		keys = append(keys, ended)
 	}
@@ -43,7 +43,7 @@ func (s *onceScripts) run(parts []string, id string, args ...any) string {
 }
 
 func (s *onceScripts) begin(id string) string {
-	reply := s.run([]string{"once_new", "record", "group", "once_begin"}, id, id, hour, hour, hour, "retry", "print", 0, "", "", "note")
+	reply := s.run([]string{"once_begin_fast", "once_common", "group", "once_begin"}, id, id, hour, hour, hour, "retry", "print", 0, "", "", "note")
 	if status, _, _ := strings.Cut(reply, " "); status != "[1" {
 		return status // the times that follow pass
 	}
@@ -51,16 +51,16 @@ func (s *onceScripts) begin(id string) string {
 }
 
 func (s *onceScripts) renew(id string) string {
-	return s.run([]string{"record", "once_renew"}, id, id, hour, hour)
+	return s.run([]string{"once_common", "once_renew"}, id, id, hour, hour)
 }
 
 func (s *onceScripts) presume(id string) string {
-	return s.run([]string{"record", "once_presume"}, id, id, "completed")
+	return s.run([]string{"once_common", "once_declare"}, id, id, "completed")
 }
 
 func (s *onceScripts) conclude(script, id string, more ...any) string {
 	args := append([]any{id, hour, hour, "PUBLISH", "channel", 7, 1}, more...)
-	return s.run([]string{"publish", "record", "group", "conclude", script}, id, args...)
+	return s.run([]string{"publish", "once_common", "group", "once_finish_common", script}, id, args...)
 }
 
 func (s *onceScripts) complete(id string) string {
@@ -70,21 +70,21 @@ func (s *onceScripts) complete(id string) string {
 func (s *onceScripts) hold(id string) string { return s.conclude("once_hold", id, "reason") }
 
 func (s *onceScripts) release(id string) string {
-	return s.run([]string{"publish", "record", "group", "once_release"}, id, id, hour, 0, "PUBLISH", "channel")
+	return s.run([]string{"publish", "once_common", "group", "once_release"}, id, id, hour, 0, "PUBLISH", "channel")
 }
 
 // giveUp is the release of an attempt that nobody had.
 func (s *onceScripts) giveUp(id string) string {
-	return s.run([]string{"publish", "record", "group", "once_release"}, id, id, hour, 1, "PUBLISH", "channel")
+	return s.run([]string{"publish", "once_common", "group", "once_release"}, id, id, hour, 1, "PUBLISH", "channel")
 }
 
 func (s *onceScripts) forget(id string) string {
-	return s.run([]string{"publish", "record", "once_forget"}, id, hour, "PUBLISH", "channel")
+	return s.run([]string{"publish", "once_common", "once_forget"}, id, hour, "PUBLISH", "channel")
 }
 
 // resolve is done by somebody else than the attempts.
 func (s *onceScripts) resolve(id string) string {
-	reply := s.run([]string{"publish", "record", "group", "conclude", "once_resolve"}, id,
+	reply := s.run([]string{"publish", "once_common", "group", "once_finish_common", "once_resolve"}, id,
 		id, hour, hour, "PUBLISH", "channel", "value of "+id, 0, "print")
 	if reply != "[1 1]" {
 		reply, _, _ = strings.Cut(reply, " ")

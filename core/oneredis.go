@@ -110,7 +110,7 @@ func (p oneRedis) barAll(lock string, released ...string) {
 func (p oneRedis) pending(h *hold) *pending { return p.server.exec.nodes.of(h.keys.lock).pending }
 
 func (p oneRedis) location(ctx context.Context, k keys) (string, error) {
-	reply, err := p.server.exec.do(ctx, locationScript, []string{k.location()},
+	reply, err := p.server.exec.do(ctx, deploymentIDScript, []string{k.location()},
 		p.server.keeper.newID(), milliseconds(locationMemory))
 	if err != nil {
 		return "", err

@@ -15,7 +15,7 @@ const (
 )
 
 // queuedLock is the protocol of the strategies with a queue in Redis. The script that releases the lock grants it to the
-// next waiter, and notifies only that one. See lua/line.lua.
+// next waiter, and notifies only that one. See lua/queue_common.lua.
 type queuedLock struct {
 	oneRedis
 	mode string // in Redis: fair, writing or reading
@@ -34,7 +34,7 @@ func (p queuedLock) acquire(ctx context.Context, h *hold) (acquireResult, error)
 	if h.mayQueue {
 		waits = 1
 	}
-	reply, err := p.server.exec.doForHold(ctx, h, joinScript, h.keys.queueKeys(h.released), p.server.queueArgs(h.keys,
+	reply, err := p.server.exec.doForHold(ctx, h, queueAcquireScript, h.keys.queueKeys(h.released), p.server.queueArgs(h.keys,
 		h.owner, h.id, milliseconds(h.ttl), milliseconds(h.minHold), p.mode, waits, h.queueNumber, h.parentID())...)
 	if err != nil {
 		return acquireResult{}, err
@@ -65,7 +65,7 @@ func (p queuedLock) release(ctx context.Context, h *hold, what releaseReason) (b
 	if p.readersNext {
 		readersNext = 1
 	}
-	reply, err := p.server.exec.do(ctx, leaveScript, h.keys.queueKeys(h.released), p.server.queueArgs(h.keys,
+	reply, err := p.server.exec.do(ctx, queueReleaseScript, h.keys.queueKeys(h.released), p.server.queueArgs(h.keys,
 		h.owner, h.id, found, abandoned, readersNext, missing)...)
 	if err != nil {
 		return false, err
@@ -80,12 +80,12 @@ func (p queuedLock) release(ctx context.Context, h *hold, what releaseReason) (b
 	return list[0] == 1, nil
 }
 
-// queueKeys returns the keys of line.lua and the one that comes after them.
+// queueKeys returns the keys of queue_common.lua and the one that comes after them.
 func (k keys) queueKeys(more ...string) []string {
 	return append([]string{k.lock, k.token, k.reads(), k.writers(), k.readers(), k.waiters()}, more...)
 }
 
-// queueArgs returns the arguments of line.lua and those that come after them.
+// queueArgs returns the arguments of queue_common.lua and those that come after them.
 func (s *server) queueArgs(k keys, more ...any) []any {
 	return append([]any{k.channel, milliseconds(tokenMemory), milliseconds(placeTTL), s.publishVerb}, more...)
 }

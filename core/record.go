@@ -58,7 +58,7 @@ func (r Record) clone() Record {
 	return r
 }
 
-// readRecord reads what report in lua/record.lua returns.
+// readRecord reads what report in lua/once_common.lua returns.
 func readRecord(key string, reply any) (Record, error) {
 	list, _ := reply.([]any)
 	if len(list) != 5 {

@@ -42,7 +42,7 @@ func (v *redlockNode) verifyIdentity(ctx context.Context) error {
 		return nil
 	}
 	key := v.quorum.keeper.prefix + "redlock"
-	reply, err := v.server.exec.do(ctx, identityScript, []string{key})
+	reply, err := v.server.exec.do(ctx, serverRunIDScript, []string{key})
 	if classify(err) == failed {
 		v.quorum.keeper.logger.Warn("holdfast: the run id of a server of a Redlock is unknown: "+
 			"make sure that no other client connects to the same server", "node", v.number, "error", err)
@@ -92,7 +92,7 @@ func (v *redlockNode) commitToken(ctx context.Context, h *hold, token int64, reg
 		grant = 1
 	}
 	return v.ask(ctx, h.ttl, func(ctx context.Context) error {
-		reply, err := v.server.exec.do(ctx, settleScript,
+		reply, err := v.server.exec.do(ctx, redlockCommitScript,
 			[]string{h.keys.lock, h.keys.token, h.released},
 			h.owner, h.id, milliseconds(h.ttl), token, milliseconds(tokenMemory), milliseconds(h.minHold), grant)
 		if err == nil && reply != int64(1) {

@@ -98,13 +98,13 @@ func TestAcquireBetweenTwoReleases(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	held := mustLock(t, newClient(t, rdb).Fair("name"))
 	released := "holdfast:released:{lock:name}:late:1"
-	status, err := luaScript(t, "publish", "call", "release").Run(ctx, rdb,
+	status, err := luaScript(t, "publish", "wake_next", "release").Run(ctx, rdb,
 		[]string{"lock:name", released, "holdfast:callers:{lock:name}"}, "late:1", "late:1", 60_000, 1, "PUBLISH").Int()
 	if err != nil || status != 4 {
 		t.Fatalf("release: %v, %v", status, err)
 	}
 	unlock(t, held)
-	reply, err := luaScript(t, "free", "grant", "acquire").Run(ctx, rdb,
+	reply, err := luaScript(t, "acquire_fast", "mutex_common", "acquire").Run(ctx, rdb,
 		[]string{"lock:name", "holdfast:token:{lock:name}", released}, "late:1", "late:1", 60_000, 60_000, 0).Slice()
 	if err != nil || len(reply) != 2 || reply[0] != int64(-1) {
 		t.Errorf("acquire: %v, %v", reply, err)

@@ -23,7 +23,7 @@ func newWaiterLimit(t testing.TB, rdb *redis.Client, name string) *waiterLimit {
 	t.Helper()
 	c := &waiterLimit{
 		name: name, pipe: rdb.Pipeline(),
-		join: luaScript(t, "publish", "line", "join"), remove: luaScript(t, "publish", "line", "leave"),
+		join: luaScript(t, "publish", "queue_common", "queue_acquire"), remove: luaScript(t, "publish", "queue_common", "queue_release"),
 		renew: luaScript(t, "renew"),
 	}
 	for _, s := range []*redis.Script{c.join, c.remove, c.renew} {

@@ -40,11 +40,11 @@ func OpenBare(addr string) (Session, error) {
 }
 
 func openBare(addr string, through func(*redis.Client) (redis.Scripter, error)) (Session, error) {
-	acquire, err := script.Load("free", "grant", "acquire")
+	acquire, err := script.Load("acquire_fast", "mutex_common", "acquire")
 	if err != nil {
 		return nil, err
 	}
-	release, err := script.Load("publish", "call", "release")
+	release, err := script.Load("publish", "wake_next", "release")
 	if err != nil {
 		return nil, err
 	}

@@ -21,11 +21,11 @@ type BareOnce struct {
 
 // OpenBareOnce connects; the value is what each run records.
 func OpenBareOnce(ctx context.Context, addr, value string) (*BareOnce, error) {
-	begin, err := script.Load("once_new", "record", "group", "once_begin")
+	begin, err := script.Load("once_begin_fast", "once_common", "group", "once_begin")
 	if err != nil {
 		return nil, err
 	}
-	complete, err := script.Load("publish", "record", "group", "conclude", "once_complete")
+	complete, err := script.Load("publish", "once_common", "group", "once_finish_common", "once_complete")
 	if err != nil {
 		return nil, err
 	}

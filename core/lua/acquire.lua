@@ -2,8 +2,8 @@
 --
 -- KEYS[1] lock      hash. Redisson's RLock state, <owner> -> hold count, and beside it, ignored by Redisson:
 --                   mode, token, granted (us), ttl (ms, the longest asked for), keep (us, see ARGV[5]),
---                   and one field hold:<id> -> 1 per hold; settled, see settle.lua; called, if there are callers.
---                   Other strategies keep more: see line.lua
+--                   and one field hold:<id> -> 1 per hold; settled, see redlock_commit.lua; called, if there are callers.
+--                   Other strategies keep more: see queue_common.lua
 -- KEYS[2] token     string, the last fencing token granted for this name
 -- KEYS[3] released  string, present once this very hold was released or given up
 -- KEYS[4] callers   zset of the clients that wait, by when they began to (us), or 0 if it is their turn again: release.lua
@@ -15,15 +15,15 @@
 --         it, 0 for none; may be absent
 -- ARGV[7] number of the client, if it will wait to be called; may be absent or empty
 -- ARGV[8] 1 if it was called for this; may be absent
--- ARGV[9] id of the hold by which the owner says to be in, see grant.lua; may be absent
+-- ARGV[9] id of the hold by which the owner says to be in, see mutex_common.lua; may be absent
 --
 -- Returns {1, token, settled}  held: granted now, entered again, or granted by an earlier run of this very attempt;
 --                     settled is 1 if the owner was in before, with a token on which the servers of a Redlock agreed,
 --                     and 3 if it was by the hold of ARGV[9]; 2 if it was by that hold, with another token
---         {0, pttl, settled}   held by someone else, with the ms left (-1: for ever); settled is 1 if settle.lua has seen
+--         {0, pttl, settled}   held by someone else, with the ms left (-1: for ever); settled is 1 if redlock_commit.lua has seen
 --                     that, so that a majority of the servers of a Redlock has the same holder
 --         {-1, 0}     this hold was given up before the attempt arrived: nothing is granted
---         {-2, 0}     held in another way than by a Mutex: join.lua knows what to do
+--         {-2, 0}     held in another way than by a Mutex: queue_acquire.lua knows what to do
 --         {-3, ms}    free, as far as this server remembers, which has not been up for long enough by so much
 --
 -- Running it twice changes nothing: the hold id tells a repetition from a second entry, so the count never
@@ -33,7 +33,7 @@
 -- called looks by itself, later.
 --
 -- Order of writes: the token first, because SET is what a full or restricted server refuses, and a token
--- without a lock harms nobody. Then the lock, see grant.lua, which comes in front of this file.
+-- without a lock harms nobody. Then the lock, see mutex_common.lua, which comes in front of this file.
 
 local e = entry(1, ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[9])
 e.callers = KEYS[4]

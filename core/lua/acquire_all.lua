@@ -4,18 +4,18 @@
 -- KEYS     three for each mutex: lock, token, released, see acquire.lua
 -- ARGV[1]  hold id, the same for all     ARGV[2] ms for which the last tokens are remembered
 -- ARGV[3…] four for each mutex: owner, ttl in ms, ms for which it stays taken at least (0 for none), id of the hold by
---          which the owner says to be in (empty for none), see grant.lua
+--          which the owner says to be in (empty for none), see mutex_common.lua
 --
 -- Returns {1, token, 0}  all are held, with one token that is greater than that of every earlier grant of each
 --         {0, pttl, n}   the n-th is held by someone else, with the ms left (-1: for ever)
 --         {-1, 0, n}     the hold on the n-th was given up before the attempt arrived
---         {-2, 0, n}     the n-th is held in another way than by a Mutex: join.lua knows what to do
+--         {-2, 0, n}     the n-th is held in another way than by a Mutex: queue_acquire.lua knows what to do
 --
 -- Running it twice changes nothing, see acquire.lua. If one of the locks went in between, the repetition grants it
 -- anew, with a greater token for all, or refuses; then the sender has to give the hold up, as after any doubt.
 --
 -- Order of writes: nothing before all have been looked at. Then all tokens, because SET is what a full or restricted
--- server refuses, and a token without a lock harms nobody. Then the locks, see grant.lua. If that ends halfway, the
+-- server refuses, and a token without a lock harms nobody. Then the locks, see mutex_common.lua. If that ends halfway, the
 -- locks before have their TTL and the sender gives them up.
 
 local entries = {}

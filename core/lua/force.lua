@@ -1,6 +1,6 @@
 -- Takes a lock from whoever holds it, of whatever strategy, and lets in whose turn it is then.
 --
--- KEYS[1..6], ARGV[1..4]  see line.lua
+-- KEYS[1..6], ARGV[1..4]  see queue_common.lua
 -- KEYS[7] forced  string, remembers what this call has done, so that a repetition says the same
 -- ARGV[5] ms for which the result is remembered
 --

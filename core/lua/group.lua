@@ -1,4 +1,4 @@
--- What the scripts of Once do with the group of a record; it comes after record.lua. By itself it does nothing.
+-- What the scripts of Once do with the group of a record; it comes after once_common.lua. By itself it does nothing.
 --
 -- A group is a sorted set of the keys of records that count together. The score of a record is the class of its size and,
 -- below 2^42, the ms when it expires. Why: there is no counter that could disagree with the records. Each of them leaves

@@ -1,6 +1,6 @@
 -- Reads the state of a lock at one instant. However many hold it and wait, it reads a bounded part of that.
 --
--- KEYS[1..5] lock, reads, writers, readers, waiters, see acquire.lua and line.lua
+-- KEYS[1..5] lock, reads, writers, readers, waiters, see acquire.lua and queue_common.lua
 -- ARGV[1] channel on which the waiters of a Mutex listen     ARGV[2] SPUBLISH or PUBLISH, see publish.lua
 -- ARGV[3] of how many shared holds, and of how many waiters of each kind, it tells at most
 --

@@ -1,6 +1,6 @@
 -- Claims a key for a run, or says why that must not begin now.
 --
--- KEYS[1] record    see record.lua, which comes in front of this file, with group.lua
+-- KEYS[1] record    see once_common.lua, which comes in front of this file, with group.lua
 -- KEYS[2] token     string, the last fencing token granted for this name
 -- KEYS[3] ended     string, present once this very attempt has ended or was given up
 -- KEYS[4] group     sorted set, see group.lua; may be absent
@@ -24,7 +24,7 @@
 --         {-5, ms}, {-8, ms}    the group has no room for another record, for the bytes of another record; for so long
 --                               at least
 --         {-6, us}, {-7, us}    it is too early, too late, at this time
--- See report in record.lua for what follows a -3 or -4.
+-- See report in once_common.lua for what follows a -3 or -4.
 --
 -- An attempt whose lease is over is followed by another one only if both allow that: the one by what it said when it
 -- began or since, the other by ARGV[5].

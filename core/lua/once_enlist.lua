@@ -1,6 +1,6 @@
 -- Counts a running attempt's record in its group for as long as it is kept by now, which each renewal prolongs.
 --
--- KEYS[1] record    see record.lua, which comes in front of this file, with group.lua
+-- KEYS[1] record    see once_common.lua, which comes in front of this file, with group.lua
 -- KEYS[2] group     sorted set, see group.lua
 -- ARGV[1] id of the attempt     ARGV[2] bytes that the record counts in its group
 --

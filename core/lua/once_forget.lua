@@ -1,6 +1,6 @@
 -- Forgets a record: the next attempt is the first.
 --
--- KEYS[1] record    see record.lua, which comes in front of this file, after publish.lua
+-- KEYS[1] record    see once_common.lua, which comes in front of this file, after publish.lua
 -- KEYS[2] forgot    string, remembers what this call has done, so that a repetition forgets no later record
 -- KEYS[3] group     sorted set, see group.lua; absent if the key can have none
 -- ARGV[1] ms for which the result is remembered

@@ -1,6 +1,6 @@
 -- Ends an attempt that has done nothing: the next one may begin at once.
 --
--- KEYS[1] record   see record.lua, which comes in front of this file, with group.lua, after publish.lua
+-- KEYS[1] record   see once_common.lua, which comes in front of this file, with group.lua, after publish.lua
 -- KEYS[2] ended    string, remembers what this release has done, so that a repetition says the same, and that a begin
 --                  of this attempt which arrives later claims nothing
 -- KEYS[3] group    sorted set, see group.lua; may be absent

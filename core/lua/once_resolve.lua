@@ -1,6 +1,6 @@
 -- Records that what a record stands for has been done, by the word of somebody who is not the attempt.
 --
--- KEYS[1..3], ARGV[1..5]  see conclude.lua, which comes in front of this file
+-- KEYS[1..3], ARGV[1..5]  see once_finish_common.lua, which comes in front of this file
 -- ARGV[6] value     ARGV[7] 1 if there is one that is too large to be recorded
 -- ARGV[8] fingerprint of what was asked for, '' for none: for a record that has none
 -- ARGV[9] 1 if the record is to be counted in its group, 0 if that is done only where it is in there already
@@ -8,7 +8,7 @@
 -- Returns {1, announced}   recorded, now or by an earlier run; announced is 0 if those who wait have to find out by
 --                          themselves
 --         {0, ms}          an attempt is running, whose lease has so much left; it is not touched
---         {-4, record...}  completed before; it is not touched, so the first word counts. See report in record.lua
+--         {-4, record...}  completed before; it is not touched, so the first word counts. See report in once_common.lua
 --
 -- The attempt keeps its number and token, but not the record: by its id an end that comes late finds that it is stale.
 --

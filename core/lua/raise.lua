@@ -1,8 +1,8 @@
 -- Gives a hold a greater token, so that locks which were granted one after the other have one in common.
 --
--- KEYS[1] lock    hash, see acquire.lua and line.lua
+-- KEYS[1] lock    hash, see acquire.lua and queue_common.lua
 -- KEYS[2] token   string, the last fencing token granted for this name
--- KEYS[3] reads   sorted set, see line.lua
+-- KEYS[3] reads   sorted set, see queue_common.lua
 -- ARGV[1] hold id     ARGV[2] the token     ARGV[3] ms for which the last token is remembered
 --
 -- Returns 1 if the hold is still there, 0 if it is not. The owner's other holds get the token too.

@@ -6,12 +6,12 @@
 -- ARGV[1] owner     ARGV[2] hold id
 -- ARGV[3] ms for which the result is remembered ; ARGV[6] the same if the hold was not there, may be absent
 -- ARGV[4] 1 if nobody ever had the hold: its minimum time does not count then
--- ARGV[5] SPUBLISH or PUBLISH, see publish.lua, which comes in front of this file, with call.lua
+-- ARGV[5] SPUBLISH or PUBLISH, see publish.lua, which comes in front of this file, with wake_next.lua
 --
 -- Returns 1  released, the lock is free
 --         2  released, the lock stays taken: by the owner's other holds, or for its minimum time
 --         3  released, the lock is free, but that was not announced: the waiters find out by themselves
---         4  nothing was done: the lock is held in another way than by a Mutex, leave.lua knows what to do
+--         4  nothing was done: the lock is held in another way than by a Mutex, queue_release.lua knows what to do
 --         0  not held: expired, forced, or taken over; by nothing that this release did
 --
 -- Running it twice changes nothing and answers the same, however many others held the lock in between.
@@ -27,7 +27,7 @@ local lock, owner, hold = KEYS[1], ARGV[1], 'hold:' .. ARGV[2]
 local held = redis.call('HMGET', lock, owner, hold, 'keep', 'ttl', 'mode', 'called')
 if held[5] and held[5] ~= 'mutex' then
   if ARGV[4] == '1' then
-    -- Should the acquire arrive before leave.lua does, and find the lock free, it must be refused. What a first run
+    -- Should the acquire arrive before queue_release.lua does, and find the lock free, it must be refused. What a first run
     -- has remembered stays.
     redis.pcall('SET', KEYS[2], 0, 'PX', ARGV[6] or ARGV[3], 'NX')
   end
@@ -64,4 +64,4 @@ end
 redis.call('DEL', lock)
 redis.call('SET', KEYS[2], 1, 'PX', ARGV[3])
 
-return call(ARGV[5], lock, KEYS[3], held[6]) and 1 or 3
+return wake_next(ARGV[5], lock, KEYS[3], held[6]) and 1 or 3

@@ -1,7 +1,7 @@
 -- Gives a hold its full time again, counted from now. Serves renewal and Extend, for all strategies.
 --
--- KEYS[1] lock    hash, see acquire.lua and line.lua
--- KEYS[2] reads   sorted set, see line.lua; only for a shared hold, and after the answer 2
+-- KEYS[1] lock    hash, see acquire.lua and queue_common.lua
+-- KEYS[2] reads   sorted set, see queue_common.lua; only for a shared hold, and after the answer 2
 -- ARGV[1] hold id     ARGV[2] ttl in ms
 --
 -- Returns 1 if the hold is still there, 0 if the lock is not, -1 if it is held by others, 2 if the hold is there but should

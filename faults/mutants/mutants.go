@@ -72,12 +72,12 @@ var All = []Mutant{
 		inCore("TestFreedWithoutAMessage"),
 	},
 	{
-		"re-entry counted by INCR", "a command that is sent twice enters twice, and one release does not free", "core/lua/grant.lua",
+		"re-entry counted by INCR", "a command that is sent twice enters twice, and one release does not free", "core/lua/mutex_common.lua",
 		[][2]string{{"  if not e.again then", "  if true then"}},
 		inCore("TestRepeatedAcquireRenews|TestEntryAndTTL|TestConformance/^Mutex$/(Acquire|Reentry)ReplyLost"),
 	},
 	{
-		"line ordered by a clock", "a clock that is set back lets the last in first", "core/lua/join.lua",
+		"line ordered by a clock", "a clock that is set back lets the last in first", "core/lua/queue_acquire.lua",
 		[][2]string{{"number = math.max(micros, behind + 1, other + 1)", "number = micros"}},
 		inCore("TestClockSetBackKeepsTheOrder"),
 	},
@@ -104,7 +104,7 @@ var All = []Mutant{
 		inCore("TestAcquireAfterItsRelease"),
 	},
 	{
-		"token forgotten", "a counter that begins anew after FLUSHALL", "core/lua/free.lua",
+		"token forgotten", "a counter that begins anew after FLUSHALL", "core/lua/acquire_fast.lua",
 		[][2]string{{"local token = now\n", "local token = 1\n"}},
 		inCore("TestConformance/^Mutex$/TokensGrow"),
 	},
@@ -133,7 +133,7 @@ var All = []Mutant{
 		inCore("TestFullServer"),
 	},
 	{
-		"half a grant stays", "a script that dies halfway leaves a lock without an end", "core/lua/free.lua",
+		"half a grant stays", "a script that dies halfway leaves a lock without an end", "core/lua/acquire_fast.lua",
 		[][2]string{{"    redis.call('SET', KEYS[1], '', 'PX', 1)\n", ""}},
 		inCore("TestHalfAnAcquire|TestHalfAScript"),
 	},
@@ -143,13 +143,13 @@ var All = []Mutant{
 		inCore("TestKeysOfALock|TestSlot"),
 	},
 	{
-		"once recorded by whoever comes last", "a run that was overtaken overwrites the record", "core/lua/conclude.lua",
+		"once recorded by whoever comes last", "a run that was overtaken overwrites the record", "core/lua/once_finish_common.lua",
 		[][2]string{{"  if overtaken(r) then", "  if false then"}},
 		inCore("TestLateComplete"),
 	},
 	{
 		"once recorded though overtaken by one that released", "a released record does not tell that it had a later attempt",
-		"core/lua/conclude.lua",
+		"core/lua/once_finish_common.lua",
 		[][2]string{{"  return tonumber(r.token or 0) > tonumber(ARGV[6])\n", "  return false\n"}},
 		inCore("TestLateComplete|TestOnceModel"),
 	},
@@ -223,7 +223,7 @@ var All = []Mutant{
 		inCore("TestHooksSeeLoneCommands"),
 	},
 	{
-		"record that was given up, begun", "a begin that arrives after its release", "core/lua/once_new.lua",
+		"record that was given up, begun", "a begin that arrives after its release", "core/lua/once_begin_fast.lua",
 		[][2]string{{"redis.call('EXISTS', KEYS[1], KEYS[3])", "redis.call('EXISTS', KEYS[1])"}},
 		inCore("TestBeginAfterItsEnd"),
 	},
@@ -238,12 +238,12 @@ var All = []Mutant{
 		inCore("TestRedlockLeavesAMinority"),
 	},
 	{
-		"token forgotten, in a round", "the same as above, found by what comes of it", "core/lua/free.lua",
+		"token forgotten, in a round", "the same as above, found by what comes of it", "core/lua/acquire_fast.lua",
 		[][2]string{{"local token = now\n", "local token = 1\n"}},
 		inRound("memory"),
 	},
 	{
-		"exclusion given up, in a round", "who comes too late enters all the same", "core/lua/grant.lua",
+		"exclusion given up, in a round", "who comes too late enters all the same", "core/lua/mutex_common.lua",
 		[][2]string{{"    return {0, e.left, held[7] and 1 or 0}\n", "    if e.left > 300 then return {0, e.left} end\n    e.count = 0\n    return nil\n"}},
 		inRound("aof"),
 	},

@@ -1,10 +1,10 @@
 -- The state of a lock that owners may share and wait for in line, and what happens to it by itself. This is no
--- script: join.lua, leave.lua, beat.lua and force.lua begin with it, after publish.lua.
+-- script: queue_acquire.lua, queue_release.lua, queue_heartbeat.lua and force.lua begin with it, after publish.lua.
 --
 -- KEYS[1] lock     hash; exists exactly while somebody holds the lock
 --                    mode       fair, writing, reading; anything else is a Mutex's, or Redisson's (acquire.lua)
 --                    exclusive  <owner> -> count, hold:<id> -> grant, writer (the owner), until (ms), token,
---                               granted (us), keep (us, see join.lua), grant: tells holds of this grant from those of
+--                               granted (us), keep (us, see queue_acquire.lua), grant: tells holds of this grant from those of
 --                               one that has expired
 --                    shared     read:<owner> -> count, token and granted, share:<id> -> keep and owner;
 --                               reads, once there is one

@@ -2,7 +2,7 @@
 -- in front, and takes a third less of the server's time because it needs no functions or tables. In all other cases, and
 -- with a minimum time to hold or a restarted server, it does nothing, and the rest decides.
 --
--- Keys, arguments, answers and the order of writes are those of acquire.lua and grant.lua.
+-- Keys, arguments, answers and the order of writes are those of acquire.lua and mutex_common.lua.
 
 if ARGV[5] == '0' and ARGV[6] == '0' and redis.call('EXISTS', KEYS[1], KEYS[3], KEYS[4]) == 0 then
   local time = redis.call('TIME')

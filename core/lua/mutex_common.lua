@@ -26,7 +26,7 @@ local function entry(key, owner, hold, ttl, keep, parent)
 end
 
 -- Returns the answer that refuses the entry, nil if there is none. Then e.held is the token of the owner who is in
--- already, e.settled is set if settle.lua has seen it, and e.entered if the parent is in; without e.held the lock is to
+-- already, e.settled is set if redlock_commit.lua has seen it, and e.entered if the parent is in; without e.held the lock is to
 -- be granted.
 --
 -- An owner whose parent is not in is refused, although another of its holds may be: the lease is over, and its client

@@ -1,6 +1,6 @@
 -- Keeps the places of some waiters of one client in one line, and tells them how they stand.
 --
--- KEYS[1..6], ARGV[1..4]  see line.lua
+-- KEYS[1..6], ARGV[1..4]  see queue_common.lua
 -- ARGV[5...] hold ids
 --
 -- Returns {ms that the lock is held for (-1: for ever), last token, 1 if it is a Mutex's or Redisson's,

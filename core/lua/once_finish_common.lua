@@ -1,7 +1,7 @@
 -- How once_complete.lua, once_hold.lua and once_resolve.lua end what a record stands for; it comes after publish.lua,
--- record.lua and group.lua. By itself it does nothing.
+-- once_common.lua and group.lua. By itself it does nothing.
 --
--- KEYS[1] record   see record.lua
+-- KEYS[1] record   see once_common.lua
 -- KEYS[2] ended    string, remembers what this end has done, so that a repetition says the same
 -- KEYS[3] group    sorted set, see group.lua; may be absent
 -- ARGV[1] id of the attempt, or of who resolves     ARGV[2] ms for which the record is kept

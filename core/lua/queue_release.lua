@@ -1,6 +1,6 @@
 -- Ends one hold, or gives up a place in line, and lets in whose turn it is then.
 --
--- KEYS[1..6], ARGV[1..4]  see line.lua
+-- KEYS[1..6], ARGV[1..4]  see queue_common.lua
 -- KEYS[7] released  string, remembers what this release has done, so that a repetition says the same
 -- ARGV[5] owner     ARGV[6] hold id
 -- ARGV[7] ms for which the result is remembered, 0 for a place in line of which nothing is on its way any more
@@ -13,7 +13,7 @@
 --   status 1  released     0  not held: expired, forced, or never granted; by nothing that this release did
 --
 -- Running it twice changes nothing and answers the same, however many others held the lock in between.
--- A hold that is given up before its acquire arrives is remembered too: join.lua refuses it then.
+-- A hold that is given up before its acquire arrives is remembered too: queue_acquire.lua refuses it then.
 --
 -- Order of writes: the hold goes before the count, so that a script that dies between them leaves the lock
 -- held too long rather than free too early. The first write is one that a full server accepts (UNLINK, ZREM, HDEL,

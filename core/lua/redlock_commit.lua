@@ -13,7 +13,7 @@
 -- smaller, so all later grants get a greater one.
 --
 -- Order of writes: the last token first, because SET is what a full server refuses, and a token without a lock harms
--- nobody. Then the lock, see grant.lua, which comes in front of this file.
+-- nobody. Then the lock, see mutex_common.lua, which comes in front of this file.
 
 local e = entry(1, ARGV[1], ARGV[2], ARGV[3], ARGV[6])
 local token = tonumber(ARGV[4])

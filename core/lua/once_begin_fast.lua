@@ -2,7 +2,7 @@
 -- half of the server's time because it needs no functions or tables. In all other cases, and with a group or times before
 -- and after which nothing is claimed, it does nothing, and the rest decides.
 --
--- Keys, arguments, answers and the order of writes are those of once_begin.lua and record.lua.
+-- Keys, arguments, answers and the order of writes are those of once_begin.lua and once_common.lua.
 
 if not KEYS[4] and ARGV[8] == '' and ARGV[9] == '' and redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
   local time = redis.call('TIME')

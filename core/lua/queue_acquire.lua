@@ -1,6 +1,6 @@
 -- Enters a lock if it is the caller's turn, or takes a place in line.
 --
--- KEYS[1..6], ARGV[1..4]  see line.lua
+-- KEYS[1..6], ARGV[1..4]  see queue_common.lua
 -- KEYS[7] released  string, present once this very hold was released or given up
 -- ARGV[5] owner     ARGV[6] hold id     ARGV[7] ttl in ms
 -- ARGV[8] ms for which the lock stays taken at least, 0 for none

@@ -1,0 +1,21 @@
+-- Takes a client out of the set of clients that wait for a mutex, because none of its callers waits any more. If the client
+-- was woken before that, it wakes the next one.
+--
+-- KEYS[1] lock     hash, see acquire.lua
+-- KEYS[2] callers  zset of the clients that wait to be woken, see acquire.lua
+-- ARGV[1] SPUBLISH or PUBLISH, see publish.lua, which comes in front of this file, with wake_next.lua
+-- ARGV[2] number of the client; absent if it is known that it was woken
+--
+-- Returns 1 if the next client was woken. Returns 0 if this client had not been woken, or if the lock is held: then the
+-- release of its holder wakes the next one.
+--
+-- Running it twice wakes one client more than needed.
+
+if ARGV[2] and redis.call('ZREM', KEYS[2], ARGV[2]) == 1 then
+  return 0
+end
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  return 0
+end
+wake_next(ARGV[1], KEYS[1], KEYS[2], true)
+return 1
