@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// closingCrew is how many leases are released at a time when a client closes: enough to fill round trips. More would
-// only wait for each other, and a release that waits for long is taken for one that was lost.
-const closingCrew = 2 * maxBatch
+// maxClosingReleases is how many leases are released at a time when a client closes: enough to fill round trips. More
+// would only wait for each other, and a release without an answer for firstAnswer is sent again.
+const maxClosingReleases = 2 * maxBatch
 
 // close ends all leases with the cause [ErrClosed] and releases their locks. It reports false if that was done before.
 func (k *keeper) close() (first bool, err error) {
@@ -38,7 +38,7 @@ func (k *keeper) releaseAll(leases []*Lease, released func()) error {
 	var all sync.WaitGroup
 	var once sync.Once
 	var first error
-	for range min(len(leases), closingCrew) {
+	for range min(len(leases), maxClosingReleases) {
 		all.Go(func() {
 			for l := range left {
 				if err := k.releaseLast(l); err != nil {

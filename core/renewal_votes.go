@@ -23,15 +23,15 @@ type renewalVotes struct {
 // that majority. A server that has lost the hold, by a restart or a partition, is granted it again (read repair). Such a
 // server counts from the next renewal on only. Why: if a majority has lost the hold, another client may have had the lock.
 func (q *quorum) renewAll(renewals []*renewal) {
-	tallies := make([]*renewalVotes, len(renewals))
+	votes := make([]*renewalVotes, len(renewals))
 	for i, r := range renewals {
-		tallies[i] = &renewalVotes{quorum: q, renewal: r, sentAt: never}
+		votes[i] = &renewalVotes{quorum: q, renewal: r, sentAt: never}
 	}
 	for _, v := range q.nodes {
 		calls := make([]*command, len(renewals))
 		for i, r := range renewals {
 			calls[i] = v.renewal(r, func(sentAt instant, held bool, err error) {
-				tallies[i].count(v, sentAt, held, err)
+				votes[i].count(v, sentAt, held, err)
 			})
 		}
 		v.server.exec.renew(calls)
