@@ -112,9 +112,11 @@ func slow(n *Nemesis) func() {
 
 // The scripts by their hashes, which is what requests carry.
 var (
-	acquiring = hashes("free grant acquire", "grant acquire_all", "publish line join", "once_new record group once_begin")
-	renewing  = hashes("renew", "record once_renew")
-	releasing = hashes("publish call release", "publish line leave", "publish record group conclude once_complete")
+	acquiring = hashes("acquire_fast mutex_common acquire", "mutex_common acquire_all", "publish queue_common queue_acquire",
+		"once_begin_fast once_common group once_begin")
+	renewing  = hashes("renew", "once_common once_renew")
+	releasing = hashes("publish wake_next release", "publish queue_common queue_release",
+		"publish once_common group once_finish_common once_complete")
 )
 
 func hashes(scripts ...string) (all []string) {
