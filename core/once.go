@@ -83,6 +83,9 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) ([]byte, error))
 // Begin claims the key for a run. The caller must end the returned [Attempt] with Complete, Release or Hold. Until
 // then the client renews it. If the process crashes, the failure policy decides when the lease expires.
 //
+// An attempt whose lease has expired in Redis continues with its next renewal, unless another attempt has begun.
+// [Client.ForceUnlock] does not end an attempt, and returns false for its key.
+//
 // With an error nothing is claimed, now or later. Errors:
 //
 //   - [ErrCompleted] with the record in a [CompletedError].

@@ -12,7 +12,8 @@
 //   - [Server.Disconnect] makes a client a crashed process for all others: its locks stay until their TTL has passed.
 //   - [Server.Stop] and [Server.Start] make Redis refuse connections and come up again; [Server.Pause] and
 //     [Server.Resume] make it silent.
-//   - [Server.Flush] loses all data. To lose a single lock, call ForceUnlock of another client.
+//   - [Server.Flush] loses all data. To lose a single lock, call ForceUnlock of another client. ForceUnlock
+//     does not end an attempt of Once.
 //   - [Server.Advance] lets leases and records expire.
 //
 // Recipes are in docs/testing.md, and a test to copy is in examples/testing.
@@ -20,7 +21,8 @@
 // # Virtual time
 //
 // In a bubble of [testing/synctest] the clients, their leases and the embedded Redis live in virtual time. A test there
-// waits for a day of renewals, an expiry or a timeout without taking that time, and always with the same result:
+// waits for a day of renewals, an expiry or a timeout without taking that time. The result is the same in each run, except
+// where goroutines race at one moment of virtual time: call testing/synctest.Wait after [Server.Resume].
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		server := locktest.Start(t)

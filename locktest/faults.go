@@ -22,7 +22,7 @@ func (s *Server) Start() {
 }
 
 // Flush removes all data, as FLUSHALL or a restart without persistence does. All locks are free, and all records of Once are
-// gone. Holders notice the loss at their next renewal.
+// gone. Holders notice the loss at their next renewal, and so do attempts of Once in progress.
 func (s *Server) Flush() { s.mini.FlushAll() }
 
 // Pause keeps the server from running commands: clients get no answers, and time out. The commands run after Resume, even
@@ -35,7 +35,8 @@ func (s *Server) Pause() {
 	}
 }
 
-// Resume lets the server run commands again after Pause.
+// Resume lets the server run commands again after Pause. The commands of requests that gave up run first: in a bubble of
+// testing/synctest, call its Wait before you go on.
 func (s *Server) Resume() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,6 +6,10 @@ import "time"
 // has passed as for the program. So a holder whose lease expires is in the place of a holder that was paused, and learns of
 // the loss at its next renewal.
 //
+// An attempt of Once, such as a request behind httplock.Once or httplock.Idempotent, is not lost by expiry alone: its next
+// renewal continues it unless another attempt has begun. To lose it, begin with another client after Advance, or call
+// [Server.Flush].
+//
 // In a bubble of testing/synctest use [time.Sleep] instead, which lets time pass for Redis and for clients.
 func (s *Server) Advance(d time.Duration) {
 	s.mu.Lock()

@@ -28,6 +28,9 @@ func newLocks(t *testing.T) *core.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _, _ = locks.Close(), rdb.Close() })
+	t.Cleanup(func() {
+		_ = locks.Close()
+		_ = rdb.Close()
+	})
 	return locks
 }

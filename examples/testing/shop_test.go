@@ -183,3 +183,27 @@ func TestSecondRequestIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestRequestStopsWhenItsLeaseIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := locktest.Start(t)
+		stopped := make(chan error, 1)
+		s := &Shop{
+			Locks: server.NewClient(),
+			Place: func(ctx context.Context, _ string) error { // the database does not answer
+				<-ctx.Done()
+				stopped <- context.Cause(ctx)
+				return ctx.Err()
+			},
+		}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/orders", nil)
+		r.SetBasicAuth("ada", "secret")
+		go s.Handler().ServeHTTP(httptest.NewRecorder(), r)
+		synctest.Wait() // the handler waits for the database
+
+		server.Flush()
+		if err := <-stopped; !errors.Is(err, core.ErrLeaseLost) {
+			t.Errorf("error %v, want ErrLeaseLost", err)
+		}
+	})
+}
