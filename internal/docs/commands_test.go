@@ -15,7 +15,10 @@ import (
 // notRun are the commands in blocks of the pages that neither .ci/run nor a test runs, with the reason. The tests check
 // their targets, packages, tests and flags all the same.
 var notRun = map[string]string{
-	"go get github.com/holdfast-go/holdfast":                                    "needs the published module",
+	"go get github.com/holdfast-go/holdfast": ofReader,
+	"go mod init example.com/try":            ofReader,
+	"go mod tidy":                            ofReader,
+	"go run .":                               ofReader,
 	"git clone https://github.com/holdfast-go/holdfast":                         "needs the published repository",
 	"HOLDFAST_REDIS_SERVER=$(tools/servers.sh valkey-8.1) go test -race ./core": "needs the servers that make versions downloads",
 	"make versions":                                                  "downloads four servers and takes minutes for each",
@@ -33,6 +36,9 @@ var notRun = map[string]string{
 	"go run ./examples/flashsale -serve":                             "runs until Ctrl-C",
 	"REDIS_URL=redis://localhost:6379 go run ./examples/flashsale":   "needs a Redis at that address; TestSaleOnServer starts one at another",
 }
+
+// ofReader is the reason why no test checks a command that runs in the module of the reader.
+const ofReader = "needs the published module"
 
 // illustrations are the blocks that are neither code to run nor commands, by page and first line, with the reason.
 var illustrations = map[string]string{
@@ -159,7 +165,7 @@ func commandMistakes(m makefile, c command) (mistakes []string) {
 		}
 	}
 	switch {
-	case len(c.args) == 0, notRun[c.String()] != "" && strings.HasPrefix(c.String(), "go get"):
+	case len(c.args) == 0, notRun[c.String()] == ofReader:
 	case c.args[0] == "make":
 		note(m.mistake(c))
 	case c.args[0] == "go":
