@@ -15,12 +15,12 @@ gotest   = $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg --hide-sum
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
-# One run over all modules, so that the packages which wait leave the processors to others. "make lint" vets.
+# One run over all modules, three packages at a time, since most tests wait rather than compute. "make lint" vets.
 .PHONY: test
 test: needed ## run all tests with the race detector, on real Redis servers
 	@events=$$(mktemp); trap 'rm -f "$$events"' EXIT; \
 	$(TOOL) gotestsum --jsonfile "$$events" --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
-		env GOWORK=$(GOWORK) $(GO) test -json -race -shuffle=on -vet=off -timeout 20m $(MODULES:%=./%/...) ; \
+		env GOWORK=$(GOWORK) $(GO) test -json -race -shuffle=on -vet=off -p 3 -timeout 20m $(MODULES:%=./%/...) ; \
 	GOWORK=off $(GO) -C tools run ./verdict "$$events"
 
 .PHONY: test-portable
