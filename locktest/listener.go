@@ -16,7 +16,7 @@ type listener struct {
 // listen. Do not call Addr in a bubble of testing/synctest: virtual time stands still while a goroutine waits for the network.
 func (s *Server) Addr() string {
 	if now := time.Now(); now == now.Round(0) { // only virtual time has no monotonic reading
-		s.fatalf("locktest: Addr in a bubble of testing/synctest: connect with Redis there")
+		s.fatalf("locktest: Addr in a bubble of testing/synctest: use the client of Redis() there")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
