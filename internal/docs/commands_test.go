@@ -53,6 +53,7 @@ var ranBlocks = []string{
 	"docs/operations.md: redis-cli", // TestInspectionCommands
 	"docs/operations.md: printf",    // TestDigestCommands
 	"docs/redis.md: ACL",            // TestACLCommand
+	"docs/redis.md: redis-cli",      // TestACLCommand
 }
 
 // sqlPages are the pages whose blocks of SQL internal/fencing runs.

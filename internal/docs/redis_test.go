@@ -202,10 +202,11 @@ func (d digests) expectLost(t *testing.T, locks *core.Client, key, printed strin
 	d.expect(t, printed)
 }
 
-// TestACLCommand runs the command of docs/redis.md that makes a user. The user has the rights that the page lists before
-// it, which the tests of core use, and can lock.
+// TestACLCommand runs the commands of docs/redis.md that make a user, the one for redis-cli and the one for a shell. The
+// user has the rights that the page lists before them, which the tests of core use, and can lock.
 func TestACLCommand(t *testing.T) {
 	t.Parallel()
+	need(t, "sh", "redis-cli")
 	server := redistest.Start(t)
 	admin := server.Client()
 	run := func(words []string) {
@@ -231,6 +232,11 @@ func TestACLCommand(t *testing.T) {
 	run(append(strings.Fields("ACL SETUSER listed on >listed"), rights...))
 	if one, other := rightsOf(t, admin, "locks"), rightsOf(t, admin, "listed"); one != other {
 		t.Errorf("the command gives %s\nthe list gives %s", one, other)
+	}
+	run(strings.Fields("ACL DELUSER locks"))
+	shell(t, fmt.Sprintf("alias redis-cli='redis-cli -s %s'", server.Addr()), blockOf(t, "docs/redis.md", "redis-cli").Code)
+	if one, other := rightsOf(t, admin, "locks"), rightsOf(t, admin, "listed"); one != other {
+		t.Errorf("the command for a shell gives %s\nthe list gives %s", one, other)
 	}
 	user := server.Client(func(o *redis.Options) {
 		o.Username, o.Password = words[2], strings.TrimPrefix(words[4], ">")
