@@ -52,6 +52,8 @@ var illustrations = map[string]string{
 var ranBlocks = []string{
 	"docs/operations.md: redis-cli", // TestInspectionCommands
 	"docs/operations.md: printf",    // TestDigestCommands
+	"docs/operations.md: for",       // TestAllDigests
+	"docs/operations.md: DEL",       // TestFreedByHand
 	"docs/redis.md: ACL",            // TestACLCommand
 	"docs/redis.md: redis-cli",      // TestACLCommand
 }

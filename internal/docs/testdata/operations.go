@@ -17,5 +17,6 @@ var (
 	c      *cron.Cron
 	server *http.Server
 
+	endJobs func()
 	observe func(metric string, d time.Duration, err error)
 )

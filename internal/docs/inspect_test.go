@@ -1,0 +1,124 @@
+package docs_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/markdown"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// fieldRow matches a row of the table of docs/operations.md that shows the hash of a lock.
+var fieldRow = regexp.MustCompile("(?m)^\\| `(Mutex|Fair|Write|Read)` \\| (.*) \\|$")
+
+// TestInspectionFields compares the table of docs/operations.md that shows the hash of a lock with what Redis has while
+// the lock is held. Numbers of more than ten digits differ from grant to grant.
+func TestInspectionFields(t *testing.T) {
+	t.Parallel()
+	page, err := markdown.Read(root, "docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := fieldRow.FindAllStringSubmatch(strings.Join(page.Lines, "\n"), -1)
+	if len(rows) != 4 {
+		t.Fatalf("found %d rows, expected 4", len(rows))
+	}
+	server := redistest.Start(t)
+	locks := newLocks(t, server.Client())
+	strategies := map[string]core.Strategy{
+		"Mutex": locks.Mutex, "Fair": locks.Fair, "Write": locks.Write, "Read": locks.Read,
+	}
+	for _, row := range rows {
+		lease, err := strategies[row[1]](row[1]).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields, err := server.Client().HGetAll(t.Context(), "lock:"+row[1]).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pair := range fieldPair.FindAllStringSubmatch(row[2], -1) {
+			field := strings.ReplaceAll(pair[1], "<owner>", lease.Owner())
+			if got, want := longNumber.ReplaceAllString(fields[field], "N"), longNumber.ReplaceAllString(pair[2], "N"); got != want {
+				t.Errorf("%s: field %s is %q, the page says %q", row[1], field, got, want)
+			}
+		}
+	}
+}
+
+var (
+	fieldPair  = regexp.MustCompile("`([^`]+)` `([^`]+)`")
+	longNumber = regexp.MustCompile(`\d{11,}`)
+)
+
+// TestAllDigests runs the loop of docs/operations.md that prints the digests of all names.
+func TestAllDigests(t *testing.T) {
+	t.Parallel()
+	need(t, "sh", "redis-cli", "sed", "sort", "sha256sum", "cut")
+	server := redistest.Start(t)
+	locks := newLocks(t, server.Client())
+	for _, name := range []string{"order:42", "{payment}:42", "with a blank"} {
+		if _, err := locks.Mutex(name).Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lease, err := locks.Mutex("released").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lease.Unlock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := locks.Once("report").Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	out := shell(t, fmt.Sprintf("alias redis-cli='redis-cli -s %s'", server.Addr()), blockOf(t, "docs/operations.md", "for").Code)
+	for _, key := range []string{
+		"lock:order:42", "lock:{payment}:42", "lock:with a blank", "lock:released", "holdfast:once:{lock:report}",
+	} {
+		digest := sha256.Sum256([]byte(key))
+		line := hex.EncodeToString(digest[:4]) + " " + key
+		if strings.Count(out+"\n", line+"\n") != 1 {
+			t.Errorf("the line %q is not printed once:\n%s", line, out)
+		}
+	}
+}
+
+// TestFreedByHand runs the commands of docs/operations.md that free a lock without Go. The second one reaches the client
+// that waits.
+func TestFreedByHand(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	locks := newLocks(t, server.Client())
+	if _, err := locks.Mutex("order:42").Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	waiter, granted := newLocks(t, server.Client()), make(chan error, 1)
+	go func() {
+		_, err := waiter.Mutex("order:42").Lock(t.Context())
+		granted <- err
+	}()
+	for info := (core.Info{}); info.Waiters == 0; {
+		var err error
+		if info, err = locks.Inspect(t.Context(), "order:42"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for line := range strings.Lines(blockOf(t, "docs/operations.md", "DEL").Code) {
+		var args []any
+		for _, word := range strings.Fields(line) {
+			args = append(args, word)
+		}
+		if n, err := server.Client().Do(t.Context(), args...).Int(); n != 1 || err != nil {
+			t.Errorf("%q: got %d, %v, expected 1", args, n, err)
+		}
+	}
+	if err := <-granted; err != nil {
+		t.Error(err)
+	}
+}
