@@ -56,7 +56,8 @@ type Waiter struct {
 
 // Holder is one owner of a lock.
 type Holder struct {
-	// Owner as Redis knows it: "<UUID of the client>:<number>", or what [WithOwner] said.
+	// Owner as Redis knows it: "<UUID of the client>:<number>", or what [WithOwner] said. Calls with
+	// equal owners do not exclude each other.
 	Owner string
 	// Holds counts the owner's entries.
 	Holds int

@@ -1,7 +1,7 @@
 // Asynq enqueues the receipt of each order twice, and each is sent once.
 //
-// Two servers share nothing but Redis; here they live in one process, so that it is easy to see. Run it from the root of
-// the repository. With REDIS_URL, its records stay for a minute.
+// Two servers in one program stand for two processes: they share nothing but Redis. Run it from the root of the
+// repository. With REDIS_URL, its records stay for a minute.
 //
 //	go run ./examples/asynq
 package main
@@ -31,11 +31,12 @@ func main() { example.Main(run) }
 // run enqueues the tasks, and starts two servers until they are done.
 func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
 	sale := time.Now().Format("150405.000") // so that another run sells something else
-	if err := produce(ctx, rdb, sale); err != nil {
+	enqueued, err := produce(ctx, rdb, sale)
+	if err != nil {
 		return err
 	}
 	for i := range 2 {
-		s, err := start(rdb, fmt.Sprintf("server-%d", i+1), out)
+		s, err := start(rdb, fmt.Sprintf("server-%d", i+1), out, enqueued)
 		if err != nil {
 			return err
 		}
@@ -44,19 +45,22 @@ func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
 	return await(ctx, rdb)
 }
 
-// produce enqueues the receipt of each order twice, as a producer does that has lost the reply and tries again.
-func produce(ctx context.Context, rdb *redis.Client, sale string) error {
-	client := asynq.NewClientFromRedisClient(rdb)
+// produce enqueues the receipt of each order twice, as a producer does that has lost the reply and tries again. It
+// returns which task is for which order, by task ID.
+func produce(ctx context.Context, rdb *redis.Client, sale string) (map[string]string, error) {
+	client, enqueued := asynq.NewClientFromRedisClient(rdb), make(map[string]string)
 	for order := range orders {
-		payload := fmt.Appendf(nil, `{"order":"%s-%d"}`, sale, order+1)
+		id := fmt.Sprintf("%s-%d", sale, order+1)
+		payload := fmt.Appendf(nil, `{"order":"%s"}`, id)
 		for range 2 {
-			_, err := client.EnqueueContext(ctx, asynq.NewTask("receipt:send", payload), asynq.Queue(queue))
+			task, err := client.EnqueueContext(ctx, asynq.NewTask("receipt:send", payload), asynq.Queue(queue))
 			if err != nil {
-				return err
+				return nil, err
 			}
+			enqueued[task.ID] = id
 		}
 	}
-	return nil
+	return enqueued, nil
 }
 
 // server is a process that runs tasks.
@@ -66,7 +70,7 @@ type server struct {
 	runs  asynqlock.Runs
 }
 
-func start(rdb *redis.Client, name string, out io.Writer) (*server, error) {
+func start(rdb *redis.Client, name string, out io.Writer, enqueued map[string]string) (*server, error) {
 	locks, err := core.New(rdb)
 	if err != nil {
 		return nil, err
@@ -80,17 +84,17 @@ func start(rdb *redis.Client, name string, out io.Writer) (*server, error) {
 		asynqlock.WithRetention(time.Minute), // longer in a service: as long as a task may come again
 		asynqlock.WithLogger(nil),            // the hooks print what the log would tell
 		asynqlock.WithHooks(asynqlock.Hooks{
-			Deferred: func(context.Context, asynqlock.Deferred) {
-				fmt.Fprintf(out, "%s  deferred: the receipt is being sent\n", name)
+			Deferred: func(_ context.Context, d asynqlock.Deferred) {
+				fmt.Fprintf(out, "%s  order %s, other task: deferred, the receipt is being sent\n", name, enqueued[d.Task.ID])
 			},
-			Replayed: func(context.Context, asynqlock.Replayed) {
-				fmt.Fprintf(out, "%s  acknowledged: the receipt was sent before\n", name)
+			Replayed: func(_ context.Context, r asynqlock.Replayed) {
+				fmt.Fprintf(out, "%s  order %s, other task: acknowledged, the receipt was sent before\n", name, enqueued[r.Task.ID])
 			},
 		}),
 	))
 	mux.HandleFunc("receipt:send", func(_ context.Context, t *asynq.Task) error {
 		time.Sleep(100 * time.Millisecond)
-		_, err := fmt.Fprintf(out, "%s  receipt sent: %s\n", name, t.Payload())
+		_, err := fmt.Fprintf(out, "%s  order %s: receipt sent\n", name, enqueued[t.ResultWriter().TaskID()])
 		return err
 	})
 

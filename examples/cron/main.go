@@ -1,7 +1,8 @@
 // Cron runs one schedule on two replicas, and each tick starts on one of them.
 //
-// The replicas share nothing but Redis; here they live in one process, so that it is easy to see. Run it from the root
-// of the repository. With REDIS_URL, what Redis knows of the job stays for two days.
+// Two replicas in one program stand for two processes: they share nothing but Redis. For each tick, one replica runs the
+// job, and the other one skips. Run it from the root of the repository. With REDIS_URL, what Redis knows of the job stays
+// for two days.
 //
 //	go run ./examples/cron
 package main
@@ -65,12 +66,24 @@ func start(ctx context.Context, rdb *redis.Client, name string, out io.Writer) (
 		run, _ := cronlock.RunFrom(ctx)
 		_, err := fmt.Fprintf(out, "%s  hello from %s\n", run.Tick.Format(time.TimeOnly), name)
 		return err
-	}, cronlock.WithReplica(name), cronlock.WithContext(ctx))
+	}, cronlock.WithReplica(name), cronlock.WithContext(ctx), cronlock.WithHooks(cronlock.Hooks{
+		Skipped: func(skip cronlock.Skip) {
+			fmt.Fprintf(out, "%s  %s skips: %s\n", skip.Tick.Format(time.TimeOnly), name, reason(skip.Reason))
+		},
+	}))
 	if err != nil {
 		return nil, err
 	}
 	c.Start()
 	return &replica{cron: c, locks: locks}, nil
+}
+
+// reason explains why a replica does not run a tick.
+func reason(r cronlock.Reason) string {
+	if r == cronlock.Taken {
+		return "the other replica has the tick"
+	}
+	return string(r)
 }
 
 // stop waits for the runs in progress. Stopping again does nothing.

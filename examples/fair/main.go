@@ -1,7 +1,7 @@
 // Fair serves waiters of all processes in the order of their arrival: first come, first served.
 //
-// The processes share nothing but Redis; here they live in one process, so that it is easy to see. Run it from the root of
-// the repository.
+// Four clients of one program stand for four processes: they share nothing but Redis. Run it from the root of the
+// repository.
 //
 //	go run ./examples/fair
 package main
@@ -34,6 +34,7 @@ func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
 	var printing sync.WaitGroup
 	defer printing.Wait()
 	defer lease.Unlock(ctx)
+	fmt.Fprintln(out, "four clients of this program stand for four processes; the first one holds the lock")
 	for _, name := range []string{"ada", "bob", "eve"} {
 		queued := make(chan core.Wait, 1)
 		locks, err := core.New(rdb, core.WithHooks(core.Hooks{

@@ -10,6 +10,7 @@ import (
 func TestRun(t *testing.T) {
 	t.Parallel()
 	example.Expect(t, run,
+		"four clients of this program stand for four processes; the first one holds the lock",
 		"ada waits, position 1",
 		"bob waits, position 2",
 		"eve waits, position 3",

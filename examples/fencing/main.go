@@ -58,7 +58,10 @@ func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
 		return err
 	}
 	defer next.Unlock(ctx)
-	fmt.Fprintln(out, "the next holder has a greater token:", next.Token() > paused.Token())
+	if next.Token() <= paused.Token() {
+		return fmt.Errorf("token %d was granted after %d", next.Token(), paused.Token())
+	}
+	fmt.Fprintln(out, "the paused holder has the smaller token, the next holder has the greater one")
 	fmt.Fprintln(out, "the next holder writes:", outcome(saved.update("second", next.Token())))
 
 	// The first holder wakes up, and does not know yet.

@@ -10,7 +10,7 @@ import (
 func TestRun(t *testing.T) {
 	t.Parallel()
 	example.Expect(t, run,
-		"the next holder has a greater token: true",
+		"the paused holder has the smaller token, the next holder has the greater one",
 		"the next holder writes: saved",
 		"the paused holder writes: refused: a later holder has written",
 		"in the database: second",

@@ -1,7 +1,7 @@
 // Mutex lets no two processes do something at the same time: one waits, another one is refused.
 //
-// The processes share nothing but Redis; here they live in one process, so that it is easy to see. Run it from the root of
-// the repository.
+// Three clients of one program stand for three processes: they share nothing but Redis. Run it from the root of the
+// repository.
 //
 //	go run ./examples/mutex
 package main
@@ -22,7 +22,7 @@ import (
 func main() { example.Main(run) }
 
 func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
-	var processes []*core.Client
+	var processes []*core.Client // one client for each
 	for range 3 {
 		locks, err := core.New(rdb)
 		if err != nil {
@@ -31,12 +31,16 @@ func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
 		defer locks.Close()
 		processes = append(processes, locks)
 	}
+	fmt.Fprintln(out, "three clients of this program stand for three processes")
 
 	// TryDo refuses: the lock is held.
 	err := core.Do(ctx, processes[0].Mutex("example:account"), func(context.Context) error {
 		err := core.TryDo(ctx, processes[1].Mutex("example:account"), func(context.Context) error { return nil })
-		fmt.Fprintln(out, "a second process is refused:", errors.Is(err, core.ErrNotAcquired))
-		return nil
+		if errors.Is(err, core.ErrNotAcquired) {
+			fmt.Fprintln(out, "process 1 holds the lock; TryDo of process 2 is refused")
+			return nil
+		}
+		return fmt.Errorf("process 2 was not refused: %w", err)
 	})
 	if err != nil {
 		return err
@@ -61,6 +65,6 @@ func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
 			return err
 		}
 	}
-	fmt.Fprintln(out, "30 deposits of 10 make", balance)
+	fmt.Fprintln(out, "30 deposits of 10 from three processes, one at a time: the balance is", balance)
 	return nil
 }

@@ -10,7 +10,8 @@ import (
 func TestRun(t *testing.T) {
 	t.Parallel()
 	example.Expect(t, run,
-		"a second process is refused: true",
-		"30 deposits of 10 make 300",
+		"three clients of this program stand for three processes",
+		"process 1 holds the lock; TryDo of process 2 is refused",
+		"30 deposits of 10 from three processes, one at a time: the balance is 300",
 	)
 }

@@ -37,21 +37,22 @@ func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
 		}
 		return []byte("report no. 7"), nil
 	}
-	for range 3 {
+	for call := range 3 {
+		fmt.Fprintf(out, "Do, call %d: ", call+1)
 		switch result, err := report.Do(ctx, write); {
 		case err != nil:
 			fmt.Fprintln(out, "failed, and may be tried again:", err)
 		case result.Replayed:
-			fmt.Fprintf(out, "written before, recorded: %s\n", result.Value)
+			fmt.Fprintf(out, "not run, the recorded result: %s\n", result.Value)
 		default:
-			fmt.Fprintf(out, "written now, in attempt %d: %s\n", result.Attempt, result.Value)
+			fmt.Fprintf(out, "run, attempt %d: %s\n", result.Attempt, result.Value)
 		}
 	}
 
 	// The steps one by one, for results that are not at hand at the end of a function.
 	_, err = report.Begin(ctx)
 	if completed := new(core.CompletedError); errors.As(err, &completed) {
-		fmt.Fprintf(out, "refused, %s: %s\n", completed.Record.State, completed.Record.Value)
+		fmt.Fprintf(out, "Begin, call 4: refused, %s: %s\n", completed.Record.State, completed.Record.Value)
 	}
 	return nil
 }

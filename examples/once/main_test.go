@@ -10,9 +10,9 @@ import (
 func TestRun(t *testing.T) {
 	t.Parallel()
 	example.Expect(t, run,
-		"failed, and may be tried again: the printer is out of paper",
-		"written now, in attempt 2: report no. 7",
-		"written before, recorded: report no. 7",
-		"refused, completed: report no. 7",
+		"Do, call 1: failed, and may be tried again: the printer is out of paper",
+		"Do, call 2: run, attempt 2: report no. 7",
+		"Do, call 3: not run, the recorded result: report no. 7",
+		"Begin, call 4: refused, completed: report no. 7",
 	)
 }

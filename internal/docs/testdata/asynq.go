@@ -30,5 +30,5 @@ var (
 
 	charge      func(context.Context, *asynq.Task) ([]byte, error)
 	report      func(context.Context, time.Time) error
-	sendReceipt asynq.HandlerFunc
+	sendReceipt func(context.Context, *asynq.Task) error
 )
