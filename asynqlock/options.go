@@ -183,17 +183,16 @@ func WithWait(limit time.Duration) Option {
 }
 
 // WithLine makes [Exclusive] run the tasks of a key one right after the other, in order of arrival at the guard. That is
-// not the order of enqueuing: tasks that workers take at one instant arrive in any order. Tasks that find
-// another one running queue in a line, and the end of a run makes the next ones due. Without it asynq redelivers a
-// deferred task after its delay, when asynq looks for due tasks, every five seconds by default. One of the tasks that
-// arrive together then gets the lock.
+// not the order of enqueuing: tasks that workers take at one instant arrive in any order. Tasks that find another one
+// running queue in a line, and the end of a run makes the next ones due. Without it asynq redelivers a deferred task
+// after its delay, when asynq looks for due tasks, every five seconds by default. One of the tasks that arrive together
+// then gets the lock.
 //
 // The client has to connect to the Redis and the database of asynq's queues: make it with MakeRedisClient of asynq's
-// options. WithLine does not close it. The line takes some 100 bytes
-// there for each task in it. A few of the next tasks wait in workers, half of the workers at most: give the server's
-// config to [Configure], which says how many there are. A task costs two scripts more, and some commands of asynq's if
-// other tasks are in the line. The order is strict in one process; on several servers, neighbours in the line may
-// change places.
+// options. WithLine does not close it. The line takes some 100 bytes there for each task in it. A few of the next tasks
+// wait in workers, half of the workers at most: give the server's config to [Configure], which says how many there are.
+// A task costs two scripts more, and some commands of asynq's if other tasks are in the line. One process keeps the
+// order of the line; on several servers, neighbours in the line may change places.
 //
 // Give tasks a retry: a task on its last attempt cannot be deferred, since asynq would archive it. It waits in a
 // worker, may therefore overtake others, and is archived if no worker is free for it. If the process crashes that
