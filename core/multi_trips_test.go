@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -171,12 +173,16 @@ func TestMultiInCluster(t *testing.T) {
 
 	// A client that takes a node for a single server learns better.
 	direct := newClient(t, cluster.Masters[0].Client(), core.WithTTL(long))
-	var here []string
-	for i := 0; len(here) < 3; i++ {
+	unlock(t, mustLock(t, mutexBatch(direct, threeNamesOn(ctx, rdb, cluster.Masters[0].Addr())...)))
+}
+
+// threeNamesOn returns names of locks whose slots one master of a Cluster serves.
+func threeNamesOn(ctx context.Context, rdb *redis.ClusterClient, addr string) (names []string) {
+	for i := 0; len(names) < 3; i++ {
 		name := fmt.Sprint("name", i)
-		if master, err := rdb.MasterForKey(ctx, "lock:"+name); err == nil && master.Options().Addr == cluster.Masters[0].Addr() {
-			here = append(here, name)
+		if master, err := rdb.MasterForKey(ctx, "lock:"+name); err == nil && master.Options().Addr == addr {
+			names = append(names, name)
 		}
 	}
-	unlock(t, mustLock(t, mutexBatch(direct, here...)))
+	return names
 }

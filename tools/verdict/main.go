@@ -1,7 +1,3 @@
-// Verdict reads what "go test -json" says, and prints in a few lines what was skipped and why, what failed, and whether
-// all tests passed. Its exit status is 1 if they did not.
-//
-//	go run ./tools/verdict tests.json
 package main
 
 import (

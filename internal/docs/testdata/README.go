@@ -23,5 +23,5 @@ var (
 	charge, report   func(context.Context) error
 	write            func(context.Context) ([]byte, error)
 	orders, payments http.Handler
-	sendReceipt      asynq.HandlerFunc
+	sendReceipt      func(context.Context, *asynq.Task) error
 )
