@@ -24,7 +24,7 @@ import (
 func TestStalledHeartbeat(t *testing.T) {
 	play(t, story{
 		tell: stallHeartbeat,
-		once: outcome{1, 1}, exclusive: outcome{2, 1}, control: outcome{2, 2},
+		once: outcome{1, 1}, exclusive: outcome{1, 1}, control: outcome{2, 2},
 	})
 }
 

@@ -35,6 +35,6 @@ func TestTwoRecoverers(t *testing.T) {
 			}
 			s.finish()
 		},
-		once: outcome{1, 1}, exclusive: outcome{2, 1}, control: outcome{2, 2},
+		once: outcome{1, 1}, exclusive: outcome{1, 1}, control: outcome{2, 2},
 	})
 }

@@ -50,7 +50,8 @@ type story struct {
 	about string
 	tell  func(s *stage)
 	// once is what comes of it behind Once, exclusive behind Exclusive, and control without a guard. What is zero is not
-	// told.
+	// told. Where the first worker still reaches asynq, exclusive has one effect or two: the first worker's acknowledgement
+	// deletes the task if that task is active again at this moment, although the second delivery was deferred.
 	once, exclusive, control outcome
 }
 

@@ -40,6 +40,6 @@ func TestOneIDInTwoQueues(t *testing.T) {
 			}
 			s.effects.want(s.t, "b", 1, 1)
 		},
-		once: outcome{1, 1}, exclusive: outcome{2, 1}, control: outcome{2, 2},
+		once: outcome{1, 1}, exclusive: outcome{1, 1}, control: outcome{2, 2},
 	})
 }
