@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 const (
@@ -40,14 +42,14 @@ type acquisition struct {
 	singleTry   bool        // send the request until there is one answer, and do not wait for the lock
 
 	// makeLease makes the lease of a grant; newLease does if it is nil.
-	makeLease func(ctx context.Context, h hold, token int64, sentAt instant) (*Lease, error)
+	makeLease func(ctx context.Context, h hold, token int64, sentAt clock.Instant) (*Lease, error)
 
 	ctx      context.Context // the caller's, with the values of its hooks
 	requests int
 	waitState
-	waitReported  bool    // the Wait hook was called
-	sentAt        instant // the last time
-	redisAnswered bool    // at least once
+	waitReported  bool          // the Wait hook was called
+	sentAt        clock.Instant // the last time
+	redisAnswered bool          // at least once
 	outage        outage
 	lastErr       error // of the last request; nil if Redis has answered
 	outageErr     error // the last error that was not merely the end of the wait; nil if Redis has answered

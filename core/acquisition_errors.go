@@ -47,7 +47,7 @@ func timedOutFirst(err error) bool {
 
 // looksLikeOutage reports whether Redis has never answered this acquisition, or not within stallTimeout.
 func (r *acquisition) looksLikeOutage() bool {
-	return !r.redisAnswered || r.keeper.now().sub(r.sentAt) >= stallTimeout
+	return !r.redisAnswered || r.keeper.now().Sub(r.sentAt) >= stallTimeout
 }
 
 // unavailable is the error of a request that met with an outage.

@@ -179,7 +179,7 @@ func (a *Attempt) end(ctx context.Context, state State, command func(context.Con
 	}
 	k.hooks.attemptEnd(ctx, AttemptEnd{
 		Key: a.once.key, Attempt: a.number, Token: a.lease.token, State: state,
-		Recreated: result == recreated, Held: k.nowFor(k.hooks.AttemptEnd != nil).sub(a.lease.granted), Err: err,
+		Recreated: result == recreated, Held: k.nowFor(k.hooks.AttemptEnd != nil).Sub(a.lease.granted), Err: err,
 	})
 	return err
 }
@@ -193,7 +193,7 @@ func (a *Attempt) endLater(command func(context.Context) (int64, error)) {
 			result, err = command(new(detachedContext).reset(ctx, firstAnswer))
 			return err
 		},
-		until: k.now().add(a.once.config.record.patience(a.lease.hold.ttl)),
+		until: k.now().Add(a.once.config.record.patience(a.lease.hold.ttl)),
 		ended: func(err error) {
 			if err == nil && result == stale {
 				err = ErrStale

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // sentBatches records the sizes of batches; each takes the same time.
@@ -121,7 +123,7 @@ func TestRenewalsHaveTheirOwnQueue(t *testing.T) {
 func TestClientsKeepNothingInCommon(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
-			e := newExecutor(nil, func() instant { return 0 }, nil)
+			e := newExecutor(nil, func() clock.Instant { return 0 }, nil)
 			e.nodes = newNodes(nil, func(batch []*command) {
 				for _, c := range batch {
 					c.reply = int64(1)

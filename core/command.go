@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // command is one run of a script, from its arguments to its reply.
@@ -28,8 +30,8 @@ type command struct {
 	done     func(*command)
 	answered chan struct{}
 
-	state  atomic.Int32 // of the three below: a command is either sent or withdrawn, never both
-	sentAt instant      // read before it was sent, except on the direct path
+	state  atomic.Int32  // of the three below: a command is either sent or withdrawn, never both
+	sentAt clock.Instant // read before it was sent, except on the direct path
 	// repeated is true if it was sent a second time because the first had no answer in directTimeout. The first may
 	// still arrive, whatever the answer to the second is.
 	repeated bool

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // executor sends all lock commands to Redis. It returns as soon as the caller's context ends, whatever the connection
@@ -15,7 +17,7 @@ import (
 // direct.go.
 type executor struct {
 	rdb  redis.UniversalClient
-	now  clock
+	now  clock.Clock
 	stop <-chan struct{} // closed when no caller waits for answers any more
 
 	onReply func() // called when a server has answered, often, and must not take long; may be nil
@@ -27,7 +29,7 @@ type executor struct {
 	wakeups sync.Pool // of *wakeup; one pool per client, since virtual time in tests allows no sharing
 }
 
-func newExecutor(rdb redis.UniversalClient, now clock, stop <-chan struct{}) *executor {
+func newExecutor(rdb redis.UniversalClient, now clock.Clock, stop <-chan struct{}) *executor {
 	e := &executor{rdb: rdb, now: now, stop: stop}
 	e.direct.start = time.Now()
 	e.nodes = newNodes(rdb, e.sendBatch)

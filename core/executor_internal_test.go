@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // deaf is a Redis that answers when told.
@@ -25,7 +27,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb := &deaf{answer: make(chan struct{})}
-		e := newExecutor(rdb, systemClock, nil)
+		e := newExecutor(rdb, clock.System, nil)
 		began := time.Now()
 		_, err := e.do(context.Background(), deploymentIDScript, []string{"key"})
 		if took := time.Since(began); err != errNotAnswered || took != answerTimeout {

@@ -3,6 +3,8 @@ package core
 import (
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // heartbeats sends the heartbeats of this client's waiters, which keep their places in the queues in Redis. One timer serves
@@ -10,7 +12,7 @@ import (
 // update the wait state of the waiters.
 type heartbeats struct {
 	server *server
-	now    clock
+	now    clock.Clock
 
 	mu     sync.Mutex
 	groups map[string]*waiterGroup // by the lock's key
@@ -32,20 +34,20 @@ type queuePlace struct {
 
 	// Guarded by the mutex of heartbeats.
 	waitState
-	askedAt    instant // when the request with this wait state was sent: the waiter was in the queue after that
-	answeredAt instant
+	askedAt    clock.Instant // when the request with this wait state was sent: the waiter was in the queue after that
+	answeredAt clock.Instant
 	mustAsk    bool // the waiter must ask: it is not in the queue, or its owner holds the lock by another request
 }
 
 // maxWaitersPerHeartbeat bounds the waiters in one command, and so the time that the server is blocked by it.
 const maxWaitersPerHeartbeat = 64
 
-func newHeartbeats(s *server, now clock) *heartbeats {
+func newHeartbeats(s *server, now clock.Clock) *heartbeats {
 	return &heartbeats{server: s, now: now, groups: make(map[string]*waiterGroup)}
 }
 
 // register starts heartbeats for a place in the queue that was just taken. The caller must call unregister.
-func (b *heartbeats) register(h *hold, s waitState, askedAt instant) *queuePlace {
+func (b *heartbeats) register(h *hold, s waitState, askedAt clock.Instant) *queuePlace {
 	p := &queuePlace{C: make(chan struct{}, 1), keys: h.keys, id: h.id, heartbeats: b}
 	p.update(s, askedAt)
 	b.mu.Lock()
@@ -82,7 +84,7 @@ func (p *queuePlace) state() queuePlace {
 }
 
 // update records the reply to a request of the waiter itself.
-func (p *queuePlace) update(s waitState, askedAt instant) {
+func (p *queuePlace) update(s waitState, askedAt clock.Instant) {
 	p.heartbeats.mu.Lock()
 	defer p.heartbeats.mu.Unlock()
 	p.waitState, p.askedAt, p.answeredAt, p.mustAsk = s, askedAt, p.heartbeats.now(), false

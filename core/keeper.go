@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // keeper keeps leases: it is what a [Client] and a [Redlock] have in common, whatever servers their locks live on.
@@ -17,7 +19,7 @@ type keeper struct {
 	clientNumber    string // of this client, see wake_one.go
 	clientNumberArg any    // the same, as an argument of scripts
 	counter         atomic.Uint64
-	now             clock
+	now             clock.Clock
 	redis           []redis.UniversalClient // where the locks live
 
 	renewer     *renewer
@@ -39,7 +41,7 @@ func newKeeper(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 	k := &keeper{
 		clientConfig: config,
 		id:           uuid.NewString(),
-		now:          newClock(),
+		now:          clock.New(),
 		redis:        rdbs,
 		waitLists:    newWaitLists(),
 		waiterLimit:  newWaiterLimit(config.maxWaiters),
@@ -56,7 +58,7 @@ func newKeeper(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 }
 
 // nowFor reads the clock if somebody wants to know: to read one that goes on in a suspend is a system call.
-func (k *keeper) nowFor(wanted bool) instant {
+func (k *keeper) nowFor(wanted bool) clock.Instant {
 	if !wanted {
 		return 0
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // Lease is one successful acquisition of a lock. The client renews it until you unlock or abandon it, unless
@@ -17,7 +19,7 @@ type Lease struct {
 	protocol protocol
 	hold     hold
 	token    int64
-	granted  instant
+	granted  clock.Instant
 
 	base leaseContext // what its context is made of
 	end  leaseEnd
@@ -33,7 +35,7 @@ type Lease struct {
 // grant is what Redis gave: a token, and a time that began after sentAt.
 type grant struct {
 	token  int64
-	sentAt instant
+	sentAt clock.Instant
 	ttl    time.Duration
 }
 
@@ -79,7 +81,7 @@ func (l *Lease) ValidUntil() time.Time {
 		return l.multi.validUntil()
 	}
 	now := time.Now() // first: if the process is stopped before it reads the other clock, the result is too early
-	return now.Add(l.keeper.renewer.validUntil(l).sub(l.keeper.now()))
+	return now.Add(l.keeper.renewer.validUntil(l).Sub(l.keeper.now()))
 }
 
 // Extend makes Redis keep the lease for at least ttl from now. It never shortens the lease. Use it to extend a lease
@@ -98,7 +100,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if l.multi != nil {
 		return l.multi.extend(ctx, ttl)
 	}
-	var sentAt instant
+	var sentAt clock.Instant
 	var held bool
 	err := retry(ctx, 0, worthExtending, func() (err error) {
 		sentAt = l.keeper.now()
@@ -151,7 +153,7 @@ func (l *Lease) release(ctx context.Context, what releaseReason) error {
 	err := l.unlock(ctx, live, what)
 	hooks.releaseEnd(ctx, ReleaseEnd{
 		Name: l.hold.name, Owner: l.hold.owner, Token: l.token,
-		Held: l.keeper.nowFor(hooks.ReleaseEnd != nil).sub(l.granted), Err: err,
+		Held: l.keeper.nowFor(hooks.ReleaseEnd != nil).Sub(l.granted), Err: err,
 	})
 	return err
 }

@@ -78,7 +78,7 @@ func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lea
 	ctx = k.hooks.acquireStart(ctx, AcquireStart{Name: l.name, Owner: r.hold.owner, Try: try})
 	lease, err := r.run(ctx)
 	end := AcquireEnd{
-		Name: l.name, Owner: r.hold.owner, Waited: k.nowFor(k.hooks.AcquireEnd != nil).sub(began), Asked: r.requests, Err: err,
+		Name: l.name, Owner: r.hold.owner, Waited: k.nowFor(k.hooks.AcquireEnd != nil).Sub(began), Asked: r.requests, Err: err,
 	}
 	if lease != nil {
 		end.Token = lease.token

@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // digest stands for a lock in logs, where names do not belong: they may carry a user's data.
@@ -26,7 +28,7 @@ func nameless(err error) error {
 
 // report tells the operator of a lost lease.
 func (k *keeper) report(l *Lease, cause error) {
-	held := k.now().sub(l.granted)
+	held := k.now().Sub(l.granted)
 	k.logger.Warn("holdfast: lease lost",
 		"lock", digest(l.hold.keys.lock), "token", l.token, "held", held, "cause", cause)
 	k.recovered(func() {
@@ -51,9 +53,9 @@ const renewalQuiet = 10 * time.Second
 // renewalLog is what the log has said of renewals.
 type renewalLog struct {
 	mu       sync.Mutex
-	failed   instant // the last one that failed
-	warned   instant // the last warning; zero if renewals are known to succeed
-	failures int     // since then
+	failed   clock.Instant // the last one that failed
+	warned   clock.Instant // the last warning; zero if renewals are known to succeed
+	failures int           // since then
 }
 
 // logRenewal warns of the first renewal that fails, then now and then with a count, and says once that they succeed again.
@@ -68,11 +70,11 @@ func (k *keeper) logRenewal(err error) {
 }
 
 // note returns how many failures are to be told of, and whether that there are none any more.
-func (r *renewalLog) note(now instant, err error) (failures int, again bool) {
+func (r *renewalLog) note(now clock.Instant, err error) (failures int, again bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {
-		again = r.warned != 0 && now.sub(r.failed) >= renewalQuiet
+		again = r.warned != 0 && now.Sub(r.failed) >= renewalQuiet
 		if again {
 			r.warned, r.failures = 0, 0
 		}
@@ -80,7 +82,7 @@ func (r *renewalLog) note(now instant, err error) (failures int, again bool) {
 	}
 	r.failed = now
 	r.failures++
-	if r.warned != 0 && now.sub(r.warned) < renewalQuiet {
+	if r.warned != 0 && now.Sub(r.warned) < renewalQuiet {
 		return 0, false
 	}
 	failures = r.failures

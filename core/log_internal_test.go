@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // TestRenewalLogDoesNotFlap: with renewals of some leases failing beside others that succeed, the log warns at the first,
@@ -11,7 +13,7 @@ import (
 func TestRenewalLogDoesNotFlap(t *testing.T) {
 	t.Parallel()
 	var r renewalLog
-	now := instant(time.Hour)
+	now := clock.Instant(time.Hour)
 	warned, told, again := 0, 0, 0
 	note := func(err error) {
 		failures, ok := r.note(now, err)
@@ -24,7 +26,7 @@ func TestRenewalLogDoesNotFlap(t *testing.T) {
 	}
 	const seconds = 60
 	for range seconds * 10 {
-		now = now.add(100 * time.Millisecond)
+		now = now.Add(100 * time.Millisecond)
 		note(nil)
 		note(errors.New("refused"))
 	}
@@ -32,7 +34,7 @@ func TestRenewalLogDoesNotFlap(t *testing.T) {
 		t.Errorf("%d warnings of %d failures, %d times well again", warned, told, again)
 	}
 	note(nil)
-	now = now.add(renewalQuiet)
+	now = now.Add(renewalQuiet)
 	note(nil)
 	note(nil)
 	if again != 1 {

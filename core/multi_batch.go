@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // maxBatchedMutexes bounds how many mutexes one script grants: while it runs, the server does nothing else.
@@ -132,7 +134,7 @@ func (g *multiAcquire) tryBatch() (combined *Lease, err error) {
 		}
 	}()
 	for i, h := range all.memberHolds(&r.hold) {
-		end := AcquireEnd{Name: h.name, Owner: h.owner, Waited: k.now().sub(began), Asked: r.requests, Err: err}
+		end := AcquireEnd{Name: h.name, Owner: h.owner, Waited: k.now().Sub(began), Asked: r.requests, Err: err}
 		if combined != nil {
 			end.Token = combined.token
 		}
@@ -167,14 +169,14 @@ func (g *multiAcquire) newAcquisition() (*acquisition, mutexBatch) {
 			r.hold.wait = max(time.Until(g.deadline), 0)
 		}
 	}
-	r.protocol, r.makeLease = all, func(ctx context.Context, h hold, token int64, sentAt instant) (*Lease, error) {
+	r.protocol, r.makeLease = all, func(ctx context.Context, h hold, token int64, sentAt clock.Instant) (*Lease, error) {
 		return all.newLeases(ctx, g, &h, token, sentAt)
 	}
 	return r, all
 }
 
 // newLeases makes a lease for each, and one of them all.
-func (m mutexBatch) newLeases(ctx context.Context, g *multiAcquire, h *hold, token int64, sentAt instant) (*Lease, error) {
+func (m mutexBatch) newLeases(ctx context.Context, g *multiAcquire, h *hold, token int64, sentAt clock.Instant) (*Lease, error) {
 	var leases []*Lease
 	for _, o := range m.memberHolds(h) {
 		l, err := m.server.keeper.newLease(ctx, m.mutex, o, grant{token, sentAt, o.ttl})

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -15,7 +16,7 @@ func TestFormerMasterIsNotBelieved(t *testing.T) {
 	rdb := redistest.StartCluster(t, 2).Client()
 	stop := make(chan struct{})
 	defer close(stop)
-	e := newExecutor(rdb, systemClock, stop)
+	e := newExecutor(rdb, clock.System, stop)
 	redistest.Eventually(t, 20*time.Second, "the masters to be known", func() bool { return e.nodes.master("name") != nil })
 	for name, way := range map[string]*node{
 		"then": e.nodes.newNode(), "now": e.nodes.of("name"), "when none was known": e.nodes.only,

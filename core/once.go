@@ -109,7 +109,7 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	began := k.nowFor(k.hooks.BeginEnd != nil)
 	ctx = k.hooks.beginStart(ctx, BeginStart{Key: o.key})
 	lease, err := r.run(ctx)
-	end := BeginEnd{Key: o.key, Waited: k.nowFor(k.hooks.BeginEnd != nil).sub(began), Asked: r.requests, Err: o.refusal(r, err)}
+	end := BeginEnd{Key: o.key, Waited: k.nowFor(k.hooks.BeginEnd != nil).Sub(began), Asked: r.requests, Err: o.refusal(r, err)}
 	if err != nil {
 		k.hooks.beginEnd(ctx, end)
 		return nil, end.Err

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // oneRedis is what all strategies on one Redis have in common: one script renews, one raises holds of every kind.
@@ -35,7 +37,7 @@ func (p oneRedis) renewAll(renewals []*renewal) {
 }
 
 // renewal is the command that renews; done takes its outcome.
-func (p oneRedis) renewal(r *renewal, done func(sentAt instant, held bool, err error)) *command {
+func (p oneRedis) renewal(r *renewal, done func(sentAt clock.Instant, held bool, err error)) *command {
 	c := newCommand(renewScript, r.hold.renewed(), r.hold.id, milliseconds(r.hold.ttl))
 	c.ack = r.hold.ack
 	c.onSend = func() { r.sent.Store(true) }
@@ -103,7 +105,7 @@ func (p oneRedis) barAll(lock string, released ...string) {
 			_, err := p.server.exec.do(new(detachedContext).reset(ctx, firstAnswer), barScript, released, milliseconds(abandonMemory))
 			return err
 		},
-		until: k.now().add(abandonMemory),
+		until: k.now().Add(abandonMemory),
 	})
 }
 

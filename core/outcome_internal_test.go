@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // reply is an error as a server sends it.
@@ -78,7 +80,7 @@ func TestClassify(t *testing.T) {
 // TestReasonOutlivesTheWait: what Redis could not be asked for is told also if the wait ends during another try.
 func TestReasonOutlivesTheWait(t *testing.T) {
 	t.Parallel()
-	r := &acquisition{keeper: &keeper{lifecycle: newLifecycle(), now: systemClock}, lastErr: errNotAnswered, outageErr: io.EOF}
+	r := &acquisition{keeper: &keeper{lifecycle: newLifecycle(), now: clock.System}, lastErr: errNotAnswered, outageErr: io.EOF}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err := r.timeUpError(ctx)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // pending are the commands that one server has not confirmed yet: releases of holds that were given up, and ends of
@@ -27,8 +29,8 @@ type pending struct {
 type pendingCommand struct {
 	id    string // one command with that id is enough; "" is none
 	send  func(ctx context.Context) error
-	due   instant // not sent before
-	until instant // of no use after
+	due   clock.Instant // not sent before
+	until clock.Instant // of no use after
 	ended func(err error)
 
 	own outage // of this command, while the server answers others
@@ -123,7 +125,7 @@ func (p *pending) next(most int) (batch []*pendingCommand, wait time.Duration, m
 			batch = append(batch, c)
 		default:
 			kept = append(kept, c)
-			wait = min(wait, max(c.due.sub(now), 0))
+			wait = min(wait, max(c.due.Sub(now), 0))
 		}
 	}
 	clear(p.commands[len(kept):])
@@ -162,7 +164,7 @@ func (p *pending) try(ctx context.Context, batch []*pendingCommand) (answered bo
 func (p *pending) again(c *pendingCommand) {
 	if !transient(c.err) {
 		pause, _ := c.own.pause(forever, refusedPause)
-		c.due = p.keeper.now().add(pause)
+		c.due = p.keeper.now().Add(pause)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

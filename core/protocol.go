@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // protocol is what a strategy does on its servers: one grant, one release, one renewal at a time. Waiting,
@@ -85,12 +87,12 @@ const (
 type acquireResult struct {
 	granted        bool
 	token          int64
-	sentAt         instant // of the request that was granted, if others went before it
-	tokenCommitted bool    // the holder has the lock with a token that a majority of a Redlock has committed
-	byParent       bool    // it was granted as a re-entry under the hold's parent
-	holdReleased   bool    // the hold was released before the request arrived
-	refused        error   // for good, as no waiting would change
-	attempt        int     // of a Once
+	sentAt         clock.Instant // of the request that was granted, if others went before it
+	tokenCommitted bool          // the holder has the lock with a token that a majority of a Redlock has committed
+	byParent       bool          // it was granted as a re-entry under the hold's parent
+	holdReleased   bool          // the hold was released before the request arrived
+	refused        error         // for good, as no waiting would change
+	attempt        int           // of a Once
 	began          time.Time
 	waitState
 }
@@ -113,5 +115,5 @@ type renewal struct {
 	sent atomic.Bool
 	// done takes the outcome, and when the request was sent. It may come late, or never. Of a hold that is not there err is
 	// the cause of the loss, as far as it is known.
-	done func(sentAt instant, held bool, err error)
+	done func(sentAt clock.Instant, held bool, err error)
 }

@@ -69,7 +69,7 @@ func (e *quorumError) outcome() outcome {
 // minority each (split vote). So after the first lost round a client waits for a random, growing time. Then it asks the
 // servers one by one in a fixed order until one grants, and all others after that.
 func (q *quorum) acquire(ctx context.Context, h *hold) (acquireResult, error) {
-	until := q.keeper.now().add(splitPatience * q.patience(h.ttl))
+	until := q.keeper.now().Add(splitPatience * q.patience(h.ttl))
 	for {
 		a, split, err := q.vote(ctx, h)
 		if !split || ctx.Err() != nil || q.keeper.now() > until {
@@ -91,7 +91,7 @@ func (q *quorum) vote(ctx context.Context, h *hold) (a acquireResult, split bool
 	h.rtt = max(b.rtt, h.rtt/2)
 	if won {
 		err := b.awaitCommits(ctx)
-		if left := q.keeper.renewer.trustedUntil(began, h.ttl).sub(q.keeper.now()); err == nil && left < h.ttl/10 {
+		if left := q.keeper.renewer.trustedUntil(began, h.ttl).Sub(q.keeper.now()); err == nil && left < h.ttl/10 {
 			err = errTooLate
 		}
 		if err != nil {

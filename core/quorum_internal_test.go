@@ -38,8 +38,8 @@ func TestRoundsBeforeTakeNothingOff(t *testing.T) {
 	r.renewID(h)
 	began := r.now()
 	a, err := r.quorum.acquire(context.Background(), h)
-	if err != nil || !a.granted || a.sentAt.sub(began) < time.Millisecond {
-		t.Errorf("%+v, %v: counted from %v after the call", a, err, a.sentAt.sub(began))
+	if err != nil || !a.granted || a.sentAt.Sub(began) < time.Millisecond {
+		t.Errorf("%+v, %v: counted from %v after the call", a, err, a.sentAt.Sub(began))
 	}
 }
 

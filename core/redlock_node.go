@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // redlockNode is one of the independent servers of a Redlock.
@@ -21,7 +23,7 @@ type redlockNode struct {
 }
 
 // suspectTime is how long a server that has not answered is asked last.
-const suspectTime = instant(time.Second)
+const suspectTime = clock.Instant(time.Second)
 
 var errSlow = errors.New("not answered in the time that one server of several gets")
 
@@ -81,7 +83,7 @@ func (v *redlockNode) ask(ctx context.Context, ttl time.Duration, request func(c
 
 // suspect reports whether the server has failed to answer within suspectTime.
 func (v *redlockNode) suspect() bool {
-	return v.quorum.keeper.now()-instant(v.failedAt.Load()) < suspectTime
+	return v.quorum.keeper.now()-clock.Instant(v.failedAt.Load()) < suspectTime
 }
 
 // commitToken writes the token of a majority to a hold of this server. If regrant is true, it grants the hold anew if the
@@ -127,6 +129,6 @@ func (v *redlockNode) releaseLater(h hold, what releaseReason) {
 				return err
 			})
 		},
-		until: v.quorum.keeper.now().add(max(h.ttl, h.minHold)),
+		until: v.quorum.keeper.now().Add(max(h.ttl, h.minHold)),
 	})
 }

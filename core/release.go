@@ -127,9 +127,9 @@ func (k *keeper) releaseInBackgroundAfter(wait time.Duration, p protocol, h *hol
 		})
 		return
 	}
-	due := k.now().add(wait)
+	due := k.now().Add(wait)
 	taken := queue.add(&pendingCommand{
-		send: release, due: due, until: due.add(max(abandoned.ttl, abandoned.minHold) + backgroundReleaseLimit),
+		send: release, due: due, until: due.Add(max(abandoned.ttl, abandoned.minHold) + backgroundReleaseLimit),
 		ended: func(err error) { k.reportUnreleased(&abandoned, err) },
 	})
 	if !taken && !k.lifecycle.isClosed() {

@@ -8,10 +8,12 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 const (
-	never = instant(math.MaxInt64)
+	never = clock.Instant(math.MaxInt64)
 
 	// maxTimerSleep bounds the time until the timer fires next. Why: timers stop while the host is suspended. A timer that
 	// was set for later would notice too late that leases expired meanwhile.
@@ -21,9 +23,9 @@ const (
 // validity is the deadlines of a lease. They count from a reading of the clock before the request was sent. So they are
 // never later than the expiry in Redis.
 type validity struct {
-	validUntil instant // the lease ends here unless it is renewed, even if Redis does not answer
-	renewAt    instant // never, if the TTL is fixed
-	endAt      instant // WithMaxHold
+	validUntil clock.Instant // the lease ends here unless it is renewed, even if Redis does not answer
+	renewAt    clock.Instant // never, if the TTL is fixed
+	endAt      clock.Instant // WithMaxHold
 
 	ttl time.Duration // for which Redis gave the lease the last time: the pace of renewals that fail
 
@@ -32,15 +34,15 @@ type validity struct {
 	token int64 // in Redis: the lease's own, or a greater one since it was raised
 }
 
-func (t validity) next() instant { return min(t.validUntil, t.renewAt, t.endAt) }
+func (t validity) next() clock.Instant { return min(t.validUntil, t.renewAt, t.endAt) }
 
 // drift is taken off every TTL: for the millisecond to which Redis rounds, and for clocks that do not run at
 // the same rate (NTP slews by up to 500 ppm).
 func drift(ttl time.Duration) time.Duration { return 2*time.Millisecond + ttl/1000 }
 
 // trustedUntil returns until when a grant or renewal that was sent at t is valid: its TTL less the drift.
-func (r *renewer) trustedUntil(t instant, ttl time.Duration) instant {
-	return t.add(ttl - r.drift(ttl))
+func (r *renewer) trustedUntil(t clock.Instant, ttl time.Duration) clock.Instant {
+	return t.Add(ttl - r.drift(ttl))
 }
 
 // renewer keeps all leases of a client alive, or ends them in time. It has no goroutine of its own: one timer,
@@ -49,7 +51,7 @@ func (r *renewer) trustedUntil(t instant, ttl time.Duration) instant {
 // A lease is live exactly while it is in the heap. That makes Unlock, loss and Close exclude each other: only
 // one of them can take it out.
 type renewer struct {
-	now    clock
+	now    clock.Clock
 	drift  func(ttl time.Duration) time.Duration
 	onLost func(l *Lease, cause error)
 	onTry  func(l *Lease, err error)
@@ -58,16 +60,16 @@ type renewer struct {
 	leases leaseHeap
 	closed bool
 	timer  *time.Timer
-	wakeAt instant // when the timer fires; never, if it is not set
+	wakeAt clock.Instant // when the timer fires; never, if it is not set
 }
 
-func newRenewer(now clock, drift func(ttl time.Duration) time.Duration) *renewer {
+func newRenewer(now clock.Clock, drift func(ttl time.Duration) time.Duration) *renewer {
 	return &renewer{now: now, drift: drift, wakeAt: never}
 }
 
 // add makes the lease live, for ttl from sentAt unless it is renewed. It fails if the lease's time is over already
 // or the client was closed.
-func (r *renewer) add(l *Lease, sentAt instant, ttl time.Duration) error {
+func (r *renewer) add(l *Lease, sentAt clock.Instant, ttl time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()
@@ -77,7 +79,7 @@ func (r *renewer) add(l *Lease, sentAt instant, ttl time.Duration) error {
 		l.validity.renewAt = renewTime(sentAt, ttl)
 	}
 	if l.hold.maxHold > 0 {
-		l.validity.endAt = now.add(l.hold.maxHold)
+		l.validity.endAt = now.Add(l.hold.maxHold)
 	}
 	switch {
 	case r.closed:
@@ -121,7 +123,7 @@ func (r *renewer) removeLocked(l *Lease) bool {
 }
 
 // validUntil returns the end of the lease's trusted time; it stays what it was once the lease is over.
-func (r *renewer) validUntil(l *Lease) instant {
+func (r *renewer) validUntil(l *Lease) clock.Instant {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return min(l.validity.validUntil, l.validity.endAt)
@@ -135,13 +137,13 @@ func (r *renewer) withinMaxHold(l *Lease, ttl time.Duration) time.Duration {
 	if l.validity.endAt == never {
 		return ttl
 	}
-	left := max(l.validity.endAt.sub(r.now()), 0).Truncate(time.Millisecond)
+	left := max(l.validity.endAt.Sub(r.now()), 0).Truncate(time.Millisecond)
 	return min(ttl, left+l.hold.ttl)
 }
 
 // extended records that the server gave the lease ttl when asked at sentAt. It reports false if the lease
 // was over before the answer came.
-func (r *renewer) extended(l *Lease, sentAt instant, ttl time.Duration) bool {
+func (r *renewer) extended(l *Lease, sentAt clock.Instant, ttl time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if l.index < 0 {
@@ -168,7 +170,7 @@ func (r *renewer) tick() {
 		}
 		// Should no answer come, the next attempt leaves after half the usual time, and with it the chance of a
 		// better connection.
-		l.validity.renewAt = now.add(max(l.validity.ttl/6, time.Millisecond))
+		l.validity.renewAt = now.Add(max(l.validity.ttl/6, time.Millisecond))
 		heap.Fix(&r.leases, 0)
 		if l.renewal != nil && !l.renewal.sent.Load() {
 			continue // too busy to send even the last one: another would only make the queue longer
@@ -192,7 +194,7 @@ func (r *renewer) tick() {
 }
 
 // lossCause returns why a lease that was not unlocked has ended.
-func (t validity) lossCause(now instant) error {
+func (t validity) lossCause(now clock.Instant) error {
 	switch {
 	case now >= t.endAt && now < t.validUntil:
 		return errHeldTooLong
@@ -224,7 +226,7 @@ func (r *renewer) outstanding(l *Lease) *hold {
 
 // leftLocked returns for how long the hold is in Redis at least, as far as the holder relies on it; r.mu is held.
 func (r *renewer) leftLocked(l *Lease) time.Duration {
-	left := l.validity.validUntil.sub(r.now())
+	left := l.validity.validUntil.Sub(r.now())
 	return left + r.drift(left)
 }
 
@@ -233,12 +235,12 @@ func (r *renewer) renewal(l *Lease) *renewal {
 		hold:  &l.hold,
 		token: l.validity.token,
 		left:  r.leftLocked(l),
-		done:  func(sentAt instant, held bool, err error) { r.answered(l, sentAt, held, err) },
+		done:  func(sentAt clock.Instant, held bool, err error) { r.answered(l, sentAt, held, err) },
 	}
 }
 
 // answered takes in the outcome of a renewal, however late: what counts is when it was sent.
-func (r *renewer) answered(l *Lease, sentAt instant, held bool, err error) {
+func (r *renewer) answered(l *Lease, sentAt clock.Instant, held bool, err error) {
 	lost := false
 	r.mu.Lock()
 	if l.index < 0 {
@@ -249,7 +251,7 @@ func (r *renewer) answered(l *Lease, sentAt instant, held bool, err error) {
 	case err != nil && !errors.Is(err, ErrLeaseLost):
 		// Not a loss: the lease stands until its time is over. Ask again soon.
 		retry := max(l.validity.ttl/12, time.Millisecond)
-		l.validity.renewAt = min(l.validity.renewAt, r.now().add(retry/2+rand.N(retry)))
+		l.validity.renewAt = min(l.validity.renewAt, r.now().Add(retry/2+rand.N(retry)))
 	case held:
 		l.validity.validUntil = max(l.validity.validUntil, r.trustedUntil(sentAt, l.hold.ttl))
 		l.validity.renewAt, l.validity.ttl = renewTime(sentAt, l.hold.ttl), l.hold.ttl
@@ -271,24 +273,24 @@ func (r *renewer) answered(l *Lease, sentAt instant, held bool, err error) {
 
 // renewTime is a third of the TTL after sentAt, rounded down to a grid, so that leases taken at about the
 // same time are renewed in the same batch.
-func renewTime(sentAt instant, ttl time.Duration) instant {
-	at := sentAt.add(ttl / 3)
-	grid := instant(max(min(ttl/100, 25*time.Millisecond), time.Microsecond))
+func renewTime(sentAt clock.Instant, ttl time.Duration) clock.Instant {
+	at := sentAt.Add(ttl / 3)
+	grid := clock.Instant(max(min(ttl/100, 25*time.Millisecond), time.Microsecond))
 	return at - at%grid
 }
 
 // armLocked sets the timer for what comes next; r.mu is held. A timer that fires too early does no harm, so removing
 // leases never touches it.
-func (r *renewer) armLocked(now instant) {
+func (r *renewer) armLocked(now clock.Instant) {
 	if len(r.leases) == 0 {
 		return
 	}
-	at := min(r.leases[0].validity.next(), now.add(maxTimerSleep))
+	at := min(r.leases[0].validity.next(), now.Add(maxTimerSleep))
 	if at >= r.wakeAt {
 		return
 	}
 	r.wakeAt = at
-	in := max(at.sub(now), 0)
+	in := max(at.Sub(now), 0)
 	if r.timer == nil {
 		r.timer = time.AfterFunc(in, r.tick)
 	} else {

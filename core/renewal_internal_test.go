@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // The tests in this file run in virtual time, with a protocol that answers as told.
@@ -28,7 +30,7 @@ type stand struct {
 func newStand(reply func(n int, answer func(held bool, err error))) *stand {
 	s := &stand{reply: reply}
 	began := time.Now()
-	s.renewer = newRenewer(func() instant { return instant(time.Since(began)) + instant(s.offset.Load()) }, drift)
+	s.renewer = newRenewer(func() clock.Instant { return clock.Instant(time.Since(began)) + clock.Instant(s.offset.Load()) }, drift)
 	s.onLost = func(l *Lease, cause error) {
 		l.end.set(cause)
 		s.mu.Lock()
@@ -183,7 +185,7 @@ func TestLateAnswerCountsFromSending(t *testing.T) {
 		})
 		l := s.lease(t, minute)
 		<-l.Done()
-		want := s.trustedUntil(instant(s.times()[0]), time.Minute)
+		want := s.trustedUntil(clock.Instant(s.times()[0]), time.Minute)
 		if s.now() != want {
 			t.Errorf("ended at %v, want %v, a TTL after the renewal was sent", time.Duration(s.now()), time.Duration(want))
 		}
@@ -197,7 +199,7 @@ func TestRefusedRenewalIsLossAtOnce(t *testing.T) {
 		l := s.lease(t, minute)
 		<-l.Done()
 		synctest.Wait() // it is reported after that
-		if s.now() > instant(21*time.Second) {
+		if s.now() > clock.Instant(21*time.Second) {
 			t.Errorf("told after %v", time.Duration(s.now()))
 		}
 		if got := s.losses(); len(got) != 1 || !errors.Is(got[0], errTaken) {
@@ -234,7 +236,7 @@ func TestSuspendEndsLeases(t *testing.T) {
 		l := s.lease(t, minute)
 		time.Sleep(time.Second)
 		s.offset.Store(int64(2 * time.Minute))
-		if left := s.validUntil(l).sub(s.now()); left > 0 {
+		if left := s.validUntil(l).Sub(s.now()); left > 0 {
 			t.Errorf("looks valid for %v after the suspend", left)
 		}
 		time.Sleep(maxTimerSleep)
@@ -255,7 +257,7 @@ func TestFixedAndBoundedLeasesEnd(t *testing.T) {
 			s := newStand(func(_ int, answer func(bool, error)) { answer(true, nil) })
 			l := s.lease(t, config)
 			<-l.Done()
-			want := instant(config.maxHold)
+			want := clock.Instant(config.maxHold)
 			if config.fixed {
 				want = s.trustedUntil(0, config.ttl)
 				if len(s.times()) != 0 {

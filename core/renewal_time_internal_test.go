@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // TestExtendedLeaseMakesRoom: extending the lease that is next leaves the others' ends in order, and a renewal
@@ -24,7 +26,7 @@ func TestExtendedLeaseMakesRoom(t *testing.T) {
 		until := s.validUntil(renewed)
 		time.Sleep(5 * time.Minute)
 		if len(s.times()) == 0 || s.validUntil(renewed) < until {
-			t.Errorf("after %d renewals valid for %v less", len(s.times()), until.sub(s.validUntil(renewed)))
+			t.Errorf("after %d renewals valid for %v less", len(s.times()), until.Sub(s.validUntil(renewed)))
 		}
 		s.close()
 	})
@@ -49,7 +51,7 @@ func TestValidUntilOfAPausedProcess(t *testing.T) {
 		s := newStand(nil)
 		l := s.lease(t, lockConfig{ttl: time.Minute, fixed: true})
 		end := time.Now().Add(time.Duration(s.validUntil(l)))
-		l.keeper = &keeper{renewer: s.renewer, now: func() instant {
+		l.keeper = &keeper{renewer: s.renewer, now: func() clock.Instant {
 			now := s.now()
 			time.Sleep(10 * time.Second) // the process is stopped
 			return now

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // renewalVotes counts the answers of the servers of a Redlock to one renewal.
@@ -12,7 +14,7 @@ type renewalVotes struct {
 	renewal *renewal
 
 	mu      sync.Mutex
-	sentAt  instant // the first of those that count
+	sentAt  clock.Instant // the first of those that count
 	held    int
 	lost    []*redlockNode // which have lost the hold
 	errs    []error
@@ -30,7 +32,7 @@ func (q *quorum) renewAll(renewals []*renewal) {
 	for _, v := range q.nodes {
 		calls := make([]*command, len(renewals))
 		for i, r := range renewals {
-			calls[i] = v.renewal(r, func(sentAt instant, held bool, err error) {
+			calls[i] = v.renewal(r, func(sentAt clock.Instant, held bool, err error) {
 				votes[i].count(v, sentAt, held, err)
 			})
 		}
@@ -47,7 +49,7 @@ type renewalOutcome struct {
 }
 
 // count records one answer. It reports the outcome without holding t.mu.
-func (t *renewalVotes) count(v *redlockNode, sentAt instant, held bool, err error) {
+func (t *renewalVotes) count(v *redlockNode, sentAt clock.Instant, held bool, err error) {
 	d := t.add(v, sentAt, held, err)
 	if d.decided {
 		t.renewal.done(t.sentAt, d.held, d.err)
@@ -59,7 +61,7 @@ func (t *renewalVotes) count(v *redlockNode, sentAt instant, held bool, err erro
 	}
 }
 
-func (t *renewalVotes) add(v *redlockNode, sentAt instant, held bool, err error) (d renewalOutcome) {
+func (t *renewalVotes) add(v *redlockNode, sentAt clock.Instant, held bool, err error) (d renewalOutcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {

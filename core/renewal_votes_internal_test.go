@@ -3,6 +3,8 @@ package core
 import (
 	"errors"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // TestTally: a renewal counts from the first of the requests that make its majority, because from then on the first
@@ -10,7 +12,7 @@ import (
 func TestTally(t *testing.T) {
 	t.Parallel()
 	type said struct {
-		at   instant
+		at   clock.Instant
 		held bool
 		err  error
 	}
@@ -19,7 +21,7 @@ func TestTally(t *testing.T) {
 		said    []said
 		decided bool // by the last
 		held    bool
-		sentAt  instant
+		sentAt  clock.Instant
 	}{
 		"majority":         {[]said{{20, true, nil}, {10, true, nil}, {30, true, nil}}, true, true, 10},
 		"not yet":          {[]said{{20, true, nil}, {10, true, nil}, {5, true, away}}, false, false, 10},

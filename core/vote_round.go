@@ -180,7 +180,7 @@ func (b *voteRound) ask(ctx context.Context, v *redlockNode) {
 			got.acquireResult, err = v.acquire(ctx, &claim)
 			return err
 		})
-		got.took = b.quorum.keeper.now().sub(began)
+		got.took = b.quorum.keeper.now().Sub(began)
 		b.votes <- got
 		<-b.decided
 		b.finishNode(ctx, got, &claim)

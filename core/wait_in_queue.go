@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // heartbeatTimeout is how long a queued waiter waits without a reply to a heartbeat before it asks Redis itself.
@@ -122,11 +124,11 @@ func (w *queuedWaiter) listenToBroadcasts(listen bool) *subscriber {
 
 // nextPoll returns how long to wait before asking Redis: until heartbeatTimeout, or for the first waiter in the queue
 // until the holder's lease expires.
-func (p *queuePlace) nextPoll(now instant) time.Duration {
-	poll := p.answeredAt.add(heartbeatTimeout).sub(now)
+func (p *queuePlace) nextPoll(now clock.Instant) time.Duration {
+	poll := p.answeredAt.Add(heartbeatTimeout).Sub(now)
 	if p.ahead == 0 && p.holderTTL >= 0 {
 		// A little after the expiry: Redis counts whole milliseconds.
-		poll = min(poll, p.answeredAt.add(p.holderTTL).sub(now)+time.Millisecond+rand.N(4*time.Millisecond))
+		poll = min(poll, p.answeredAt.Add(p.holderTTL).Sub(now)+time.Millisecond+rand.N(4*time.Millisecond))
 	}
 	return max(poll, time.Millisecond)
 }
@@ -144,7 +146,7 @@ func (w *queuedWaiter) granted(token int64) *Lease {
 		return nil // their time begins when Redis is asked for it
 	case w.hold.ack.wanted():
 		return nil // replicas have not acknowledged it yet
-	case w.keeper.now() > at.askedAt.add(ttl/2):
+	case w.keeper.now() > at.askedAt.Add(ttl/2):
 		return nil // a renewal might come too late
 	}
 	lease, err := w.keeper.newLease(w.ctx, w.protocol, w.hold, grant{token, at.askedAt, ttl})

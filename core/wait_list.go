@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // waitLists has a FIFO list of local waiters for each name. Only the first of a list asks Redis. Why: otherwise every
@@ -23,7 +25,7 @@ type waitList struct {
 	first, last *localWaiter
 	// The last answer to the first, and when it came; the first polls at every pollInterval at least.
 	holderTTL  time.Duration // of the present holder's lease
-	answeredAt instant       // zero: never
+	answeredAt clock.Instant // zero: never
 	registered bool          // the client is registered as waiting in Redis, see wake_one.go
 
 	entered, asked uint64 // the number of arrivals, in all and before the first asked; see shared_answer.go
@@ -179,7 +181,7 @@ func (t *localWaiter) wakeFirstLocked() {
 }
 
 // setHolderTTL records the answer to the first, for the waiters behind it whose time ends.
-func (t *localWaiter) setHolderTTL(left time.Duration, now instant) {
+func (t *localWaiter) setHolderTTL(left time.Duration, now clock.Instant) {
 	t.lists.mu.Lock()
 	defer t.lists.mu.Unlock()
 	t.list.holderTTL, t.list.answeredAt = left, now
@@ -205,11 +207,11 @@ func (q *waitLists) pollIntervalLocked() time.Duration {
 
 // holderTTL returns the last answer to the first waiter for a name. It returns false if there is none, or if the answer is
 // older than two poll intervals: then Redis does not answer now.
-func (q *waitLists) holderTTL(key string, now instant) (left time.Duration, heard bool) {
+func (q *waitLists) holderTTL(key string, now clock.Instant) (left time.Duration, heard bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.byLock[key]
-	if l == nil || l.answeredAt == 0 || now.sub(l.answeredAt) >= 2*q.pollIntervalLocked() {
+	if l == nil || l.answeredAt == 0 || now.Sub(l.answeredAt) >= 2*q.pollIntervalLocked() {
 		return 0, false
 	}
 	return l.holderTTL, true

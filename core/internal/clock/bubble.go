@@ -1,21 +1,21 @@
-package core
+package clock
 
 import "time"
 
-// newClock returns the clock of a new client: the clock of the system, or bubbleClock if the client is made in a bubble
+// New returns the clock of a new client: the clock of the system, or bubbleClock if the client is made in a bubble
 // of testing/synctest.
 //
 // Why: timers and deadlines are virtual in a bubble. A lease that is measured by the clock of the system would never be
 // due there.
-func newClock() clock {
+func New() Clock {
 	if inBubble() {
 		return bubbleClock
 	}
-	return systemClock
+	return System
 }
 
 // bubbleClock reads the clock of package time, which is virtual in a bubble of testing/synctest.
-func bubbleClock() instant { return instant(time.Now().UnixNano()) }
+func bubbleClock() Instant { return Instant(time.Now().UnixNano()) }
 
 // inBubble reports whether the caller runs in a bubble of testing/synctest. The testing/synctest package has no function
 // for that, but its virtual time.Now is the only one without a monotonic reading.

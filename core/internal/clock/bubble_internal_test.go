@@ -1,4 +1,4 @@
-package core
+package clock
 
 import (
 	"testing"
@@ -13,10 +13,10 @@ func TestClockInABubble(t *testing.T) {
 		t.Error("taken for a bubble outside of one")
 	}
 	synctest.Test(t, func(t *testing.T) {
-		now := newClock()
+		now := New()
 		before := now()
 		time.Sleep(time.Hour)
-		if passed := now().sub(before); passed != time.Hour {
+		if passed := now().Sub(before); passed != time.Hour {
 			t.Errorf("%v passed, want 1h", passed)
 		}
 	})
@@ -25,9 +25,9 @@ func TestClockInABubble(t *testing.T) {
 // TestClockOutsideOfABubble: a client of a process measures leases with a clock that goes on in a suspend.
 func TestClockOutsideOfABubble(t *testing.T) {
 	t.Parallel()
-	before := systemClock()
-	here := newClock()()
-	after := systemClock()
+	before := System()
+	here := New()()
+	after := System()
 	if here < before || here > after {
 		t.Errorf("the clock of a client says %v, that of the system %v before and %v after it", here, before, after)
 	}

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package core
-
-var systemClock clock = portableClock
