@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 )
 
 const (
@@ -193,7 +194,7 @@ func (r *acquisition) waitInList(ctx context.Context) (*Lease, error) {
 	if t.mustWait() {
 		r.reportWait(0)
 	}
-	if err := t.wait(ctx, r.keeper.lifecycle.closing); err != nil {
+	if err := t.wait(ctx, r.keeper.operations.Closing); err != nil {
 		if r.holderTTL, r.redisAnswered = r.keeper.waitLists.holderTTL(t.key, r.keeper.now()); !r.redisAnswered {
 			r.lastErr = errNotAnswered
 		}
@@ -256,7 +257,7 @@ func (r *acquisition) pollAsHead(ctx context.Context, t *localWaiter) (*Lease, e
 		if sub.confirmed() {
 			limit = r.keeper.waitLists.pollInterval()
 		}
-		pause(ctx, r.nextPoll(limit), sub.notifications(), r.keeper.lifecycle.closing)
+		lifecycle.Pause(ctx, r.nextPoll(limit), sub.notifications(), r.keeper.operations.Closing)
 		if r.timeUp(ctx) {
 			return nil, errTimeUp
 		}
@@ -302,7 +303,7 @@ func (r *acquisition) ask(ctx context.Context) (*Lease, error) {
 		if !again {
 			return nil, r.unavailable(nil)
 		}
-		pause(ctx, time, nil, r.keeper.lifecycle.closing)
+		lifecycle.Pause(ctx, time, nil, r.keeper.operations.Closing)
 		if r.timeUp(ctx) {
 			return nil, errTimeUp
 		}
@@ -386,5 +387,5 @@ func (r *acquisition) reportWait(position int) {
 
 // timeUp reports whether ctx has ended or the client is closed.
 func (r *acquisition) timeUp(ctx context.Context) bool {
-	return ctx.Err() != nil || r.keeper.lifecycle.isClosed()
+	return ctx.Err() != nil || r.keeper.operations.IsClosed()
 }

@@ -10,7 +10,7 @@ import (
 func (r *acquisition) timeUpError(caller context.Context) error {
 	cause := ended(caller)
 	switch {
-	case cause == nil && r.keeper.lifecycle.isClosed():
+	case cause == nil && r.keeper.operations.IsClosed():
 		return ErrClosed
 	case r.lastErr != nil && !timedOutFirst(r.lastErr):
 		return r.unavailable(cause)

@@ -154,10 +154,10 @@ func (a *Attempt) backend() onceBackend { return onceBackend{oneRedis{a.once.cli
 // confirm is finished in the background.
 func (a *Attempt) end(ctx context.Context, state State, command func(context.Context) (int64, error)) error {
 	k := a.once.client.keeper
-	if !k.lifecycle.startInternal() {
+	if !k.operations.StartInternal() {
 		return errorf("holdfast: end of once %q not recorded: %w", a.once.key, ErrClosed)
 	}
-	defer k.lifecycle.finish()
+	defer k.operations.Finish()
 	if !a.ended.CompareAndSwap(false, true) {
 		return a.notHeld()
 	}

@@ -12,15 +12,15 @@ const maxClosingReleases = 2 * maxBatch
 
 // close ends all leases with the cause [ErrClosed] and releases their locks. It reports false if that was done before.
 func (k *keeper) close() (first bool, err error) {
-	if !k.lifecycle.beginClose() {
-		<-k.lifecycle.finished
+	if !k.operations.BeginClose() {
+		<-k.operations.Finished
 		return false, nil
 	}
 	// However many leases there are, they are released for as long as Redis goes on answering.
 	silence := time.AfterFunc(releaseTimeout, k.stop)
 	err = k.releaseAll(k.renewer.close(), func() { silence.Reset(releaseTimeout) })
-	k.lifecycle.finish()
-	<-k.lifecycle.finished
+	k.operations.Finish()
+	<-k.operations.Finished
 	silence.Stop()
 	k.stop()
 	return true, err

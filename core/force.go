@@ -16,10 +16,10 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if !c.lifecycle.start() {
+	if !c.operations.Start() {
 		return false, ErrClosed
 	}
-	defer c.lifecycle.finish()
+	defer c.operations.Finish()
 	forced, err := c.force(ctx, k, c.newID())
 	if err != nil {
 		return false, errorf("holdfast: force lock %q: %w", name, failure(ctx, k.lock, err))
@@ -34,10 +34,10 @@ func (r *Redlock) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if !r.lifecycle.start() {
+	if !r.operations.Start() {
 		return false, ErrClosed
 	}
-	defer r.lifecycle.finish()
+	defer r.operations.Finish()
 	id := r.newID()
 	forced, err := r.quorum.agree(ctx, func(ctx context.Context, v *redlockNode) (bool, error) {
 		return v.server.force(ctx, k, id)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 )
 
 // heartbeats sends the heartbeats of this client's waiters, which keep their places in the queues in Redis. One timer serves
@@ -163,7 +164,7 @@ func (b *heartbeats) answered(answer *command, places []*queuePlace) {
 			p.askedAt, p.answeredAt = answer.sentAt, b.now()
 		}
 		if before <= 0 {
-			signal(p.C)
+			lifecycle.Signal(p.C)
 		}
 	}
 }

@@ -76,10 +76,10 @@ func (c *Client) Inspect(ctx context.Context, name string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	if !c.lifecycle.start() {
+	if !c.operations.Start() {
 		return Info{}, ErrClosed
 	}
-	defer c.lifecycle.finish()
+	defer c.operations.Finish()
 	info, err := c.inspect(ctx, k)
 	if err != nil {
 		return Info{}, errorf("holdfast: inspect lock %q: %w", name, failure(ctx, k.lock, err))
@@ -102,10 +102,10 @@ func (r *Redlock) Inspect(ctx context.Context, name string) ([]NodeInfo, error) 
 	if err != nil {
 		return nil, err
 	}
-	if !r.lifecycle.start() {
+	if !r.operations.Start() {
 		return nil, ErrClosed
 	}
-	defer r.lifecycle.finish()
+	defer r.operations.Finish()
 	nodes := make([]NodeInfo, len(r.quorum.nodes))
 	var all sync.WaitGroup
 	for i, v := range r.quorum.nodes {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 )
 
 // keeper keeps leases: it is what a [Client] and a [Redlock] have in common, whatever servers their locks live on.
@@ -28,9 +29,9 @@ type keeper struct {
 
 	acquisitions sync.Pool // of *request
 
-	lifecycle *lifecycle
-	base      context.Context // of work in the background; ends when Close has waited long enough
-	stop      context.CancelFunc
+	operations *lifecycle.Operations
+	base       context.Context // of work in the background; ends when Close has waited long enough
+	stop       context.CancelFunc
 
 	renewals renewalLog
 	overdue  sync.Once // too many holds wait to be released
@@ -45,7 +46,7 @@ func newKeeper(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 		redis:        rdbs,
 		waitLists:    newWaitLists(),
 		waiterLimit:  newWaiterLimit(config.maxWaiters),
-		lifecycle:    newLifecycle(),
+		operations:   lifecycle.New(),
 	}
 	k.clientNumber = newClientNumber()
 	k.clientNumberArg = k.clientNumber
@@ -67,11 +68,11 @@ func (k *keeper) nowFor(wanted bool) clock.Instant {
 
 // background runs work that outlives its caller but not the keeper. It reports false if that has come to rest.
 func (k *keeper) background(work func(ctx context.Context)) bool {
-	if !k.lifecycle.startInternal() {
+	if !k.operations.StartInternal() {
 		return false
 	}
 	go func() {
-		defer k.lifecycle.finish()
+		defer k.operations.Finish()
 		work(k.base)
 	}()
 	return true

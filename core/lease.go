@@ -135,8 +135,8 @@ func (l *Lease) release(ctx context.Context, what releaseReason) error {
 	if l.multi != nil {
 		return l.multi.release(ctx, what)
 	}
-	if l.keeper.lifecycle.startInternal() {
-		defer l.keeper.lifecycle.finish()
+	if l.keeper.operations.StartInternal() {
+		defer l.keeper.operations.Finish()
 	}
 	live := l.keeper.renewer.remove(l) // from here on nothing renews it, whatever the hooks do
 	if live {

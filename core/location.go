@@ -25,10 +25,10 @@ func sameRedis(a, b *keeper) bool {
 // failovers and moves of slots, and needs no rights that the lock does not need.
 func (l *locker) location(ctx context.Context) (where string, err error) {
 	k := l.keeper
-	if !k.lifecycle.start() {
+	if !k.operations.Start() {
 		return "", ErrClosed
 	}
-	defer k.lifecycle.finish()
+	defer k.operations.Finish()
 	err = retryUntilAnswered(ctx, func(ctx context.Context) (err error) {
 		where, err = l.protocol.location(ctx, l.keys)
 		return err

@@ -69,10 +69,10 @@ func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lea
 		config.wait = 0
 	}
 	k := l.keeper
-	if !k.lifecycle.start() {
+	if !k.operations.Start() {
 		return nil, ErrClosed
 	}
-	defer k.lifecycle.finish()
+	defer k.operations.Finish()
 	r := l.newAcquisition(ctx, config)
 	began := k.nowFor(k.hooks.AcquireEnd != nil)
 	ctx = k.hooks.acquireStart(ctx, AcquireStart{Name: l.name, Owner: r.hold.owner, Try: try})

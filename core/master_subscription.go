@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 )
 
 // masterSubscription keeps a pub/sub connection to one master of a Cluster, or to Redis elsewhere, while any channel is
@@ -24,7 +26,7 @@ func (h *masterSubscription) run() {
 	sharded := h.inCluster()
 	for !h.stopIfIdle(ctx) {
 		if h.inCluster() && h.rdb == nil {
-			pause(ctx, firstPoll, nil, nil)
+			lifecycle.Pause(ctx, firstPoll, nil, nil)
 			h.subs.reassignAll()
 			continue
 		}
@@ -38,9 +40,9 @@ func (h *masterSubscription) run() {
 			sharded = false // on the next connection
 			continue
 		case end == endBroken:
-			pause(ctx, firstPause+rand.N(10*firstPause), nil, nil)
+			lifecycle.Pause(ctx, firstPause+rand.N(10*firstPause), nil, nil)
 		default:
-			pause(ctx, pingInterval/2+rand.N(pingInterval/2), nil, nil)
+			lifecycle.Pause(ctx, pingInterval/2+rand.N(pingInterval/2), nil, nil)
 		}
 		sharded = h.inCluster() // the server may have been upgraded, or the user given the right
 	}
@@ -84,7 +86,7 @@ func (h *masterSubscription) disconnected() {
 			h.subs.assignLocked(channel, t)
 		}
 	}
-	signal(h.changed)
+	lifecycle.Signal(h.changed)
 }
 
 // takeUnsubscribed returns the channels to subscribe now, and marks them as requested.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 )
 
 // multiAcquire is one call of Lock or TryLock of a Multi.
@@ -49,7 +51,7 @@ func (g *multiAcquire) run(wait time.Duration) (*Lease, error) {
 		case g.try || ctx.Err() != nil:
 			return nil, &NotAcquiredError{Name: lost.name, cause: errors.Join(ended(g.caller), lost.cause)}
 		}
-		pause(ctx, firstPause, nil, nil) // should they always be lost, no busy loop
+		lifecycle.Pause(ctx, firstPause, nil, nil) // should they always be lost, no busy loop
 	}
 }
 
@@ -174,6 +176,6 @@ func releaseMembers(ctx context.Context, held []*Lease) {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		pause(context.Background(), releaseGrace, done, nil)
+		lifecycle.Pause(context.Background(), releaseGrace, done, nil)
 	}
 }

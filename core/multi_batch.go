@@ -117,10 +117,10 @@ func (g *multiAcquire) noLocalWaiters() bool {
 func (g *multiAcquire) tryBatch() (combined *Lease, err error) {
 	members := g.multi.batch
 	k := members[0].keeper
-	if !k.lifecycle.start() {
+	if !k.operations.Start() {
 		return nil, ErrClosed
 	}
-	defer k.lifecycle.finish()
+	defer k.operations.Finish()
 	r, all := g.newAcquisition()
 	began, ctxs := k.now(), make([]context.Context, len(members))
 	for i, h := range all.memberHolds(&r.hold) {

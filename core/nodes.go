@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 )
 
 // node is one server, with its batch queues. Renewals have their own, so that they never wait behind user traffic.
@@ -41,8 +43,8 @@ type nodes struct {
 	only      *node
 	cluster   *redis.ClusterClient // nil elsewhere
 
-	topology *topology  // nil elsewhere
-	queries  *lifecycle // to the Cluster, for its slots
+	topology *topology             // nil elsewhere
+	queries  *lifecycle.Operations // to the Cluster, for its slots
 
 	known    atomic.Bool // the cluster client knows the owners of the slots
 	learning atomic.Bool // it is reading them
@@ -50,7 +52,7 @@ type nodes struct {
 }
 
 func newNodes(rdb redis.UniversalClient, sendBatch func([]*command)) *nodes {
-	n := &nodes{sendBatch: sendBatch, queries: newLifecycle()}
+	n := &nodes{sendBatch: sendBatch, queries: lifecycle.New()}
 	n.only = n.newNode()
 	if n.cluster, _ = rdb.(*redis.ClusterClient); n.cluster != nil {
 		n.topology = &topology{cluster: n.cluster, queries: n.queries, onRefresh: func() {}, recovered: func(ask func()) { ask() }}
@@ -97,7 +99,7 @@ func (n *nodes) master(key string) *redis.Client {
 		return nil
 	}
 	if !n.known.Load() {
-		if n.learning.CompareAndSwap(false, true) && n.queries.start() {
+		if n.learning.CompareAndSwap(false, true) && n.queries.Start() {
 			go n.learnSlots(key)
 		}
 		return nil
@@ -120,7 +122,7 @@ func (n *nodes) requestRefresh() {
 }
 
 func (n *nodes) learnSlots(key string) {
-	defer n.queries.finish()
+	defer n.queries.Finish()
 	defer n.learning.Store(false) // if it failed, the next command asks again
 	n.keeper.recovered(func() {
 		_, err := n.cluster.MasterForKey(context.Background(), key)
@@ -130,8 +132,8 @@ func (n *nodes) learnSlots(key string) {
 
 // close sends no more queries to the Cluster, and waits for those in flight, but not longer than limit.
 func (n *nodes) close(limit time.Duration) {
-	if n.queries.beginClose() {
-		n.queries.finish()
+	if n.queries.BeginClose() {
+		n.queries.Finish()
 	}
-	pause(context.Background(), limit, n.queries.finished, nil)
+	lifecycle.Pause(context.Background(), limit, n.queries.Finished, nil)
 }

@@ -101,10 +101,10 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 		return nil, o.err
 	}
 	k := o.client.keeper
-	if !k.lifecycle.start() {
+	if !k.operations.Start() {
 		return nil, ErrClosed
 	}
-	defer k.lifecycle.finish()
+	defer k.operations.Finish()
 	r := o.newRequest(ctx)
 	began := k.nowFor(k.hooks.BeginEnd != nil)
 	ctx = k.hooks.beginStart(ctx, BeginStart{Key: o.key})
@@ -249,10 +249,10 @@ func (o *Once) retryUntilAnswered(ctx, bounded context.Context, what string, com
 	if o.err != nil {
 		return o.err
 	}
-	if !o.client.lifecycle.start() {
+	if !o.client.operations.Start() {
 		return ErrClosed
 	}
-	defer o.client.lifecycle.finish()
+	defer o.client.operations.Finish()
 	if err := retryUntilAnswered(bounded, command); err != nil {
 		return errorf("holdfast: %s once %q: %w", what, o.key, failure(ctx, o.keys.lock, err))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 )
 
 // reply is an error as a server sends it.
@@ -80,7 +81,7 @@ func TestClassify(t *testing.T) {
 // TestReasonOutlivesTheWait: what Redis could not be asked for is told also if the wait ends during another try.
 func TestReasonOutlivesTheWait(t *testing.T) {
 	t.Parallel()
-	r := &acquisition{keeper: &keeper{lifecycle: newLifecycle(), now: clock.System}, lastErr: errNotAnswered, outageErr: io.EOF}
+	r := &acquisition{keeper: &keeper{operations: lifecycle.New(), now: clock.System}, lastErr: errNotAnswered, outageErr: io.EOF}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err := r.timeUpError(ctx)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 )
 
 // pending are the commands that one server has not confirmed yet: releases of holds that were given up, and ends of
@@ -66,7 +67,7 @@ func (p *pending) add(c *pendingCommand) bool {
 	}
 	p.commands = append(p.commands, c)
 	p.known[c.id] = struct{}{}
-	signal(p.added)
+	lifecycle.Signal(p.added)
 	if !p.sending {
 		p.sending = p.keeper.background(p.run)
 	}
@@ -91,7 +92,7 @@ func (p *pending) run(ctx context.Context) {
 			wait, _ := trouble.pause(forever, pendingPause)
 			p.await(ctx, wait, nil)
 		}
-		if ctx.Err() != nil || p.untilClose && trouble.failures > 0 && p.keeper.lifecycle.isClosed() {
+		if ctx.Err() != nil || p.untilClose && trouble.failures > 0 && p.keeper.operations.IsClosed() {
 			p.drop()
 			return
 		}
@@ -100,18 +101,18 @@ func (p *pending) run(ctx context.Context) {
 
 // await waits until a command is due, one is added, or Close begins; but not shorter once it has begun.
 func (p *pending) await(ctx context.Context, wait time.Duration, added <-chan struct{}) {
-	closing := p.keeper.lifecycle.closing
-	if closed(closing) {
+	closing := p.keeper.operations.Closing
+	if lifecycle.Closed(closing) {
 		closing = nil
 	}
-	pause(ctx, wait, added, closing)
+	lifecycle.Pause(ctx, wait, added, closing)
 }
 
 // next takes out the commands to send now, and drops what is of no use any more: when the client closes, also what is not
 // due yet. Without any to send, wait is the time to the next one. It returns false for more when nothing is left; then
 // the goroutine has to end.
 func (p *pending) next(most int) (batch []*pendingCommand, wait time.Duration, more bool) {
-	now, closing := p.keeper.now(), p.keeper.lifecycle.isClosed()
+	now, closing := p.keeper.now(), p.keeper.operations.IsClosed()
 	var over []*pendingCommand
 	p.mu.Lock()
 	kept := p.commands[:0]

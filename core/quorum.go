@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 )
 
 // quorum is the protocol of [Redlock.Mutex]: that of a Mutex on each of several independent servers. The answer of a
@@ -82,7 +84,7 @@ func (q *quorum) acquire(ctx context.Context, h *hold) (acquireResult, error) {
 // refused reports whether its holder's token was committed, and so whether another client has won.
 func (q *quorum) vote(ctx context.Context, h *hold) (a acquireResult, split bool, err error) {
 	if h.lostRounds > 0 {
-		pause(ctx, min(splitBackoff(h.lostRounds, h.rtt), q.patience(h.ttl)), nil, nil)
+		lifecycle.Pause(ctx, min(splitBackoff(h.lostRounds, h.rtt), q.patience(h.ttl)), nil, nil)
 		q.keeper.renewID(h) // the old one is being given up
 	}
 	began := q.keeper.now()

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 )
 
 const (
@@ -99,7 +101,7 @@ func detach(ctx context.Context) (context.Context, context.CancelFunc) {
 		return detached, cancel
 	}
 	stop := context.AfterFunc(ctx, func() {
-		pause(detached, releaseGrace, nil, nil)
+		lifecycle.Pause(detached, releaseGrace, nil, nil)
 		cancel()
 	})
 	return detached, func() { stop(); cancel() }
@@ -122,7 +124,7 @@ func (k *keeper) releaseInBackgroundAfter(wait time.Duration, p protocol, h *hol
 	queue := p.pending(h)
 	if queue == nil { // each server of a Redlock has one
 		k.background(func(ctx context.Context) {
-			pause(ctx, wait, nil, k.lifecycle.closing)
+			lifecycle.Pause(ctx, wait, nil, k.operations.Closing)
 			_, _ = p.release(ctx, &abandoned, what)
 		})
 		return
@@ -132,7 +134,7 @@ func (k *keeper) releaseInBackgroundAfter(wait time.Duration, p protocol, h *hol
 		send: release, due: due, until: due.Add(max(abandoned.ttl, abandoned.minHold) + backgroundReleaseLimit),
 		ended: func(err error) { k.reportUnreleased(&abandoned, err) },
 	})
-	if !taken && !k.lifecycle.isClosed() {
+	if !taken && !k.operations.IsClosed() {
 		k.warnOnce(&k.overdue, "too many releases are pending: further holds are left to expire",
 			"waiting", maxPending)
 	}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 )
 
 const (
@@ -62,21 +64,9 @@ func retry(ctx context.Context, patience time.Duration, retryable func(error) bo
 		if !more {
 			return err
 		}
-		pause(ctx, time, nil, nil)
+		lifecycle.Pause(ctx, time, nil, nil)
 		if ctx.Err() != nil {
 			return err
 		}
-	}
-}
-
-// pause waits for d, or until ctx ends, or for one of the channels, which may be nil.
-func pause(ctx context.Context, d time.Duration, wake, stop <-chan struct{}) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	case <-wake:
-	case <-stop:
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 )
 
 const (
@@ -33,8 +35,8 @@ func (s *server) inspectLater() {
 			if s.inspectOnce(ctx) {
 				return
 			}
-			pause(ctx, inspectionPause, nil, k.lifecycle.closing)
-			if k.lifecycle.isClosed() {
+			lifecycle.Pause(ctx, inspectionPause, nil, k.operations.Closing)
+			if k.operations.IsClosed() {
 				return
 			}
 		}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 )
 
 // subscriptions notifies waiters of releases. It has one pub/sub connection for all names of a client, in a Cluster one
@@ -98,7 +100,7 @@ func (s *subscriptions) add(l *subscriber, channel string) *subscriber {
 		if l.client != nil {
 			l.client.freeForAll = true
 		}
-		signal(l.c) // the subscription is there already: no other notification will say so
+		lifecycle.Signal(l.c) // the subscription is there already: no other notification will say so
 	}
 	return l
 }
@@ -175,7 +177,7 @@ func (s *subscriptions) assignLocked(channel string, t *channelState) {
 	}
 	t.assigned, t.requested = h, false
 	t.subscribed.Store(false)
-	signal(h.changed)
+	lifecycle.Signal(h.changed)
 }
 
 // reassignAll assigns all channels anew, after slots may have moved.
@@ -199,7 +201,7 @@ func (s *subscriptions) close(limit time.Duration) {
 		defer close(done)
 		s.connections.Wait()
 	}()
-	pause(context.Background(), limit, done, nil)
+	lifecycle.Pause(context.Background(), limit, done, nil)
 }
 
 // recovered logs a panic of the user's client: of a hook, or of a client that does not subscribe as go-redis's own do.
@@ -222,13 +224,13 @@ func (s *subscriptions) dispatch(channel, message string) {
 	if l := t.addressed[address]; l != nil {
 		n, _ := strconv.ParseInt(number, 10, 64)
 		l.lastNumber = max(l.lastNumber, n)
-		signal(l.c)
+		lifecycle.Signal(l.c)
 		return
 	}
 	delivered := false
 	for l := range t.broadcast {
 		if l.client == nil && !isWakeMessage(message) || l.client != nil && l.receive(message) {
-			signal(l.c)
+			lifecycle.Signal(l.c)
 			delivered = true
 		}
 	}
@@ -251,17 +253,9 @@ func (s *subscriptions) confirm(h *masterSubscription, channel string) {
 		if l.client != nil {
 			l.client.freeForAll = true
 		}
-		signal(l.c)
+		lifecycle.Signal(l.c)
 	}
 	for _, l := range t.addressed {
-		signal(l.c)
-	}
-}
-
-// signal sends on a channel of capacity one, unless a value is in it already.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+		lifecycle.Signal(l.c)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 )
 
 const (
@@ -22,7 +24,7 @@ const (
 // by itself go-redis reads them once a minute, and after a redirection. A master that has crashed does not redirect.
 type topology struct {
 	cluster   *redis.ClusterClient
-	queries   *lifecycle
+	queries   *lifecycle.Operations
 	onRefresh func() // called after each query
 
 	recovered func(ask func()) // calls the user's client, and recovers from panics of its hooks
@@ -46,11 +48,11 @@ func (t *topology) refresh() {
 	t.mu.Lock()
 	t.timer = nil
 	t.askedAt = time.Now()
-	if t.inFlight >= maxReloads || !t.queries.start() {
+	if t.inFlight >= maxReloads || !t.queries.Start() {
 		t.mu.Unlock()
 		return
 	}
-	defer t.queries.finish()
+	defer t.queries.Finish()
 	t.inFlight++
 	t.mu.Unlock()
 	// This begins with a reload of its own. ReloadState would wait for the reload that is under way, however long that

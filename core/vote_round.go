@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 )
 
 // voteRound requests one hold from all servers of a Redlock, once. Each request has a goroutine, which also acts on the
@@ -64,7 +66,7 @@ func (b *voteRound) run(ctx context.Context, oneFirst bool) (won bool) {
 		nodes = b.fixedOrder()
 		for b.granted == 0 && !b.conclusive() && len(nodes) > 0 {
 			if b.refused() {
-				pause(ctx, splitBackoff(1, b.rtt), nil, nil) // the client that holds this one is asking the others now
+				lifecycle.Pause(ctx, splitBackoff(1, b.rtt), nil, nil) // the client that holds this one is asking the others now
 			}
 			b.ask(apart, nodes[0])
 			nodes = nodes[1:]

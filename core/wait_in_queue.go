@@ -96,7 +96,7 @@ func (w *queuedWaiter) awaitGrant(ctx context.Context) (*Lease, error) {
 			return nil, nil
 		case <-w.place.C:
 		case <-ctx.Done():
-		case <-w.keeper.lifecycle.closing:
+		case <-w.keeper.operations.Closing:
 		case <-timer.C:
 			if w.place.state().askedAt == at.askedAt {
 				return nil, nil

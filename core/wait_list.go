@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 )
 
 // waitLists has a FIFO list of local waiters for each name. Only the first of a list asks Redis. Why: otherwise every
@@ -91,7 +92,7 @@ func (q *waitLists) empty(key string) bool {
 }
 
 // mustWait reports whether the waiter is not the first yet.
-func (t *localWaiter) mustWait() bool { return t.ready != nil && !closed(t.ready) }
+func (t *localWaiter) mustWait() bool { return t.ready != nil && !lifecycle.Closed(t.ready) }
 
 // wait returns when the waiter is the first. It returns errTimeUp if ctx has ended or the client is closed, and another
 // error if the waiter was dismissed.

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 )
 
 // Clients that wait for a Mutex are woken one at a time (wake-one). Each has a number in a set in Redis. A release takes
@@ -112,7 +114,7 @@ func (s *subscriptions) recheckAll(channel string) {
 		for l := range t.broadcast {
 			if l.client != nil {
 				l.client.freeForAll = true
-				signal(l.c)
+				lifecycle.Signal(l.c)
 			}
 		}
 	}
@@ -131,7 +133,7 @@ func (l *subscriber) receive(message string) bool {
 		c.handedToOther = true
 		in := c.grace + rand.N(c.grace/2)
 		if c.recheck == nil {
-			c.recheck = time.AfterFunc(in, func() { signal(l.c) })
+			c.recheck = time.AfterFunc(in, func() { lifecycle.Signal(l.c) })
 		} else {
 			c.recheck.Reset(in)
 		}

@@ -1,0 +1,62 @@
+package lifecycle
+
+import "sync"
+
+// Operations counts the running operations of a client, so that Close can wait for them. After Close has begun, no call
+// of a user starts, but internal work for what is running still does.
+type Operations struct {
+	mu      sync.Mutex
+	running int // guarded by mu
+
+	// Closing is closed when Close begins.
+	Closing chan struct{}
+	// Finished is closed after Closing, when nothing is running any more.
+	Finished chan struct{}
+}
+
+// New returns a count of zero operations.
+func New() *Operations {
+	return &Operations{Closing: make(chan struct{}), Finished: make(chan struct{})}
+}
+
+// Start counts a call of a user. It returns false once Close has begun. If it returns true, the caller must call Finish.
+func (o *Operations) Start() bool { return o.addUnless(o.Closing) }
+
+// StartInternal counts internal work on behalf of something that is running. It returns false once nothing is running
+// after Close. If it returns true, the caller must call Finish.
+func (o *Operations) StartInternal() bool { return o.addUnless(o.Finished) }
+
+func (o *Operations) addUnless(over <-chan struct{}) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if Closed(over) {
+		return false
+	}
+	o.running++
+	return true
+}
+
+// Finish ends an operation that Start, StartInternal or BeginClose has counted.
+func (o *Operations) Finish() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.running--; o.running == 0 && Closed(o.Closing) {
+		close(o.Finished)
+	}
+}
+
+// BeginClose lets no more calls of users start. It returns false if it was called before. If it returns true, it counts
+// as running itself, and the caller must call Finish.
+func (o *Operations) BeginClose() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if Closed(o.Closing) {
+		return false
+	}
+	close(o.Closing)
+	o.running++
+	return true
+}
+
+// IsClosed reports whether Close has begun.
+func (o *Operations) IsClosed() bool { return Closed(o.Closing) }
