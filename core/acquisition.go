@@ -8,11 +8,10 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 const (
-	// outagePatience is how long a waiting Lock endures a Redis that does not answer.
-	outagePatience = 5 * time.Second
 	// pollSubscribed and pollUnsubscribed bound the interval between two polls of a busy lock: while the subscription is
 	// confirmed, and before. Why poll a subscribed lock: notifications are only a hint. Before the confirmation, intervals
 	// grow from firstPoll, since a short wait may end before the confirmation comes.
@@ -51,7 +50,7 @@ type acquisition struct {
 	waitReported  bool          // the Wait hook was called
 	sentAt        clock.Instant // the last time
 	redisAnswered bool          // at least once
-	outage        outage
+	outage        transport.Outage
 	lastErr       error // of the last request; nil if Redis has answered
 	outageErr     error // the last error that was not merely the end of the wait; nil if Redis has answered
 	uncertain     bool  // the outcome of a request is unknown, of this hold or of an earlier one
@@ -196,7 +195,7 @@ func (r *acquisition) waitInList(ctx context.Context) (*Lease, error) {
 	}
 	if err := t.wait(ctx, r.keeper.operations.Closing); err != nil {
 		if r.holderTTL, r.redisAnswered = r.keeper.waitLists.holderTTL(t.key, r.keeper.now()); !r.redisAnswered {
-			r.lastErr = errNotAnswered
+			r.lastErr = transport.ErrNotAnswered
 		}
 		return nil, ownRefusal(err)
 	}
@@ -277,7 +276,7 @@ func (r *acquisition) nextPoll(limit time.Duration) time.Duration {
 
 // ask sends the request until it is answered.
 func (r *acquisition) ask(ctx context.Context) (*Lease, error) {
-	patience := outagePatience
+	patience := transport.OutagePatience
 	if r.hold.wait == 0 {
 		patience = 0
 	}
@@ -290,16 +289,16 @@ func (r *acquisition) ask(ctx context.Context) (*Lease, error) {
 			return nil, r.refused
 		case r.timeUp(ctx):
 			return nil, errTimeUp
-		case r.hold.wait == 0 && errors.Is(err, ErrNotReplicated):
+		case r.hold.wait == 0 && notReplicated(err):
 			return nil, r.unavailable(nil) // the replicas have had their time
-		case !transient(err):
+		case !transport.Transient(err):
 			return nil, errorf("holdfast: %s %q: %w", r.hold.kind(), r.hold.name, failure(ctx, r.hold.keys.lock, err))
 		}
-		longest := longestRequestPause
-		if slotMigrating(err) && patience > 0 {
-			r.outage.began, longest = time.Now(), longestMigrationPause // no outage, however long it takes
+		longest := transport.LongestRequestPause
+		if transport.SlotMigrating(err) && patience > 0 {
+			r.outage.Began, longest = time.Now(), transport.LongestMigrationPause // no outage, however long it takes
 		}
-		time, again := r.outage.pause(patience, longest)
+		time, again := r.outage.Pause(patience, longest)
 		if !again {
 			return nil, r.unavailable(nil)
 		}
@@ -320,7 +319,7 @@ func (r *acquisition) askOnce(ctx context.Context) (*Lease, error) {
 		r.outageErr = err
 	}
 	if err != nil {
-		if o := classify(err); o == unknown || o == failed {
+		if o := transport.Classify(err); o == transport.Unknown || o == transport.Failed {
 			r.hold.unanswered++
 		}
 		r.uncertain = r.uncertain || r.hold.unanswered > 0
@@ -344,7 +343,7 @@ func (r *acquisition) askOnce(ctx context.Context) (*Lease, error) {
 		r.replaceHold(ctx, errHoldReleased)
 		return nil, r.lastErr
 	}
-	r.outage = outage{}
+	r.outage = transport.Outage{}
 	if a.refused != nil {
 		r.refused = a.refused
 		return nil, errRefused

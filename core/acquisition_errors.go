@@ -4,6 +4,14 @@ import (
 	"context"
 	"errors"
 	"net"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+)
+
+// Reasons for another request with a new hold.
+var (
+	errTooLate      = errors.New("answered after the lease had ended")
+	errHoldReleased = errors.New("given up before")
 )
 
 // timeUpError is the error of an acquisition whose time is up.
@@ -15,7 +23,7 @@ func (r *acquisition) timeUpError(caller context.Context) error {
 	case r.lastErr != nil && !timedOutFirst(r.lastErr):
 		return r.unavailable(cause)
 	case r.lastErr != nil && r.looksLikeOutage() && r.outageErr != nil:
-		cause = errors.Join(errorf("%w: %w", ErrUnavailable, r.outageErr), cause)
+		cause = errors.Join(errorf("%w: %w", ErrUnavailable, publicAck(r.outageErr)), cause)
 	case r.lastErr != nil && r.looksLikeOutage():
 		cause = errors.Join(ErrUnavailable, cause)
 	}
@@ -34,10 +42,10 @@ func ended(caller context.Context) error {
 // timedOutFirst reports whether err says only that the time was up before the answer, or before a connection was made.
 func timedOutFirst(err error) bool {
 	var timeout net.Error
-	if unwritten(err) && errors.As(err, &timeout) && timeout.Timeout() {
+	if transport.Unwritten(err) && errors.As(err, &timeout) && timeout.Timeout() {
 		return true
 	}
-	for _, end := range []error{errNotSent, errNotAnswered, context.Canceled, context.DeadlineExceeded} {
+	for _, end := range []error{transport.ErrNotSent, transport.ErrNotAnswered, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, end) {
 			return true
 		}
@@ -45,14 +53,14 @@ func timedOutFirst(err error) bool {
 	return false
 }
 
-// looksLikeOutage reports whether Redis has never answered this acquisition, or not within stallTimeout.
+// looksLikeOutage reports whether Redis has never answered this acquisition, or not within transport.StallTimeout.
 func (r *acquisition) looksLikeOutage() bool {
-	return !r.redisAnswered || r.keeper.now().Sub(r.sentAt) >= stallTimeout
+	return !r.redisAnswered || r.keeper.now().Sub(r.sentAt) >= transport.StallTimeout
 }
 
 // unavailable is the error of a request that met with an outage.
 func (r *acquisition) unavailable(cause error) error {
-	err := errorf("holdfast: %s %q: %w: %w", r.hold.kind(), r.hold.name, ErrUnavailable, r.lastErr)
+	err := errorf("holdfast: %s %q: %w: %w", r.hold.kind(), r.hold.name, ErrUnavailable, publicAck(r.lastErr))
 	if cause != nil {
 		err = errorf("%w: %w", err, cause)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // Attempt is one run of a [Once] in progress. The client renews it until it is completed, released, withdrawn, held or
@@ -188,13 +190,13 @@ func (a *Attempt) end(ctx context.Context, state State, command func(context.Con
 func (a *Attempt) endLater(command func(context.Context) (int64, error)) {
 	k := a.once.client.keeper
 	var result int64
-	taken := a.backend().pending(&a.lease.hold).add(&pendingCommand{
-		send: func(ctx context.Context) (err error) {
-			result, err = command(new(detachedContext).reset(ctx, firstAnswer))
+	taken := a.backend().pending(&a.lease.hold).Add(&transport.PendingCommand{
+		Send: func(ctx context.Context) (err error) {
+			result, err = command(new(transport.DetachedContext).Reset(ctx, firstAnswer))
 			return err
 		},
-		until: k.now().Add(a.once.config.record.patience(a.lease.hold.ttl)),
-		ended: func(err error) {
+		Until: k.now().Add(a.once.config.record.patience(a.lease.hold.ttl)),
+		Ended: func(err error) {
 			if err == nil && result == stale {
 				err = ErrStale
 			}

@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/redis/go-redis/v9"
 )
 
 // TestRingIsRefused: its Subscribe panics without channels, and it has no server to fail over to.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // maxClosingReleases is how many leases are released at a time when a client closes: enough to fill round trips. More
 // would only wait for each other, and a release without an answer for firstAnswer is sent again.
-const maxClosingReleases = 2 * maxBatch
+const maxClosingReleases = 2 * transport.MaxBatch
 
 // close ends all leases with the cause [ErrClosed] and releases their locks. It reports false if that was done before.
 func (k *keeper) close() (first bool, err error) {

@@ -6,9 +6,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/redis/go-redis/v9"
 )
 
 // witness counts the scripts, and waits for replicas, that a hook of the user's client sees.

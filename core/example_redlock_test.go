@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/locktest"
-	"github.com/redis/go-redis/v9"
 )
 
 func ExampleNewRedlock() {

@@ -14,7 +14,7 @@ func OnceKey(c *Client, key string) string { return newKeys(c.prefix, key).once(
 func MaxWaiters(c *Client) int { return c.waiterLimit.limit }
 
 // ScriptSource returns a script that is put together from these files, as they are in the program.
-func ScriptSource(names ...string) string { return loadScript(names...).source }
+func ScriptSource(names ...string) string { return loadScript(names...).Source }
 
 // Counted is how many bytes a record with so much content counts in its group.
 func Counted(content int) int64 { return counted(content) }

@@ -56,7 +56,7 @@ func (s *server) force(ctx context.Context, k keys, id string) (bool, error) {
 	done := k.released("forced:" + id)
 	var reply any
 	err := retryUntilAnswered(bounded, func(ctx context.Context) (err error) {
-		reply, err = s.exec.do(ctx, forceScript, k.queueKeys(done), s.queueArgs(k, milliseconds(abandonMemory))...)
+		reply, err = s.exec.Do(ctx, forceScript, k.queueKeys(done), s.queueArgs(k, milliseconds(abandonMemory))...)
 		return err
 	})
 	return reply == int64(1), err

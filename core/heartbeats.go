@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // heartbeats sends the heartbeats of this client's waiters, which keep their places in the queues in Redis. One timer serves
@@ -94,7 +95,7 @@ func (p *queuePlace) update(s waitState, askedAt clock.Instant) {
 // tick sends a heartbeat for every place. A group whose last heartbeat has not been sent yet is skipped.
 func (b *heartbeats) tick() {
 	b.mu.Lock()
-	var calls []*command
+	var calls []*transport.Command
 	for _, c := range b.groups {
 		if c.unsent == 0 {
 			calls = append(calls, b.commandsLocked(c)...)
@@ -105,12 +106,12 @@ func (b *heartbeats) tick() {
 		b.timer = time.AfterFunc(heartbeatInterval, b.tick)
 	}
 	b.mu.Unlock()
-	b.server.exec.renew(calls)
+	b.server.exec.SubmitRenewals(calls)
 }
 
 // commandsLocked makes the commands for one group.
-func (b *heartbeats) commandsLocked(c *waiterGroup) []*command {
-	var calls []*command
+func (b *heartbeats) commandsLocked(c *waiterGroup) []*transport.Command {
+	var calls []*transport.Command
 	var batch []*queuePlace
 	for _, p := range c.places {
 		batch = append(batch, p)
@@ -125,33 +126,33 @@ func (b *heartbeats) commandsLocked(c *waiterGroup) []*command {
 	return calls
 }
 
-func (b *heartbeats) newHeartbeatLocked(c *waiterGroup, places []*queuePlace) *command {
+func (b *heartbeats) newHeartbeatLocked(c *waiterGroup, places []*queuePlace) *transport.Command {
 	k := places[0].keys
 	ids := make([]any, len(places))
 	for i, p := range places {
 		ids[i] = p.id
 	}
 	c.unsent++
-	beat := newCommand(queueHeartbeatScript, k.queueKeys(), b.server.queueArgs(k, ids...)...)
-	beat.onSend = func() {
+	beat := transport.NewCommand(queueHeartbeatScript, k.queueKeys(), b.server.queueArgs(k, ids...)...)
+	beat.OnSend = func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		c.unsent--
 	}
-	beat.done = func(answer *command) { b.answered(answer, places) }
+	beat.Done = func(answer *transport.Command) { b.answered(answer, places) }
 	return beat
 }
 
 // answered records a reply. If there is none, the waiters ask by themselves after heartbeatTimeout.
-func (b *heartbeats) answered(answer *command, places []*queuePlace) {
-	list, err := integers(answer.reply, 3+len(places))
-	if answer.err != nil || err != nil {
+func (b *heartbeats) answered(answer *transport.Command, places []*queuePlace) {
+	list, err := integers(answer.Reply, 3+len(places))
+	if answer.Err != nil || err != nil {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i, p := range places {
-		if p.askedAt >= answer.sentAt {
+		if p.askedAt >= answer.SentAt {
 			continue // the waiter has asked since
 		}
 		before := list[3+i]
@@ -161,7 +162,7 @@ func (b *heartbeats) answered(answer *command, places []*queuePlace) {
 			p.waitState = waitState{
 				holderTTL: time.Duration(list[0]) * time.Millisecond, ahead: int(before), lastToken: list[1], broadcasts: list[2] == 1,
 			}
-			p.askedAt, p.answeredAt = answer.sentAt, b.now()
+			p.askedAt, p.answeredAt = answer.SentAt, b.now()
 		}
 		if before <= 0 {
 			lifecycle.Signal(p.C)

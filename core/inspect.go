@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // Mode is how a lock is held.
@@ -123,8 +125,8 @@ func (r *Redlock) Inspect(ctx context.Context, name string) ([]NodeInfo, error) 
 
 func (s *server) inspect(ctx context.Context, k keys) (Info, error) {
 	var reply any
-	err := retry(ctx, 0, transient, func() (err error) {
-		reply, err = s.exec.do(ctx, inspectScript,
+	err := transport.Retry(ctx, 0, transport.Transient, func() (err error) {
+		reply, err = s.exec.Do(ctx, inspectScript,
 			[]string{k.lock, k.reads(), k.writers(), k.readers(), k.waiters()}, k.channel, s.publishVerb, maxInspected)
 		return err
 	})

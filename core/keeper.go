@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // keeper keeps leases: it is what a [Client] and a [Redlock] have in common, whatever servers their locks live on.
@@ -86,4 +87,12 @@ func (k *keeper) lost(l *Lease, cause error) {
 		k.releaseInBackground(l.protocol, k.renewer.outstanding(l), heldByCaller)
 	}
 	k.report(l, cause)
+}
+
+// hasOneServer reports whether locks live on one server or Cluster, whose executor knows transport.DetachedContext.
+func (k *keeper) hasOneServer() bool { return len(k.redis) == 1 }
+
+// work is what commands need of this client beyond the call that started them.
+func (k *keeper) work() transport.Background {
+	return transport.Background{Now: k.now, Operations: k.operations, Go: k.background, Recovered: k.recovered}
 }

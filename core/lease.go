@@ -2,11 +2,11 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // Lease is one successful acquisition of a lock. The client renews it until you unlock or abandon it, unless
@@ -102,7 +102,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	}
 	var sentAt clock.Instant
 	var held bool
-	err := retry(ctx, 0, worthExtending, func() (err error) {
+	err := transport.Retry(ctx, 0, worthExtending, func() (err error) {
 		sentAt = l.keeper.now()
 		ttl = l.keeper.renewer.withinMaxHold(l, ttl)
 		held, err = l.protocol.renew(ctx, &l.hold, ttl)
@@ -121,7 +121,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 }
 
 // worthExtending reports whether to ask again: not if replicas did not acknowledge it, which have had their time.
-func worthExtending(err error) bool { return transient(err) && !errors.Is(err, ErrNotReplicated) }
+func worthExtending(err error) bool { return transport.Transient(err) && !notReplicated(err) }
 
 // Unlock ends the lease. It works although ctx was cancelled. A limit of some seconds bounds it, and ctx does only if
 // it ends while Unlock waits.

@@ -40,6 +40,7 @@ func (k *keeper) report(l *Lease, cause error) {
 
 // renewed takes note of a renewal.
 func (k *keeper) renewed(l *Lease, err error) {
+	err = publicAck(err)
 	k.logRenewal(err)
 	k.recovered(func() {
 		k.hooks.renewed(Renewed{Name: l.hold.name, Owner: l.hold.owner, Token: l.token, Err: err})

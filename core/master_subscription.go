@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // masterSubscription keeps a pub/sub connection to one master of a Cluster, or to Redis elsewhere, while any channel is
@@ -18,7 +19,7 @@ type masterSubscription struct {
 }
 
 // inCluster reports whether channels belong to masters. There they are those of SSUBSCRIBE, if Redis lets us.
-func (h *masterSubscription) inCluster() bool { return h.subs.nodes.cluster != nil }
+func (h *masterSubscription) inCluster() bool { return h.subs.nodes.InCluster() }
 
 // run connects again and again. It ends when no channel is assigned any more.
 func (h *masterSubscription) run() {
@@ -33,14 +34,14 @@ func (h *masterSubscription) run() {
 		end := h.serve(ctx, sharded)
 		h.disconnected()
 		if end != endRefused {
-			h.subs.nodes.requestRefresh() // the master may be gone
+			h.subs.nodes.RequestRefresh() // the master may be gone
 		}
 		switch {
 		case end == endRefused && sharded:
 			sharded = false // on the next connection
 			continue
 		case end == endBroken:
-			lifecycle.Pause(ctx, firstPause+rand.N(10*firstPause), nil, nil)
+			lifecycle.Pause(ctx, transport.FirstPause+rand.N(10*transport.FirstPause), nil, nil)
 		default:
 			lifecycle.Pause(ctx, pingInterval/2+rand.N(pingInterval/2), nil, nil)
 		}

@@ -94,10 +94,10 @@ func (e *episode) pass(seconds int) {
 			all = append(all, e.keys.released(id))
 		}
 		e.model.pass(seconds)
-		if err := age.Run(context.Background(), e.client.exec.rdb, all, 1000*seconds).Err(); err != nil && err != redis.Nil {
+		if err := age.Run(context.Background(), e.client.exec.Client, all, 1000*seconds).Err(); err != nil && err != redis.Nil {
 			e.differs("age: %v", err)
 		}
-		if e.model.gate > 0 && !e.client.exec.rdb.HExists(context.Background(), e.keys.waiters(), "").Val() {
+		if e.model.gate > 0 && !e.client.exec.Client.HExists(context.Background(), e.keys.waiters(), "").Val() {
 			e.model.gate = 0 // it has gone with the line
 		}
 		return ""
@@ -110,14 +110,14 @@ func (e *episode) settle(c *contender) {
 	if s == nil || s.dies > e.model.now {
 		return
 	}
-	if !e.client.exec.rdb.HExists(context.Background(), e.keys.waiters(), c.id).Val() {
+	if !e.client.exec.Client.HExists(context.Background(), e.keys.waiters(), c.id).Val() {
 		e.model.leave(c.id)
 	}
 }
 
 // stored returns the keys in Redis that belong to the lock.
 func (e *episode) stored() []string {
-	all, err := e.client.exec.rdb.Keys(context.Background(), "*"+e.keys.lock+"*").Result()
+	all, err := e.client.exec.Client.Keys(context.Background(), "*"+e.keys.lock+"*").Result()
 	if err != nil {
 		e.differs("KEYS: %v", err)
 	}
@@ -128,7 +128,7 @@ func (e *episode) delete(all ...string) {
 	if len(all) == 0 {
 		return
 	}
-	if err := e.client.exec.rdb.Unlink(context.Background(), all...).Err(); err != nil {
+	if err := e.client.exec.Client.Unlink(context.Background(), all...).Err(); err != nil {
 		e.differs("UNLINK: %v", err)
 	}
 }
@@ -210,7 +210,7 @@ func (e *episode) checkKeys() {
 	all := e.stored()
 	times := make([]*redis.DurationCmd, len(all))
 	var writers, readers, waiters *redis.IntCmd
-	_, err := e.client.exec.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	_, err := e.client.exec.Client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, key := range all {
 			times[i] = pipe.PTTL(ctx, key)
 		}

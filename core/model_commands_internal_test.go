@@ -109,7 +109,7 @@ func (e *episode) beat(all []*contender) {
 		e.settle(c)
 	}
 	e.do(true, func() string {
-		reply, err := e.client.exec.do(context.Background(), queueHeartbeatScript, e.keys.queueKeys(), e.client.queueArgs(e.keys, ids...)...)
+		reply, err := e.client.exec.Do(context.Background(), queueHeartbeatScript, e.keys.queueKeys(), e.client.queueArgs(e.keys, ids...)...)
 		e.model.beat(all)
 		e.note("beat of %s: %v", strings.Join(names, " "), reply)
 		list, bad := integers(reply, 3+len(all))
@@ -139,7 +139,7 @@ func (e *episode) forceIt() {
 	e.nextID++
 	id := fmt.Sprintf("forced:%d", e.nextID)
 	e.do(true, func() string {
-		got, err := e.client.exec.do(context.Background(), forceScript,
+		got, err := e.client.exec.Do(context.Background(), forceScript,
 			e.keys.queueKeys(e.keys.released(id)), e.client.queueArgs(e.keys, milliseconds(abandonMemory))...)
 		want := e.model.force(id)
 		e.note("force %s: %v", id, got)

@@ -101,7 +101,7 @@ func (e *episode) converge() {
 			return
 		}
 		e.checkNewcomer(want)
-		if _, err := e.client.exec.do(context.Background(), queueHeartbeatScript, e.keys.queueKeys(), e.client.queueArgs(e.keys)...); err != nil {
+		if _, err := e.client.exec.Do(context.Background(), queueHeartbeatScript, e.keys.queueKeys(), e.client.queueArgs(e.keys)...); err != nil {
 			e.differs("beat: %v", err)
 		}
 	}

@@ -10,8 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -80,13 +79,13 @@ func TestModel(t *testing.T) {
 // TestModelUnswept compares the scripts with the model while none of them takes out shares that have expired, as when
 // there are more of these than one run may deal with: what is left of them must count for nothing.
 func TestModelUnswept(t *testing.T) {
-	for _, s := range []**script{&queueAcquireScript, &queueReleaseScript, &queueHeartbeatScript, &forceScript} {
+	for _, s := range []**transport.Script{&queueAcquireScript, &queueReleaseScript, &queueHeartbeatScript, &forceScript} {
 		swept := *s
-		source := strings.Replace(swept.source, "local sweep = 100 ", "local sweep = 0 ", 1)
-		if source == swept.source {
+		source := strings.Replace(swept.Source, "local sweep = 100 ", "local sweep = 0 ", 1)
+		if source == swept.Source {
 			t.Fatal("the scripts sweep in another way: the test tests nothing")
 		}
-		*s = &script{source: source, shaArg: redis.NewScript(source).Hash()}
+		*s = transport.NewScript(source)
 		defer func() { *s = swept }()
 	}
 	defer func(ops int) { *modelOps = ops }(*modelOps)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // multiAcquire is one call of Lock or TryLock of a Multi.
@@ -51,7 +52,7 @@ func (g *multiAcquire) run(wait time.Duration) (*Lease, error) {
 		case g.try || ctx.Err() != nil:
 			return nil, &NotAcquiredError{Name: lost.name, cause: errors.Join(ended(g.caller), lost.cause)}
 		}
-		lifecycle.Pause(ctx, firstPause, nil, nil) // should they always be lost, no busy loop
+		lifecycle.Pause(ctx, transport.FirstPause, nil, nil) // should they always be lost, no busy loop
 	}
 }
 
@@ -78,7 +79,7 @@ func (g *multiAcquire) acquireAll(ctx context.Context) (*Lease, error) {
 	if g.multi.batch != nil && (g.try || g.noLocalWaiters()) {
 		lease, err := g.tryBatch()
 		switch {
-		case errors.Is(err, ErrWrongType), errors.Is(err, errOtherStrategy), crossSlot(err):
+		case errors.Is(err, ErrWrongType), errors.Is(err, errOtherStrategy), transport.CrossSlot(err):
 			// By itself, the member that is to blame tells more.
 		case g.try, err == nil, ctx.Err() != nil, errors.Is(err, ErrUnavailable), !errors.As(err, &busy):
 			return lease, err
@@ -90,7 +91,7 @@ func (g *multiAcquire) acquireAll(ctx context.Context) (*Lease, error) {
 		return nil, err
 	}
 	lease, err := g.lockSequentially(ctx, members)
-	if busy != nil && time.Since(answeredAt) < stallTimeout && errors.Is(err, ErrNotAcquired) && errors.Is(err, ErrUnavailable) {
+	if busy != nil && time.Since(answeredAt) < transport.StallTimeout && errors.Is(err, ErrNotAcquired) && errors.Is(err, ErrUnavailable) {
 		// The time was up before the next answer. That is no outage: there was one just now.
 		err = &NotAcquiredError{Name: busy.Name, RetryAfter: busy.RetryAfter, cause: ended(g.caller)}
 	}
@@ -115,7 +116,7 @@ func (g *multiAcquire) lockSequentially(ctx context.Context, members []member) (
 		held = append(held, lease)
 		defer lease.end.bind(cut)()
 	}
-	patience := forever
+	patience := transport.Forever
 	if g.try {
 		patience = 0
 	}
@@ -163,7 +164,7 @@ func (g *multiAcquire) lostMember(held []*Lease) error {
 }
 
 // releaseMembers releases the members of a Multi that was not acquired. It waits for the releases; if ctx ends, only for
-// releaseGrace.
+// transport.ReleaseGrace.
 func releaseMembers(ctx context.Context, held []*Lease) {
 	if len(held) == 0 {
 		return
@@ -176,6 +177,6 @@ func releaseMembers(ctx context.Context, held []*Lease) {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		lifecycle.Pause(context.Background(), releaseGrace, done, nil)
+		lifecycle.Pause(context.Background(), transport.ReleaseGrace, done, nil)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // maxBatchedMutexes bounds how many mutexes one script grants: while it runs, the server does nothing else.
@@ -30,7 +31,7 @@ func (m *multi) batchable() []*locker {
 		on = p.server
 		mutexes, keys = append(mutexes, member.own), append(keys, member.key)
 	}
-	if !sameSlot(on.exec.rdb, keys) {
+	if !transport.SameSlot(on.exec.Client, keys) {
 		return nil
 	}
 	return mutexes
@@ -64,7 +65,7 @@ func (m mutexBatch) acquire(ctx context.Context, h *hold) (acquireResult, error)
 		keys = append(keys, o.keys.lock, o.keys.token, o.released)
 		args = append(args, o.owner, milliseconds(o.ttl), milliseconds(o.minHold), o.parentID())
 	}
-	reply, err := m.server.exec.doForHold(ctx, h, acquireAllScript, keys, args...)
+	reply, err := h.do(ctx, m.server.exec, acquireAllScript, keys, args...)
 	if err != nil {
 		return acquireResult{}, err
 	}
@@ -96,7 +97,7 @@ func (m mutexBatch) bar(h *hold) {
 func (m mutexBatch) release(ctx context.Context, h *hold, what releaseReason) (bool, error) {
 	holds := m.memberHolds(h)
 	held := make([]bool, len(holds))
-	errs := doGrouped(ctx, len(holds), func(ctx context.Context, i int) (err error) {
+	errs := transport.DoGrouped(ctx, len(holds), func(ctx context.Context, i int) (err error) {
 		held[i], err = m.mutex.release(ctx, &holds[i], what)
 		return err
 	})
@@ -158,7 +159,7 @@ func (g *multiAcquire) newAcquisition() (*acquisition, mutexBatch) {
 		r.entered = r.entered || h.parent != nil
 		all.holds = append(all.holds, h)
 		r.hold.ttl, r.hold.minHold = max(r.hold.ttl, h.ttl), max(r.hold.minHold, h.minHold)
-		r.hold.ack = r.hold.ack.and(h.ack)
+		r.hold.ack = r.hold.ack.And(h.ack)
 	}
 	r.hold.name, r.hold.keys = g.multi.name, all.holds[0].keys
 	first.keeper.renewID(&r.hold)

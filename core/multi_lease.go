@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // multiLease is the lease of several locks. It ends when the lease of one of them does. Each of these leases is renewed,
@@ -116,13 +118,13 @@ func (j *multiLease) release(ctx context.Context, what releaseReason) error {
 
 // releaseTogether releases leases concurrently, in one batch.
 func releaseTogether(ctx context.Context, leases []*Lease, what releaseReason) error {
-	return primaryError(doGrouped(ctx, len(leases), func(ctx context.Context, i int) error {
+	return primaryError(transport.DoGrouped(ctx, len(leases), func(ctx context.Context, i int) error {
 		return leases[i].release(ctx, what)
 	}))
 }
 
 func (j *multiLease) extend(ctx context.Context, ttl time.Duration) error {
-	err := primaryError(doGrouped(ctx, len(j.members), func(ctx context.Context, i int) error {
+	err := primaryError(transport.DoGrouped(ctx, len(j.members), func(ctx context.Context, i int) error {
 		return j.members[i].Extend(ctx, ttl)
 	}))
 	if errors.Is(err, ErrNotHeld) {

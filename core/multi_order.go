@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // The order in which every Multi locks its members, so that no two wait for each other (lock ordering). The order must
@@ -47,7 +49,7 @@ func (m *multi) order(ctx context.Context) ([]member, error) {
 		count[member.key]++
 	}
 	members := slices.Clone(m.members)
-	errs := doGrouped(ctx, len(members), func(ctx context.Context, i int) (err error) {
+	errs := transport.DoGrouped(ctx, len(members), func(ctx context.Context, i int) (err error) {
 		if b := &members[i]; b.own != nil && count[b.key] > 1 {
 			b.where, err = b.own.location(ctx)
 		}

@@ -2,10 +2,13 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 const (
@@ -21,7 +24,13 @@ const (
 	abandonMemory = 10 * time.Minute
 )
 
-// How scripts are told.
+// Refusals of acquire.lua and acquire_all.lua that are no answer about the lock.
+var (
+	errRestarted     = transport.WithOutcome(errors.New("server restarted recently and may have lost the lock"), transport.NotExecuted)
+	errOtherStrategy = transport.WithOutcome(errors.New("held by another strategy than Mutex"), transport.Rejected)
+)
+
+// Durations as arguments of scripts.
 var (
 	tokenMemoryArg   any = milliseconds(tokenMemory)
 	releaseMemoryArg any = milliseconds(releaseMemory)
@@ -60,40 +69,40 @@ type mutex struct {
 }
 
 func (m mutex) acquire(ctx context.Context, h *hold) (acquireResult, error) {
-	c := new(command)
-	c.init(acquireScript, 4, h.scriptArgs.lock, h.scriptArgs.token, h.scriptArgs.released, h.scriptArgs.waitingClients,
+	c := new(transport.Command)
+	c.Init(acquireScript, 4, h.scriptArgs.lock, h.scriptArgs.token, h.scriptArgs.released, h.scriptArgs.waitingClients,
 		h.ownerArg(), h.scriptArgs.id, ttlArg(h.ttl), tokenMemoryArg, milliseconds(h.minHold), milliseconds(m.restartDelay))
 	if h.registersClient {
-		c.args = append(c.args, m.server.keeper.clientNumberArg, h.woken)
+		c.Args = append(c.Args, m.server.keeper.clientNumberArg, h.woken)
 	}
 	if h.parent != nil {
 		if !h.registersClient {
-			c.args = append(c.args, "", 0)
+			c.Args = append(c.Args, "", 0)
 		}
-		c.args = append(c.args, h.parentID())
+		c.Args = append(c.Args, h.parentID())
 	}
-	c.ack = h.ack
-	err := m.server.exec.run(ctx, c)
-	c.countUnanswered(h)
+	c.Ack = h.ack
+	err := m.server.exec.Run(ctx, c)
+	h.countRepeated(c)
 	if err != nil {
 		return acquireResult{}, err
 	}
-	if len(c.list) < 2 {
-		return acquireResult{}, unexpected(c.list)
+	if len(c.List) < 2 {
+		return acquireResult{}, unexpected(c.List)
 	}
-	switch c.list[0] {
+	switch c.List[0] {
 	case 1:
-		before := c.list[len(c.list)-1]
-		return acquireResult{granted: true, token: c.list[1], tokenCommitted: before&1 != 0, byParent: before&2 != 0}, nil
+		before := c.List[len(c.List)-1]
+		return acquireResult{granted: true, token: c.List[1], tokenCommitted: before&1 != 0, byParent: before&2 != 0}, nil
 	case 0:
-		left := time.Duration(c.list[1]) * time.Millisecond
-		return acquireResult{tokenCommitted: len(c.list) > 2 && c.list[2] == 1, waitState: waitState{holderTTL: left}}, nil
+		left := time.Duration(c.List[1]) * time.Millisecond
+		return acquireResult{tokenCommitted: len(c.List) > 2 && c.List[2] == 1, waitState: waitState{holderTTL: left}}, nil
 	case -2:
 		h.registersClient = false // queue_acquire.lua does not register waiting clients
 		return m.asQueued().acquire(ctx, h)
 	case -3:
 		return acquireResult{}, fmt.Errorf("%w: for %v more it grants no locks", errRestarted,
-			time.Duration(c.list[1])*time.Millisecond)
+			time.Duration(c.List[1])*time.Millisecond)
 	default:
 		return acquireResult{holdReleased: true}, nil
 	}
@@ -120,22 +129,22 @@ func (m mutex) release(ctx context.Context, h *hold, what releaseReason) (bool, 
 	if what == neverHeld {
 		abandoned = 1
 	}
-	c := new(command)
-	c.init(releaseScript, 3, h.scriptArgs.lock, h.scriptArgs.released, h.scriptArgs.waitingClients,
+	c := new(transport.Command)
+	c.Init(releaseScript, 3, h.scriptArgs.lock, h.scriptArgs.released, h.scriptArgs.waitingClients,
 		h.ownerArg(), h.scriptArgs.id, found, abandoned, m.server.publishVerbArg)
 	if missing != found {
-		c.args = append(c.args, missing)
+		c.Args = append(c.Args, missing)
 	}
-	if err := m.server.exec.run(ctx, c); err != nil {
+	if err := m.server.exec.Run(ctx, c); err != nil {
 		return false, err
 	}
-	switch c.reply {
+	switch c.Reply {
 	case int64(4):
 		return m.asQueued().release(ctx, h, what)
 	case int64(3):
 		m.server.cannotPublish()
 	}
-	return c.reply != int64(0), nil
+	return c.Reply != int64(0), nil
 }
 
 func (mutex) queued() *queuedLock { return nil }

@@ -3,6 +3,8 @@ package core
 import (
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // slotTag is the part of a key that decides its slot. Source: Redis Cluster specification, hash tags.
@@ -71,7 +73,7 @@ func FuzzKeys(f *testing.F) {
 }
 
 func wantSlot(t *testing.T, lock, key string) {
-	if slotTag(key) != slotTag(lock) || slot(key) != slot(lock) {
+	if slotTag(key) != slotTag(lock) || transport.Slot(key) != transport.Slot(lock) {
 		t.Errorf("%q and %q lie in different slots", lock, key)
 	}
 }

@@ -11,9 +11,10 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/redis/go-redis/v9"
 )
 
 // oddNames are names that look like something else to somebody: to Redis' protocol, to Lua, to its patterns, to a

@@ -159,7 +159,7 @@ func (o *Once) refusal(r *acquisition, err error) error {
 func (o *Once) Peek(ctx context.Context) (Record, error) {
 	var reply any
 	err := o.ask(ctx, "peek at", func(ctx context.Context) (err error) {
-		reply, err = o.client.exec.do(ctx, oncePeekScript, []string{o.keys.lock})
+		reply, err = o.client.exec.Do(ctx, oncePeekScript, []string{o.keys.lock})
 		return err
 	})
 	if err != nil {

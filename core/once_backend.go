@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // onceBackend is the protocol of [Once]. An attempt is a hold. Its lease is renewed and waited for like that of a lock. Only
@@ -25,7 +27,7 @@ func (c onceBackend) acquire(ctx context.Context, h *hold) (acquireResult, error
 	if g := h.record.group; g.key != "" {
 		args = append(args, counted(h.record.content(h.record.maxValue)), g.bytes)
 	}
-	reply, err := c.server.exec.doForHold(ctx, h, onceBeginScript,
+	reply, err := h.do(ctx, c.server.exec, onceBeginScript,
 		h.record.group.beginKeys(h.keys.lock, h.keys.token, h.released), args...)
 	if err != nil {
 		return acquireResult{}, err
@@ -116,8 +118,8 @@ const (
 )
 
 // end runs a script that ends an attempt. It warns if the end could not be announced.
-func (c onceBackend) end(ctx context.Context, a ack, s *script, keys []string, args ...any) (int64, error) {
-	reply, err := c.server.exec.doWithAck(ctx, a, s, keys, args...)
+func (c onceBackend) end(ctx context.Context, a transport.Ack, s *transport.Script, keys []string, args ...any) (int64, error) {
+	reply, err := c.server.exec.DoWithAck(ctx, a, s, keys, args...)
 	if err != nil {
 		return 0, err
 	}
@@ -158,7 +160,7 @@ func (c onceBackend) resolve(ctx context.Context, h *hold, g recordGroup, value 
 		lists = 1
 	}
 	outcome, size := h.record.outcome(value)
-	reply, err := c.server.exec.doWithAck(ctx, h.ack, onceResolveScript, g.withGroup(h.keys.lock, h.released),
+	reply, err := c.server.exec.DoWithAck(ctx, h.ack, onceResolveScript, g.withGroup(h.keys.lock, h.released),
 		slices.Concat(c.finishArgs(h, abandonMemoryArg), outcome, []any{lists, size})...)
 	if err != nil {
 		return nil, err
@@ -182,7 +184,7 @@ func (c onceBackend) hold(ctx context.Context, h *hold, token int64, number int,
 }
 
 func (c onceBackend) finish(
-	ctx context.Context, s *script, h *hold, token int64, number int, more ...any,
+	ctx context.Context, s *transport.Script, h *hold, token int64, number int, more ...any,
 ) (int64, error) {
 	memory, _ := h.releaseMemories(heldByCaller)
 	args := slices.Concat(c.finishArgs(h, memory), []any{token, number}, more)
@@ -197,35 +199,35 @@ func (c onceBackend) finishArgs(h *hold, memory any) []any {
 // setOutcomeOnExpiry sets what the attempt counts as when its lease has expired. It returns false if another attempt has
 // followed.
 func (c onceBackend) setOutcomeOnExpiry(ctx context.Context, h *hold, what string) (bool, error) {
-	reply, err := c.server.exec.doWithAck(ctx, h.ack, onceDeclareScript, []string{h.keys.lock}, h.id, what)
+	reply, err := c.server.exec.DoWithAck(ctx, h.ack, onceDeclareScript, []string{h.keys.lock}, h.id, what)
 	return reply == int64(1), err
 }
 
 func (c onceBackend) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error) {
-	reply, err := c.server.exec.doWithAck(ctx, h.ack, onceRenewScript, []string{h.keys.lock}, h.onceRenewArgs(ttl)...)
+	reply, err := c.server.exec.DoWithAck(ctx, h.ack, onceRenewScript, []string{h.keys.lock}, h.onceRenewArgs(ttl)...)
 	return reply == int64(1), err
 }
 
 func (c onceBackend) renewAll(renewals []*renewal) {
-	calls := make([]*command, 0, 2*len(renewals))
+	calls := make([]*transport.Command, 0, 2*len(renewals))
 	for _, r := range renewals {
-		c := newCommand(onceRenewScript, []string{r.hold.keys.lock}, r.hold.onceRenewArgs(r.hold.ttl)...)
-		c.ack = r.hold.ack
-		c.onSend = func() { r.sent.Store(true) }
-		c.done = func(c *command) { r.done(c.sentAt, c.reply == int64(1), c.err) }
+		c := transport.NewCommand(onceRenewScript, []string{r.hold.keys.lock}, r.hold.onceRenewArgs(r.hold.ttl)...)
+		c.Ack = r.hold.ack
+		c.OnSend = func() { r.sent.Store(true) }
+		c.Done = func(c *transport.Command) { r.done(c.SentAt, c.Reply == int64(1), c.Err) }
 		if calls = append(calls, c); r.hold.record.group.key != "" {
 			calls = append(calls, r.hold.enlistCommand())
 		}
 	}
-	c.server.exec.renew(calls)
+	c.server.exec.SubmitRenewals(calls)
 }
 
 // enlistCommand extends the membership of a running record in its group, behind a renewal. If it fails, the next renewal
 // repeats it. Membership lasts for a whole retention, or a TTL if that is longer.
-func (h *hold) enlistCommand() *command {
-	c := newCommand(onceEnlistScript, h.record.group.withGroup(h.keys.lock), h.id,
+func (h *hold) enlistCommand() *transport.Command {
+	c := transport.NewCommand(onceEnlistScript, h.record.group.withGroup(h.keys.lock), h.id,
 		counted(h.record.content(h.record.maxValue)))
-	c.done = func(*command) {}
+	c.Done = func(*transport.Command) {}
 	return c
 }
 

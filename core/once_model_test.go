@@ -7,9 +7,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/redis/go-redis/v9"
 )
 
 // runner is an attempt and whether it has been ended.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // oneRedis is what all strategies on one Redis have in common: one script renews, one raises holds of every kind.
@@ -15,9 +16,9 @@ type oneRedis struct {
 }
 
 func (p oneRedis) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error) {
-	reply, err := p.server.exec.doWithAck(ctx, h.ack, renewScript, h.renewed(), h.id, milliseconds(ttl))
+	reply, err := p.server.exec.DoWithAck(ctx, h.ack, renewScript, h.renewed(), h.id, milliseconds(ttl))
 	if err == nil && reply == renewedInPart {
-		reply, err = p.server.exec.doWithAck(ctx, h.ack, renewScript, h.keys.shared(), h.id, milliseconds(ttl))
+		reply, err = p.server.exec.DoWithAck(ctx, h.ack, renewScript, h.keys.shared(), h.id, milliseconds(ttl))
 	}
 	if err != nil {
 		return false, err
@@ -29,23 +30,23 @@ func (p oneRedis) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, 
 const renewedInPart = int64(2)
 
 func (p oneRedis) renewAll(renewals []*renewal) {
-	calls := make([]*command, len(renewals))
+	calls := make([]*transport.Command, len(renewals))
 	for i, r := range renewals {
 		calls[i] = p.renewal(r, r.done)
 	}
-	p.server.exec.renew(calls)
+	p.server.exec.SubmitRenewals(calls)
 }
 
 // renewal is the command that renews; done takes its outcome.
-func (p oneRedis) renewal(r *renewal, done func(sentAt clock.Instant, held bool, err error)) *command {
-	c := newCommand(renewScript, r.hold.renewed(), r.hold.id, milliseconds(r.hold.ttl))
-	c.ack = r.hold.ack
-	c.onSend = func() { r.sent.Store(true) }
-	c.done = func(c *command) {
-		if c.reply == renewedInPart {
+func (p oneRedis) renewal(r *renewal, done func(sentAt clock.Instant, held bool, err error)) *transport.Command {
+	c := transport.NewCommand(renewScript, r.hold.renewed(), r.hold.id, milliseconds(r.hold.ttl))
+	c.Ack = r.hold.ack
+	c.OnSend = func() { r.sent.Store(true) }
+	c.Done = func(c *transport.Command) {
+		if c.Reply == renewedInPart {
 			p.renewRest(r.hold)
 		}
-		done(c.sentAt, c.reply == int64(1) || c.reply == renewedInPart, cmp.Or(c.err, lostBy(c.reply)))
+		done(c.SentAt, c.Reply == int64(1) || c.Reply == renewedInPart, cmp.Or(c.Err, lostBy(c.Reply)))
 	}
 	return c
 }
@@ -63,9 +64,9 @@ func lostBy(reply any) error {
 
 // renewRest sends a renewal again that was made in part. Should it fail, the next one will be made in part too.
 func (p oneRedis) renewRest(h *hold) {
-	c := newCommand(renewScript, h.keys.shared(), h.id, milliseconds(h.ttl))
-	c.done = func(*command) {}
-	p.server.exec.renew([]*command{c})
+	c := transport.NewCommand(renewScript, h.keys.shared(), h.id, milliseconds(h.ttl))
+	c.Done = func(*transport.Command) {}
+	p.server.exec.SubmitRenewals([]*transport.Command{c})
 }
 
 // renewed returns the keys of a renewal, see lua/renew.lua.
@@ -80,7 +81,7 @@ func (h *hold) renewed() []string {
 func (k keys) shared() []string { return []string{k.lock, k.reads()} }
 
 func (p oneRedis) raise(ctx context.Context, h *hold, token int64) (bool, error) {
-	reply, err := p.server.exec.doWithAck(ctx, h.ack, raiseScript, []string{h.keys.lock, h.keys.token, h.keys.reads()},
+	reply, err := p.server.exec.DoWithAck(ctx, h.ack, raiseScript, []string{h.keys.lock, h.keys.token, h.keys.reads()},
 		h.id, token, milliseconds(tokenMemory))
 	if err != nil {
 		return false, err
@@ -100,19 +101,19 @@ func (p oneRedis) bar(h *hold) { p.barAll(h.keys.lock, h.released) }
 // barAll bars the requests of several holds whose keys share a slot with the lock.
 func (p oneRedis) barAll(lock string, released ...string) {
 	k := p.server.keeper
-	p.server.exec.nodes.of(lock).pending.add(&pendingCommand{
-		send: func(ctx context.Context) error {
-			_, err := p.server.exec.do(new(detachedContext).reset(ctx, firstAnswer), barScript, released, milliseconds(abandonMemory))
+	p.server.exec.PendingOf(lock).Add(&transport.PendingCommand{
+		Send: func(ctx context.Context) error {
+			_, err := p.server.exec.Do(new(transport.DetachedContext).Reset(ctx, firstAnswer), barScript, released, milliseconds(abandonMemory))
 			return err
 		},
-		until: k.now().Add(abandonMemory),
+		Until: k.now().Add(abandonMemory),
 	})
 }
 
-func (p oneRedis) pending(h *hold) *pending { return p.server.exec.nodes.of(h.keys.lock).pending }
+func (p oneRedis) pending(h *hold) *transport.Pending { return p.server.exec.PendingOf(h.keys.lock) }
 
 func (p oneRedis) location(ctx context.Context, k keys) (string, error) {
-	reply, err := p.server.exec.do(ctx, deploymentIDScript, []string{k.location()},
+	reply, err := p.server.exec.Do(ctx, deploymentIDScript, []string{k.location()},
 		p.server.keeper.newID(), milliseconds(locationMemory))
 	if err != nil {
 		return "", err

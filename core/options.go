@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // Option configures a [Client]. Every [LockOption] is an Option too: the client's value applies where a lock or a call
@@ -49,7 +51,7 @@ type lockConfig struct {
 	maxHold time.Duration
 	minHold time.Duration
 	owner   string
-	ack     ack
+	ack     transport.Ack
 	err     error // the first invalid option
 }
 
@@ -85,7 +87,7 @@ func CheckOptions(opts ...LockOption) error { return new(lockConfig).with(opts).
 
 // check returns the first invalid option, or what is wrong with them taken together, for locks on these servers.
 func (c lockConfig) check(rdbs []redis.UniversalClient) error {
-	return cmp.Or(c.err, c.ack.check(c.ttl, rdbs))
+	return cmp.Or(c.err, checkAck(c.ack, c.ttl, rdbs))
 }
 
 func (c *lockConfig) refuse(err error) {

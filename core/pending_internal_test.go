@@ -4,8 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // TestMissedReleasesEndWithTheirTTL: what a server that is down has missed does not grow with the time that it is down.
@@ -35,8 +36,6 @@ func TestMissedReleasesEndWithTheirTTL(t *testing.T) {
 		v.releaseLater(h, heldByCaller)
 	}
 	redistest.Eventually(t, 20*time.Second, "the releases that are of no use to be dropped", func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return len(p.known) == each
+		return p.Len() == each
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // protocol is what a strategy does on its servers: one grant, one release, one renewal at a time. Waiting,
@@ -34,7 +35,7 @@ type protocol interface {
 	// bar makes requests of a granted hold be refused that arrive later, see hold.unanswered. It does not wait for that.
 	bar(h *hold)
 	// pending is where a release that was not confirmed is sent again. It is nil if each of several servers has its own.
-	pending(h *hold) *pending
+	pending(h *hold) *transport.Pending
 	// location names the place where the lock lies, see location.go.
 	location(ctx context.Context, k keys) (string, error)
 }
@@ -49,7 +50,7 @@ type hold struct {
 
 	released   string // where its end is remembered
 	scriptArgs scriptArgs
-	releaseCtx detachedContext // of its release
+	releaseCtx transport.DetachedContext // of its release
 	// unanswered counts its requests whose outcome is not known: each may arrive yet, whatever a later one has come to.
 	unanswered int
 
@@ -64,6 +65,26 @@ type hold struct {
 	rtt        time.Duration // that the servers' answers took
 
 	record *recordConfig // of a Once
+}
+
+// do runs a script for the hold, and counts the request if it was repeated.
+func (h *hold) do(ctx context.Context, e *transport.Executor, s *transport.Script, keys []string, args ...any) (any, error) {
+	c := transport.NewCommand(s, keys, args...)
+	c.Ack = h.ack
+	err := e.Run(ctx, c)
+	h.countRepeated(c)
+	if err != nil {
+		return nil, err
+	}
+	return c.Reply, nil
+}
+
+// countRepeated counts a repeated request as unanswered. It writes to the hold only then. Why: the requests of a Redlock
+// to its servers share one hold and run concurrently, and are never repeated.
+func (h *hold) countRepeated(c *transport.Command) {
+	if c.Repeated {
+		h.unanswered++
+	}
 }
 
 // kind is what errors call it.

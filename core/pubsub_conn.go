@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // pubsubConn is one pub/sub connection to a master. It ends with its first error. The next one subscribes anew, and each
@@ -101,7 +103,7 @@ func sendAll(ctx context.Context, channels []string, send func(context.Context, 
 func sendBySlot(ctx context.Context, channels []string, send func(context.Context, ...string) error) error {
 	slots := make(map[uint16][]string)
 	for _, channel := range channels {
-		slots[slot(channel)] = append(slots[slot(channel)], channel)
+		slots[transport.Slot(channel)] = append(slots[transport.Slot(channel)], channel)
 	}
 	for _, together := range slots {
 		if err := send(ctx, together...); err != nil {
@@ -126,7 +128,7 @@ func (s *pubsubConn) read(ctx context.Context) {
 			continue
 		case servedElsewhere(err):
 			s.master.resetRefused()
-			s.master.subs.nodes.requestRefresh()
+			s.master.subs.nodes.RequestRefresh()
 			continue
 		case err != nil:
 			s.refused(err)
@@ -149,7 +151,7 @@ func servedElsewhere(err error) bool {
 
 // refused records an error that another try would not change: an unknown command, or a missing right.
 func (s *pubsubConn) refused(err error) {
-	if classify(err) != failed && !refusesUser(err) && !unknownCommand(err) {
+	if transport.Classify(err) != transport.Failed && !transport.RefusesUser(err) && !transport.UnknownCommand(err) {
 		return
 	}
 	s.end = endRefused
@@ -165,7 +167,7 @@ func (s *pubsubConn) changed(m *redis.Subscription) {
 		s.master.subs.confirm(s.master, m.Channel)
 	case "sunsubscribe":
 		if s.master.unsubscribedByServer(m.Channel) {
-			s.master.subs.nodes.requestRefresh()
+			s.master.subs.nodes.RequestRefresh()
 		}
 	}
 }

@@ -34,7 +34,7 @@ func (p queuedLock) acquire(ctx context.Context, h *hold) (acquireResult, error)
 	if h.mayQueue {
 		waits = 1
 	}
-	reply, err := p.server.exec.doForHold(ctx, h, queueAcquireScript, h.keys.queueKeys(h.released), p.server.queueArgs(h.keys,
+	reply, err := h.do(ctx, p.server.exec, queueAcquireScript, h.keys.queueKeys(h.released), p.server.queueArgs(h.keys,
 		h.owner, h.id, milliseconds(h.ttl), milliseconds(h.minHold), p.mode, waits, h.queueNumber, h.parentID())...)
 	if err != nil {
 		return acquireResult{}, err
@@ -65,7 +65,7 @@ func (p queuedLock) release(ctx context.Context, h *hold, what releaseReason) (b
 	if p.readersNext {
 		readersNext = 1
 	}
-	reply, err := p.server.exec.do(ctx, queueReleaseScript, h.keys.queueKeys(h.released), p.server.queueArgs(h.keys,
+	reply, err := p.server.exec.Do(ctx, queueReleaseScript, h.keys.queueKeys(h.released), p.server.queueArgs(h.keys,
 		h.owner, h.id, found, abandoned, readersNext, missing)...)
 	if err != nil {
 		return false, err

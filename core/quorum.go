@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // quorum is the protocol of [Redlock.Mutex]: that of a Mutex on each of several independent servers. The answer of a
@@ -59,12 +60,12 @@ func undecided(err error) bool {
 	return errors.As(err, &votes)
 }
 
-// outcome is that of a request which every server was asked for and which was taken back where it succeeded.
-func (e *quorumError) outcome() outcome {
-	if slices.ContainsFunc(e.errs, transient) {
-		return notExecuted
+// Outcome is that of a request which every server was asked for and which was taken back where it succeeded.
+func (e *quorumError) Outcome() transport.Outcome {
+	if slices.ContainsFunc(e.errs, transport.Transient) {
+		return transport.NotExecuted
 	}
-	return rejected
+	return transport.Rejected
 }
 
 // acquire runs vote rounds until any client has won. Several clients that ask all servers at the same time may get a
@@ -110,7 +111,7 @@ func (q *quorum) vote(ctx context.Context, h *hold) (a acquireResult, split bool
 		h.lostRounds = 1
 	}
 	if ctx.Err() != nil {
-		return acquireResult{}, false, errNotSent // the caller has nothing to take back
+		return acquireResult{}, false, transport.ErrNotSent // the caller has nothing to take back
 	}
 	if !b.busy() || b.reentryUnclear() {
 		return acquireResult{}, false, b.err()
@@ -140,7 +141,7 @@ func (q *quorum) agree(ctx context.Context, ask func(ctx context.Context, v *red
 		err error
 	}
 	votes := make(chan vote, len(q.nodes))
-	apart := withoutEnd(ctx)
+	apart := transport.WithoutEnd(ctx)
 	for _, v := range q.nodes {
 		if !q.keeper.background(func(context.Context) {
 			yes, err := ask(apart, v)
@@ -163,7 +164,7 @@ func (q *quorum) agree(ctx context.Context, ask func(ctx context.Context, v *red
 				no++
 			}
 		case <-ctx.Done():
-			return false, errNotAnswered
+			return false, transport.ErrNotAnswered
 		}
 		switch {
 		case yes >= q.majority:
@@ -173,18 +174,6 @@ func (q *quorum) agree(ctx context.Context, ask func(ctx context.Context, v *red
 		}
 	}
 	return false, &quorumError{answered: yes + no, of: len(q.nodes), errs: errs}
-}
-
-// withoutEnd returns ctx without its end and without its groupMember.
-//
-// Why: the end of ctx must not keep requests from the servers that are asked last. A batch group takes one command of
-// each member, and a Redlock sends several.
-func withoutEnd(ctx context.Context) context.Context {
-	if t, _ := ctx.Value(groupMemberKey{}).(*groupMember); t != nil {
-		t.finish()
-		ctx = context.WithValue(ctx, groupMemberKey{}, (*groupMember)(nil))
-	}
-	return context.WithoutCancel(ctx)
 }
 
 func (q *quorum) release(ctx context.Context, h *hold, what releaseReason) (bool, error) {
@@ -219,7 +208,7 @@ func (q *quorum) queued() *queuedLock { return nil }
 // bar does nothing: a request is sent to each server once, and one that a server runs late is granted by a minority.
 func (q *quorum) bar(*hold) {}
 
-func (q *quorum) pending(*hold) *pending { return nil }
+func (q *quorum) pending(*hold) *transport.Pending { return nil }
 
 // location is the smallest of the names that the servers have for the place, so it is the same for all who ask while
 // the same servers answer. That is why it waits for all of them, each for as long as one gets.
@@ -229,7 +218,7 @@ func (q *quorum) location(ctx context.Context, k keys) (string, error) {
 		err  error
 	}
 	replies := make(chan reply, len(q.nodes))
-	apart := withoutEnd(ctx)
+	apart := transport.WithoutEnd(ctx)
 	for _, v := range q.nodes {
 		if !q.keeper.background(func(context.Context) {
 			var r reply
@@ -253,7 +242,7 @@ func (q *quorum) location(ctx context.Context, k keys) (string, error) {
 				names = append(names, r.name)
 			}
 		case <-ctx.Done():
-			return "", errNotAnswered
+			return "", transport.ErrNotAnswered
 		}
 	}
 	if len(names) < q.majority {

@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // raise gives all leases the greatest of their tokens in Redis and returns it. So the work under all of them has one
@@ -20,7 +22,7 @@ func raise(ctx context.Context, leases []*Lease, patience time.Duration) (int64,
 			}
 		}
 	}
-	errs := doGrouped(ctx, len(smaller), func(ctx context.Context, i int) error {
+	errs := transport.DoGrouped(ctx, len(smaller), func(ctx context.Context, i int) error {
 		return smaller[i].raise(ctx, token, patience)
 	})
 	for _, err := range errs {
@@ -34,7 +36,7 @@ func raise(ctx context.Context, leases []*Lease, patience time.Duration) (int64,
 // raise waits with patience for a slot that moves.
 func (l *Lease) raise(ctx context.Context, token int64, patience time.Duration) error {
 	var held bool
-	err := retry(ctx, patience, slotMigrating, func() error {
+	err := transport.Retry(ctx, patience, transport.SlotMigrating, func() error {
 		return retryUntilAnswered(ctx, func(ctx context.Context) (err error) {
 			held, err = l.protocol.raise(ctx, &l.hold, token)
 			return err

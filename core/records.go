@@ -39,7 +39,7 @@ func (c *Client) listRecords(ctx context.Context, key, group string) (names []st
 	for seen := 0; ; {
 		var reply any
 		err := c.Once(key).ask(ctx, "list records of", func(ctx context.Context) (err error) {
-			reply, err = c.exec.do(ctx, onceListScript, []string{group}, seen, listedAtOnce)
+			reply, err = c.exec.Do(ctx, onceListScript, []string{group}, seen, listedAtOnce)
 			return err
 		})
 		if err != nil {

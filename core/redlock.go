@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // Redlock makes locks on several independent Redis masters at once. A lock is held if a majority of them has granted
@@ -131,8 +133,8 @@ func (r *roster) enter(runID string, v *redlockNode) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if other := r.byRunID[runID]; other != nil && other != v {
-		return fmt.Errorf("%w: NewRedlock: nodes %d and %d are the same server", ErrInvalidOption,
-			min(other.number, v.number), max(other.number, v.number))
+		return transport.WithOutcome(fmt.Errorf("%w: NewRedlock: nodes %d and %d are the same server", ErrInvalidOption,
+			min(other.number, v.number), max(other.number, v.number)), transport.Rejected)
 	}
 	r.byRunID[runID] = v
 	return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // redlockNode is one of the independent servers of a Redlock.
@@ -33,7 +34,7 @@ func newRedlockNode(number int, s *server, q *quorum) *redlockNode {
 		number: number, quorum: q,
 	}
 	v.failedAt.Store(int64(-suspectTime))
-	v.pendingReleases().untilClose = true // the other servers are a majority
+	v.pendingReleases().UntilClose = true // the other servers are a majority
 	return v
 }
 
@@ -44,8 +45,8 @@ func (v *redlockNode) verifyIdentity(ctx context.Context) error {
 		return nil
 	}
 	key := v.quorum.keeper.prefix + "redlock"
-	reply, err := v.server.exec.do(ctx, serverRunIDScript, []string{key})
-	if classify(err) == failed {
+	reply, err := v.server.exec.Do(ctx, serverRunIDScript, []string{key})
+	if transport.Classify(err) == transport.Failed {
 		v.quorum.keeper.logger.Warn("holdfast: the run id of a server of a Redlock is unknown: "+
 			"make sure that no other client connects to the same server", "node", v.number, "error", err)
 	} else if err != nil {
@@ -71,11 +72,11 @@ func (v *redlockNode) ask(ctx context.Context, ttl time.Duration, request func(c
 	if err != nil && ctx.Err() != nil {
 		err = errSlow // whichever way the connection puts it: it is not the caller whose time is up
 	}
-	if classify(err) == failed || err != nil && (refusesUser(err) || unknownCommand(err)) || errors.Is(err, ErrInvalidOption) {
+	if transport.Classify(err) == transport.Failed || err != nil && (transport.RefusesUser(err) || transport.UnknownCommand(err)) || errors.Is(err, ErrInvalidOption) {
 		v.quorum.keeper.warnOnce(&v.warnedRefusal, "a server of a Redlock refuses requests: fewer of the others may fail",
 			"node", v.number, "error", err)
 	}
-	if transient(err) && !errors.Is(err, errTaken) { // that is an answer: the hold was released before it was settled
+	if transport.Transient(err) && !errors.Is(err, errTaken) { // that is an answer: the hold was released before it was settled
 		v.failedAt.Store(int64(v.quorum.keeper.now()))
 	}
 	return err
@@ -94,7 +95,7 @@ func (v *redlockNode) commitToken(ctx context.Context, h *hold, token int64, reg
 		grant = 1
 	}
 	return v.ask(ctx, h.ttl, func(ctx context.Context) error {
-		reply, err := v.server.exec.do(ctx, redlockCommitScript,
+		reply, err := v.server.exec.Do(ctx, redlockCommitScript,
 			[]string{h.keys.lock, h.keys.token, h.released},
 			h.owner, h.id, milliseconds(h.ttl), token, milliseconds(tokenMemory), milliseconds(h.minHold), grant)
 		if err == nil && reply != int64(1) {
@@ -117,18 +118,18 @@ func (v *redlockNode) releaseHold(ctx context.Context, h *hold, what releaseReas
 }
 
 // pendingReleases returns the releases that the server has not confirmed.
-func (v *redlockNode) pendingReleases() *pending { return v.server.exec.nodes.only.pending }
+func (v *redlockNode) pendingReleases() *transport.Pending { return v.server.exec.PendingOf("") }
 
 // releaseLater sends a release until the server has confirmed it, or the hold has expired on the server.
 func (v *redlockNode) releaseLater(h hold, what releaseReason) {
-	v.pendingReleases().add(&pendingCommand{
-		id: h.id,
-		send: func(ctx context.Context) error {
+	v.pendingReleases().Add(&transport.PendingCommand{
+		ID: h.id,
+		Send: func(ctx context.Context) error {
 			return v.ask(ctx, h.ttl, func(ctx context.Context) error {
 				_, err := v.release(ctx, &h, what)
 				return err
 			})
 		},
-		until: v.quorum.keeper.now().Add(max(h.ttl, h.minHold)),
+		Until: v.quorum.keeper.now().Add(max(h.ttl, h.minHold)),
 	})
 }

@@ -15,9 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/redis/go-redis/v9"
 )
 
 var storm = flag.Duration("storm", 0, "how long servers of a Redlock are broken, at least; 0: each pair of them once")

@@ -2,12 +2,10 @@ package core
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 const (
@@ -17,9 +15,6 @@ const (
 	// one before it. Shorter than go-redis waits on a connection that says nothing, so that another connection has
 	// its chance in time.
 	firstAnswer = time.Second
-	// releaseGrace is what a release gets beyond the end of the caller's context, if that was alive when the
-	// release began: enough for an answer that is on its way, too little for a frozen server to be felt.
-	releaseGrace = 25 * time.Millisecond
 	// backgroundReleaseLimit is how long beyond the TTL of a hold its release is retried in the background. Why beyond: other
 	// holds of the owner may keep it in Redis.
 	backgroundReleaseLimit = 10 * time.Minute
@@ -47,7 +42,7 @@ func (h *hold) releaseMemories(what releaseReason) (found, missing any) {
 func (k *keeper) release(ctx context.Context, p protocol, h *hold, what releaseReason) (held bool, err error) {
 	over := ctx.Err() != nil
 	if k.hasOneServer() {
-		held, err = p.release(h.releaseCtx.reset(ctx, firstAnswer), h, what)
+		held, err = p.release(h.releaseCtx.Reset(ctx, firstAnswer), h, what)
 	}
 	if !k.hasOneServer() || err != nil && (over || ctx.Err() == nil) {
 		held, err = releaseWithRetry(ctx, p, h, what)
@@ -72,7 +67,7 @@ func releaseWithRetry(ctx context.Context, p protocol, h *hold, what releaseReas
 func (k *keeper) runDetached(ctx context.Context, command func(context.Context) error) error {
 	if k.hasOneServer() {
 		over := ctx.Err() != nil
-		err := command(new(detachedContext).reset(ctx, firstAnswer))
+		err := command(new(transport.DetachedContext).Reset(ctx, firstAnswer))
 		if err == nil || !over && ctx.Err() != nil {
 			return err
 		}
@@ -86,7 +81,7 @@ func (k *keeper) runDetached(ctx context.Context, command func(context.Context) 
 // next one can use another connection.
 func retryUntilAnswered(ctx context.Context, command func(context.Context) error) error {
 	limit := firstAnswer
-	return retry(ctx, 0, transient, func() error {
+	return transport.Retry(ctx, 0, transport.Transient, func() error {
 		try, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		limit = min(2*limit, releaseTimeout) // tries can be many while a slot moves
@@ -101,7 +96,7 @@ func detach(ctx context.Context) (context.Context, context.CancelFunc) {
 		return detached, cancel
 	}
 	stop := context.AfterFunc(ctx, func() {
-		lifecycle.Pause(detached, releaseGrace, nil, nil)
+		lifecycle.Pause(detached, transport.ReleaseGrace, nil, nil)
 		cancel()
 	})
 	return detached, func() { stop(); cancel() }
@@ -118,7 +113,7 @@ func (k *keeper) releaseInBackground(p protocol, h *hold, what releaseReason) {
 func (k *keeper) releaseInBackgroundAfter(wait time.Duration, p protocol, h *hold, what releaseReason) {
 	abandoned := *h
 	release := func(ctx context.Context) error {
-		_, err := p.release(new(detachedContext).reset(ctx, firstAnswer), &abandoned, what)
+		_, err := p.release(new(transport.DetachedContext).Reset(ctx, firstAnswer), &abandoned, what)
 		return err
 	}
 	queue := p.pending(h)
@@ -130,28 +125,20 @@ func (k *keeper) releaseInBackgroundAfter(wait time.Duration, p protocol, h *hol
 		return
 	}
 	due := k.now().Add(wait)
-	taken := queue.add(&pendingCommand{
-		send: release, due: due, until: due.Add(max(abandoned.ttl, abandoned.minHold) + backgroundReleaseLimit),
-		ended: func(err error) { k.reportUnreleased(&abandoned, err) },
+	taken := queue.Add(&transport.PendingCommand{
+		Send: release, Due: due, Until: due.Add(max(abandoned.ttl, abandoned.minHold) + backgroundReleaseLimit),
+		Ended: func(err error) { k.reportUnreleased(&abandoned, err) },
 	})
 	if !taken && !k.operations.IsClosed() {
 		k.warnOnce(&k.overdue, "too many releases are pending: further holds are left to expire",
-			"waiting", maxPending)
+			"waiting", transport.MaxPending)
 	}
 }
 
 // reportUnreleased warns of a hold that is left in Redis.
 func (k *keeper) reportUnreleased(h *hold, err error) {
-	if err != nil && !wrongType(err) {
+	if err != nil && !transport.WrongType(err) {
 		k.logger.Warn("holdfast: the hold of a cancelled acquisition could not be removed from Redis",
 			"lock", digest(h.keys.lock), "error", err)
 	}
-}
-
-// retryable reports whether a release that failed with err is worth another try. It returns false for errors that time
-// does not change: a closed client and a key of another type. It returns true for missing rights and a full server,
-// which an operator may change. It returns false for a majority, since each server of a Redlock is retried by itself,
-// see redlockNode.releaseHold.
-func retryable(err error) bool {
-	return !errors.Is(err, redis.ErrClosed) && !wrongType(err) && !undecided(err)
 }

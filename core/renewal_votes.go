@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // renewalVotes counts the answers of the servers of a Redlock to one renewal.
@@ -30,13 +31,13 @@ func (q *quorum) renewAll(renewals []*renewal) {
 		votes[i] = &renewalVotes{quorum: q, renewal: r, sentAt: never}
 	}
 	for _, v := range q.nodes {
-		calls := make([]*command, len(renewals))
+		calls := make([]*transport.Command, len(renewals))
 		for i, r := range renewals {
 			calls[i] = v.renewal(r, func(sentAt clock.Instant, held bool, err error) {
 				votes[i].count(v, sentAt, held, err)
 			})
 		}
-		v.server.exec.renew(calls)
+		v.server.exec.SubmitRenewals(calls)
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"embed"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 //go:embed lua/*.lua
@@ -12,7 +12,7 @@ var luaFiles embed.FS
 
 // The scripts, one per operation. Each file opens with its contract.
 var (
-	acquireScript        = loadScript("acquire_fast", "mutex_common", "acquire").returnsIntegers()
+	acquireScript        = loadScript("acquire_fast", "mutex_common", "acquire").ReturnsIntegers()
 	acquireAllScript     = loadScript("mutex_common", "acquire_all")
 	releaseScript        = loadScript("publish", "wake_next", "release")
 	wakeNextIfFreeScript = loadScript("publish", "wake_next", "wake_next_if_free")
@@ -41,18 +41,8 @@ var (
 	onceListScript     = loadScript("once_list")
 )
 
-// script is a Lua script and the SHA-1 under which servers know it.
-type script struct {
-	source   string
-	shaArg   any  // a string
-	integers bool // it answers with a list of integers, always
-}
-
-// evalsha is the command that runs a script by its hash.
-var evalsha any = "evalsha"
-
 // loadScript puts a script together from what it shares with others and its own file, which comes last.
-func loadScript(names ...string) *script {
+func loadScript(names ...string) *transport.Script {
 	var source strings.Builder
 	for _, name := range names {
 		text, err := luaFiles.ReadFile("lua/" + name + ".lua")
@@ -61,11 +51,5 @@ func loadScript(names ...string) *script {
 		}
 		source.Write(text)
 	}
-	return &script{source: source.String(), shaArg: redis.NewScript(source.String()).Hash()}
-}
-
-// returnsIntegers declares that every reply of the script is a list of integers.
-func (s *script) returnsIntegers() *script {
-	s.integers = true
-	return s
+	return transport.NewScript(source.String())
 }

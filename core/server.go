@@ -5,13 +5,15 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // server is one Redis as locks use it: the way for commands to it, and its subscriptions. It may be a Sentinel
 // group or a Cluster.
 type server struct {
 	keeper         *keeper
-	exec           *executor
+	exec           *transport.Executor
 	publishVerb    string // PUBLISH or SPUBLISH, see lua/publish.lua
 	publishVerbArg any    // the same, as their argument
 	subs           *subscriptions
@@ -26,17 +28,16 @@ type server struct {
 }
 
 func newServer(k *keeper, rdb redis.UniversalClient) *server {
-	s := &server{keeper: k, exec: newExecutor(rdb, k.now, k.base.Done()), publishVerb: "PUBLISH"}
-	s.exec.nodes.attach(k)
-	if s.exec.nodes.cluster != nil {
+	s := &server{keeper: k, exec: transport.NewExecutor(rdb, k.work(), k.base.Done()), publishVerb: "PUBLISH"}
+	if s.exec.InCluster() {
 		s.publishVerb = "SPUBLISH"
 	}
 	if k.hasOneServer() { // the servers of a Redlock are asked side by side, for as long as each gets
-		s.exec.direct.rdb, _ = rdb.(*redis.Client)
+		s.exec.UseDirectPath()
 	}
 	s.publishVerbArg = s.publishVerb
-	s.exec.onReply = sync.OnceFunc(s.inspectLater)
-	s.subs = newSubscriptions(rdb, s.exec.nodes, s.cannotSubscribe)
+	s.exec.OnReply = sync.OnceFunc(s.inspectLater)
+	s.subs = newSubscriptions(rdb, s.exec.Nodes, s.cannotSubscribe)
 	s.subs.clientNumber, s.subs.wakeNext = k.clientNumber, s.wakeNext
 	s.heartbeats = newHeartbeats(s, k.now)
 	return s
@@ -44,7 +45,7 @@ func newServer(k *keeper, rdb redis.UniversalClient) *server {
 
 // cannotSubscribe warns, once, that this client receives no announcements of releases.
 func (s *server) cannotSubscribe(err error, sharded bool) {
-	if errors.Is(err, errPanic) {
+	if errors.Is(err, transport.ErrPanic) {
 		s.keeper.warnOnce(&s.warnedPanic, "the Redis client does not subscribe: waiters notice releases by polling only", "error", err)
 		return
 	}
@@ -66,5 +67,5 @@ func (s *server) cannotPublish() {
 // close ends the subscriptions and waits for what is in flight, for a few seconds at most.
 func (s *server) close() {
 	s.subs.close(releaseTimeout)
-	s.exec.nodes.close(releaseTimeout)
+	s.exec.Nodes.Close(releaseTimeout)
 }

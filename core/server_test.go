@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/redis/go-redis/v9"
 )
 
 // restricted returns a connection as a user with all keys and channels and the given command rules.

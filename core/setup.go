@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 const (
@@ -51,14 +51,14 @@ func (s *server) inspectOnce(ctx context.Context) bool {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		err := errPanic
+		err := transport.ErrPanic
 		defer func() { done <- err }()
 		s.keeper.recovered(func() { err = s.inspectSetup(ctx) })
 	}()
 	select {
 	case err := <-done:
 		s.keeper.logger.Debug("holdfast: setup of Redis inspected", "error", err)
-		return err == nil || !transient(err)
+		return err == nil || !transport.Transient(err)
 	case <-ctx.Done():
 		return false
 	}
@@ -66,10 +66,10 @@ func (s *server) inspectOnce(ctx context.Context) bool {
 
 // inspectSetup looks at the server, or at each master of a Cluster: scripts go nowhere else.
 func (s *server) inspectSetup(ctx context.Context) error {
-	switch rdb := s.exec.rdb.(type) {
+	switch rdb := s.exec.Client.(type) {
 	case *redis.ClusterClient:
 		return rdb.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) (err error) {
-			err = errPanic
+			err = transport.ErrPanic
 			s.keeper.recovered(func() { err = s.inspectServer(ctx, master, master.Options().Addr) })
 			return err
 		})
@@ -126,13 +126,4 @@ func tooOld(version string) bool {
 	var major, minor int
 	_, err := fmt.Sscanf(version, "%d.%d", &major, &minor)
 	return err == nil && (major < 6 || major == 6 && minor < 2)
-}
-
-// replied reports whether a server has answered, be it with an error.
-func replied(err error) bool {
-	if err == nil {
-		return true
-	}
-	var reply redis.Error
-	return errors.As(err, &reply)
 }

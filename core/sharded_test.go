@@ -6,9 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
-	"github.com/redis/go-redis/v9"
 )
 
 // lacksShards skips tests of what servers before Redis 7 do not have.

@@ -1,6 +1,10 @@
 package core
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+)
 
 // The first waiter of a queue may get an answer that holds for others behind it: a Once was completed. This file gives
 // them that answer at once. Why: one after the other, 500 waiters take 500 round trips.
@@ -8,7 +12,7 @@ import "errors"
 // question is what an answer depends on beside the record: callers of one [Once] key with equal questions get equal
 // answers from one state of Redis.
 type question struct {
-	ack              ack
+	ack              transport.Ack
 	fingerprint      string
 	policy           FailurePolicy
 	group            recordGroup

@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/conformance"
-	"github.com/redis/go-redis/v9"
 )
 
 // side is one of the strategies of a client, with what the suite has to know of it.

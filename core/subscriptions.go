@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // subscriptions notifies waiters of releases. It has one pub/sub connection for all names of a client, in a Cluster one
@@ -19,7 +20,7 @@ import (
 // polls as well.
 type subscriptions struct {
 	rdb          redis.UniversalClient
-	nodes        *nodes
+	nodes        *transport.Nodes
 	warn         func(err error, sharded bool) // of a refusal
 	clientNumber string                        // of the client, see wake_one.go
 	wakeNext     func(c *waitingClient)        // called if the client was woken and none of its callers waits; must not block
@@ -66,14 +67,12 @@ const (
 	maxIdleRounds = 2
 )
 
-func newSubscriptions(rdb redis.UniversalClient, nodes *nodes, warn func(error, bool)) *subscriptions {
+func newSubscriptions(rdb redis.UniversalClient, nodes *transport.Nodes, warn func(error, bool)) *subscriptions {
 	s := &subscriptions{
 		rdb: rdb, nodes: nodes, warn: warn, channels: make(map[string]*channelState), masters: make(map[*redis.Client]*masterSubscription),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	if nodes.topology != nil {
-		nodes.topology.onRefresh = s.reassignAll
-	}
+	nodes.OnRefresh(s.reassignAll)
 	return s
 }
 
@@ -163,7 +162,7 @@ func (l *subscriber) confirmed() bool { return l.channel.subscribed.Load() }
 
 // assignLocked assigns a channel to the connection of the master that owns its slot now.
 func (s *subscriptions) assignLocked(channel string, t *channelState) {
-	master := s.nodes.master(channel)
+	master := s.nodes.Master(channel)
 	if t.assigned != nil && (master == nil || master == t.assigned.rdb) {
 		return
 	}
@@ -208,7 +207,7 @@ func (s *subscriptions) close(limit time.Duration) {
 // Goroutines that call the client must defer it, otherwise the panic would end the process. Waiters poll then.
 func (s *subscriptions) recovered() {
 	if p := recover(); p != nil {
-		s.warn(fmt.Errorf("%w: %v", errPanic, p), false)
+		s.warn(fmt.Errorf("%w: %v", transport.ErrPanic, p), false)
 	}
 }
 

@@ -2,12 +2,14 @@ package core
 
 import (
 	"testing"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // TestConfirmationIsNews: whoever listens looks again once the subscription is there, also when it came later.
 func TestConfirmationIsNews(t *testing.T) {
 	t.Parallel()
-	s := newSubscriptions(nil, newNodes(nil, nil), nil)
+	s := newSubscriptions(nil, transport.NewNodes(nil, new(transport.Background), nil), nil)
 	s.closed = true // no connection
 	first := s.subscribe("c", "")
 	if first.confirmed() || len(first.C) != 0 {
@@ -26,7 +28,7 @@ func TestConfirmationIsNews(t *testing.T) {
 // TestIdleTopicsAreDropped: after a while, and never while somebody listens.
 func TestIdleTopicsAreDropped(t *testing.T) {
 	t.Parallel()
-	s := newSubscriptions(nil, newNodes(nil, nil), nil)
+	s := newSubscriptions(nil, transport.NewNodes(nil, new(transport.Background), nil), nil)
 	s.closed = true
 	busy, idle := s.subscribe("busy", ""), s.subscribe("idle", "")
 	idle.close()
@@ -44,7 +46,7 @@ func TestIdleTopicsAreDropped(t *testing.T) {
 // TestAddressedMessages: a waiter hears what is said to it, and nobody hears what is said to others.
 func TestAddressedMessages(t *testing.T) {
 	t.Parallel()
-	s := newSubscriptions(nil, newNodes(nil, nil), nil)
+	s := newSubscriptions(nil, transport.NewNodes(nil, new(transport.Background), nil), nil)
 	s.closed = true
 	if s.subscribeIfActive("c", "a:1") != nil {
 		t.Error("joined a channel to which nobody listens")
@@ -77,7 +79,7 @@ func TestAddressedMessages(t *testing.T) {
 // TestChannelsThatMove: what a master does not serve any more, or refuses, is asked for again, and nothing else.
 func TestChannelsThatMove(t *testing.T) {
 	t.Parallel()
-	s := newSubscriptions(nil, newNodes(nil, nil), nil)
+	s := newSubscriptions(nil, transport.NewNodes(nil, new(transport.Background), nil), nil)
 	s.closed = true
 	heard := s.subscribe("heard", "")
 	s.subscribe("refused", "")

@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
 )
 
 // localWaiter is one passage through a lock, in microseconds of Redis's clock, which is what numbers in line and tokens are

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // voteRound requests one hold from all servers of a Redlock, once. Each request has a goroutine, which also acts on the
@@ -60,7 +61,7 @@ func (b *voteRound) run(ctx context.Context, oneFirst bool) (won bool) {
 		b.won = won
 		close(b.decided)
 	}()
-	apart := withoutEnd(ctx)
+	apart := transport.WithoutEnd(ctx)
 	nodes := b.quorum.nodes
 	if oneFirst {
 		nodes = b.fixedOrder()
@@ -195,14 +196,14 @@ func (b *voteRound) ask(ctx context.Context, v *redlockNode) {
 // finishNode commits the token or releases the hold, by the decision of the round. A server that has refused has nothing to
 // release.
 func (b *voteRound) finishNode(ctx context.Context, got vote, claim *hold) {
-	switch o := classify(got.err); {
+	switch o := transport.Classify(got.err); {
 	case b.won && got.acquireResult.granted && !(got.tokenCommitted && got.token == b.token):
 		b.commits <- got.node.commitToken(ctx, claim, b.token, false)
 	case b.won && got.acquireResult.granted:
 		b.commits <- nil
 	case b.won:
 		b.commits <- cmp.Or(got.err, errTaken)
-	case got.acquireResult.granted, o == unknown, o == failed:
+	case got.acquireResult.granted, o == transport.Unknown, o == transport.Failed:
 		_, _ = got.node.releaseHold(ctx, claim, neverHeld)
 	}
 }
@@ -223,7 +224,7 @@ func (b *voteRound) awaitCommits(ctx context.Context) error {
 				return &quorumError{answered: committed, of: len(b.quorum.nodes), errs: errs}
 			}
 		case <-ctx.Done():
-			return errNotAnswered
+			return transport.ErrNotAnswered
 		}
 	}
 	return nil

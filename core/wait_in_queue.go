@@ -144,7 +144,7 @@ func (w *queuedWaiter) granted(token int64) *Lease {
 		return nil // a message about an older grant, or about none; or the last token is unknown
 	case w.hold.fixed || w.hold.minHold > 0:
 		return nil // their time begins when Redis is asked for it
-	case w.hold.ack.wanted():
+	case w.hold.ack.Wanted():
 		return nil // replicas have not acknowledged it yet
 	case w.keeper.now() > at.askedAt.Add(ttl/2):
 		return nil // a renewal might come too late

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // waitLists has a FIFO list of local waiters for each name. Only the first of a list asks Redis. Why: otherwise every
@@ -37,7 +38,7 @@ type localWaiter struct {
 	lists *waitLists
 	key   string
 	list  *waitList
-	ack   ack // that the caller wants
+	ack   transport.Ack // that the caller wants
 
 	question any    // what an answer depends on; nil if no answer holds for two; see shared_answer.go
 	arrival  uint64 // in the order of arrival
@@ -54,7 +55,7 @@ func newWaitLists() *waitLists {
 }
 
 // enter appends a waiter to the list of a name. The waiter must call leave.
-func (q *waitLists) enter(t *localWaiter, key string, a ack) {
+func (q *waitLists) enter(t *localWaiter, key string, a transport.Ack) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t.lists, t.key, t.ack = q, key, a
@@ -149,7 +150,7 @@ func (t *localWaiter) failAll(err error) {
 	var next *localWaiter
 	for other := t; other != nil; other = next {
 		next = other.behind
-		if short && other.ack.replicas < t.ack.replicas {
+		if short && other.ack.Replicas < t.ack.Replicas {
 			continue
 		}
 		if other == t {

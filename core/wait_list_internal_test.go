@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // TestClosingEndsTheLine: whoever waits for a turn does not outlast Close.
@@ -11,8 +13,8 @@ func TestClosingEndsTheLine(t *testing.T) {
 	t.Parallel()
 	q := newWaitLists()
 	var first, second localWaiter
-	q.enter(&first, "k", ack{})
-	q.enter(&second, "k", ack{})
+	q.enter(&first, "k", transport.Ack{})
+	q.enter(&second, "k", transport.Ack{})
 	closing := make(chan struct{})
 	close(closing)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -40,9 +42,9 @@ func TestFailureOfReplicasStays(t *testing.T) {
 	t.Parallel()
 	q := newWaitLists()
 	var first, weaker, same localWaiter
-	q.enter(&first, "k", ack{replicas: 2})
-	q.enter(&weaker, "k", ack{replicas: 1})
-	q.enter(&same, "k", ack{replicas: 2})
+	q.enter(&first, "k", transport.Ack{Replicas: 2})
+	q.enter(&weaker, "k", transport.Ack{Replicas: 1})
+	q.enter(&same, "k", transport.Ack{Replicas: 2})
 	err := error(&NotReplicatedError{Wanted: 2})
 	first.failAll(err)
 	first.leave()
@@ -70,10 +72,10 @@ func TestSharedAnswer(t *testing.T) {
 		first, same, late := localWaiter{question: 1}, localWaiter{question: 1}, localWaiter{question: 1}
 		other := localWaiter{question: 2}
 		for _, t := range []*localWaiter{&first, &other, &same} {
-			q.enter(t, "k", ack{})
+			q.enter(t, "k", transport.Ack{})
 		}
 		first.startAsking()
-		q.enter(&late, "k", ack{})
+		q.enter(&late, "k", transport.Ack{})
 		first.share(test.answer)
 		first.leave()
 		never := make(chan struct{})

@@ -69,7 +69,7 @@ func (s *subscriptions) newClientSubscriber(k keys) *subscriber {
 // wakeNext wakes the next client, because this one was woken when none of its callers waited any more.
 func (s *server) wakeNext(c *waitingClient) {
 	s.keeper.background(func(ctx context.Context) {
-		_, _ = s.exec.do(ctx, wakeNextIfFreeScript, []string{c.lock, c.set}, s.publishVerb) // if it fails, the others ask after wakeGrace
+		_, _ = s.exec.Do(ctx, wakeNextIfFreeScript, []string{c.lock, c.set}, s.publishVerb) // if it fails, the others ask after wakeGrace
 	})
 }
 
@@ -87,7 +87,7 @@ func (r *acquisition) unregisterClient(t *localWaiter) {
 		}
 		ctx, cancel := context.WithTimeout(ctx, firstAnswer)
 		defer cancel()
-		_, _ = m.server.exec.do(ctx, wakeNextIfFreeScript, []string{k.lock, k.waitingClients}, m.server.publishVerb, number)
+		_, _ = m.server.exec.Do(ctx, wakeNextIfFreeScript, []string{k.lock, k.waitingClients}, m.server.publishVerb, number)
 		m.server.subs.recheckAll(k.channel) // the number of callers that came meanwhile was taken out too
 	})
 }

@@ -21,6 +21,9 @@ type Killer struct {
 // inCore is a test of core.
 func inCore(run string) Killer { return Killer{Package: "core", Run: run} }
 
+// inTransport is a test of the part of core that sends commands.
+func inTransport(run string) Killer { return Killer{Package: "core/internal/transport", Run: run} }
+
 // inSimulation is virtual hours of contention under faults.
 var inSimulation = Killer{
 	Package: "faults/simulate", Run: "TestSimulate", Tags: "holdfast_simulation", Args: []string{"-seeds=2", "-hours=1"},
@@ -90,7 +93,7 @@ var All = []Mutant{
 		inCore("TestKilledReader|TestSharesKeepTheirOwnTime|TestHoldsHaveTheirOwnTime"),
 	},
 	{
-		"WAIT on another connection", "it tells of that connection's writes, and there are none", "core/replicaack.go",
+		"WAIT on another connection", "it tells of that connection's writes, and there are none", "core/internal/transport/ack.go",
 		[][2]string{{
 			"pipeline(conn, batch, command, wait)",
 			"other := redis.NewClient(rdb.Options())\n\t\t_ = other.Ping(context.Background()).Err()\n\t\t" +
@@ -119,7 +122,7 @@ var All = []Mutant{
 	{
 		"release heeds a context that is over", "bsm/redislock: it is never sent", "core/release.go",
 		[][2]string{
-			{"p.release(h.releaseCtx.reset(ctx, firstAnswer), h, what)", "p.release(ctx, h, what)"},
+			{"p.release(h.releaseCtx.Reset(ctx, firstAnswer), h, what)", "p.release(ctx, h, what)"},
 			{"err error) {\n\tdetached, cancel := detach(ctx)\n", "err error) {\n\tdetached, cancel := context.WithCancel(ctx)\n"},
 		},
 		inCore("TestConformance/^Mutex$/UnlockWithDeadContextWorks"),
@@ -140,7 +143,7 @@ var All = []Mutant{
 	{
 		"keys without a tag", "in a Cluster they lie in several slots", "core/name.go",
 		[][2]string{{`open, shut, colon := ":{", "}", ":{"`, `open, shut, colon := ":", "", ":"`}},
-		inCore("TestKeysOfALock|TestSlot"),
+		inCore("TestKeysOfALock"),
 	},
 	{
 		"once recorded by whoever comes last", "a run that was overtaken overwrites the record", "core/lua/once_finish_common.lua",
@@ -171,8 +174,8 @@ var All = []Mutant{
 	{
 		"ValidUntil read after the process was stopped", "found by the work on this suite", "core/lease.go",
 		[][2]string{
-			{"	now := time.Now() // first:", "	left := l.keeper.renewer.validUntil(l).sub(l.keeper.now()) //"},
-			{"	return now.Add(l.keeper.renewer.validUntil(l).sub(l.keeper.now()))", "	return time.Now().Add(left)"},
+			{"	now := time.Now() // first:", "	left := l.keeper.renewer.validUntil(l).Sub(l.keeper.now()) //"},
+			{"	return now.Add(l.keeper.renewer.validUntil(l).Sub(l.keeper.now()))", "	return time.Now().Add(left)"},
 		},
 		inCore("TestValidUntilOfAPausedProcess"),
 	},
@@ -187,38 +190,38 @@ var All = []Mutant{
 		inCore("TestRequestArrivesAfterALeaseThatRanOut/Mutex|TestBeginArrivesAfterALostAttempt"),
 	},
 	{
-		"a goroutine for each release", "an outage leaves as many as calls have failed", "core/pending.go",
+		"a goroutine for each release", "an outage leaves as many as calls have failed", "core/internal/transport/pending.go",
 		[][2]string{{"	if !p.sending {\n", "	if true {\n"}},
 		inCore("TestFrozenServerCostsOneGoroutine"),
 	},
 	{
 		"request that went unanswered counts as never sent", "it arrives when the caller has gone, and is granted to nobody",
-		"core/executor.go",
-		[][2]string{{"	c.repeated, c.keys.written = first, false\n", "	c.keys.written = false\n"}},
+		"core/internal/transport/executor.go",
+		[][2]string{{"	c.Repeated, c.keys.written = first, false\n", "	c.keys.written = false\n"}},
 		inCore("TestRepeatedRequestIsTakenBack"),
 	},
 	{
-		"lone command heeds no context", "on its caller's goroutine it waits for as long as the connection does", "core/direct.go",
+		"lone command heeds no context", "on its caller's goroutine it waits for as long as the connection does", "core/internal/transport/direct.go",
 		[][2]string{{"directTimeout = 100 * time.Millisecond", "directTimeout = time.Hour"}},
 		inCore("TestFrozenServerWithoutTimeout"),
 	},
 	{
-		"detached command without timeout", "a release waits for ever for the answer to its first try", "core/executor.go",
+		"detached command without timeout", "a release waits for ever for the answer to its first try", "core/internal/transport/executor.go",
 		[][2]string{{"limit = detachedCtx.timeout\n", "limit = detachedCtx.timeout + time.Hour\n"}},
 		inCore("TestFrozenServerWithoutTimeout"),
 	},
 	{
-		"wait without end", "whose context has no end waits for as long as go-redis dials", "core/executor.go",
-		[][2]string{{"limit := answerTimeout + c.ack.timeout", "limit := answerTimeout + time.Hour"}},
-		inCore("TestNobodyWaitsForEver"),
+		"wait without end", "whose context has no end waits for as long as go-redis dials", "core/internal/transport/executor.go",
+		[][2]string{{"limit := answerTimeout + c.Ack.Timeout", "limit := answerTimeout + time.Hour"}},
+		inTransport("TestNobodyWaitsForEver"),
 	},
 	{
-		"no connect deadline", "an unlock waits for as long as go-redis dials", "core/connect_deadline.go",
+		"no connect deadline", "an unlock waits for as long as go-redis dials", "core/internal/transport/connect_deadline.go",
 		[][2]string{{"	c.ctx = &c.connectCtx\n", ""}},
 		inCore("TestNoConnectionToBeHad"),
 	},
 	{
-		"hooks lost on the direct path", "the copies that go-redis makes have none", "core/redirect.go",
+		"hooks lost on the direct path", "the copies that go-redis makes have none", "core/internal/transport/redirect.go",
 		[][2]string{{"	conn := rdb.Conn()\n", "	conn := rdb.WithTimeout(limit).Conn()\n"}},
 		inCore("TestHooksSeeLoneCommands"),
 	},

@@ -1,4 +1,4 @@
-package core
+package transport
 
 import (
 	"context"
@@ -10,18 +10,18 @@ import (
 // holds up nobody in the outer one while it waits for answers.
 func TestGroupInsideAnother(t *testing.T) {
 	t.Parallel()
-	l := newBatchQueue(1, func(batch []*command) {
+	l := newBatchQueue(1, func(batch []*Command) {
 		for _, c := range batch {
-			c.done(c)
+			c.Done(c)
 		}
 	})
 	answered := make(chan struct{})
-	doGrouped(context.Background(), 2, func(ctx context.Context, i int) error {
+	DoGrouped(context.Background(), 2, func(ctx context.Context, i int) error {
 		if i == 0 {
-			submit(ctx, l, &command{done: func(*command) { close(answered) }})
+			submit(ctx, l, &Command{Done: func(*Command) { close(answered) }})
 			return nil
 		}
-		doGrouped(ctx, 2, func(context.Context, int) error {
+		DoGrouped(ctx, 2, func(context.Context, int) error {
 			select {
 			case <-answered:
 			case <-time.After(10 * time.Second):

@@ -1,4 +1,4 @@
-package core
+package transport
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func TestConnectDeadlineDuration(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var l connectDeadline
-				c := &command{ctx: context.Background()}
+				c := &Command{ctx: context.Background()}
 				if pause > 0 {
 					l.watch(c)
 					l.unwatch(c)
@@ -56,7 +56,7 @@ func TestDirectPathKeepsDeadlines(t *testing.T) {
 			directConnectTimeout + directTimeout: true, directConnectTimeout + directTimeout - 1: false, directTimeout: false, 0: false,
 		} {
 			ctx, cancel := context.WithTimeout(context.Background(), left)
-			c := &command{ctx: ctx, node: &node{commands: newBatchQueue(1, nil)}}
+			c := &Command{ctx: ctx, node: &node{commands: newBatchQueue(1, nil)}}
 			if took := b.tryReserve(c); took != want {
 				t.Errorf("%v before its deadline: took off %v", left, took)
 			}

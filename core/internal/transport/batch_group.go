@@ -1,4 +1,4 @@
-package core
+package transport
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 type batchGroup struct {
 	mu        sync.Mutex
 	remaining int // members that have neither submitted a command nor finished
-	pending   map[*batchQueue][]*command
+	pending   map[*batchQueue][]*Command
 }
 
-// groupMember is one goroutine of a batchGroup. Its context carries it.
+// GroupMember is one goroutine of a batchGroup. Its context carries it.
 type groupMember struct {
 	group     *batchGroup
 	submitted bool // guarded by the group's mutex
@@ -21,8 +21,8 @@ type groupMember struct {
 
 type groupMemberKey struct{}
 
-// submit queues a command: with its batch group if ctx carries a groupMember, at once otherwise.
-func submit(ctx context.Context, l *batchQueue, c *command) {
+// submit queues a command: with its batch group if ctx carries a GroupMember, at once otherwise.
+func submit(ctx context.Context, l *batchQueue, c *Command) {
 	if t, _ := ctx.Value(groupMemberKey{}).(*groupMember); t != nil {
 		t.submit(l, c)
 	} else {
@@ -30,7 +30,7 @@ func submit(ctx context.Context, l *batchQueue, c *command) {
 	}
 }
 
-func (t *groupMember) submit(l *batchQueue, c *command) {
+func (t *groupMember) submit(l *batchQueue, c *Command) {
 	t.group.mu.Lock()
 	defer t.group.mu.Unlock()
 	if t.submitted { // a later command: the first was answered, or not in time
@@ -62,9 +62,9 @@ func (t *groupMember) submitLocked() {
 	t.group.pending = nil
 }
 
-// doGrouped calls do n times concurrently, as members of one batchGroup, and returns the errors by index. If a call
-// panics, doGrouped waits for the others and then panics with the same value on the caller's goroutine.
-func doGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) error) []error {
+// DoGrouped calls do n times concurrently, as members of one batchGroup, and returns the errors by index. If a call
+// panics, DoGrouped waits for the others and then panics with the same value on the caller's goroutine.
+func DoGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) error) []error {
 	errs := make([]error, n)
 	if n == 1 {
 		errs[0] = do(ctx, 0)
@@ -73,7 +73,7 @@ func doGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) e
 	if t, _ := ctx.Value(groupMemberKey{}).(*groupMember); t != nil {
 		t.finish() // otherwise the outer group would wait for answers of the inner one
 	}
-	v := &batchGroup{remaining: n, pending: make(map[*batchQueue][]*command)}
+	v := &batchGroup{remaining: n, pending: make(map[*batchQueue][]*Command)}
 	panics := make(chan any, n)
 	var all sync.WaitGroup
 	for i := range n {
@@ -95,4 +95,16 @@ func doGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) e
 	default:
 		return errs
 	}
+}
+
+// WithoutEnd returns ctx without its end and without its GroupMember.
+//
+// Why: the end of ctx must not keep requests from the servers that are asked last. A batch group takes one command of
+// each member, and a Redlock sends several.
+func WithoutEnd(ctx context.Context) context.Context {
+	if t, _ := ctx.Value(groupMemberKey{}).(*groupMember); t != nil {
+		t.finish()
+		ctx = context.WithValue(ctx, groupMemberKey{}, (*groupMember)(nil))
+	}
+	return context.WithoutCancel(ctx)
 }

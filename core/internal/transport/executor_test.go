@@ -1,4 +1,4 @@
-package core
+package transport
 
 import (
 	"context"
@@ -27,10 +27,10 @@ func TestNobodyWaitsForEver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb := &deaf{answer: make(chan struct{})}
-		e := newExecutor(rdb, clock.System, nil)
+		e := NewExecutor(rdb, Background{Now: clock.System}, nil)
 		began := time.Now()
-		_, err := e.do(context.Background(), deploymentIDScript, []string{"key"})
-		if took := time.Since(began); err != errNotAnswered || took != answerTimeout {
+		_, err := e.Do(context.Background(), echoScript, []string{"key"})
+		if took := time.Since(began); err != ErrNotAnswered || took != answerTimeout {
 			t.Errorf("%v after %v", err, took)
 		}
 		close(rdb.answer)

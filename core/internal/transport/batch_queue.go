@@ -1,4 +1,4 @@
-package core
+package transport
 
 import (
 	"slices"
@@ -12,11 +12,11 @@ const (
 	maxCommandsInFlight = 4
 	// maxRenewalsInFlight is the same for renewals, for which no caller waits.
 	maxRenewalsInFlight = 2
-	// maxBatch bounds the commands of one round trip.
-	maxBatch = 256
-	// stallTimeout is how long a batch may be in flight before its sender no longer counts. Why: on a dead connection
+	// MaxBatch bounds the commands of one round trip.
+	MaxBatch = 256
+	// StallTimeout is how long a batch may be in flight before its sender no longer counts. Why: on a dead connection
 	// go-redis waits for its whole read timeout, and the commands in the queue must not wait with it.
-	stallTimeout = 250 * time.Millisecond
+	StallTimeout = 250 * time.Millisecond
 )
 
 // batchQueue sends commands in batches, with a bounded number of batches in flight (group commit). Commands that arrive
@@ -24,10 +24,10 @@ const (
 // never waits.
 type batchQueue struct {
 	maxSenders int
-	send       func([]*command)
+	send       func([]*Command)
 
 	mu         sync.Mutex
-	queue      []*command
+	queue      []*Command
 	senders    map[*sender]struct{} // those that count: in flight, and not stalled
 	stallTimer *time.Timer          // set while commands are queued and all senders are busy
 	reserved   *sender              // for a caller on the direct path, see direct.go; nil if there is none
@@ -38,14 +38,14 @@ type batchQueue struct {
 type sender struct {
 	// Of the present batch; guarded by the queue's mutex.
 	sentAt     time.Time
-	ackTimeout time.Duration // of WAIT, which comes on top of stallTimeout
+	ackTimeout time.Duration // of WAIT, which comes on top of StallTimeout
 }
 
-func newBatchQueue(limit int, send func([]*command)) *batchQueue {
+func newBatchQueue(limit int, send func([]*Command)) *batchQueue {
 	return &batchQueue{maxSenders: limit, send: send, senders: make(map[*sender]struct{})}
 }
 
-func (l *batchQueue) submit(calls ...*command) {
+func (l *batchQueue) submit(calls ...*Command) {
 	l.mu.Lock()
 	l.queue = append(l.queue, calls...)
 	l.dispatchLocked()
@@ -61,7 +61,7 @@ func (l *batchQueue) dispatchLocked() {
 		l.senders[c] = struct{}{}
 		go l.run(c)
 	case l.stallTimer == nil:
-		l.stallTimer = time.AfterFunc(stallTimeout, l.dropStalled)
+		l.stallTimer = time.AfterFunc(StallTimeout, l.dropStalled)
 	}
 }
 
@@ -97,7 +97,7 @@ func (l *batchQueue) dropStalled() {
 	defer l.mu.Unlock()
 	l.stallTimer = nil
 	for c := range l.senders {
-		if time.Since(c.sentAt) >= stallTimeout+c.ackTimeout {
+		if time.Since(c.sentAt) >= StallTimeout+c.ackTimeout {
 			delete(l.senders, c)
 		}
 	}
@@ -116,15 +116,15 @@ func (l *batchQueue) run(c *sender) {
 
 // nextBatch takes the next batch out of the queue. It is empty if the queue is, or if c was dropped as stalled: then
 // the sender must end.
-func (l *batchQueue) nextBatch(c *sender) []*command {
+func (l *batchQueue) nextBatch(c *sender) []*Command {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, counts := l.senders[c]; !counts {
 		return nil
 	}
 	n := 0
-	var batch []*command
-	for ; n < len(l.queue) && len(batch) < maxBatch; n++ {
+	var batch []*Command
+	for ; n < len(l.queue) && len(batch) < MaxBatch; n++ {
 		if l.queue[n].state.CompareAndSwap(commandQueued, commandSent) {
 			batch = append(batch, l.queue[n])
 		}
@@ -134,7 +134,7 @@ func (l *batchQueue) nextBatch(c *sender) []*command {
 		delete(l.senders, c)
 		return nil
 	}
-	c.sentAt, c.ackTimeout = time.Now(), strictestAck(batch).timeout
+	c.sentAt, c.ackTimeout = time.Now(), strictestAck(batch).Timeout
 	l.dispatchLocked() // of a queue longer than a batch, others may take the rest
 	return batch
 }

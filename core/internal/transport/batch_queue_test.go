@@ -1,4 +1,4 @@
-package core
+package transport
 
 import (
 	"context"
@@ -15,7 +15,7 @@ type sentBatches struct {
 	takes time.Duration
 }
 
-func (f *sentBatches) send(batch []*command) {
+func (f *sentBatches) send(batch []*Command) {
 	f.sizes <- len(batch)
 	time.Sleep(f.takes)
 }
@@ -23,18 +23,18 @@ func (f *sentBatches) send(batch []*command) {
 func TestCommandsShareBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := &sentBatches{sizes: make(chan int, 100), takes: stallTimeout / 2}
+		f := &sentBatches{sizes: make(chan int, 100), takes: StallTimeout / 2}
 		l := newBatchQueue(2, f.send)
-		l.submit(new(command))
+		l.submit(new(Command))
 		synctest.Wait()
-		l.submit(new(command))
+		l.submit(new(Command))
 		synctest.Wait()
-		for range maxBatch + 10 { // all senders are busy
-			l.submit(new(command))
+		for range MaxBatch + 10 { // all senders are busy
+			l.submit(new(Command))
 		}
-		time.Sleep(10 * stallTimeout)
+		time.Sleep(10 * StallTimeout)
 		synctest.Wait()
-		for i, want := range []int{1, 1, maxBatch, 10} {
+		for i, want := range []int{1, 1, MaxBatch, 10} {
 			if got := <-f.sizes; got != want {
 				t.Errorf("batch %d has %d commands, want %d", i, got, want)
 			}
@@ -48,9 +48,9 @@ func TestCommandsShareBatches(t *testing.T) {
 func TestWithdrawnCommandsStay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := &sentBatches{sizes: make(chan int, 100), takes: stallTimeout / 2}
+		f := &sentBatches{sizes: make(chan int, 100), takes: StallTimeout / 2}
 		l := newBatchQueue(1, f.send)
-		sent, withdrawn, last := new(command), new(command), new(command)
+		sent, withdrawn, last := new(Command), new(Command), new(Command)
 		l.submit(sent)
 		synctest.Wait()
 		l.submit(withdrawn, last)
@@ -60,7 +60,7 @@ func TestWithdrawnCommandsStay(t *testing.T) {
 		if !withdrawn.withdraw() {
 			t.Error("a queued command could not be withdrawn")
 		}
-		time.Sleep(stallTimeout)
+		time.Sleep(StallTimeout)
 		synctest.Wait()
 		if a, b := <-f.sizes, <-f.sizes; a != 1 || b != 1 || len(f.sizes) != 0 {
 			t.Errorf("batches of %d and %d, %d more", a, b, len(f.sizes))
@@ -76,7 +76,7 @@ func TestStalledSendersAreDropped(t *testing.T) {
 		f := &sentBatches{sizes: make(chan int, 100), takes: time.Minute}
 		l := newBatchQueue(2, f.send)
 		for range 5 {
-			l.submit(new(command))
+			l.submit(new(Command))
 			synctest.Wait()
 		}
 		<-f.sizes
@@ -84,7 +84,7 @@ func TestStalledSendersAreDropped(t *testing.T) {
 		if n := <-f.sizes; n != 3 {
 			t.Errorf("the relief carries %d calls, want 3", n)
 		}
-		if took := time.Since(began); took > 2*stallTimeout {
+		if took := time.Since(began); took > 2*StallTimeout {
 			t.Errorf("relieved after %v", took)
 		}
 		time.Sleep(2 * time.Minute)
@@ -99,21 +99,21 @@ func TestStalledSendersAreDropped(t *testing.T) {
 func TestRenewalsHaveTheirOwnQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := &sentBatches{sizes: make(chan int, 100), takes: stallTimeout / 2}
-		e := &executor{nodes: newNodes(nil, f.send)}
+		f := &sentBatches{sizes: make(chan int, 100), takes: StallTimeout / 2}
+		e := &Executor{Nodes: NewNodes(nil, new(Background), f.send)}
 		for range maxCommandsInFlight + 5 {
-			e.nodes.only.commands.submit(new(command))
+			e.Nodes.only.commands.submit(new(Command))
 			synctest.Wait()
 		}
 		if n := len(f.sizes); n != maxCommandsInFlight {
 			t.Fatalf("%d batches, want %d", n, maxCommandsInFlight)
 		}
-		e.renew([]*command{newCommand(renewScript, []string{"k"})})
+		e.SubmitRenewals([]*Command{NewCommand(echoScript, []string{"k"})})
 		synctest.Wait()
 		if n := len(f.sizes); n != maxCommandsInFlight+1 {
 			t.Error("the renewal waits behind the calls")
 		}
-		time.Sleep(stallTimeout)
+		time.Sleep(StallTimeout)
 		synctest.Wait()
 	})
 }
@@ -123,14 +123,14 @@ func TestRenewalsHaveTheirOwnQueue(t *testing.T) {
 func TestClientsKeepNothingInCommon(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
-			e := newExecutor(nil, func() clock.Instant { return 0 }, nil)
-			e.nodes = newNodes(nil, func(batch []*command) {
+			e := NewExecutor(nil, Background{Now: func() clock.Instant { return 0 }}, nil)
+			e.Nodes = NewNodes(nil, new(Background), func(batch []*Command) {
 				for _, c := range batch {
-					c.reply = int64(1)
+					c.Reply = int64(1)
 					c.deliver()
 				}
 			})
-			if _, err := e.do(context.Background(), renewScript, []string{"k"}); err != nil {
+			if _, err := e.Do(context.Background(), echoScript, []string{"k"}); err != nil {
 				t.Error(err)
 			}
 			synctest.Wait()

@@ -1,4 +1,4 @@
-package core
+package transport
 
 import (
 	"strings"
@@ -6,15 +6,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// sameSlot reports whether one script may take all these keys. Outside of a Cluster there is nothing to split them,
+// SameSlot reports whether one script may take all these keys. Outside of a Cluster there is nothing to split them,
 // except in clients of other makes, which may spread keys by rules of their own.
-func sameSlot(rdb redis.UniversalClient, keys []string) bool {
+func SameSlot(rdb redis.UniversalClient, keys []string) bool {
 	switch rdb.(type) {
 	case *redis.Client:
 		return true
 	case *redis.ClusterClient:
 		for _, key := range keys[1:] {
-			if slot(key) != slot(keys[0]) {
+			if Slot(key) != Slot(keys[0]) {
 				return false
 			}
 		}
@@ -23,9 +23,9 @@ func sameSlot(rdb redis.UniversalClient, keys []string) bool {
 	return false
 }
 
-// slot is the hash slot of a key: CRC16 (XMODEM) of its hash tag, modulo 16384.
+// Slot is the hash slot of a key: CRC16 (XMODEM) of its hash tag, modulo 16384.
 // Source: Redis Cluster specification, key distribution model.
-func slot(key string) uint16 {
+func Slot(key string) uint16 {
 	if _, rest, found := strings.Cut(key, "{"); found {
 		if tag, _, closed := strings.Cut(rest, "}"); closed && tag != "" {
 			key = tag

@@ -1,4 +1,4 @@
-package core
+package transport
 
 import (
 	"context"
@@ -7,91 +7,78 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
-// executor sends all lock commands to Redis. It returns as soon as the caller's context ends, whatever the connection
+// Executor sends all lock commands to Redis. It returns as soon as the caller's context ends, whatever the connection
 // does. Why: go-redis does not interrupt a read in flight, and by default ignores deadlines too. Commands of concurrent
 // goroutines share round trips, see batch_queue.go. A single command is mostly sent on its caller's goroutine, see
 // direct.go.
-type executor struct {
-	rdb  redis.UniversalClient
-	now  clock.Clock
-	stop <-chan struct{} // closed when no caller waits for answers any more
+type Executor struct {
+	Client     redis.UniversalClient // of the user
+	background Background
+	stop       <-chan struct{} // closed when no caller waits for answers any more
 
-	onReply func() // called when a server has answered, often, and must not take long; may be nil
+	OnReply func() // called when a server has answered, often, and must not take long; may be nil
 
-	nodes *nodes
+	Nodes *Nodes
 
 	direct directPath
 
 	wakeups sync.Pool // of *wakeup; one pool per client, since virtual time in tests allows no sharing
 }
 
-func newExecutor(rdb redis.UniversalClient, now clock.Clock, stop <-chan struct{}) *executor {
-	e := &executor{rdb: rdb, now: now, stop: stop}
+// NewExecutor returns an executor that sends to rdb. Waiting callers return when stop is closed.
+func NewExecutor(rdb redis.UniversalClient, background Background, stop <-chan struct{}) *Executor {
+	e := &Executor{Client: rdb, background: background, stop: stop}
 	e.direct.start = time.Now()
-	e.nodes = newNodes(rdb, e.sendBatch)
+	e.Nodes = NewNodes(rdb, &e.background, e.sendBatch)
 	return e
 }
 
-// do runs a script and returns its reply. It returns within moments of ctx ending, then with errNotSent if
-// the command was withdrawn in time and with errNotAnswered if it may still run. Hooks of the user's client have to return
+// Do runs a script and returns its reply. It returns within moments of ctx ending, then with ErrNotSent if
+// the command was withdrawn in time and with ErrNotAnswered if it may still run. Hooks of the user's client have to return
 // by themselves.
-func (e *executor) do(ctx context.Context, s *script, keys []string, args ...any) (any, error) {
-	return e.doWithAck(ctx, ack{}, s, keys, args...)
+func (e *Executor) Do(ctx context.Context, s *Script, keys []string, args ...any) (any, error) {
+	return e.DoWithAck(ctx, Ack{}, s, keys, args...)
 }
 
-// doWithAck is do for a script whose success counts only if replicas acknowledge it, see replicaack.go.
-func (e *executor) doWithAck(ctx context.Context, a ack, s *script, keys []string, args ...any) (any, error) {
-	c := newCommand(s, keys, args...)
-	c.ack = a
-	if err := e.run(ctx, c); err != nil {
+// DoWithAck is Do for a script whose success counts only if replicas acknowledge it, see ack.go.
+func (e *Executor) DoWithAck(ctx context.Context, a Ack, s *Script, keys []string, args ...any) (any, error) {
+	c := NewCommand(s, keys, args...)
+	c.Ack = a
+	if err := e.Run(ctx, c); err != nil {
 		return nil, err
 	}
-	return c.reply, nil
+	return c.Reply, nil
 }
 
-// doForHold is doWithAck for a request of h. It counts in h a request that was repeated.
-func (e *executor) doForHold(ctx context.Context, h *hold, s *script, keys []string, args ...any) (any, error) {
-	c := newCommand(s, keys, args...)
-	c.ack = h.ack
-	err := e.run(ctx, c)
-	c.countUnanswered(h)
-	if err != nil {
-		return nil, err
-	}
-	return c.reply, nil
-}
-
-// run is do for a command, which has the reply if there is no error.
-func (e *executor) run(ctx context.Context, c *command) error {
+// Run is Do for a command, which has the reply if there is no error.
+func (e *Executor) Run(ctx context.Context, c *Command) error {
 	c.ctx = ctx
-	c.node = e.nodes.of(c.key())
+	c.node = e.Nodes.of(c.key())
 	if !e.direct.tryReserve(c) {
 		return e.doQueued(ctx, c)
 	}
-	if e.sendDirect(c); !timedOut(c.err) {
+	if e.sendDirect(c); !timedOut(c.Err) {
 		return c.timeoutError(ctx)
 	}
 	first := c.keys.written
 	switch {
 	case ctx.Err() != nil && first:
-		return errNotAnswered // no grace beyond the timeouts of the direct path, not even for a detachedContext
+		return ErrNotAnswered // no grace beyond the timeouts of the direct path, not even for a DetachedContext
 	case ctx.Err() != nil:
-		return errNotSent
+		return ErrNotSent
 	}
-	c.repeated, c.keys.written = first, false
+	c.Repeated, c.keys.written = first, false
 	err := e.doQueued(ctx, c)
-	if err == errNotSent && first {
-		err = errNotAnswered
+	if err == ErrNotSent && first {
+		err = ErrNotAnswered
 	}
 	return err
 }
 
 // doQueued sends a command through its batch queue, and waits for the answer.
-func (e *executor) doQueued(ctx context.Context, c *command) error {
+func (e *Executor) doQueued(ctx context.Context, c *Command) error {
 	w, _ := e.wakeups.Get().(*wakeup)
 	if w == nil {
 		w = newWakeup()
@@ -103,13 +90,13 @@ func (e *executor) doQueued(ctx context.Context, c *command) error {
 		return c.timeoutError(ctx)
 	}
 	if c.withdraw() {
-		return errNotSent
+		return ErrNotSent
 	}
 	select {
 	case <-c.answered:
 		return c.timeoutError(ctx) // at the same moment
 	default:
-		return errNotAnswered
+		return ErrNotAnswered
 	}
 }
 
@@ -130,16 +117,16 @@ func newWakeup() *wakeup {
 const answerTimeout = 5 * time.Second
 
 // awaitReply returns true when the answer is there. It returns false if the time is up, if the client has stopped, or if
-// the command has not been answered in stallTimeout and its key now belongs to another master.
-func (e *executor) awaitReply(ctx context.Context, c *command, w *wakeup) bool {
+// the command has not been answered in StallTimeout and its key now belongs to another master.
+func (e *Executor) awaitReply(ctx context.Context, c *Command, w *wakeup) bool {
 	var late <-chan time.Time
-	if e.nodes.topology != nil {
-		ticker := time.NewTicker(stallTimeout)
+	if e.Nodes.topology != nil {
+		ticker := time.NewTicker(StallTimeout)
 		defer ticker.Stop()
 		late = ticker.C
 	}
-	limit := answerTimeout + c.ack.timeout
-	detachedCtx, detached := ctx.(*detachedContext)
+	limit := answerTimeout + c.Ack.Timeout
+	detachedCtx, detached := ctx.(*DetachedContext)
 	if detached {
 		limit = detachedCtx.timeout
 	}
@@ -154,26 +141,26 @@ func (e *executor) awaitReply(ctx context.Context, c *command, w *wakeup) bool {
 				return false
 			}
 			end = nil
-			w.timer.Reset(releaseGrace)
+			w.timer.Reset(ReleaseGrace)
 		case <-w.timer.C:
 			return false
 		case <-e.stop:
 			return false
 		case <-late:
-			e.nodes.requestRefresh()
-			if e.nodes.rerouted(c) {
+			e.Nodes.RequestRefresh()
+			if e.Nodes.rerouted(c) {
 				return false
 			}
 		}
 	}
 }
 
-// renew sends renewals without waiting. The done function of each is called when its outcome is known, on a goroutine
+// SubmitRenewals sends renewals without waiting. The done function of each is called when its outcome is known, on a goroutine
 // of the executor.
-func (e *executor) renew(calls []*command) {
-	batches := make(map[*batchQueue][]*command, 1)
+func (e *Executor) SubmitRenewals(calls []*Command) {
+	batches := make(map[*batchQueue][]*Command, 1)
 	for _, c := range calls {
-		c.node = e.nodes.of(c.key())
+		c.node = e.Nodes.of(c.key())
 		l := c.node.renewalQueueFor(c)
 		batches[l] = append(batches[l], c)
 	}
@@ -183,74 +170,74 @@ func (e *executor) renew(calls []*command) {
 }
 
 // sendBatch sends a batch and delivers the answer of each of its commands.
-func (e *executor) sendBatch(batch []*command) {
+func (e *Executor) sendBatch(batch []*Command) {
 	sentAt := e.direct.now()
 	e.sendRecovered(batch)
-	if !batch[0].ack.wanted() {
-		e.direct.observeRTT(sentAt, batch[0].err)
+	if !batch[0].Ack.Wanted() {
+		e.direct.observeRTT(sentAt, batch[0].Err)
 	}
 	for _, c := range batch {
-		if suggestsMove(c.err) {
-			e.nodes.requestRefresh()
+		if suggestsMove(c.Err) {
+			e.Nodes.RequestRefresh()
 		}
-		if c.err == nil && e.nodes.rerouted(c) {
+		if c.Err == nil && e.Nodes.rerouted(c) {
 			// A master that was frozen until its replica was promoted answers before it knows. What it has written is
 			// lost.
-			c.reply, c.list, c.err = nil, nil, errNotAnswered
+			c.Reply, c.List, c.Err = nil, nil, ErrNotAnswered
 		}
 		c.deliver()
 	}
-	if e.onReply != nil && replied(batch[0].err) {
-		e.onReply()
+	if e.OnReply != nil && replied(batch[0].Err) {
+		e.OnReply()
 	}
 }
 
 // sendRecovered sends a batch. A panic in a hook of the user's client becomes the error of its commands. Why: on a
 // goroutine of the executor it would end the process.
-func (e *executor) sendRecovered(batch []*command) {
+func (e *Executor) sendRecovered(batch []*Command) {
 	defer catch(batch...)
-	now := e.now()
+	now := e.background.Now()
 	for _, c := range batch {
-		c.sentAt = now
-		if c.onSend != nil {
-			c.onSend()
+		c.SentAt = now
+		if c.OnSend != nil {
+			c.OnSend()
 		}
 	}
 	switch {
-	case batch[0].ack.wanted():
+	case batch[0].Ack.Wanted():
 		e.sendAcked(batch)
 	case len(batch) == 1:
-		sendSingle(e.rdb, batch[0])
+		sendSingle(e.Client, batch[0])
 	default:
 		sendPipelined(batch, e.pipeline)
 	}
 }
 
 // catch makes a panic the error of commands. The caller must defer it.
-func catch(calls ...*command) {
+func catch(calls ...*Command) {
 	if p := recover(); p != nil {
 		for _, c := range calls {
-			c.reply, c.list = nil, nil
-			c.err = c.markUnwritten(fmt.Errorf("%w of the Redis client: %v", errPanic, p))
+			c.Reply, c.List = nil, nil
+			c.Err = c.markUnwritten(fmt.Errorf("%w of the Redis client: %v", ErrPanic, p))
 		}
 	}
 }
 
-func sendSingle(rdb processor, c *command) {
+func sendSingle(rdb processor, c *Command) {
 	_ = rdb.Process(c.ctx, byHash(c)) // the command carries its error
 	c.readResult()
-	if unknownScript(c.err) {
+	if unknownScript(c.Err) {
 		_ = rdb.Process(c.ctx, byText(c))
 		c.readResult()
 	}
 }
 
 // sendPipelined sends a batch in one round trip, and the commands whose script the server did not know in a second.
-func sendPipelined(batch []*command, pipeline func([]*command, buildCmd)) {
+func sendPipelined(batch []*Command, pipeline func([]*Command, buildCmd)) {
 	pipeline(batch, byHash)
-	var unknown []*command
+	var unknown []*Command
 	for _, c := range batch {
-		if unknownScript(c.err) {
+		if unknownScript(c.Err) {
 			unknown = append(unknown, c)
 		}
 	}
@@ -259,13 +246,13 @@ func sendPipelined(batch []*command, pipeline func([]*command, buildCmd)) {
 	}
 }
 
-func (e *executor) pipeline(batch []*command, command buildCmd) { pipeline(e.rdb, batch, command) }
+func (e *Executor) pipeline(batch []*Command, command buildCmd) { pipeline(e.Client, batch, command) }
 
 // piper makes pipelines.
 type piper interface{ Pipeline() redis.Pipeliner }
 
 // pipeline sends a batch, and behind it further commands, on one connection (in a Cluster, one for each master).
-func pipeline(rdb piper, batch []*command, command buildCmd, behind ...*singleTryCmd) {
+func pipeline(rdb piper, batch []*Command, command buildCmd, behind ...*singleTryCmd) {
 	ctx := context.Background() // not that of a caller: each returns by itself when its own ends
 	pipe := rdb.Pipeline()
 	for _, c := range batch {
@@ -286,3 +273,12 @@ func pipeline(rdb piper, batch []*command, command buildCmd, behind ...*singleTr
 func unknownScript(err error) bool {
 	return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT")
 }
+
+// UseDirectPath lets the executor send single commands on their caller's goroutine, if rdb is a client of one server.
+func (e *Executor) UseDirectPath() { e.direct.rdb, _ = e.Client.(*redis.Client) }
+
+// InCluster reports whether the commands go to a Cluster.
+func (e *Executor) InCluster() bool { return e.Nodes.InCluster() }
+
+// PendingOf returns the queue of unconfirmed commands of the server that has the key.
+func (e *Executor) PendingOf(key string) *Pending { return e.Nodes.of(key).pending }

@@ -1,46 +1,49 @@
-package core
+package transport
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 )
 
-// pending are the commands that one server has not confirmed yet: releases of holds that were given up, and ends of
+// Pending are the commands that one server has not confirmed yet: releases of holds that were given up, and ends of
 // attempts. One goroutine sends them, so a server that is down costs one goroutine and a few commands a second, however
 // many calls have failed meanwhile.
 //
 // While the server answers, commands go side by side, a batch at a time. After an outage of the server one command goes
 // first, with growing pauses, until it is answered. A command that is refused for a reason of its own waits by itself.
-type pending struct {
-	keeper     *keeper
-	untilClose bool // Close does not wait for commands that fail
+type Pending struct {
+	background *Background
+	UntilClose bool // Close does not wait for commands that fail
 
 	mu       sync.Mutex
-	commands []*pendingCommand   // in the order in which they are sent
+	commands []*PendingCommand   // in the order in which they are sent
 	known    map[string]struct{} // ids of commands that have one
 	sending  bool                // the goroutine runs
 	added    chan struct{}       // holds one element after add
 }
 
-// pendingCommand is a command that may be sent any number of times.
-type pendingCommand struct {
-	id    string // one command with that id is enough; "" is none
-	send  func(ctx context.Context) error
-	due   clock.Instant // not sent before
-	until clock.Instant // of no use after
-	ended func(err error)
+// PendingCommand is a command that may be sent any number of times.
+type PendingCommand struct {
+	ID    string // one command with that id is enough; "" is none
+	Send  func(ctx context.Context) error
+	Due   clock.Instant // not sent before
+	Until clock.Instant // of no use after
+	Ended func(err error)
 
-	own outage // of this command, while the server answers others
+	own Outage // of this command, while the server answers others
 	err error  // the last one
 }
 
 const (
-	// maxPending bounds the commands that wait for one server. Beyond it a hold is left to its TTL.
-	maxPending = 1 << 16
+	// MaxPending bounds the commands that wait for one server. Beyond it a hold is left to its TTL.
+	MaxPending = 1 << 16
 	// pendingBatch is how many of them are under way at a time.
 	pendingBatch = 64
 	// pendingPause is the longest pause between two commands to a server that does not answer: it is also how much
@@ -50,33 +53,33 @@ const (
 	refusedPause = 15 * time.Second
 )
 
-func newPending(k *keeper) *pending {
-	return &pending{keeper: k, known: make(map[string]struct{}), added: make(chan struct{}, 1)}
+func newPending(background *Background) *Pending {
+	return &Pending{background: background, known: make(map[string]struct{}), added: make(chan struct{}, 1)}
 }
 
-// add has a command sent until it is confirmed, cannot be cured, or is of no use any more. Then ended is called with
+// Add has a command sent until it is confirmed, cannot be cured, or is of no use any more. Then ended is called with
 // the last error, unless the client was closed before. It reports false if the command was not taken.
-func (p *pending) add(c *pendingCommand) bool {
+func (p *Pending) Add(c *PendingCommand) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, twice := p.known[c.id]; twice && c.id != "" {
+	if _, twice := p.known[c.ID]; twice && c.ID != "" {
 		return true
 	}
-	if len(p.commands) >= maxPending {
+	if len(p.commands) >= MaxPending {
 		return false
 	}
 	p.commands = append(p.commands, c)
-	p.known[c.id] = struct{}{}
+	p.known[c.ID] = struct{}{}
 	lifecycle.Signal(p.added)
 	if !p.sending {
-		p.sending = p.keeper.background(p.run)
+		p.sending = p.background.Go(p.run)
 	}
 	return p.sending
 }
 
-// run sends until nothing is left, or the client has been closed.
-func (p *pending) run(ctx context.Context) {
-	var trouble outage // of the server
+// Run sends until nothing is left, or the client has been closed.
+func (p *Pending) run(ctx context.Context) {
+	var trouble Outage // of the server
 	most := pendingBatch
 	for {
 		batch, wait, more := p.next(most)
@@ -86,13 +89,13 @@ func (p *pending) run(ctx context.Context) {
 		case len(batch) == 0:
 			p.await(ctx, wait, p.added)
 		case p.try(ctx, batch):
-			trouble, most = outage{}, pendingBatch
+			trouble, most = Outage{}, pendingBatch
 		default:
 			most = 1
-			wait, _ := trouble.pause(forever, pendingPause)
+			wait, _ := trouble.Pause(Forever, pendingPause)
 			p.await(ctx, wait, nil)
 		}
-		if ctx.Err() != nil || p.untilClose && trouble.failures > 0 && p.keeper.operations.IsClosed() {
+		if ctx.Err() != nil || p.UntilClose && trouble.failures > 0 && p.background.Operations.IsClosed() {
 			p.drop()
 			return
 		}
@@ -100,8 +103,8 @@ func (p *pending) run(ctx context.Context) {
 }
 
 // await waits until a command is due, one is added, or Close begins; but not shorter once it has begun.
-func (p *pending) await(ctx context.Context, wait time.Duration, added <-chan struct{}) {
-	closing := p.keeper.operations.Closing
+func (p *Pending) await(ctx context.Context, wait time.Duration, added <-chan struct{}) {
+	closing := p.background.Operations.Closing
 	if lifecycle.Closed(closing) {
 		closing = nil
 	}
@@ -111,22 +114,22 @@ func (p *pending) await(ctx context.Context, wait time.Duration, added <-chan st
 // next takes out the commands to send now, and drops what is of no use any more: when the client closes, also what is not
 // due yet. Without any to send, wait is the time to the next one. It returns false for more when nothing is left; then
 // the goroutine has to end.
-func (p *pending) next(most int) (batch []*pendingCommand, wait time.Duration, more bool) {
-	now, closing := p.keeper.now(), p.keeper.operations.IsClosed()
-	var over []*pendingCommand
+func (p *Pending) next(most int) (batch []*PendingCommand, wait time.Duration, more bool) {
+	now, closing := p.background.Now(), p.background.Operations.IsClosed()
+	var over []*PendingCommand
 	p.mu.Lock()
 	kept := p.commands[:0]
 	wait = refusedPause
 	for _, c := range p.commands {
 		switch {
-		case c.until <= now, closing && c.due > now && c.own.failures == 0:
+		case c.Until <= now, closing && c.Due > now && c.own.failures == 0:
 			over = append(over, c)
-			delete(p.known, c.id)
-		case c.due <= now && len(batch) < most:
+			delete(p.known, c.ID)
+		case c.Due <= now && len(batch) < most:
 			batch = append(batch, c)
 		default:
 			kept = append(kept, c)
-			wait = min(wait, max(c.due.Sub(now), 0))
+			wait = min(wait, max(c.Due.Sub(now), 0))
 		}
 	}
 	clear(p.commands[len(kept):])
@@ -141,10 +144,10 @@ func (p *pending) next(most int) (batch []*pendingCommand, wait time.Duration, m
 }
 
 // try sends commands side by side. It reports false if the server has answered none of them.
-func (p *pending) try(ctx context.Context, batch []*pendingCommand) (answered bool) {
-	errs := doGrouped(ctx, len(batch), func(ctx context.Context, i int) (err error) {
-		err = errPanic // in a hook of the user's client
-		p.keeper.recovered(func() { err = batch[i].send(ctx) })
+func (p *Pending) try(ctx context.Context, batch []*PendingCommand) (answered bool) {
+	errs := DoGrouped(ctx, len(batch), func(ctx context.Context, i int) (err error) {
+		err = ErrPanic // in a hook of the user's client
+		p.background.recovered(func() { err = batch[i].Send(ctx) })
 		return err
 	})
 	for i, c := range batch {
@@ -154,7 +157,7 @@ func (p *pending) try(ctx context.Context, batch []*pendingCommand) (answered bo
 			p.remove(c)
 			c.end(c.err)
 		default:
-			answered = answered || !transient(c.err)
+			answered = answered || !Transient(c.err)
 			p.again(c)
 		}
 	}
@@ -162,32 +165,46 @@ func (p *pending) try(ctx context.Context, batch []*pendingCommand) (answered bo
 }
 
 // again puts a command behind the others. One that the server has refused is not due before a pause of its own.
-func (p *pending) again(c *pendingCommand) {
-	if !transient(c.err) {
-		pause, _ := c.own.pause(forever, refusedPause)
-		c.due = p.keeper.now().Add(pause)
+func (p *Pending) again(c *PendingCommand) {
+	if !Transient(c.err) {
+		pause, _ := c.own.Pause(Forever, refusedPause)
+		c.Due = p.background.Now().Add(pause)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.commands = append(p.commands, c)
 }
 
-func (p *pending) remove(c *pendingCommand) {
+func (p *Pending) remove(c *PendingCommand) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.known, c.id)
+	delete(p.known, c.ID)
 }
 
 // drop forgets all commands, and lets a later one start the goroutine anew.
-func (p *pending) drop() {
+func (p *Pending) drop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.commands, p.sending = nil, false
 	clear(p.known)
 }
 
-func (c *pendingCommand) end(err error) {
-	if c.ended != nil {
-		c.ended(err)
+func (c *PendingCommand) end(err error) {
+	if c.Ended != nil {
+		c.Ended(err)
 	}
+}
+
+// retryable reports whether a command that failed with err is worth another try. It returns false for errors that time
+// does not change: a closed client and a key of another type. It returns true for missing rights and a full server,
+// which an operator may change.
+func retryable(err error) bool {
+	return !errors.Is(err, redis.ErrClosed) && !WrongType(err)
+}
+
+// Len returns the number of commands that are not confirmed.
+func (p *Pending) Len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.known)
 }

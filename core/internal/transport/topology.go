@@ -1,4 +1,4 @@
-package core
+package transport
 
 import (
 	"context"
@@ -35,7 +35,7 @@ type topology struct {
 	timer    *time.Timer // set while a query is due
 }
 
-// requestRefresh has the slots read soon. It does not wait.
+// RequestRefresh has the slots read soon. It does not wait.
 func (t *topology) requestRefresh() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,10 +72,10 @@ func suggestsMove(err error) bool {
 		return false
 	}
 	var dial *net.OpError
-	switch classify(err) {
-	case unknown:
+	switch Classify(err) {
+	case Unknown:
 		return !errors.Is(err, context.Canceled)
-	case notExecuted:
+	case NotExecuted:
 		for _, prefix := range []string{"READONLY", "MASTERDOWN", "CLUSTERDOWN", "MOVED"} {
 			if redis.HasErrorPrefix(err, prefix) {
 				return true

@@ -1,4 +1,4 @@
-package core
+package transport
 
 import (
 	"context"
@@ -26,12 +26,12 @@ func TestTimeoutAtTheEndOfTheContext(t *testing.T) {
 	}{
 		{alive, timeout, true, timeout},
 		{context.Background(), timeout, true, timeout},
-		{over, timeout, true, errNotAnswered},
-		{over, timeout, false, errNotSent},
+		{over, timeout, true, ErrNotAnswered},
+		{over, timeout, false, ErrNotSent},
 		{over, other, true, other},
 		{over, nil, true, nil},
 	} {
-		c := &command{err: test.err, keys: keyCount{written: test.written}}
+		c := &Command{Err: test.err, keys: keyCount{written: test.written}}
 		if got := c.timeoutError(test.ctx); got != test.want {
 			t.Errorf("%v, written %v: %v, want %v", test.err, test.written, got, test.want)
 		}

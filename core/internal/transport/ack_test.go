@@ -1,4 +1,4 @@
-package core
+package transport
 
 import (
 	"errors"
@@ -26,17 +26,17 @@ func TestConfirm(t *testing.T) {
 		"granted, no answer":  {reply: granted, err: io.EOF, want: io.EOF},
 		"nothing in the list": {reply: []any{}},
 	} {
-		c := &command{reply: test.reply, ack: ack{replicas: 2}}
+		c := &Command{Reply: test.reply, Ack: Ack{Replicas: 2}}
 		c.checkAck(test.replicas, test.err)
-		var short *NotReplicatedError
-		switch errors.As(c.err, &short) {
+		var short *AckError
+		switch errors.As(c.Err, &short) {
 		case true:
-			if !test.short || *short != (NotReplicatedError{Acknowledged: test.replicas, Wanted: 2}) {
-				t.Errorf("%s: %v", name, c.err)
+			if !test.short || *short != (AckError{Acknowledged: test.replicas, Wanted: 2}) {
+				t.Errorf("%s: %v", name, c.Err)
 			}
 		case false:
-			if test.short || !errors.Is(c.err, test.want) {
-				t.Errorf("%s: %v", name, c.err)
+			if test.short || !errors.Is(c.Err, test.want) {
+				t.Errorf("%s: %v", name, c.Err)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package core
+package transport
 
 import "testing"
 
@@ -7,7 +7,7 @@ func TestSlot(t *testing.T) {
 	for key, want := range map[string]uint16{ // as CLUSTER KEYSLOT says
 		"123456789": 12739, "": 0, "foo": 12182, "{foo}bar": 12182, "x{foo}{bar}": 12182, "foo{}": 5542, "lock:{user:1}:cart": 10778,
 	} {
-		if got := slot(key); got != want {
+		if got := Slot(key); got != want {
 			t.Errorf("slot of %q is %d, want %d", key, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package core
+package transport
 
 import (
 	"context"
@@ -72,8 +72,8 @@ func (b *directPath) observeRTT(sentAt time.Duration, err error) {
 //   - the server has not answered within fastRTT lately;
 //   - other commands are queued or in flight;
 //   - the context has ended, or its deadline is nearer than the timeouts of the direct path.
-func (b *directPath) tryReserve(c *command) bool {
-	if b.rdb == nil || c.ack.wanted() {
+func (b *directPath) tryReserve(c *Command) bool {
+	if b.rdb == nil || c.Ack.Wanted() {
 		return false
 	}
 	if b.now() >= time.Duration(b.fastUntil.Load()) || !c.node.commands.tryReserve() {
@@ -102,17 +102,17 @@ func (b *directPath) client(now time.Duration) processor {
 }
 
 // sendDirect sends a command on the direct path, for which tryReserve has returned true.
-func (e *executor) sendDirect(c *command) {
+func (e *Executor) sendDirect(c *Command) {
 	defer c.node.commands.unreserve()
 	sentAt := e.direct.now()
 	e.sendWithConnectDeadline(c, sentAt)
-	e.direct.observeRTT(sentAt, c.err)
-	if e.onReply != nil && replied(c.err) {
-		e.onReply()
+	e.direct.observeRTT(sentAt, c.Err)
+	if e.OnReply != nil && replied(c.Err) {
+		e.OnReply()
 	}
 }
 
-func (e *executor) sendWithConnectDeadline(c *command, now time.Duration) {
+func (e *Executor) sendWithConnectDeadline(c *Command, now time.Duration) {
 	defer catch(c)
 	e.direct.deadline.watch(c)
 	defer e.direct.deadline.unwatch(c)

@@ -1,4 +1,4 @@
-package core
+package transport
 
 import (
 	"context"
@@ -18,30 +18,30 @@ type node struct {
 	renewals      *batchQueue
 	ackedCommands *batchQueue
 	ackedRenewals *batchQueue
-	pending       *pending
+	pending       *Pending
 }
 
-func (n *node) queueFor(c *command) *batchQueue {
-	if c.ack.wanted() {
+func (n *node) queueFor(c *Command) *batchQueue {
+	if c.Ack.Wanted() {
 		return n.ackedCommands
 	}
 	return n.commands
 }
 
-func (n *node) renewalQueueFor(c *command) *batchQueue {
-	if c.ack.wanted() {
+func (n *node) renewalQueueFor(c *Command) *batchQueue {
+	if c.Ack.Wanted() {
 		return n.ackedRenewals
 	}
 	return n.renewals
 }
 
-// nodes finds the node of a key. Without a Cluster, all keys have the same one. Why one for each master: commands for
+// Nodes finds the node of a key. Without a Cluster, all keys have the same one. Why one for each master: commands for
 // different masters must not share a batch, because a master that does not answer would delay the answers of the others.
-type nodes struct {
-	keeper    *keeper
-	sendBatch func([]*command)
-	only      *node
-	cluster   *redis.ClusterClient // nil elsewhere
+type Nodes struct {
+	background *Background
+	sendBatch  func([]*Command)
+	only       *node
+	cluster    *redis.ClusterClient // nil elsewhere
 
 	topology *topology             // nil elsewhere
 	queries  *lifecycle.Operations // to the Cluster, for its slots
@@ -51,35 +51,34 @@ type nodes struct {
 	byAddr   sync.Map    // of *node, by the master's address
 }
 
-func newNodes(rdb redis.UniversalClient, sendBatch func([]*command)) *nodes {
-	n := &nodes{sendBatch: sendBatch, queries: lifecycle.New()}
+// NewNodes returns the nodes of rdb. Their batch queues send with sendBatch.
+func NewNodes(rdb redis.UniversalClient, background *Background, sendBatch func([]*Command)) *Nodes {
+	n := &Nodes{background: background, sendBatch: sendBatch, queries: lifecycle.New()}
 	n.only = n.newNode()
 	if n.cluster, _ = rdb.(*redis.ClusterClient); n.cluster != nil {
-		n.topology = &topology{cluster: n.cluster, queries: n.queries, onRefresh: func() {}, recovered: func(ask func()) { ask() }}
+		n.topology = &topology{cluster: n.cluster, queries: n.queries, onRefresh: func() {}, recovered: background.recovered}
 	}
 	return n
 }
 
-func (n *nodes) newNode() *node {
+func (n *Nodes) newNode() *node {
 	return &node{
 		commands: newBatchQueue(maxCommandsInFlight, n.sendBatch), renewals: newBatchQueue(maxRenewalsInFlight, n.sendBatch),
 		ackedCommands: newBatchQueue(maxCommandsInFlight, n.sendBatch), ackedRenewals: newBatchQueue(maxRenewalsInFlight, n.sendBatch),
-		pending: newPending(n.keeper),
+		pending: newPending(n.background),
 	}
 }
 
-// attach lets what is not confirmed be sent again on behalf of a keeper.
-func (n *nodes) attach(k *keeper) {
-	n.keeper = k
-	n.only.pending.keeper = k
+// OnRefresh calls f after each query for the slots of a Cluster.
+func (n *Nodes) OnRefresh(f func()) {
 	if n.topology != nil {
-		n.topology.recovered = k.recovered
+		n.topology.onRefresh = f
 	}
 }
 
 // of returns the node of a key. Until the slots of the Cluster are known, all keys have the same one.
-func (n *nodes) of(key string) *node {
-	master := n.master(key)
+func (n *Nodes) of(key string) *node {
+	master := n.Master(key)
 	if master == nil {
 		return n.only // if no master owns the slot, the error of the command says so
 	}
@@ -91,10 +90,10 @@ func (n *nodes) of(key string) *node {
 	return known.(*node)
 }
 
-// master returns the client of the master that owns a key's slot. It returns nil without a Cluster, or if the master is
+// Master returns the client of the master that owns a key's slot. It returns nil without a Cluster, or if the master is
 // not known. It does no I/O. Why: go-redis reads the slots when it first needs them, which may take long, and keeps them
 // up to date from then on.
-func (n *nodes) master(key string) *redis.Client {
+func (n *Nodes) Master(key string) *redis.Client {
 	if n.cluster == nil {
 		return nil
 	}
@@ -112,28 +111,31 @@ func (n *nodes) master(key string) *redis.Client {
 }
 
 // rerouted reports whether the key of c now belongs to another master than the one to which c was sent.
-func (n *nodes) rerouted(c *command) bool { return c.node != n.only && n.of(c.key()) != c.node }
+func (n *Nodes) rerouted(c *Command) bool { return c.node != n.only && n.of(c.key()) != c.node }
 
-// requestRefresh has the slots of the Cluster read again soon. Without a Cluster it does nothing.
-func (n *nodes) requestRefresh() {
+// RequestRefresh has the slots of the Cluster read again soon. Without a Cluster it does nothing.
+func (n *Nodes) RequestRefresh() {
 	if n.topology != nil {
 		n.topology.requestRefresh()
 	}
 }
 
-func (n *nodes) learnSlots(key string) {
+func (n *Nodes) learnSlots(key string) {
 	defer n.queries.Finish()
 	defer n.learning.Store(false) // if it failed, the next command asks again
-	n.keeper.recovered(func() {
+	n.background.recovered(func() {
 		_, err := n.cluster.MasterForKey(context.Background(), key)
 		n.known.Store(err == nil)
 	})
 }
 
-// close sends no more queries to the Cluster, and waits for those in flight, but not longer than limit.
-func (n *nodes) close(limit time.Duration) {
+// Close sends no more queries to the Cluster, and waits for those in flight, but not longer than limit.
+func (n *Nodes) Close(limit time.Duration) {
 	if n.queries.BeginClose() {
 		n.queries.Finish()
 	}
 	lifecycle.Pause(context.Background(), limit, n.queries.Finished, nil)
 }
+
+// InCluster reports whether the keys are spread over the masters of a Cluster.
+func (n *Nodes) InCluster() bool { return n.cluster != nil }

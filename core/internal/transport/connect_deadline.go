@@ -1,4 +1,4 @@
-package core
+package transport
 
 import (
 	"context"
@@ -42,7 +42,7 @@ type connectDeadline struct {
 }
 
 // watch sets the deadline of c. The caller must call unwatch.
-func (l *connectDeadline) watch(c *command) {
+func (l *connectDeadline) watch(c *Command) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.done == nil {
@@ -56,7 +56,7 @@ func (l *connectDeadline) watch(c *command) {
 }
 
 // unwatch removes the deadline of c, and restores its context.
-func (l *connectDeadline) unwatch(c *command) {
+func (l *connectDeadline) unwatch(c *Command) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.since = time.Time{}

@@ -1,0 +1,168 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Ack is how many replicas have to acknowledge a command's writes, and how long they have for it. The zero value asks
+// for none.
+type Ack struct {
+	Replicas int
+	Timeout  time.Duration
+}
+
+// Wanted reports whether any replica has to acknowledge.
+func (a Ack) Wanted() bool { return a.Replicas > 0 }
+
+// And returns what satisfies both.
+func (a Ack) And(b Ack) Ack {
+	return Ack{Replicas: max(a.Replicas, b.Replicas), Timeout: max(a.Timeout, b.Timeout)}
+}
+
+// strictestAck returns what satisfies all commands of a batch.
+func strictestAck(batch []*Command) Ack {
+	var all Ack
+	for _, c := range batch {
+		all = all.And(c.Ack)
+	}
+	return all
+}
+
+// AckError says that too few replicas have acknowledged a command.
+type AckError struct{ Acknowledged, Wanted int }
+
+func (e *AckError) Error() string {
+	return fmt.Sprintf("acknowledged by %d of %d replicas", e.Acknowledged, e.Wanted)
+}
+
+// sendAcked sends a batch and WAIT behind it. That has to take the same connection, because WAIT is about what its own
+// connection has written: on another one, whose last write replicas know, it says yes at once. One WAIT serves the
+// whole batch.
+func (e *Executor) sendAcked(batch []*Command) {
+	cluster := e.Nodes.cluster
+	if cluster == nil {
+		rdb, _ := e.Client.(*redis.Client)
+		sendPipelined(batch, pipelineWithWait(rdb, batch))
+		return
+	}
+	// WAIT has no key by which a ClusterClient would find the master.
+	for master, part := range byMaster(cluster, batch) {
+		sendPipelined(part, pipelineWithWait(master, part))
+		for addr, asked := range askRedirects(part) {
+			if master := masterAt(cluster, addr); master != nil {
+				sendPipelined(asked, pipelineWithWait(master, asked))
+			}
+		}
+	}
+}
+
+// askRedirects returns the commands that were answered with ASK, by the address to which it redirects: their slot is
+// being migrated, and their key already was.
+func askRedirects(batch []*Command) map[string][]*Command {
+	var redirected map[string][]*Command
+	for _, c := range batch {
+		if c.Err == nil || !redis.HasErrorPrefix(c.Err, "ASK") {
+			continue
+		}
+		if redirected == nil {
+			redirected = make(map[string][]*Command)
+		}
+		words := strings.Fields(c.Err.Error())
+		addr := words[len(words)-1]
+		c.sendAsking = true
+		redirected[addr] = append(redirected[addr], c)
+	}
+	return redirected
+}
+
+// masterAt returns the client of the master at that address, nil if go-redis does not know it. It asks the Cluster.
+func masterAt(cluster *redis.ClusterClient, addr string) *redis.Client {
+	var found atomic.Pointer[redis.Client]
+	_ = cluster.ForEachMaster(context.Background(), func(_ context.Context, master *redis.Client) error {
+		if master.Options().Addr == addr {
+			found.Store(master)
+		}
+		return nil
+	})
+	return found.Load()
+}
+
+// byMaster divides a batch by the masters of the keys. It may ask the Cluster for them. Commands whose master is not
+// known get the error.
+func byMaster(cluster *redis.ClusterClient, batch []*Command) map[*redis.Client][]*Command {
+	parts := make(map[*redis.Client][]*Command, 1)
+	for _, c := range batch {
+		master, err := cluster.MasterForKey(context.Background(), c.key())
+		if err != nil {
+			c.Err = err
+			continue
+		}
+		parts[master] = append(parts[master], c)
+	}
+	return parts
+}
+
+// pipelineWithWait returns a function that sends commands of a batch in a pipeline with WAIT behind them. The read
+// timeout of its connection has room for the timeout of WAIT. Why: after a read timeout the connection is closed, and
+// the outcome of all commands is unknown.
+func pipelineWithWait(rdb *redis.Client, batch []*Command) func([]*Command, buildCmd) {
+	conn, timeout := piper(rdb), strictestAck(batch).Timeout
+	if limit := rdb.Options().ReadTimeout; limit > 0 && timeout > limit/2 {
+		conn = withTimeout(rdb, limit+timeout)
+	}
+	return func(batch []*Command, command buildCmd) {
+		all := strictestAck(batch)
+		wait := newSingleTryCmd("wait", all.Replicas, all.Timeout.Milliseconds())
+		pipeline(conn, batch, command, wait)
+		replicas, err := wait.Int()
+		for _, c := range batch {
+			c.checkAck(replicas, err)
+		}
+	}
+}
+
+// checkAck sets the error of a successful command if too few replicas have acknowledged what was sent up to it. The reply
+// to an unsuccessful command stays: a refusal is true whatever the replicas know.
+func (c *Command) checkAck(replicas int, err error) {
+	switch {
+	case c.Err != nil || !c.successful():
+	case err != nil && redis.HasErrorPrefix(err, "UNBLOCKED"): // the master has become a replica
+		c.Err = &AckError{Wanted: c.Ack.Replicas}
+	case err != nil:
+		c.Err = &waitError{err}
+	case replicas < c.Ack.Replicas:
+		c.Err = &AckError{Acknowledged: replicas, Wanted: c.Ack.Replicas}
+	}
+}
+
+// waitError is the error of a WAIT behind a script that has succeeded.
+type waitError struct{ err error }
+
+func (e *waitError) Error() string { return "WAIT: " + e.err.Error() }
+func (e *waitError) Unwrap() error { return e.err }
+
+// Outcome is that of the script, which has run.
+func (e *waitError) Outcome() Outcome {
+	if replied(e.err) {
+		return Failed
+	}
+	return Unknown
+}
+
+// successful reports whether a script says that it has written what it was for: it answers 1, alone or with more behind
+// it, or 2: renewed in part, released in part, or recorded anew.
+func (c *Command) successful() bool {
+	reply := c.Reply
+	if list, ok := reply.([]any); ok && len(list) > 0 {
+		reply = list[0]
+	} else if len(c.List) > 0 {
+		reply = c.List[0]
+	}
+	return reply == int64(1) || reply == int64(2)
+}

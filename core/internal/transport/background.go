@@ -1,0 +1,27 @@
+package transport
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+)
+
+// Background is what commands need of the client on whose behalf they are sent, beyond the call that started them.
+type Background struct {
+	Now        clock.Clock
+	Operations *lifecycle.Operations
+	// Go runs work on a goroutine that Close waits for. It returns false if the client has come to rest.
+	Go func(work func(ctx context.Context)) bool
+	// Recovered calls a function that may run hooks of the user's Redis client, and logs a panic in them.
+	Recovered func(call func())
+}
+
+// recovered is Recovered, or a plain call without it.
+func (b *Background) recovered(call func()) {
+	if b.Recovered == nil {
+		call()
+		return
+	}
+	b.Recovered(call)
+}

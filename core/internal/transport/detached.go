@@ -1,0 +1,29 @@
+package transport
+
+import (
+	"context"
+	"time"
+)
+
+// ReleaseGrace is how much longer a detached command is waited for when the caller's context ends meanwhile: enough for an
+// answer that is on its way, too little for a frozen server to be felt.
+const ReleaseGrace = 25 * time.Millisecond
+
+// DetachedContext is the context of a command that must be sent even after the caller's context has ended. The executor
+// waits for the answer until the timeout. If the caller's context ends meanwhile, it waits for ReleaseGrace more.
+//
+// Why the executor of a single server has to know the type: a context with a timer of its own would cost a release more
+// than the release itself.
+type DetachedContext struct {
+	context.Context               // the caller's; without its end if that came before
+	timeout         time.Duration // for the answer
+}
+
+// Reset prepares the context for one command and returns it.
+func (e *DetachedContext) Reset(ctx context.Context, limit time.Duration) context.Context {
+	if ctx.Err() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	e.Context, e.timeout = ctx, limit
+	return e
+}

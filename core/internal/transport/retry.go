@@ -1,0 +1,74 @@
+package transport
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+)
+
+const (
+	// OutagePatience is how long a waiting Lock endures a Redis that does not answer.
+	OutagePatience = 5 * time.Second
+	// tries is how often a command is sent at least before an outage is called one.
+	tries = 4
+	// Pauses between tries double from the first to the longest, each shortened by up to half at random.
+	FirstPause   = 10 * time.Millisecond
+	longestPause = time.Second
+	// Forever is the patience of those who wait until their context ends.
+	Forever = time.Duration(math.MaxInt64)
+	// LongestRequestPause is the longest between those of a request, which endures an outage for some seconds only.
+	LongestRequestPause = 250 * time.Millisecond
+	// LongestMigrationPause is the longest while a slot moves from one master of a Cluster to another, so that its locks can be
+	// used soon after.
+	LongestMigrationPause = 100 * time.Millisecond
+)
+
+// Outage counts failures in a row.
+type Outage struct {
+	failures int
+	Began    time.Time
+}
+
+// Pause returns how long to wait before the next try, longest at most; false if there have been enough of them and
+// patience is used up.
+func (o *Outage) Pause(patience, longest time.Duration) (time.Duration, bool) {
+	if o.failures == 0 {
+		o.Began = time.Now()
+	}
+	o.failures++
+	if o.failures >= tries && time.Since(o.Began) >= patience {
+		return 0, false
+	}
+	pause := min(FirstPause<<min(o.failures-1, 10), longest)
+	return pause/2 + rand.N(pause/2), true
+}
+
+// Retry calls try until it succeeds, its error is not retryable, ctx ends, or both the tries and patience are used up.
+// It returns the last error. While a slot migrates, patience is at least OutagePatience.
+func Retry(ctx context.Context, patience time.Duration, retryable func(error) bool, try func() error) error {
+	var unanswered, move Outage
+	for {
+		err := try()
+		if err == nil || !retryable(err) || ctx.Err() != nil {
+			return err
+		}
+		var time time.Duration
+		var more bool
+		if SlotMigrating(err) {
+			unanswered = Outage{} // Redis answers
+			time, more = move.Pause(max(patience, OutagePatience), LongestMigrationPause)
+		} else {
+			time, more = unanswered.Pause(patience, longestPause)
+		}
+		if !more {
+			return err
+		}
+		lifecycle.Pause(ctx, time, nil, nil)
+		if ctx.Err() != nil {
+			return err
+		}
+	}
+}
