@@ -228,12 +228,12 @@ func (r *acquisition) pollAsHead(ctx context.Context, t *localWaiter) (*Lease, e
 	sub := r.protocol.subscribeIfActive(r.hold.keys)
 	defer func() {
 		if sub != nil {
-			sub.close()
+			sub.Close()
 		}
 	}()
 	for polls := 0; ; polls++ {
 		// Without a confirmed subscription, waking this client would be in vain.
-		r.hold.registersClient = sub != nil && sub.confirmed() && r.keeper.hasOneServer()
+		r.hold.registersClient = sub != nil && sub.Confirmed() && r.keeper.hasOneServer()
 		t.startAsking()
 		if r.hold.registersClient {
 			t.setRegistered(true)
@@ -253,14 +253,14 @@ func (r *acquisition) pollAsHead(ctx context.Context, t *localWaiter) (*Lease, e
 			sub = r.protocol.subscribe(r.hold.keys)
 		}
 		limit := min(firstPoll<<min(polls, 10), pollUnsubscribed)
-		if sub.confirmed() {
+		if sub.Confirmed() {
 			limit = r.keeper.waitLists.pollInterval()
 		}
-		lifecycle.Pause(ctx, r.nextPoll(limit), sub.notifications(), r.keeper.operations.Closing)
+		lifecycle.Pause(ctx, r.nextPoll(limit), sub.Notifications(), r.keeper.operations.Closing)
 		if r.timeUp(ctx) {
 			return nil, errTimeUp
 		}
-		r.hold.woken = sub.startAsking() && !r.explicit // an explicit owner has a line of its own: the wake-up may have been for another one
+		r.hold.woken = sub.StartAsking() && !r.explicit // an explicit owner has a line of its own: the wake-up may have been for another one
 	}
 }
 

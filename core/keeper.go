@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/pubsub"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -18,7 +19,7 @@ import (
 type keeper struct {
 	clientConfig
 	id              string // of this client, first part of its owners' names
-	clientNumber    string // of this client, see wake_one.go
+	clientNumber    string // of this client, see internal/pubsub/wake_one.go
 	clientNumberArg any    // the same, as an argument of scripts
 	counter         atomic.Uint64
 	now             clock.Clock
@@ -49,7 +50,7 @@ func newKeeper(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 		waiterLimit:  newWaiterLimit(config.maxWaiters),
 		operations:   lifecycle.New(),
 	}
-	k.clientNumber = newClientNumber()
+	k.clientNumber = pubsub.NewClientNumber()
 	k.clientNumberArg = k.clientNumber
 	k.acquisitions.New = func() any { return new(acquisition) }
 	k.base, k.stop = context.WithCancel(context.Background())

@@ -108,11 +108,13 @@ func (m mutex) acquire(ctx context.Context, h *hold) (acquireResult, error) {
 	}
 }
 
-// subscribe subscribes to broadcasts and to the number of this client, see wake_one.go.
-func (m mutex) subscribe(k keys) releaseSubscription { return m.server.subs.subscribeAsClient(k) }
+// subscribe subscribes to broadcasts and to the number of this client, see internal/pubsub/wake_one.go.
+func (m mutex) subscribe(k keys) releaseSubscription {
+	return m.server.subs.SubscribeAsClient(k.channel, k.lock, k.waitingClients)
+}
 
 func (m mutex) subscribeIfActive(k keys) releaseSubscription {
-	if l := m.server.subs.subscribeAsClientIfActive(k); l != nil {
+	if l := m.server.subs.SubscribeAsClientIfActive(k.channel, k.lock, k.waitingClients); l != nil {
 		return l
 	}
 	return nil

@@ -91,7 +91,7 @@ func (p oneRedis) raise(ctx context.Context, h *hold, token int64) (bool, error)
 
 // subscribe subscribes to broadcasts: what a Mutex or Redisson publishes when it unlocks.
 func (p oneRedis) subscribe(k keys) releaseSubscription {
-	return p.server.subs.subscribe(k.channel, "")
+	return p.server.subs.Subscribe(k.channel, "")
 }
 
 func (oneRedis) subscribeIfActive(keys) releaseSubscription { return nil }

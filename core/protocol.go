@@ -27,7 +27,7 @@ type protocol interface {
 	raise(ctx context.Context, h *hold, token int64) (bool, error)
 	// subscribe subscribes to releases.
 	subscribe(k keys) releaseSubscription
-	// subscribeIfActive is subscribe for a caller that has not asked Redis yet. It returns nil if that needs a command.
+	// pubsub.SubscribeIfActive is subscribe for a caller that has not asked Redis yet. It returns nil if that needs a command.
 	subscribeIfActive(k keys) releaseSubscription
 	// queued returns the strategy if its waiters are in a queue in Redis. If it is nil, the first request after a release
 	// gets the lock.
@@ -55,7 +55,7 @@ type hold struct {
 	unanswered int
 
 	mayQueue        bool  // in the queue in Redis, if it is not granted at once
-	registersClient bool  // register the client as waiting if the lock is busy, see wake_one.go
+	registersClient bool  // register the client as waiting if the lock is busy, see internal/pubsub/wake_one.go
 	woken           bool  // the client was woken
 	queueNumber     int64 // in the queue in Redis; 0 before it was in one
 	shares          bool  // others may have the lock too
@@ -137,4 +137,12 @@ type renewal struct {
 	// done takes the outcome, and when the request was sent. It may come late, or never. Of a hold that is not there err is
 	// the cause of the loss, as far as it is known.
 	done func(sentAt clock.Instant, held bool, err error)
+}
+
+// releaseSubscription notifies a waiter of releases. It is one subscriber, or one for each server of a Redlock.
+type releaseSubscription interface {
+	Notifications() <-chan struct{}
+	Confirmed() bool           // reports whether Redis has confirmed the subscription
+	StartAsking() (woken bool) // records that the waiter asks Redis now; reports whether it was woken for that, see internal/pubsub/wake_one.go
+	Close()
 }

@@ -1,38 +1,40 @@
 package core
 
+import "github.com/holdfast-go/holdfast/core/internal/pubsub"
+
 // quorumSubscription subscribes to releases on all servers of a Redlock. The first message of any server notifies.
 type quorumSubscription struct {
 	c    chan struct{}
-	each []*subscriber
+	each []*pubsub.Subscriber
 	need int // subscriptions to be confirmed, for a message to be expected
 }
 
 func (q *quorum) subscribe(k keys) releaseSubscription {
 	e := &quorumSubscription{c: make(chan struct{}, 1), need: q.majority}
 	for _, v := range q.nodes {
-		e.each = append(e.each, v.server.subs.subscribeTo(e.c, k.channel))
+		e.each = append(e.each, v.server.subs.SubscribeTo(e.c, k.channel))
 	}
 	return e
 }
 
 func (*quorum) subscribeIfActive(keys) releaseSubscription { return nil }
 
-func (e *quorumSubscription) notifications() <-chan struct{} { return e.c }
+func (e *quorumSubscription) Notifications() <-chan struct{} { return e.c }
 
-func (e *quorumSubscription) confirmed() bool {
+func (e *quorumSubscription) Confirmed() bool {
 	confirmed := 0
 	for _, l := range e.each {
-		if l.confirmed() {
+		if l.Confirmed() {
 			confirmed++
 		}
 	}
 	return confirmed >= e.need
 }
 
-func (*quorumSubscription) startAsking() bool { return false }
+func (*quorumSubscription) StartAsking() bool { return false }
 
-func (e *quorumSubscription) close() {
+func (e *quorumSubscription) Close() {
 	for _, l := range e.each {
-		l.close()
+		l.Close()
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/core/internal/pubsub"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -16,7 +17,7 @@ type server struct {
 	exec           *transport.Executor
 	publishVerb    string // PUBLISH or SPUBLISH, see lua/publish.lua
 	publishVerbArg any    // the same, as their argument
-	subs           *subscriptions
+	subs           *pubsub.Subscriptions
 	heartbeats     *heartbeats
 
 	warnedPublish   sync.Once // publishing is refused
@@ -37,8 +38,8 @@ func newServer(k *keeper, rdb redis.UniversalClient) *server {
 	}
 	s.publishVerbArg = s.publishVerb
 	s.exec.OnReply = sync.OnceFunc(s.inspectLater)
-	s.subs = newSubscriptions(rdb, s.exec.Nodes, s.cannotSubscribe)
-	s.subs.clientNumber, s.subs.wakeNext = k.clientNumber, s.wakeNext
+	s.subs = pubsub.New(rdb, s.exec.Nodes, s.cannotSubscribe)
+	s.subs.UseClientNumber(k.clientNumber, s.wakeNext)
 	s.heartbeats = newHeartbeats(s, k.now)
 	return s
 }
@@ -66,6 +67,6 @@ func (s *server) cannotPublish() {
 
 // close ends the subscriptions and waits for what is in flight, for a few seconds at most.
 func (s *server) close() {
-	s.subs.close(releaseTimeout)
+	s.subs.Close(releaseTimeout)
 	s.exec.Nodes.Close(releaseTimeout)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/pubsub"
 )
 
 // heartbeatTimeout is how long a queued waiter waits without a reply to a heartbeat before it asks Redis itself.
@@ -17,8 +18,8 @@ type queuedWaiter struct {
 	*acquisition
 	lock      *queuedLock
 	place     *queuePlace
-	own       *subscriber // to messages with the hold id of this waiter
-	broadcast *subscriber // to broadcasts, while the waiter needs them; nil otherwise
+	own       *pubsub.Subscriber // to messages with the hold id of this waiter
+	broadcast *pubsub.Subscriber // to broadcasts, while the waiter needs them; nil otherwise
 }
 
 // waitInQueue asks for the lock, and waits in the queue in Redis if it is held.
@@ -30,7 +31,7 @@ func (r *acquisition) waitInQueue(ctx context.Context, line *queuedLock) (*Lease
 		if w.own == nil {
 			// Messages from now on must not be missed. If the channel is not subscribed yet, the confirmation of the
 			// subscription below makes the waiter ask again.
-			w.own = line.server.subs.subscribeIfActive(channel, r.hold.id)
+			w.own = line.server.subs.SubscribeIfActive(channel, r.hold.id)
 		}
 		id := r.hold.id
 		lease, err := r.ask(ctx)
@@ -41,7 +42,7 @@ func (r *acquisition) waitInQueue(ctx context.Context, line *queuedLock) (*Lease
 			w.unregister()
 		}
 		if w.own == nil {
-			w.own = line.server.subs.subscribe(channel, r.hold.id)
+			w.own = line.server.subs.Subscribe(channel, r.hold.id)
 		}
 		w.register()
 		if lease, err := w.awaitGrant(ctx); lease != nil || err != nil {
@@ -63,9 +64,9 @@ func (w *queuedWaiter) register() {
 
 // unregister ends subscriptions and heartbeats. The place in Redis stays until heartbeats are missed.
 func (w *queuedWaiter) unregister() {
-	for _, l := range []*subscriber{w.own, w.broadcast} {
+	for _, l := range []*pubsub.Subscriber{w.own, w.broadcast} {
 		if l != nil {
-			l.close()
+			l.Close()
 		}
 	}
 	if w.place != nil {
@@ -90,7 +91,7 @@ func (w *queuedWaiter) awaitGrant(ctx context.Context) (*Lease, error) {
 		select {
 		case <-w.own.C:
 			timer.Stop()
-			return w.granted(w.own.lastToken()), nil
+			return w.granted(w.own.LastToken()), nil
 		case <-broadcasts:
 			timer.Stop()
 			return nil, nil
@@ -111,12 +112,12 @@ func (w *queuedWaiter) awaitGrant(ctx context.Context) (*Lease, error) {
 
 // listenToBroadcasts starts or ends the subscription to broadcasts, which a Mutex and Redisson publish when they unlock.
 // Only the first waiter in the queue needs them. It returns nil if there is no subscription.
-func (w *queuedWaiter) listenToBroadcasts(listen bool) *subscriber {
+func (w *queuedWaiter) listenToBroadcasts(listen bool) *pubsub.Subscriber {
 	switch {
 	case listen && w.broadcast == nil:
-		w.broadcast = w.lock.server.subs.subscribe(w.hold.keys.channel, "")
+		w.broadcast = w.lock.server.subs.Subscribe(w.hold.keys.channel, "")
 	case !listen && w.broadcast != nil:
-		w.broadcast.close()
+		w.broadcast.Close()
 		w.broadcast = nil
 	}
 	return w.broadcast

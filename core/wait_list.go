@@ -28,7 +28,7 @@ type waitList struct {
 	// The last answer to the first, and when it came; the first polls at every pollInterval at least.
 	holderTTL  time.Duration // of the present holder's lease
 	answeredAt clock.Instant // zero: never
-	registered bool          // the client is registered as waiting in Redis, see wake_one.go
+	registered bool          // the client is registered as waiting in Redis, see internal/pubsub/wake_one.go
 
 	entered, asked uint64 // the number of arrivals, in all and before the first asked; see shared_answer.go
 }

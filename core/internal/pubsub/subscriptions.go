@@ -1,4 +1,4 @@
-package core
+package pubsub
 
 import (
 	"context"
@@ -15,15 +15,15 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// subscriptions notifies waiters of releases. It has one pub/sub connection for all names of a client, in a Cluster one
+// Subscriptions notifies waiters of releases. It has one pub/sub connection for all names of a client, in a Cluster one
 // per master. A notification is only a hint: messages get lost with connections, buffers and failovers. So every waiter
 // polls as well.
-type subscriptions struct {
+type Subscriptions struct {
 	rdb          redis.UniversalClient
 	nodes        *transport.Nodes
 	warn         func(err error, sharded bool) // of a refusal
 	clientNumber string                        // of the client, see wake_one.go
-	wakeNext     func(c *waitingClient)        // called if the client was woken and none of its callers waits; must not block
+	wakeNext     func(lock, set string)        // nil without a number
 
 	ctx         context.Context // of all connections
 	stop        context.CancelFunc
@@ -37,21 +37,21 @@ type subscriptions struct {
 
 // channelState is one channel and its subscribers.
 type channelState struct {
-	broadcast  map[*subscriber]struct{} // receive all messages without an address
+	broadcast  map[*Subscriber]struct{} // receive all messages without an address
 	lastClient *waitingClient           // of the last of them that had one
-	addressed  map[string]*subscriber   // receive the messages with their address
+	addressed  map[string]*Subscriber   // receive the messages with their address
 	assigned   *masterSubscription
 	requested  bool // SUBSCRIBE was sent on the present connection of master
 	subscribed atomic.Bool
 	idle       int // rounds of pingInterval without a subscriber
 }
 
-// subscriber is one waiter on a channel. It is notified of a message, and of the start of the subscription, before which
+// Subscriber is one waiter on a channel. It is notified of a message, and of the start of the subscription, before which
 // messages may have been missed. A subscriber with an address receives only the messages that begin with the address.
-type subscriber struct {
+type Subscriber struct {
 	C          <-chan struct{}
 	c          chan struct{}
-	all        *subscriptions
+	all        *Subscriptions
 	channel    *channelState
 	address    string
 	client     *waitingClient // nil unless it is woken by the client's number, see wake_one.go
@@ -67,8 +67,10 @@ const (
 	maxIdleRounds = 2
 )
 
-func newSubscriptions(rdb redis.UniversalClient, nodes *transport.Nodes, warn func(error, bool)) *subscriptions {
-	s := &subscriptions{
+// New returns subscriptions without a connection: the first subscriber makes one. The function warn is called if Redis, or
+// the Redis client, refuses to subscribe.
+func New(rdb redis.UniversalClient, nodes *transport.Nodes, warn func(error, bool)) *Subscriptions {
+	s := &Subscriptions{
 		rdb: rdb, nodes: nodes, warn: warn, channels: make(map[string]*channelState), masters: make(map[*redis.Client]*masterSubscription),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
@@ -76,21 +78,27 @@ func newSubscriptions(rdb redis.UniversalClient, nodes *transport.Nodes, warn fu
 	return s
 }
 
-// subscribe adds a subscriber to a channel: to all messages, or to those with the address.
-func (s *subscriptions) subscribe(channel, address string) *subscriber {
-	return s.add(&subscriber{c: make(chan struct{}, 1), address: address}, channel)
+// UseClientNumber sets the number under which this client is woken. The function wakeNext is called if the client was
+// woken and none of its callers waits for the lock. It must not block.
+func (s *Subscriptions) UseClientNumber(number string, wakeNext func(lock, set string)) {
+	s.clientNumber, s.wakeNext = number, wakeNext
 }
 
-// subscribeTo is subscribe to all messages of a channel, with notifications on c.
-func (s *subscriptions) subscribeTo(c chan struct{}, channel string) *subscriber {
-	return s.add(&subscriber{c: c}, channel)
+// Subscribe adds a subscriber to a channel: to all messages, or to those with the address.
+func (s *Subscriptions) Subscribe(channel, address string) *Subscriber {
+	return s.add(&Subscriber{c: make(chan struct{}, 1), address: address}, channel)
 }
 
-func (s *subscriptions) add(l *subscriber, channel string) *subscriber {
+// SubscribeTo is subscribe to all messages of a channel, with notifications on c.
+func (s *Subscriptions) SubscribeTo(c chan struct{}, channel string) *Subscriber {
+	return s.add(&Subscriber{c: c}, channel)
+}
+
+func (s *Subscriptions) add(l *Subscriber, channel string) *Subscriber {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.channels[channel] == nil {
-		t := &channelState{broadcast: make(map[*subscriber]struct{}), addressed: make(map[string]*subscriber)}
+		t := &channelState{broadcast: make(map[*Subscriber]struct{}), addressed: make(map[string]*Subscriber)}
 		s.channels[channel] = t
 		s.assignLocked(channel, t)
 	}
@@ -104,20 +112,20 @@ func (s *subscriptions) add(l *subscriber, channel string) *subscriber {
 	return l
 }
 
-// subscribeIfActive is subscribe for a caller that has not asked Redis yet. It returns nil if the channel has no state,
+// SubscribeIfActive is subscribe for a caller that has not asked Redis yet. It returns nil if the channel has no state,
 // that is if it would have to be subscribed first. It does not notify of a subscription that is there already.
-func (s *subscriptions) subscribeIfActive(channel, address string) *subscriber {
+func (s *Subscriptions) SubscribeIfActive(channel, address string) *Subscriber {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.channels[channel] == nil {
 		return nil
 	}
-	l := &subscriber{c: make(chan struct{}, 1), address: address}
+	l := &Subscriber{c: make(chan struct{}, 1), address: address}
 	s.addLocked(l, channel)
 	return l
 }
 
-func (s *subscriptions) addLocked(l *subscriber, channel string) {
+func (s *Subscriptions) addLocked(l *Subscriber, channel string) {
 	l.all, l.C, l.channel = s, l.c, s.channels[channel]
 	if l.client != nil {
 		l.channel.lastClient = l.client
@@ -130,7 +138,7 @@ func (s *subscriptions) addLocked(l *subscriber, channel string) {
 	l.channel.idle = 0
 }
 
-func (l *subscriber) close() {
+func (l *Subscriber) Close() {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
 	delete(l.channel.broadcast, l)
@@ -140,28 +148,21 @@ func (l *subscriber) close() {
 	}
 }
 
-// lastToken returns the greatest token in a message to the subscriber, 0 if there was none.
-func (l *subscriber) lastToken() int64 {
+// LastToken returns the greatest token in a message to the subscriber, 0 if there was none.
+func (l *Subscriber) LastToken() int64 {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
 	return l.lastNumber
 }
 
-// releaseSubscription notifies a waiter of releases. It is one subscriber, or one for each server of a Redlock.
-type releaseSubscription interface {
-	notifications() <-chan struct{}
-	confirmed() bool           // reports whether Redis has confirmed the subscription
-	startAsking() (woken bool) // records that the waiter asks Redis now; reports whether it was woken for that, see wake_one.go
-	close()
-}
+// Notifications returns the channel that receives a value for each notification. It holds one.
+func (l *Subscriber) Notifications() <-chan struct{} { return l.C }
 
-func (l *subscriber) notifications() <-chan struct{} { return l.C }
-
-// confirmed reports whether Redis has confirmed the subscription, so that messages can be expected.
-func (l *subscriber) confirmed() bool { return l.channel.subscribed.Load() }
+// Confirmed reports whether Redis has confirmed the subscription, so that messages can be expected.
+func (l *Subscriber) Confirmed() bool { return l.channel.subscribed.Load() }
 
 // assignLocked assigns a channel to the connection of the master that owns its slot now.
-func (s *subscriptions) assignLocked(channel string, t *channelState) {
+func (s *Subscriptions) assignLocked(channel string, t *channelState) {
 	master := s.nodes.Master(channel)
 	if t.assigned != nil && (master == nil || master == t.assigned.rdb) {
 		return
@@ -180,7 +181,7 @@ func (s *subscriptions) assignLocked(channel string, t *channelState) {
 }
 
 // reassignAll assigns all channels anew, after slots may have moved.
-func (s *subscriptions) reassignAll() {
+func (s *Subscriptions) reassignAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for channel, t := range s.channels {
@@ -188,9 +189,9 @@ func (s *subscriptions) reassignAll() {
 	}
 }
 
-// close ends all connections. It waits for them, but not longer than limit. Why: go-redis does not interrupt the dial of a
+// Close ends all connections. It waits for them, but not longer than limit. Why: go-redis does not interrupt the dial of a
 // server that does not answer.
-func (s *subscriptions) close(limit time.Duration) {
+func (s *Subscriptions) Close(limit time.Duration) {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
@@ -205,14 +206,14 @@ func (s *subscriptions) close(limit time.Duration) {
 
 // recovered logs a panic of the user's client: of a hook, or of a client that does not subscribe as go-redis's own do.
 // Goroutines that call the client must defer it, otherwise the panic would end the process. Waiters poll then.
-func (s *subscriptions) recovered() {
+func (s *Subscriptions) recovered() {
 	if p := recover(); p != nil {
 		s.warn(fmt.Errorf("%w: %v", transport.ErrPanic, p), false)
 	}
 }
 
 // dispatch notifies the subscribers of a message.
-func (s *subscriptions) dispatch(channel, message string) {
+func (s *Subscriptions) dispatch(channel, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.channels[channel]
@@ -234,13 +235,13 @@ func (s *subscriptions) dispatch(channel, message string) {
 		}
 	}
 	if message == s.clientNumber && t.lastClient != nil && !delivered {
-		s.wakeNext(t.lastClient)
+		s.wakeNext(t.lastClient.lock, t.lastClient.set)
 	}
 }
 
 // confirm records that a channel is subscribed, and notifies all its subscribers, which may have missed messages. It does
 // nothing if the channel was assigned to another master meanwhile.
-func (s *subscriptions) confirm(h *masterSubscription, channel string) {
+func (s *Subscriptions) confirm(h *masterSubscription, channel string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.channels[channel]

@@ -1,7 +1,6 @@
-package core
+package pubsub
 
 import (
-	"context"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -23,10 +22,12 @@ const (
 	// wakeGrace is how long the others leave the lock to the woken client, unless another release is announced. It doubles
 	// each time they asked in vain.
 	wakeGrace = 50 * time.Millisecond
+	// maxWakeGrace bounds the grace. Why: waiters poll a lock at about this interval anyway.
+	maxWakeGrace = 2 * time.Second
 )
 
-// newClientNumber returns the number of a client. Redisson reads it as a number without a meaning.
-func newClientNumber() string { return strconv.FormatUint(1<<61|rand.Uint64()>>3, 10) }
+// NewClientNumber returns the number of a client. Redisson reads it as a number without a meaning.
+func NewClientNumber() string { return strconv.FormatUint(1<<61|rand.Uint64()>>3, 10) }
 
 // isWakeMessage reports whether a message is the number of a client, which wakes that client.
 func isWakeMessage(message string) bool {
@@ -45,55 +46,30 @@ type waitingClient struct {
 	recheck       *time.Timer   // signals the subscriber after the grace; nil before the first use
 }
 
-// subscribeAsClient adds a subscriber to the lock's channel that is woken by the number of this client.
-func (s *subscriptions) subscribeAsClient(k keys) *subscriber {
-	return s.add(s.newClientSubscriber(k), k.channel)
+// SubscribeAsClient adds a subscriber to the channel of a lock that is woken by the number of this client. The key set has
+// the numbers of the clients that wait for the lock.
+func (s *Subscriptions) SubscribeAsClient(channel, lock, set string) *Subscriber {
+	return s.add(s.newClientSubscriber(lock, set), channel)
 }
 
-// subscribeAsClientIfActive is subscribeAsClient for a caller that has not asked Redis yet, see subscribeIfActive.
-func (s *subscriptions) subscribeAsClientIfActive(k keys) *subscriber {
+// SubscribeAsClientIfActive is SubscribeAsClient for a caller that has not asked Redis yet, see SubscribeIfActive.
+func (s *Subscriptions) SubscribeAsClientIfActive(channel, lock, set string) *Subscriber {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.channels[k.channel] == nil {
+	if s.channels[channel] == nil {
 		return nil
 	}
-	l := s.newClientSubscriber(k)
-	s.addLocked(l, k.channel)
+	l := s.newClientSubscriber(lock, set)
+	s.addLocked(l, channel)
 	return l
 }
 
-func (s *subscriptions) newClientSubscriber(k keys) *subscriber {
-	return &subscriber{c: make(chan struct{}, 1), client: &waitingClient{number: s.clientNumber, lock: k.lock, set: k.waitingClients, grace: wakeGrace}}
+func (s *Subscriptions) newClientSubscriber(lock, set string) *Subscriber {
+	return &Subscriber{c: make(chan struct{}, 1), client: &waitingClient{number: s.clientNumber, lock: lock, set: set, grace: wakeGrace}}
 }
 
-// wakeNext wakes the next client, because this one was woken when none of its callers waited any more.
-func (s *server) wakeNext(c *waitingClient) {
-	s.keeper.background(func(ctx context.Context) {
-		_, _ = s.exec.Do(ctx, wakeNextIfFreeScript, []string{c.lock, c.set}, s.publishVerb) // if it fails, the others ask after wakeGrace
-	})
-}
-
-// unregisterClient takes the number of the client out of the set in Redis if the request has left its wait list empty.
-// Why: otherwise a release would wake a client that does not wait, and the others would ask only after wakeGrace.
-func (r *acquisition) unregisterClient(t *localWaiter) {
-	m, plain := r.protocol.(mutex)
-	if !plain || !t.unregister {
-		return
-	}
-	k, number := r.hold.keys, r.keeper.clientNumber
-	r.keeper.background(func(ctx context.Context) {
-		if m.server.subs.countWaitingClients(k.channel) > 0 {
-			return // callers of another wait list do
-		}
-		ctx, cancel := context.WithTimeout(ctx, firstAnswer)
-		defer cancel()
-		_, _ = m.server.exec.Do(ctx, wakeNextIfFreeScript, []string{k.lock, k.waitingClients}, m.server.publishVerb, number)
-		m.server.subs.recheckAll(k.channel) // the number of callers that came meanwhile was taken out too
-	})
-}
-
-// countWaitingClients counts the subscribers of a channel that are woken by the client's number.
-func (s *subscriptions) countWaitingClients(channel string) (n int) {
+// CountWaitingClients counts the subscribers of a channel that are woken by the client's number.
+func (s *Subscriptions) CountWaitingClients(channel string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.channels[channel]; t != nil {
@@ -106,8 +82,8 @@ func (s *subscriptions) countWaitingClients(channel string) (n int) {
 	return n
 }
 
-// recheckAll has the subscribers of a channel ask that are woken by the client's number.
-func (s *subscriptions) recheckAll(channel string) {
+// RecheckAll has the subscribers of a channel ask that are woken by the client's number.
+func (s *Subscriptions) RecheckAll(channel string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.channels[channel]; t != nil {
@@ -122,7 +98,7 @@ func (s *subscriptions) recheckAll(channel string) {
 
 // receive records a message, and reports whether the subscriber must ask now. It returns false if another client was woken.
 // Why: with a busy lock all clients would ask, just when one of them has to be quick.
-func (l *subscriber) receive(message string) bool {
+func (l *Subscriber) receive(message string) bool {
 	c := l.client
 	switch {
 	case message == c.number:
@@ -144,8 +120,8 @@ func (l *subscriber) receive(message string) bool {
 	return true
 }
 
-// startAsking records that the subscriber asks Redis now. It reports whether its number was published since the last time.
-func (l *subscriber) startAsking() (woken bool) {
+// StartAsking records that the subscriber asks Redis now. It reports whether its number was published since the last time.
+func (l *Subscriber) StartAsking() (woken bool) {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
 	c := l.client
@@ -156,7 +132,7 @@ func (l *subscriber) startAsking() (woken bool) {
 	if c.woken || c.freeForAll {
 		c.grace = wakeGrace
 	} else if c.handedToOther {
-		c.grace = min(2*c.grace, pollSubscribed)
+		c.grace = min(2*c.grace, maxWakeGrace)
 	}
 	c.woken, c.freeForAll, c.handedToOther = false, false, false
 	c.stopRecheck()

@@ -1,4 +1,4 @@
-package core
+package pubsub
 
 import "testing"
 
@@ -7,25 +7,25 @@ func TestCallsReachOneWaiter(t *testing.T) {
 	t.Parallel()
 	const channel, number, other = "channel", "2305843009213693953", "2305843009213693954"
 	passed := 0
-	s := &subscriptions{
+	s := &Subscriptions{
 		clientNumber: number, channels: make(map[string]*channelState),
-		wakeNext: func(*waitingClient) { passed++ },
+		wakeNext: func(string, string) { passed++ },
 	}
-	s.channels[channel] = &channelState{broadcast: make(map[*subscriber]struct{}), addressed: make(map[string]*subscriber)}
-	l, plain := s.subscribeAsClientIfActive(keys{channel: channel}), &subscriber{c: make(chan struct{}, 1)}
+	s.channels[channel] = &channelState{broadcast: make(map[*Subscriber]struct{}), addressed: make(map[string]*Subscriber)}
+	l, plain := s.SubscribeAsClientIfActive(channel, "lock", "set"), &Subscriber{c: make(chan struct{}, 1)}
 	s.addLocked(plain, channel)
 	s.dispatch(channel, other)
 	if len(l.C) != 0 || len(plain.C) != 0 {
 		t.Error("the call of another client has woken somebody")
 	}
 	s.dispatch(channel, number)
-	if len(l.C) != 1 || len(plain.C) != 0 || !l.startAsking() || passed != 0 {
+	if len(l.C) != 1 || len(plain.C) != 0 || !l.StartAsking() || passed != 0 {
 		t.Errorf("called: %d and %d woken, passed on %d times", len(l.C), len(plain.C), passed)
 	}
-	if l.startAsking() {
+	if l.StartAsking() {
 		t.Error("called once, told twice")
 	}
-	l.close()
+	l.Close()
 	s.dispatch(channel, other)
 	if passed != 0 {
 		t.Error("the call of another client was passed on")

@@ -1,4 +1,4 @@
-package core
+package pubsub
 
 import (
 	"testing"
@@ -9,18 +9,18 @@ import (
 // TestConfirmationIsNews: whoever listens looks again once the subscription is there, also when it came later.
 func TestConfirmationIsNews(t *testing.T) {
 	t.Parallel()
-	s := newSubscriptions(nil, transport.NewNodes(nil, new(transport.Background), nil), nil)
+	s := New(nil, transport.NewNodes(nil, new(transport.Background), nil), nil)
 	s.closed = true // no connection
-	first := s.subscribe("c", "")
-	if first.confirmed() || len(first.C) != 0 {
+	first := s.Subscribe("c", "")
+	if first.Confirmed() || len(first.C) != 0 {
 		t.Error("confirmed before anything was said")
 	}
 	s.confirm(first.channel.assigned, "c")
-	if second := s.subscribe("c", ""); len(first.C) != 1 || len(second.C) != 1 || !second.confirmed() {
-		t.Errorf("%d and %d notes, confirmed %v", len(first.C), len(second.C), second.confirmed())
+	if second := s.Subscribe("c", ""); len(first.C) != 1 || len(second.C) != 1 || !second.Confirmed() {
+		t.Errorf("%d and %d notes, confirmed %v", len(first.C), len(second.C), second.Confirmed())
 	}
 	first.channel.assigned.disconnected()
-	if first.confirmed() || len(first.channel.assigned.takeUnsubscribed()) != 1 {
+	if first.Confirmed() || len(first.channel.assigned.takeUnsubscribed()) != 1 {
 		t.Error("the topic outlived its connection")
 	}
 }
@@ -28,10 +28,10 @@ func TestConfirmationIsNews(t *testing.T) {
 // TestIdleTopicsAreDropped: after a while, and never while somebody listens.
 func TestIdleTopicsAreDropped(t *testing.T) {
 	t.Parallel()
-	s := newSubscriptions(nil, transport.NewNodes(nil, new(transport.Background), nil), nil)
+	s := New(nil, transport.NewNodes(nil, new(transport.Background), nil), nil)
 	s.closed = true
-	busy, idle := s.subscribe("busy", ""), s.subscribe("idle", "")
-	idle.close()
+	busy, idle := s.Subscribe("busy", ""), s.Subscribe("idle", "")
+	idle.Close()
 	for round := range maxIdleRounds {
 		if got, _ := busy.channel.assigned.prune(); len(got) != 0 {
 			t.Errorf("round %d: %q dropped", round, got)
@@ -40,38 +40,38 @@ func TestIdleTopicsAreDropped(t *testing.T) {
 	if got, others := busy.channel.assigned.prune(); len(got) != 1 || got[0] != "idle" || !others {
 		t.Errorf("%q dropped, others %v", got, others)
 	}
-	busy.close()
+	busy.Close()
 }
 
 // TestAddressedMessages: a waiter hears what is said to it, and nobody hears what is said to others.
 func TestAddressedMessages(t *testing.T) {
 	t.Parallel()
-	s := newSubscriptions(nil, transport.NewNodes(nil, new(transport.Background), nil), nil)
+	s := New(nil, transport.NewNodes(nil, new(transport.Background), nil), nil)
 	s.closed = true
-	if s.subscribeIfActive("c", "a:1") != nil {
+	if s.SubscribeIfActive("c", "a:1") != nil {
 		t.Error("joined a channel to which nobody listens")
 	}
-	one, all := s.subscribe("c", "a:1"), s.subscribe("c", "")
+	one, all := s.Subscribe("c", "a:1"), s.Subscribe("c", "")
 	s.confirm(one.channel.assigned, "c")
 	<-one.C
 	<-all.C
-	two := s.subscribeIfActive("c", "a:2")
+	two := s.SubscribeIfActive("c", "a:2")
 	if len(two.C) != 0 {
 		t.Error("told of a subscription that was there before")
 	}
 	s.dispatch("c", "a:1 7")
 	s.dispatch("c", "a:1") // a message without a number takes nothing back
 	s.dispatch("c", "a:3 9")
-	if len(one.C) != 1 || one.lastToken() != 7 || len(two.C) != 0 || two.lastToken() != 0 {
-		t.Errorf("heard %d and %d", one.lastToken(), two.lastToken())
+	if len(one.C) != 1 || one.LastToken() != 7 || len(two.C) != 0 || two.LastToken() != 0 {
+		t.Errorf("heard %d and %d", one.LastToken(), two.LastToken())
 	}
 	s.dispatch("c", "0")
 	if len(all.C) != 1 {
 		t.Error("missed what was said to everybody")
 	}
-	one.close()
+	one.Close()
 	s.dispatch("c", "a:1 8")
-	if one.lastToken() != 7 {
+	if one.LastToken() != 7 {
 		t.Error("heard after close")
 	}
 }
@@ -79,10 +79,10 @@ func TestAddressedMessages(t *testing.T) {
 // TestChannelsThatMove: what a master does not serve any more, or refuses, is asked for again, and nothing else.
 func TestChannelsThatMove(t *testing.T) {
 	t.Parallel()
-	s := newSubscriptions(nil, transport.NewNodes(nil, new(transport.Background), nil), nil)
+	s := New(nil, transport.NewNodes(nil, new(transport.Background), nil), nil)
 	s.closed = true
-	heard := s.subscribe("heard", "")
-	s.subscribe("refused", "")
+	heard := s.Subscribe("heard", "")
+	s.Subscribe("refused", "")
 	h := heard.channel.assigned
 	if got := h.takeUnsubscribed(); len(got) != 2 {
 		t.Fatalf("to be subscribed: %q", got)
@@ -92,14 +92,14 @@ func TestChannelsThatMove(t *testing.T) {
 	if got := h.takeUnsubscribed(); len(got) != 1 || got[0] != "refused" {
 		t.Errorf("after a refusal: %q", got)
 	}
-	if h.unsubscribedByServer("refused") || !h.unsubscribedByServer("heard") || heard.confirmed() {
+	if h.unsubscribedByServer("refused") || !h.unsubscribedByServer("heard") || heard.Confirmed() {
 		t.Error("a channel was taken for another one")
 	}
 	if got := h.takeUnsubscribed(); len(got) != 1 || got[0] != "heard" {
 		t.Errorf("after a move: %q", got)
 	}
 	s.confirm(&masterSubscription{}, "heard")
-	if heard.confirmed() {
+	if heard.Confirmed() {
 		t.Error("confirmed by a master that it has left")
 	}
 }

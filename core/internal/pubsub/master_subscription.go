@@ -1,8 +1,9 @@
-package core
+package pubsub
 
 import (
 	"context"
 	"math/rand/v2"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -10,10 +11,13 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
+// learnInterval is how often the masters of a Cluster are asked for while they are not known.
+const learnInterval = 10 * time.Millisecond
+
 // masterSubscription keeps a pub/sub connection to one master of a Cluster, or to Redis elsewhere, while any channel is
 // assigned to it.
 type masterSubscription struct {
-	subs    *subscriptions
+	subs    *Subscriptions
 	rdb     *redis.Client // nil outside of a Cluster, and for channels of which the master is not known
 	changed chan struct{} // holds one element if there are channels that are not subscribed yet
 }
@@ -27,7 +31,7 @@ func (h *masterSubscription) run() {
 	sharded := h.inCluster()
 	for !h.stopIfIdle(ctx) {
 		if h.inCluster() && h.rdb == nil {
-			lifecycle.Pause(ctx, firstPoll, nil, nil)
+			lifecycle.Pause(ctx, learnInterval, nil, nil)
 			h.subs.reassignAll()
 			continue
 		}
