@@ -29,7 +29,7 @@ func (a *Attempt) Context() context.Context { return a.lease.Context() }
 // ctx or with the attempt. The caller must call cancel when the context is no longer needed.
 func (a *Attempt) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
 	bound, end := context.WithCancelCause(a.lease.within(ctx))
-	loosen := a.lease.end.bind(end)
+	loosen := a.lease.end.Bind(end)
 	return bound, func() { loosen(); end(nil) }
 }
 
@@ -163,8 +163,8 @@ func (a *Attempt) end(ctx context.Context, state State, command func(context.Con
 	if !a.ended.CompareAndSwap(false, true) {
 		return a.notHeld()
 	}
-	if k.renewer.remove(a.lease) {
-		a.lease.end.set(ErrNotHeld)
+	if k.renewer.Remove(&a.lease.entry) {
+		a.lease.end.Set(ErrNotHeld)
 	}
 	var result int64
 	err := k.runDetached(ctx, func(ctx context.Context) (err error) {
@@ -181,7 +181,7 @@ func (a *Attempt) end(ctx context.Context, state State, command func(context.Con
 	}
 	k.hooks.attemptEnd(ctx, AttemptEnd{
 		Key: a.once.key, Attempt: a.number, Token: a.lease.token, State: state,
-		Recreated: result == recreated, Held: k.nowFor(k.hooks.AttemptEnd != nil).Sub(a.lease.granted), Err: err,
+		Recreated: result == recreated, Held: k.nowFor(k.hooks.AttemptEnd != nil).Sub(a.lease.entry.Granted), Err: err,
 	})
 	return err
 }
@@ -244,7 +244,7 @@ func (a *Attempt) run(ctx context.Context, fn func(context.Context) ([]byte, err
 	if err == nil {
 		return result, a.Complete(ctx, result.Value)
 	}
-	lost := a.lease.end.cause() // before its end gives it one
+	lost := a.lease.end.Cause() // before its end gives it one
 	_ = a.fail(ctx, "error")
 	if lost != nil && !errors.Is(err, lost) {
 		err = errors.Join(err, lost)

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -20,7 +21,7 @@ func (k *keeper) close() (first bool, err error) {
 	}
 	// However many leases there are, they are released for as long as Redis goes on answering.
 	silence := time.AfterFunc(releaseTimeout, k.stop)
-	err = k.releaseAll(k.renewer.close(), func() { silence.Reset(releaseTimeout) })
+	err = k.releaseAll(k.renewer.Close(), func() { silence.Reset(releaseTimeout) })
 	k.operations.Finish()
 	<-k.operations.Finished
 	silence.Stop()
@@ -30,10 +31,11 @@ func (k *keeper) close() (first bool, err error) {
 
 // releaseAll ends leases, and takes them out of Redis side by side; the executor makes batches of it. It calls released
 // after each that was. The error is that of the first that was not.
-func (k *keeper) releaseAll(leases []*Lease, released func()) error {
+func (k *keeper) releaseAll(leases []keepalive.Lease[hold], released func()) error {
 	left := make(chan *Lease, len(leases))
-	for _, l := range leases {
-		l.end.set(ErrClosed)
+	for _, kept := range leases {
+		l := kept.(keptLease).Lease
+		l.end.Set(ErrClosed)
 		left <- l
 	}
 	close(left)
@@ -57,7 +59,7 @@ func (k *keeper) releaseAll(leases []*Lease, released func()) error {
 
 // releaseLast takes the hold of a lease that has ended out of Redis.
 func (k *keeper) releaseLast(l *Lease) error {
-	h := k.renewer.outstanding(l)
+	h := l.outstanding()
 	err := retryUntilAnswered(k.base, func(ctx context.Context) error {
 		_, err := l.protocol.release(ctx, h, heldByCaller)
 		return err

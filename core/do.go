@@ -32,7 +32,7 @@ func TryDo(ctx context.Context, l Locker, fn func(context.Context) error, opts .
 // run calls fn and unlocks, however fn ends.
 func (l *Lease) run(ctx context.Context, fn func(context.Context) error) (err error) {
 	held, cancel := context.WithCancelCause(l.within(ctx))
-	loosen := l.end.bind(cancel)
+	loosen := l.end.Bind(cancel)
 	defer func() {
 		loosen()
 		lost := l.finish(ctx)
@@ -46,7 +46,7 @@ func (l *Lease) run(ctx context.Context, fn func(context.Context) error) (err er
 
 // finish unlocks and returns the cause if the lease had been lost.
 func (l *Lease) finish(ctx context.Context) error {
-	lost := l.end.cause() // before Unlock gives it one
+	lost := l.end.Cause() // before Unlock gives it one
 	err := l.Unlock(ctx)
 	switch {
 	case lost != nil:

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 	"github.com/holdfast-go/holdfast/core/internal/pubsub"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
@@ -25,7 +26,7 @@ type keeper struct {
 	now             clock.Clock
 	redis           []redis.UniversalClient // where the locks live
 
-	renewer     *renewer
+	renewer     *keepalive.Renewer[hold]
 	waitLists   *waitLists
 	waiterLimit *waiterLimit
 
@@ -54,9 +55,7 @@ func newKeeper(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 	k.clientNumberArg = k.clientNumber
 	k.acquisitions.New = func() any { return new(acquisition) }
 	k.base, k.stop = context.WithCancel(context.Background())
-	k.renewer = newRenewer(k.now, drift)
-	k.renewer.onLost = k.lost
-	k.renewer.onTry = k.renewed
+	k.renewer = keepalive.NewRenewer[hold](k.now, drift)
 	return k
 }
 
@@ -83,9 +82,9 @@ func (k *keeper) background(work func(ctx context.Context)) bool {
 // lost ends a lease that was not unlocked. Its hold may still be in Redis, if the answer to a renewal was late or
 // lost, so it is taken out, unless it is left to run out.
 func (k *keeper) lost(l *Lease, cause error) {
-	l.end.set(cause)
+	l.end.Set(cause)
 	if !leftToExpire(cause) {
-		k.releaseInBackground(l.protocol, k.renewer.outstanding(l), heldByCaller)
+		k.releaseInBackground(l.protocol, l.outstanding(), heldByCaller)
 	}
 	k.report(l, cause)
 }

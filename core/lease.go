@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -19,17 +20,12 @@ type Lease struct {
 	protocol protocol
 	hold     hold
 	token    int64
-	granted  clock.Instant
+	entry    keepalive.Entry[hold] // of its renewals
 
 	base leaseContext // what its context is made of
-	end  leaseEnd
+	end  keepalive.End
 
 	multi *multiLease // nil if the lease is of a single lock; otherwise there is no protocol
-
-	// Guarded by the renewer's mutex.
-	validity validity
-	index    int      // in the renewer's heap; negative when the lease is over
-	renewal  *renewal // the last one, nil before the first
 }
 
 // grant is what Redis gave: a token, and a time that began after sentAt.
@@ -42,11 +38,14 @@ type grant struct {
 // newLease makes a lease of a grant. Its context has the values of ctx but
 // not its end: ctx bounded the waiting, not the holding.
 func (k *keeper) newLease(ctx context.Context, p protocol, h hold, g grant) (*Lease, error) {
-	l := &Lease{keeper: k, protocol: p, hold: h, token: g.token, index: -1}
+	l := &Lease{keeper: k, protocol: p, hold: h, token: g.token}
 	l.hold.parent = nil // it was for the requests
 	l.base = leaseContext{holding{lease: l, token: l.token, outer: holdingFrom(ctx)}, ctx}
-	if err := k.renewer.add(l, g.sentAt, g.ttl); err != nil {
-		return nil, err
+	live := k.renewer.Add(&l.entry, keptLease{l}, keepalive.Terms{
+		SentAt: g.sentAt, Granted: g.ttl, TTL: h.ttl, Fixed: h.fixed, MaxHold: h.maxHold, Token: g.token,
+	})
+	if !live {
+		return nil, errTooLate
 	}
 	return l, nil
 }
@@ -69,7 +68,7 @@ func (l *Lease) Token() int64 { return l.token }
 // Goroutines that share this context share the ownership: this lock does not exclude them from each other. Locks of
 // other names do, even if they are taken with this context. Once the lease has ended, this lock does so too. That
 // applies even to goroutines that have the context without its end ([context.WithoutCancel]).
-func (l *Lease) Context() context.Context { return l.end.context(&l.base) }
+func (l *Lease) Context() context.Context { return l.end.Context(&l.base) }
 
 // Done is closed when the lease ends, for whatever reason.
 func (l *Lease) Done() <-chan struct{} { return l.Context().Done() }
@@ -81,7 +80,7 @@ func (l *Lease) ValidUntil() time.Time {
 		return l.multi.validUntil()
 	}
 	now := time.Now() // first: if the process is stopped before it reads the other clock, the result is too early
-	return now.Add(l.keeper.renewer.validUntil(l).Sub(l.keeper.now()))
+	return now.Add(l.keeper.renewer.ValidUntil(&l.entry).Sub(l.keeper.now()))
 }
 
 // Extend makes Redis keep the lease for at least ttl from now. It never shortens the lease. Use it to extend a lease
@@ -94,7 +93,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if check.checkTTL("Extend", ttl); check.err != nil {
 		return check.err
 	}
-	if l.end.cause() != nil {
+	if l.end.Cause() != nil {
 		return l.notHeld()
 	}
 	if l.multi != nil {
@@ -104,17 +103,17 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	var held bool
 	err := transport.Retry(ctx, 0, worthExtending, func() (err error) {
 		sentAt = l.keeper.now()
-		ttl = l.keeper.renewer.withinMaxHold(l, ttl)
+		ttl = l.keeper.renewer.WithinMaxHold(&l.entry, ttl)
 		held, err = l.protocol.renew(ctx, &l.hold, ttl)
 		return err
 	})
 	if err != nil {
 		return errorf("holdfast: extend lock %q: %w", l.hold.name, failure(ctx, l.hold.keys.lock, err))
 	}
-	if !held && l.keeper.renewer.remove(l) {
+	if !held && l.keeper.renewer.Remove(&l.entry) {
 		l.keeper.lost(l, errTaken)
 	}
-	if !held || !l.keeper.renewer.extended(l, sentAt, ttl) {
+	if !held || !l.keeper.renewer.Extended(&l.entry, sentAt, ttl) {
 		return l.notHeld()
 	}
 	return nil
@@ -138,14 +137,14 @@ func (l *Lease) release(ctx context.Context, what releaseReason) error {
 	if l.keeper.operations.StartInternal() {
 		defer l.keeper.operations.Finish()
 	}
-	live := l.keeper.renewer.remove(l) // from here on nothing renews it, whatever the hooks do
+	live := l.keeper.renewer.Remove(&l.entry) // from here on nothing renews it, whatever the hooks do
 	if live {
-		l.end.set(ErrNotHeld)
+		l.end.Set(ErrNotHeld)
 	}
 	hooks, asked := &l.keeper.hooks, false
 	defer func() {
 		if live && !asked { // the hook panics
-			l.keeper.releaseInBackground(l.protocol, l.keeper.renewer.outstanding(l), what)
+			l.keeper.releaseInBackground(l.protocol, l.outstanding(), what)
 		}
 	}()
 	ctx = hooks.releaseStart(ctx, ReleaseStart{Name: l.hold.name, Owner: l.hold.owner, Token: l.token})
@@ -153,19 +152,19 @@ func (l *Lease) release(ctx context.Context, what releaseReason) error {
 	err := l.unlock(ctx, live, what)
 	hooks.releaseEnd(ctx, ReleaseEnd{
 		Name: l.hold.name, Owner: l.hold.owner, Token: l.token,
-		Held: l.keeper.nowFor(hooks.ReleaseEnd != nil).Sub(l.granted), Err: err,
+		Held: l.keeper.nowFor(hooks.ReleaseEnd != nil).Sub(l.entry.Granted), Err: err,
 	})
 	return err
 }
 
 func (l *Lease) unlock(ctx context.Context, live bool, what releaseReason) error {
 	if !live {
-		if leftToExpire(l.end.cause()) {
-			l.keeper.releaseInBackground(l.protocol, l.keeper.renewer.outstanding(l), heldByCaller) // the holder has stopped before the TTL is over
+		if leftToExpire(l.end.Cause()) {
+			l.keeper.releaseInBackground(l.protocol, l.outstanding(), heldByCaller) // the holder has stopped before the TTL is over
 		}
 		return l.notHeld()
 	}
-	held, err := l.keeper.release(ctx, l.protocol, l.keeper.renewer.outstanding(l), what)
+	held, err := l.keeper.release(ctx, l.protocol, l.outstanding(), what)
 	switch {
 	case err != nil:
 		return errorf("holdfast: release of lock %q not confirmed: %w", l.hold.name,
@@ -190,7 +189,7 @@ func (l *Lease) Abandon() {
 		l.multi.abandon()
 		return
 	}
-	if l.keeper.renewer.remove(l) {
+	if l.keeper.renewer.Remove(&l.entry) {
 		l.keeper.lost(l, errAbandoned)
 	}
 }

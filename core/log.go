@@ -28,7 +28,7 @@ func nameless(err error) error {
 
 // report tells the operator of a lost lease.
 func (k *keeper) report(l *Lease, cause error) {
-	held := k.now().Sub(l.granted)
+	held := k.now().Sub(l.entry.Granted)
 	k.logger.Warn("holdfast: lease lost",
 		"lock", digest(l.hold.keys.lock), "token", l.token, "held", held, "cause", cause)
 	k.recovered(func() {

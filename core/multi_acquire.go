@@ -114,7 +114,7 @@ func (g *multiAcquire) lockSequentially(ctx context.Context, members []member) (
 			return nil, cmp.Or(g.lostMember(held), err)
 		}
 		held = append(held, lease)
-		defer lease.end.bind(cut)()
+		defer lease.end.Bind(cut)()
 	}
 	patience := transport.Forever
 	if g.try {
@@ -156,8 +156,8 @@ func (g *multiAcquire) lockMember(ctx context.Context, m member, held []*Lease) 
 // lostMember returns a [memberLost] if one of these leases has ended by itself, nil otherwise.
 func (g *multiAcquire) lostMember(held []*Lease) error {
 	for _, l := range held {
-		if l.end.cause() != nil {
-			return &memberLost{name: l.Name(), cause: l.end.cause()}
+		if l.end.Cause() != nil {
+			return &memberLost{name: l.Name(), cause: l.end.Cause()}
 		}
 	}
 	return nil

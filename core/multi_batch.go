@@ -183,7 +183,7 @@ func (m mutexBatch) newLeases(ctx context.Context, g *multiAcquire, h *hold, tok
 		l, err := m.server.keeper.newLease(ctx, m.mutex, o, grant{token, sentAt, o.ttl})
 		if err != nil { // too late: the request gives all holds up
 			for _, l := range leases {
-				m.server.keeper.renewer.remove(l)
+				m.server.keeper.renewer.Remove(&l.entry)
 			}
 			return nil, err
 		}

@@ -24,7 +24,8 @@ type multiLease struct {
 func newMultiLease(ctx context.Context, name string, members []*Lease, token int64) *Lease {
 	j := &multiLease{members: members}
 	first := members[0].singles()[0]
-	j.lease = &Lease{keeper: first.keeper, token: token, granted: first.granted, multi: j, index: -1}
+	j.lease = &Lease{keeper: first.keeper, token: token, multi: j}
+	j.lease.entry.Granted = first.entry.Granted
 	j.lease.hold = hold{name: name, lockConfig: lockConfig{owner: first.hold.owner}}
 	var keys []string
 	for _, l := range j.lease.singles() {
@@ -69,15 +70,15 @@ func (j *multiLease) memberEnded(m *Lease) {
 	if !j.over.CompareAndSwap(false, true) {
 		return
 	}
-	cause := m.end.cause()
-	j.lease.end.set(cause)
+	cause := m.end.Cause()
+	j.lease.end.Set(cause)
 	if leftToExpire(cause) {
 		j.leaveToExpire(cause)
 		return
 	}
 	var others []*Lease
 	for _, l := range j.members {
-		if l.end.cause() == nil {
+		if l.end.Cause() == nil {
 			others = append(others, l)
 		}
 	}
@@ -87,7 +88,7 @@ func (j *multiLease) memberEnded(m *Lease) {
 // abandon ends the multi-lease and leaves its members to expire.
 func (j *multiLease) abandon() {
 	if j.over.CompareAndSwap(false, true) {
-		j.lease.end.set(errAbandoned)
+		j.lease.end.Set(errAbandoned)
 		j.leaveToExpire(errAbandoned)
 	}
 }
@@ -95,7 +96,7 @@ func (j *multiLease) abandon() {
 // leaveToExpire ends all members that are still held, without releasing them.
 func (j *multiLease) leaveToExpire(cause error) {
 	for _, l := range j.lease.singles() {
-		if l.keeper.renewer.remove(l) {
+		if l.keeper.renewer.Remove(&l.entry) {
 			l.keeper.lost(l, cause)
 		}
 	}
@@ -104,7 +105,7 @@ func (j *multiLease) leaveToExpire(cause error) {
 // release ends the multi-lease and releases its members, unless it has ended.
 func (j *multiLease) release(ctx context.Context, what releaseReason) error {
 	if !j.over.CompareAndSwap(false, true) {
-		if leftToExpire(j.lease.end.cause()) {
+		if leftToExpire(j.lease.end.Cause()) {
 			_ = releaseTogether(ctx, j.members, what) // the holder has stopped before the TTL is over
 		}
 		return j.lease.notHeld()
@@ -112,7 +113,7 @@ func (j *multiLease) release(ctx context.Context, what releaseReason) error {
 	for _, stop := range j.stops {
 		stop()
 	}
-	j.lease.end.set(ErrNotHeld)
+	j.lease.end.Set(ErrNotHeld)
 	return releaseTogether(ctx, j.members, what)
 }
 

@@ -117,7 +117,7 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	handed := false
 	defer func() {
 		if !handed { // the hook panics: nobody gets the attempt
-			k.renewer.remove(lease)
+			k.renewer.Remove(&lease.entry)
 			k.releaseInBackground(lease.protocol, &lease.hold, neverHeld)
 		}
 	}()

@@ -208,15 +208,15 @@ func (c onceBackend) renew(ctx context.Context, h *hold, ttl time.Duration) (boo
 	return reply == int64(1), err
 }
 
-func (c onceBackend) renewAll(renewals []*renewal) {
+func (c onceBackend) RenewAll(renewals []*renewal) {
 	calls := make([]*transport.Command, 0, 2*len(renewals))
 	for _, r := range renewals {
-		c := transport.NewCommand(onceRenewScript, []string{r.hold.keys.lock}, r.hold.onceRenewArgs(r.hold.ttl)...)
-		c.Ack = r.hold.ack
-		c.OnSend = func() { r.sent.Store(true) }
-		c.Done = func(c *transport.Command) { r.done(c.SentAt, c.Reply == int64(1), c.Err) }
-		if calls = append(calls, c); r.hold.record.group.key != "" {
-			calls = append(calls, r.hold.enlistCommand())
+		c := transport.NewCommand(onceRenewScript, []string{r.Hold.keys.lock}, r.Hold.onceRenewArgs(r.Hold.ttl)...)
+		c.Ack = r.Hold.ack
+		c.OnSend = func() { r.Sent.Store(true) }
+		c.Done = func(c *transport.Command) { r.Done(c.SentAt, c.Reply == int64(1), c.Err) }
+		if calls = append(calls, c); r.Hold.record.group.key != "" {
+			calls = append(calls, r.Hold.enlistCommand())
 		}
 	}
 	c.server.exec.SubmitRenewals(calls)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -29,22 +30,22 @@ func (p oneRedis) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, 
 // renewedInPart is the answer to a renewal that prolongs an exclusive hold of an owner who has, or had, shares too.
 const renewedInPart = int64(2)
 
-func (p oneRedis) renewAll(renewals []*renewal) {
+func (p oneRedis) RenewAll(renewals []*renewal) {
 	calls := make([]*transport.Command, len(renewals))
 	for i, r := range renewals {
-		calls[i] = p.renewal(r, r.done)
+		calls[i] = p.renewal(r, r.Done)
 	}
 	p.server.exec.SubmitRenewals(calls)
 }
 
 // renewal is the command that renews; done takes its outcome.
 func (p oneRedis) renewal(r *renewal, done func(sentAt clock.Instant, held bool, err error)) *transport.Command {
-	c := transport.NewCommand(renewScript, r.hold.renewed(), r.hold.id, milliseconds(r.hold.ttl))
-	c.Ack = r.hold.ack
-	c.OnSend = func() { r.sent.Store(true) }
+	c := transport.NewCommand(renewScript, r.Hold.renewed(), r.Hold.id, milliseconds(r.Hold.ttl))
+	c.Ack = r.Hold.ack
+	c.OnSend = func() { r.Sent.Store(true) }
 	c.Done = func(c *transport.Command) {
 		if c.Reply == renewedInPart {
-			p.renewRest(r.hold)
+			p.renewRest(r.Hold)
 		}
 		done(c.SentAt, c.Reply == int64(1) || c.Reply == renewedInPart, cmp.Or(c.Err, lostBy(c.Reply)))
 	}
@@ -55,9 +56,9 @@ func (p oneRedis) renewal(r *renewal, done func(sentAt clock.Instant, held bool,
 func lostBy(reply any) error {
 	switch reply {
 	case int64(0):
-		return errGone
+		return keepalive.Gone
 	case int64(-1):
-		return errReplaced
+		return keepalive.Replaced
 	}
 	return nil
 }

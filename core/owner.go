@@ -19,7 +19,7 @@ type holding struct {
 
 // over reports whether the lease has ended, or the joint lease of which it is a part.
 func (h *holding) over() bool {
-	return h.lease.end.cause() != nil || h.whole != nil && h.whole.end.cause() != nil
+	return h.lease.end.Cause() != nil || h.whole != nil && h.whole.end.Cause() != nil
 }
 
 type holdingKey struct{}

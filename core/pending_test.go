@@ -21,7 +21,7 @@ import (
 func releases() int {
 	stacks := make([]byte, 16<<20)
 	text := string(stacks[:runtime.Stack(stacks, true)])
-	return strings.Count(text, "core.(*pending).run(")
+	return strings.Count(text, "transport.(*Pending).run(")
 }
 
 // tryMany calls TryLock on many names side by side, and returns the errors.

@@ -2,10 +2,10 @@ package core
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -21,13 +21,13 @@ type protocol interface {
 	release(ctx context.Context, h *hold, what releaseReason) (bool, error)
 	// renew gives the hold its ttl again and reports whether it is still there.
 	renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error)
-	// renewAll does so for many holds at once, without waiting.
-	renewAll(renewals []*renewal)
+	// Sender renews many holds at once, without waiting.
+	keepalive.Sender[hold]
 	// raise gives the hold a greater token, for it and for all later grants, and reports whether it is still there.
 	raise(ctx context.Context, h *hold, token int64) (bool, error)
 	// subscribe subscribes to releases.
 	subscribe(k keys) releaseSubscription
-	// pubsub.SubscribeIfActive is subscribe for a caller that has not asked Redis yet. It returns nil if that needs a command.
+	// subscribeIfActive is subscribe for a caller that has not asked Redis yet. It returns nil if that needs a command.
 	subscribeIfActive(k keys) releaseSubscription
 	// queued returns the strategy if its waiters are in a queue in Redis. If it is nil, the first request after a release
 	// gets the lock.
@@ -124,19 +124,6 @@ type waitState struct {
 	ahead      int           // waiters before this one in the queue
 	lastToken  int64         // granted to any holder; 0 if unknown
 	broadcasts bool          // the holder announces its release by a broadcast, not to the first in the queue
-}
-
-// renewal is one lease's turn to be renewed.
-type renewal struct {
-	hold  *hold
-	token int64
-	// left is for how long the hold has to be in Redis at least, whether this renewal succeeds or not.
-	left time.Duration
-	// sent is set when the request leaves; until then it waits for its turn.
-	sent atomic.Bool
-	// done takes the outcome, and when the request was sent. It may come late, or never. Of a hold that is not there err is
-	// the cause of the loss, as far as it is known.
-	done func(sentAt clock.Instant, held bool, err error)
 }
 
 // releaseSubscription notifies a waiter of releases. It is one subscriber, or one for each server of a Redlock.

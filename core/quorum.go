@@ -94,7 +94,7 @@ func (q *quorum) vote(ctx context.Context, h *hold) (a acquireResult, split bool
 	h.rtt = max(b.rtt, h.rtt/2)
 	if won {
 		err := b.awaitCommits(ctx)
-		if left := q.keeper.renewer.trustedUntil(began, h.ttl).Sub(q.keeper.now()); err == nil && left < h.ttl/10 {
+		if left := q.keeper.renewer.TrustedUntil(began, h.ttl).Sub(q.keeper.now()); err == nil && left < h.ttl/10 {
 			err = errTooLate
 		}
 		if err != nil {

@@ -46,11 +46,11 @@ func (l *Lease) raise(ctx context.Context, token int64, patience time.Duration) 
 	case err != nil:
 		return errorf("holdfast: lock %q: %w", l.hold.name, failure(ctx, l.hold.keys.lock, err))
 	case !held:
-		if l.keeper.renewer.remove(l) {
+		if l.keeper.renewer.Remove(&l.entry) {
 			l.keeper.lost(l, errTaken)
 		}
 		return &memberLost{name: l.hold.name, cause: errTaken}
 	}
-	l.keeper.renewer.raised(l, token)
+	l.keeper.renewer.Raised(&l.entry, token)
 	return nil
 }

@@ -2,10 +2,10 @@ package core
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -22,13 +22,13 @@ type renewalVotes struct {
 	decided bool
 }
 
-// renewAll renews on every server. A hold is renewed if a majority confirms. Its validity counts from the first request of
+// RenewAll renews on every server. A hold is renewed if a majority confirms. Its validity counts from the first request of
 // that majority. A server that has lost the hold, by a restart or a partition, is granted it again (read repair). Such a
 // server counts from the next renewal on only. Why: if a majority has lost the hold, another client may have had the lock.
-func (q *quorum) renewAll(renewals []*renewal) {
+func (q *quorum) RenewAll(renewals []*renewal) {
 	votes := make([]*renewalVotes, len(renewals))
 	for i, r := range renewals {
-		votes[i] = &renewalVotes{quorum: q, renewal: r, sentAt: never}
+		votes[i] = &renewalVotes{quorum: q, renewal: r, sentAt: keepalive.Never}
 	}
 	for _, v := range q.nodes {
 		calls := make([]*transport.Command, len(renewals))
@@ -53,12 +53,12 @@ type renewalOutcome struct {
 func (t *renewalVotes) count(v *redlockNode, sentAt clock.Instant, held bool, err error) {
 	d := t.add(v, sentAt, held, err)
 	if d.decided {
-		t.renewal.done(t.sentAt, d.held, d.err)
+		t.renewal.Done(t.sentAt, d.held, d.err)
 	}
-	h := *t.renewal.hold
-	h.ttl = max(h.ttl, t.renewal.left) // it may have been extended
+	h := *t.renewal.Hold
+	h.ttl = max(h.ttl, t.renewal.Left) // it may have been extended
 	for _, v := range d.repair {
-		t.quorum.keeper.background(func(ctx context.Context) { _ = v.commitToken(ctx, &h, t.renewal.token, true) })
+		t.quorum.keeper.background(func(ctx context.Context) { _ = v.commitToken(ctx, &h, t.renewal.Token, true) })
 	}
 }
 
@@ -66,7 +66,7 @@ func (t *renewalVotes) add(v *redlockNode, sentAt clock.Instant, held bool, err 
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case err != nil && !errors.Is(err, ErrLeaseLost):
+	case err != nil && !keepalive.IsCause(err):
 		t.errs = append(t.errs, err)
 	case !held:
 		t.lost = append(t.lost, v)

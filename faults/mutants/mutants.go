@@ -24,6 +24,9 @@ func inCore(run string) Killer { return Killer{Package: "core", Run: run} }
 // inTransport is a test of the part of core that sends commands.
 func inTransport(run string) Killer { return Killer{Package: "core/internal/transport", Run: run} }
 
+// inKeepalive is a test of the part of core that renews leases.
+func inKeepalive(run string) Killer { return Killer{Package: "core/internal/keepalive", Run: run} }
+
 // inSimulation is virtual hours of contention under faults.
 var inSimulation = Killer{
 	Package: "faults/simulate", Run: "TestSimulate", Tags: "holdfast_simulation", Args: []string{"-seeds=2", "-hours=1"},
@@ -52,9 +55,9 @@ var All = []Mutant{
 		inCore("TestPeerStaleUnlockFreesASuccessor"),
 	},
 	{
-		"renewal after unlock", "redisson/redisson: a watchdog that goes on", "core/renewal.go",
-		[][2]string{{"	return r.removeLocked(l)\n}\n\n// close", "	return l.index >= 0\n}\n\n// close"}},
-		inCore("TestAnswerAfterUnlockIsIgnored|TestRenewedEachThird"),
+		"renewal after unlock", "redisson/redisson: a watchdog that goes on", "core/internal/keepalive/renewer.go",
+		[][2]string{{"	return r.removeLocked(e)\n}\n\n// Close", "	return e.live()\n}\n\n// Close"}},
+		inKeepalive("TestAnswerAfterUnlockIsIgnored|TestRenewedEachThird"),
 	},
 	{
 		"release without owner check, simulated", "the same, found by what comes of it", "core/lua/release.lua",
@@ -112,10 +115,10 @@ var All = []Mutant{
 		inCore("TestConformance/^Mutex$/TokensGrow"),
 	},
 	{
-		"no timer for the loss", "the holder is told when the server answers, or never", "core/renewal.go",
+		"no timer for the loss", "the holder is told when the server answers, or never", "core/internal/keepalive/validity.go",
 		[][2]string{
-			{"		if now >= min(l.validity.validUntil, l.validity.endAt) {", "		if now >= l.validity.endAt {"},
-			{"return min(t.validUntil, t.renewAt, t.endAt) }", "return min(t.renewAt, t.endAt) }"},
+			{"return now >= min(v.validUntil, v.endAt) }", "return now >= v.endAt }"},
+			{"return min(v.validUntil, v.renewAt, v.endAt) }", "return min(v.renewAt, v.endAt) }"},
 		},
 		inCore("TestConformance/^Mutex$/(FixedTTLExpires|FrozenServersLoseTheLease)$"),
 	},
@@ -174,8 +177,8 @@ var All = []Mutant{
 	{
 		"ValidUntil read after the process was stopped", "found by the work on this suite", "core/lease.go",
 		[][2]string{
-			{"	now := time.Now() // first:", "	left := l.keeper.renewer.validUntil(l).Sub(l.keeper.now()) //"},
-			{"	return now.Add(l.keeper.renewer.validUntil(l).Sub(l.keeper.now()))", "	return time.Now().Add(left)"},
+			{"	now := time.Now() // first:", "	left := l.keeper.renewer.ValidUntil(&l.entry).Sub(l.keeper.now()) //"},
+			{"	return now.Add(l.keeper.renewer.ValidUntil(&l.entry).Sub(l.keeper.now()))", "	return time.Now().Add(left)"},
 		},
 		inCore("TestValidUntilOfAPausedProcess"),
 	},
@@ -231,7 +234,7 @@ var All = []Mutant{
 		inCore("TestBeginAfterItsEnd"),
 	},
 	{
-		"bound context forgotten", "the context of a run does not end with its lease", "core/lease_end.go",
+		"bound context forgotten", "the context of a run does not end with its lease", "core/internal/keepalive/end.go",
 		[][2]string{{"		bound.end(cause)\n", "		_ = cause\n"}},
 		inCore("Once|Do"),
 	},

@@ -1,6 +1,7 @@
-package core
+package keepalive
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -14,11 +15,10 @@ import (
 
 // The tests in this file run in virtual time, with a protocol that answers as told.
 
-// stand is a renewer with a script for its servers.
+// stand is a Renewer with a script for its servers.
 type stand struct {
-	*renewer
-	protocol              // of which only renewAll is used
-	offset   atomic.Int64 // nanoseconds by which the clock is ahead of the timers: suspends
+	*Renewer[struct{}]
+	offset atomic.Int64 // nanoseconds by which the clock is ahead of the timers: suspends
 
 	busy  atomic.Bool // no renewal is sent: all stay queued
 	mu    sync.Mutex
@@ -30,36 +30,57 @@ type stand struct {
 func newStand(reply func(n int, answer func(held bool, err error))) *stand {
 	s := &stand{reply: reply}
 	began := time.Now()
-	s.renewer = newRenewer(func() clock.Instant { return clock.Instant(time.Since(began)) + clock.Instant(s.offset.Load()) }, drift)
-	s.onLost = func(l *Lease, cause error) {
-		l.end.set(cause)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.lost = append(s.lost, cause)
-	}
-	s.onTry = func(*Lease, error) {}
+	s.Renewer = NewRenewer[struct{}](func() clock.Instant {
+		return clock.Instant(time.Since(began)) + clock.Instant(s.offset.Load())
+	}, func(ttl time.Duration) time.Duration { return 2*time.Millisecond + ttl/1000 })
 	return s
 }
 
-func (s *stand) renewAll(renewals []*renewal) {
+func (s *stand) RenewAll(renewals []*Renewal[struct{}]) {
 	for _, r := range renewals {
 		sentAt := s.now()
 		s.mu.Lock()
 		s.sent = append(s.sent, time.Duration(sentAt))
 		n := len(s.sent)
 		s.mu.Unlock()
-		r.sent.Store(!s.busy.Load())
-		s.reply(n, func(held bool, err error) { r.done(sentAt, held, err) })
+		r.Sent.Store(!s.busy.Load())
+		s.reply(n, func(held bool, err error) { r.Done(sentAt, held, err) })
 	}
 }
 
-// lease makes a lease granted by a request sent now.
-func (s *stand) lease(t *testing.T, config lockConfig) *Lease {
+// lease is a lease of a stand.
+type lease struct {
+	stand *stand
+	entry Entry[struct{}]
+	end   End
+}
+
+func (l *lease) Hold() *struct{}          { return nil }
+func (l *lease) Sender() Sender[struct{}] { return l.stand }
+func (l *lease) End(cause error)          { l.end.Set(cause) }
+func (l *lease) Renewed(error)            {}
+func (l *lease) Done() <-chan struct{}    { return l.end.Context(context.Background()).Done() }
+
+func (l *lease) Lost(cause error) {
+	l.stand.mu.Lock()
+	defer l.stand.mu.Unlock()
+	l.stand.lost = append(l.stand.lost, cause)
+}
+
+// lease makes a lease granted by a request sent now, for its whole TTL.
+func (s *stand) lease(t *testing.T, terms Terms) *lease {
 	t.Helper()
-	l := &Lease{protocol: s, hold: hold{lockConfig: config}, index: -1}
-	l.base.caller = t.Context()
-	if err := s.add(l, s.now(), config.ttl); err != nil {
-		t.Fatalf("add: %v", err)
+	terms.Granted = terms.TTL
+	return s.grant(t, terms)
+}
+
+// grant makes a lease granted by a request sent now.
+func (s *stand) grant(t *testing.T, terms Terms) *lease {
+	t.Helper()
+	l := &lease{stand: s}
+	terms.SentAt = s.now()
+	if !s.Add(&l.entry, l, terms) {
+		t.Fatal("not added")
 	}
 	return l
 }
@@ -77,7 +98,7 @@ func (s *stand) losses() []error {
 	return slices.Clone(s.lost)
 }
 
-var minute = lockConfig{ttl: time.Minute}
+var minute = Terms{TTL: time.Minute}
 
 func TestRenewedEachThird(t *testing.T) {
 	t.Parallel()
@@ -86,13 +107,13 @@ func TestRenewedEachThird(t *testing.T) {
 		l := s.lease(t, minute)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait() // a tick may be due just now
-		if l.end.cause() != nil {
-			t.Errorf("ended: %v", l.end.cause())
+		if l.end.Cause() != nil {
+			t.Errorf("ended: %v", l.end.Cause())
 		}
 		if n := len(s.times()); n < 29 || n > 31 {
 			t.Errorf("%d renewals in 10 TTLs, want 30", n)
 		}
-		if !s.remove(l) || s.remove(l) {
+		if !s.Remove(&l.entry) || s.Remove(&l.entry) {
 			t.Error("remove must succeed once")
 		}
 		n := len(s.times())
@@ -109,11 +130,11 @@ func TestUnansweredRenewalsAreRepeatedUntilTheEnd(t *testing.T) {
 		s := newStand(func(int, func(bool, error)) {})
 		l := s.lease(t, minute)
 		<-l.Done()
-		if got, want := s.now(), s.trustedUntil(0, time.Minute); got != want {
+		if got, want := s.now(), s.TrustedUntil(0, time.Minute); got != want {
 			t.Errorf("ended at %v, want %v", time.Duration(got), time.Duration(want))
 		}
-		if !errors.Is(l.end.cause(), ErrLeaseLost) {
-			t.Errorf("cause %v", l.end.cause())
+		if l.end.Cause() != Expired {
+			t.Errorf("cause %v", l.end.Cause())
 		}
 		if len(s.times()) < 3 { // two may be lost without the lease
 			t.Errorf("sent at %v", s.times())
@@ -135,10 +156,10 @@ func TestTwoLostRenewalsAreSurvived(t *testing.T) {
 		})
 		l := s.lease(t, minute)
 		time.Sleep(time.Hour)
-		if l.end.cause() != nil {
-			t.Errorf("ended: %v", l.end.cause())
+		if l.end.Cause() != nil {
+			t.Errorf("ended: %v", l.end.Cause())
 		}
-		s.remove(l)
+		s.Remove(&l.entry)
 	})
 }
 
@@ -156,20 +177,16 @@ func TestShortGrantIsRenewedInTime(t *testing.T) {
 				answer(true, nil)
 			}
 		})
-		l := &Lease{protocol: s, hold: hold{lockConfig: minute}, index: -1}
-		l.base.caller = t.Context()
-		if err := s.add(l, s.now(), time.Minute/12); err != nil {
-			t.Fatalf("add: %v", err)
-		}
+		l := s.grant(t, Terms{TTL: time.Minute, Granted: time.Minute / 12})
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if l.end.cause() != nil {
-			t.Errorf("ended: %v, renewals at %v", l.end.cause(), s.times())
+		if l.end.Cause() != nil {
+			t.Errorf("ended: %v, renewals at %v", l.end.Cause(), s.times())
 		}
 		if n := len(s.times()); n < 4 || n > 6 {
 			t.Errorf("renewals at %v: one each third of the TTL after the first answer", s.times())
 		}
-		s.close()
+		s.Close()
 	})
 }
 
@@ -185,7 +202,7 @@ func TestLateAnswerCountsFromSending(t *testing.T) {
 		})
 		l := s.lease(t, minute)
 		<-l.Done()
-		want := s.trustedUntil(clock.Instant(s.times()[0]), time.Minute)
+		want := s.TrustedUntil(clock.Instant(s.times()[0]), time.Minute)
 		if s.now() != want {
 			t.Errorf("ended at %v, want %v, a TTL after the renewal was sent", time.Duration(s.now()), time.Duration(want))
 		}
@@ -202,7 +219,7 @@ func TestRefusedRenewalIsLossAtOnce(t *testing.T) {
 		if s.now() > clock.Instant(21*time.Second) {
 			t.Errorf("told after %v", time.Duration(s.now()))
 		}
-		if got := s.losses(); len(got) != 1 || !errors.Is(got[0], errTaken) {
+		if got := s.losses(); len(got) != 1 || !errors.Is(got[0], Taken) {
 			t.Errorf("losses %v", got)
 		}
 	})
@@ -218,7 +235,7 @@ func TestAnswerAfterUnlockIsIgnored(t *testing.T) {
 		l := s.lease(t, minute)
 		time.Sleep(20*time.Second + 500*time.Millisecond)
 		synctest.Wait()
-		if len(s.times()) != 1 || !s.remove(l) {
+		if len(s.times()) != 1 || !s.Remove(&l.entry) {
 			t.Fatalf("%d renewals under way", len(s.times()))
 		}
 		time.Sleep(time.Minute)
@@ -236,12 +253,12 @@ func TestSuspendEndsLeases(t *testing.T) {
 		l := s.lease(t, minute)
 		time.Sleep(time.Second)
 		s.offset.Store(int64(2 * time.Minute))
-		if left := s.validUntil(l).Sub(s.now()); left > 0 {
+		if left := s.ValidUntil(&l.entry).Sub(s.now()); left > 0 {
 			t.Errorf("looks valid for %v after the suspend", left)
 		}
-		time.Sleep(maxTimerSleep)
+		time.Sleep(MaxTimerSleep)
 		synctest.Wait()
-		if l.end.cause() == nil {
+		if l.end.Cause() == nil {
 			t.Error("the lease was not ended within a heartbeat after the suspend")
 		}
 	})
@@ -249,17 +266,17 @@ func TestSuspendEndsLeases(t *testing.T) {
 
 func TestFixedAndBoundedLeasesEnd(t *testing.T) {
 	t.Parallel()
-	for name, config := range map[string]lockConfig{
-		"fixed":    {ttl: time.Minute, fixed: true},
-		"max hold": {ttl: time.Minute, maxHold: 150 * time.Second},
+	for name, config := range map[string]Terms{
+		"fixed":    {TTL: time.Minute, Fixed: true},
+		"max hold": {TTL: time.Minute, MaxHold: 150 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStand(func(_ int, answer func(bool, error)) { answer(true, nil) })
 			l := s.lease(t, config)
 			<-l.Done()
-			want := clock.Instant(config.maxHold)
-			if config.fixed {
-				want = s.trustedUntil(0, config.ttl)
+			want := clock.Instant(config.MaxHold)
+			if config.Fixed {
+				want = s.TrustedUntil(0, config.TTL)
 				if len(s.times()) != 0 {
 					t.Errorf("%s: renewed", name)
 				}
@@ -275,17 +292,17 @@ func TestExtendedLeaseOutlivesItsTTL(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStand(nil)
-		l := s.lease(t, lockConfig{ttl: time.Minute, fixed: true})
+		l := s.lease(t, Terms{TTL: time.Minute, Fixed: true})
 		time.Sleep(30 * time.Second)
 		sent := s.now()
-		if !s.extended(l, sent, 10*time.Minute) || !s.extended(l, sent, time.Second) {
+		if !s.Extended(&l.entry, sent, 10*time.Minute) || !s.Extended(&l.entry, sent, time.Second) {
 			t.Fatal("not extended")
 		}
 		<-l.Done()
-		if want := s.trustedUntil(sent, 10*time.Minute); s.now() != want {
+		if want := s.TrustedUntil(sent, 10*time.Minute); s.now() != want {
 			t.Errorf("ended at %v, want %v", time.Duration(s.now()), time.Duration(want))
 		}
-		if s.extended(l, s.now(), time.Minute) {
+		if s.Extended(&l.entry, s.now(), time.Minute) {
 			t.Error("a lease that is over was extended")
 		}
 	})
@@ -322,10 +339,10 @@ func TestManyLeasesShareRounds(t *testing.T) {
 		if len(s.times()) != 1000 || len(rounds) > 60 {
 			t.Errorf("%d renewals in %d rounds", len(s.times()), len(rounds))
 		}
-		if got := len(s.close()); got != 1000 {
+		if got := len(s.Close()); got != 1000 {
 			t.Errorf("%d leases at the end", got)
 		}
-		if s.add(&Lease{index: -1, hold: hold{lockConfig: minute}}, s.now(), time.Minute) == nil {
+		if late := new(lease); s.Add(&late.entry, late, Terms{SentAt: s.now(), Granted: time.Minute, TTL: time.Minute}) {
 			t.Error("a lease was added after close")
 		}
 	})

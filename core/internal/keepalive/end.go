@@ -1,13 +1,13 @@
-package core
+package keepalive
 
 import (
 	"context"
 	"sync"
 )
 
-// leaseEnd is the end of a lease and its cause. Its context is made when it is first needed. Why: a caller that only locks
+// End is the end of a lease and its cause. Its context is made when it is first needed. Why: a caller that only locks
 // and unlocks needs none, and it would cost allocations.
-type leaseEnd struct {
+type End struct {
 	mu     sync.Mutex
 	reason error // nil until the end
 	ctx    context.Context
@@ -21,8 +21,8 @@ type boundCancel struct {
 	next *boundCancel
 }
 
-// context returns the context that ends with the lease. It has the values of parent.
-func (e *leaseEnd) context(parent context.Context) context.Context {
+// Context returns the context that ends with the lease. It has the values of parent.
+func (e *End) Context(parent context.Context) context.Context {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ctx == nil {
@@ -35,8 +35,8 @@ func (e *leaseEnd) context(parent context.Context) context.Context {
 	return e.ctx
 }
 
-// bind has end called when the lease ends. The caller must call loosen when that is no longer needed.
-func (e *leaseEnd) bind(end context.CancelCauseFunc) (loosen func()) {
+// Bind has end called when the lease ends. The caller must call loosen when that is no longer needed.
+func (e *End) Bind(end context.CancelCauseFunc) (loosen func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.reason != nil {
@@ -48,7 +48,7 @@ func (e *leaseEnd) bind(end context.CancelCauseFunc) (loosen func()) {
 	return func() { e.loosen(b) }
 }
 
-func (e *leaseEnd) loosen(b *boundCancel) {
+func (e *End) loosen(b *boundCancel) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for at := &e.bound; *at != nil; at = &(*at).next {
@@ -59,15 +59,15 @@ func (e *leaseEnd) loosen(b *boundCancel) {
 	}
 }
 
-// cause returns why the lease has ended, nil if it has not.
-func (e *leaseEnd) cause() error {
+// Cause returns why the lease has ended, nil if it has not.
+func (e *End) Cause() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.reason
 }
 
-// set ends the lease with this cause, if it has not ended.
-func (e *leaseEnd) set(cause error) {
+// Set ends the lease with this cause, if it has not ended.
+func (e *End) Set(cause error) {
 	e.mu.Lock()
 	if e.reason != nil {
 		e.mu.Unlock()

@@ -1,4 +1,4 @@
-package core
+package keepalive
 
 import (
 	"context"
@@ -20,27 +20,27 @@ func TestEnding(t *testing.T) {
 			ended[name] = cause
 		}
 	}
-	var e leaseEnd
+	var e End
 	for _, name := range []string{"a", "b", "c", "d"} {
-		loosen := e.bind(end(name))
+		loosen := e.Bind(end(name))
 		if name == "b" || name == "d" {
 			defer loosen()
 			loosen() // and once more later
 		}
-		if name == "c" && e.context(t.Context()).Err() != nil {
+		if name == "c" && e.Context(t.Context()).Err() != nil {
 			t.Error("over before its end")
 		}
 	}
-	early := e.context(t.Context())
-	e.set(first)
-	e.set(second)
-	e.bind(end("late"))()
+	early := e.Context(t.Context())
+	e.Set(first)
+	e.Set(second)
+	e.Bind(end("late"))()
 	if len(ended) != 3 || ended["a"] != first || ended["c"] != first || ended["late"] != first {
 		t.Errorf("ended: %v", ended)
 	}
-	var over leaseEnd
-	over.set(first)
-	for when, ctx := range map[string]context.Context{"before": early, "after": over.context(t.Context())} {
+	var over End
+	over.Set(first)
+	for when, ctx := range map[string]context.Context{"before": early, "after": over.Context(t.Context())} {
 		if context.Cause(ctx) != first {
 			t.Errorf("a context asked for %s the end: cause %v", when, context.Cause(ctx))
 		}

@@ -1,0 +1,265 @@
+package keepalive
+
+import (
+	"cmp"
+	"container/heap"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+)
+
+// MaxTimerSleep bounds the time until the timer fires next. Why: timers stop while the host is suspended. A timer that
+// was set for later would notice too late that leases expired meanwhile.
+const MaxTimerSleep = time.Second
+
+// Renewer renews all leases of a client, or ends them in time. It has no goroutine of its own: it has one timer, a heap
+// ordered by what comes next, and batches that a [Sender] sends.
+type Renewer[H any] struct {
+	now   clock.Clock
+	drift func(ttl time.Duration) time.Duration
+
+	mu     sync.Mutex
+	live   entries[H]
+	closed bool
+	timer  *time.Timer
+	wakeAt clock.Instant // when the timer fires; Never, if it is not set
+}
+
+// NewRenewer returns a Renewer without leases, which trusts each TTL less the drift of that TTL.
+func NewRenewer[H any](now clock.Clock, drift func(ttl time.Duration) time.Duration) *Renewer[H] {
+	return &Renewer[H]{now: now, drift: drift, wakeAt: Never}
+}
+
+// TrustedUntil returns until when a grant or renewal that was sent at t is valid: its TTL less the drift.
+func (r *Renewer[H]) TrustedUntil(t clock.Instant, ttl time.Duration) clock.Instant {
+	return t.Add(ttl - r.drift(ttl))
+}
+
+// Add makes the entry of a lease live. It returns false if the time of the lease is over already, or the Renewer was
+// closed.
+func (r *Renewer[H]) Add(e *Entry[H], lease Lease[H], t Terms) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	e.Granted, e.lease, e.ttl = now, lease, t.TTL
+	e.validity = validity{
+		validUntil: r.TrustedUntil(t.SentAt, t.Granted), renewAt: Never, endAt: Never, ttl: t.Granted, token: t.Token,
+	}
+	if !t.Fixed {
+		e.validity.renewAt = renewTime(t.SentAt, t.Granted)
+	}
+	if t.MaxHold > 0 {
+		e.validity.endAt = now.Add(t.MaxHold)
+	}
+	if r.closed || now >= e.validity.validUntil {
+		return false
+	}
+	heap.Push(&r.live, e)
+	r.armLocked(now)
+	return true
+}
+
+// Remove ends an entry without a loss. It returns false if the entry was not live.
+func (r *Renewer[H]) Remove(e *Entry[H]) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.removeLocked(e)
+}
+
+// Close ends all entries and returns their leases. No entry becomes live afterwards.
+func (r *Renewer[H]) Close() []Lease[H] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	drained := make([]Lease[H], 0, len(r.live))
+	for len(r.live) > 0 {
+		drained = append(drained, heap.Pop(&r.live).(*Entry[H]).lease)
+	}
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	return drained
+}
+
+func (r *Renewer[H]) removeLocked(e *Entry[H]) bool {
+	if !e.live() {
+		return false
+	}
+	heap.Remove(&r.live, e.place-1)
+	return true
+}
+
+func (r *Renewer[H]) fixLocked(e *Entry[H]) { heap.Fix(&r.live, e.place-1) }
+
+// ValidUntil returns the end of the time for which the lease is trusted. It stays what it was when the entry is not live
+// any more.
+func (r *Renewer[H]) ValidUntil(e *Entry[H]) clock.Instant {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return min(e.validity.validUntil, e.validity.endAt)
+}
+
+// WithinMaxHold returns ttl, or less: the hold then ends in Redis at most one TTL of the lock after its longest time.
+// The holder has to stop within that TTL.
+func (r *Renewer[H]) WithinMaxHold(e *Entry[H], ttl time.Duration) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e.validity.endAt == Never {
+		return ttl
+	}
+	left := max(e.validity.endAt.Sub(r.now()), 0).Truncate(time.Millisecond)
+	return min(ttl, left+e.ttl)
+}
+
+// Extended records that the server gave the lease ttl when asked at sentAt. It returns false if the entry was not live
+// any more when the answer came.
+func (r *Renewer[H]) Extended(e *Entry[H], sentAt clock.Instant, ttl time.Duration) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !e.live() {
+		return false
+	}
+	e.validity.validUntil, e.validity.extended = max(e.validity.validUntil, r.TrustedUntil(sentAt, ttl)), true
+	r.fixLocked(e)
+	return true
+}
+
+// Raised records that the lease has a greater token in Redis.
+func (r *Renewer[H]) Raised(e *Entry[H], token int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.validity.token = max(e.validity.token, token)
+}
+
+// Outstanding returns for how long a server may still have the hold: for longer than the TTL of the lock, if the lease was
+// extended.
+func (r *Renewer[H]) Outstanding(e *Entry[H]) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !e.validity.extended {
+		return e.ttl
+	}
+	return max(e.ttl, r.leftLocked(e))
+}
+
+// leftLocked returns for how long the hold is in Redis at least, as far as the holder relies on it.
+func (r *Renewer[H]) leftLocked(e *Entry[H]) time.Duration {
+	left := e.validity.validUntil.Sub(r.now())
+	return left + r.drift(left)
+}
+
+// tick ends what is over and renews what is due.
+func (r *Renewer[H]) tick() {
+	now := r.now()
+	r.mu.Lock()
+	r.wakeAt = Never
+	over, due := r.takeDueLocked(now)
+	r.armLocked(now)
+	r.mu.Unlock()
+
+	// First what cannot wait for hooks and loggers: holders stop, renewals are sent.
+	for _, e := range over {
+		e.lease.End(e.validity.lossCause(now))
+	}
+	for sender, renewals := range due {
+		sender.RenewAll(renewals)
+	}
+	for _, e := range over {
+		e.lease.Lost(e.validity.lossCause(now))
+	}
+}
+
+// takeDueLocked removes the entries whose time is over, and returns them with the renewals that are due, by sender.
+func (r *Renewer[H]) takeDueLocked(now clock.Instant) (over []*Entry[H], due map[Sender[H]][]*Renewal[H]) {
+	due = make(map[Sender[H]][]*Renewal[H])
+	for len(r.live) > 0 && r.live[0].validity.next() <= now {
+		e := r.live[0]
+		if e.validity.over(now) {
+			r.removeLocked(e)
+			over = append(over, e)
+			continue
+		}
+		// Should no answer come, the next renewal is sent after half the usual time, perhaps on a better connection.
+		e.validity.renewAt = now.Add(max(e.validity.ttl/6, time.Millisecond))
+		r.fixLocked(e)
+		if e.renewal != nil && !e.renewal.Sent.Load() {
+			continue // too busy to send even the last one: another would only make the queue longer
+		}
+		e.renewal = r.renewalLocked(e)
+		sender := e.lease.Sender()
+		due[sender] = append(due[sender], e.renewal)
+	}
+	return over, due
+}
+
+func (r *Renewer[H]) renewalLocked(e *Entry[H]) *Renewal[H] {
+	return &Renewal[H]{
+		Hold:  e.lease.Hold(),
+		Token: e.validity.token,
+		Left:  r.leftLocked(e),
+		Done:  func(sentAt clock.Instant, held bool, err error) { r.answered(e, sentAt, held, err) },
+	}
+}
+
+// answered records the outcome of a renewal, however late: the validity counts from when the renewal was sent.
+func (r *Renewer[H]) answered(e *Entry[H], sentAt clock.Instant, held bool, err error) {
+	lost := false
+	r.mu.Lock()
+	if !e.live() {
+		r.mu.Unlock()
+		return // released or lost meanwhile
+	}
+	switch {
+	case err != nil && !IsCause(err):
+		// No loss: the lease stands until its time is over. Try again soon.
+		retry := max(e.validity.ttl/12, time.Millisecond)
+		e.validity.renewAt = min(e.validity.renewAt, r.now().Add(retry/2+rand.N(retry)))
+	case held:
+		e.validity.validUntil = max(e.validity.validUntil, r.TrustedUntil(sentAt, e.ttl))
+		e.validity.renewAt, e.validity.ttl = renewTime(sentAt, e.ttl), e.ttl
+	default:
+		lost = r.removeLocked(e)
+	}
+	if !lost {
+		r.fixLocked(e)
+		r.armLocked(r.now())
+	}
+	r.mu.Unlock()
+
+	if !lost {
+		e.lease.Renewed(err)
+		return
+	}
+	cause := cmp.Or(err, error(Taken))
+	e.lease.End(cause)
+	e.lease.Lost(cause)
+}
+
+// renewTime is a third of the TTL after sentAt, rounded down to a grid, so that leases taken at about the same time are
+// renewed in the same batch.
+func renewTime(sentAt clock.Instant, ttl time.Duration) clock.Instant {
+	at := sentAt.Add(ttl / 3)
+	grid := clock.Instant(max(min(ttl/100, 25*time.Millisecond), time.Microsecond))
+	return at - at%grid
+}
+
+// armLocked sets the timer for what comes next. A timer that fires too early does no harm, so removing entries never
+// changes it.
+func (r *Renewer[H]) armLocked(now clock.Instant) {
+	if len(r.live) == 0 {
+		return
+	}
+	at := min(r.live[0].validity.next(), now.Add(MaxTimerSleep))
+	if at >= r.wakeAt {
+		return
+	}
+	r.wakeAt = at
+	in := max(at.Sub(now), 0)
+	if r.timer == nil {
+		r.timer = time.AfterFunc(in, r.tick)
+	} else {
+		r.timer.Reset(in)
+	}
+}
