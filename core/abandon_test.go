@@ -50,7 +50,7 @@ func left(t testing.TB, rdb *redis.Client, names ...string) time.Duration {
 func pass(rdb *redis.Client, names ...string) {
 	for _, name := range names {
 		rdb.PExpire(context.Background(), "lock:"+name, -time.Second)
-		rdb.PExpire(context.Background(), "holdfast:reads:{lock:"+name+"}", -time.Second)
+		rdb.PExpire(context.Background(), "holdfast:share_expiries:{lock:"+name+"}", -time.Second)
 	}
 }
 

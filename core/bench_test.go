@@ -37,12 +37,12 @@ func BenchmarkPair(b *testing.B) {
 				lock, tag := "lock:"+name, ":{lock:"+name+"}"
 				id := "00000000-0000-4000-8000-000000000000:" + name + strconv.Itoa(b.N) + strconv.Itoa(round)
 				released := "holdfast:released" + tag + ":" + id
-				err := acquire.EvalSha(ctx, rdb, []string{lock, "holdfast:token" + tag, released, "holdfast:callers" + tag},
+				err := acquire.EvalSha(ctx, rdb, []string{lock, "holdfast:token" + tag, released, "holdfast:waiting_clients" + tag},
 					id, id, 30000, 7200000, 0, 0).Err()
 				if err != nil {
 					return err
 				}
-				return release.EvalSha(ctx, rdb, []string{lock, released, "holdfast:callers" + tag},
+				return release.EvalSha(ctx, rdb, []string{lock, released, "holdfast:waiting_clients" + tag},
 					id, id, 15000, 0, "PUBLISH").Err()
 			})
 		})

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	sharesOfName = "holdfast:reads:{lock:name}"
+	sharesOfName = "holdfast:share_expiries:{lock:name}"
 	manyShares   = 40_000
 	sweep        = 100 // of them in one run, see lua/queue_common.lua
 )
@@ -119,7 +119,7 @@ func TestInspectIsBounded(t *testing.T) {
 	if _, err := rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i := range 3000 {
 			id := fmt.Sprintf("waiting:%d", i)
-			pipe.ZAdd(ctx, "holdfast:writers:{lock:name}", redis.Z{Score: float64(i + 1), Member: id})
+			pipe.ZAdd(ctx, "holdfast:exclusive_queue:{lock:name}", redis.Z{Score: float64(i + 1), Member: id})
 			pipe.HSet(ctx, "holdfast:waiters:{lock:name}", id, fmt.Sprintf("%d 1000 writing %s", time.Now().Add(time.Hour).UnixMilli(), id))
 		}
 		return nil

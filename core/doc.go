@@ -75,16 +75,16 @@
 // expiry. The key of a lock itself holds what Redisson's RLock would write, so both can share a lock. The other keys
 // have that key as their hash tag:
 //
-//	holdfast:token…       the last fencing token, for two hours
-//	holdfast:released…    the end of one hold, for 15 s; for ten minutes if a request of it may still arrive
-//	holdfast:callers…     the clients that wait for a Mutex, for some seconds
-//	holdfast:writers…     the queue for the exclusive lock
-//	holdfast:readers…     the queue for a share
-//	holdfast:waiters…     what the waiters in the queues have asked for
-//	holdfast:reads…       the shares that readers hold
-//	holdfast:location…    the name of the deployment of the key, for a day: if a [Multi] has clients with different
-//	                      connections to one key
-//	holdfast:once…        the record of a [Once], for its retention
-//	holdfast:group…       the records of a group, [WithGroup]
-//	holdfast:grouptoken…  the last fencing token of a group with a quota, in place of one for each key
+//	holdfast:token…            the last fencing token, for two hours
+//	holdfast:released…         the end of one hold, for 15 s; for ten minutes if a request of it may still arrive
+//	holdfast:waiting_clients…  the clients that wait for a Mutex, for some seconds
+//	holdfast:exclusive_queue…  the queue for the exclusive lock
+//	holdfast:shared_queue…     the queue for a share
+//	holdfast:waiters…          what the waiters in the queues have asked for
+//	holdfast:share_expiries…   the shares that readers hold, with their expiries
+//	holdfast:deployment…       the id of the deployment of the key, for a day: if a [Multi] has clients with different
+//	                           connections to one key
+//	holdfast:once…             the record of a [Once], for its retention
+//	holdfast:group…            the records of a group, [WithGroup]
+//	holdfast:grouptoken…       the last fencing token of a group with a quota, in place of one for each key
 package core

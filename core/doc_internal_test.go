@@ -14,8 +14,8 @@ func TestKeysAreDocumented(t *testing.T) {
 	group, _ := groupKey("", "{a}")
 	tokens := recordGroup{key: group, most: 1}.tokens()
 	derived := map[string]bool{}
-	for _, key := range append([]string{group, tokens}, k.token, k.waitingClients, k.released("id"), k.location(), k.reads(), k.writers(), k.readers(),
-		k.waiters(), k.once().lock) {
+	for _, key := range append([]string{group, tokens}, k.token, k.waitingClients, k.released("id"),
+		k.deployment(), k.shareExpiries(), k.exclusiveQueue(), k.sharedQueue(), k.waiters(), k.once().lock) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(key, reserved), "=")
 		name, _, _ = strings.Cut(name, ":")
 		derived[name] = true

@@ -127,7 +127,7 @@ func (s *server) inspect(ctx context.Context, k keys) (Info, error) {
 	var reply any
 	err := transport.Retry(ctx, 0, transport.Transient, func() (err error) {
 		reply, err = s.exec.Do(ctx, inspectScript,
-			[]string{k.lock, k.reads(), k.writers(), k.readers(), k.waiters()}, k.channel, s.publishVerb, maxInspected)
+			[]string{k.lock, k.shareExpiries(), k.exclusiveQueue(), k.sharedQueue(), k.waiters()}, k.channel, s.publishVerb, maxInspected)
 		return err
 	})
 	if err != nil {

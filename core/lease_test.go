@@ -129,7 +129,7 @@ func TestArguments(t *testing.T) {
 	locks := newClient(t, rdb, core.WithLogger(nil))
 	lease := mustLock(t, locks.Mutex(strings.Repeat("x", 512)), core.WithTTL(10*time.Millisecond), core.WithFixedTTL(time.Second))
 	waitFor(t, lease.Done(), "the lease to end, which is logged")
-	for _, owner := range []string{"granted", "keep", "ttl", "token", "settled", "ä", "x\x7f"} {
+	for _, owner := range []string{"granted", "min_hold_until", "ttl", "token", "token_committed", "ä", "x\x7f"} {
 		_, err := locks.Mutex("name", core.WithOwner(owner)).TryLock(context.Background())
 		wantErr(t, err, core.ErrInvalidOption)
 	}

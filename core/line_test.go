@@ -245,12 +245,12 @@ func TestFullServerReleases(t *testing.T) {
 		lease := mustLock(t, strategy(kind))
 		leases = append(leases, lease)
 		rdb.PExpire(ctx, "lock:"+kind, time.Hour)
-		if rdb.HExists(ctx, "lock:"+kind, "until").Val() {
-			rdb.HSet(ctx, "lock:"+kind, "until", ahead)
+		if rdb.HExists(ctx, "lock:"+kind, "exclusive_until").Val() {
+			rdb.HSet(ctx, "lock:"+kind, "exclusive_until", ahead)
 			continue
 		}
-		rdb.ZAdd(ctx, "holdfast:reads:{lock:"+kind+"}", redis.Z{Score: float64(ahead), Member: lease.Owner()})
-		rdb.PExpire(ctx, "holdfast:reads:{lock:"+kind+"}", time.Hour)
+		rdb.ZAdd(ctx, "holdfast:share_expiries:{lock:"+kind+"}", redis.Z{Score: float64(ahead), Member: lease.Owner()})
+		rdb.PExpire(ctx, "holdfast:share_expiries:{lock:"+kind+"}", time.Hour)
 	}
 	fillUp(rdb)
 	for _, lease := range leases {
@@ -270,16 +270,16 @@ func TestClockSetBackInLine(t *testing.T) {
 	locks := newClient(t, rdb)
 	ahead := time.Now().Add(time.Hour).UnixMilli()
 	mustLock(t, locks.Fair("writer"), core.WithFixedTTL(time.Second))
-	rdb.HSet(ctx, "lock:writer", "until", ahead)
+	rdb.HSet(ctx, "lock:writer", "exclusive_until", ahead)
 	rdb.PExpire(ctx, "lock:writer", time.Hour)
 	reader := mustLock(t, locks.Read("reader"), core.WithFixedTTL(time.Second))
 	id := strings.TrimPrefix(field(t, rdb.HKeys(ctx, "lock:reader").Val(), "share:"), "share:")
-	rdb.ZAdd(ctx, "holdfast:reads:{lock:reader}", redis.Z{Score: float64(ahead), Member: id})
+	rdb.ZAdd(ctx, "holdfast:share_expiries:{lock:reader}", redis.Z{Score: float64(ahead), Member: id})
 	rdb.PExpire(ctx, "lock:reader", time.Hour)
-	rdb.PExpire(ctx, "holdfast:reads:{lock:reader}", time.Hour)
+	rdb.PExpire(ctx, "holdfast:share_expiries:{lock:reader}", time.Hour)
 
 	mustLock(t, locks.Fair("line"), core.WithFixedTTL(time.Second))
-	rdb.ZAdd(ctx, "holdfast:writers:{lock:line}", redis.Z{Score: 1, Member: "dead:1"})
+	rdb.ZAdd(ctx, "holdfast:exclusive_queue:{lock:line}", redis.Z{Score: 1, Member: "dead:1"})
 	rdb.HSet(ctx, "holdfast:waiters:{lock:line}", "dead:1", fmt.Sprint(ahead, " 1000 fair dead"))
 	for _, name := range []string{"writer", "reader", "line"} {
 		unlock(t, mustLock(t, locks.Fair(name)))
@@ -295,7 +295,7 @@ func TestClockSetBackKeepsTheOrder(t *testing.T) {
 	holder := mustLock(t, newClient(t, rdb).Fair("name"), core.WithTTL(long))
 	inLine := func(n int64) {
 		redistest.Eventually(t, within, "the waiters to be in line", func() bool {
-			return rdb.ZCard(ctx, "holdfast:writers:{lock:name}").Val() == n
+			return rdb.ZCard(ctx, "holdfast:exclusive_queue:{lock:name}").Val() == n
 		})
 	}
 	order := make(chan string, 2)
@@ -313,9 +313,9 @@ func TestClockSetBackKeepsTheOrder(t *testing.T) {
 	}
 	wait("first")
 	inLine(1)
-	id := rdb.ZRange(ctx, "holdfast:writers:{lock:name}", 0, 0).Val()[0]
+	id := rdb.ZRange(ctx, "holdfast:exclusive_queue:{lock:name}", 0, 0).Val()[0]
 	ahead := float64(time.Now().Add(time.Hour).UnixMicro())
-	rdb.ZAdd(ctx, "holdfast:writers:{lock:name}", redis.Z{Score: ahead, Member: id}) // of an hour ago
+	rdb.ZAdd(ctx, "holdfast:exclusive_queue:{lock:name}", redis.Z{Score: ahead, Member: id}) // of an hour ago
 	wait("second")
 	inLine(2)
 	unlock(t, holder)

@@ -14,7 +14,7 @@ import (
 // ageScript moves a lock into the past, which is what the passage of time is to it. The keys are those that queue_common.lua
 // keeps for the lock, then any others; the argument is the time in ms.
 const ageScript = `
-local lock, reads, waiters = KEYS[1], KEYS[2], KEYS[5]
+local lock, shareExpiries, waiters = KEYS[1], KEYS[2], KEYS[5]
 local age = tonumber(ARGV[1])
 
 local function earlier(n, by)
@@ -24,26 +24,26 @@ end
 local state = redis.call('HGETALL', lock)
 for i = 1, #state, 2 do
   local field, value = state[i], state[i + 1]
-  if field == 'until' then
+  if field == 'exclusive_until' then
     redis.call('HSET', lock, field, earlier(value, age))
-  elseif field == 'keep' then
+  elseif field == 'min_hold_until' then
     redis.call('HSET', lock, field, earlier(value, age * 1000))
   elseif string.sub(field, 1, 6) == 'share:' then
-    local keep, rest = string.match(value, '^(%d+)(.+)$')
-    redis.call('HSET', lock, field, earlier(keep, age * 1000) .. rest)
+    local minHold, rest = string.match(value, '^(%d+)(.+)$')
+    redis.call('HSET', lock, field, earlier(minHold, age * 1000) .. rest)
   end
 end
 
-local shares = redis.call('ZRANGE', reads, 0, -1, 'WITHSCORES')
+local shares = redis.call('ZRANGE', shareExpiries, 0, -1, 'WITHSCORES')
 for i = 1, #shares, 2 do
-  redis.call('ZADD', reads, earlier(shares[i + 1], age), shares[i])
+  redis.call('ZADD', shareExpiries, earlier(shares[i + 1], age), shares[i])
 end
 
-local line = redis.call('HGETALL', waiters)
-for i = 1, #line, 2 do
-  if line[i] ~= '' then
-    local deadline, rest = string.match(line[i + 1], '^(%d+)(.+)$')
-    redis.call('HSET', waiters, line[i], earlier(deadline, age) .. rest)
+local queued = redis.call('HGETALL', waiters)
+for i = 1, #queued, 2 do
+  if queued[i] ~= '' then
+    local deadline, rest = string.match(queued[i + 1], '^(%d+)(.+)$')
+    redis.call('HSET', waiters, queued[i], earlier(deadline, age) .. rest)
   end
 end
 
@@ -89,7 +89,7 @@ func (e *episode) pass(seconds int) {
 	e.do(false, func() string {
 		e.note("%d seconds pass", seconds)
 		e.model.expire()
-		all := []string{e.keys.lock, e.keys.reads(), e.keys.writers(), e.keys.readers(), e.keys.waiters()}
+		all := []string{e.keys.lock, e.keys.shareExpiries(), e.keys.exclusiveQueue(), e.keys.sharedQueue(), e.keys.waiters()}
 		for id := range e.model.released {
 			all = append(all, e.keys.released(id))
 		}
@@ -214,7 +214,7 @@ func (e *episode) checkKeys() {
 		for i, key := range all {
 			times[i] = pipe.PTTL(ctx, key)
 		}
-		writers, readers = pipe.ZCard(ctx, e.keys.writers()), pipe.ZCard(ctx, e.keys.readers())
+		writers, readers = pipe.ZCard(ctx, e.keys.exclusiveQueue()), pipe.ZCard(ctx, e.keys.sharedQueue())
 		waiters = pipe.HLen(ctx, e.keys.waiters())
 		return nil
 	})

@@ -40,10 +40,10 @@ func TestMultiRefusesDuplicates(t *testing.T) {
 	}
 	wantFree(t, rdb, "a", "b")
 	unlock(t, mustLock(t, core.Multi(locks.Mutex("a"), bare.Mutex("a")))) // other keys
-	if n := rdb.Exists(ctx, "holdfast:location:{lock:b}").Val(); n != 0 {
+	if n := rdb.Exists(ctx, "holdfast:deployment:{lock:b}").Val(); n != 0 {
 		t.Error("a mark was left for a key that needs none")
 	}
-	if ttl := rdb.PTTL(ctx, "holdfast:location:{lock:a}").Val(); ttl <= 0 {
+	if ttl := rdb.PTTL(ctx, "holdfast:deployment:{lock:a}").Val(); ttl <= 0 {
 		t.Errorf("the mark stays for %v", ttl)
 	}
 

@@ -93,7 +93,7 @@ func newKeys(prefix, name string) keys {
 		open, shut, colon = "=", "", ":"
 	}
 	// All of them are parts of one text, so that they cost one allocation.
-	const channel, token, waitingClients = "redisson_lock__channel", reserved + "token", reserved + "callers"
+	const channel, token, waitingClients = "redisson_lock__channel", reserved + "token", reserved + "waiting_clients"
 	text := channel + colon + prefix + name + shut + token + open + prefix + name + shut +
 		waitingClients + open + prefix + name + shut
 	lock, key := len(channel)+len(colon), len(prefix)+len(name)
@@ -105,8 +105,8 @@ func newKeys(prefix, name string) keys {
 	}
 }
 
-// location is where the name of the place is kept in which the lock lies, see location.go.
-func (k keys) location() string { return reserved + "location" + k.tag }
+// deployment is where the id of the deployment in which the lock lies is kept, see location.go.
+func (k keys) deployment() string { return reserved + "deployment" + k.tag }
 
 // released begins the keys where the ends of holds are remembered.
 const released = reserved + "released"
@@ -114,11 +114,11 @@ const released = reserved + "released"
 // released is where a hold's end is remembered.
 func (k keys) released(hold string) string { return released + k.tag + ":" + hold }
 
-// Where the strategies with a line keep it, and their shared holds; see lua/queue_common.lua.
-func (k keys) reads() string   { return reserved + "reads" + k.tag }
-func (k keys) writers() string { return reserved + "writers" + k.tag }
-func (k keys) readers() string { return reserved + "readers" + k.tag }
-func (k keys) waiters() string { return reserved + "waiters" + k.tag }
+// Where the strategies with a queue keep it, and the expiries of their shares; see lua/queue_common.lua.
+func (k keys) shareExpiries() string  { return reserved + "share_expiries" + k.tag }
+func (k keys) exclusiveQueue() string { return reserved + "exclusive_queue" + k.tag }
+func (k keys) sharedQueue() string    { return reserved + "shared_queue" + k.tag }
+func (k keys) waiters() string        { return reserved + "waiters" + k.tag }
 
 // once returns the keys of the record of that name. It lies beside the lock and draws from the same fencing tokens.
 // They share the channel, whose messages say no more than that it is time to look.

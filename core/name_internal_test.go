@@ -91,10 +91,10 @@ func allKeys(t *testing.T, prefix, name string) map[string]string {
 	}
 	add("lock", k.lock)
 	add("token", k.token)
-	add("location", k.location())
-	add("reads", k.reads())
-	add("writers", k.writers())
-	add("readers", k.readers())
+	add("deployment", k.deployment())
+	add("share expiries", k.shareExpiries())
+	add("exclusive queue", k.exclusiveQueue())
+	add("shared queue", k.sharedQueue())
 	add("waiters", k.waiters())
 	add("once", once.lock)
 	// No two of these have the same number.

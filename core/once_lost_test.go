@@ -151,8 +151,8 @@ func loseDeclare(t *testing.T, l *onceLoser) {
 		t.Errorf("Declare: %v", err)
 	}
 	wantState(t, l.Once, core.StateRunning, 1)
-	if presume := contents(t, l.rdb, "name")["presume"]; presume != "unknown" {
-		t.Errorf("counts as %q", presume)
+	if outcome := contents(t, l.rdb, "name")["outcome_on_expiry"]; outcome != "unknown" {
+		t.Errorf("counts as %q", outcome)
 	}
 }
 

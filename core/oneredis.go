@@ -79,10 +79,10 @@ func (h *hold) renewed() []string {
 }
 
 // shared returns the keys of a lock that is shared.
-func (k keys) shared() []string { return []string{k.lock, k.reads()} }
+func (k keys) shared() []string { return []string{k.lock, k.shareExpiries()} }
 
 func (p oneRedis) raise(ctx context.Context, h *hold, token int64) (bool, error) {
-	reply, err := p.server.exec.DoWithAck(ctx, h.ack, raiseScript, []string{h.keys.lock, h.keys.token, h.keys.reads()},
+	reply, err := p.server.exec.DoWithAck(ctx, h.ack, raiseScript, []string{h.keys.lock, h.keys.token, h.keys.shareExpiries()},
 		h.id, token, milliseconds(tokenMemory))
 	if err != nil {
 		return false, err
@@ -114,7 +114,7 @@ func (p oneRedis) barAll(lock string, released ...string) {
 func (p oneRedis) pending(h *hold) *transport.Pending { return p.server.exec.PendingOf(h.keys.lock) }
 
 func (p oneRedis) location(ctx context.Context, k keys) (string, error) {
-	reply, err := p.server.exec.Do(ctx, deploymentIDScript, []string{k.location()},
+	reply, err := p.server.exec.Do(ctx, deploymentIDScript, []string{k.deployment()},
 		p.server.keeper.newID(), milliseconds(locationMemory))
 	if err != nil {
 		return "", err

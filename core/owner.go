@@ -172,7 +172,8 @@ func (h *hold) ownerArg() any {
 // lockField reports whether a field of a lock's hash is something else than an owner who holds it exclusively.
 func lockField(field string) bool {
 	switch field {
-	case "mode", "token", "granted", "ttl", "keep", "writer", "until", "reads", "gate", "grant", "settled", "called":
+	case "mode", "token", "granted", "ttl", "min_hold_until", "exclusive_owner", "exclusive_until", "has_shares",
+		"readers_first_until", "grant_id", "token_committed", "has_waiting_clients":
 		return true
 	}
 	for _, prefix := range []string{"hold:", "share:", readField} {

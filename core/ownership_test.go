@@ -259,7 +259,7 @@ func TestForgottenReader(t *testing.T) {
 	server := redistest.Start(t)
 	rdb := server.Client()
 	locks := newClient(t, server.Client())
-	const shares = "holdfast:reads:{lock:name}"
+	const shares = "holdfast:share_expiries:{lock:name}"
 	outer := mustLock(t, locks.Read("name"), core.WithTTL(long))
 	expired := rdb.ZRange(ctx, shares, 0, 0).Val()
 	inner := mustLockWith(t, outer.Context(), locks.Read("name"), core.WithTTL(long))

@@ -82,7 +82,7 @@ func (p queuedLock) release(ctx context.Context, h *hold, what releaseReason) (b
 
 // queueKeys returns the keys of queue_common.lua and the one that comes after them.
 func (k keys) queueKeys(more ...string) []string {
-	return append([]string{k.lock, k.token, k.reads(), k.writers(), k.readers(), k.waiters()}, more...)
+	return append([]string{k.lock, k.token, k.shareExpiries(), k.exclusiveQueue(), k.sharedQueue(), k.waiters()}, more...)
 }
 
 // queueArgs returns the arguments of queue_common.lua and those that come after them.

@@ -194,7 +194,7 @@ func TestRedlockReentryKeepsItsToken(t *testing.T) {
 	five.awaitHolders(t, "lock:name", 5)
 	for _, rdb := range five.looks {
 		redistest.Eventually(t, within, "the token to be agreed on", func() bool {
-			return rdb.HGet(context.Background(), "lock:name", "settled").Val() == "1"
+			return rdb.HGet(context.Background(), "lock:name", "token_committed").Val() == "1"
 		})
 	}
 	for _, rdb := range five.looks[3:] {

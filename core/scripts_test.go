@@ -66,7 +66,7 @@ func TestMinHold(t *testing.T) {
 	}
 	// As a server's clock that was an hour ahead at the grant would have left it.
 	ahead := mustLock(t, locks.Mutex("ahead"), core.WithMinHold(time.Second))
-	rdb.HSet(ctx, "lock:ahead", "keep", time.Now().Add(time.Hour).UnixMicro())
+	rdb.HSet(ctx, "lock:ahead", "min_hold_until", time.Now().Add(time.Hour).UnixMicro())
 	unlock(t, ahead)
 	if left := rdb.PTTL(ctx, "lock:ahead").Val(); left > time.Second {
 		t.Errorf("taken for %v after the clock was set back", left)
@@ -99,7 +99,7 @@ func TestAcquireBetweenTwoReleases(t *testing.T) {
 	held := mustLock(t, newClient(t, rdb).Fair("name"))
 	released := "holdfast:released:{lock:name}:late:1"
 	status, err := luaScript(t, "publish", "wake_next", "release").Run(ctx, rdb,
-		[]string{"lock:name", released, "holdfast:callers:{lock:name}"}, "late:1", "late:1", 60_000, 1, "PUBLISH").Int()
+		[]string{"lock:name", released, "holdfast:waiting_clients:{lock:name}"}, "late:1", "late:1", 60_000, 1, "PUBLISH").Int()
 	if err != nil || status != 4 {
 		t.Fatalf("release: %v, %v", status, err)
 	}

@@ -44,8 +44,8 @@ func (c *waiterLimit) id(n int) string {
 
 func (c *waiterLimit) run(s *redis.Script, n int, args ...any) {
 	keys := []string{
-		"lock:" + c.name, c.key("token"), c.key("reads"), c.key("writers"), c.key("readers"), c.key("waiters"),
-		c.key("released") + ":" + c.id(n),
+		"lock:" + c.name, c.key("token"), c.key("share_expiries"), c.key("exclusive_queue"),
+		c.key("shared_queue"), c.key("waiters"), c.key("released") + ":" + c.id(n),
 	}
 	const hour = 3_600_000
 	args = append([]any{"redisson_lock__channel:{lock:" + c.name + "}", hour, hour, "PUBLISH", c.id(n), c.id(n)}, args...)
@@ -59,7 +59,7 @@ func (c *waiterLimit) tryAdd(as string, n int) { c.run(c.join, n, 3_600_000, 0, 
 func (c *waiterLimit) end(n int) { c.run(c.remove, n, 15_000, 0, 0) }
 
 func (c *waiterLimit) prolong(n int) {
-	c.renew.EvalSha(context.Background(), c.pipe, []string{"lock:" + c.name, c.key("reads")}, c.id(n), 3_600_000)
+	c.renew.EvalSha(context.Background(), c.pipe, []string{"lock:" + c.name, c.key("share_expiries")}, c.id(n), 3_600_000)
 }
 
 // gather lets many enter, in batches that a busy machine can answer in time.

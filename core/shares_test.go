@@ -15,7 +15,7 @@ import (
 // shareEnds returns when the share of an owner ends, by Redis's clock.
 func shareEnds(t testing.TB, rdb *redis.Client, owner string) time.Time {
 	t.Helper()
-	ms, err := rdb.ZScore(context.Background(), "holdfast:reads:{lock:name}", owner).Result()
+	ms, err := rdb.ZScore(context.Background(), "holdfast:share_expiries:{lock:name}", owner).Result()
 	if err != nil {
 		t.Fatalf("share of %s: %v", owner, err)
 	}

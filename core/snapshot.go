@@ -58,7 +58,7 @@ func (s snapshot) info() Info {
 		return info
 	}
 	info.TTL = s.ttl
-	if s.fields["reads"] != "" { // otherwise they are of an earlier lock, which was deleted
+	if s.fields["has_shares"] != "" { // otherwise they are of an earlier lock, which was deleted
 		info.Shares = s.shares
 	}
 	switch s.fields["mode"] {
@@ -82,7 +82,7 @@ func (s snapshot) info() Info {
 // over reports whether the exclusive hold has ended and what is left are its owner's shares. The hash says otherwise
 // until a script finds that out.
 func (s snapshot) over() bool {
-	until := s.fields["until"]
+	until := s.fields["exclusive_until"]
 	return until != "" && s.left(until) <= 0
 }
 
@@ -92,7 +92,7 @@ func (s snapshot) exclusive() (holders []Holder) {
 		return nil
 	}
 	ttl := s.ttl
-	if until := s.fields["until"]; until != "" {
+	if until := s.fields["exclusive_until"]; until != "" {
 		ttl = s.left(until)
 	}
 	for field, value := range s.fields {

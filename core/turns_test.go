@@ -61,8 +61,8 @@ func newLedger(t testing.TB, rdb *redis.Client, name string) *ledger {
 
 // look notes the numbers of those in line; an owner that enters once is named like its hold.
 func (l *ledger) look() {
-	for _, line := range []string{"writers", "readers"} {
-		entries := l.rdb.ZRangeWithScores(context.Background(), "holdfast:"+line+":{lock:"+l.name+"}", 0, -1).Val()
+	for _, queue := range []string{"exclusive_queue", "shared_queue"} {
+		entries := l.rdb.ZRangeWithScores(context.Background(), "holdfast:"+queue+":{lock:"+l.name+"}", 0, -1).Val()
 		l.mu.Lock()
 		for _, e := range entries {
 			l.numbers[e.Member.(string)] = int64(e.Score)

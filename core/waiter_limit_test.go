@@ -87,7 +87,7 @@ func waiting(rdb *redis.Client, locks *core.Client, kind string) int {
 	if kind == "Mutex" {
 		return core.Waiting(locks, "lock:name")
 	}
-	return int(rdb.ZCard(context.Background(), "holdfast:writers:{lock:name}").Val())
+	return int(rdb.ZCard(context.Background(), "holdfast:exclusive_queue:{lock:name}").Val())
 }
 
 // flood calls from so many goroutines at once, and counts those who were told that there are too many.

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-const callersOfName = "holdfast:callers:{lock:name}"
+const waitingClientsOfName = "holdfast:waiting_clients:{lock:name}"
 
 // TestCallersThatGaveUpAreNotCalled: a client of which nobody waits any more is taken out of those to be called, so that
 // the next release calls one that waits.
@@ -52,7 +52,7 @@ func TestCallersThatGaveUpAreNotCalled(t *testing.T) {
 			awaitCallers(t, rdb, 0)
 			waiting := lockLater(newClient(t, server.Client()).Mutex("name"))
 			awaitCallers(t, rdb, 1)
-			staying := rdb.ZRange(context.Background(), callersOfName, 0, 0).Val()[0]
+			staying := rdb.ZRange(context.Background(), waitingClientsOfName, 0, 0).Val()[0]
 			next := subscribe(t, rdb, "redisson_lock__channel:{lock:name}")
 			unlock(t, holder)
 			if message := next(); message != staying {
@@ -84,8 +84,8 @@ func TestCallerGivesUpWhenCalled(t *testing.T) {
 	// an entry, so that nothing else can call it.
 	next := subscribe(t, rdb, "redisson_lock__channel:{lock:name}")
 	if _, err := rdb.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
-		pipe.ZRemRangeByRank(ctx, callersOfName, 0, -1)
-		pipe.ZAdd(ctx, callersOfName, redis.Z{Score: 1, Member: "2305843009213693953"})
+		pipe.ZRemRangeByRank(ctx, waitingClientsOfName, 0, -1)
+		pipe.ZAdd(ctx, waitingClientsOfName, redis.Z{Score: 1, Member: "2305843009213693953"})
 		pipe.Del(ctx, "lock:name")
 		return nil
 	}); err != nil {

@@ -44,7 +44,7 @@ func TestOneClientIsCalled(t *testing.T) {
 		awaitListeners(t, locks, "name", 1)
 	}
 	redistest.Eventually(t, within, "all clients to wait", func() bool {
-		return server.Client().ZCard(context.Background(), "holdfast:callers:{lock:name}").Val() == clients
+		return server.Client().ZCard(context.Background(), "holdfast:waiting_clients:{lock:name}").Val() == clients
 	})
 	before := server.CommandStats()["evalsha"].Calls
 	unlock(t, holder)
@@ -70,7 +70,7 @@ func TestCalledClientIsGone(t *testing.T) {
 	locks := newClient(t, server.Client())
 	waiting := lockLater(locks.Mutex("name"))
 	awaitCallers(t, rdb, 1)
-	rdb.ZAdd(ctx, "holdfast:callers:{lock:name}", redis.Z{Score: 0, Member: "2305843009213693953"})
+	rdb.ZAdd(ctx, "holdfast:waiting_clients:{lock:name}", redis.Z{Score: 0, Member: "2305843009213693953"})
 	unlock(t, holder)
 	if err := receive(t, waiting); err != nil {
 		t.Errorf("waiter: %v", err)
@@ -149,6 +149,6 @@ func TestRedissonHearsEveryRelease(t *testing.T) {
 func awaitCallers(t *testing.T, rdb *redis.Client, want int64) {
 	t.Helper()
 	redistest.Eventually(t, within, "clients to wait to be called", func() bool {
-		return rdb.ZCard(context.Background(), "holdfast:callers:{lock:name}").Val() == want
+		return rdb.ZCard(context.Background(), "holdfast:waiting_clients:{lock:name}").Val() == want
 	})
 }

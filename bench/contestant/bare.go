@@ -70,7 +70,7 @@ func (b bare) hold(name string) hold {
 
 func (b bare) enter(ctx context.Context, h hold) error {
 	const remembered = 2 * 60 * 60 * 1000
-	reply, err := b.acquire.EvalSha(ctx, b.through, []string{h.lock, "holdfast:token" + h.tag, h.released, "holdfast:callers" + h.tag},
+	reply, err := b.acquire.EvalSha(ctx, b.through, []string{h.lock, "holdfast:token" + h.tag, h.released, "holdfast:waiting_clients" + h.tag},
 		h.id, h.id, TTL.Milliseconds(), remembered, 0, 0).Slice()
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (b bare) enter(ctx context.Context, h hold) error {
 }
 
 func (b bare) leave(ctx context.Context, h hold) error {
-	return b.release.EvalSha(ctx, b.through, []string{h.lock, h.released, "holdfast:callers" + h.tag},
+	return b.release.EvalSha(ctx, b.through, []string{h.lock, h.released, "holdfast:waiting_clients" + h.tag},
 		h.id, h.id, 15000, 0, "PUBLISH").Err()
 }
 

@@ -1,12 +1,13 @@
 -- Grants a mutex to an owner, lets the owner in again, or says how long the present holder has left.
 --
 -- KEYS[1] lock      hash. Redisson's RLock state, <owner> -> hold count, and beside it, ignored by Redisson:
---                   mode, token, granted (us), ttl (ms, the longest asked for), keep (us, see ARGV[5]),
---                   and one field hold:<id> -> 1 per hold; settled, see redlock_commit.lua; called, if there are callers.
+--                   mode, token, granted (us), ttl (ms, the longest asked for), min_hold_until (us, see ARGV[5]),
+--                   and one field hold:<id> -> 1 per hold; token_committed, see redlock_commit.lua;
+--                   has_waiting_clients, if there are some.
 --                   Other strategies keep more: see queue_common.lua
 -- KEYS[2] token     string, the last fencing token granted for this name
 -- KEYS[3] released  string, present once this very hold was released or given up
--- KEYS[4] callers   zset of the clients that wait, by when they began to (us), or 0 if it is their turn again: release.lua
+-- KEYS[4] waiting   zset of the clients that wait, by when they began to (us), or 0 if it is their turn again: release.lua
 --                   calls one of them, so that not all ask. May be absent, as for a Redlock
 -- ARGV[1] owner     ARGV[2] hold id     ARGV[3] ttl in ms
 -- ARGV[4] ms for which the last token is remembered
@@ -44,7 +45,7 @@ if refusal then
     redis.pcall('ZADD', e.callers, 'NX', ARGV[8] == '1' and 0 or integer(microseconds()), caller)
     redis.pcall('PEXPIRE', e.callers, 10000) -- who waits asks more often than that
     if not e.called then
-      redis.pcall('HSET', e.lock, 'called', 1)
+      redis.pcall('HSET', e.lock, 'has_waiting_clients', 1)
     end
   end
   return refusal

@@ -1,7 +1,7 @@
 -- Names the place where a key lies: this server, this database. Two clients that get the same name for the same key
 -- share it, whatever addresses they use; the name stays as long as the data beside it.
 --
--- KEYS[1] location   string, the name
+-- KEYS[1] deployment   string, the name
 -- ARGV[1] a new name, in case there is none     ARGV[2] ms for which it is remembered, from now on
 --
 -- Returns the name.

@@ -1,6 +1,6 @@
 -- Reads the state of a lock at one instant. However many hold it and wait, it reads a bounded part of that.
 --
--- KEYS[1..5] lock, reads, writers, readers, waiters, see acquire.lua and queue_common.lua
+-- KEYS[1..5] lock, share_expiries, exclusive_queue, shared_queue, waiters, see acquire.lua and queue_common.lua
 -- ARGV[1] channel on which the waiters of a Mutex listen     ARGV[2] SPUBLISH or PUBLISH, see publish.lua
 -- ARGV[3] of how many shared holds, and of how many waiters of each kind, it tells at most
 --
@@ -48,9 +48,9 @@ local function state()
   if call('HLEN', lock) <= most then
     return call('HGETALL', lock)
   end
-  local found = pick({}, lock, {'mode', 'writer', 'until', 'token', 'granted', 'ttl', 'keep', 'reads', 'gate', 'grant'})
+  local found = pick({}, lock, {'mode', 'exclusive_owner', 'exclusive_until', 'token', 'granted', 'ttl', 'min_hold_until', 'has_shares', 'readers_first_until', 'grant_id'})
   for i = 1, #found, 2 do
-    if found[i] == 'writer' then
+    if found[i] == 'exclusive_owner' then
       pick(found, lock, {found[i + 1]})
       break
     end

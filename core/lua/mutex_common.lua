@@ -42,7 +42,7 @@ local function look(e)
   if redis.call('EXISTS', e.lock) == 0 then
     return nil
   end
-  local held = redis.call('HMGET', e.lock, e.owner, e.hold, 'token', 'ttl', 'keep', 'mode', 'settled',
+  local held = redis.call('HMGET', e.lock, e.owner, e.hold, 'token', 'ttl', 'min_hold_until', 'mode', 'token_committed',
     e.parent or '')
   if held[6] and held[6] ~= 'mutex' then
     return {-2, 0}
@@ -78,7 +78,7 @@ local function enter(e)
     redis.call('HSET', e.lock, e.hold, 1)
   end
   if e.keep > 0 then
-    redis.call('HSET', e.lock, 'keep', integer(math.max(e.kept or 0, microseconds() + e.keep * 1000)))
+    redis.call('HSET', e.lock, 'min_hold_until', integer(math.max(e.kept or 0, microseconds() + e.keep * 1000)))
   end
 end
 
@@ -89,11 +89,11 @@ local function grant(e, token, now)
     e.owner, e.count + 1, e.hold, 1, 'mode', 'mutex', 'ttl', e.ttl, 'token', integer(token), 'granted', integer(now),
   }
   if e.keep > 0 then
-    fields[#fields + 1] = 'keep'
+    fields[#fields + 1] = 'min_hold_until'
     fields[#fields + 1] = integer(now + e.keep * 1000)
   end
   if e.called then
-    fields[#fields + 1] = 'called'
+    fields[#fields + 1] = 'has_waiting_clients'
     fields[#fields + 1] = 1
   end
   redis.call('HSET', e.lock, unpack(fields))

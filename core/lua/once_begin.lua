@@ -45,7 +45,7 @@ if call('EXISTS', KEYS[3]) == 1 then
   return {-1, 0}
 end
 
-local r = read('state', 'id', 'attempt', 'token', 'ttl', 'deadline', 'presume', 'fingerprint', 'began')
+local r = read('state', 'id', 'attempt', 'token', 'ttl', 'deadline', 'outcome_on_expiry', 'fingerprint', 'began')
 local deadline = integer(math.floor(now / 1000) + ttl)
 if r.state == 'running' and r.id == id then
   call('PEXPIRE', record, math.max(retention, ttl)) -- accepted by a full server, and then the next one is too
@@ -106,7 +106,7 @@ else
 end
 local attempt = (r.attempt or 0) + 1
 call('HSET', record, 'state', 'running', 'id', id, 'attempt', integer(attempt), 'token', integer(token),
-  'began', integer(now), 'ttl', ttl, 'deadline', deadline, 'presume', presume)
+  'began', integer(now), 'ttl', ttl, 'deadline', deadline, 'outcome_on_expiry', presume)
 for field, value in pairs({fingerprint = fingerprint, note = ARGV[10]}) do
   if value ~= '' then
     call('HSET', record, field, value)

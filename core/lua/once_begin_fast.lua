@@ -15,7 +15,7 @@ if not KEYS[4] and ARGV[8] == '' and ARGV[9] == '' and redis.call('EXISTS', KEYS
   end
   local deadline = string.format('%.0f', math.floor(now / 1000) + ARGV[2])
   redis.call('HSET', KEYS[1], 'state', 'running', 'id', ARGV[1], 'attempt', 1, 'token', token, 'began', now,
-    'ttl', ARGV[2], 'deadline', deadline, 'presume', ARGV[5])
+    'ttl', ARGV[2], 'deadline', deadline, 'outcome_on_expiry', ARGV[5])
   if ARGV[6] ~= '' then
     redis.call('HSET', KEYS[1], 'fingerprint', ARGV[6])
   end

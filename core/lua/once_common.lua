@@ -8,7 +8,7 @@
 --   began, ended us
 --   ttl          ms, of the lease while it is running
 --   deadline     ms, when that lease ends
---   presume      what a running attempt counts as once its lease is over: retry, unknown or completed
+--   outcome_on_expiry  what a running attempt counts as once its lease is over: retry, unknown or completed
 --   fingerprint  of what was asked for; absent if nobody gave one
 --   value        of a completed run; omitted is 1 instead if it had one that was not recorded
 --   reason       why the outcome is unknown
@@ -42,7 +42,7 @@ local function standing(r)
   if rest > 0 then
     return 'running', rest
   end
-  return r.presume, 0
+  return r.outcome_on_expiry, 0
 end
 
 -- Returns the fields of that name, by name; without names all of them.
@@ -63,7 +63,7 @@ end
 
 -- Returns the record as Go reads it: standing, ms of the lease, ms of the retention, and the fields.
 local function report(status)
-  local state, rest = standing(read('state', 'deadline', 'ttl', 'presume'))
+  local state, rest = standing(read('state', 'deadline', 'ttl', 'outcome_on_expiry'))
   return {status, state or '', rest, call('PTTL', record), call('HGETALL', record)}
 end
 

@@ -12,5 +12,5 @@ admit()
 if r.state ~= 'running' or r.id ~= ARGV[1] then
   return 0
 end
-call('HSET', record, 'presume', ARGV[2])
+call('HSET', record, 'outcome_on_expiry', ARGV[2])
 return 1

@@ -59,7 +59,7 @@ local function conclude(state, ...)
     call('SET', KEYS[2], 0, 'PX', ARGV[3])
     return {0, 1}
   end
-  return write(r.state and 1 or 2, {'deadline', 'ttl', 'presume'},
+  return write(r.state and 1 or 2, {'deadline', 'ttl', 'outcome_on_expiry'},
     'state', state, 'token', ARGV[6], 'attempt', ARGV[7], ...)
 end
 

@@ -15,7 +15,7 @@
 -- Running it twice changes nothing: who has been refused may ask again, but what was recorded is not recorded twice,
 -- whatever has become of the record since.
 
-local r = read('state', 'id', 'ttl', 'deadline', 'presume', 'fingerprint')
+local r = read('state', 'id', 'ttl', 'deadline', 'outcome_on_expiry', 'fingerprint')
 local before = remembered(KEYS[2], ARGV[3])
 if before then
   return {before, 1}
@@ -32,5 +32,5 @@ if group and ARGV[9] == '0' and not counted(group) then
   group = nil
 end
 admit()
-return write(1, {'deadline', 'ttl', 'presume', 'reason'},
+return write(1, {'deadline', 'ttl', 'outcome_on_expiry', 'reason'},
   'state', 'completed', outcome(ARGV[6], ARGV[7], r.fingerprint or ARGV[8]))

@@ -47,8 +47,8 @@ local function prolong(kind)
   if kind == 'hold:' then
     ends = math.max(ends, now + ttl)
     call('PEXPIREAT', lock, integer(ends))
-    call('HSET', lock, 'until', integer(ends), 'ttl', longest,
-      'keep', prolongKeep(call('HGET', lock, 'keep')))
+    call('HSET', lock, 'exclusive_until', integer(ends), 'ttl', longest,
+      'min_hold_until', prolongKeep(call('HGET', lock, 'min_hold_until')))
   else
     call('PEXPIREAT', lock, integer(now + ttl))
     call('ZADD', reads, integer(math.max(now + ttl, tonumber(call('ZSCORE', reads, id)))), id)
@@ -70,8 +70,8 @@ local function adopt()
   ends = now + (left < 0 and ttl or left)
   longest = math.max(longest, ttl, left)
   call('PEXPIREAT', lock, integer(ends))
-  call('HSET', lock, 'mode', mode, 'writer', owner, 'until', integer(ends), 'token', token, 'granted', granted,
-    'ttl', longest, 'grant', grant)
+  call('HSET', lock, 'mode', mode, 'exclusive_owner', owner, 'exclusive_until', integer(ends), 'token', token, 'granted', granted,
+    'ttl', longest, 'grant_id', grant)
 end
 
 -- again enters a lock that the owner holds exclusively.

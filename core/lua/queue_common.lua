@@ -3,18 +3,18 @@
 --
 -- KEYS[1] lock     hash; exists exactly while somebody holds the lock
 --                    mode       fair, writing, reading; anything else is a Mutex's, or Redisson's (acquire.lua)
---                    exclusive  <owner> -> count, hold:<id> -> grant, writer (the owner), until (ms), token,
---                               granted (us), keep (us, see queue_acquire.lua), grant: tells holds of this grant from those of
+--                    exclusive  <owner> -> count, hold:<id> -> grant_id, exclusive_owner, exclusive_until (ms), token,
+--                               granted (us), min_hold_until (us), grant_id: tells holds of this grant from those of
 --                               one that has expired
---                    shared     read:<owner> -> count, token and granted, share:<id> -> keep and owner;
---                               reads, once there is one
+--                    shared     read:<owner> -> count, token and granted, share:<id> -> minimum hold time and owner;
+--                               has_shares, once there is one
 --                    ttl        ms, the longest asked for
---                    gate       readers who came until this number enter before any writer
+--                    readers_first_until   readers who came until this number enter before any writer
 -- KEYS[2] token    string, the last fencing token granted for this name
--- KEYS[3] reads    sorted set, id of a shared hold -> its expiry (ms); means nothing without reads in the hash
--- KEYS[4] writers  sorted set, id of who waits for the exclusive lock -> number in line
--- KEYS[5] readers  sorted set, the same for the shared lock
--- KEYS[6] waiters  hash, id of who waits -> deadline (ms), ttl, mode and owner; '' -> a gate, as in the lock, that was set
+-- KEYS[3] share_expiries   sorted set, id of a shared hold -> its expiry (ms); means nothing without has_shares
+-- KEYS[4] exclusive_queue  sorted set, id of who waits for the exclusive lock -> number in line
+-- KEYS[5] shared_queue     sorted set, the same for the shared lock
+-- KEYS[6] waiters  hash, id of who waits -> deadline (ms), ttl, mode and owner; '' -> a readers_first_until that was set
 --                  by a write which stays taken for its minimum time
 -- ARGV[1] channel on which releases are announced; <channel>:<client> is that of a waiter
 -- ARGV[2] ms for which the last token is remembered
@@ -26,7 +26,7 @@
 --
 -- One run does a bounded amount of work: it lets in or takes out of the line as many as the budget says, and takes out
 -- a bounded number of expired shares. What is left is for the next runs. Expired shares that are left, in the hash
--- and in reads, count for nothing: a share is alive if its expiry is after now. If none is and nobody writes, all go
+-- and in share_expiries, count for nothing: a share is alive if its expiry is after now. If none is and nobody writes, all go
 -- with the keys.
 --
 -- Whatever script runs first after a hold has expired finds that out, and lets in whose turn it is. So a lock that
@@ -109,7 +109,7 @@ local function endWriting()
   if not shared then
     return free()
   end
-  call('HDEL', lock, writer, 'writer', 'until', 'token', 'granted', 'keep', 'grant')
+  call('HDEL', lock, writer, 'exclusive_owner', 'exclusive_until', 'token', 'granted', 'min_hold_until', 'grant_id')
   call('HSET', lock, 'mode', 'reading')
   mode, writer = 'reading', nil
   arm()
@@ -127,7 +127,7 @@ local function refresh()
       call('PEXPIREAT', lock, integer(limit))
       if writer and ends > limit then
         ends = limit
-        call('HSET', lock, 'until', integer(ends))
+        call('HSET', lock, 'exclusive_until', integer(ends))
       end
       local found = known and call('ZREVRANGE', reads, 0, probe - 1, 'WITHSCORES') or {}
       for i = 1, #found, 2 do
@@ -167,8 +167,8 @@ local function refresh()
   if left == -2 then
     return
   end
-  local state = call('HMGET', lock, 'mode', 'writer', 'until', 'token', 'granted', 'reads', 'ttl', 'gate',
-    'grant')
+  local state = call('HMGET', lock, 'mode', 'exclusive_owner', 'exclusive_until', 'token', 'granted', 'has_shares', 'ttl', 'readers_first_until',
+    'grant_id')
   mode, longest, gate = state[1] or 'mutex', tonumber(state[7] or 0), tonumber(state[8] or 0)
   if mode ~= 'fair' and mode ~= 'writing' and mode ~= 'reading' then
     foreign = true
@@ -248,9 +248,9 @@ local function write(id, owner, ttl, as, keep)
   grant = token
   mode, writer, ends, longest = as, owner, now + ttl, ttl
   call('PEXPIREAT', lock, integer(ends))
-  call('HSET', lock, owner, 1, 'hold:' .. id, grant, 'mode', as, 'writer', owner, 'until', integer(ends),
-    'token', token, 'granted', granted, 'ttl', ttl, 'keep', keepUntil(keep),
-    'grant', grant)
+  call('HSET', lock, owner, 1, 'hold:' .. id, grant, 'mode', as, 'exclusive_owner', owner, 'exclusive_until', integer(ends),
+    'token', token, 'granted', granted, 'ttl', ttl, 'min_hold_until', keepUntil(keep),
+    'grant_id', grant)
   call('PEXPIREAT', lock, integer(ends))
   return token
 end
@@ -290,7 +290,7 @@ local function read(id, owner, ttl, keep)
     call('PEXPIREAT', lock, at)
   end
   call('HSET', lock, 'share:' .. id, keepUntil(keep) .. ' ' .. owner,
-    'read:' .. owner, (count + 1) .. ' ' .. mine .. ' ' .. since, 'reads', 1, 'ttl', longest)
+    'read:' .. owner, (count + 1) .. ' ' .. mine .. ' ' .. since, 'has_shares', 1, 'ttl', longest)
   known, shared = true, true
   return mine
 end
@@ -355,9 +355,9 @@ local function admit()
       arm()
     end
     if gate > 0 and budget == 0 then
-      call('HSET', lock, 'gate', integer(gate)) -- for the others who waited then
+      call('HSET', lock, 'readers_first_until', integer(gate)) -- for the others who waited then
     elseif gate > 0 then
-      call('HDEL', lock, 'gate') -- not for one of them who comes back
+      call('HDEL', lock, 'readers_first_until') -- not for one of them who comes back
     end
   end
   if budget == 0 then

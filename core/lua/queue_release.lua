@@ -35,7 +35,7 @@ end
 
 -- endHold ends a hold of the exclusive lock, and the lock with the owner's last one.
 local function endHold()
-  local state = call('HMGET', lock, owner, 'keep')
+  local state = call('HMGET', lock, owner, 'min_hold_until')
   if tonumber(state[1]) > 1 then
     call('HDEL', lock, 'hold:' .. id)
     call('HINCRBY', lock, owner, -1)
@@ -46,7 +46,7 @@ local function endHold()
   if kept > now then
     ends, writer = math.min(ends, kept), ''
     call('HDEL', lock, 'hold:' .. id, owner)
-    call('HSET', lock, 'until', integer(ends), 'writer', writer)
+    call('HSET', lock, 'exclusive_until', integer(ends), 'exclusive_owner', writer)
     if lastReader and call('EXISTS', waiters) == 1 then
       call('HSET', waiters, '', lastReader) -- the lock is gone when the readers' turn has come
     end

@@ -2,7 +2,7 @@
 --
 -- KEYS[1] lock    hash, see acquire.lua and queue_common.lua
 -- KEYS[2] token   string, the last fencing token granted for this name
--- KEYS[3] reads   sorted set, see queue_common.lua
+-- KEYS[3] share_expiries  sorted set, see queue_common.lua
 -- ARGV[1] hold id     ARGV[2] the token     ARGV[3] ms for which the last token is remembered
 --
 -- Returns 1 if the hold is still there, 0 if it is not. The owner's other holds get the token too.
@@ -21,7 +21,7 @@ local function remember()
   end
 end
 
-local held = redis.call('HMGET', lock, 'hold:' .. id, 'token', 'grant', 'share:' .. id)
+local held = redis.call('HMGET', lock, 'hold:' .. id, 'token', 'grant_id', 'share:' .. id)
 if held[1] and held[1] == (held[3] or held[1]) then
   if tonumber(held[2]) < token then
     remember()

@@ -9,7 +9,7 @@
 -- lock is held by someone else.
 --
 -- Running it twice changes nothing. The hold's token may become smaller than the one that this server has given it,
--- which nobody has seen; but only until the field settled tells that the token is agreed on. The last token never gets
+-- which nobody has seen; but only until the field token_committed tells that the token is agreed on. The last token never gets
 -- smaller, so all later grants get a greater one.
 --
 -- Order of writes: the last token first, because SET is what a full server refuses, and a token without a lock harms
@@ -34,6 +34,6 @@ elseif not e.again then
   enter(e)
 end
 if not e.settled or e.held < token then
-  redis.call('HSET', e.lock, 'token', integer(token), 'settled', 1)
+  redis.call('HSET', e.lock, 'token', integer(token), 'token_committed', 1)
 end
 return 1

@@ -2,7 +2,7 @@
 --
 -- KEYS[1] lock      hash, see acquire.lua
 -- KEYS[2] released  string, remembers what this release has done, so that a repetition says the same
--- KEYS[3] callers   zset of the clients that wait to be called, see acquire.lua
+-- KEYS[3] waiting   zset of the clients that wait to be called, see acquire.lua
 -- ARGV[1] owner     ARGV[2] hold id
 -- ARGV[3] ms for which the result is remembered ; ARGV[6] the same if the hold was not there, may be absent
 -- ARGV[4] 1 if nobody ever had the hold: its minimum time does not count then
@@ -24,7 +24,7 @@
 
 local lock, owner, hold = KEYS[1], ARGV[1], 'hold:' .. ARGV[2]
 
-local held = redis.call('HMGET', lock, owner, hold, 'keep', 'ttl', 'mode', 'called')
+local held = redis.call('HMGET', lock, owner, hold, 'min_hold_until', 'ttl', 'mode', 'has_waiting_clients')
 if held[5] and held[5] ~= 'mutex' then
   if ARGV[4] == '1' then
     -- Should the acquire arrive before queue_release.lua does, and find the lock free, it must be refused. What a first run

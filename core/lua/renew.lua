@@ -1,14 +1,14 @@
 -- Gives a hold its full time again, counted from now. Serves renewal and Extend, for all strategies.
 --
 -- KEYS[1] lock    hash, see acquire.lua and queue_common.lua
--- KEYS[2] reads   sorted set, see queue_common.lua; only for a shared hold, and after the answer 2
+-- KEYS[2] share_expiries  sorted set, see queue_common.lua; only for a shared hold, and after the answer 2
 -- ARGV[1] hold id     ARGV[2] ttl in ms
 --
 -- Returns 1 if the hold is still there, 0 if the lock is not, -1 if it is held by others, 2 if the hold is there but should
 -- be renewed with KEYS[2] too: the lock is or was shared by its owner.
 --
 -- With one key, because then a Cluster runs it also while the slot moves. With two it does not, unless both exist and
--- in one place; and reads seldom exists.
+-- in one place; and share_expiries seldom exists.
 --
 -- Running it twice changes nothing. It never shortens what another hold asked for, and prolongs no other owner's,
 -- unless more is left than anybody asked for: then the server's clock was set back, and a crash would block the
@@ -20,8 +20,8 @@
 
 local lock, reads, id, ttl = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
 
-local held = redis.call('HMGET', lock, 'hold:' .. id, 'ttl', 'until', 'grant', 'share:' .. id, 'mode',
-  'reads')
+local held = redis.call('HMGET', lock, 'hold:' .. id, 'ttl', 'exclusive_until', 'grant_id', 'share:' .. id, 'mode',
+  'has_shares')
 if not held[5] and (not held[1] or held[6] == 'reading') then
   redis.call('HDEL', lock, '')
   return -redis.call('EXISTS', lock) -- of a writer whose time is over, while its shares last, the hold may be left
@@ -76,7 +76,7 @@ if before <= now or held[1] ~= held[4] then
   return 0
 end
 renew()
-redis.call('HSET', lock, 'until', expiry(before))
+redis.call('HSET', lock, 'exclusive_until', expiry(before))
 if not held[7] then
   return 1
 end

@@ -2,7 +2,7 @@
 -- was woken before that, it wakes the next one.
 --
 -- KEYS[1] lock     hash, see acquire.lua
--- KEYS[2] callers  zset of the clients that wait to be woken, see acquire.lua
+-- KEYS[2] waiting  zset of the clients that wait to be woken, see acquire.lua
 -- ARGV[1] SPUBLISH or PUBLISH, see publish.lua, which comes in front of this file, with wake_next.lua
 -- ARGV[2] number of the client; absent if it is known that it was woken
 --

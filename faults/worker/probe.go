@@ -13,7 +13,7 @@ import (
 // its own for the strategies with a line. Returns {token, µs left}; token 0 if nobody does.
 var probeScript = redis.NewScript(`
 local time = redis.call('TIME')
-local held = redis.call('HMGET', KEYS[1], 'mode', 'token', 'until')
+local held = redis.call('HMGET', KEYS[1], 'mode', 'token', 'exclusive_until')
 if not held[2] then
 	return {0, 0}
 end

@@ -227,9 +227,9 @@ func testWordAtOnce(t *testing.T, s *suite) {
 		t.Error(err)
 	}
 	hash := userKey(t, "word-at-once").Hash()
-	presume, err := s.redis.Client().HGet(t.Context(), s.recordKey(t, hash), "presume").Result()
-	if err != nil || presume != "completed" {
-		t.Errorf("the running attempt counts as %q, error %v, if it is not heard of any more", presume, err)
+	outcome, err := s.redis.Client().HGet(t.Context(), s.recordKey(t, hash), "outcome_on_expiry").Result()
+	if err != nil || outcome != "completed" {
+		t.Errorf("the running attempt counts as %q, error %v, if it is not heard of any more", outcome, err)
 	}
 	close(leave)
 	receive(t, done, "the answer").want(t, http.StatusOK)
