@@ -81,7 +81,7 @@ func TestModel(t *testing.T) {
 func TestModelUnswept(t *testing.T) {
 	for _, s := range []**transport.Script{&queueAcquireScript, &queueReleaseScript, &queueHeartbeatScript, &forceScript} {
 		swept := *s
-		source := strings.Replace(swept.Source, "local sweep = 100 ", "local sweep = 0 ", 1)
+		source := strings.Replace(swept.Source, "local maxExpired = 100 ", "local maxExpired = 0 ", 1)
 		if source == swept.Source {
 			t.Fatal("the scripts sweep in another way: the test tests nothing")
 		}

@@ -21,28 +21,28 @@ type runner struct {
 
 // onceModel is the state machine of a record, in Go.
 type onceModel struct {
-	state   core.State // running, completed, unknown, or none
-	owner   *runner    // of that state
-	count   int        // of attempts
-	over    bool       // the lease
-	presume core.State
-	value   string
-	token   int64 // of the last attempt
+	state           core.State // running, completed, unknown, or none
+	owner           *runner    // of that state
+	count           int        // of attempts
+	over            bool       // the lease
+	outcomeOnExpiry core.State
+	value           string
+	token           int64 // of the last attempt
 
 	bounded bool // the group: a first attempt that is released leaves nothing
 }
 
-// standing is what the record says, the lease taken into account.
-func (m *onceModel) standing() core.State {
+// stateNow is what the record says, the lease taken into account.
+func (m *onceModel) stateNow() core.State {
 	if m.state == core.StateRunning && m.over {
-		return m.presume
+		return m.outcomeOnExpiry
 	}
 	return m.state
 }
 
 // begin returns the error that a Begin has to have.
 func (m *onceModel) begin(policy core.FailurePolicy) error {
-	switch s := m.standing(); {
+	switch s := m.stateNow(); {
 	case s == core.StateRunning:
 		return core.ErrInProgress
 	case s == core.StateCompleted:
@@ -50,8 +50,8 @@ func (m *onceModel) begin(policy core.FailurePolicy) error {
 	case s == core.StateUnknown, s == core.StateAbandoned && policy == core.HoldFailures:
 		return core.ErrOutcomeUnknown
 	}
-	presume := []core.State{core.StateAbandoned, core.StateUnknown}[policy]
-	*m = onceModel{state: core.StateRunning, count: m.count + 1, presume: presume, bounded: m.bounded}
+	outcomeOnExpiry := []core.State{core.StateAbandoned, core.StateUnknown}[policy]
+	*m = onceModel{state: core.StateRunning, count: m.count + 1, outcomeOnExpiry: outcomeOnExpiry, bounded: m.bounded}
 	return nil
 }
 
@@ -77,7 +77,7 @@ func (m *onceModel) forget() { *m = onceModel{bounded: m.bounded} }
 
 // resolve returns the error that a Resolve has to have.
 func (m *onceModel) resolve(value string) error {
-	switch m.standing() {
+	switch m.stateNow() {
 	case core.StateRunning:
 		return core.ErrInProgress
 	case core.StateCompleted:
@@ -94,8 +94,8 @@ func (m *onceModel) declare(r *runner, state core.State) error {
 	case m.state != core.StateRunning || m.owner != r:
 		return core.ErrStale
 	}
-	if m.presume = state; state == core.StateNone {
-		m.presume = core.StateAbandoned
+	if m.outcomeOnExpiry = state; state == core.StateNone {
+		m.outcomeOnExpiry = core.StateAbandoned
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func (g *onceGame) move() {
 // check compares the record with the model.
 func (g *onceGame) check() {
 	m, r := &g.model, mustPeek(g, g.locks[0].Once(g.name))
-	state := m.standing()
+	state := m.stateNow()
 	omitted := state == core.StateCompleted && m.state == core.StateRunning
 	if r.State != state || r.Attempt != m.count || string(r.Value) != m.value || r.Omitted != omitted ||
 		(state != core.StateNone && r.Token != m.token) {

@@ -55,20 +55,20 @@ func (s *onceScripts) renew(id string) string {
 	return s.run([]string{"once_common", "once_renew"}, id, id, hour, hour)
 }
 
-func (s *onceScripts) presume(id string) string {
+func (s *onceScripts) declare(id string) string {
 	return s.run([]string{"once_common", "once_declare"}, id, id, "completed")
 }
 
-func (s *onceScripts) conclude(script, id string, more ...any) string {
+func (s *onceScripts) finish(script, id string, more ...any) string {
 	args := append([]any{id, hour, hour, "PUBLISH", "channel", 7, 1}, more...)
 	return s.run([]string{"publish", "once_common", "group", "once_finish_common", script}, id, args...)
 }
 
 func (s *onceScripts) complete(id string) string {
-	return s.conclude("once_complete", id, "value of "+id, 0, "print")
+	return s.finish("once_complete", id, "value of "+id, 0, "print")
 }
 
-func (s *onceScripts) hold(id string) string { return s.conclude("once_hold", id, "reason") }
+func (s *onceScripts) hold(id string) string { return s.finish("once_hold", id, "reason") }
 
 func (s *onceScripts) release(id string) string {
 	return s.run([]string{"publish", "once_common", "group", "once_release"}, id, id, hour, 0, "PUBLISH", "channel")
@@ -106,7 +106,7 @@ func TestOnceScriptsTwice(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client()
 	scripts := map[string]func(*onceScripts, string) string{
-		"begin": (*onceScripts).begin, "renew": (*onceScripts).renew, "presume": (*onceScripts).presume,
+		"begin": (*onceScripts).begin, "renew": (*onceScripts).renew, "declare": (*onceScripts).declare,
 		"complete": (*onceScripts).complete, "hold": (*onceScripts).hold, "release": (*onceScripts).release,
 		"give up": (*onceScripts).giveUp, "forget": (*onceScripts).forget,
 		"resolve": func(s *onceScripts, _ string) string { return s.resolve("r") },
@@ -146,7 +146,7 @@ func TestOnceScriptsTwice(t *testing.T) {
 				state := s.state()
 				second := run(s, "a")
 				// These have no memory of an end: they are about a record that is there, and say what is true of it now.
-				if slices.Contains([]string{"begin", "renew", "presume"}, script) && then != "nothing" {
+				if slices.Contains([]string{"begin", "renew", "declare"}, script) && then != "nothing" {
 					continue
 				}
 				if script == "resolve" && first != "[1 1]" && then != "nothing" {

@@ -1,65 +1,70 @@
--- Grants a mutex to an owner, lets the owner in again, or says how long the present holder has left.
+-- Grants a mutex to an owner, re-enters it, or returns the TTL of the present holder.
 --
--- KEYS[1] lock      hash. Redisson's RLock state, <owner> -> hold count, and beside it, ignored by Redisson:
---                   mode, token, granted (us), ttl (ms, the longest asked for), min_hold_until (us, see ARGV[5]),
---                   and one field hold:<id> -> 1 per hold; token_committed, see redlock_commit.lua;
---                   has_waiting_clients, if there are some.
---                   Other strategies keep more: see queue_common.lua
+-- KEYS[1] lock      hash. Redisson's RLock state is <owner> -> number of entries. Redisson ignores these fields:
+--                     mode                   mutex
+--                     token                  fencing token of the grant
+--                     granted                us, when the lock was granted
+--                     ttl                    ms, the longest TTL requested
+--                     min_hold_until         us, the lock stays taken until then; absent without ARGV[5]
+--                     hold:<id>              1, one field for each hold
+--                     has_waiting_clients    1 if KEYS[4] may have members
+--                     token_committed        1 if the token is committed, see redlock_commit.lua
+--                   The fields of the other strategies are in queue_common.lua.
 -- KEYS[2] token     string, the last fencing token granted for this name
--- KEYS[3] released  string, present once this very hold was released or given up
--- KEYS[4] waiting   zset of the clients that wait, by when they began to (us), or 0 if it is their turn again: release.lua
---                   calls one of them, so that not all ask. May be absent, as for a Redlock
--- ARGV[1] owner     ARGV[2] hold id     ARGV[3] ttl in ms
--- ARGV[4] ms for which the last token is remembered
+-- KEYS[3] released  string, exists if this very hold was released, or given up before this request arrived
+-- KEYS[4] waiting   sorted set of the clients that wait, by the time (us) when they began to wait, or 0 for a client
+--                   that was woken. release.lua wakes one of them, so that not all of them ask. Absent for a Redlock
+-- ARGV[1] owner     ARGV[2] hold id     ARGV[3] TTL in ms
+-- ARGV[4] ms for which the last token is kept
 -- ARGV[5] ms for which the lock stays taken at least, 0 for none
--- ARGV[6] ms for which the server must have been up to grant a lock that is free, if it may have forgotten who holds
---         it, 0 for none; may be absent
--- ARGV[7] number of the client, if it will wait to be called; may be absent or empty
--- ARGV[8] 1 if it was called for this; may be absent
--- ARGV[9] id of the hold by which the owner says to be in, see mutex_common.lua; may be absent
+-- ARGV[6] ms for which the server must have been up to grant a free lock, because it may have lost the locks it had;
+--         0 for none; may be absent
+-- ARGV[7] number of the client if it registers as waiting; may be absent or empty
+-- ARGV[8] 1 if the client was woken for this request; may be absent
+-- ARGV[9] id of the hold under which the owner re-enters, see mutex_common.lua; may be absent
 --
--- Returns {1, token, settled}  held: granted now, entered again, or granted by an earlier run of this very attempt;
---                     settled is 1 if the owner was in before, with a token on which the servers of a Redlock agreed,
---                     and 3 if it was by the hold of ARGV[9]; 2 if it was by that hold, with another token
---         {0, pttl, settled}   held by someone else, with the ms left (-1: for ever); settled is 1 if redlock_commit.lua has seen
---                     that, so that a majority of the servers of a Redlock has the same holder
---         {-1, 0}     this hold was given up before the attempt arrived: nothing is granted
---         {-2, 0}     held in another way than by a Mutex: queue_acquire.lua knows what to do
---         {-3, ms}    free, as far as this server remembers, which has not been up for long enough by so much
+-- Returns {1, token, flags}  held: granted now, re-entered, or granted by an earlier run of this request. flags is 0
+--                     for a new grant. Otherwise it is the sum of 1 if the token is committed (Redlock) and 2 if the
+--                     hold of ARGV[9] is in the lock
+--         {0, pttl, committed}  another owner holds the lock for so many ms (-1: without end). committed is 1 if the
+--                     holder's token is committed: then a majority of a Redlock has the same holder
+--         {-1, 0}     this hold was released before the request arrived: nothing is granted
+--         {-2, 0}     the lock is held by another strategy: queue_acquire.lua decides
+--         {-3, ms}    the lock is free here, but the server must be up for so many ms more
 --
--- Running it twice changes nothing: the hold id tells a repetition from a second entry, so the count never
--- grows by a re-sent command; the repetition renews the TTL, because its sender counts from its own sending.
+-- Running it twice changes nothing. The hold id tells a repetition from a second entry, so a repeated command does not
+-- increase the count. The repetition renews the TTL, because its sender counts the TTL from its last sending.
 --
--- Who is refused and will wait is noted, and the lock marked, without minding whether that fails: a client that is not
--- called looks by itself, later.
+-- If the request is refused and the client waits, the script registers the client and marks the lock. It ignores
+-- failures of these writes. Why: a client that is not woken polls.
 --
--- Order of writes: the token first, because SET is what a full or restricted server refuses, and a token
--- without a lock harms nobody. Then the lock, see mutex_common.lua, which comes in front of this file.
+-- Order of writes: the token first, because SET is what a full or restricted server refuses. A token without a lock
+-- does no harm. Then the lock, see mutex_common.lua, which comes in front of this file.
 
-local e = entry(1, ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[9])
-e.callers = KEYS[4]
-local caller = ARGV[7] ~= '' and ARGV[7]
-local refusal = look(e)
+local r = newRequest(1, ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[9])
+r.waitingClients = KEYS[4]
+local client = ARGV[7] ~= '' and ARGV[7]
+local refusal = check(r)
 if refusal then
-  if caller and e.longest then
-    redis.pcall('ZADD', e.callers, 'NX', ARGV[8] == '1' and 0 or integer(microseconds()), caller)
-    redis.pcall('PEXPIRE', e.callers, 10000) -- who waits asks more often than that
-    if not e.called then
-      redis.pcall('HSET', e.lock, 'has_waiting_clients', 1)
+  if client and r.longestTTL then
+    redis.pcall('ZADD', r.waitingClients, 'NX', ARGV[8] == '1' and 0 or integer(microseconds()), client)
+    redis.pcall('PEXPIRE', r.waitingClients, 10000) -- a waiting client asks more often than that
+    if not r.hasWaitingClients then
+      redis.pcall('HSET', r.lock, 'has_waiting_clients', 1)
     end
   end
   return refusal
 end
-if e.called and caller then
-  redis.pcall('ZREM', e.callers, caller)
-  e.called = redis.call('EXISTS', e.callers) == 1
+if r.hasWaitingClients and client then
+  redis.pcall('ZREM', r.waitingClients, client)
+  r.hasWaitingClients = redis.call('EXISTS', r.waitingClients) == 1
 end
-if e.held then
-  enter(e)
-  return {1, e.held, (e.settled and 1 or 0) + (e.entered and 2 or 0)}
+if r.heldToken then
+  reenter(r)
+  return {1, r.heldToken, (r.tokenCommitted and 1 or 0) + (r.parentHeld and 2 or 0)}
 end
 
-if not e.left and tonumber(ARGV[6] or 0) > 0 then
+if not r.lockTTL and tonumber(ARGV[6] or 0) > 0 then
   local up = tonumber(string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)') or 0)
   if up * 1000 < tonumber(ARGV[6]) then
     return {-3, ARGV[6] - up * 1000}
@@ -68,9 +73,9 @@ end
 
 local now = microseconds()
 local token = now
-local last = tonumber(redis.call('SET', e.token, integer(token), 'PX', ARGV[4], 'GET') or '')
+local last = tonumber(redis.call('SET', r.token, integer(token), 'PX', ARGV[4], 'GET') or '')
 if last and last >= token then
   token = last + 1
-  redis.call('SET', e.token, integer(token), 'PX', ARGV[4])
+  redis.call('SET', r.token, integer(token), 'PX', ARGV[4])
 end
-return grant(e, token, now) or {1, token, 0}
+return grant(r, token, now) or {1, token, 0}

@@ -1,8 +1,12 @@
--- Does what acquire.lua does, for a lock that is free while nobody waits for it: what that is asked for mostly. It is put
--- in front, and takes a third less of the server's time because it needs no functions or tables. In all other cases, and
--- with a minimum time to hold or a restarted server, it does nothing, and the rest decides.
+-- The fast path of acquire.lua: it grants a free lock for which no client waits. That is the most frequent case. This
+-- file comes in front of acquire.lua.
 --
--- Keys, arguments, answers and the order of writes are those of acquire.lua and mutex_common.lua.
+-- In every other case it does nothing and acquire.lua decides: also with a minimum hold time, or if the server must
+-- have been up for some time.
+--
+-- KEYS, ARGV, replies and the order of writes are those of acquire.lua and mutex_common.lua.
+--
+-- Why: without functions and tables the script takes a third less of the server's time.
 
 if ARGV[5] == '0' and ARGV[6] == '0' and redis.call('EXISTS', KEYS[1], KEYS[3], KEYS[4]) == 0 then
   local time = redis.call('TIME')

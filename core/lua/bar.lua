@@ -1,13 +1,13 @@
--- Makes requests of holds that were granted be refused should they arrive again: an answer was lost, or late, and a copy
--- of the request may still be on its way when the hold is over.
+-- Makes Redis refuse requests of ended holds that arrive late. A copy of such a request may still be on its way,
+-- because its answer was lost or late.
 --
 -- KEYS[...] released   strings, one for each hold, see acquire.lua and once_begin.lua
--- ARGV[1]   ms for which that is remembered
+-- ARGV[1]   ms for which Redis refuses them
 --
 -- Returns 1.
 --
--- Running it twice changes nothing. A hold that has been released already stays so: NX. The value is '-', which says of a
--- release that it has not been.
+-- Running it twice changes nothing. NX leaves the recorded result of a release as it is. The value '-' is no such
+-- result, so a release that comes later still runs.
 
 for _, released in ipairs(KEYS) do
   redis.call('SET', released, '-', 'PX', ARGV[1], 'NX')

@@ -1,35 +1,43 @@
--- Reads the state of a lock at one instant. However many hold it and wait, it reads a bounded part of that.
+-- Reads the state of a lock at one instant. It reads a bounded part of that, however many owners hold it and wait.
 --
 -- KEYS[1..5] lock, share_expiries, exclusive_queue, shared_queue, waiters, see acquire.lua and queue_common.lua
--- ARGV[1] channel on which the waiters of a Mutex listen     ARGV[2] SPUBLISH or PUBLISH, see publish.lua
--- ARGV[3] of how many shared holds, and of how many waiters of each kind, it tells at most
+-- ARGV[1] channel to which the waiters of a Mutex subscribe     ARGV[2] SPUBLISH or PUBLISH, see publish.lua
+-- ARGV[3] the largest number of shared holds, and of waiters in each queue, to return
 --
--- Returns {pttl, {field, value, ...} of the hash, listeners, now in ms, {id, expiry, ...} of the shared holds that last
---          longest, {id, number, ...} of the first waiting writers, the same of waiting readers, {id, waiter, ...} of
---          these, how many shared holds are alive, how many places there are in line}; the lists are empty if the name is
--- free, and listeners is -1 if the server does not tell. Of the hash it tells all, unless that is larger than any Mutex's:
--- then what is not a hold, and the holds of which the lists tell. Writes nothing.
+-- Returns a list:
+--   1  PTTL of the lock
+--   2  {field, value, ...} of the hash: all of it, unless it has more than ARGV[3] fields. Then it is the fixed fields,
+--      the exclusive owner, and the shared holds of 5 with their owners
+--   3  number of subscribers of the channel, -1 if the server does not return it
+--   4  the server's time in ms
+--   5  {id, expiry, ...} of the shared holds that expire last
+--   6  {id, number, ...} of the first waiters in the exclusive queue
+--   7  {id, number, ...} of the first waiters in the shared queue
+--   8  {id, waiter, ...} of the waiters in 6 and 7, see queue_common.lua
+--   9  number of shared holds that have not expired
+--   10 number of places in both queues
+-- The lists are empty if the name is free. Writes nothing.
 
 local call = redis.call
-local lock, reads, writers, readers, waiters = unpack(KEYS)
-local most = tonumber(ARGV[3])
+local lock, shareExpiries, exclusiveQueue, sharedQueue, waiters = unpack(KEYS)
+local limit = tonumber(ARGV[3])
 local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
--- pick appends those of the fields that a hash has, with their values.
-local function pick(found, key, fields)
+-- appendFields appends those of the fields that a hash has, with their values, to a list, and returns the list.
+local function appendFields(list, key, fields)
   if #fields > 0 then
     for i, value in ipairs(call('HMGET', key, unpack(fields))) do
       if value then
-        found[#found + 1] = fields[i]
-        found[#found + 1] = value
+        list[#list + 1] = fields[i]
+        list[#list + 1] = value
       end
     end
   end
-  return found
+  return list
 end
 
--- members returns the members of a list with scores, each with something in front.
+-- members returns the members of lists of members and scores, each with the prefix.
 local function members(prefix, ...)
   local names = {}
   for _, list in ipairs({...}) do
@@ -40,22 +48,24 @@ local function members(prefix, ...)
   return names
 end
 
-local shares = call('ZRANGE', reads, -most, -1, 'WITHSCORES')
-local firstWriters = call('ZRANGE', writers, 0, most - 1, 'WITHSCORES')
-local firstReaders = call('ZRANGE', readers, 0, most - 1, 'WITHSCORES')
+local shares = call('ZRANGE', shareExpiries, -limit, -1, 'WITHSCORES')
+local exclusiveWaiters = call('ZRANGE', exclusiveQueue, 0, limit - 1, 'WITHSCORES')
+local sharedWaiters = call('ZRANGE', sharedQueue, 0, limit - 1, 'WITHSCORES')
 
+-- state returns part 2 of the reply.
 local function state()
-  if call('HLEN', lock) <= most then
+  if call('HLEN', lock) <= limit then
     return call('HGETALL', lock)
   end
-  local found = pick({}, lock, {'mode', 'exclusive_owner', 'exclusive_until', 'token', 'granted', 'ttl', 'min_hold_until', 'has_shares', 'readers_first_until', 'grant_id'})
+  local found = appendFields({}, lock, {'mode', 'exclusive_owner', 'exclusive_until', 'token', 'granted', 'ttl',
+    'min_hold_until', 'has_shares', 'readers_first_until', 'grant_id'})
   for i = 1, #found, 2 do
     if found[i] == 'exclusive_owner' then
-      pick(found, lock, {found[i + 1]})
+      appendFields(found, lock, {found[i + 1]})
       break
     end
   end
-  local held = pick({}, lock, members('share:', shares))
+  local held = appendFields({}, lock, members('share:', shares))
   local seen, owners = {}, {}
   for i = 1, #held, 2 do
     found[#found + 1] = held[i]
@@ -66,17 +76,17 @@ local function state()
       owners[#owners + 1] = 'read:' .. owner
     end
   end
-  return pick(found, lock, owners)
+  return appendFields(found, lock, owners)
 end
 
-local listeners = redis.pcall('PUBSUB', 'NUMSUB', ARGV[1])[2]
+local subscribers = redis.pcall('PUBSUB', 'NUMSUB', ARGV[1])[2]
 if ARGV[2] == 'SPUBLISH' then
   local sharded = redis.pcall('PUBSUB', 'SHARDNUMSUB', ARGV[1])[2]
-  listeners = sharded and sharded + (listeners or 0) or listeners
+  subscribers = sharded and sharded + (subscribers or 0) or subscribers
 end
 return {
-  call('PTTL', lock), state(), listeners or -1, now, shares, firstWriters, firstReaders,
-  pick({}, waiters, members('', firstWriters, firstReaders)),
-  call('ZCOUNT', reads, '(' .. string.format('%.0f', now), '+inf'),
-  call('ZCOUNT', writers, '-inf', '+inf') + call('ZCOUNT', readers, '-inf', '+inf'),
+  call('PTTL', lock), state(), subscribers or -1, now, shares, exclusiveWaiters, sharedWaiters,
+  appendFields({}, waiters, members('', exclusiveWaiters, sharedWaiters)),
+  call('ZCOUNT', shareExpiries, '(' .. string.format('%.0f', now), '+inf'),
+  call('ZCOUNT', exclusiveQueue, '-inf', '+inf') + call('ZCOUNT', sharedQueue, '-inf', '+inf'),
 }

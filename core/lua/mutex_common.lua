@@ -1,11 +1,12 @@
--- What acquire.lua and acquire_all.lua have in common, put in front of both: a look at a mutex, and the two ways
--- into it. By itself it does nothing.
+-- The common beginning of acquire.lua, acquire_all.lua and redlock_commit.lua: it checks a mutex, grants it, and
+-- re-enters it. By itself this file does nothing.
 --
--- All functions take an entry, a table that says who wants what:
---   lock, token, released   the keys, see acquire.lua; acquire.lua adds callers
---   owner, hold             the fields in the lock's hash
---   parent                  the field of the hold by which the owner says to be in; nil if any of its holds will do
---   ttl, keep               ms, see acquire.lua
+-- All functions take a request, which is a table:
+--   lock, token, released   keys, see acquire.lua, which also sets waitingClients
+--   owner, hold             fields of the lock's hash
+--   parent                  field of the hold under which the owner re-enters; nil if any hold of the owner will do
+--   ttl, minHold            ms, see acquire.lua
+--   count                   entries that the owner has already
 
 local function microseconds()
   local time = redis.call('TIME')
@@ -16,91 +17,97 @@ local function integer(n)
   return string.format('%.0f', n)
 end
 
-local function entry(key, owner, hold, ttl, keep, parent)
-  keep = tonumber(keep)
+local function newRequest(key, owner, hold, ttl, minHold, parent)
+  minHold = tonumber(minHold)
   return {
     lock = KEYS[key], token = KEYS[key + 1], released = KEYS[key + 2],
-    owner = owner, hold = 'hold:' .. hold, ttl = math.max(tonumber(ttl), keep), keep = keep, count = 0,
+    owner = owner, hold = 'hold:' .. hold, ttl = math.max(tonumber(ttl), minHold), minHold = minHold, count = 0,
     parent = parent and parent ~= '' and 'hold:' .. parent or nil,
   }
 end
 
--- Returns the answer that refuses the entry, nil if there is none. Then e.held is the token of the owner who is in
--- already, e.settled is set if redlock_commit.lua has seen it, and e.entered if the parent is in; without e.held the lock is to
--- be granted.
+-- check returns the reply that refuses the request, or nil if there is none. If it returns nil, these fields are set:
+--   heldToken        the token of the owner, if the owner holds the lock; nil if the lock is to be granted
+--   repeated         not nil if this very hold is in the lock: the request is a repetition
+--   parentHeld       not nil if the parent is in the lock
+--   tokenCommitted   not nil if redlock_commit.lua has committed the token
+--   lockTTL          PTTL of the lock; nil if the lock does not exist
 --
--- An owner whose parent is not in is refused, although another of its holds may be: the lease is over, and its client
--- does not know that yet. Several callers with the context of that lease would otherwise be in together.
-local function look(e)
-  if redis.call('EXISTS', e.lock, e.released, e.callers or e.lock) == 0 then
+-- It refuses an owner whose parent no longer exists, even if the owner has other holds. Why: the parent's lease has
+-- ended, and its client does not know that yet. Several callers with the context of that lease must exclude each other.
+local function check(r)
+  if redis.call('EXISTS', r.lock, r.released, r.waitingClients or r.lock) == 0 then
     return nil
   end
-  if redis.call('EXISTS', e.released) == 1 then
+  if redis.call('EXISTS', r.released) == 1 then
     return {-1, 0}
   end
-  e.called = e.callers and redis.call('EXISTS', e.callers) == 1
-  if redis.call('EXISTS', e.lock) == 0 then
+  r.hasWaitingClients = r.waitingClients and redis.call('EXISTS', r.waitingClients) == 1
+  if redis.call('EXISTS', r.lock) == 0 then
     return nil
   end
-  local held = redis.call('HMGET', e.lock, e.owner, e.hold, 'token', 'ttl', 'min_hold_until', 'mode', 'token_committed',
-    e.parent or '')
+  local held = redis.call('HMGET', r.lock, r.owner, r.hold, 'token', 'ttl', 'min_hold_until', 'mode', 'token_committed',
+    r.parent or '')
   if held[6] and held[6] ~= 'mutex' then
     return {-2, 0}
   end
-  e.left, e.longest = redis.call('PTTL', e.lock), tonumber(held[4])
-  if not held[1] or e.parent and not held[2] and not held[8] then
-    -- More left than was ever asked for: the server's clock was set back. Without this a crashed holder
-    -- would block the name for as long as the step was.
-    if e.longest and e.left > e.longest then
-      redis.call('PEXPIRE', e.lock, e.longest)
-      e.left = e.longest
+  r.lockTTL, r.longestTTL = redis.call('PTTL', r.lock), tonumber(held[4])
+  if not held[1] or r.parent and not held[2] and not held[8] then
+    -- If the key lives longer than the longest TTL requested, the server's clock was set back. The expiry is cut then.
+    -- Otherwise a crashed holder would keep the lock for as long as the step of the clock.
+    if r.longestTTL and r.lockTTL > r.longestTTL then
+      redis.call('PEXPIRE', r.lock, r.longestTTL)
+      r.lockTTL = r.longestTTL
     end
-    return {0, e.left, held[7] and 1 or 0}
+    return {0, r.lockTTL, held[7] and 1 or 0}
   end
-  e.count, e.entered = tonumber(held[1]), held[8]
+  r.count, r.parentHeld = tonumber(held[1]), held[8]
   if held[3] then
-    e.held, e.again, e.kept, e.settled = tonumber(held[3]), held[2], held[5], held[7]
+    r.heldToken, r.repeated, r.minHoldUntil, r.tokenCommitted = tonumber(held[3]), held[2], held[5], held[7]
   else
-    -- Taken by a Redisson client under this owner's name: it has no token yet, and its lease must not get shorter.
-    e.ttl = math.max(e.ttl, e.left)
+    -- A Redisson client took the lock under this owner's name. It has no token yet, and its lease must not get shorter.
+    r.ttl = math.max(r.ttl, r.lockTTL)
   end
 end
 
--- Lets the owner in once more, unless this very hold is in already. It writes in any case: a WAIT that follows is about
--- the last write of its own connection, and this may be the first one there.
-local function enter(e)
-  if not e.again then
-    redis.call('HSET', e.lock, e.owner, e.count + 1, e.hold, 1, 'ttl', math.max(e.longest, e.ttl))
+-- reenter counts one more entry of the owner, unless the request is a repetition. It writes in either case. Why: WAIT
+-- refers to the last write of its own connection, and this may be the first write there.
+local function reenter(r)
+  if not r.repeated then
+    redis.call('HSET', r.lock, r.owner, r.count + 1, r.hold, 1, 'ttl', math.max(r.longestTTL, r.ttl))
   end
-  if e.left < e.ttl then
-    redis.call('PEXPIRE', e.lock, e.ttl)
-  elseif e.again then
-    redis.call('HSET', e.lock, e.hold, 1)
+  if r.lockTTL < r.ttl then
+    redis.call('PEXPIRE', r.lock, r.ttl)
+  elseif r.repeated then
+    redis.call('HSET', r.lock, r.hold, 1)
   end
-  if e.keep > 0 then
-    redis.call('HSET', e.lock, 'min_hold_until', integer(math.max(e.kept or 0, microseconds() + e.keep * 1000)))
+  if r.minHold > 0 then
+    redis.call('HSET', r.lock, 'min_hold_until',
+      integer(math.max(r.minHoldUntil or 0, microseconds() + r.minHold * 1000)))
   end
 end
 
--- Grants the lock. The lock comes with all its fields in one HSET. Should PEXPIRE be refused, the lock is undone
--- with SET, which has just been allowed for the token, so that none is left without a TTL, and the error is returned.
-local function grant(e, token, now)
+-- grant grants the lock. It returns nil, or the error if the server refuses PEXPIRE.
+--
+-- Order of writes: one HSET makes the lock with all its fields. If PEXPIRE is refused, SET with an expiry replaces the
+-- lock, so that no lock without a TTL is left. The server has just accepted SET for the token.
+local function grant(r, token, now)
   local fields = {
-    e.owner, e.count + 1, e.hold, 1, 'mode', 'mutex', 'ttl', e.ttl, 'token', integer(token), 'granted', integer(now),
+    r.owner, r.count + 1, r.hold, 1, 'mode', 'mutex', 'ttl', r.ttl, 'token', integer(token), 'granted', integer(now),
   }
-  if e.keep > 0 then
+  if r.minHold > 0 then
     fields[#fields + 1] = 'min_hold_until'
-    fields[#fields + 1] = integer(now + e.keep * 1000)
+    fields[#fields + 1] = integer(now + r.minHold * 1000)
   end
-  if e.called then
+  if r.hasWaitingClients then
     fields[#fields + 1] = 'has_waiting_clients'
     fields[#fields + 1] = 1
   end
-  redis.call('HSET', e.lock, unpack(fields))
-  local expiring = redis.pcall('PEXPIRE', e.lock, e.ttl)
+  redis.call('HSET', r.lock, unpack(fields))
+  local expiring = redis.pcall('PEXPIRE', r.lock, r.ttl)
   if type(expiring) == 'table' and expiring.err then
-    if e.count == 0 then
-      redis.call('SET', e.lock, '', 'PX', 1)
+    if r.count == 0 then
+      redis.call('SET', r.lock, '', 'PX', 1)
     end
     return expiring
   end

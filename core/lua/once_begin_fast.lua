@@ -1,8 +1,12 @@
--- Does what once_begin.lua does, for a key that has no record: what that is asked for mostly. It is put in front, and takes
--- half of the server's time because it needs no functions or tables. In all other cases, and with a group or times before
--- and after which nothing is claimed, it does nothing, and the rest decides.
+-- The fast path of once_begin.lua: it begins the first attempt for a key that has no record. That is the most frequent
+-- case. This file comes in front of once_common.lua.
 --
--- Keys, arguments, answers and the order of writes are those of once_begin.lua and once_common.lua.
+-- In every other case it does nothing and once_begin.lua decides: also with a group, or with times between which the
+-- attempt may begin.
+--
+-- KEYS, ARGV, replies and the order of writes are those of once_begin.lua and once_common.lua.
+--
+-- Why: without functions and tables the script takes half of the server's time.
 
 if not KEYS[4] and ARGV[8] == '' and ARGV[9] == '' and redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
   local time = redis.call('TIME')

@@ -1,20 +1,22 @@
--- What the scripts of Once have in common. By itself it does nothing.
+-- The common beginning of the scripts of Once. By itself this file does nothing.
 --
--- A record is one hash, at KEYS[1], beside what locks keep:
---   state        running; completed; unknown: somebody ran, and it is not known how that ended. None after a release
---   id           of the attempt that is running or was the last, or of who has resolved it
---   attempt      its number, from 1; stays when it is released
---   token        its fencing token; stays too, by which an earlier attempt finds out that it was followed
+-- A record is one hash, at KEYS[1]:
+--   state        running, completed, or unknown (an attempt ran and its outcome is not known); absent after a release
+--   id           of the attempt that is running or was the last, or of the resolve that ended the record
+--   attempt      number of the attempt, from 1; a release keeps it
+--   token        fencing token of the attempt; a release keeps it, which tells an earlier attempt that it was followed
 --   began, ended us
---   ttl          ms, of the lease while it is running
---   deadline     ms, when that lease ends
---   outcome_on_expiry  what a running attempt counts as once its lease is over: retry, unknown or completed
---   fingerprint  of what was asked for; absent if nobody gave one
---   value        of a completed run; omitted is 1 instead if it had one that was not recorded
+--   ttl          ms, of the lease while the attempt is running
+--   deadline     ms, when the lease expires
+--   outcome_on_expiry   what a running attempt counts as when its lease has expired: retry, unknown or completed
+--   fingerprint  of what was asked for; may be absent
+--   value        of a completed run
+--   omitted      1 if a completed run had a value that was not recorded; then there is no field value
 --   reason       why the outcome is unknown
---   note         who runs or ran, for those who read the record; may be absent
--- The key's expiry is the end of the record's retention, so a claim outlives its lease: its attempt can be counted, and
--- what became of it is not forgotten. The lease is compared with the server's clock.
+--   note         text for readers of the record; may be absent
+--
+-- The key expires at the end of the record's retention. So the record outlives the lease of its attempt, and later
+-- attempts can read the outcome. The lease is compared with the server's clock.
 
 local call = redis.call
 local record = KEYS[1]
@@ -26,26 +28,27 @@ local function integer(n)
   return string.format('%.0f', n)
 end
 
--- Returns the ms that the lease of a running attempt has left, 0 or less if it is over. It is never longer than what was
--- asked for: should more be left, the server's clock was set back, and a crash would block the key for as long.
-local function left(deadline, ttl)
+-- leaseLeft returns the ms until the lease of a running attempt expires, 0 or less if it has expired. It never returns
+-- more than the TTL. Why: if more is left, the server's clock was set back, and a crash would block the key for as
+-- long.
+local function leaseLeft(deadline, ttl)
   return math.min(deadline - math.floor(now / 1000), tonumber(ttl))
 end
 
--- Returns what the record says at this time, nil if there is none, and the ms of a running attempt: running, completed,
--- unknown, or retry for an attempt that may be followed by another one.
-local function standing(r)
+-- stateNow returns the state of the record at this time, nil if there is none, and the ms left of a running attempt.
+-- The state is running, completed, unknown, or retry if the lease has expired and another attempt may follow.
+local function stateNow(r)
   if r.state ~= 'running' then
     return r.state, 0
   end
-  local rest = left(r.deadline, r.ttl)
-  if rest > 0 then
-    return 'running', rest
+  local left = leaseLeft(r.deadline, r.ttl)
+  if left > 0 then
+    return 'running', left
   end
   return r.outcome_on_expiry, 0
 end
 
--- Returns the fields of that name, by name; without names all of them.
+-- read returns the fields with the given names, by name. Without names it returns all fields.
 local function read(...)
   local names, r = {...}, {}
   if #names == 0 then
@@ -61,42 +64,43 @@ local function read(...)
   return r
 end
 
--- Returns the record as Go reads it: standing, ms of the lease, ms of the retention, and the fields.
+-- report returns the record as Go reads it: the status, the state of stateNow, ms of the lease, ms of the retention,
+-- and the fields.
 local function report(status)
-  local state, rest = standing(read('state', 'deadline', 'ttl', 'outcome_on_expiry'))
-  return {status, state or '', rest, call('PTTL', record), call('HGETALL', record)}
+  local state, left = stateNow(read('state', 'deadline', 'ttl', 'outcome_on_expiry'))
+  return {status, state or '', left, call('PTTL', record), call('HGETALL', record)}
 end
 
--- Makes a full server accept what the script writes from here on: it does after a command that frees memory, also if
--- there is nothing to free. A replica refuses it: what it knows of a record may be old.
-local function admit()
+-- allowWrites makes a full server accept the later writes of the script. Redis does so after a command that can free
+-- memory, even if that command frees none. A replica refuses the command: its copy of the record may be old.
+local function allowWrites()
   call('HDEL', record, '')
 end
 
--- Returns what an earlier run of a script has done, nil if there was none, and remembers it for so many ms from now.
--- That is a write, so that a client which waits for replicas and has another connection than the first time does not
--- hear that they have everything which was written on this one.
-local function remembered(key, memory)
-  local before = tonumber(call('GET', key) or '') -- nil too if bar.lua has written it
+-- earlierResult returns the result of an earlier run of the script, nil if there was none, and keeps it for so many ms
+-- from now. Why the write: a client that waits for replicas may use another connection than at the first run. WAIT
+-- would then confirm nothing, because it refers to the writes of its own connection.
+local function earlierResult(key, memory)
+  local before = tonumber(call('GET', key) or '') -- also nil if bar.lua has written it
   if before then
     call('PEXPIRE', key, memory)
     return before
   end
 end
 
--- Returns the ms that a running attempt has left, and makes the record agree: should the server's clock have been set
--- back, the lease would last longer than they.
-local function correct(r, rest)
-  if rest < r.deadline - math.floor(now / 1000) then
-    admit()
-    call('HSET', record, 'deadline', integer(math.floor(now / 1000) + rest))
+-- correctDeadline returns the ms that a running attempt has left. If the server's clock was set back, the recorded
+-- deadline is later than that, and correctDeadline writes the right one.
+local function correctDeadline(r, left)
+  if left < r.deadline - math.floor(now / 1000) then
+    allowWrites()
+    call('HSET', record, 'deadline', integer(math.floor(now / 1000) + left))
   end
-  return rest
+  return left
 end
 
--- Gives the record its retention. Should that be refused, a record that has no other expiry is undone, so that none is
--- left without; the error is returned. Should DEL be refused too, SET does it, but until the next millisecond others
--- find a key of another type.
+-- expire sets the expiry of the record. It returns nil, or the error if the server refuses PEXPIRE. A record without an
+-- expiry is deleted then, so that none is left. If DEL is refused too, SET replaces the record by a string, which other
+-- scripts may find until the next millisecond.
 local function expire(retention)
   local expiring = redis.pcall('PEXPIRE', record, retention)
   if type(expiring) == 'table' and expiring.err then

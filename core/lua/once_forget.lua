@@ -1,20 +1,20 @@
--- Forgets a record: the next attempt is the first.
+-- Deletes a record, so that the next attempt is the first.
 --
 -- KEYS[1] record    see once_common.lua, which comes in front of this file, after publish.lua
--- KEYS[2] forgot    string, remembers what this call has done, so that a repetition forgets no later record
+-- KEYS[2] forgot    string, the result of this call, so that a repetition deletes no later record
 -- KEYS[3] group     sorted set, see group.lua; absent if the key can have none
--- ARGV[1] ms for which the result is remembered
--- ARGV[2] SPUBLISH or PUBLISH     ARGV[3] channel on which those listen who wait for the record
+-- ARGV[1] ms for which the result is kept
+-- ARGV[2] SPUBLISH or PUBLISH     ARGV[3] channel to which waiters for the record subscribe
 --
--- Returns {1, announced} if there was a record, {0, announced} if there was none; announced is 0 if those who wait have
--- to find out by themselves.
+-- Returns {1, announced} if there was a record, {0, announced} if there was none. announced is 0 if the message could
+-- not be published: then waiters find out by polling.
 --
--- Running it twice changes nothing and answers the same.
+-- Running it twice changes nothing and returns the same.
 --
--- Order of writes: HLEN refuses a key that is no hash before anything is deleted; DEL is accepted by a full server, and
--- after it the rest.
+-- Order of writes: HLEN refuses a key that is no hash before anything is deleted. A full server accepts DEL, and after
+-- it the other writes of the script.
 
-local before = remembered(KEYS[2], ARGV[1])
+local before = earlierResult(KEYS[2], ARGV[1])
 if before then
   return {before, 1}
 end

@@ -1,8 +1,8 @@
--- Records that an attempt has ended and nobody knows how: no other one may follow.
+-- Records that an attempt has ended with an unknown outcome. No other attempt may follow.
 --
 -- KEYS[1..3], ARGV[1..7]  see once_finish_common.lua, which comes in front of this file
 -- ARGV[8] reason
 --
--- Returns what conclude does.
+-- Returns what finish in once_finish_common.lua returns.
 
-return conclude('unknown', 'reason', ARGV[8])
+return finish('unknown', 'reason', ARGV[8])

@@ -1,29 +1,34 @@
--- Ends an attempt that has done nothing: the next one may begin at once.
+-- Ends an attempt that took no effect: the next one may begin at once.
 --
 -- KEYS[1] record   see once_common.lua, which comes in front of this file, with group.lua, after publish.lua
--- KEYS[2] ended    string, remembers what this release has done, so that a repetition says the same, and that a begin
---                  of this attempt which arrives later claims nothing
+-- KEYS[2] ended    string, the result of this release, so that a repetition returns the same. It also makes
+--                  once_begin.lua refuse a request of this attempt that arrives later
 -- KEYS[3] group    sorted set, see group.lua; may be absent
--- ARGV[1] id of the attempt     ARGV[2] ms for which the result is remembered
--- ARGV[3] 1 if nobody ever had the attempt: it does not count then, and has overtaken none
--- ARGV[4] SPUBLISH or PUBLISH     ARGV[5] channel on which those listen who wait for the record
--- ARGV[6] ms for which the result is remembered if the attempt was not running; may be absent: ARGV[2]
--- ARGV[7] bytes that a released record counts in its group; present if the group is bounded
+-- ARGV[1] id of the attempt     ARGV[2] ms for which the result is kept
+-- ARGV[3] 1 if no caller ever had the attempt: then it does not count as one, and its token is deleted
+-- ARGV[4] SPUBLISH or PUBLISH     ARGV[5] channel to which waiters for the record subscribe
+-- ARGV[6] ms for which the result is kept if there was nothing to release; may be absent: ARGV[2]
+-- ARGV[7] bytes that a released record counts in its group; present if the group has a quota
 --
--- Returns {1, announced}  released; announced is 0 if those who wait have to find out by themselves
---         {0, 1}          not this attempt's: it was followed by another one, forgotten, evicted, or ended before
+-- Returns {1, announced}  released; announced is 0 if the message could not be published: waiters find out by polling
+--         {0, 1}          nothing to release: the attempt was followed by another one, forgotten, evicted, completed,
+--                         or released before
 --
--- A bounded group counts all that its records leave. So the record is deleted if this was the first attempt. After a later
--- one it stays, and counts: an earlier attempt that comes late finds out by it that it was followed.
+-- In a group with a quota, the record is deleted if this was the first attempt. Why: everything that the records of
+-- such a group leave in Redis must count. After a later attempt the record stays, and counts: by its token, an earlier
+-- attempt that ends late finds out that it was followed.
 --
--- Running it twice changes nothing and answers the same.
+-- Running it twice changes nothing and returns the same.
+--
+-- Order of writes: HDEL first, which a full server accepts, and after it the other writes of the script. If the script
+-- stops after HDEL, the record has no running attempt, so the next one may begin.
 
 local r = read('state', 'id', 'attempt')
-local before = remembered(KEYS[2], ARGV[6] or ARGV[2])
+local before = earlierResult(KEYS[2], ARGV[6] or ARGV[2])
 if before then
   return {before, 1}
 end
-admit()
+allowWrites()
 if r.id ~= ARGV[1] or r.state == 'completed' or not r.state then
   call('SET', KEYS[2], 0, 'PX', ARGV[6] or ARGV[2])
   return {0, 1}

@@ -1,181 +1,189 @@
--- Enters a lock if it is the caller's turn, or takes a place in line.
+-- Grants a lock if it is the caller's turn, re-enters it, or takes a place in the queue.
 --
--- KEYS[1..6], ARGV[1..4]  see queue_common.lua
--- KEYS[7] released  string, present once this very hold was released or given up
--- ARGV[5] owner     ARGV[6] hold id     ARGV[7] ttl in ms
+-- KEYS[1..6], ARGV[1..4]  see queue_common.lua, which comes in front of this file
+-- KEYS[7] released  string, exists if this very hold was released, or given up before this request arrived
+-- ARGV[5] owner     ARGV[6] hold id     ARGV[7] TTL in ms
 -- ARGV[8] ms for which the lock stays taken at least, 0 for none
--- ARGV[9] fair or writing for the exclusive lock, reading for a share
--- ARGV[10] 1 to wait in line     ARGV[11] the number in line that the caller had before, 0 for none
--- ARGV[12] id of the hold by which the owner says to be in, empty if any of its holds will do
+-- ARGV[9] requested mode: fair or writing for the exclusive lock, reading for a share
+-- ARGV[10] 1 to queue if the lock is not granted     ARGV[11] the queue number that the caller had before, 0 for none
+-- ARGV[12] id of the hold under which the owner re-enters, empty if any hold of the owner will do
 --
--- Returns {1, token}   held: granted now or by another script before, entered again, or by an earlier run
---         {0, ms left (-1: for ever), those before the caller, its number in line, last token,
+-- Returns {1, token}   held: granted now or by another script before, re-entered, or granted by an earlier run
+--         {0, ms left (-1: without end), waiters before the caller, its queue number, last token,
 --          1 if the lock is a Mutex's or Redisson's}     not held
---         {-1}         this hold was given up before the attempt arrived: nothing is granted
---         {-2}         the owner shares the lock and would wait for itself
+--         {-1}         this hold was released before the request arrived: nothing is granted
+--         {-2}         the owner has a share and requests the exclusive lock, so it would wait for itself
 --
--- Running it twice changes nothing: the hold id tells a repetition from a second entry, and a place in line is the
--- same one. The repetition renews the TTL, because its sender counts from its own sending.
+-- Running it twice changes nothing. The hold id tells a repetition from a second entry, and its place in the queue
+-- stays the same. The repetition renews the TTL, because its sender counts the TTL from its last sending.
 --
--- Nobody passes those in line, whether the caller waits or not; except owners who hold the lock already. An owner is
--- not one of these if the hold of ARGV[12] is over, although another of its holds is in: the caller has the context of a
--- lease that has ended without its client's knowledge, and several such callers must exclude each other.
+-- No caller passes a waiter in the queue, whether the caller queues or not. Owners that hold the lock already are
+-- excepted. An owner is not excepted if the hold of ARGV[12] no longer exists, even if the owner has another hold. Why:
+-- the caller has the context of a lease that ended without its client's knowledge. Several such callers must exclude
+-- each other.
+--
+-- Order of writes: see queue_common.lua. A caller leaves the queue before it gets the lock: if the script stops in
+-- between, the next request takes the place again, with ARGV[11].
 
-local released, owner, id, keep = KEYS[7], ARGV[5], ARGV[6], tonumber(ARGV[8])
-local ttl = math.max(tonumber(ARGV[7]), keep)
-local as, waits, parent = ARGV[9], ARGV[10] == '1', ARGV[12]
-local line = as == 'reading' and readers or writers
+local released, owner, id, minHold = KEYS[7], ARGV[5], ARGV[6], tonumber(ARGV[8])
+local ttl = math.max(tonumber(ARGV[7]), minHold)
+local wantedMode, mayQueue, parent = ARGV[9], ARGV[10] == '1', ARGV[12]
+local queue = wantedMode == 'reading' and sharedQueue or exclusiveQueue
 
--- share grants a share of the lock.
+-- share grants a share of the lock and returns the token.
 local function share()
-  local mine = read(id, owner, ttl, keep)
-  arm()
-  return mine
+  local ownToken = grantShare(id, owner, ttl, minHold)
+  setExpiry()
+  return ownToken
 end
 
-if call('EXISTS', lock, writers, readers, released) == 0 then
-  return {1, tonumber(as == 'reading' and share() or write(id, owner, ttl, as, keep))}
+if call('EXISTS', lock, exclusiveQueue, sharedQueue, released) == 0 then
+  return {1, tonumber(wantedMode == 'reading' and share() or grantExclusive(id, owner, ttl, wantedMode, minHold))}
 end
 
-local function prolongKeep(before)
-  return integer(math.max(tonumber(before or 0), tonumber(keepUntil(keep))))
+local function extendMinHold(before)
+  return integer(math.max(tonumber(before or 0), tonumber(minHoldUntil(minHold))))
 end
 
--- prolong gives the hold its full time, and at least the minimum that its owner asked for.
-local function prolong(kind)
-  longest = math.max(longest, ttl)
+-- extend gives a hold its full TTL and at least the minimum hold time of this request.
+local function extend(kind)
+  longestTTL = math.max(longestTTL, ttl)
   if kind == 'hold:' then
-    ends = math.max(ends, now + ttl)
-    call('PEXPIREAT', lock, integer(ends))
-    call('HSET', lock, 'exclusive_until', integer(ends), 'ttl', longest,
-      'min_hold_until', prolongKeep(call('HGET', lock, 'min_hold_until')))
+    exclusiveUntil = math.max(exclusiveUntil, now + ttl)
+    call('PEXPIREAT', lock, integer(exclusiveUntil))
+    call('HSET', lock, 'exclusive_until', integer(exclusiveUntil), 'ttl', longestTTL,
+      'min_hold_until', extendMinHold(call('HGET', lock, 'min_hold_until')))
   else
     call('PEXPIREAT', lock, integer(now + ttl))
-    call('ZADD', reads, integer(math.max(now + ttl, tonumber(call('ZSCORE', reads, id)))), id)
-    latest = nil
+    call('ZADD', shareExpiries, integer(math.max(now + ttl, tonumber(call('ZSCORE', shareExpiries, id)))), id)
+    latestExpiry = nil
     local before = string.match(call('HGET', lock, 'share:' .. id), '^%d+')
-    call('HSET', lock, 'share:' .. id, prolongKeep(before) .. ' ' .. owner, 'ttl', longest)
+    call('HSET', lock, 'share:' .. id, extendMinHold(before) .. ' ' .. owner, 'ttl', longestTTL)
   end
-  arm()
+  setExpiry()
 end
 
--- adopt makes a lock that a Mutex or Redisson has granted to this owner one of ours, so that the owner can enter
--- it in another way too.
-local function adopt()
+-- convert changes the mode of a lock that a Mutex or Redisson has granted to this owner, so that the owner can re-enter
+-- it with this strategy.
+local function convert()
   local left = call('PTTL', lock)
   local state = call('HMGET', lock, 'token', 'granted')
   token, granted = state[1] or newToken(), state[2] or integer(micros)
-  writer, grant, foreign = owner, '1', false -- as in acquire.lua
-  mode = as == 'fair' and 'fair' or 'writing'
-  ends = now + (left < 0 and ttl or left)
-  longest = math.max(longest, ttl, left)
-  call('PEXPIREAT', lock, integer(ends))
-  call('HSET', lock, 'mode', mode, 'exclusive_owner', owner, 'exclusive_until', integer(ends), 'token', token, 'granted', granted,
-    'ttl', longest, 'grant_id', grant)
+  exclusiveOwner, grantID, foreign = owner, '1', false -- acquire.lua writes 1 into the fields of its holds
+  mode = wantedMode == 'fair' and 'fair' or 'writing'
+  exclusiveUntil = now + (left < 0 and ttl or left)
+  longestTTL = math.max(longestTTL, ttl, left)
+  call('PEXPIREAT', lock, integer(exclusiveUntil))
+  call('HSET', lock, 'mode', mode, 'exclusive_owner', owner, 'exclusive_until', integer(exclusiveUntil), 'token', token,
+    'granted', granted, 'ttl', longestTTL, 'grant_id', grantID)
 end
 
--- again enters a lock that the owner holds exclusively.
-local function again()
-  call('PEXPIREAT', lock, integer(math.max(ends, now + ttl)))
-  call('HSET', lock, 'hold:' .. id, grant)
+-- reenter re-enters a lock that the owner holds exclusively, and returns the token.
+local function reenter()
+  call('PEXPIREAT', lock, integer(math.max(exclusiveUntil, now + ttl)))
+  call('HSET', lock, 'hold:' .. id, grantID)
   call('HINCRBY', lock, owner, 1)
-  prolong('hold:')
+  extend('hold:')
   return token
 end
 
--- proves reports whether the owner's name counts: the hold by which it says to be in is in, or it need not be. In the
--- lock of a Mutex that has the owner's name, all holds are the owner's.
-local proven
-local function proves()
-  if proven == nil then
-    proven = parent == '' or holds(parent) ~= nil
+-- mayReenter returns true if the parent hold is in the lock, or if no parent is required. In a Mutex's lock that has a
+-- field of the owner, all holds are the owner's.
+local parentHeld
+local function mayReenter()
+  if parentHeld == nil then
+    parentHeld = parent == '' or findHold(parent) ~= nil
       or mode == 'mutex' and call('HEXISTS', lock, 'hold:' .. parent) == 1
   end
-  return proven
+  return parentHeld
 end
 
-local stands = false
+local isQueued = false
 
--- taken reports whether somebody is before the caller in that line, as far as this run gets.
-local function taken(queue)
-  return budget == 0 or first(queue)
+-- occupied returns a value other than nil and false if the queue has a waiter, or if the budget is used up.
+local function occupied(otherQueue)
+  return budget == 0 or first(otherQueue)
 end
 
--- enter returns the token if the caller may enter, nil if not.
-local function enter()
+-- tryAcquire returns the token if the caller holds the lock now, nil if not.
+local function tryAcquire()
   if mode then
-    local kind = holds(id)
+    local kind = findHold(id)
     if kind then
-      prolong(kind)
+      extend(kind)
       return kind == 'hold:' and token or string.match(call('HGET', lock, 'read:' .. owner), '^%d+ (%d+)')
     end
-    if mode == 'mutex' and proves() and call('HEXISTS', lock, owner) == 1 then
-      adopt()
+    if mode == 'mutex' and mayReenter() and call('HEXISTS', lock, owner) == 1 then
+      convert()
     end
-    local writes = writer == owner and proves()
-    if foreign or as ~= 'reading' and not writes then
+    local isOwner = exclusiveOwner == owner and mayReenter()
+    if foreign or wantedMode ~= 'reading' and not isOwner then
       return
-    elseif as == 'reading' and not writes and not (shares(owner) and proves()) and (writer or taken(writers)) then
+    elseif wantedMode == 'reading' and not isOwner and not (hasShare(owner) and mayReenter())
+      and (exclusiveOwner or occupied(exclusiveQueue)) then
       return
     end
-  elseif taken(writers) or as ~= 'reading' and taken(readers) then
-    return -- not let in yet, see the budget
+  elseif occupied(exclusiveQueue) or wantedMode ~= 'reading' and occupied(sharedQueue) then
+    return -- waiters to whom the budget did not allow to grant the lock yet
   end
-  if stands then
-    leaveLine(id)
+  if isQueued then
+    dequeue(id)
   end
-  if as ~= 'reading' then
-    return writer and again() or write(id, owner, ttl, as, keep)
+  if wantedMode ~= 'reading' then
+    return exclusiveOwner and reenter() or grantExclusive(id, owner, ttl, wantedMode, minHold)
   end
   return share()
 end
 
-local function upgrades()
-  return as ~= 'reading' and writer ~= owner and shares(owner) and proves()
+local function isUpgrade()
+  return wantedMode ~= 'reading' and exclusiveOwner ~= owner and hasShare(owner) and mayReenter()
 end
 
--- stand takes or keeps a place in line and returns the number.
-local function stand()
-  local number = tonumber(call('ZSCORE', line, id) or nil)
+-- enqueue takes or keeps a place in the queue and returns its number.
+local function enqueue()
+  local number = tonumber(call('ZSCORE', queue, id) or nil)
   if not number then
     number = tonumber(ARGV[11])
     if number == 0 then
-      local behind = call('ZREVRANGE', writers, 0, 0, 'WITHSCORES')[2] or 0
-      local other = call('ZREVRANGE', readers, 0, 0, 'WITHSCORES')[2] or 0
-      number = math.max(micros, behind + 1, other + 1)
+      local lastExclusive = call('ZREVRANGE', exclusiveQueue, 0, 0, 'WITHSCORES')[2] or 0
+      local lastShared = call('ZREVRANGE', sharedQueue, 0, 0, 'WITHSCORES')[2] or 0
+      number = math.max(micros, lastExclusive + 1, lastShared + 1)
     end
   end
-  call('PEXPIRE', line, grace)
-  call('ZADD', line, integer(number), id)
-  call('PEXPIRE', line, grace)
-  call('HSET', waiters, id, integer(now + grace) .. ' ' .. ttl .. ' ' .. as .. ' ' .. owner)
-  call('PEXPIRE', waiters, grace)
-  call('PEXPIRE', line == writers and readers or writers, grace) -- the dead in it are found through it only
+  call('PEXPIRE', queue, placeTTL)
+  call('ZADD', queue, integer(number), id)
+  call('PEXPIRE', queue, placeTTL)
+  call('HSET', waiters, id, integer(now + placeTTL) .. ' ' .. ttl .. ' ' .. wantedMode .. ' ' .. owner)
+  call('PEXPIRE', waiters, placeTTL)
+  -- The other queue must live as long as the hash. Why: the script finds crashed waiters only through their queue, and
+  -- removes them from the hash then.
+  call('PEXPIRE', queue == exclusiveQueue and sharedQueue or exclusiveQueue, placeTTL)
   return number
 end
 
-local function before(number)
+-- countBefore returns how many waiters have a smaller number.
+local function countBefore(number)
   number = '(' .. integer(number)
-  return call('ZCOUNT', writers, '-inf', number) + call('ZCOUNT', readers, '-inf', number)
+  return call('ZCOUNT', exclusiveQueue, '-inf', number) + call('ZCOUNT', sharedQueue, '-inf', number)
 end
 
 if call('EXISTS', released) == 1 then
   return {-1}
 end
 refresh()
-stands = call('HEXISTS', waiters, id) == 1
-if stands then
-  stand() -- late as it may be, this is a sign of life
+isQueued = call('HEXISTS', waiters, id) == 1
+if isQueued then
+  enqueue() -- counts as a heartbeat, even if it is late
 end
-admit()
-if upgrades() then
+grantWaiters()
+if isUpgrade() then
   return {-2}
 end
 
-local mine = enter()
-if mine then
-  return {1, tonumber(mine)}
+local ownToken = tryAcquire()
+if ownToken then
+  return {1, tonumber(ownToken)}
 end
-local number = waits and stand() or 0
-return {0, remaining(), number > 0 and before(number) or 0, number, tonumber(call('GET', lastToken) or 0),
+local number = mayQueue and enqueue() or 0
+return {0, remainingTTL(), number > 0 and countBefore(number) or 0, number, tonumber(call('GET', lastToken) or 0),
   foreign and 1 or 0}

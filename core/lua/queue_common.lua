@@ -1,63 +1,73 @@
--- The state of a lock that owners may share and wait for in line, and what happens to it by itself. This is no
--- script: queue_acquire.lua, queue_release.lua, queue_heartbeat.lua and force.lua begin with it, after publish.lua.
+-- The state of a lock that owners may share and for which they queue. It is the common beginning of queue_acquire.lua,
+-- queue_release.lua, queue_heartbeat.lua and force.lua, after publish.lua. By itself this file does nothing.
 --
--- KEYS[1] lock     hash; exists exactly while somebody holds the lock
---                    mode       fair, writing, reading; anything else is a Mutex's, or Redisson's (acquire.lua)
---                    exclusive  <owner> -> count, hold:<id> -> grant_id, exclusive_owner, exclusive_until (ms), token,
---                               granted (us), min_hold_until (us), grant_id: tells holds of this grant from those of
---                               one that has expired
---                    shared     read:<owner> -> count, token and granted, share:<id> -> minimum hold time and owner;
---                               has_shares, once there is one
---                    ttl        ms, the longest asked for
---                    readers_first_until   readers who came until this number enter before any writer
+-- KEYS[1] lock     hash; exists exactly while the lock is held. Its fields:
+--                    mode       fair, writing or reading; any other value is a Mutex's or Redisson's, see acquire.lua
+--                    ttl        ms, the longest TTL requested
+--                    readers_first_until    readers with at most this queue number enter before any writer
+--                  of an exclusive grant:
+--                    <owner>    number of entries
+--                    exclusive_owner        the owner; '' if the lock only stays taken for a minimum hold time
+--                    exclusive_until        ms, when the exclusive grant expires
+--                    token      fencing token
+--                    granted    us, when the lock was granted
+--                    min_hold_until         us, the lock stays taken until then; 0 for none
+--                    grant_id   id of the grant
+--                    hold:<id>  the grant_id of its grant. Another value is left of a grant that has expired
+--                  of shares:
+--                    read:<owner>  number of entries, token and time of the grant (us)
+--                    share:<id>    minimum hold time as in min_hold_until, and the owner
+--                    has_shares    1 if there was a share since the lock was free
 -- KEYS[2] token    string, the last fencing token granted for this name
--- KEYS[3] share_expiries   sorted set, id of a shared hold -> its expiry (ms); means nothing without has_shares
--- KEYS[4] exclusive_queue  sorted set, id of who waits for the exclusive lock -> number in line
--- KEYS[5] shared_queue     sorted set, the same for the shared lock
--- KEYS[6] waiters  hash, id of who waits -> deadline (ms), ttl, mode and owner; '' -> a readers_first_until that was set
---                  by a write which stays taken for its minimum time
--- ARGV[1] channel on which releases are announced; <channel>:<client> is that of a waiter
--- ARGV[2] ms for which the last token is remembered
--- ARGV[3] ms for which a waiter keeps its place, and a grant that it has not asked for, without a sign of life
+-- KEYS[3] share_expiries   sorted set, id of a shared hold -> its expiry (ms); without has_shares in the hash, it is
+--                          left of an earlier lock and means nothing
+-- KEYS[4] exclusive_queue  sorted set, id of a waiter for the exclusive lock -> queue number
+-- KEYS[5] shared_queue     sorted set, the same for waiters for a share
+-- KEYS[6] waiters  hash, id of a waiter -> deadline (ms), TTL, requested mode and owner. The field '' is a
+--                  readers_first_until, left by an exclusive hold whose lock stays taken for its minimum hold time
+-- ARGV[1] channel on which releases are published; <channel>:<client> is that of one client's waiters
+-- ARGV[2] ms for which the last token is kept
+-- ARGV[3] ms without a heartbeat after which a waiter loses its place; also the longest TTL of a grant to a waiter
 -- ARGV[4] SPUBLISH or PUBLISH, see publish.lua
 --
--- Numbers in line are microseconds of the server's clock or one more than the last, whichever is greater, so they
--- grow also when the clock was set back, and a line that was lost is joined again in the old order.
+-- A queue number is the server's time in us, or the last number plus one if that is greater. So numbers grow even if
+-- the clock was set back. Waiters send their number again, so they return to a lost queue in the old order.
 --
--- One run does a bounded amount of work: it lets in or takes out of the line as many as the budget says, and takes out
--- a bounded number of expired shares. What is left is for the next runs. Expired shares that are left, in the hash
--- and in share_expiries, count for nothing: a share is alive if its expiry is after now. If none is and nobody writes, all go
--- with the keys.
+-- One run does a bounded amount of work: the budget limits how many waiters it grants the lock or removes, and
+-- maxExpired how many expired shares it removes. Later runs do the rest. Expired shares that are left in the hash and
+-- in share_expiries have no effect, because a share is valid only if its expiry is in the future. If no share is valid
+-- and there is no exclusive owner, all are deleted with their keys.
 --
--- Whatever script runs first after a hold has expired finds that out, and lets in whose turn it is. So a lock that
--- is free has nobody in line, except those who were not let in yet because one run does a bounded amount of work.
+-- The first script that runs after a hold has expired notices that, and grants the lock to the next waiters. So a free
+-- lock has waiters only if a run used up its budget.
 --
--- Order of writes: a key that must not stay for ever is told its expiry before it is made, which does nothing but
--- show that the command is allowed, and again right after. A grant takes the token first, which harms nobody.
+-- Order of writes: a key that must not stay for ever gets its expiry before the write that creates the key, and again
+-- after it. The first PEXPIREAT does nothing, but it fails if the user may not use the command. A grant writes the
+-- token first, because a token without a lock does no harm.
 
--- Every run makes all these functions anew. What that costs grows with the number of variables that they share, and is
--- least for those declared last: so what many functions use comes at the end.
+-- Why this order of declarations: every run creates all these functions. The cost grows with the number of variables
+-- that they capture, and is least for the variables declared last. So what many functions capture comes at the end.
 
-local lastToken, channel, memory, grace = KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3])
+local lastToken, channel, tokenMemory, placeTTL = KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3])
 local clock = redis.call('TIME')
 local micros = clock[1] * 1000000 + clock[2]
-local sweep = 100  -- expired shares that one run takes out
-local probe = 100  -- shares that one run looks at, from the one that lasts longest
-local budget = 100 -- of grants and removals in one run
-local mute = 0     -- 1: it may not publish
-local foreign -- its mode is none of ours
-local writers, readers, waiters = KEYS[4], KEYS[5], KEYS[6]
-local gate = 0
-local token, granted, grant -- of the writer
-local dirty   -- expired shares are left
-local latest  -- expiry of the share that lasts longest, 0 for none; nil: not read since reads was changed
-local ends    -- of the writer
-local longest = 0
-local known   -- reads is of this lock
-local shared  -- there is a read hold that is alive
-local mode    -- nil: the lock is free
-local writer  -- who holds it exclusively, '' for a minimum time only; nil: nobody
-local reads = KEYS[3]
+local maxExpired = 100 -- expired shares that one run removes
+local maxRead = 100    -- shares that one run reads, from the one that expires last
+local budget = 100     -- waiters that one run grants the lock or removes
+local unpublished = 0  -- 1 if the server refused a message
+local foreign -- the mode is a Mutex's or Redisson's
+local exclusiveQueue, sharedQueue, waiters = KEYS[4], KEYS[5], KEYS[6]
+local readersFirstUntil = 0
+local token, granted, grantID -- of the exclusive grant
+local expiredLeft    -- expired shares are left in the hash
+local latestExpiry   -- of all shares, 0 for none; nil if not read since share_expiries was changed
+local exclusiveUntil
+local longestTTL = 0
+local hasShares      -- share_expiries belongs to this lock
+local shared         -- a share is valid
+local mode           -- nil if the lock is free
+local exclusiveOwner -- '' if the lock only stays taken for a minimum hold time; nil if there is none
+local shareExpiries = KEYS[3]
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local lock = KEYS[1]
 local call = redis.call
@@ -66,18 +76,19 @@ local function integer(n)
   return string.format('%.0f', n)
 end
 
--- free takes out whatever is left of the lock.
-local function free()
-  call('UNLINK', lock, reads)
-  mode, writer, known, shared, dirty, latest, gate, longest = nil, nil, false, false, false, 0, 0, 0
+-- deleteLock deletes whatever is left of the lock.
+local function deleteLock()
+  call('UNLINK', lock, shareExpiries)
+  mode, exclusiveOwner, hasShares, shared, expiredLeft, latestExpiry, readersFirstUntil, longestTTL =
+    nil, nil, false, false, false, 0, 0, 0
 end
 
--- dropShare takes one read hold out of the hash.
-local function dropShare(id)
+-- removeShare removes a shared hold from the hash.
+local function removeShare(id)
   local owner = string.match(call('HGET', lock, 'share:' .. id) or '', '^%d+ (.+)$')
   call('HDEL', lock, 'share:' .. id)
   if not owner then
-    return -- gone before, of its minimum time something was left
+    return -- released before: only its expiry was left, for the minimum hold time
   end
   local count, rest = string.match(call('HGET', lock, 'read:' .. owner) or '', '^(%d+)( .+)$')
   if tonumber(count or 0) > 1 then
@@ -87,79 +98,83 @@ local function dropShare(id)
   end
 end
 
--- last returns the expiry of the read hold that lasts longest, nil if none is alive.
-local function last()
-  latest = latest or known and tonumber(call('ZREVRANGE', reads, 0, 0, 'WITHSCORES')[2] or nil) or 0
-  return latest > now and latest or nil
+-- lastExpiry returns the expiry of the share that expires last, nil if no share is valid.
+local function lastExpiry()
+  latestExpiry = latestExpiry
+    or hasShares and tonumber(call('ZREVRANGE', shareExpiries, 0, 0, 'WITHSCORES')[2] or nil) or 0
+  return latestExpiry > now and latestExpiry or nil
 end
 
--- arm lets the lock's key expire with its last hold, and with it the shares, also those that have expired: without the
--- key they would not be found any more, and stay in the hash. Never later than what was asked for at most, see setBack.
-local function arm()
-  local at = math.max(ends and writer and ends or 0, last() or 0)
-  at = integer(math.min(at, now + longest))
+-- setExpiry lets the lock's key expire with its last hold, but never later than the longest TTL requested, see
+-- limitExpiries. share_expiries gets the same expiry, even for shares that have expired. Why: without it, the script
+-- could not find them any more, and they would stay in the hash.
+local function setExpiry()
+  local at = math.max(exclusiveUntil and exclusiveOwner and exclusiveUntil or 0, lastExpiry() or 0)
+  at = integer(math.min(at, now + longestTTL))
   call('PEXPIREAT', lock, at)
-  if known then
-    call('PEXPIREAT', reads, at)
+  if hasShares then
+    call('PEXPIREAT', shareExpiries, at)
   end
 end
 
--- endWriting takes the exclusive part out; what is shared, which can only be the writer's own, stays.
-local function endWriting()
+-- endExclusive ends the exclusive grant. Valid shares stay; they can only be the exclusive owner's.
+local function endExclusive()
   if not shared then
-    return free()
+    return deleteLock()
   end
-  call('HDEL', lock, writer, 'exclusive_owner', 'exclusive_until', 'token', 'granted', 'min_hold_until', 'grant_id')
+  call('HDEL', lock, exclusiveOwner, 'exclusive_owner', 'exclusive_until', 'token', 'granted', 'min_hold_until',
+    'grant_id')
   call('HSET', lock, 'mode', 'reading')
-  mode, writer = 'reading', nil
-  arm()
+  mode, exclusiveOwner = 'reading', nil
+  setExpiry()
 end
 
 -- refresh reads the state and ends what has expired.
 local function refresh()
-  -- What is seldom needed is made when it is: see above what a function costs.
-  local function tidy(left)
-    -- setBack: more is left than was ever asked for, so the server's clock was set back. Without this a crashed holder
-    -- would block the name for as long as the step was. PEXPIREAT comes first, because a full server accepts it. Of the
-    -- shares, one run deals with those that last longest; the next with the others, or the lock's key expires before.
-    local function setBack()
-      local limit = now + longest
+  -- Functions that are seldom needed are created only then, because of what a function costs, see above.
+  local function correctExpiries(left)
+    -- limitExpiries cuts expiries that are later than the longest TTL requested. Then the server's clock was set back,
+    -- and a crashed holder would block the name for as long as the step. PEXPIREAT comes first, because a full server
+    -- accepts it. One run cuts the shares that expire last. The next run cuts the others, or the lock's key expires
+    -- before.
+    local function limitExpiries()
+      local limit = now + longestTTL
       call('PEXPIREAT', lock, integer(limit))
-      if writer and ends > limit then
-        ends = limit
-        call('HSET', lock, 'exclusive_until', integer(ends))
+      if exclusiveOwner and exclusiveUntil > limit then
+        exclusiveUntil = limit
+        call('HSET', lock, 'exclusive_until', integer(exclusiveUntil))
       end
-      local found = known and call('ZREVRANGE', reads, 0, probe - 1, 'WITHSCORES') or {}
+      local found = hasShares and call('ZREVRANGE', shareExpiries, 0, maxRead - 1, 'WITHSCORES') or {}
       for i = 1, #found, 2 do
         if tonumber(found[i + 1]) <= limit then
           break
         end
-        call('ZADD', reads, integer(limit), found[i])
+        call('ZADD', shareExpiries, integer(limit), found[i])
       end
-      latest = nil
-      arm()
+      latestExpiry = nil
+      setExpiry()
     end
 
-    -- cleanUp takes out shares that have expired, unless all goes with the keys. It tells which are alive, and whether
-    -- expired ones are left.
-    local function cleanUp()
-      shared = last() ~= nil
-      if not shared and not (writer and ends > now) then
+    -- removeExpired sets shared, removes expired shares and sets expiredLeft. It removes none if all will be deleted
+    -- with their keys.
+    local function removeExpired()
+      shared = lastExpiry() ~= nil
+      if not shared and not (exclusiveOwner and exclusiveUntil > now) then
         return
       end
-      local dead = call('ZRANGEBYSCORE', reads, '-inf', integer(now), 'LIMIT', 0, sweep + 1)
-      for i = 1, math.min(#dead, sweep) do
-        dropShare(dead[i])
-        call('ZREM', reads, dead[i])
+      local expired = call('ZRANGEBYSCORE', shareExpiries, '-inf', integer(now), 'LIMIT', 0, maxExpired + 1)
+      for i = 1, math.min(#expired, maxExpired) do
+        removeShare(expired[i])
+        call('ZREM', shareExpiries, expired[i])
       end
-      dirty = #dead > sweep
+      expiredLeft = #expired > maxExpired
     end
 
-    if left > longest or (last() or 0) > now + longest then
-      setBack()
+    if left > longestTTL or (lastExpiry() or 0) > now + longestTTL then
+      limitExpiries()
     end
-    if known then
-      cleanUp()
+    if hasShares then
+      removeExpired()
     end
   end
 
@@ -167,51 +182,51 @@ local function refresh()
   if left == -2 then
     return
   end
-  local state = call('HMGET', lock, 'mode', 'exclusive_owner', 'exclusive_until', 'token', 'granted', 'has_shares', 'ttl', 'readers_first_until',
-    'grant_id')
-  mode, longest, gate = state[1] or 'mutex', tonumber(state[7] or 0), tonumber(state[8] or 0)
+  local state = call('HMGET', lock, 'mode', 'exclusive_owner', 'exclusive_until', 'token', 'granted', 'has_shares',
+    'ttl', 'readers_first_until', 'grant_id')
+  mode, longestTTL, readersFirstUntil = state[1] or 'mutex', tonumber(state[7] or 0), tonumber(state[8] or 0)
   if mode ~= 'fair' and mode ~= 'writing' and mode ~= 'reading' then
     foreign = true
-    if longest > 0 and left > longest then
-      call('PEXPIRE', lock, longest)
+    if longestTTL > 0 and left > longestTTL then
+      call('PEXPIRE', lock, longestTTL)
     end
     return
   end
   if state[2] then
-    writer, ends, token, granted, grant = state[2], tonumber(state[3]), state[4], state[5], state[9]
+    exclusiveOwner, exclusiveUntil, token, granted, grantID = state[2], tonumber(state[3]), state[4], state[5], state[9]
   end
-  known = state[6] and true
-  if known or left > longest then
-    tidy(left)
+  hasShares = state[6] and true
+  if hasShares or left > longestTTL then
+    correctExpiries(left)
   end
-  if writer and ends <= now then
-    endWriting()
-  elseif not writer and not shared then
-    free()
+  if exclusiveOwner and exclusiveUntil <= now then
+    endExclusive()
+  elseif not exclusiveOwner and not shared then
+    deleteLock()
   end
 end
 
--- holds returns in which way the hold of that id is in: 'hold:' exclusively, 'share:' with others, and what the lock
--- says of it then; nil if it is not.
-local function holds(id)
+-- findHold returns the kind of a hold, 'hold:' for exclusive or 'share:' for shared, and the value of its field; nil if
+-- the hold is not in the lock or has expired.
+local function findHold(id)
   local held = call('HMGET', lock, 'hold:' .. id, 'share:' .. id)
-  if writer and held[1] == grant then
+  if exclusiveOwner and held[1] == grantID then
     return 'hold:', held[1]
-  elseif shared and held[2] and tonumber(call('ZSCORE', reads, id) or 0) > now then
+  elseif shared and held[2] and tonumber(call('ZSCORE', shareExpiries, id) or 0) > now then
     return 'share:', held[2]
   end
 end
 
--- shares reports whether the owner has a share of the lock that is alive. While expired ones are left, which are counted
--- with the owner's still, it looks for one among the shares that last longest. If that does not tell, the owner is taken
--- for one who has: that it had one is certain.
-local function shares(owner)
+-- hasShare returns true if the owner has a valid share. While expired shares are left, the owner's number of entries
+-- counts them too. Then hasShare looks for one among the shares that expire last. If it cannot tell, it returns true,
+-- because the owner certainly had a share.
+local function hasShare(owner)
   if not shared or call('HEXISTS', lock, 'read:' .. owner) == 0 then
     return false
-  elseif not dirty then
+  elseif not expiredLeft then
     return true
   end
-  local found = call('ZREVRANGE', reads, 0, probe - 1, 'WITHSCORES')
+  local found = call('ZREVRANGE', shareExpiries, 0, maxRead - 1, 'WITHSCORES')
   for i = 1, #found, 2 do
     if tonumber(found[i + 1]) <= now then
       return false
@@ -220,150 +235,157 @@ local function shares(owner)
       return true
     end
   end
-  return #found == 2 * probe
+  return #found == 2 * maxRead
 end
 
--- remaining returns for how long the lock stays held if nobody renews it, in ms; -1: for ever.
-local function remaining()
+-- remainingTTL returns the ms for which the lock stays held without a renewal; -1: without end.
+local function remainingTTL()
   return mode and call('PTTL', lock) or 0
 end
 
 local function newToken()
   local new = micros
-  local before = tonumber(call('SET', lastToken, integer(new), 'PX', memory, 'GET') or '')
+  local before = tonumber(call('SET', lastToken, integer(new), 'PX', tokenMemory, 'GET') or '')
   if before and before >= new then
     new = before + 1
-    call('SET', lastToken, integer(new), 'PX', memory)
+    call('SET', lastToken, integer(new), 'PX', tokenMemory)
   end
   return integer(new)
 end
 
-local function keepUntil(keep)
-  return integer(keep > 0 and micros + keep * 1000 or 0)
+local function minHoldUntil(minHold)
+  return integer(minHold > 0 and micros + minHold * 1000 or 0)
 end
 
--- write grants the free lock to one owner.
-local function write(id, owner, ttl, as, keep)
+-- grantExclusive grants the free lock to one owner and returns the token.
+local function grantExclusive(id, owner, ttl, newMode, minHold)
   token, granted = newToken(), integer(micros)
-  grant = token
-  mode, writer, ends, longest = as, owner, now + ttl, ttl
-  call('PEXPIREAT', lock, integer(ends))
-  call('HSET', lock, owner, 1, 'hold:' .. id, grant, 'mode', as, 'exclusive_owner', owner, 'exclusive_until', integer(ends),
-    'token', token, 'granted', granted, 'ttl', ttl, 'min_hold_until', keepUntil(keep),
-    'grant_id', grant)
-  call('PEXPIREAT', lock, integer(ends))
+  grantID = token
+  mode, exclusiveOwner, exclusiveUntil, longestTTL = newMode, owner, now + ttl, ttl
+  call('PEXPIREAT', lock, integer(exclusiveUntil))
+  call('HSET', lock, owner, 1, 'hold:' .. id, grantID, 'mode', newMode, 'exclusive_owner', owner,
+    'exclusive_until', integer(exclusiveUntil), 'token', token, 'granted', granted, 'ttl', ttl,
+    'min_hold_until', minHoldUntil(minHold), 'grant_id', grantID)
+  call('PEXPIREAT', lock, integer(exclusiveUntil))
   return token
 end
 
--- read grants a share of the lock, or one more to an owner that has it; the caller arms the lock then.
-local function read(id, owner, ttl, keep)
-  -- The command is needed later: if it is not allowed, that has to be known before anything is written.
-  local before = call('ZREVRANGE', reads, 0, 0, 'WITHSCORES')[2]
-  if dirty then
-    dropShare(id) -- of the same hold, which has expired and comes back
+-- grantShare grants a share of the lock, or one more share to an owner that has one, and returns the token. The caller
+-- must call setExpiry afterwards.
+local function grantShare(id, owner, ttl, minHold)
+  -- setExpiry needs this command. If the user may not use it, the script must fail before the first write.
+  local before = call('ZREVRANGE', shareExpiries, 0, 0, 'WITHSCORES')[2]
+  if expiredLeft then
+    removeShare(id) -- of the same hold, if that has expired and is granted again
   end
-  local count, mine, since = string.match(mode and call('HGET', lock, 'read:' .. owner) or '', '^(%d+) (%d+) (%d+)$')
-  if not mine or not shares(owner) then
+  local count, ownToken, since =
+    string.match(mode and call('HGET', lock, 'read:' .. owner) or '', '^(%d+) (%d+) (%d+)$')
+  if not ownToken or not hasShare(owner) then
     count = count or 0 -- of expired shares that are left
-    if writer == owner then
-      mine, since = token, granted
+    if exclusiveOwner == owner then
+      ownToken, since = token, granted
     else
-      mine, since = newToken(), integer(micros)
+      ownToken, since = newToken(), integer(micros)
     end
   end
-  if not known then
-    call('UNLINK', reads) -- of an earlier lock, which was deleted with them in it
+  if not hasShares then
+    call('UNLINK', shareExpiries) -- left of an earlier lock that was deleted by hand
     before = nil
   end
   local at = integer(now + ttl)
-  latest = math.max(tonumber(before or 0), now + ttl)
-  call('PEXPIREAT', reads, at)
-  call('ZADD', reads, at, id)
+  latestExpiry = math.max(tonumber(before or 0), now + ttl)
+  call('PEXPIREAT', shareExpiries, at)
+  call('ZADD', shareExpiries, at, id)
   if not shared then
-    call('PEXPIREAT', reads, at)
+    call('PEXPIREAT', shareExpiries, at)
   end
-  longest = math.max(longest, ttl)
+  longestTTL = math.max(longestTTL, ttl)
   if not mode then
     mode = 'reading'
     call('PEXPIREAT', lock, at)
     call('HSET', lock, 'mode', mode)
     call('PEXPIREAT', lock, at)
   end
-  call('HSET', lock, 'share:' .. id, keepUntil(keep) .. ' ' .. owner,
-    'read:' .. owner, (count + 1) .. ' ' .. mine .. ' ' .. since, 'has_shares', 1, 'ttl', longest)
-  known, shared = true, true
-  return mine
+  call('HSET', lock, 'share:' .. id, minHoldUntil(minHold) .. ' ' .. owner,
+    'read:' .. owner, (count + 1) .. ' ' .. ownToken .. ' ' .. since, 'has_shares', 1, 'ttl', longestTTL)
+  hasShares, shared = true, true
+  return ownToken
 end
 
--- tell wakes one waiter: with a token, it holds the lock; without, it should ask.
-local function tell(id, its)
-  if not publish(ARGV[4], channel .. ':' .. string.match(id, '^(.*):'), id .. (its and ' ' .. its or '')) then
-    mute = 1
+-- notify sends a message to one waiter. With a token the message says that the waiter holds the lock, without one that
+-- it should send its request again.
+local function notify(id, grantedToken)
+  if not publish(ARGV[4], channel .. ':' .. string.match(id, '^(.*):'),
+    id .. (grantedToken and ' ' .. grantedToken or '')) then
+    unpublished = 1
   end
 end
 
-local function leaveLine(id)
-  return call('ZREM', writers, id) + call('ZREM', readers, id) + call('HDEL', waiters, id)
+-- dequeue removes a waiter from its queue. It returns a number above 0 if the waiter was there.
+local function dequeue(id)
+  return call('ZREM', exclusiveQueue, id) + call('ZREM', sharedQueue, id) + call('HDEL', waiters, id)
 end
 
--- first returns the first of a line who has shown signs of life; nil if there is nobody, or the budget is used up.
-local function first(line)
+-- first returns the first waiter of a queue whose deadline is in the future, and removes those before it. It returns
+-- nil if there is none, or if the budget is used up.
+local function first(queue)
   while budget > 0 do
-    local head = call('ZRANGE', line, 0, 0, 'WITHSCORES')
+    local head = call('ZRANGE', queue, 0, 0, 'WITHSCORES')
     if not head[1] then
       return
     end
     local waiter = call('HGET', waiters, head[1])
-    local deadline, ttl, as, owner = string.match(waiter or '', '^(%d+) (%d+) (%a+) (.+)$')
+    local deadline, ttl, wantedMode, owner = string.match(waiter or '', '^(%d+) (%d+) (%a+) (.+)$')
     if deadline and tonumber(deadline) > now then
-      if deadline - now > grace then -- the clock was set back
-        call('HSET', waiters, head[1], integer(now + grace) .. string.match(waiter, ' .+'))
+      if deadline - now > placeTTL then -- the clock was set back
+        call('HSET', waiters, head[1], integer(now + placeTTL) .. string.match(waiter, ' .+'))
       end
       return {
-        id = head[1], number = tonumber(head[2]), owner = owner, as = as, ttl = math.min(tonumber(ttl), grace),
+        id = head[1], number = tonumber(head[2]), owner = owner, mode = wantedMode,
+        ttl = math.min(tonumber(ttl), placeTTL),
       }
     end
     budget = budget - 1
-    leaveLine(head[1])
+    dequeue(head[1])
   end
 end
 
--- admit lets in whose turn it is: the readers before the first writer, or that writer if nobody reads. They hold
--- the lock for the grace, until they ask for more.
-local function admit()
-  if foreign or writer then
+-- grantWaiters grants the lock to the next waiters: to the readers before the first writer, or to that writer if there
+-- are no readers. The grant has the TTL ARGV[3] at most, until the waiter renews it.
+local function grantWaiters()
+  if foreign or exclusiveOwner then
     return
   end
-  local next = first(writers)
-  local reader, entered = first(readers), false
-  local due = (next or reader) and call('HGET', waiters, '')
-  if due then
-    gate = math.max(gate, tonumber(due))
+  local writer = first(exclusiveQueue)
+  local reader, readersGranted = first(sharedQueue), false
+  local postponed = (writer or reader) and call('HGET', waiters, '')
+  if postponed then
+    readersFirstUntil = math.max(readersFirstUntil, tonumber(postponed))
     call('HDEL', waiters, '')
   end
-  while reader and budget > 0 and (not next or reader.number < next.number or reader.number <= gate) do
-    budget, entered = budget - 1, true
-    leaveLine(reader.id)
-    tell(reader.id, read(reader.id, reader.owner, reader.ttl, 0))
-    reader = first(readers)
+  while reader and budget > 0 and (not writer or reader.number < writer.number or reader.number <= readersFirstUntil) do
+    budget, readersGranted = budget - 1, true
+    dequeue(reader.id)
+    notify(reader.id, grantShare(reader.id, reader.owner, reader.ttl, 0))
+    reader = first(sharedQueue)
   end
-  if budget > 0 and next and not mode then
-    leaveLine(next.id)
-    tell(next.id, write(next.id, next.owner, next.ttl, next.as, 0))
+  if budget > 0 and writer and not mode then
+    dequeue(writer.id)
+    notify(writer.id, grantExclusive(writer.id, writer.owner, writer.ttl, writer.mode, 0))
   elseif shared then
-    if entered then
-      arm()
+    if readersGranted then
+      setExpiry()
     end
-    if gate > 0 and budget == 0 then
-      call('HSET', lock, 'readers_first_until', integer(gate)) -- for the others who waited then
-    elseif gate > 0 then
-      call('HDEL', lock, 'readers_first_until') -- not for one of them who comes back
+    if readersFirstUntil > 0 and budget == 0 then
+      call('HSET', lock, 'readers_first_until', integer(readersFirstUntil)) -- for the readers that are left
+    elseif readersFirstUntil > 0 then
+      call('HDEL', lock, 'readers_first_until') -- so that it does not favour a reader that queues again
     end
   end
   if budget == 0 then
-    local goesOn = call('ZRANGE', readers, 0, 0)[1] or call('ZRANGE', writers, 0, 0)[1]
-    if goesOn then
-      tell(goesOn)
+    local next = call('ZRANGE', sharedQueue, 0, 0)[1] or call('ZRANGE', exclusiveQueue, 0, 0)[1]
+    if next then
+      notify(next) -- its request continues the work
     end
   end
 end

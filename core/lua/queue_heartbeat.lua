@@ -1,45 +1,49 @@
--- Keeps the places of some waiters of one client in one line, and tells them how they stand.
+-- Keeps the places of some waiters of one client in the queues of one lock, and returns where they are.
 --
--- KEYS[1..6], ARGV[1..4]  see queue_common.lua
+-- KEYS[1..6], ARGV[1..4]  see queue_common.lua, which comes in front of this file
 -- ARGV[5...] hold ids
 --
--- Returns {ms that the lock is held for (-1: for ever), last token, 1 if it is a Mutex's or Redisson's,
---          then for each id those before it, or -1 if it should ask: it is not in line, because it was granted
---          the lock or forgotten, or its owner has come in by another request}
+-- Returns {ms that the lock is held for (-1: without end), last token, 1 if the lock is a Mutex's or Redisson's,
+--          then for each id the number of waiters before it, or -1 if the waiter should send its request again}
 --
--- Running it twice changes nothing. Order of writes: PEXPIRE first, which a full server accepts; HSET, which it does
--- not, passes after it.
+-- A waiter gets -1 if it was granted the lock, if its place has expired, or if its owner has got the lock by another
+-- request.
+--
+-- Running it twice changes nothing.
+--
+-- Order of writes: PEXPIRE first, which a full server accepts. After it the server accepts HSET of the same script.
 
-call('PEXPIRE', waiters, grace)
-call('PEXPIRE', writers, grace)
-call('PEXPIRE', readers, grace)
+call('PEXPIRE', waiters, placeTTL)
+call('PEXPIRE', exclusiveQueue, placeTTL)
+call('PEXPIRE', sharedQueue, placeTTL)
 local places = {}
 for i = 5, #ARGV do
   local waiter = call('HGET', waiters, ARGV[i])
   if waiter then
-    local as, owner = string.match(waiter, '^%d+ %d+ (%a+) (.+)$')
-    places[i] = {reads = as == 'reading', owner = owner ~= ARGV[i] and owner} -- no owner: it has no other request
-    call('HSET', waiters, ARGV[i], integer(now + grace) .. string.match(waiter, ' .+'))
+    local wantedMode, owner = string.match(waiter, '^%d+ %d+ (%a+) (.+)$')
+    -- An owner that is called like the hold has no other request.
+    places[i] = {shared = wantedMode == 'reading', owner = owner ~= ARGV[i] and owner}
+    call('HSET', waiters, ARGV[i], integer(now + placeTTL) .. string.match(waiter, ' .+'))
   end
 end
 refresh()
-admit()
+grantWaiters()
 
--- isIn reports whether the owner of a waiter holds the lock: its other requests can enter it then, or are told that they
--- would wait for their own owner.
-local function isIn(place)
+-- ownerHolds returns true if the owner of a waiter holds the lock. Then its other requests can re-enter the lock, or
+-- are refused because they would wait for their own owner.
+local function ownerHolds(place)
   local owner = place.owner
-  return owner and (writer == owner or mode == 'mutex' and call('HEXISTS', lock, owner) == 1
-    or shares(owner))
+  return owner and (exclusiveOwner == owner or mode == 'mutex' and call('HEXISTS', lock, owner) == 1
+    or hasShare(owner))
 end
 
-local reply = {remaining(), tonumber(call('GET', lastToken) or 0), foreign and 1 or 0}
+local reply = {remainingTTL(), tonumber(call('GET', lastToken) or 0), foreign and 1 or 0}
 for i = 5, #ARGV do
   local place, before = places[i], -1
-  local number = place and call('ZSCORE', place.reads and readers or writers, ARGV[i])
-  if number and not isIn(place) then
+  local number = place and call('ZSCORE', place.shared and sharedQueue or exclusiveQueue, ARGV[i])
+  if number and not ownerHolds(place) then
     number = '(' .. integer(tonumber(number))
-    before = call('ZCOUNT', writers, '-inf', number) + call('ZCOUNT', readers, '-inf', number)
+    before = call('ZCOUNT', exclusiveQueue, '-inf', number) + call('ZCOUNT', sharedQueue, '-inf', number)
   end
   reply[#reply + 1] = before
 end

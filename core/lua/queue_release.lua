@@ -1,39 +1,41 @@
--- Ends one hold, or gives up a place in line, and lets in whose turn it is then.
+-- Ends one hold, or gives up a place in the queue, and grants the lock to the next waiters.
 --
--- KEYS[1..6], ARGV[1..4]  see queue_common.lua
--- KEYS[7] released  string, remembers what this release has done, so that a repetition says the same
+-- KEYS[1..6], ARGV[1..4]  see queue_common.lua, which comes in front of this file
+-- KEYS[7] released  string, the result of this release, so that a repetition returns the same
 -- ARGV[5] owner     ARGV[6] hold id
--- ARGV[7] ms for which the result is remembered, 0 for a place in line of which nothing is on its way any more
--- ARGV[8] 1 if nobody ever had the hold: its minimum time does not count then
--- ARGV[9] 1 if all readers who wait go before the next writer, when this ends the exclusive lock, also if that stays taken
---         for its minimum time
--- ARGV[10] ms for which the result is remembered if the hold was not there; may be absent: ARGV[7]
+-- ARGV[7] ms for which the result is kept, 0 for a place in the queue if no request of it can arrive any more
+-- ARGV[8] 1 if no caller ever had the hold: its minimum hold time does not count then
+-- ARGV[9] 1 if all waiting readers go before the next writer when this ends the exclusive lock. If the lock stays taken
+--         for its minimum hold time, they do so after that
+-- ARGV[10] ms for which the result is kept if the hold is not in the lock; may be absent: ARGV[7]
 --
--- Returns {status, 1 if something could not be announced: waiters find out by themselves}
---   status 1  released     0  not held: expired, forced, or never granted; by nothing that this release did
+-- Returns {status, 1 if a message could not be published: waiters find out by polling}
+--   status 1  released
+--          0  not held: the hold expired, was forced out, or was never granted. An earlier run of this release did not
+--             end it
 --
--- Running it twice changes nothing and answers the same, however many others held the lock in between.
--- A hold that is given up before its acquire arrives is remembered too: queue_acquire.lua refuses it then.
+-- Running it twice changes nothing and returns the same, however many other owners held the lock between the runs.
+-- If the hold is released before its request arrives, KEYS[7] makes queue_acquire.lua refuse that request.
 --
--- Order of writes: the hold goes before the count, so that a script that dies between them leaves the lock
--- held too long rather than free too early. The first write is one that a full server accepts (UNLINK, ZREM, HDEL,
--- PEXPIREAT), after which it accepts the others of the same script.
+-- Order of writes: the hold goes before the count. If the script stops between them, the lock is held too long rather
+-- than free too early. A full server accepts the first write (UNLINK, ZREM, HDEL or PEXPIREAT), and after it the other
+-- writes of the script.
 
 local released, owner, id = KEYS[7], ARGV[5], ARGV[6]
 
 local function remember(status)
-  local remembered = tonumber(status == 0 and ARGV[10] or ARGV[7])
-  if remembered > 0 then
-    redis.pcall('SET', released, status, 'PX', remembered)
+  local memory = tonumber(status == 0 and ARGV[10] or ARGV[7])
+  if memory > 0 then
+    redis.pcall('SET', released, status, 'PX', memory)
   end
 end
 
--- keptUntil returns until when (ms) the lock must stay taken.
-local function keptUntil(keep)
-  return ARGV[8] ~= '1' and math.ceil(tonumber(keep or 0) / 1000) or 0
+-- takenUntil returns until when (ms) the lock must stay taken, by a minimum hold time in us; 0 if it need not.
+local function takenUntil(minHold)
+  return ARGV[8] ~= '1' and math.ceil(tonumber(minHold or 0) / 1000) or 0
 end
 
--- endHold ends a hold of the exclusive lock, and the lock with the owner's last one.
+-- endHold ends a hold of the exclusive lock. With the owner's last hold it ends the exclusive grant.
 local function endHold()
   local state = call('HMGET', lock, owner, 'min_hold_until')
   if tonumber(state[1]) > 1 then
@@ -41,40 +43,41 @@ local function endHold()
     call('HINCRBY', lock, owner, -1)
     return
   end
-  local kept = keptUntil(state[2])
-  local lastReader = ARGV[9] == '1' and call('ZREVRANGE', readers, 0, 0, 'WITHSCORES')[2]
-  if kept > now then
-    ends, writer = math.min(ends, kept), ''
+  local untilMin = takenUntil(state[2])
+  local lastReader = ARGV[9] == '1' and call('ZREVRANGE', sharedQueue, 0, 0, 'WITHSCORES')[2]
+  if untilMin > now then
+    exclusiveUntil, exclusiveOwner = math.min(exclusiveUntil, untilMin), ''
     call('HDEL', lock, 'hold:' .. id, owner)
-    call('HSET', lock, 'exclusive_until', integer(ends), 'exclusive_owner', writer)
+    call('HSET', lock, 'exclusive_until', integer(exclusiveUntil), 'exclusive_owner', exclusiveOwner)
     if lastReader and call('EXISTS', waiters) == 1 then
-      call('HSET', waiters, '', lastReader) -- the lock is gone when the readers' turn has come
+      -- Not in the lock's hash, because the hash will have expired when the readers get the lock.
+      call('HSET', waiters, '', lastReader)
     end
-    return arm()
+    return setExpiry()
   end
-  endWriting()
-  gate = tonumber(lastReader or 0)
+  endExclusive()
+  readersFirstUntil = tonumber(lastReader or 0)
 end
 
 -- endShare ends a shared hold, and the lock with the last one.
-local function endShare(keep)
-  local before = last()
-  local kept = keptUntil(keep)
-  dropShare(id)
-  if kept > now then
-    call('ZADD', reads, integer(math.min(kept, tonumber(call('ZSCORE', reads, id)))), id)
+local function endShare(minHold)
+  local before = lastExpiry()
+  local untilMin = takenUntil(minHold)
+  removeShare(id)
+  if untilMin > now then
+    call('ZADD', shareExpiries, integer(math.min(untilMin, tonumber(call('ZSCORE', shareExpiries, id)))), id)
   else
-    call('ZREM', reads, id)
+    call('ZREM', shareExpiries, id)
   end
-  latest = nil
-  shared = last() ~= nil
-  if not shared and not writer then
-    return free()
+  latestExpiry = nil
+  shared = lastExpiry() ~= nil
+  if not shared and not exclusiveOwner then
+    return deleteLock()
   end
-  arm()
-  local next = not writer and last() < before and first(writers)
+  setExpiry()
+  local next = not exclusiveOwner and lastExpiry() < before and first(exclusiveQueue)
   if next then
-    tell(next.id) -- what is left ends sooner than it was told
+    notify(next.id) -- its last reply said that they expire later
   end
 end
 
@@ -82,32 +85,32 @@ refresh()
 local status = 0
 local kind, held
 if mode then
-  kind, held = holds(id)
+  kind, held = findHold(id)
 end
-if kind == 'hold:' and writer == owner then
+if kind == 'hold:' and exclusiveOwner == owner then
   endHold()
   status = 1
 elseif kind == 'share:' then
   endShare(string.match(held, '^%d+'))
   status = 1
 else
-  local before = tonumber(call('GET', released) or '') -- nil too if bar.lua has written it
+  local before = tonumber(call('GET', released) or '') -- also nil if bar.lua has written it
   if before then
-    return {math.min(before, 1), 0} -- release.lua distinguishes more
+    return {math.min(before, 1), 0} -- release.lua also writes 2
   end
 end
-local left = leaveLine(id) > 0
+local wasQueued = dequeue(id) > 0
 remember(status)
-admit()
-if left and foreign then
-  local next = first(writers) or first(readers)
+grantWaiters()
+if wasQueued and foreign then
+  local next = first(exclusiveQueue) or first(sharedQueue)
   if next then
-    tell(next.id) -- it hears of the release from now on
+    notify(next.id) -- it is the first now, so it has to wait for the release message of a Mutex
   end
 end
 if status == 1 and not mode then
   if not publish(ARGV[4], channel, '0') then
-    mute = 1
+    unpublished = 1
   end
 end
-return {status, mute}
+return {status, unpublished}

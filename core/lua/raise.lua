@@ -1,20 +1,20 @@
--- Gives a hold a greater token, so that locks which were granted one after the other have one in common.
+-- Raises the token of a hold, so that locks that were granted one after the other have one token in common.
 --
 -- KEYS[1] lock    hash, see acquire.lua and queue_common.lua
 -- KEYS[2] token   string, the last fencing token granted for this name
 -- KEYS[3] share_expiries  sorted set, see queue_common.lua
--- ARGV[1] hold id     ARGV[2] the token     ARGV[3] ms for which the last token is remembered
+-- ARGV[1] hold id     ARGV[2] the token     ARGV[3] ms for which the last token is kept
 --
--- Returns 1 if the hold is still there, 0 if it is not. The owner's other holds get the token too.
+-- Returns 1 if the hold is in the lock, 0 if it is not. The owner's other holds get the token too.
 --
 -- Running it twice changes nothing. It never makes a token smaller.
 --
--- Order of writes: the last token first, because SET is what a full server refuses; should the script end there,
--- the next grant gets a greater token than it had to.
+-- Order of writes: the last token first, because SET is what a full server refuses. If the script stops after it, the
+-- next grant gets a greater token than necessary.
 
 local lock, id, token = KEYS[1], ARGV[1], tonumber(ARGV[2])
 
-local function remember()
+local function raiseLastToken()
   local last = tonumber(redis.call('GET', KEYS[2]) or '')
   if not last or last < token then
     redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
@@ -24,7 +24,7 @@ end
 local held = redis.call('HMGET', lock, 'hold:' .. id, 'token', 'grant_id', 'share:' .. id)
 if held[1] and held[1] == (held[3] or held[1]) then
   if tonumber(held[2]) < token then
-    remember()
+    raiseLastToken()
     redis.call('HSET', lock, 'token', ARGV[2])
   end
   return 1
@@ -33,12 +33,12 @@ end
 local expiry = held[4] and tonumber(redis.call('ZSCORE', KEYS[3], id) or 0) or 0
 local clock = redis.call('TIME')
 if expiry <= clock[1] * 1000 + math.floor(clock[2] / 1000) then
-  return 0 -- also if it has expired and no script has taken it out yet
+  return 0 -- also if the share has expired and no script has removed it yet
 end
 local owner = 'read:' .. string.match(held[4], '^%d+ (.+)$')
-local count, mine, rest = string.match(redis.call('HGET', lock, owner), '^(%d+) (%d+)( .+)$')
-if tonumber(mine) < token then
-  remember()
+local count, current, rest = string.match(redis.call('HGET', lock, owner), '^(%d+) (%d+)( .+)$')
+if tonumber(current) < token then
+  raiseLastToken()
   redis.call('HSET', lock, owner, count .. ' ' .. ARGV[2] .. rest)
 end
 return 1

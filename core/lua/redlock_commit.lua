@@ -1,39 +1,39 @@
--- Makes one server of a Redlock agree with the others on a hold: on its token, and that it is there at all.
+-- Commits the token of a hold on one server of a Redlock. It grants the hold there if the server has lost it.
 --
 -- KEYS[1] lock     hash     KEYS[2] token     KEYS[3] released, see acquire.lua
--- ARGV[1] owner     ARGV[2] hold id     ARGV[3] ttl in ms     ARGV[4] the token
--- ARGV[5] ms for which the last token is remembered     ARGV[6] ms for which the lock stays taken at least
--- ARGV[7] 1 to grant the hold if the lock is free here, because the server has forgotten it
+-- ARGV[1] owner     ARGV[2] hold id     ARGV[3] TTL in ms     ARGV[4] the token
+-- ARGV[5] ms for which the last token is kept     ARGV[6] ms for which the lock stays taken at least
+-- ARGV[7] 1 to grant the hold if the lock is free here, because the server has lost it
 --
--- Returns 1 if the hold is there and has the token, 0 if it is not: it was released, it is not to be granted, or the
--- lock is held by someone else.
+-- Returns 1 if the hold is in the lock and has the token. Returns 0 if it was released, if ARGV[7] does not allow to
+-- grant it, or if another owner holds the lock.
 --
--- Running it twice changes nothing. The hold's token may become smaller than the one that this server has given it,
--- which nobody has seen; but only until the field token_committed tells that the token is agreed on. The last token never gets
--- smaller, so all later grants get a greater one.
+-- Running it twice changes nothing. The hold's token may get smaller than the one that this server granted, which no
+-- caller has seen. That ends when the field token_committed is set. The last token never gets smaller, so all later
+-- grants get a greater one.
 --
--- Order of writes: the last token first, because SET is what a full server refuses, and a token without a lock harms
--- nobody. Then the lock, see mutex_common.lua, which comes in front of this file.
+-- Order of writes: the last token first, because SET is what a full server refuses. A token without a lock does no
+-- harm. Then the lock, see mutex_common.lua, which comes in front of this file.
 
-local e = entry(1, ARGV[1], ARGV[2], ARGV[3], ARGV[6])
+local r = newRequest(1, ARGV[1], ARGV[2], ARGV[3], ARGV[6])
 local token = tonumber(ARGV[4])
-if look(e) or not e.again and ARGV[7] ~= '1' then
+if check(r) or not r.repeated and ARGV[7] ~= '1' then
   return 0
 end
 
-local last = tonumber(redis.call('GET', e.token) or '')
+local last = tonumber(redis.call('GET', r.token) or '')
 if not last or last < token then
-  redis.call('SET', e.token, integer(token), 'PX', ARGV[5])
+  redis.call('SET', r.token, integer(token), 'PX', ARGV[5])
 end
-if not e.held then
-  local refused = grant(e, token, microseconds())
+if not r.heldToken then
+  local refused = grant(r, token, microseconds())
   if refused then
     return refused
   end
-elseif not e.again then
-  enter(e)
+elseif not r.repeated then
+  reenter(r)
 end
-if not e.settled or e.held < token then
-  redis.call('HSET', e.lock, 'token', integer(token), 'token_committed', 1)
+if not r.tokenCommitted or r.heldToken < token then
+  redis.call('HSET', r.lock, 'token', integer(token), 'token_committed', 1)
 end
 return 1

@@ -1,43 +1,47 @@
--- Gives a hold its full time again, counted from now. Serves renewal and Extend, for all strategies.
+-- Gives a hold its full TTL again, counted from now. It serves renewal and Extend of all strategies.
 --
 -- KEYS[1] lock    hash, see acquire.lua and queue_common.lua
--- KEYS[2] share_expiries  sorted set, see queue_common.lua; only for a shared hold, and after the answer 2
--- ARGV[1] hold id     ARGV[2] ttl in ms
+-- KEYS[2] share_expiries  sorted set, see queue_common.lua; only for a shared hold, and after the reply 2
+-- ARGV[1] hold id     ARGV[2] TTL in ms
 --
--- Returns 1 if the hold is still there, 0 if the lock is not, -1 if it is held by others, 2 if the hold is there but should
--- be renewed with KEYS[2] too: the lock is or was shared by its owner.
+-- Returns 1   the hold is in the lock
+--         0   the lock does not exist, or the hold has expired
+--         -1  other holds have the lock
+--         2   the hold is in the lock and was renewed, but must be renewed with KEYS[2] too: its owner also has, or
+--             had, shares of the lock
 --
--- With one key, because then a Cluster runs it also while the slot moves. With two it does not, unless both exist and
--- in one place; and share_expiries seldom exists.
+-- Why two keys only if necessary: a Cluster runs a script with one key even while the slot moves. It runs one with two
+-- keys only if both exist on one node, and share_expiries seldom exists.
 --
--- Running it twice changes nothing. It never shortens what another hold asked for, and prolongs no other owner's,
--- unless more is left than anybody asked for: then the server's clock was set back, and a crash would block the
--- name for that long.
+-- Running it twice changes nothing. It never shortens the TTL of another hold, and extends the hold of no other owner.
+-- One exception: if the key lives longer than the longest TTL requested, the server's clock was set back. The expiry is
+-- cut then, because a crash would otherwise block the name for as long as the step of the clock.
 --
--- A replica refuses to say that a hold is gone, of which it may just not have heard yet.
+-- If the hold is unknown, the script still writes, so that a replica refuses: the grant may not have reached it yet.
 --
--- Order of writes: PEXPIRE first, which a full server accepts; HSET and ZADD, which it does not, pass after it.
+-- Order of writes: PEXPIRE first, which a full server accepts. After it the server accepts HSET and ZADD of the same
+-- script.
 
-local lock, reads, id, ttl = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
+local lock, shareExpiries, id, ttl = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
 
 local held = redis.call('HMGET', lock, 'hold:' .. id, 'ttl', 'exclusive_until', 'grant_id', 'share:' .. id, 'mode',
   'has_shares')
 if not held[5] and (not held[1] or held[6] == 'reading') then
   redis.call('HDEL', lock, '')
-  return -redis.call('EXISTS', lock) -- of a writer whose time is over, while its shares last, the hold may be left
+  return -redis.call('EXISTS', lock) -- an expired exclusive hold may be left in the hash while its owner's shares last
 end
 
 local longest = math.max(tonumber(held[2]), ttl)
 
--- The time of the key that is the longest of its holds'.
-local function prolong(key)
+-- extendKey extends the expiry of a key, which is that of its longest hold.
+local function extendKey(key)
   local left = math.max(redis.call('PTTL', key), ttl)
   redis.call('PEXPIRE', key, math.min(left, longest))
 end
 
--- renew gives the lock's key the time, which is all that a Mutex has.
-local function renew()
-  prolong(lock)
+-- renewLock renews the lock's key, which is all that a Mutex has.
+local function renewLock()
+  extendKey(lock)
   if longest > tonumber(held[2]) then
     redis.call('HSET', lock, 'ttl', longest)
   end
@@ -45,13 +49,13 @@ local function renew()
 end
 
 if not held[3] and not held[5] then
-  return renew()
+  return renewLock()
 end
 
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
-local function expiry(before)
+local function newExpiry(before)
   if before > now + longest then
     before = 0 -- the clock was set back
   end
@@ -59,29 +63,29 @@ local function expiry(before)
 end
 
 if held[5] then
-  if not reads then
+  if not shareExpiries then
     return redis.error_reply('ERR a shared hold is renewed with two keys')
   end
-  local before = tonumber(redis.call('ZSCORE', reads, id) or 0)
+  local before = tonumber(redis.call('ZSCORE', shareExpiries, id) or 0)
   if before <= now then
     return 0
   end
-  prolong(reads)
-  redis.call('ZADD', reads, expiry(before), id)
-  return renew()
+  extendKey(shareExpiries)
+  redis.call('ZADD', shareExpiries, newExpiry(before), id)
+  return renewLock()
 end
 
 local before = tonumber(held[3])
 if before <= now or held[1] ~= held[4] then
   return 0
 end
-renew()
-redis.call('HSET', lock, 'exclusive_until', expiry(before))
+renewLock()
+redis.call('HSET', lock, 'exclusive_until', newExpiry(before))
 if not held[7] then
   return 1
 end
-if not reads then
+if not shareExpiries then
   return 2
 end
-prolong(reads) -- without it, shares that expired would not be found any more, and stay in the hash
+extendKey(shareExpiries) -- without it, expired shares could not be found any more, and would stay in the hash
 return 1

@@ -1,7 +1,7 @@
--- Tells which server this is.
+-- Returns which server this is.
 --
--- KEYS[1] any key that the user may use; it is not touched
+-- KEYS[1] any key that the user may use; the script does not touch it
 --
--- Returns the run id, which is another one after each start; '' if the server does not tell. Writes nothing.
+-- Returns the run id, which changes with each start of the server; '' if INFO does not contain it. Writes nothing.
 
 return string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or ''

@@ -1,8 +1,8 @@
--- Takes a client out of the set of clients that wait for a mutex, because none of its callers waits any more. If the client
--- was woken before that, it wakes the next one.
+-- Removes a client from the set of clients that wait for a mutex, because none of its callers waits any more. If the
+-- client was woken before that, it wakes the next one.
 --
 -- KEYS[1] lock     hash, see acquire.lua
--- KEYS[2] waiting  zset of the clients that wait to be woken, see acquire.lua
+-- KEYS[2] waiting  sorted set of the clients that wait to be woken, see acquire.lua
 -- ARGV[1] SPUBLISH or PUBLISH, see publish.lua, which comes in front of this file, with wake_next.lua
 -- ARGV[2] number of the client; absent if it is known that it was woken
 --
@@ -10,6 +10,8 @@
 -- release of its holder wakes the next one.
 --
 -- Running it twice wakes one client more than needed.
+--
+-- Order of writes: the client leaves the set before any other client is woken, so it is not woken itself.
 
 if ARGV[2] and redis.call('ZREM', KEYS[2], ARGV[2]) == 1 then
   return 0

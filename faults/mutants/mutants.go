@@ -79,19 +79,20 @@ var All = []Mutant{
 	},
 	{
 		"re-entry counted by INCR", "a command that is sent twice enters twice, and one release does not free", "core/lua/mutex_common.lua",
-		[][2]string{{"  if not e.again then", "  if true then"}},
+		[][2]string{{"  if not r.repeated then", "  if true then"}},
 		inCore("TestRepeatedAcquireRenews|TestEntryAndTTL|TestConformance/^Mutex$/(Acquire|Reentry)ReplyLost"),
 	},
 	{
 		"line ordered by a clock", "a clock that is set back lets the last in first", "core/lua/queue_acquire.lua",
-		[][2]string{{"number = math.max(micros, behind + 1, other + 1)", "number = micros"}},
+		[][2]string{{"number = math.max(micros, lastExclusive + 1, lastShared + 1)", "number = micros"}},
 		inCore("TestClockSetBackKeepsTheOrder"),
 	},
 	{
 		"hold key shared by readers", "one reader's renewal keeps the holds of those who crashed", "core/lua/renew.lua",
 		[][2]string{{
-			"  redis.call('ZADD', reads, expiry(before), id)",
-			"  for _, member in ipairs(redis.call('ZRANGE', reads, 0, -1)) do redis.call('ZADD', reads, expiry(before), member) end",
+			"  redis.call('ZADD', shareExpiries, newExpiry(before), id)",
+			"  for _, member in ipairs(redis.call('ZRANGE', shareExpiries, 0, -1)) do\n" +
+				"    redis.call('ZADD', shareExpiries, newExpiry(before), member)\n  end",
 		}},
 		inCore("TestKilledReader|TestSharesKeepTheirOwnTime|TestHoldsHaveTheirOwnTime"),
 	},
@@ -150,7 +151,7 @@ var All = []Mutant{
 	},
 	{
 		"once recorded by whoever comes last", "a run that was overtaken overwrites the record", "core/lua/once_finish_common.lua",
-		[][2]string{{"  if overtaken(r) then", "  if false then"}},
+		[][2]string{{"  if superseded(r) then", "  if false then"}},
 		inCore("TestLateComplete"),
 	},
 	{
@@ -250,7 +251,7 @@ var All = []Mutant{
 	},
 	{
 		"exclusion given up, in a round", "who comes too late enters all the same", "core/lua/mutex_common.lua",
-		[][2]string{{"    return {0, e.left, held[7] and 1 or 0}\n", "    if e.left > 300 then return {0, e.left} end\n    e.count = 0\n    return nil\n"}},
+		[][2]string{{"    return {0, r.lockTTL, held[7] and 1 or 0}\n", "    if r.lockTTL > 300 then return {0, r.lockTTL} end\n    r.count = 0\n    return nil\n"}},
 		inRound("aof"),
 	},
 }
