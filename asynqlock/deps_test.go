@@ -39,7 +39,7 @@ func TestDependencies(t *testing.T) {
 func TestImports(t *testing.T) {
 	t.Parallel()
 	allowed := []string{
-		ours + "core", ours + "core/lua", ours + "asynqlock", ours + "cronlock", ours + "internal/jsonfield", ours + "internal/throttle",
+		ours + "core", ours + "asynqlock", ours + "cronlock", ours + "internal/jsonfield", ours + "internal/throttle",
 		ours + "internal/outage",
 	}
 	for _, pkg := range goList(t, ".") {

@@ -3,11 +3,13 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -34,19 +36,22 @@ var (
 // acquisition is one call of Lock or TryLock.
 type acquisition struct {
 	keeper      *keeper
-	protocol    protocol
-	hold        hold
+	protocol    lockscript.Strategy
+	hold        lockscript.Hold
+	config      lockConfig
+	parents     []*holding  // by hold: the lease under which it is a re-entry, nil if there is none
+	parent      [1]*holding // memory for parents
 	localWaiter localWaiter // in the wait list of this process, without a queue in Redis
 	entered     bool        // the owner may hold the lock already
 	explicit    bool        // its owner was named by WithOwner: another process may hold the lock for it
 	singleTry   bool        // send the request until there is one answer, and do not wait for the lock
 
 	// makeLease makes the lease of a grant; newLease does if it is nil.
-	makeLease func(ctx context.Context, h hold, token int64, sentAt clock.Instant) (*Lease, error)
+	makeLease func(ctx context.Context, h lockscript.Hold, token int64, sentAt clock.Instant) (*Lease, error)
 
 	ctx      context.Context // the caller's, with the values of its hooks
 	requests int
-	waitState
+	lockscript.WaitState
 	waitReported  bool          // the Wait hook was called
 	sentAt        clock.Instant // the last time
 	redisAnswered bool          // at least once
@@ -63,22 +68,21 @@ type acquisition struct {
 func (l *locker) newAcquisition(ctx context.Context, config lockConfig) *acquisition {
 	k := l.keeper
 	r, _ := k.acquisitions.Get().(*acquisition)
-	*r = acquisition{keeper: k, protocol: l.protocol}
-	r.hold = hold{
-		name: l.name, keys: l.keys, scriptArgs: l.boxed, lockConfig: config,
-		mayQueue: l.protocol.queued() != nil && config.wait != 0,
-	}
-	k.renewID(&r.hold)
-	if r.hold.owner != "" {
+	*r = acquisition{keeper: k, protocol: l.protocol, config: config}
+	r.hold = config.hold(l.name, l.keys)
+	r.hold.ScriptArgs, r.hold.MayQueue = l.boxed, lockscript.QueueOf(l.protocol) != nil && config.wait != 0
+	r.parents = r.parent[:]
+	k.ids.Renew(&r.hold)
+	if r.hold.Owner != "" {
 		r.entered, r.explicit = true, true
 		return r
 	}
 	// Only a lease of this very lock is entered again. Under the lease of another one everybody is an owner of
 	// their own: the tasks of one batch, say, which share the batch's lease, exclude each other here.
-	if h := holdingFrom(ctx).of(k, r.hold.keys.lock); h != nil {
-		r.hold.owner, r.hold.parent, r.entered = h.lease.hold.owner, h, true
+	if h := holdingFrom(ctx).of(k, r.hold.Keys.Lock); h != nil {
+		r.hold.Owner, r.hold.ParentID, r.parent[0], r.entered = h.lease.hold.Owner, h.lease.hold.ID, h, true
 	} else {
-		r.hold.owner = r.hold.id
+		r.hold.Owner = r.hold.ID
 	}
 	return r
 }
@@ -86,7 +90,7 @@ func (l *locker) newAcquisition(ctx context.Context, config lockConfig) *acquisi
 // recycle returns the memory to the pool, if nothing else can refer to it: after a Mutex on one server without an uncertain
 // request. Otherwise a release in the background may still use the hold.
 func (r *acquisition) recycle() {
-	if _, plain := r.protocol.(mutex); plain && !r.uncertain && !r.queued {
+	if _, plain := r.protocol.(lockscript.Mutex); plain && !r.uncertain && !r.queued {
 		r.keeper.acquisitions.Put(r)
 	}
 }
@@ -98,8 +102,8 @@ func (r *acquisition) run(caller context.Context) (lease *Lease, err error) {
 		return nil, r.timeUpError(caller)
 	}
 	ctx, cancel := caller, context.CancelFunc(func() {})
-	if r.hold.wait > 0 {
-		ctx, cancel = context.WithTimeout(caller, r.hold.wait)
+	if r.config.wait > 0 {
+		ctx, cancel = context.WithTimeout(caller, r.config.wait)
 	}
 	defer cancel()
 	defer func() {
@@ -112,7 +116,7 @@ func (r *acquisition) run(caller context.Context) (lease *Lease, err error) {
 	case errTimeUp:
 		err = r.timeUpError(caller)
 	case errWaiterLimit:
-		err = &NotAcquiredError{Name: r.hold.name, RetryAfter: max(r.holderTTL, 0), cause: r.keeper.waiterLimit.err()}
+		err = &NotAcquiredError{Name: r.hold.Name, RetryAfter: max(r.HolderTTL, 0), cause: r.keeper.waiterLimit.err()}
 	}
 	return lease, err
 }
@@ -120,24 +124,24 @@ func (r *acquisition) run(caller context.Context) (lease *Lease, err error) {
 // cleanUp releases a hold that may have been granted or queued.
 func (r *acquisition) cleanUp() {
 	switch {
-	case r.hold.unanswered > 0:
-		r.keeper.releaseInBackground(r.protocol, &r.hold, neverHeld)
+	case r.hold.Unanswered > 0:
+		r.keeper.releaseInBackground(r.protocol, &r.hold, lockscript.NeverHeld)
 	case r.queued:
-		r.keeper.releaseInBackground(r.protocol, &r.hold, onlyQueued)
+		r.keeper.releaseInBackground(r.protocol, &r.hold, lockscript.OnlyQueued)
 	}
 }
 
 // wait asks for the lock, and waits for it if it is held and the limit of WithMaxWaiters allows one more waiter.
 func (r *acquisition) wait(ctx context.Context) (*Lease, error) {
-	if r.singleTry || r.hold.wait == 0 {
+	if r.singleTry || r.config.wait == 0 {
 		return r.askWithoutWaiting(ctx, errTimeUp)
 	}
-	key := r.hold.keys.lock
+	key := r.hold.Keys.Lock
 	if !r.keeper.waiterLimit.tryAdd(key) {
 		return r.askAtWaiterLimit(ctx)
 	}
 	defer r.keeper.waiterLimit.remove(key)
-	if line := r.protocol.queued(); line != nil {
+	if line := lockscript.QueueOf(r.protocol); line != nil {
 		return r.waitInQueue(ctx, line)
 	}
 	return r.waitForTurn(ctx)
@@ -145,7 +149,7 @@ func (r *acquisition) wait(ctx context.Context) (*Lease, error) {
 
 // askWithoutWaiting asks until Redis answers. It returns busy if the lock is held.
 func (r *acquisition) askWithoutWaiting(ctx context.Context, busy error) (*Lease, error) {
-	r.hold.mayQueue = false
+	r.hold.MayQueue = false
 	lease, err := r.ask(ctx)
 	if err == errBusy {
 		err = busy
@@ -158,7 +162,7 @@ func (r *acquisition) askAtWaiterLimit(ctx context.Context) (*Lease, error) {
 	if r.entered {
 		return r.askWithoutWaiting(ctx, errWaiterLimit)
 	}
-	r.holderTTL, _ = r.keeper.waitLists.holderTTL(r.hold.keys.lock, r.keeper.now())
+	r.HolderTTL, _ = r.keeper.waitLists.holderTTL(r.hold.Keys.Lock, r.keeper.now())
 	return nil, errWaiterLimit
 }
 
@@ -184,8 +188,8 @@ func (r *acquisition) waitForTurn(ctx context.Context) (*Lease, error) {
 // waitInList waits in the wait list of this process, and polls Redis as its head.
 func (r *acquisition) waitInList(ctx context.Context) (*Lease, error) {
 	t := &r.localWaiter
-	*t = localWaiter{question: r.hold.question()}
-	r.keeper.waitLists.enter(t, r.listKey(), r.hold.ack)
+	*t = localWaiter{question: questionOf(&r.hold)}
+	r.keeper.waitLists.enter(t, r.listKey(), r.hold.Ack)
 	defer func() {
 		t.leave()
 		r.unregisterClient(t)
@@ -194,18 +198,18 @@ func (r *acquisition) waitInList(ctx context.Context) (*Lease, error) {
 		r.reportWait(0)
 	}
 	if err := t.wait(ctx, r.keeper.operations.Closing); err != nil {
-		if r.holderTTL, r.redisAnswered = r.keeper.waitLists.holderTTL(t.key, r.keeper.now()); !r.redisAnswered {
+		if r.HolderTTL, r.redisAnswered = r.keeper.waitLists.holderTTL(t.key, r.keeper.now()); !r.redisAnswered {
 			r.lastErr = transport.ErrNotAnswered
 		}
 		return nil, ownRefusal(err)
 	}
 	if left, heard := r.keeper.waitLists.holderTTL(t.key, r.keeper.now()); heard {
-		r.holderTTL, r.redisAnswered = left, true // Redis answers, whether or not there is time for another answer
+		r.HolderTTL, r.redisAnswered = left, true // Redis answers, whether or not there is time for another answer
 	}
 	lease, err := r.pollAsHead(ctx, t)
 	switch {
 	case lease != nil:
-		t.setHolderTTL(r.hold.ttl, r.keeper.now())
+		t.setHolderTTL(r.hold.TTL, r.keeper.now())
 	case err == r.refused:
 		t.share(err)
 	case errors.Is(err, ErrUnavailable):
@@ -218,14 +222,14 @@ func (r *acquisition) waitInList(ctx context.Context) (*Lease, error) {
 // lock in another process, and would not ask in time to enter it too while others of this process are before it.
 func (r *acquisition) listKey() string {
 	if r.explicit {
-		return r.hold.keys.lock + "\x00" + r.hold.owner
+		return r.hold.Keys.Lock + "\x00" + r.hold.Owner
 	}
-	return r.hold.keys.lock
+	return r.hold.Keys.Lock
 }
 
 // pollAsHead asks until the lock is granted: after a notification, after the holder's lease, and at the poll interval.
 func (r *acquisition) pollAsHead(ctx context.Context, t *localWaiter) (*Lease, error) {
-	sub := r.protocol.subscribeIfActive(r.hold.keys)
+	sub := r.protocol.SubscribeIfActive(r.hold.Keys)
 	defer func() {
 		if sub != nil {
 			sub.Close()
@@ -233,24 +237,24 @@ func (r *acquisition) pollAsHead(ctx context.Context, t *localWaiter) (*Lease, e
 	}()
 	for polls := 0; ; polls++ {
 		// Without a confirmed subscription, waking this client would be in vain.
-		r.hold.registersClient = sub != nil && sub.Confirmed() && r.keeper.hasOneServer()
+		r.hold.RegistersClient = sub != nil && sub.Confirmed() && r.keeper.hasOneServer()
 		t.startAsking()
-		if r.hold.registersClient {
+		if r.hold.RegistersClient {
 			t.setRegistered(true)
 		}
 		lease, err := r.ask(ctx)
 		if err != errBusy {
-			if lease != nil && r.hold.registersClient {
+			if lease != nil && r.hold.RegistersClient {
 				t.setRegistered(false) // acquire.lua has taken the client out
 			}
 			return lease, err
 		}
 		r.reportWait(0)
-		t.setHolderTTL(r.holderTTL, r.keeper.now())
+		t.setHolderTTL(r.HolderTTL, r.keeper.now())
 		if sub == nil {
 			// The confirmation of the subscription notifies, too. So the lock is polled again once no release can be
 			// missed any more.
-			sub = r.protocol.subscribe(r.hold.keys)
+			sub = r.protocol.Subscribe(r.hold.Keys)
 		}
 		limit := min(firstPoll<<min(polls, 10), pollUnsubscribed)
 		if sub.Confirmed() {
@@ -260,16 +264,16 @@ func (r *acquisition) pollAsHead(ctx context.Context, t *localWaiter) (*Lease, e
 		if r.timeUp(ctx) {
 			return nil, errTimeUp
 		}
-		r.hold.woken = sub.StartAsking() && !r.explicit // an explicit owner has a line of its own: the wake-up may have been for another one
+		r.hold.Woken = sub.StartAsking() && !r.explicit // an explicit owner has a line of its own: the wake-up may have been for another one
 	}
 }
 
 // nextPoll returns how long to wait for a notification: up to limit, or until the holder's lease expires.
 func (r *acquisition) nextPoll(limit time.Duration) time.Duration {
 	poll := limit/2 + rand.N(limit/2)
-	if r.holderTTL >= 0 {
+	if r.HolderTTL >= 0 {
 		// A little after the expiry, and not all at the same moment.
-		poll = min(poll, r.holderTTL+time.Millisecond+rand.N(4*time.Millisecond))
+		poll = min(poll, r.HolderTTL+time.Millisecond+rand.N(4*time.Millisecond))
 	}
 	return poll
 }
@@ -277,7 +281,7 @@ func (r *acquisition) nextPoll(limit time.Duration) time.Duration {
 // ask sends the request until it is answered.
 func (r *acquisition) ask(ctx context.Context) (*Lease, error) {
 	patience := transport.OutagePatience
-	if r.hold.wait == 0 {
+	if r.config.wait == 0 {
 		patience = 0
 	}
 	for {
@@ -289,10 +293,10 @@ func (r *acquisition) ask(ctx context.Context) (*Lease, error) {
 			return nil, r.refused
 		case r.timeUp(ctx):
 			return nil, errTimeUp
-		case r.hold.wait == 0 && notReplicated(err):
+		case r.config.wait == 0 && notReplicated(err):
 			return nil, r.unavailable(nil) // the replicas have had their time
 		case !transport.Transient(err):
-			return nil, errorf("holdfast: %s %q: %w", r.hold.kind(), r.hold.name, failure(ctx, r.hold.keys.lock, err))
+			return nil, errorf("holdfast: %s %q: %w", r.kind(), r.hold.Name, failure(ctx, r.hold.Keys.Lock, err))
 		}
 		longest := transport.LongestRequestPause
 		if transport.SlotMigrating(err) && patience > 0 {
@@ -313,42 +317,45 @@ func (r *acquisition) askOnce(ctx context.Context) (*Lease, error) {
 	r.requests++
 	r.dropEndedParent(ctx)
 	r.sentAt = r.keeper.now()
-	a, err := r.protocol.acquire(ctx, &r.hold)
+	a, err := r.protocol.Acquire(ctx, &r.hold)
 	r.lastErr = err
 	if err == nil || !timedOutFirst(err) {
 		r.outageErr = err
 	}
 	if err != nil {
 		if o := transport.Classify(err); o == transport.Unknown || o == transport.Failed {
-			r.hold.unanswered++
+			r.hold.Unanswered++
 		}
-		r.uncertain = r.uncertain || r.hold.unanswered > 0
+		r.uncertain = r.uncertain || r.hold.Unanswered > 0
 		return nil, err
 	}
-	r.uncertain = r.uncertain || r.hold.unanswered > 0
+	r.uncertain = r.uncertain || r.hold.Unanswered > 0
 	r.redisAnswered = true
-	if a.granted {
-		r.sentAt, r.attemptNumber, r.began = max(r.sentAt, a.sentAt), a.attempt, a.began
-		lease, err := r.lease(ctx, a.token)
+	if a.Granted {
+		r.sentAt, r.attemptNumber, r.began = max(r.sentAt, a.SentAt), a.Attempt, a.Began
+		lease, err := r.lease(ctx, a.Token)
 		if err == nil {
-			if r.hold.unanswered > 0 {
-				r.protocol.bar(&r.hold)
+			if r.hold.Unanswered > 0 {
+				r.protocol.Bar(&r.hold)
 			}
 			return lease, nil
 		}
 		r.replaceHold(ctx, errTooLate)
 		return nil, r.lastErr
 	}
-	if a.holdReleased {
+	if a.HoldReleased {
 		r.replaceHold(ctx, errHoldReleased)
 		return nil, r.lastErr
 	}
 	r.outage = transport.Outage{}
-	if a.refused != nil {
-		r.refused = a.refused
+	if a.Refused != nil {
+		r.refused = a.Refused
+		if a.Refused == lockscript.ErrUpgrade {
+			r.refused = fmt.Errorf("%w: %q", ErrUpgrade, r.hold.Name)
+		}
 		return nil, errRefused
 	}
-	r.waitState = a.waitState
+	r.WaitState = a.WaitState
 	return nil, errBusy
 }
 
@@ -356,7 +363,7 @@ func (r *acquisition) lease(ctx context.Context, token int64) (*Lease, error) {
 	if r.makeLease != nil {
 		return r.makeLease(ctx, r.hold, token, r.sentAt)
 	}
-	return r.keeper.newLease(ctx, r.protocol, r.hold, grant{token, r.sentAt, r.hold.ttl})
+	return r.keeper.newLease(ctx, r.protocol, r.hold, grant{token, r.sentAt, r.hold.TTL, r.config.fixed, r.config.maxHold})
 }
 
 // replaceHold releases the hold and continues with a new hold ID. The release comes first because the old hold would make
@@ -364,12 +371,12 @@ func (r *acquisition) lease(ctx context.Context, token int64) (*Lease, error) {
 func (r *acquisition) replaceHold(ctx context.Context, reason error) {
 	r.lastErr = reason
 	abandoned := r.hold // a copy: a Redlock may still release it on some servers after release has returned
-	if _, err := r.protocol.release(ctx, &abandoned, neverHeld); err != nil {
-		r.keeper.releaseInBackground(r.protocol, &abandoned, neverHeld)
+	if _, err := r.protocol.Release(ctx, &abandoned, lockscript.NeverHeld); err != nil {
+		r.keeper.releaseInBackground(r.protocol, &abandoned, lockscript.NeverHeld)
 	}
-	own := r.hold.owner == r.hold.id
-	if r.keeper.renewID(&r.hold); own {
-		r.hold.owner = r.hold.id
+	own := r.hold.Owner == r.hold.ID
+	if r.keeper.ids.Renew(&r.hold); own {
+		r.hold.Owner = r.hold.ID
 	}
 }
 
@@ -380,7 +387,7 @@ func (r *acquisition) reportWait(position int) {
 	}
 	r.waitReported = true
 	r.keeper.hooks.wait(r.ctx, Wait{
-		Name: r.hold.name, Owner: r.hold.owner, Position: position, RetryAfter: max(r.holderTTL, 0),
+		Name: r.hold.Name, Owner: r.hold.Owner, Position: position, RetryAfter: max(r.HolderTTL, 0),
 	})
 }
 

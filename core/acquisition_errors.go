@@ -27,7 +27,7 @@ func (r *acquisition) timeUpError(caller context.Context) error {
 	case r.lastErr != nil && r.looksLikeOutage():
 		cause = errors.Join(ErrUnavailable, cause)
 	}
-	return &NotAcquiredError{Name: r.hold.name, RetryAfter: max(r.holderTTL, 0), cause: cause}
+	return &NotAcquiredError{Name: r.hold.Name, RetryAfter: max(r.HolderTTL, 0), cause: cause}
 }
 
 // ended returns why a caller's context is over, nil if it is not.
@@ -58,9 +58,17 @@ func (r *acquisition) looksLikeOutage() bool {
 	return !r.redisAnswered || r.keeper.now().Sub(r.sentAt) >= transport.StallTimeout
 }
 
+// kind is what errors call it.
+func (r *acquisition) kind() string {
+	if _, once := r.hold.Own.(*recordConfig); once {
+		return "once"
+	}
+	return "lock"
+}
+
 // unavailable is the error of a request that met with an outage.
 func (r *acquisition) unavailable(cause error) error {
-	err := errorf("holdfast: %s %q: %w: %w", r.hold.kind(), r.hold.name, ErrUnavailable, publicAck(r.lastErr))
+	err := errorf("holdfast: %s %q: %w: %w", r.kind(), r.hold.Name, ErrUnavailable, publicAck(r.lastErr))
 	if cause != nil {
 		err = errorf("%w: %w", err, cause)
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -69,11 +70,11 @@ func (a *Attempt) Complete(ctx context.Context, value []byte) error {
 
 // Release ends an attempt that has done nothing: the next one may begin at once. Errors are those of Complete. After
 // [ErrStale] there was nothing to release.
-func (a *Attempt) Release(ctx context.Context) error { return a.discard(ctx, heldByCaller) }
+func (a *Attempt) Release(ctx context.Context) error { return a.discard(ctx, lockscript.HeldByCaller) }
 
 // Withdraw ends an attempt whose work has not begun. The next one may begin at once, and has the same
 // [Attempt.Number], as if this attempt had never been. Errors are those of Release.
-func (a *Attempt) Withdraw(ctx context.Context) error { return a.discard(ctx, neverHeld) }
+func (a *Attempt) Withdraw(ctx context.Context) error { return a.discard(ctx, lockscript.NeverHeld) }
 
 // Hold ends an attempt with an unknown outcome. All later callers get [ErrOutcomeUnknown] until an operator has found
 // out and calls [Once.Resolve] or [Once.Forget], or until the record expires. The reason is for the operator: keep
@@ -140,7 +141,7 @@ const (
 )
 
 // discard ends the attempt without an outcome.
-func (a *Attempt) discard(ctx context.Context, what releaseReason) error {
+func (a *Attempt) discard(ctx context.Context, what lockscript.ReleaseReason) error {
 	return a.end(ctx, StateNone, func(ctx context.Context) (int64, error) {
 		held, err := a.backend().discard(ctx, &a.lease.hold, what)
 		if !held {
@@ -150,7 +151,9 @@ func (a *Attempt) discard(ctx context.Context, what releaseReason) error {
 	})
 }
 
-func (a *Attempt) backend() onceBackend { return onceBackend{oneRedis{a.once.client.server}} }
+func (a *Attempt) backend() onceBackend {
+	return onceBackend{lockscript.OneRedis{Instance: a.once.client.server.Instance}}
+}
 
 // end stops the renewal and sends the script that ends the attempt, detached from ctx and bounded. What it could not
 // confirm is finished in the background.
@@ -175,7 +178,7 @@ func (a *Attempt) end(ctx context.Context, state State, command func(context.Con
 	case err != nil:
 		a.endLater(command)
 		err = errorf("holdfast: end of once %q not confirmed: %w", a.once.key,
-			failure(ctx, a.once.keys.lock, err))
+			failure(ctx, a.once.keys.Lock, err))
 	case result == stale:
 		err = a.stale()
 	}
@@ -190,12 +193,12 @@ func (a *Attempt) end(ctx context.Context, state State, command func(context.Con
 func (a *Attempt) endLater(command func(context.Context) (int64, error)) {
 	k := a.once.client.keeper
 	var result int64
-	taken := a.backend().pending(&a.lease.hold).Add(&transport.PendingCommand{
+	taken := a.backend().Pending(&a.lease.hold).Add(&transport.PendingCommand{
 		Send: func(ctx context.Context) (err error) {
-			result, err = command(new(transport.DetachedContext).Reset(ctx, firstAnswer))
+			result, err = command(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswer))
 			return err
 		},
-		Until: k.now().Add(a.once.config.record.patience(a.lease.hold.ttl)),
+		Until: k.now().Add(a.once.config.record.patience(a.lease.hold.TTL)),
 		Ended: func(err error) {
 			if err == nil && result == stale {
 				err = ErrStale
@@ -211,7 +214,7 @@ func (a *Attempt) endLater(command func(context.Context) (int64, error)) {
 func (a *Attempt) notRecorded(err error) {
 	if err != nil {
 		a.once.client.keeper.logger.Warn("holdfast: the end of an attempt could not be recorded",
-			"once", digest(a.once.keys.lock), "attempt", a.number, "error", err)
+			"once", digest(a.once.keys.Lock), "attempt", a.number, "error", err)
 	}
 }
 

@@ -5,14 +5,16 @@ import (
 	"reflect"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
 // Client makes locks on one Redis: a server, a Sentinel group or a Cluster. It renews all leases with one timer, and
 // waits for all locks on one subscription. So make one per process and share it. A Client is safe for concurrent use.
 type Client struct {
 	*keeper
-	*server
-	mutex protocol // the same for all
+	server *server
+	mutex  lockscript.Strategy // the same for all
 }
 
 // New returns a client for rdb. The caller closes rdb, after the Client. New does no I/O. It fails with
@@ -38,7 +40,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	}
 	k := newKeeper(config, []redis.UniversalClient{rdb}, drift)
 	s := newServer(k, rdb)
-	return &Client{keeper: k, server: s, mutex: mutex{oneRedis: oneRedis{s}}}, nil
+	return &Client{keeper: k, server: s, mutex: lockscript.Mutex{OneRedis: lockscript.OneRedis{Instance: s.Instance}}}, nil
 }
 
 // isNil also finds a nil pointer of one of the client's types.

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // maxClosingReleases is how many leases are released at a time when a client closes: enough to fill round trips. More
-// would only wait for each other, and a release without an answer for firstAnswer is sent again.
+// would only wait for each other, and a release without an answer for transport.FirstAnswer is sent again.
 const maxClosingReleases = 2 * transport.MaxBatch
 
 // close ends all leases with the cause [ErrClosed] and releases their locks. It reports false if that was done before.
@@ -31,7 +32,7 @@ func (k *keeper) close() (first bool, err error) {
 
 // releaseAll ends leases, and takes them out of Redis side by side; the executor makes batches of it. It calls released
 // after each that was. The error is that of the first that was not.
-func (k *keeper) releaseAll(leases []keepalive.Lease[hold], released func()) error {
+func (k *keeper) releaseAll(leases []keepalive.Lease[lockscript.Hold], released func()) error {
 	left := make(chan *Lease, len(leases))
 	for _, kept := range leases {
 		l := kept.(keptLease).Lease
@@ -60,13 +61,13 @@ func (k *keeper) releaseAll(leases []keepalive.Lease[hold], released func()) err
 // releaseLast takes the hold of a lease that has ended out of Redis.
 func (k *keeper) releaseLast(l *Lease) error {
 	h := l.outstanding()
-	err := retryUntilAnswered(k.base, func(ctx context.Context) error {
-		_, err := l.protocol.release(ctx, h, heldByCaller)
+	err := transport.RetryUntilAnswered(k.base, func(ctx context.Context) error {
+		_, err := l.protocol.Release(ctx, h, lockscript.HeldByCaller)
 		return err
 	})
 	if err != nil {
-		return errorf("holdfast: close: release of lock %q not confirmed, it expires after its TTL: %w", h.name,
-			failure(context.Background(), h.keys.lock, err))
+		return errorf("holdfast: close: release of lock %q not confirmed, it expires after its TTL: %w", h.Name,
+			failure(context.Background(), h.Keys.Lock, err))
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (l *Lease) finish(ctx context.Context) error {
 		return errTaken
 	case err != nil:
 		l.keeper.logger.Warn("holdfast: lock not released, it expires after its TTL",
-			"lock", digest(l.hold.keys.lock), "ttl", l.hold.ttl, "error", nameless(err))
+			"lock", digest(l.hold.Keys.Lock), "ttl", l.hold.TTL, "error", nameless(err))
 	}
 	return nil
 }

@@ -5,18 +5,20 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
 // TestKeysAreDocumented: the package's documentation lists every key that is derived from a name, and no other.
 func TestKeysAreDocumented(t *testing.T) {
 	t.Parallel()
-	k := newKeys("", "{a}")
-	group, _ := groupKey("", "{a}")
+	k := lockscript.NewKeys("", "{a}")
+	group, _ := lockscript.GroupKey("", "{a}")
 	tokens := recordGroup{key: group, most: 1}.tokens()
 	derived := map[string]bool{}
-	for _, key := range append([]string{group, tokens}, k.token, k.waitingClients, k.released("id"),
-		k.deployment(), k.shareExpiries(), k.exclusiveQueue(), k.sharedQueue(), k.waiters(), k.once().lock) {
-		name, _, _ := strings.Cut(strings.TrimPrefix(key, reserved), "=")
+	for _, key := range append([]string{group, tokens}, k.Token, k.WaitingClients, k.Released("id"),
+		k.Deployment(), k.ShareExpiries(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters(), k.Once().Lock) {
+		name, _, _ := strings.Cut(strings.TrimPrefix(key, lockscript.Reserved), "=")
 		name, _, _ = strings.Cut(name, ":")
 		derived[name] = true
 	}

@@ -1,5 +1,7 @@
 package core
 
+import "github.com/holdfast-go/holdfast/core/internal/lockscript"
+
 // Waiting counts the callers of a client who wait for what lies at a key.
 func Waiting(c *Client, key string) int {
 	c.waiterLimit.mu.Lock()
@@ -8,13 +10,13 @@ func Waiting(c *Client, key string) int {
 }
 
 // OnceKey is where the record of a key lies.
-func OnceKey(c *Client, key string) string { return newKeys(c.prefix, key).once().lock }
+func OnceKey(c *Client, key string) string { return lockscript.NewKeys(c.prefix, key).Once().Lock }
 
 // MaxWaiters is how many may wait for one name.
 func MaxWaiters(c *Client) int { return c.waiterLimit.limit }
 
 // ScriptSource returns a script that is put together from these files, as they are in the program.
-func ScriptSource(names ...string) string { return loadScript(names...).Source }
+func ScriptSource(names ...string) string { return lockscript.Load(names...).Source }
 
 // Counted is how many bytes a record with so much content counts in its group.
 func Counted(content int) int64 { return counted(content) }

@@ -1,5 +1,7 @@
 package core
 
+import "github.com/holdfast-go/holdfast/core/internal/lockscript"
+
 // Fair returns a reentrant lock that is granted in the order of arrival, across all processes. Fair does no I/O; Lock
 // and TryLock report a wrong name or option.
 //
@@ -11,5 +13,5 @@ package core
 // [Client.FairWrite] are in its queue: use one strategy for one name. Fair costs a little more than [Client.Mutex],
 // which has no order between processes.
 func (c *Client) Fair(name string, opts ...LockOption) Locker {
-	return c.locker(name, queuedLock{oneRedis: oneRedis{c.server}, mode: "fair"}, opts)
+	return c.locker(name, lockscript.Queue{OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "fair"}, opts)
 }

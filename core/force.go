@@ -20,9 +20,9 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 		return false, ErrClosed
 	}
 	defer c.operations.Finish()
-	forced, err := c.force(ctx, k, c.newID())
+	forced, err := c.server.Force(ctx, k, c.ids.Next())
 	if err != nil {
-		return false, errorf("holdfast: force lock %q: %w", name, failure(ctx, k.lock, err))
+		return false, errorf("holdfast: force lock %q: %w", name, failure(ctx, k.Lock, err))
 	}
 	return forced, nil
 }
@@ -38,26 +38,12 @@ func (r *Redlock) ForceUnlock(ctx context.Context, name string) (bool, error) {
 		return false, ErrClosed
 	}
 	defer r.operations.Finish()
-	id := r.newID()
+	id := r.ids.Next()
 	forced, err := r.quorum.agree(ctx, func(ctx context.Context, v *redlockNode) (bool, error) {
-		return v.server.force(ctx, k, id)
+		return v.server.Force(ctx, k, id)
 	})
 	if err != nil {
-		return false, errorf("holdfast: force lock %q: %w", name, failure(ctx, k.lock, err))
+		return false, errorf("holdfast: force lock %q: %w", name, failure(ctx, k.Lock, err))
 	}
 	return forced, nil
-}
-
-// force is idempotent by its id.
-func (s *server) force(ctx context.Context, k keys, id string) (bool, error) {
-	// Bounded, so that no repetition comes later than Redis remembers the first.
-	bounded, cancel := context.WithTimeout(ctx, releaseTimeout)
-	defer cancel()
-	done := k.released("forced:" + id)
-	var reply any
-	err := retryUntilAnswered(bounded, func(ctx context.Context) (err error) {
-		reply, err = s.exec.Do(ctx, forceScript, k.queueKeys(done), s.queueArgs(k, milliseconds(abandonMemory))...)
-		return err
-	})
-	return reply == int64(1), err
 }

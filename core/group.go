@@ -1,6 +1,10 @@
 package core
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+)
 
 // recordGroup is the group in which a record counts, see lua/group.lua.
 type recordGroup struct {
@@ -30,7 +34,9 @@ func (g recordGroup) beginKeys(keys ...string) []string {
 }
 
 // tokens is where the last token of a bounded group is remembered.
-func (g recordGroup) tokens() string { return reserved + "grouptoken" + g.key[len(groupPrefix):] }
+func (g recordGroup) tokens() string {
+	return lockscript.Reserved + "grouptoken" + g.key[len(lockscript.GroupPrefix):]
+}
 
 // recordOverhead is what a record takes in Redis, with its place in the group, beside what counted is told of.
 const recordOverhead = 1536

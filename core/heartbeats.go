@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -13,8 +14,8 @@ import (
 // all waiters. The waiters of one queue share commands, and the commands share round trips with renewals. The replies
 // update the wait state of the waiters.
 type heartbeats struct {
-	server *server
-	now    clock.Clock
+	instance *lockscript.Instance
+	now      clock.Clock
 
 	mu     sync.Mutex
 	groups map[string]*waiterGroup // by the lock's key
@@ -30,12 +31,12 @@ type waiterGroup struct {
 // queuePlace is one waiter's place in a queue.
 type queuePlace struct {
 	C          chan struct{} // notified of changes
-	keys       keys
+	keys       lockscript.Keys
 	id         string
 	heartbeats *heartbeats
 
 	// Guarded by the mutex of heartbeats.
-	waitState
+	lockscript.WaitState
 	askedAt    clock.Instant // when the request with this wait state was sent: the waiter was in the queue after that
 	answeredAt clock.Instant
 	mustAsk    bool // the waiter must ask: it is not in the queue, or its owner holds the lock by another request
@@ -44,24 +45,24 @@ type queuePlace struct {
 // maxWaitersPerHeartbeat bounds the waiters in one command, and so the time that the server is blocked by it.
 const maxWaitersPerHeartbeat = 64
 
-func newHeartbeats(s *server, now clock.Clock) *heartbeats {
-	return &heartbeats{server: s, now: now, groups: make(map[string]*waiterGroup)}
+func newHeartbeats(s *lockscript.Instance, now clock.Clock) *heartbeats {
+	return &heartbeats{instance: s, now: now, groups: make(map[string]*waiterGroup)}
 }
 
 // register starts heartbeats for a place in the queue that was just taken. The caller must call unregister.
-func (b *heartbeats) register(h *hold, s waitState, askedAt clock.Instant) *queuePlace {
-	p := &queuePlace{C: make(chan struct{}, 1), keys: h.keys, id: h.id, heartbeats: b}
+func (b *heartbeats) register(h *lockscript.Hold, s lockscript.WaitState, askedAt clock.Instant) *queuePlace {
+	p := &queuePlace{C: make(chan struct{}, 1), keys: h.Keys, id: h.ID, heartbeats: b}
 	p.update(s, askedAt)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c := b.groups[h.keys.lock]
+	c := b.groups[h.Keys.Lock]
 	if c == nil {
 		c = &waiterGroup{places: make(map[string]*queuePlace)}
-		b.groups[h.keys.lock] = c
+		b.groups[h.Keys.Lock] = c
 	}
-	c.places[h.id] = p
+	c.places[h.ID] = p
 	if b.timer == nil {
-		b.timer = time.AfterFunc(heartbeatInterval, b.tick)
+		b.timer = time.AfterFunc(lockscript.HeartbeatInterval, b.tick)
 	}
 	return p
 }
@@ -71,10 +72,10 @@ func (p *queuePlace) unregister() {
 	b := p.heartbeats
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c := b.groups[p.keys.lock]
+	c := b.groups[p.keys.Lock]
 	delete(c.places, p.id)
 	if len(c.places) == 0 {
-		delete(b.groups, p.keys.lock)
+		delete(b.groups, p.keys.Lock)
 	}
 }
 
@@ -86,10 +87,10 @@ func (p *queuePlace) state() queuePlace {
 }
 
 // update records the reply to a request of the waiter itself.
-func (p *queuePlace) update(s waitState, askedAt clock.Instant) {
+func (p *queuePlace) update(s lockscript.WaitState, askedAt clock.Instant) {
 	p.heartbeats.mu.Lock()
 	defer p.heartbeats.mu.Unlock()
-	p.waitState, p.askedAt, p.answeredAt, p.mustAsk = s, askedAt, p.heartbeats.now(), false
+	p.WaitState, p.askedAt, p.answeredAt, p.mustAsk = s, askedAt, p.heartbeats.now(), false
 }
 
 // tick sends a heartbeat for every place. A group whose last heartbeat has not been sent yet is skipped.
@@ -103,10 +104,10 @@ func (b *heartbeats) tick() {
 	}
 	b.timer = nil
 	if len(b.groups) > 0 {
-		b.timer = time.AfterFunc(heartbeatInterval, b.tick)
+		b.timer = time.AfterFunc(lockscript.HeartbeatInterval, b.tick)
 	}
 	b.mu.Unlock()
-	b.server.exec.SubmitRenewals(calls)
+	b.instance.Exec.SubmitRenewals(calls)
 }
 
 // commandsLocked makes the commands for one group.
@@ -133,7 +134,7 @@ func (b *heartbeats) newHeartbeatLocked(c *waiterGroup, places []*queuePlace) *t
 		ids[i] = p.id
 	}
 	c.unsent++
-	beat := transport.NewCommand(queueHeartbeatScript, k.queueKeys(), b.server.queueArgs(k, ids...)...)
+	beat := b.instance.Heartbeat(k, ids...)
 	beat.OnSend = func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -145,7 +146,7 @@ func (b *heartbeats) newHeartbeatLocked(c *waiterGroup, places []*queuePlace) *t
 
 // answered records a reply. If there is none, the waiters ask by themselves after heartbeatTimeout.
 func (b *heartbeats) answered(answer *transport.Command, places []*queuePlace) {
-	list, err := integers(answer.Reply, 3+len(places))
+	list, err := lockscript.Integers(answer.Reply, 3+len(places))
 	if answer.Err != nil || err != nil {
 		return
 	}
@@ -159,8 +160,8 @@ func (b *heartbeats) answered(answer *transport.Command, places []*queuePlace) {
 		if before < 0 {
 			p.mustAsk = true
 		} else {
-			p.waitState = waitState{
-				holderTTL: time.Duration(list[0]) * time.Millisecond, ahead: int(before), lastToken: list[1], broadcasts: list[2] == 1,
+			p.WaitState = lockscript.WaitState{
+				HolderTTL: time.Duration(list[0]) * time.Millisecond, Ahead: int(before), LastToken: list[1], Broadcasts: list[2] == 1,
 			}
 			p.askedAt, p.answeredAt = answer.SentAt, b.now()
 		}

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
 // Mode is how a lock is held.
@@ -82,9 +82,9 @@ func (c *Client) Inspect(ctx context.Context, name string) (Info, error) {
 		return Info{}, ErrClosed
 	}
 	defer c.operations.Finish()
-	info, err := c.inspect(ctx, k)
+	info, err := c.server.inspect(ctx, k)
 	if err != nil {
-		return Info{}, errorf("holdfast: inspect lock %q: %w", name, failure(ctx, k.lock, err))
+		return Info{}, errorf("holdfast: inspect lock %q: %w", name, failure(ctx, k.Lock, err))
 	}
 	info.Name = name
 	return info, nil
@@ -116,20 +116,15 @@ func (r *Redlock) Inspect(ctx context.Context, name string) ([]NodeInfo, error) 
 				nodes[i].Info, err = v.server.inspect(ctx, k)
 				return err
 			})
-			nodes[i].Name, nodes[i].Err = name, failure(ctx, k.lock, err)
+			nodes[i].Name, nodes[i].Err = name, failure(ctx, k.Lock, err)
 		})
 	}
 	all.Wait()
 	return nodes, nil
 }
 
-func (s *server) inspect(ctx context.Context, k keys) (Info, error) {
-	var reply any
-	err := transport.Retry(ctx, 0, transport.Transient, func() (err error) {
-		reply, err = s.exec.Do(ctx, inspectScript,
-			[]string{k.lock, k.shareExpiries(), k.exclusiveQueue(), k.sharedQueue(), k.waiters()}, k.channel, s.publishVerb, maxInspected)
-		return err
-	})
+func (s *server) inspect(ctx context.Context, k lockscript.Keys) (Info, error) {
+	reply, err := s.State(ctx, k, maxInspected)
 	if err != nil {
 		return Info{}, err
 	}

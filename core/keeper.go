@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/pubsub"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -19,15 +19,14 @@ import (
 // keeper keeps leases: it is what a [Client] and a [Redlock] have in common, whatever servers their locks live on.
 type keeper struct {
 	clientConfig
-	id              string // of this client, first part of its owners' names
-	clientNumber    string // of this client, see internal/pubsub/wake_one.go
-	clientNumberArg any    // the same, as an argument of scripts
-	counter         atomic.Uint64
-	now             clock.Clock
-	redis           []redis.UniversalClient // where the locks live
+	ids          lockscript.IDs
+	clientNumber string // of this client, see internal/pubsub/wake_one.go
+	now          clock.Clock
+	redis        []redis.UniversalClient // where the locks live
 
-	renewer     *keepalive.Renewer[hold]
+	renewer     *keepalive.Renewer[lockscript.Hold]
 	waitLists   *waitLists
+	heartbeats  *heartbeats // of waiters in queues; nil for a Redlock, which has none
 	waiterLimit *waiterLimit
 
 	acquisitions sync.Pool // of *request
@@ -44,7 +43,7 @@ type keeper struct {
 func newKeeper(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl time.Duration) time.Duration) *keeper {
 	k := &keeper{
 		clientConfig: config,
-		id:           uuid.NewString(),
+		ids:          lockscript.IDs{Client: uuid.NewString()},
 		now:          clock.New(),
 		redis:        rdbs,
 		waitLists:    newWaitLists(),
@@ -52,10 +51,9 @@ func newKeeper(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 		operations:   lifecycle.New(),
 	}
 	k.clientNumber = pubsub.NewClientNumber()
-	k.clientNumberArg = k.clientNumber
 	k.acquisitions.New = func() any { return new(acquisition) }
 	k.base, k.stop = context.WithCancel(context.Background())
-	k.renewer = keepalive.NewRenewer[hold](k.now, drift)
+	k.renewer = keepalive.NewRenewer[lockscript.Hold](k.now, drift)
 	return k
 }
 
@@ -84,7 +82,7 @@ func (k *keeper) background(work func(ctx context.Context)) bool {
 func (k *keeper) lost(l *Lease, cause error) {
 	l.end.Set(cause)
 	if !leftToExpire(cause) {
-		k.releaseInBackground(l.protocol, l.outstanding(), heldByCaller)
+		k.releaseInBackground(l.protocol, l.outstanding(), lockscript.HeldByCaller)
 	}
 	k.report(l, cause)
 }

@@ -5,10 +5,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
-
-// renewal is one lease's turn to be renewed.
-type renewal = keepalive.Renewal[hold]
 
 // drift is taken off every TTL: for the millisecond to which Redis rounds, and for clocks that do not run at
 // the same rate (NTP slews by up to 500 ppm).
@@ -17,11 +15,11 @@ func drift(ttl time.Duration) time.Duration { return 2*time.Millisecond + ttl/10
 // keptLease is a [Lease] as its renewer sees it. Why a type of its own: its methods are no part of the API.
 type keptLease struct{ *Lease }
 
-func (l keptLease) Hold() *hold                    { return &l.hold }
-func (l keptLease) Sender() keepalive.Sender[hold] { return l.protocol }
-func (l keptLease) End(cause error)                { l.end.Set(lossError(cause)) }
-func (l keptLease) Lost(cause error)               { l.keeper.lost(l.Lease, lossError(cause)) }
-func (l keptLease) Renewed(err error)              { l.keeper.renewed(l.Lease, err) }
+func (l keptLease) Hold() *lockscript.Hold                    { return &l.hold }
+func (l keptLease) Sender() keepalive.Sender[lockscript.Hold] { return l.protocol }
+func (l keptLease) End(cause error)                           { l.end.Set(lossError(cause)) }
+func (l keptLease) Lost(cause error)                          { l.keeper.lost(l.Lease, lossError(cause)) }
+func (l keptLease) Renewed(err error)                         { l.keeper.renewed(l.Lease, err) }
 
 // lossError returns the [ErrLeaseLost] of a cause.
 func lossError(cause error) error {
@@ -43,12 +41,12 @@ func lossError(cause error) error {
 }
 
 // outstanding returns the lease's hold as a server may still have it: for longer than its TTL, if it was extended.
-func (l *Lease) outstanding() *hold {
+func (l *Lease) outstanding() *lockscript.Hold {
 	left := l.keeper.renewer.Outstanding(&l.entry)
-	if left == l.hold.ttl {
+	if left == l.hold.TTL {
 		return &l.hold
 	}
 	h := l.hold
-	h.ttl = left
+	h.TTL = left
 	return &h
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
 // TestDriftIsTakenOff: a holder stops before Redis does, by the rounding and by what clocks may differ.
@@ -28,7 +29,7 @@ func TestValidUntilOfAPausedProcess(t *testing.T) {
 		began := time.Now()
 		steady := func() clock.Instant { return clock.Instant(time.Since(began)) }
 		l := new(Lease)
-		renewer := keepalive.NewRenewer[hold](steady, drift)
+		renewer := keepalive.NewRenewer[lockscript.Hold](steady, drift)
 		renewer.Add(&l.entry, keptLease{l}, keepalive.Terms{TTL: time.Minute, Granted: time.Minute, Fixed: true})
 		end := time.Now().Add(time.Duration(renewer.ValidUntil(&l.entry)))
 		l.keeper = &keeper{renewer: renewer, now: func() clock.Instant {

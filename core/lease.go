@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -17,10 +18,10 @@ import (
 // Its methods may be called from several goroutines at once.
 type Lease struct {
 	keeper   *keeper
-	protocol protocol
-	hold     hold
+	protocol lockscript.Strategy
+	hold     lockscript.Hold
 	token    int64
-	entry    keepalive.Entry[hold] // of its renewals
+	entry    keepalive.Entry[lockscript.Hold] // of its renewals
 
 	base leaseContext // what its context is made of
 	end  keepalive.End
@@ -33,16 +34,19 @@ type grant struct {
 	token  int64
 	sentAt clock.Instant
 	ttl    time.Duration
+
+	fixed   bool // as WithFixedTTL and WithMaxHold say
+	maxHold time.Duration
 }
 
 // newLease makes a lease of a grant. Its context has the values of ctx but
 // not its end: ctx bounded the waiting, not the holding.
-func (k *keeper) newLease(ctx context.Context, p protocol, h hold, g grant) (*Lease, error) {
+func (k *keeper) newLease(ctx context.Context, p lockscript.Strategy, h lockscript.Hold, g grant) (*Lease, error) {
 	l := &Lease{keeper: k, protocol: p, hold: h, token: g.token}
-	l.hold.parent = nil // it was for the requests
+	l.hold.ParentID = "" // it was for the requests
 	l.base = leaseContext{holding{lease: l, token: l.token, outer: holdingFrom(ctx)}, ctx}
 	live := k.renewer.Add(&l.entry, keptLease{l}, keepalive.Terms{
-		SentAt: g.sentAt, Granted: g.ttl, TTL: h.ttl, Fixed: h.fixed, MaxHold: h.maxHold, Token: g.token,
+		SentAt: g.sentAt, Granted: g.ttl, TTL: h.TTL, Fixed: g.fixed, MaxHold: g.maxHold, Token: g.token,
 	})
 	if !live {
 		return nil, errTooLate
@@ -51,11 +55,11 @@ func (k *keeper) newLease(ctx context.Context, p protocol, h hold, g grant) (*Le
 }
 
 // Name returns the name of the lock.
-func (l *Lease) Name() string { return l.hold.name }
+func (l *Lease) Name() string { return l.hold.Name }
 
 // Owner returns the owner as Redis knows it: the same for all leases of one chain of re-entries. For a [Multi] it is
 // the owner of the member that was locked first.
-func (l *Lease) Owner() string { return l.hold.owner }
+func (l *Lease) Owner() string { return l.hold.Owner }
 
 // Token returns the fencing token: greater than that of every earlier grant of this name, the same on re-entry, never
 // 0. The token of a [Multi] is greater than those of all earlier grants of its members. See [TokenFrom] for its use.
@@ -104,11 +108,11 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	err := transport.Retry(ctx, 0, worthExtending, func() (err error) {
 		sentAt = l.keeper.now()
 		ttl = l.keeper.renewer.WithinMaxHold(&l.entry, ttl)
-		held, err = l.protocol.renew(ctx, &l.hold, ttl)
+		held, err = l.protocol.Renew(ctx, &l.hold, ttl)
 		return err
 	})
 	if err != nil {
-		return errorf("holdfast: extend lock %q: %w", l.hold.name, failure(ctx, l.hold.keys.lock, err))
+		return errorf("holdfast: extend lock %q: %w", l.hold.Name, failure(ctx, l.hold.Keys.Lock, err))
 	}
 	if !held && l.keeper.renewer.Remove(&l.entry) {
 		l.keeper.lost(l, errTaken)
@@ -128,9 +132,9 @@ func worthExtending(err error) bool { return transport.Transient(err) && !notRep
 // Unlock returns [ErrNotHeld] if the lease had already ended. Then another owner may have held the lock before the
 // work was done. Unlock does not affect a later holder. Any other error means that Redis did not confirm the release.
 // The client then retries in the background, and Redis frees the lock after the TTL at the latest.
-func (l *Lease) Unlock(ctx context.Context) error { return l.release(ctx, heldByCaller) }
+func (l *Lease) Unlock(ctx context.Context) error { return l.release(ctx, lockscript.HeldByCaller) }
 
-func (l *Lease) release(ctx context.Context, what releaseReason) error {
+func (l *Lease) release(ctx context.Context, what lockscript.ReleaseReason) error {
 	if l.multi != nil {
 		return l.multi.release(ctx, what)
 	}
@@ -147,28 +151,28 @@ func (l *Lease) release(ctx context.Context, what releaseReason) error {
 			l.keeper.releaseInBackground(l.protocol, l.outstanding(), what)
 		}
 	}()
-	ctx = hooks.releaseStart(ctx, ReleaseStart{Name: l.hold.name, Owner: l.hold.owner, Token: l.token})
+	ctx = hooks.releaseStart(ctx, ReleaseStart{Name: l.hold.Name, Owner: l.hold.Owner, Token: l.token})
 	asked = true
 	err := l.unlock(ctx, live, what)
 	hooks.releaseEnd(ctx, ReleaseEnd{
-		Name: l.hold.name, Owner: l.hold.owner, Token: l.token,
+		Name: l.hold.Name, Owner: l.hold.Owner, Token: l.token,
 		Held: l.keeper.nowFor(hooks.ReleaseEnd != nil).Sub(l.entry.Granted), Err: err,
 	})
 	return err
 }
 
-func (l *Lease) unlock(ctx context.Context, live bool, what releaseReason) error {
+func (l *Lease) unlock(ctx context.Context, live bool, what lockscript.ReleaseReason) error {
 	if !live {
 		if leftToExpire(l.end.Cause()) {
-			l.keeper.releaseInBackground(l.protocol, l.outstanding(), heldByCaller) // the holder has stopped before the TTL is over
+			l.keeper.releaseInBackground(l.protocol, l.outstanding(), lockscript.HeldByCaller) // the holder has stopped before the TTL is over
 		}
 		return l.notHeld()
 	}
 	held, err := l.keeper.release(ctx, l.protocol, l.outstanding(), what)
 	switch {
 	case err != nil:
-		return errorf("holdfast: release of lock %q not confirmed: %w", l.hold.name,
-			failure(ctx, l.hold.keys.lock, err))
+		return errorf("holdfast: release of lock %q not confirmed: %w", l.hold.Name,
+			failure(ctx, l.hold.Keys.Lock, err))
 	case !held:
 		l.keeper.report(l, errTaken)
 		return l.notHeld()
@@ -195,5 +199,5 @@ func (l *Lease) Abandon() {
 }
 
 func (l *Lease) notHeld() error {
-	return fmt.Errorf("%w: %q", ErrNotHeld, l.hold.name)
+	return fmt.Errorf("%w: %q", ErrNotHeld, l.hold.Name)
 }

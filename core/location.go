@@ -4,13 +4,11 @@ import (
 	"context"
 	"reflect"
 	"slices"
-	"time"
 
 	"github.com/redis/go-redis/v9"
-)
 
-// locationMemory is how long the name of a place outlives its last use. It has to be longer than anybody waits.
-const locationMemory = 24 * time.Hour
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+)
 
 // sameRedis reports whether two clients certainly reach the same Redis, without asking.
 func sameRedis(a, b *keeper) bool {
@@ -29,12 +27,12 @@ func (l *locker) location(ctx context.Context) (where string, err error) {
 		return "", ErrClosed
 	}
 	defer k.operations.Finish()
-	err = retryUntilAnswered(ctx, func(ctx context.Context) (err error) {
-		where, err = l.protocol.location(ctx, l.keys)
+	err = transport.RetryUntilAnswered(ctx, func(ctx context.Context) (err error) {
+		where, err = l.protocol.DeploymentID(ctx, l.keys)
 		return err
 	})
 	if err != nil {
-		return "", errorf("holdfast: lock %q: %w", l.name, failure(ctx, l.keys.lock, err))
+		return "", errorf("holdfast: lock %q: %w", l.name, failure(ctx, l.keys.Lock, err))
 	}
 	return where, nil
 }

@@ -1,6 +1,10 @@
 package core
 
-import "context"
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+)
 
 // Locker is a lock by name, of some strategy. It is cheap to make and holds nothing: the [Lease] is what is held. Many
 // goroutines may use a Locker at once.
@@ -33,17 +37,17 @@ type Strategy = func(name string, opts ...LockOption) Locker
 type locker struct {
 	keeper   *keeper
 	name     string
-	keys     keys
-	boxed    scriptArgs // what all holds have in common
-	protocol protocol
+	keys     lockscript.Keys
+	boxed    lockscript.ScriptArgs // what all holds have in common
+	protocol lockscript.Strategy
 	config   lockConfig
 	err      error // name refused
 }
 
-func (k *keeper) locker(name string, p protocol, opts []LockOption) *locker {
+func (k *keeper) locker(name string, p lockscript.Strategy, opts []LockOption) *locker {
 	l := &locker{keeper: k, name: name, protocol: p, config: k.lock.with(opts)}
 	l.keys, l.err = keysOf(k.prefix, name)
-	l.boxed = scriptArgs{lock: l.keys.lock, token: l.keys.token, waitingClients: l.keys.waitingClients}
+	l.boxed = lockscript.ScriptArgs{Lock: l.keys.Lock, Token: l.keys.Token, WaitingClients: l.keys.WaitingClients}
 	return l
 }
 
@@ -75,10 +79,10 @@ func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lea
 	defer k.operations.Finish()
 	r := l.newAcquisition(ctx, config)
 	began := k.nowFor(k.hooks.AcquireEnd != nil)
-	ctx = k.hooks.acquireStart(ctx, AcquireStart{Name: l.name, Owner: r.hold.owner, Try: try})
+	ctx = k.hooks.acquireStart(ctx, AcquireStart{Name: l.name, Owner: r.hold.Owner, Try: try})
 	lease, err := r.run(ctx)
 	end := AcquireEnd{
-		Name: l.name, Owner: r.hold.owner, Waited: k.nowFor(k.hooks.AcquireEnd != nil).Sub(began), Asked: r.requests, Err: err,
+		Name: l.name, Owner: r.hold.Owner, Waited: k.nowFor(k.hooks.AcquireEnd != nil).Sub(began), Asked: r.requests, Err: err,
 	}
 	if lease != nil {
 		end.Token = lease.token
@@ -86,7 +90,7 @@ func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lea
 	handed := false
 	defer func() {
 		if lease != nil && !handed { // the hook panics: nobody gets the lease
-			_ = lease.release(ctx, neverHeld)
+			_ = lease.release(ctx, lockscript.NeverHeld)
 		}
 	}()
 	k.hooks.acquireEnd(ctx, end)

@@ -30,10 +30,10 @@ func nameless(err error) error {
 func (k *keeper) report(l *Lease, cause error) {
 	held := k.now().Sub(l.entry.Granted)
 	k.logger.Warn("holdfast: lease lost",
-		"lock", digest(l.hold.keys.lock), "token", l.token, "held", held, "cause", cause)
+		"lock", digest(l.hold.Keys.Lock), "token", l.token, "held", held, "cause", cause)
 	k.recovered(func() {
 		k.hooks.lost(Lost{
-			Name: l.hold.name, Owner: l.hold.owner, Token: l.token, Held: held, Cause: cause,
+			Name: l.hold.Name, Owner: l.hold.Owner, Token: l.token, Held: held, Cause: cause,
 		})
 	})
 }
@@ -43,7 +43,7 @@ func (k *keeper) renewed(l *Lease, err error) {
 	err = publicAck(err)
 	k.logRenewal(err)
 	k.recovered(func() {
-		k.hooks.renewed(Renewed{Name: l.hold.name, Owner: l.hold.owner, Token: l.token, Err: err})
+		k.hooks.renewed(Renewed{Name: l.hold.Name, Owner: l.hold.Owner, Token: l.token, Err: err})
 	})
 }
 

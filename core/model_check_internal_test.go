@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
 // ageScript moves a lock into the past, which is what the passage of time is to it. The keys are those that queue_common.lua
@@ -89,15 +91,15 @@ func (e *episode) pass(seconds int) {
 	e.do(false, func() string {
 		e.note("%d seconds pass", seconds)
 		e.model.expire()
-		all := []string{e.keys.lock, e.keys.shareExpiries(), e.keys.exclusiveQueue(), e.keys.sharedQueue(), e.keys.waiters()}
+		all := []string{e.keys.Lock, e.keys.ShareExpiries(), e.keys.ExclusiveQueue(), e.keys.SharedQueue(), e.keys.Waiters()}
 		for id := range e.model.released {
-			all = append(all, e.keys.released(id))
+			all = append(all, e.keys.Released(id))
 		}
 		e.model.pass(seconds)
-		if err := age.Run(context.Background(), e.client.exec.Client, all, 1000*seconds).Err(); err != nil && err != redis.Nil {
+		if err := age.Run(context.Background(), e.client.server.Exec.Client, all, 1000*seconds).Err(); err != nil && err != redis.Nil {
 			e.differs("age: %v", err)
 		}
-		if e.model.gate > 0 && !e.client.exec.Client.HExists(context.Background(), e.keys.waiters(), "").Val() {
+		if e.model.gate > 0 && !e.client.server.Exec.Client.HExists(context.Background(), e.keys.Waiters(), "").Val() {
 			e.model.gate = 0 // it has gone with the line
 		}
 		return ""
@@ -106,18 +108,18 @@ func (e *episode) pass(seconds int) {
 
 // settle finds out what is up to Redis: whether it still has a place in line whose owner was taken for dead.
 func (e *episode) settle(c *contender) {
-	s := e.model.seatOf(c.id)
+	s := e.model.seatOf(c.ID)
 	if s == nil || s.dies > e.model.now {
 		return
 	}
-	if !e.client.exec.Client.HExists(context.Background(), e.keys.waiters(), c.id).Val() {
-		e.model.leave(c.id)
+	if !e.client.server.Exec.Client.HExists(context.Background(), e.keys.Waiters(), c.ID).Val() {
+		e.model.leave(c.ID)
 	}
 }
 
 // stored returns the keys in Redis that belong to the lock.
 func (e *episode) stored() []string {
-	all, err := e.client.exec.Client.Keys(context.Background(), "*"+e.keys.lock+"*").Result()
+	all, err := e.client.server.Exec.Client.Keys(context.Background(), "*"+e.keys.Lock+"*").Result()
 	if err != nil {
 		e.differs("KEYS: %v", err)
 	}
@@ -128,7 +130,7 @@ func (e *episode) delete(all ...string) {
 	if len(all) == 0 {
 		return
 	}
-	if err := e.client.exec.Client.Unlink(context.Background(), all...).Err(); err != nil {
+	if err := e.client.server.Exec.Client.Unlink(context.Background(), all...).Err(); err != nil {
 		e.differs("UNLINK: %v", err)
 	}
 }
@@ -198,7 +200,7 @@ func (m *model) info() (info Info) {
 	sortHolders(info.Holders)
 	for _, s := range m.line {
 		if s.dies > m.now {
-			info.Queue = append(info.Queue, Waiter{Owner: s.owner, Mode: s.mode})
+			info.Queue = append(info.Queue, Waiter{Owner: s.Owner, Mode: s.mode})
 		}
 	}
 	return info
@@ -210,12 +212,12 @@ func (e *episode) checkKeys() {
 	all := e.stored()
 	times := make([]*redis.DurationCmd, len(all))
 	var writers, readers, waiters *redis.IntCmd
-	_, err := e.client.exec.Client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	_, err := e.client.server.Exec.Client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, key := range all {
 			times[i] = pipe.PTTL(ctx, key)
 		}
-		writers, readers = pipe.ZCard(ctx, e.keys.exclusiveQueue()), pipe.ZCard(ctx, e.keys.sharedQueue())
-		waiters = pipe.HLen(ctx, e.keys.waiters())
+		writers, readers = pipe.ZCard(ctx, e.keys.ExclusiveQueue()), pipe.ZCard(ctx, e.keys.SharedQueue())
+		waiters = pipe.HLen(ctx, e.keys.Waiters())
 		return nil
 	})
 	if err != nil {
@@ -226,7 +228,7 @@ func (e *episode) checkKeys() {
 		switch left := times[i].Val(); {
 		case left == -1:
 			e.differs("%s never expires", key)
-		case key == e.keys.lock:
+		case key == e.keys.Lock:
 			e.lasts(key, left, e.model.until()-e.model.now)
 		}
 	}
@@ -243,7 +245,7 @@ func (e *episode) checkKeys() {
 func (e *episode) finish() {
 	if e.rand.IntN(2) == 0 {
 		for _, c := range append(e.active, e.ended...) {
-			e.release(c, heldByCaller)
+			e.release(c, lockscript.HeldByCaller)
 		}
 	}
 	e.check()
@@ -252,7 +254,7 @@ func (e *episode) finish() {
 	}
 	e.checkNews()
 	for _, key := range e.stored() {
-		if key != e.keys.token && !strings.HasPrefix(key, e.keys.released("")) {
+		if key != e.keys.Token && !strings.HasPrefix(key, e.keys.Released("")) {
 			e.differs("left when all is over: %s", key)
 		}
 	}

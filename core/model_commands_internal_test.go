@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
 // The operations of an episode: each is done by the scripts and by the model, and the answers compared.
@@ -26,62 +28,62 @@ func (e *episode) do(repeatable bool, command func() string) {
 
 func (e *episode) acquire(c *contender) {
 	e.settle(c)
-	asked := c.queueNumber
+	asked := c.QueueNumber
 	// Who comes back to a place that was lost, before others who are there, is let in by the next script.
-	back := asked != 0 && e.model.seatOf(c.id) == nil
+	back := asked != 0 && e.model.seatOf(c.ID) == nil
 	e.do(!back, func() string {
-		h := c.hold
-		h.queueNumber = asked
-		got, err := e.protocol(c.kind).acquire(context.Background(), &h)
+		h := c.Hold
+		h.QueueNumber = asked
+		got, err := e.protocol(c.kind).Acquire(context.Background(), &h)
 		want := e.model.acquire(c)
 		text := fmt.Sprintf("granted=%v gone=%v upgrade=%v token=%d before=%d number=%d",
-			got.granted, got.holdReleased, (got.refused != nil), got.token, got.ahead, h.queueNumber)
-		e.note("%s by %s, ttl %v, min %v, waits %v: %s", c.strategy, c.id, c.ttl, c.minHold, c.mayQueue, text)
+			got.Granted, got.HoldReleased, (got.Refused != nil), got.Token, got.Ahead, h.QueueNumber)
+		e.note("%s by %s, ttl %v, min %v, waits %v: %s", c.strategy, c.ID, c.TTL, c.MinHold, c.MayQueue, text)
 		switch {
 		case err != nil:
 			e.differs("acquire: %v", err)
-		case got.granted != want.granted || got.holdReleased != want.holdReleased || (got.refused != nil) != (want.refused != nil):
+		case got.Granted != want.Granted || got.HoldReleased != want.HoldReleased || (got.Refused != nil) != (want.Refused != nil):
 			e.differs("acquire: granted=%v gone=%v upgrade=%v, want %v, %v, %v",
-				got.granted, got.holdReleased, (got.refused != nil), want.granted, want.holdReleased, (want.refused != nil))
-		case got.granted:
-			e.learn(want.grant, got.token)
-		case !got.holdReleased && !(got.refused != nil):
-			e.refused(c, h.queueNumber, got.waitState, want)
+				got.Granted, got.HoldReleased, (got.Refused != nil), want.Granted, want.HoldReleased, (want.Refused != nil))
+		case got.Granted:
+			e.learn(want.grant, got.Token)
+		case !got.HoldReleased && !(got.Refused != nil):
+			e.refused(c, h.QueueNumber, got.WaitState, want)
 		}
 		return text
 	})
 }
 
 // refused compares how somebody stands who was not let in.
-func (e *episode) refused(c *contender, number int64, got waitState, want verdict) {
-	e.lasts("the answer", got.holderTTL, want.left)
-	if got.broadcasts != want.broadcasts {
-		e.differs("plain=%v, want %v", got.broadcasts, want.broadcasts)
+func (e *episode) refused(c *contender, number int64, got lockscript.WaitState, want verdict) {
+	e.lasts("the answer", got.HolderTTL, want.left)
+	if got.Broadcasts != want.Broadcasts {
+		e.differs("plain=%v, want %v", got.Broadcasts, want.Broadcasts)
 	}
-	if got.ahead < want.ahead || got.ahead > want.atMost {
-		e.differs("%d before it, want %d, or %d with the dead", got.ahead, want.ahead, want.atMost)
+	if got.Ahead < want.Ahead || got.Ahead > want.atMost {
+		e.differs("%d before it, want %d, or %d with the dead", got.Ahead, want.Ahead, want.atMost)
 	}
 	if c.plain() {
 		return
 	}
-	e.lastToken(got.lastToken)
+	e.lastToken(got.LastToken)
 	switch {
-	case !c.mayQueue && number != 0, c.queueNumber != 0 && c.queueNumber != number:
-		e.differs("number %d in line, had %d", number, c.queueNumber)
-	case c.mayQueue && c.queueNumber == 0 && number <= e.number:
+	case !c.MayQueue && number != 0, c.QueueNumber != 0 && c.QueueNumber != number:
+		e.differs("number %d in line, had %d", number, c.QueueNumber)
+	case c.MayQueue && c.QueueNumber == 0 && number <= e.number:
 		e.differs("number %d in line after %d", number, e.number)
 	}
-	c.queueNumber, e.number = number, max(e.number, number)
+	c.QueueNumber, e.number = number, max(e.number, number)
 }
 
-func (e *episode) release(c *contender, what releaseReason) {
+func (e *episode) release(c *contender, what lockscript.ReleaseReason) {
 	for _, s := range slices.Clone(e.model.line) {
 		e.settle(s.contender)
 	}
-	e.do(what != onlyQueued, func() string {
-		got, err := e.protocol(c.kind).release(context.Background(), &c.hold, what)
+	e.do(what != lockscript.OnlyQueued, func() string {
+		got, err := e.protocol(c.kind).Release(context.Background(), &c.Hold, what)
 		want := e.model.release(c, what)
-		e.note("release %s of %s, usage %d: %v", c.strategy, c.id, what, got)
+		e.note("release %s of %s, usage %d: %v", c.strategy, c.ID, what, got)
 		if err != nil || got != want {
 			e.differs("release: %v, %v, want %v", got, err, want)
 		}
@@ -91,9 +93,9 @@ func (e *episode) release(c *contender, what releaseReason) {
 
 func (e *episode) renew(c *contender, ttl int) {
 	e.do(true, func() string {
-		got, err := e.protocol(c.kind).renew(context.Background(), &c.hold, time.Duration(ttl)*time.Second)
+		got, err := e.protocol(c.kind).Renew(context.Background(), &c.Hold, time.Duration(ttl)*time.Second)
 		want := e.model.renew(c, ttl)
-		e.note("renew %s of %s for %ds: %v", c.strategy, c.id, ttl, got)
+		e.note("renew %s of %s for %ds: %v", c.strategy, c.ID, ttl, got)
 		if err != nil || got != want {
 			e.differs("renew: %v, %v, want %v", got, err, want)
 		}
@@ -105,14 +107,16 @@ func (e *episode) beat(all []*contender) {
 	ids := make([]any, len(all))
 	names := make([]string, len(all))
 	for i, c := range all {
-		ids[i], names[i] = c.id, c.id
+		ids[i], names[i] = c.ID, c.ID
 		e.settle(c)
 	}
 	e.do(true, func() string {
-		reply, err := e.client.exec.Do(context.Background(), queueHeartbeatScript, e.keys.queueKeys(), e.client.queueArgs(e.keys, ids...)...)
+		c := e.client.server.Heartbeat(e.keys, ids...)
+		err := e.client.server.Exec.Run(context.Background(), c)
+		reply := c.Reply
 		e.model.beat(all)
 		e.note("beat of %s: %v", strings.Join(names, " "), reply)
-		list, bad := integers(reply, 3+len(all))
+		list, bad := lockscript.Integers(reply, 3+len(all))
 		if err != nil || bad != nil {
 			e.differs("beat: %v, %v", reply, err)
 			return ""
@@ -123,12 +127,12 @@ func (e *episode) beat(all []*contender) {
 			e.differs("plain=%d, want %v", list[2], e.model.isPlain())
 		}
 		for i, c := range all {
-			least, most := e.model.before(c.id)
+			least, most := e.model.before(c.ID)
 			if e.model.isIn(c) {
 				least, most = -1, -1 // it can enter
 			}
 			if int(list[3+i]) < least || int(list[3+i]) > most {
-				e.differs("%d before %s, want %d, or %d with the dead", list[3+i], c.id, least, most)
+				e.differs("%d before %s, want %d, or %d with the dead", list[3+i], c.ID, least, most)
 			}
 		}
 		return fmt.Sprint(list[1:])
@@ -139,11 +143,10 @@ func (e *episode) forceIt() {
 	e.nextID++
 	id := fmt.Sprintf("forced:%d", e.nextID)
 	e.do(true, func() string {
-		got, err := e.client.exec.Do(context.Background(), forceScript,
-			e.keys.queueKeys(e.keys.released(id)), e.client.queueArgs(e.keys, milliseconds(abandonMemory))...)
+		got, err := e.client.server.Force(context.Background(), e.keys, strings.TrimPrefix(id, "forced:"))
 		want := e.model.force(id)
 		e.note("force %s: %v", id, got)
-		if err != nil || (got == int64(1)) != want {
+		if err != nil || got != want {
 			e.differs("force: %v, %v, want %v", got, err, want)
 		}
 		return fmt.Sprint(got)
@@ -155,7 +158,7 @@ func (e *episode) loseLock() {
 		e.note("deletion of the lock's key")
 		e.lost = true
 		e.model.lose()
-		e.delete(e.keys.lock)
+		e.delete(e.keys.Lock)
 		return ""
 	})
 }

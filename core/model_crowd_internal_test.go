@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -61,7 +62,7 @@ func (e *episode) comeAndGo(holder kind, line []group) {
 		}
 		for _, c := range holders {
 			e.forget(c)
-			e.release(c, heldByCaller)
+			e.release(c, lockscript.HeldByCaller)
 		}
 		e.converge()
 	}
@@ -101,7 +102,7 @@ func (e *episode) converge() {
 			return
 		}
 		e.checkNewcomer(want)
-		if _, err := e.client.exec.Do(context.Background(), queueHeartbeatScript, e.keys.queueKeys(), e.client.queueArgs(e.keys)...); err != nil {
+		if err := e.client.server.Exec.Run(context.Background(), e.client.server.Heartbeat(e.keys)); err != nil {
 			e.differs("beat: %v", err)
 		}
 	}
@@ -120,12 +121,12 @@ func (e *episode) checkStage(got, want Info) {
 		switch {
 		case len(held) == 0:
 			return
-		case held[c.owner] && !e.model.holds(c):
-			e.differs("%s came in before its turn", c.id)
-		case held[c.owner]:
-			delete(held, c.owner)
+		case held[c.Owner] && !e.model.holds(c):
+			e.differs("%s came in before its turn", c.ID)
+		case held[c.Owner]:
+			delete(held, c.Owner)
 		case e.model.holds(c):
-			e.differs("somebody came in before %s", c.id)
+			e.differs("somebody came in before %s", c.ID)
 			return
 		}
 	}
@@ -141,9 +142,9 @@ func (e *episode) checkNewcomer(want Info) {
 	if c.shared() && len(e.model.living(false)) == 0 && want.Mode == ModeRead {
 		return // it could come in with the rest
 	}
-	c.mayQueue = false
-	got, err := e.protocol(c.kind).acquire(context.Background(), &c.hold)
-	if err != nil || got.granted {
+	c.MayQueue = false
+	got, err := e.protocol(c.kind).Acquire(context.Background(), &c.Hold)
+	if err != nil || got.Granted {
 		e.differs("a newcomer that asks as %s: %+v, %v", c.mode, got, err)
 	}
 }

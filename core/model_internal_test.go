@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -79,7 +80,7 @@ func TestModel(t *testing.T) {
 // TestModelUnswept compares the scripts with the model while none of them takes out shares that have expired, as when
 // there are more of these than one run may deal with: what is left of them must count for nothing.
 func TestModelUnswept(t *testing.T) {
-	for _, s := range []**transport.Script{&queueAcquireScript, &queueReleaseScript, &queueHeartbeatScript, &forceScript} {
+	for _, s := range []**transport.Script{&lockscript.QueueAcquireScript, &lockscript.QueueReleaseScript, &lockscript.QueueHeartbeatScript, &lockscript.ForceScript} {
 		swept := *s
 		source := strings.Replace(swept.Source, "local maxExpired = 100 ", "local maxExpired = 0 ", 1)
 		if source == swept.Source {
@@ -99,7 +100,7 @@ type episode struct {
 	client *Client
 	ears   *ears
 	name   string
-	keys   keys
+	keys   lockscript.Keys
 	seed   uint64
 	rand   *rand.Rand
 	began  time.Time
@@ -127,7 +128,7 @@ func newEpisode(client *Client, ears *ears, seed uint64) *episode {
 		client: client, ears: ears, seed: seed, name: fmt.Sprintf("model-%x", seed), model: newModel(),
 		rand: rand.New(rand.NewPCG(seed, 0)), began: time.Now(),
 	}
-	e.keys = newKeys(client.prefix, e.name)
+	e.keys = lockscript.NewKeys(client.prefix, e.name)
 	e.draw()
 	return e
 }

@@ -3,6 +3,8 @@ package core
 import (
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
 // move is a kind of operation and how often it is made.
@@ -62,17 +64,17 @@ func (e *episode) step() {
 	}
 }
 
-func (e *episode) protocol(k kind) protocol {
-	r := oneRedis{e.client.server}
+func (e *episode) protocol(k kind) lockscript.Strategy {
+	r := lockscript.OneRedis{Instance: e.client.server.Instance}
 	switch k.mode {
 	case ModeMutex:
-		return mutex{oneRedis: r}
+		return lockscript.Mutex{OneRedis: r}
 	case ModeRead:
-		return queuedLock{oneRedis: r, mode: "reading"}
+		return lockscript.Queue{OneRedis: r, Mode: "reading"}
 	case ModeWrite:
-		return queuedLock{oneRedis: r, mode: "writing", readersNext: k.readersNext}
+		return lockscript.Queue{OneRedis: r, Mode: "writing", ReadersNext: k.readersNext}
 	}
-	return queuedLock{oneRedis: r, mode: "fair"}
+	return lockscript.Queue{OneRedis: r, Mode: "fair"}
 }
 
 // some returns one of the elements at random.
@@ -82,10 +84,10 @@ func some[T any](e *episode, all []T) T { return all[e.rand.IntN(len(all))] }
 func (e *episode) newcomer() *contender {
 	c := e.contend(some(e, e.owners), some(e, e.kinds), some(e, []time.Duration{1, 3, 5, 7, 9, 29}))
 	if e.minHolds > 0 && e.rand.IntN(e.minHolds) == 0 {
-		c.minHold = some(e, []time.Duration{1, 3, 7}) * time.Second
+		c.MinHold = some(e, []time.Duration{1, 3, 7}) * time.Second
 	}
 	if e.rand.IntN(4) == 0 {
-		c.mayQueue = false
+		c.MayQueue = false
 	}
 	if e.rand.IntN(3) == 0 {
 		e.comesBy(c, some(e, append(slices.Clone(e.active), e.ended...)))
@@ -95,8 +97,8 @@ func (e *episode) newcomer() *contender {
 
 // comesBy lets somebody come with the context of another one's lease, which may be over.
 func (e *episode) comesBy(c, parent *contender) {
-	c.owner, c.by, c.parent = parent.owner, parent, &holding{lease: &Lease{hold: parent.hold}}
-	e.note("%s is of %s, by %s", c.id, c.owner, parent.id)
+	c.Owner, c.by, c.ParentID = parent.Owner, parent, parent.ID
+	e.note("%s is of %s, by %s", c.ID, c.Owner, parent.ID)
 }
 
 // begin lets somebody ask for the first time.
@@ -112,7 +114,7 @@ func (e *episode) begin() {
 func (e *episode) ask() {
 	var lost []*contender
 	for _, c := range e.active {
-		if !e.model.holds(c) && e.model.seatOf(c.id) == nil {
+		if !e.model.holds(c) && e.model.seatOf(c.ID) == nil {
 			lost = append(lost, c)
 		}
 	}
@@ -147,14 +149,14 @@ func (e *episode) finishOne() {
 	e.release(c, e.usageOf(c))
 }
 
-func (e *episode) usageOf(c *contender) releaseReason {
+func (e *episode) usageOf(c *contender) lockscript.ReleaseReason {
 	switch n := e.rand.IntN(10); {
 	case n == 0:
-		return neverHeld
-	case n <= 2 && c.mayQueue:
-		return onlyQueued
+		return lockscript.NeverHeld
+	case n <= 2 && c.MayQueue:
+		return lockscript.OnlyQueued
 	}
-	return heldByCaller
+	return lockscript.HeldByCaller
 }
 
 // forget takes somebody out of those who may ask again.
@@ -178,13 +180,13 @@ func (e *episode) finishAgain() {
 	if c := some(e, e.ended); e.rand.IntN(3) == 0 {
 		e.acquire(c)
 	} else {
-		e.release(c, heldByCaller)
+		e.release(c, lockscript.HeldByCaller)
 	}
 }
 
 // giveUpUnused gives up a hold before its acquire arrives, which may happen at any time later.
 func (e *episode) giveUpUnused() {
-	e.release(e.newcomer(), neverHeld)
+	e.release(e.newcomer(), lockscript.NeverHeld)
 }
 
 // crash lets somebody do nothing any more, or an owner with all its holds.
@@ -196,12 +198,12 @@ func (e *episode) crash() {
 	whole := e.rand.IntN(2) == 0
 	var alive []*contender
 	for _, c := range e.active {
-		if c != dead && (!whole || c.owner != dead.owner) {
+		if c != dead && (!whole || c.Owner != dead.Owner) {
 			alive = append(alive, c)
 		}
 	}
 	e.active = alive
-	e.note("crash of %s, whole owner: %v", dead.id, whole)
+	e.note("crash of %s, whole owner: %v", dead.ID, whole)
 }
 
 func (e *episode) renewOne() {

@@ -25,7 +25,7 @@ const silentChannel = ":over"
 func listenAll(t *testing.T, client *Client) *ears {
 	t.Helper()
 	ctx := context.Background()
-	sub := client.exec.Client.PSubscribe(ctx, "redisson_lock__channel:*")
+	sub := client.server.Exec.Client.PSubscribe(ctx, "redisson_lock__channel:*")
 	if _, err := sub.Receive(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -82,11 +82,11 @@ func (e *ears) take(channel, word string, limit time.Time) ([]string, bool) {
 // are hints to ask. It returns false if the messages did not come in time.
 func (e *episode) messages() (grants, hints []string, ok bool) {
 	word := strconv.Itoa(e.ops)
-	err := e.client.exec.Client.Publish(context.Background(), e.keys.channel+silentChannel, "until "+word).Err()
+	err := e.client.server.Exec.Client.Publish(context.Background(), e.keys.Channel+silentChannel, "until "+word).Err()
 	if err != nil {
 		e.differs("PUBLISH: %v", err)
 	}
-	all, ok := e.ears.take(e.keys.channel, "until "+word, e.began.Add(patience))
+	all, ok := e.ears.take(e.keys.Channel, "until "+word, e.began.Add(patience))
 	for _, message := range all {
 		if message == "0" || strings.Contains(message, " ") {
 			grants = append(grants, message)

@@ -1,5 +1,7 @@
 package core
 
+import "github.com/holdfast-go/holdfast/core/internal/lockscript"
+
 // The operations of the model.
 
 // pass lets time go by.
@@ -7,23 +9,23 @@ func (m *model) pass(seconds int) { m.now += seconds }
 
 func (m *model) acquire(c *contender) verdict {
 	m.expire()
-	if _, was := m.released[c.id]; was {
-		return verdict{acquireResult: acquireResult{holdReleased: true}}
+	if _, was := m.released[c.ID]; was {
+		return verdict{Result: lockscript.Result{HoldReleased: true}}
 	}
-	waits := c.mayQueue
+	waits := c.MayQueue
 	if c.plain() {
 		// A Mutex takes a lock that it finds free without a look at the line. Otherwise it enters with the rules of
 		// the others, but never waits in line.
 		if m.free() {
 			return m.grant(c)
 		}
-		if m.isPlain() && !m.holds(c) && (m.sole.owner != c.owner || !m.proves(c)) {
+		if m.isPlain() && !m.holds(c) && (m.sole.owner != c.Owner || !m.proves(c)) {
 			return m.refuse(c)
 		}
 		waits = false
 	}
 	if !m.isPlain() || !c.plain() {
-		if m.seatOf(c.id) != nil {
+		if m.seatOf(c.ID) != nil {
 			m.sit(c)
 		}
 		m.handOver(false)
@@ -31,8 +33,8 @@ func (m *model) acquire(c *contender) verdict {
 	switch {
 	case m.holds(c) || m.admits(c):
 		return m.grant(c)
-	case !c.shared() && m.shareOf(c.owner) != nil && m.proves(c):
-		return verdict{acquireResult: acquireResult{refused: ErrUpgrade}}
+	case !c.shared() && m.shareOf(c.Owner) != nil && m.proves(c):
+		return verdict{Result: lockscript.Result{Refused: ErrUpgrade}}
 	}
 	if waits {
 		m.sit(c)
@@ -43,9 +45,9 @@ func (m *model) acquire(c *contender) verdict {
 // admits reports whether somebody who asks may enter.
 func (m *model) admits(c *contender) bool {
 	switch {
-	case m.sole != nil && m.sole.owner == c.owner && m.proves(c):
+	case m.sole != nil && m.sole.owner == c.Owner && m.proves(c):
 		return true
-	case c.shared() && m.shareOf(c.owner) != nil && m.proves(c):
+	case c.shared() && m.shareOf(c.Owner) != nil && m.proves(c):
 		return true
 	case m.sole != nil:
 		return false
@@ -56,39 +58,39 @@ func (m *model) admits(c *contender) bool {
 }
 
 func (m *model) grant(c *contender) verdict {
-	return verdict{acquireResult: acquireResult{granted: true}, grant: m.enter(c, c.time(), seconds(c.minHold))}
+	return verdict{Result: lockscript.Result{Granted: true}, grant: m.enter(c, c.time(), seconds(c.MinHold))}
 }
 
 func (m *model) refuse(c *contender) verdict {
 	v := verdict{left: m.until() - m.now}
-	v.broadcasts = m.isPlain() && !c.plain()
-	if m.seatOf(c.id) != nil && c.mayQueue {
-		v.ahead, v.atMost = m.before(c.id)
+	v.Broadcasts = m.isPlain() && !c.plain()
+	if m.seatOf(c.ID) != nil && c.MayQueue {
+		v.Ahead, v.atMost = m.before(c.ID)
 	}
 	return v
 }
 
-func (m *model) release(c *contender, what releaseReason) bool {
+func (m *model) release(c *contender, what lockscript.ReleaseReason) bool {
 	m.expire()
 	held := m.holds(c)
-	was, remembered := m.released[c.id]
+	was, remembered := m.released[c.ID]
 	if !held && remembered {
 		return was.held
 	}
 	// With Mutexes, or if release.lua has said already that it was not held: then the line looks after itself.
-	alone := c.plain() && (m.free() || m.isPlain() || what == neverHeld && !held)
+	alone := c.plain() && (m.free() || m.isPlain() || what == lockscript.NeverHeld && !held)
 	last := held && m.end(c, what)
 	switch what {
-	case heldByCaller:
-		m.released[c.id] = memory{held, m.now + seconds(releaseMemory)}
-	case neverHeld:
-		m.released[c.id] = memory{held, m.now + seconds(abandonMemory)}
+	case lockscript.HeldByCaller:
+		m.released[c.ID] = memory{held, m.now + seconds(lockscript.ReleaseMemory)}
+	case lockscript.NeverHeld:
+		m.released[c.ID] = memory{held, m.now + seconds(lockscript.AbandonMemory)}
 		if held { // then its request is not on its way any more
-			m.released[c.id] = memory{held, m.now + seconds(releaseMemory)}
+			m.released[c.ID] = memory{held, m.now + seconds(lockscript.ReleaseMemory)}
 		}
 	}
 	if !alone {
-		m.leave(c.id)
+		m.leave(c.ID)
 		m.handOver(last && c.readersNext)
 	}
 	if held {
@@ -98,19 +100,19 @@ func (m *model) release(c *contender, what releaseReason) bool {
 }
 
 // end ends a hold and reports whether nobody holds the lock exclusively any more since then.
-func (m *model) end(c *contender, what releaseReason) bool {
+func (m *model) end(c *contender, what lockscript.ReleaseReason) bool {
 	if c.shared() {
-		if s := m.shares[c.id]; what == heldByCaller && s.keep > m.now {
+		if s := m.shares[c.ID]; what == lockscript.HeldByCaller && s.keep > m.now {
 			m.kept = max(m.kept, s.keep)
 		}
-		delete(m.shares, c.id)
+		delete(m.shares, c.ID)
 		return false
 	}
-	delete(m.sole.ids, c.id)
+	delete(m.sole.ids, c.ID)
 	switch {
 	case len(m.sole.ids) > 0:
 		return false
-	case what == heldByCaller && m.sole.keep > m.now:
+	case what == lockscript.HeldByCaller && m.sole.keep > m.now:
 		m.sole.owner, m.sole.expires = "", m.sole.keep
 		for _, s := range m.line {
 			if c.readersNext && s.shared() {
@@ -129,7 +131,7 @@ func (m *model) renew(c *contender, ttl int) bool {
 	case !m.holds(c):
 		return false
 	case c.shared():
-		s := m.shares[c.id]
+		s := m.shares[c.ID]
 		s.expires = max(s.expires, m.now+ttl)
 	default:
 		m.sole.expires = max(m.sole.expires, m.now+ttl)
@@ -140,7 +142,7 @@ func (m *model) renew(c *contender, ttl int) bool {
 // beat gives signs of life for those who are in line.
 func (m *model) beat(all []*contender) {
 	for _, c := range all {
-		if m.seatOf(c.id) != nil {
+		if m.seatOf(c.ID) != nil {
 			m.sit(c)
 		}
 	}
@@ -156,7 +158,7 @@ func (m *model) force(id string) bool {
 	}
 	held := !m.free()
 	m.lose()
-	m.released[id] = memory{held, m.now + seconds(abandonMemory)}
+	m.released[id] = memory{held, m.now + seconds(lockscript.AbandonMemory)}
 	m.handOver(false)
 	if held {
 		m.announce()

@@ -3,6 +3,8 @@ package core
 import (
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
 // model is what the scripts must do to one lock, written down without regard to how they do it. Its clock counts
@@ -59,7 +61,7 @@ type memory struct {
 
 // contender is one hold, from its first acquire on.
 type contender struct {
-	hold
+	lockscript.Hold
 	kind
 	by    *contender // the hold by which its owner says to be in; nil if any will do
 	place int        // its number in the model's line, 0 before it stood there
@@ -77,10 +79,10 @@ func (k kind) plain() bool  { return k.mode == ModeMutex }
 
 // verdict is what an acquire must be answered.
 type verdict struct {
-	acquireResult     // but for token and last, which the model does not know
-	grant         int // if granted
-	atMost        int // before, counting the dead, whom Redis may still have in line
-	left          int // of the present holders, in seconds
+	lockscript.Result     // but for token and last, which the model does not know
+	grant             int // if granted
+	atMost            int // before, counting the dead, whom Redis may still have in line
+	left              int // of the present holders, in seconds
 }
 
 func newModel() *model {
@@ -127,14 +129,14 @@ func (m *model) isPlain() bool { return m.sole != nil && m.sole.mode == ModeMute
 
 func (m *model) holds(c *contender) bool {
 	if c.shared() {
-		return m.shares[c.id] != nil
+		return m.shares[c.ID] != nil
 	}
-	return m.sole != nil && m.sole.ids[c.id]
+	return m.sole != nil && m.sole.ids[c.ID]
 }
 
 // isIn reports whether the owner of somebody in line holds the lock by another request.
 func (m *model) isIn(c *contender) bool {
-	return c.owner != c.id && (m.sole != nil && m.sole.owner == c.owner || m.shareOf(c.owner) != nil)
+	return c.Owner != c.ID && (m.sole != nil && m.sole.owner == c.Owner || m.shareOf(c.Owner) != nil)
 }
 
 // proves reports whether the owner's name counts for the contender: the hold that it comes by is in.
@@ -162,7 +164,7 @@ func (m *model) living(shared bool) (seats []*seat) {
 
 func (m *model) seatOf(id string) *seat {
 	for _, s := range m.line {
-		if s.id == id {
+		if s.ID == id {
 			return s
 		}
 	}
@@ -170,7 +172,7 @@ func (m *model) seatOf(id string) *seat {
 }
 
 func (m *model) leave(id string) {
-	m.line = slices.DeleteFunc(m.line, func(s *seat) bool { return s.id == id })
+	m.line = slices.DeleteFunc(m.line, func(s *seat) bool { return s.ID == id })
 }
 
 // sit gives the contender its place in line, the one that it had if it had one, and a new life there.
@@ -179,8 +181,8 @@ func (m *model) sit(c *contender) {
 		m.seats++
 		c.place = m.seats
 	}
-	m.leave(c.id)
-	m.line = append(m.line, &seat{contender: c, dies: m.now + seconds(placeTTL)})
+	m.leave(c.ID)
+	m.line = append(m.line, &seat{contender: c, dies: m.now + seconds(lockscript.PlaceTTL)})
 	slices.SortFunc(m.line, func(a, b *seat) int { return a.place - b.place })
 }
 
@@ -188,7 +190,7 @@ func (m *model) sit(c *contender) {
 func (m *model) before(id string) (least, most int) {
 	for _, s := range m.line {
 		switch {
-		case s.id == id:
+		case s.ID == id:
 			return least, most
 		case s.dies > m.now:
 			least++
@@ -223,8 +225,8 @@ func (m *model) handOver(gate bool) {
 
 // admit grants the lock to somebody in line, for as long as it may take them to ask for more.
 func (m *model) admit(s *seat) {
-	grant := m.enter(s.contender, min(s.time(), seconds(placeTTL)), 0)
-	m.told = append(m.told, news{s.id, grant})
+	grant := m.enter(s.contender, min(s.time(), seconds(lockscript.PlaceTTL)), 0)
+	m.told = append(m.told, news{s.ID, grant})
 }
 
 // announce tells everybody that the lock is free, if it is.
@@ -235,20 +237,20 @@ func (m *model) announce() {
 }
 
 // time returns for how many seconds the contender asks.
-func (c *contender) time() int { return seconds(max(c.ttl, c.minHold)) }
+func (c *contender) time() int { return seconds(max(c.TTL, c.MinHold)) }
 
 // enter makes it a holder, or one for longer, and returns the grant.
 func (m *model) enter(c *contender, ttl, keep int) int {
-	m.leave(c.id)
+	m.leave(c.ID)
 	expires := m.now + ttl
 	if keep > 0 {
 		keep += m.now
 	}
 	if c.shared() {
-		s := m.shares[c.id]
+		s := m.shares[c.ID]
 		if s == nil {
-			s = &share{owner: c.owner, grant: m.grantFor(c.owner)}
-			m.shares[c.id] = s
+			s = &share{owner: c.Owner, grant: m.grantFor(c.Owner)}
+			m.shares[c.ID] = s
 		}
 		s.expires, s.keep = max(s.expires, expires), max(s.keep, keep)
 		if m.isPlain() {
@@ -257,12 +259,12 @@ func (m *model) enter(c *contender, ttl, keep int) int {
 		return s.grant
 	}
 	if m.sole == nil {
-		m.sole = &sole{owner: c.owner, mode: c.mode, ids: make(map[string]bool), grant: m.grantFor(c.owner)}
+		m.sole = &sole{owner: c.Owner, mode: c.mode, ids: make(map[string]bool), grant: m.grantFor(c.Owner)}
 	}
 	if m.isPlain() {
 		m.sole.mode = c.mode
 	}
-	m.sole.ids[c.id] = true
+	m.sole.ids[c.ID] = true
 	m.sole.expires, m.sole.keep = max(m.sole.expires, expires), max(m.sole.keep, keep)
 	return m.sole.grant
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -22,11 +23,11 @@ var (
 var stories = map[string]func(*episode){
 	"a waiter whose owner was let in enters too, and leaves the line": func(e *episode) {
 		other, first, second := e.asks("B", aFair, 9), e.asks("A", aFair, 9), e.asks("A", aFair, 9)
-		e.release(other, heldByCaller)
+		e.release(other, lockscript.HeldByCaller)
 		e.acquire(second)
 		e.check()
 		e.forceIt()
-		e.release(first, heldByCaller)
+		e.release(first, lockscript.HeldByCaller)
 	},
 	"an owner whose own reader is let in right now cannot wait for the lock": func(e *episode) {
 		e.asks("B", aFair, 3)
@@ -55,17 +56,17 @@ var stories = map[string]func(*episode){
 		again := e.asks("A", aRead, 9)
 		e.asks("C", aRead, 9)
 		e.acquire(reader)
-		e.release(reader, heldByCaller)
-		e.release(writer, heldByCaller)
-		e.release(again, heldByCaller)
+		e.release(reader, lockscript.HeldByCaller)
+		e.release(writer, lockscript.HeldByCaller)
+		e.release(again, lockscript.HeldByCaller)
 		e.asks("A", aRead, 9)
 	},
 	"a release that another strategy repeats is still one": func(e *episode) {
 		first := e.asks("A", aMutex, 9)
 		e.asks("A", aMutex, 9)
-		e.release(first, heldByCaller)
+		e.release(first, lockscript.HeldByCaller)
 		e.asks("A", aFair, 9)
-		e.release(first, heldByCaller)
+		e.release(first, lockscript.HeldByCaller)
 	},
 	"force lets somebody in though the lock is free": func(e *episode) {
 		e.asks("B", aFair, 1)
@@ -75,30 +76,30 @@ var stories = map[string]func(*episode){
 	},
 	"an owner reads again within the minimum time of its write": func(e *episode) {
 		writer := e.contend("A", aWrite, 9)
-		writer.minHold = 3 * time.Second
+		writer.MinHold = 3 * time.Second
 		e.acquire(writer)
 		e.asks("A", aRead, 9)
-		e.release(writer, heldByCaller)
+		e.release(writer, lockscript.HeldByCaller)
 		e.asks("A", aRead, 9)
 		e.asks("B", aRead, 9)
 	},
 	"a reader who comes back does not go before a writer once more": func(e *episode) {
 		before := e.asks("A", aWrite, 9)
 		writer, short, long := e.asks("B", aFair, 9), e.asks("C", aRead, 1), e.asks("D", aRead, 29)
-		e.release(before, heldByCaller)
+		e.release(before, lockscript.HeldByCaller)
 		e.renew(long, 29)
 		e.pass(2)
 		e.acquire(short)
 		e.beat([]*contender{writer, short})
-		e.release(long, heldByCaller)
+		e.release(long, lockscript.HeldByCaller)
 	},
 	"a Mutex that is asked for again has its minimum time from then on": func(e *episode) {
 		mutex := e.contend("A", aMutex, 7)
-		mutex.minHold = 7 * time.Second
+		mutex.MinHold = 7 * time.Second
 		e.acquire(mutex)
 		e.pass(4)
 		e.acquire(mutex)
-		e.release(mutex, heldByCaller)
+		e.release(mutex, lockscript.HeldByCaller)
 	},
 	"an owner whose lease is over is not in by another of its holds": func(e *episode) {
 		outer, other := e.asks("A", aWrite, 1), e.asks("A", aRead, 29)
@@ -127,17 +128,17 @@ var stories = map[string]func(*episode){
 	},
 	"readers who waited for a write go first when its minimum time is over": func(e *episode) {
 		writer := e.contend("A", aWrite, 9)
-		writer.minHold = 5 * time.Second
+		writer.MinHold = 5 * time.Second
 		e.acquire(writer)
 		next, early, late := e.asks("B", aWrite, 9), e.asks("C", aRead, 9), e.contend("D", aRead, 9)
-		e.release(writer, heldByCaller)
+		e.release(writer, lockscript.HeldByCaller)
 		e.pass(2)
 		e.acquire(late)
 		e.beat([]*contender{next, early, late})
 		e.pass(4)
 		e.beat([]*contender{next, early, late})
-		e.release(early, heldByCaller)
-		e.release(next, heldByCaller)
+		e.release(early, lockscript.HeldByCaller)
+		e.release(next, lockscript.HeldByCaller)
 	},
 	"what is left of an expired write is a read": func(e *episode) {
 		e.asks("A", aWrite, 1)
@@ -186,9 +187,9 @@ func inTime(t *testing.T, client *Client, ears *ears, tell func(*episode)) {
 func (e *episode) contend(owner string, k kind, ttl time.Duration) *contender {
 	e.nextID++
 	c := &contender{kind: k}
-	c.name, c.keys, c.owner = e.name, e.keys, owner
-	c.setID(fmt.Sprintf("%s:%d", owner, e.nextID))
-	c.ttl, c.mayQueue, c.shares = ttl*time.Second, !k.plain(), k.shared()
+	c.Name, c.Keys, c.Owner = e.name, e.keys, owner
+	c.SetID(fmt.Sprintf("%s:%d", owner, e.nextID))
+	c.TTL, c.MayQueue, c.Shares = ttl*time.Second, !k.plain(), k.shared()
 	e.active = append(e.active, c)
 	return c
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -26,13 +27,13 @@ func newMultiLease(ctx context.Context, name string, members []*Lease, token int
 	first := members[0].singles()[0]
 	j.lease = &Lease{keeper: first.keeper, token: token, multi: j}
 	j.lease.entry.Granted = first.entry.Granted
-	j.lease.hold = hold{name: name, lockConfig: lockConfig{owner: first.hold.owner}}
+	j.lease.hold = lockscript.Hold{Name: name, Owner: first.hold.Owner}
 	var keys []string
 	for _, l := range j.lease.singles() {
-		keys = append(keys, l.hold.keys.lock)
-		j.lease.hold.ttl = max(j.lease.hold.ttl, l.hold.ttl)
+		keys = append(keys, l.hold.Keys.Lock)
+		j.lease.hold.TTL = max(j.lease.hold.TTL, l.hold.TTL)
 	}
-	j.lease.hold.keys.lock = strings.Join(keys, "+")
+	j.lease.hold.Keys.Lock = strings.Join(keys, "+")
 	within := j.lease.within(context.WithoutCancel(ctx))
 	j.lease.base = leaseContext{*holdingFrom(within), within}
 	for _, m := range members {
@@ -82,7 +83,7 @@ func (j *multiLease) memberEnded(m *Lease) {
 			others = append(others, l)
 		}
 	}
-	j.lease.keeper.recovered(func() { _ = releaseTogether(context.Background(), others, heldByCaller) })
+	j.lease.keeper.recovered(func() { _ = releaseTogether(context.Background(), others, lockscript.HeldByCaller) })
 }
 
 // abandon ends the multi-lease and leaves its members to expire.
@@ -103,7 +104,7 @@ func (j *multiLease) leaveToExpire(cause error) {
 }
 
 // release ends the multi-lease and releases its members, unless it has ended.
-func (j *multiLease) release(ctx context.Context, what releaseReason) error {
+func (j *multiLease) release(ctx context.Context, what lockscript.ReleaseReason) error {
 	if !j.over.CompareAndSwap(false, true) {
 		if leftToExpire(j.lease.end.Cause()) {
 			_ = releaseTogether(ctx, j.members, what) // the holder has stopped before the TTL is over
@@ -118,7 +119,7 @@ func (j *multiLease) release(ctx context.Context, what releaseReason) error {
 }
 
 // releaseTogether releases leases concurrently, in one batch.
-func releaseTogether(ctx context.Context, leases []*Lease, what releaseReason) error {
+func releaseTogether(ctx context.Context, leases []*Lease, what lockscript.ReleaseReason) error {
 	return primaryError(transport.DoGrouped(ctx, len(leases), func(ctx context.Context, i int) error {
 		return leases[i].release(ctx, what)
 	}))

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -51,7 +52,7 @@ func FuzzKeys(f *testing.F) {
 			return
 		}
 		mine := allKeys(t, prefixA, a)
-		channel := newKeys(prefixA, a).channel
+		channel := lockscript.NewKeys(prefixA, a).Channel
 		for key := range mine {
 			wantSlot(t, prefixA+a, key)
 		}
@@ -65,7 +66,7 @@ func FuzzKeys(f *testing.F) {
 				continue
 			}
 			// A group is there to be shared, by those of one tag whose clients have one prefix.
-			if group, _ := groupKey(prefixA, a); what != "group" || mine[key] != what || key != group || prefixA != prefixB {
+			if group, _ := lockscript.GroupKey(prefixA, a); what != "group" || mine[key] != what || key != group || prefixA != prefixB {
 				t.Errorf("%q is the %s of %q and the %s of %q", key, mine[key], prefixA+a, what, prefixB+b)
 			}
 		}
@@ -80,8 +81,8 @@ func wantSlot(t *testing.T, lock, key string) {
 
 // allKeys returns what may be in Redis about a name, with what it is, and checks that no key has two meanings.
 func allKeys(t *testing.T, prefix, name string) map[string]string {
-	k := newKeys(prefix, name)
-	once := k.once()
+	k := lockscript.NewKeys(prefix, name)
+	once := k.Once()
 	all := make(map[string]string)
 	add := func(what, key string) {
 		if all[key] != "" {
@@ -89,19 +90,19 @@ func allKeys(t *testing.T, prefix, name string) map[string]string {
 		}
 		all[key] = what
 	}
-	add("lock", k.lock)
-	add("token", k.token)
-	add("deployment", k.deployment())
-	add("share expiries", k.shareExpiries())
-	add("exclusive queue", k.exclusiveQueue())
-	add("shared queue", k.sharedQueue())
-	add("waiters", k.waiters())
-	add("once", once.lock)
+	add("lock", k.Lock)
+	add("token", k.Token)
+	add("deployment", k.Deployment())
+	add("share expiries", k.ShareExpiries())
+	add("exclusive queue", k.ExclusiveQueue())
+	add("shared queue", k.SharedQueue())
+	add("waiters", k.Waiters())
+	add("once", once.Lock)
 	// No two of these have the same number.
 	for i, id := range []string{"4b0c:", "forced:4b0c:", "forgot:4b0c:"} {
-		add("end of "+id, k.released(id+string(rune('1'+i))))
+		add("end of "+id, k.Released(id+string(rune('1'+i))))
 	}
-	if group, ok := groupKey(prefix, name); ok {
+	if group, ok := lockscript.GroupKey(prefix, name); ok {
 		add("group", group)
 	}
 	return all

@@ -3,6 +3,9 @@ package core
 import (
 	"context"
 	"errors"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // Once makes what a key stands for happen once. It records in Redis that a run is in progress, and later that the run
@@ -18,7 +21,7 @@ import (
 type Once struct {
 	client *Client
 	key    string
-	keys   keys
+	keys   lockscript.Keys
 	config onceConfig
 	err    error // key or option refused
 }
@@ -28,11 +31,11 @@ type Once struct {
 func (c *Client) Once(key string, opts ...OnceOption) *Once {
 	o := &Once{client: c, key: key, config: newOnceConfig(c.lock, opts)}
 	if o.keys, o.err = keysOf(c.prefix, key); o.err == nil {
-		o.keys = o.keys.once()
+		o.keys = o.keys.Once()
 		o.err = o.config.check(c.redis)
 	}
 	if o.err == nil && o.config.record.grouped {
-		group, ok := groupKey(c.prefix, key)
+		group, ok := lockscript.GroupKey(c.prefix, key)
 		if !ok {
 			o.err = invalidOption("WithGroup, WithQuota: the key %q has no braces to name its group", key)
 		}
@@ -118,7 +121,7 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	defer func() {
 		if !handed { // the hook panics: nobody gets the attempt
 			k.renewer.Remove(&lease.entry)
-			k.releaseInBackground(lease.protocol, &lease.hold, neverHeld)
+			k.releaseInBackground(lease.protocol, &lease.hold, lockscript.NeverHeld)
 		}
 	}()
 	end.Attempt, end.Token = r.attemptNumber, lease.token
@@ -127,17 +130,22 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	return &Attempt{once: o, lease: lease, number: r.attemptNumber, began: r.began}, nil
 }
 
+// newHold returns the hold of one attempt, yet without an ID.
+func (o *Once) newHold() lockscript.Hold {
+	h := o.config.lock.hold(o.key, o.keys)
+	h.Own = &o.config.record
+	return h
+}
+
 func (o *Once) newRequest(ctx context.Context) *acquisition {
 	k := o.client.keeper
 	config := o.config.lock
-	if holdingFrom(ctx).of(k, o.keys.lock) != nil {
+	if holdingFrom(ctx).of(k, o.keys.Lock) != nil {
 		config.wait = 0 // it would wait for itself
 	}
-	r := &acquisition{keeper: k, protocol: onceBackend{oneRedis{o.client.server}}, hold: hold{
-		name: o.key, keys: o.keys, lockConfig: config, record: &o.config.record,
-	}}
-	k.renewID(&r.hold)
-	r.hold.owner = r.hold.id
+	r := &acquisition{keeper: k, protocol: onceBackend{lockscript.OneRedis{Instance: o.client.server.Instance}}, config: config, hold: o.newHold()}
+	k.ids.Renew(&r.hold)
+	r.hold.Owner = r.hold.ID
 	return r
 }
 
@@ -152,14 +160,14 @@ func (o *Once) refusal(r *acquisition, err error) error {
 	case busy.cause != nil:
 		return errorf("holdfast: once %q not begun: %w", o.key, busy.cause)
 	}
-	return errorf("holdfast: once %q not begun: %w: %w", o.key, ErrUnavailable, r.lastErr)
+	return errorf("holdfast: once %q not begun: %w: %w", o.key, ErrUnavailable, publicAck(r.lastErr))
 }
 
 // Peek reads the record, which may be outdated when it arrives. The zero State means that there is none.
 func (o *Once) Peek(ctx context.Context) (Record, error) {
 	var reply any
 	err := o.ask(ctx, "peek at", func(ctx context.Context) (err error) {
-		reply, err = o.client.exec.Do(ctx, oncePeekScript, []string{o.keys.lock})
+		reply, err = o.client.server.Exec.Do(ctx, oncePeekScript, []string{o.keys.Lock})
 		return err
 	})
 	if err != nil {
@@ -178,11 +186,11 @@ func (o *Once) Forget(ctx context.Context) error {
 	if o.err != nil {
 		return o.err
 	}
-	forgot := o.keys.released("forgot:" + o.client.newID())
+	forgot := o.keys.Released("forgot:" + o.client.ids.Next())
 	return o.ask(ctx, "forget", func(ctx context.Context) error {
-		_, err := onceBackend{oneRedis{o.client.server}}.end(ctx, o.config.lock.ack, onceForgetScript,
-			o.group().withGroup(o.keys.lock, forgot),
-			milliseconds(abandonMemory), o.client.publishVerb, o.keys.channel)
+		_, err := onceBackend{lockscript.OneRedis{Instance: o.client.server.Instance}}.end(ctx, o.config.lock.ack, onceForgetScript,
+			o.group().withGroup(o.keys.Lock, forgot),
+			lockscript.Milliseconds(lockscript.AbandonMemory), o.client.server.PublishVerb, o.keys.Channel)
 		return err
 	})
 }
@@ -190,7 +198,7 @@ func (o *Once) Forget(ctx context.Context) error {
 // group is where the record may be listed, whether or not this Once lists it.
 func (o *Once) group() recordGroup {
 	g := o.config.record.group
-	if key, ok := groupKey(o.client.prefix, o.key); ok {
+	if key, ok := lockscript.GroupKey(o.client.prefix, o.key); ok {
 		g.key = key
 	}
 	return g
@@ -212,11 +220,11 @@ func (o *Once) group() recordGroup {
 //     exists.
 //   - The context's error if that ended first; [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed].
 func (o *Once) Resolve(ctx context.Context, value []byte) error {
-	h := &hold{name: o.key, keys: o.keys, lockConfig: o.config.lock, record: &o.config.record}
-	o.client.renewID(h)
+	h := o.newHold()
+	o.client.ids.Renew(&h)
 	var refused error
 	err := o.ask(ctx, "resolve", func(ctx context.Context) (err error) {
-		refused, err = onceBackend{oneRedis{o.client.server}}.resolve(ctx, h, o.group(), value)
+		refused, err = onceBackend{lockscript.OneRedis{Instance: o.client.server.Instance}}.resolve(ctx, &h, o.group(), value)
 		return err
 	})
 	if err != nil {
@@ -253,8 +261,8 @@ func (o *Once) retryUntilAnswered(ctx, bounded context.Context, what string, com
 		return ErrClosed
 	}
 	defer o.client.operations.Finish()
-	if err := retryUntilAnswered(bounded, command); err != nil {
-		return errorf("holdfast: %s once %q: %w", what, o.key, failure(ctx, o.keys.lock, err))
+	if err := transport.RetryUntilAnswered(bounded, command); err != nil {
+		return errorf("holdfast: %s once %q: %w", what, o.key, failure(ctx, o.keys.Lock, err))
 	}
 	return nil
 }

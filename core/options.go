@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -66,6 +67,11 @@ func newClientConfig(opts []Option) clientConfig {
 		}
 	}
 	return c
+}
+
+// hold returns a hold of a lock with these options, yet without an ID.
+func (c *lockConfig) hold(name string, k lockscript.Keys) lockscript.Hold {
+	return lockscript.Hold{Name: name, Keys: k, Owner: c.owner, TTL: c.ttl, MinHold: c.minHold, Ack: c.ack}
 }
 
 func (c *lockConfig) with(opts []LockOption) lockConfig {
@@ -260,9 +266,4 @@ func checkOwner(owner string) error {
 		return invalidOption("WithOwner(%q): reserved", owner)
 	}
 	return nil
-}
-
-// milliseconds rounds up, so that nothing is asked of Redis for less time than was meant.
-func milliseconds(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -28,12 +29,12 @@ func TestMissedReleasesEndWithTheirTTL(t *testing.T) {
 	p := v.pendingReleases()
 	const each = 1000
 	for i := range 2 * each {
-		h := hold{keys: newKeys("", "name"), lockConfig: lockConfig{ttl: time.Hour, owner: "owner"}}
-		r.renewID(&h)
+		h := lockscript.Hold{Keys: lockscript.NewKeys("", "name"), TTL: time.Hour, Owner: "owner"}
+		r.ids.Renew(&h)
 		if i%2 == 0 {
-			h.ttl = minTTL
+			h.TTL = minTTL
 		}
-		v.releaseLater(h, heldByCaller)
+		v.releaseLater(h, lockscript.HeldByCaller)
 	}
 	redistest.Eventually(t, 20*time.Second, "the releases that are of no use to be dropped", func() bool {
 		return p.Len() == each

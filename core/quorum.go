@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -71,8 +72,8 @@ func (e *quorumError) Outcome() transport.Outcome {
 // acquire runs vote rounds until any client has won. Several clients that ask all servers at the same time may get a
 // minority each (split vote). So after the first lost round a client waits for a random, growing time. Then it asks the
 // servers one by one in a fixed order until one grants, and all others after that.
-func (q *quorum) acquire(ctx context.Context, h *hold) (acquireResult, error) {
-	until := q.keeper.now().Add(splitPatience * q.patience(h.ttl))
+func (q *quorum) Acquire(ctx context.Context, h *lockscript.Hold) (lockscript.Result, error) {
+	until := q.keeper.now().Add(splitPatience * q.patience(h.TTL))
 	for {
 		a, split, err := q.vote(ctx, h)
 		if !split || ctx.Err() != nil || q.keeper.now() > until {
@@ -81,42 +82,59 @@ func (q *quorum) acquire(ctx context.Context, h *hold) (acquireResult, error) {
 	}
 }
 
+// rounds is what a Redlock keeps for a hold: its vote rounds so far.
+type rounds struct {
+	lost int           // in a row that were split
+	rtt  time.Duration // that the servers' answers took
+}
+
+// roundsOf returns the rounds of a hold.
+func roundsOf(h *lockscript.Hold) *rounds {
+	r, ok := h.Own.(*rounds)
+	if !ok {
+		r = new(rounds)
+		h.Own = r
+	}
+	return r
+}
+
 // vote runs one round. It reports a split vote if, as far as is known, no client has a majority. A server that has
 // refused reports whether its holder's token was committed, and so whether another client has won.
-func (q *quorum) vote(ctx context.Context, h *hold) (a acquireResult, split bool, err error) {
-	if h.lostRounds > 0 {
-		lifecycle.Pause(ctx, min(splitBackoff(h.lostRounds, h.rtt), q.patience(h.ttl)), nil, nil)
-		q.keeper.renewID(h) // the old one is being given up
+func (q *quorum) vote(ctx context.Context, h *lockscript.Hold) (a lockscript.Result, split bool, err error) {
+	past := roundsOf(h)
+	if past.lost > 0 {
+		lifecycle.Pause(ctx, min(splitBackoff(past.lost, past.rtt), q.patience(h.TTL)), nil, nil)
+		q.keeper.ids.Renew(h) // the old one is being given up
 	}
 	began := q.keeper.now()
 	b := newVoteRound(q, h)
-	won := b.run(ctx, h.lostRounds > 0)
-	h.rtt = max(b.rtt, h.rtt/2)
+	won := b.run(ctx, past.lost > 0)
+	past.rtt = max(b.rtt, past.rtt/2)
 	if won {
 		err := b.awaitCommits(ctx)
-		if left := q.keeper.renewer.TrustedUntil(began, h.ttl).Sub(q.keeper.now()); err == nil && left < h.ttl/10 {
+		if left := q.keeper.renewer.TrustedUntil(began, h.TTL).Sub(q.keeper.now()); err == nil && left < h.TTL/10 {
 			err = errTooLate
 		}
 		if err != nil {
 			q.releaseAllLater(h)
-			h.lostRounds++
-			return acquireResult{}, false, err
+			past.lost++
+			return lockscript.Result{}, false, err
 		}
-		return acquireResult{granted: true, token: b.token, sentAt: began}, false, nil
+		return lockscript.Result{Granted: true, Token: b.token, SentAt: began}, false, nil
 	}
 	split = b.granted > 0 && len(b.holderTTLs) > 0 && !b.othersWon
 	if split {
-		h.lostRounds++
+		past.lost++
 	} else {
-		h.lostRounds = 1
+		past.lost = 1
 	}
 	if ctx.Err() != nil {
-		return acquireResult{}, false, transport.ErrNotSent // the caller has nothing to take back
+		return lockscript.Result{}, false, transport.ErrNotSent // the caller has nothing to take back
 	}
 	if !b.busy() || b.reentryUnclear() {
-		return acquireResult{}, false, b.err()
+		return lockscript.Result{}, false, b.err()
 	}
-	return acquireResult{waitState: waitState{holderTTL: b.holderTTL()}}, split, nil
+	return lockscript.Result{WaitState: lockscript.WaitState{HolderTTL: b.holderTTL()}}, split, nil
 }
 
 // splitBackoff returns how long to wait before the next round: the time in which a release or a vote reaches all servers,
@@ -127,10 +145,10 @@ func splitBackoff(defeats int, trip time.Duration) time.Duration {
 }
 
 // releaseAllLater releases a hold on all servers, in the background.
-func (q *quorum) releaseAllLater(h *hold) {
+func (q *quorum) releaseAllLater(h *lockscript.Hold) {
 	abandoned := *h
 	for _, v := range q.nodes {
-		q.keeper.background(func(ctx context.Context) { _, _ = v.releaseHold(ctx, &abandoned, neverHeld) })
+		q.keeper.background(func(ctx context.Context) { _, _ = v.releaseHold(ctx, &abandoned, lockscript.NeverHeld) })
 	}
 }
 
@@ -176,43 +194,41 @@ func (q *quorum) agree(ctx context.Context, ask func(ctx context.Context, v *red
 	return false, &quorumError{answered: yes + no, of: len(q.nodes), errs: errs}
 }
 
-func (q *quorum) release(ctx context.Context, h *hold, what releaseReason) (bool, error) {
+func (q *quorum) Release(ctx context.Context, h *lockscript.Hold, what lockscript.ReleaseReason) (bool, error) {
 	return q.agree(ctx, func(ctx context.Context, v *redlockNode) (bool, error) {
 		mine := *h
 		return v.releaseHold(ctx, &mine, what)
 	})
 }
 
-func (q *quorum) renew(ctx context.Context, h *hold, ttl time.Duration) (bool, error) {
+func (q *quorum) Renew(ctx context.Context, h *lockscript.Hold, ttl time.Duration) (bool, error) {
 	return q.agree(ctx, func(ctx context.Context, v *redlockNode) (held bool, err error) {
-		err = v.ask(ctx, h.ttl, func(ctx context.Context) (err error) {
-			held, err = v.renew(ctx, h, ttl)
+		err = v.ask(ctx, h.TTL, func(ctx context.Context) (err error) {
+			held, err = v.Renew(ctx, h, ttl)
 			return err
 		})
 		return held, err
 	})
 }
 
-func (q *quorum) raise(ctx context.Context, h *hold, token int64) (bool, error) {
+func (q *quorum) Raise(ctx context.Context, h *lockscript.Hold, token int64) (bool, error) {
 	return q.agree(ctx, func(ctx context.Context, v *redlockNode) (held bool, err error) {
-		err = v.ask(ctx, h.ttl, func(ctx context.Context) (err error) {
-			held, err = v.raise(ctx, h, token)
+		err = v.ask(ctx, h.TTL, func(ctx context.Context) (err error) {
+			held, err = v.Raise(ctx, h, token)
 			return err
 		})
 		return held, err
 	})
 }
-
-func (q *quorum) queued() *queuedLock { return nil }
 
 // bar does nothing: a request is sent to each server once, and one that a server runs late is granted by a minority.
-func (q *quorum) bar(*hold) {}
+func (q *quorum) Bar(*lockscript.Hold) {}
 
-func (q *quorum) pending(*hold) *transport.Pending { return nil }
+func (q *quorum) Pending(*lockscript.Hold) *transport.Pending { return nil }
 
 // location is the smallest of the names that the servers have for the place, so it is the same for all who ask while
 // the same servers answer. That is why it waits for all of them, each for as long as one gets.
-func (q *quorum) location(ctx context.Context, k keys) (string, error) {
+func (q *quorum) DeploymentID(ctx context.Context, k lockscript.Keys) (string, error) {
 	type reply struct {
 		name string
 		err  error
@@ -223,7 +239,7 @@ func (q *quorum) location(ctx context.Context, k keys) (string, error) {
 		if !q.keeper.background(func(context.Context) {
 			var r reply
 			r.err = v.ask(apart, 0, func(ctx context.Context) (err error) {
-				r.name, err = v.location(ctx, k)
+				r.name, err = v.DeploymentID(ctx, k)
 				return err
 			})
 			replies <- r

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -35,12 +36,12 @@ func TestRoundsBeforeTakeNothingOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	h := &hold{keys: newKeys("", "name"), lockConfig: lockConfig{ttl: time.Hour, owner: "owner"}, lostRounds: 8}
-	r.renewID(h)
+	h := &lockscript.Hold{Keys: lockscript.NewKeys("", "name"), TTL: time.Hour, Owner: "owner", Own: &rounds{lost: 8}}
+	r.ids.Renew(h)
 	began := r.now()
-	a, err := r.quorum.acquire(context.Background(), h)
-	if err != nil || !a.granted || a.sentAt.Sub(began) < time.Millisecond {
-		t.Errorf("%+v, %v: counted from %v after the call", a, err, a.sentAt.Sub(began))
+	a, err := r.quorum.Acquire(context.Background(), h)
+	if err != nil || !a.Granted || a.SentAt.Sub(began) < time.Millisecond {
+		t.Errorf("%+v, %v: counted from %v after the call", a, err, a.SentAt.Sub(began))
 	}
 }
 

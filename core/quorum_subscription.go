@@ -1,6 +1,10 @@
 package core
 
-import "github.com/holdfast-go/holdfast/core/internal/pubsub"
+import (
+	"github.com/holdfast-go/holdfast/core/internal/pubsub"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+)
 
 // quorumSubscription subscribes to releases on all servers of a Redlock. The first message of any server notifies.
 type quorumSubscription struct {
@@ -9,15 +13,15 @@ type quorumSubscription struct {
 	need int // subscriptions to be confirmed, for a message to be expected
 }
 
-func (q *quorum) subscribe(k keys) releaseSubscription {
+func (q *quorum) Subscribe(k lockscript.Keys) lockscript.Subscription {
 	e := &quorumSubscription{c: make(chan struct{}, 1), need: q.majority}
 	for _, v := range q.nodes {
-		e.each = append(e.each, v.server.subs.SubscribeTo(e.c, k.channel))
+		e.each = append(e.each, v.server.Subs.SubscribeTo(e.c, k.Channel))
 	}
 	return e
 }
 
-func (*quorum) subscribeIfActive(keys) releaseSubscription { return nil }
+func (*quorum) SubscribeIfActive(lockscript.Keys) lockscript.Subscription { return nil }
 
 func (e *quorumSubscription) Notifications() <-chan struct{} { return e.c }
 

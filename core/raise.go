@@ -37,19 +37,19 @@ func raise(ctx context.Context, leases []*Lease, patience time.Duration) (int64,
 func (l *Lease) raise(ctx context.Context, token int64, patience time.Duration) error {
 	var held bool
 	err := transport.Retry(ctx, patience, transport.SlotMigrating, func() error {
-		return retryUntilAnswered(ctx, func(ctx context.Context) (err error) {
-			held, err = l.protocol.raise(ctx, &l.hold, token)
+		return transport.RetryUntilAnswered(ctx, func(ctx context.Context) (err error) {
+			held, err = l.protocol.Raise(ctx, &l.hold, token)
 			return err
 		})
 	})
 	switch {
 	case err != nil:
-		return errorf("holdfast: lock %q: %w", l.hold.name, failure(ctx, l.hold.keys.lock, err))
+		return errorf("holdfast: lock %q: %w", l.hold.Name, failure(ctx, l.hold.Keys.Lock, err))
 	case !held:
 		if l.keeper.renewer.Remove(&l.entry) {
 			l.keeper.lost(l, errTaken)
 		}
-		return &memberLost{name: l.hold.name, cause: errTaken}
+		return &memberLost{name: l.hold.Name, cause: errTaken}
 	}
 	l.keeper.renewer.Raised(&l.entry, token)
 	return nil

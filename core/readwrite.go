@@ -1,5 +1,7 @@
 package core
 
+import "github.com/holdfast-go/holdfast/core/internal/lockscript"
+
 // Read returns the read side of a read-write lock: any number of owners hold it at once, but none while the lock is
 // held for writing. Read does no I/O; Lock and TryLock report a wrong name or option.
 //
@@ -21,7 +23,7 @@ func (c *Client) Read(name string, opts ...LockOption) Locker {
 // Write returns the write side of a read-write lock: one owner holds it, and no owner holds the read side meanwhile.
 // See [Client.Read].
 func (c *Client) Write(name string, opts ...LockOption) Locker {
-	return c.locker(name, queuedLock{oneRedis: oneRedis{c.server}, mode: "writing", readersNext: true}, opts)
+	return c.locker(name, lockscript.Queue{OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "writing", ReadersNext: true}, opts)
 }
 
 // FairRead returns the read side of a read-write lock that follows strictly the order of arrival, with neighbouring
@@ -33,10 +35,10 @@ func (c *Client) FairRead(name string, opts ...LockOption) Locker {
 // FairWrite returns the write side of a read-write lock that follows strictly the order of arrival. See
 // [Client.FairRead].
 func (c *Client) FairWrite(name string, opts ...LockOption) Locker {
-	return c.locker(name, queuedLock{oneRedis: oneRedis{c.server}, mode: "writing"}, opts)
+	return c.locker(name, lockscript.Queue{OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "writing"}, opts)
 }
 
 // reading is the read side of both kinds: who comes after a writer is decided when that one ends.
-func (c *Client) reading() queuedLock {
-	return queuedLock{oneRedis: oneRedis{c.server}, mode: "reading"}
+func (c *Client) reading() lockscript.Queue {
+	return lockscript.Queue{OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "reading"}
 }

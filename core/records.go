@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
 // Records reads the records of a group, the latest first: those of [Once] with [WithGroup], [WithQuota] or
@@ -16,7 +18,7 @@ func (c *Client) Records(ctx context.Context, key string) ([]Record, error) {
 	if _, err := keysOf(c.prefix, key); err != nil {
 		return nil, err
 	}
-	group, ok := groupKey(c.prefix, key)
+	group, ok := lockscript.GroupKey(c.prefix, key)
 	if !ok {
 		return nil, fmt.Errorf("%w: %q has no braces to name a group", ErrInvalidName, key)
 	}
@@ -39,7 +41,7 @@ func (c *Client) listRecords(ctx context.Context, key, group string) (names []st
 	for seen := 0; ; {
 		var reply any
 		err := c.Once(key).ask(ctx, "list records of", func(ctx context.Context) (err error) {
-			reply, err = c.exec.Do(ctx, onceListScript, []string{group}, seen, listedAtOnce)
+			reply, err = c.server.Exec.Do(ctx, onceListScript, []string{group}, seen, listedAtOnce)
 			return err
 		})
 		if err != nil {
@@ -66,7 +68,7 @@ func listedKeys(prefix string, reply any) (looked int, names []string) {
 	for _, element := range list[1:] {
 		record, _ := element.(string)
 		// Those of a group have braces, so they are written as "=" and the key: see newKeys.
-		if name, ok := strings.CutPrefix(record, reserved+"once="+prefix); ok {
+		if name, ok := strings.CutPrefix(record, lockscript.Reserved+"once="+prefix); ok {
 			names = append(names, name)
 		}
 	}

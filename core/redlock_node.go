@@ -3,18 +3,19 @@ package core
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // redlockNode is one of the independent servers of a Redlock.
 type redlockNode struct {
-	mutex
+	lockscript.Mutex
+	server *server
 	number int // from 1, as the user counts them
 	quorum *quorum
 
@@ -30,8 +31,8 @@ var errSlow = errors.New("not answered in the time that one server of several ge
 
 func newRedlockNode(number int, s *server, q *quorum) *redlockNode {
 	v := &redlockNode{
-		mutex:  mutex{oneRedis: oneRedis{s}, restartDelay: q.keeper.restartDelay},
-		number: number, quorum: q,
+		Mutex:  lockscript.Mutex{OneRedis: lockscript.OneRedis{Instance: s.Instance}, RestartDelay: q.keeper.restartDelay},
+		server: s, number: number, quorum: q,
 	}
 	v.failedAt.Store(int64(-suspectTime))
 	v.pendingReleases().UntilClose = true // the other servers are a majority
@@ -45,14 +46,14 @@ func (v *redlockNode) verifyIdentity(ctx context.Context) error {
 		return nil
 	}
 	key := v.quorum.keeper.prefix + "redlock"
-	reply, err := v.server.exec.Do(ctx, serverRunIDScript, []string{key})
+	runID, err := v.server.RunID(ctx, key)
 	if transport.Classify(err) == transport.Failed {
 		v.quorum.keeper.logger.Warn("holdfast: the run id of a server of a Redlock is unknown: "+
 			"make sure that no other client connects to the same server", "node", v.number, "error", err)
 	} else if err != nil {
 		return err
 	}
-	if runID, _ := reply.(string); strings.TrimSpace(runID) != "" {
+	if runID != "" {
 		if err := v.quorum.roster.enter(runID, v); err != nil {
 			return err
 		}
@@ -89,16 +90,10 @@ func (v *redlockNode) suspect() bool {
 
 // commitToken writes the token of a majority to a hold of this server. If regrant is true, it grants the hold anew if the
 // server has lost it (read repair).
-func (v *redlockNode) commitToken(ctx context.Context, h *hold, token int64, regrant bool) error {
-	grant := 0
-	if regrant {
-		grant = 1
-	}
-	return v.ask(ctx, h.ttl, func(ctx context.Context) error {
-		reply, err := v.server.exec.Do(ctx, redlockCommitScript,
-			[]string{h.keys.lock, h.keys.token, h.released},
-			h.owner, h.id, milliseconds(h.ttl), token, milliseconds(tokenMemory), milliseconds(h.minHold), grant)
-		if err == nil && reply != int64(1) {
+func (v *redlockNode) commitToken(ctx context.Context, h *lockscript.Hold, token int64, regrant bool) error {
+	return v.ask(ctx, h.TTL, func(ctx context.Context) error {
+		committed, err := v.Commit(ctx, h, token, regrant)
+		if err == nil && !committed {
 			err = errTaken
 		}
 		return err
@@ -106,9 +101,9 @@ func (v *redlockNode) commitToken(ctx context.Context, h *hold, token int64, reg
 }
 
 // releaseHold releases a hold on the server, now or as soon as the server answers.
-func (v *redlockNode) releaseHold(ctx context.Context, h *hold, what releaseReason) (held bool, err error) {
-	err = v.ask(ctx, h.ttl, func(ctx context.Context) (err error) {
-		held, err = v.release(ctx, h, what)
+func (v *redlockNode) releaseHold(ctx context.Context, h *lockscript.Hold, what lockscript.ReleaseReason) (held bool, err error) {
+	err = v.ask(ctx, h.TTL, func(ctx context.Context) (err error) {
+		held, err = v.Release(ctx, h, what)
 		return err
 	})
 	if err != nil && !errors.Is(err, ErrInvalidOption) { // then nothing was ever granted
@@ -118,18 +113,18 @@ func (v *redlockNode) releaseHold(ctx context.Context, h *hold, what releaseReas
 }
 
 // pendingReleases returns the releases that the server has not confirmed.
-func (v *redlockNode) pendingReleases() *transport.Pending { return v.server.exec.PendingOf("") }
+func (v *redlockNode) pendingReleases() *transport.Pending { return v.server.Exec.PendingOf("") }
 
 // releaseLater sends a release until the server has confirmed it, or the hold has expired on the server.
-func (v *redlockNode) releaseLater(h hold, what releaseReason) {
+func (v *redlockNode) releaseLater(h lockscript.Hold, what lockscript.ReleaseReason) {
 	v.pendingReleases().Add(&transport.PendingCommand{
-		ID: h.id,
+		ID: h.ID,
 		Send: func(ctx context.Context) error {
-			return v.ask(ctx, h.ttl, func(ctx context.Context) error {
-				_, err := v.release(ctx, &h, what)
+			return v.ask(ctx, h.TTL, func(ctx context.Context) error {
+				_, err := v.Release(ctx, &h, what)
 				return err
 			})
 		},
-		Until: v.quorum.keeper.now().Add(max(h.ttl, h.minHold)),
+		Until: v.quorum.keeper.now().Add(max(h.TTL, h.MinHold)),
 	})
 }

@@ -6,13 +6,14 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // renewalVotes counts the answers of the servers of a Redlock to one renewal.
 type renewalVotes struct {
 	quorum  *quorum
-	renewal *renewal
+	renewal *lockscript.Renewal
 
 	mu      sync.Mutex
 	sentAt  clock.Instant // the first of those that count
@@ -25,7 +26,7 @@ type renewalVotes struct {
 // RenewAll renews on every server. A hold is renewed if a majority confirms. Its validity counts from the first request of
 // that majority. A server that has lost the hold, by a restart or a partition, is granted it again (read repair). Such a
 // server counts from the next renewal on only. Why: if a majority has lost the hold, another client may have had the lock.
-func (q *quorum) RenewAll(renewals []*renewal) {
+func (q *quorum) RenewAll(renewals []*lockscript.Renewal) {
 	votes := make([]*renewalVotes, len(renewals))
 	for i, r := range renewals {
 		votes[i] = &renewalVotes{quorum: q, renewal: r, sentAt: keepalive.Never}
@@ -33,11 +34,11 @@ func (q *quorum) RenewAll(renewals []*renewal) {
 	for _, v := range q.nodes {
 		calls := make([]*transport.Command, len(renewals))
 		for i, r := range renewals {
-			calls[i] = v.renewal(r, func(sentAt clock.Instant, held bool, err error) {
+			calls[i] = v.RenewalCommand(r, func(sentAt clock.Instant, held bool, err error) {
 				votes[i].count(v, sentAt, held, err)
 			})
 		}
-		v.server.exec.SubmitRenewals(calls)
+		v.server.Exec.SubmitRenewals(calls)
 	}
 }
 
@@ -56,7 +57,7 @@ func (t *renewalVotes) count(v *redlockNode, sentAt clock.Instant, held bool, er
 		t.renewal.Done(t.sentAt, d.held, d.err)
 	}
 	h := *t.renewal.Hold
-	h.ttl = max(h.ttl, t.renewal.Left) // it may have been extended
+	h.TTL = max(h.TTL, t.renewal.Left) // it may have been extended
 	for _, v := range d.repair {
 		t.quorum.keeper.background(func(ctx context.Context) { _ = v.commitToken(ctx, &h, t.renewal.Token, true) })
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/pubsub"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -13,12 +14,8 @@ import (
 // server is one Redis as locks use it: the way for commands to it, and its subscriptions. It may be a Sentinel
 // group or a Cluster.
 type server struct {
-	keeper         *keeper
-	exec           *transport.Executor
-	publishVerb    string // PUBLISH or SPUBLISH, see lua/publish.lua
-	publishVerbArg any    // the same, as their argument
-	subs           *pubsub.Subscriptions
-	heartbeats     *heartbeats
+	*lockscript.Instance
+	keeper *keeper
 
 	warnedPublish   sync.Once // publishing is refused
 	warnedSubscribe sync.Once // subscribing is refused
@@ -29,18 +26,23 @@ type server struct {
 }
 
 func newServer(k *keeper, rdb redis.UniversalClient) *server {
-	s := &server{keeper: k, exec: transport.NewExecutor(rdb, k.work(), k.base.Done()), publishVerb: "PUBLISH"}
-	if s.exec.InCluster() {
-		s.publishVerb = "SPUBLISH"
+	exec := transport.NewExecutor(rdb, k.work(), k.base.Done())
+	verb := "PUBLISH"
+	if exec.InCluster() {
+		verb = "SPUBLISH"
 	}
+	s := &server{keeper: k}
+	s.Instance = &lockscript.Instance{
+		Exec: exec, Subs: pubsub.New(rdb, exec.Nodes, s.cannotSubscribe), IDs: &k.ids, Now: k.now,
+		ClientNumber: k.clientNumber, ClientNumberArg: k.clientNumber, PublishVerb: verb, PublishVerbArg: verb,
+		PublishRefused: s.cannotPublish,
+	}
+	s.Subs.UseClientNumber(k.clientNumber, s.wakeNext)
+	exec.OnReply = sync.OnceFunc(s.inspectLater)
 	if k.hasOneServer() { // the servers of a Redlock are asked side by side, for as long as each gets
-		s.exec.UseDirectPath()
+		exec.UseDirectPath()
+		k.heartbeats = newHeartbeats(s.Instance, k.now)
 	}
-	s.publishVerbArg = s.publishVerb
-	s.exec.OnReply = sync.OnceFunc(s.inspectLater)
-	s.subs = pubsub.New(rdb, s.exec.Nodes, s.cannotSubscribe)
-	s.subs.UseClientNumber(k.clientNumber, s.wakeNext)
-	s.heartbeats = newHeartbeats(s, k.now)
 	return s
 }
 
@@ -67,6 +69,6 @@ func (s *server) cannotPublish() {
 
 // close ends the subscriptions and waits for what is in flight, for a few seconds at most.
 func (s *server) close() {
-	s.subs.Close(releaseTimeout)
-	s.exec.Nodes.Close(releaseTimeout)
+	s.Subs.Close(releaseTimeout)
+	s.Exec.Nodes.Close(releaseTimeout)
 }

@@ -66,7 +66,7 @@ func (s *server) inspectOnce(ctx context.Context) bool {
 
 // inspectSetup looks at the server, or at each master of a Cluster: scripts go nowhere else.
 func (s *server) inspectSetup(ctx context.Context) error {
-	switch rdb := s.exec.Client.(type) {
+	switch rdb := s.Exec.Client.(type) {
 	case *redis.ClusterClient:
 		return rdb.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) (err error) {
 			err = transport.ErrPanic

@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -20,14 +21,14 @@ type question struct {
 	earliest, latest any
 }
 
-// question returns nil for a lock, to which no answer holds for two.
-func (h *hold) question() any {
-	r := h.record
-	if r == nil {
+// questionOf returns nil for a lock, to which no answer holds for two.
+func questionOf(h *lockscript.Hold) any {
+	r, ok := h.Own.(*recordConfig)
+	if !ok {
 		return nil
 	}
 	return question{
-		ack: h.ack, fingerprint: string(r.fingerprint), policy: r.policy, group: r.group,
+		ack: h.Ack, fingerprint: string(r.fingerprint), policy: r.policy, group: r.group,
 		size: counted(r.content(r.maxValue)), earliest: bound(r.earliest), latest: bound(r.latest),
 	}
 }

@@ -169,3 +169,21 @@ func number(text string) int64 {
 	n, _ := strconv.ParseInt(text, 10, 64)
 	return n
 }
+
+// lockField reports whether a field of a lock's hash is something else than an owner who holds it exclusively.
+func lockField(field string) bool {
+	switch field {
+	case "mode", "token", "granted", "ttl", "min_hold_until", "exclusive_owner", "exclusive_until", "has_shares",
+		"readers_first_until", "grant_id", "token_committed", "has_waiting_clients":
+		return true
+	}
+	for _, prefix := range []string{"hold:", "share:", readField} {
+		if strings.HasPrefix(field, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// readField begins the fields of owners who share the lock.
+const readField = "read:"

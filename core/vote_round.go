@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -15,7 +16,7 @@ import (
 // that its server has granted, or may have granted.
 type voteRound struct {
 	quorum  *quorum
-	request hold
+	request lockscript.Hold
 	votes   chan vote
 
 	// Used by the goroutine that counts only, until the round is decided.
@@ -38,12 +39,12 @@ type voteRound struct {
 // vote is the answer of one server.
 type vote struct {
 	node *redlockNode
-	acquireResult
+	lockscript.Result
 	took time.Duration
 	err  error
 }
 
-func newVoteRound(q *quorum, h *hold) *voteRound {
+func newVoteRound(q *quorum, h *lockscript.Hold) *voteRound {
 	n := len(q.nodes)
 	return &voteRound{
 		quorum: q, request: *h, votes: make(chan vote, n), pending: make(map[*redlockNode]bool),
@@ -96,7 +97,7 @@ func (b *voteRound) run(ctx context.Context, oneFirst bool) (won bool) {
 // countingGrants returns the number of grants that count. A re-entry under the parent does not count together with new
 // grants. Why: a parent without a majority has ended, but its minority would grant a re-entry to every hold under it.
 func (b *voteRound) countingGrants() int {
-	if b.request.parent == nil {
+	if b.request.ParentID == "" {
 		return b.granted
 	}
 	return max(b.parentGrants, b.granted-b.parentGrants)
@@ -151,19 +152,19 @@ func (b *voteRound) count(ctx context.Context) bool {
 		case v.err != nil:
 			b.failed = append(b.failed, v.err)
 			return true
-		case v.acquireResult.granted:
+		case v.Result.Granted:
 			b.granted++
-			b.token = max(b.token, v.token)
-			if v.byParent {
+			b.token = max(b.token, v.Token)
+			if v.ByParent {
 				b.parentGrants++
 			}
-			if v.tokenCommitted {
+			if v.TokenCommitted {
 				b.reentries++
-				b.reentryToken = max(b.reentryToken, v.token)
+				b.reentryToken = max(b.reentryToken, v.Token)
 			}
 		default:
-			b.holderTTLs = append(b.holderTTLs, v.holderTTL)
-			b.othersWon = b.othersWon || v.tokenCommitted
+			b.holderTTLs = append(b.holderTTLs, v.HolderTTL)
+			b.othersWon = b.othersWon || v.TokenCommitted
 		}
 		b.rtt = max(b.rtt, v.took)
 		return true
@@ -179,8 +180,8 @@ func (b *voteRound) ask(ctx context.Context, v *redlockNode) {
 		claim := b.request
 		got := vote{node: v}
 		began := b.quorum.keeper.now()
-		got.err = v.ask(ctx, claim.ttl, func(ctx context.Context) (err error) {
-			got.acquireResult, err = v.acquire(ctx, &claim)
+		got.err = v.ask(ctx, claim.TTL, func(ctx context.Context) (err error) {
+			got.Result, err = v.Acquire(ctx, &claim)
 			return err
 		})
 		got.took = b.quorum.keeper.now().Sub(began)
@@ -195,16 +196,16 @@ func (b *voteRound) ask(ctx context.Context, v *redlockNode) {
 
 // finishNode commits the token or releases the hold, by the decision of the round. A server that has refused has nothing to
 // release.
-func (b *voteRound) finishNode(ctx context.Context, got vote, claim *hold) {
+func (b *voteRound) finishNode(ctx context.Context, got vote, claim *lockscript.Hold) {
 	switch o := transport.Classify(got.err); {
-	case b.won && got.acquireResult.granted && !(got.tokenCommitted && got.token == b.token):
+	case b.won && got.Result.Granted && !(got.TokenCommitted && got.Token == b.token):
 		b.commits <- got.node.commitToken(ctx, claim, b.token, false)
-	case b.won && got.acquireResult.granted:
+	case b.won && got.Result.Granted:
 		b.commits <- nil
 	case b.won:
 		b.commits <- cmp.Or(got.err, errTaken)
-	case got.acquireResult.granted, o == transport.Unknown, o == transport.Failed:
-		_, _ = got.node.releaseHold(ctx, claim, neverHeld)
+	case got.Result.Granted, o == transport.Unknown, o == transport.Failed:
+		_, _ = got.node.releaseHold(ctx, claim, lockscript.NeverHeld)
 	}
 }
 
@@ -250,7 +251,7 @@ func (b *voteRound) holderTTL() time.Duration {
 	})
 	refusals := b.quorum.majority - b.granted // that would have to be grants
 	if refusals <= 0 || len(b.holderTTLs) == 0 {
-		return b.quorum.patience(b.request.ttl) // the parent's minority has to be given up first
+		return b.quorum.patience(b.request.TTL) // the parent's minority has to be given up first
 	}
 	return b.holderTTLs[min(refusals, len(b.holderTTLs))-1]
 }

@@ -6,43 +6,44 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/pubsub"
 )
 
 // heartbeatTimeout is how long a queued waiter waits without a reply to a heartbeat before it asks Redis itself.
-const heartbeatTimeout = 3 * heartbeatInterval
+const heartbeatTimeout = 3 * lockscript.HeartbeatInterval
 
 // queuedWaiter is a request in a queue in Redis. It need not ask again: a message grants it the lock, and heartbeats keep
 // its place. It asks only if the message or its place may be lost.
 type queuedWaiter struct {
 	*acquisition
-	lock      *queuedLock
+	lock      *lockscript.Queue
 	place     *queuePlace
 	own       *pubsub.Subscriber // to messages with the hold id of this waiter
 	broadcast *pubsub.Subscriber // to broadcasts, while the waiter needs them; nil otherwise
 }
 
 // waitInQueue asks for the lock, and waits in the queue in Redis if it is held.
-func (r *acquisition) waitInQueue(ctx context.Context, line *queuedLock) (*Lease, error) {
+func (r *acquisition) waitInQueue(ctx context.Context, line *lockscript.Queue) (*Lease, error) {
 	w := &queuedWaiter{acquisition: r, lock: line}
 	defer w.unregister()
 	for {
-		channel := line.channel(r.hold.keys)
+		channel := line.Channel(r.hold.Keys)
 		if w.own == nil {
 			// Messages from now on must not be missed. If the channel is not subscribed yet, the confirmation of the
 			// subscription below makes the waiter ask again.
-			w.own = line.server.subs.SubscribeIfActive(channel, r.hold.id)
+			w.own = line.Subs.SubscribeIfActive(channel, r.hold.ID)
 		}
-		id := r.hold.id
+		id := r.hold.ID
 		lease, err := r.ask(ctx)
 		if err != errBusy {
 			return lease, err
 		}
-		if id != r.hold.id {
+		if id != r.hold.ID {
 			w.unregister()
 		}
 		if w.own == nil {
-			w.own = line.server.subs.Subscribe(channel, r.hold.id)
+			w.own = line.Subs.Subscribe(channel, r.hold.ID)
 		}
 		w.register()
 		if lease, err := w.awaitGrant(ctx); lease != nil || err != nil {
@@ -55,11 +56,11 @@ func (r *acquisition) waitInQueue(ctx context.Context, line *queuedLock) (*Lease
 func (w *queuedWaiter) register() {
 	w.queued = true
 	if w.place == nil {
-		w.place = w.lock.server.heartbeats.register(&w.hold, w.waitState, w.sentAt)
+		w.place = w.keeper.heartbeats.register(&w.hold, w.WaitState, w.sentAt)
 	} else {
-		w.place.update(w.waitState, w.sentAt)
+		w.place.update(w.WaitState, w.sentAt)
 	}
-	w.reportWait(w.waitState.ahead + 1)
+	w.reportWait(w.WaitState.Ahead + 1)
 }
 
 // unregister ends subscriptions and heartbeats. The place in Redis stays until heartbeats are missed.
@@ -79,12 +80,12 @@ func (w *queuedWaiter) unregister() {
 func (w *queuedWaiter) awaitGrant(ctx context.Context) (*Lease, error) {
 	for {
 		at := w.place.state()
-		w.waitState = at.waitState
+		w.WaitState = at.WaitState
 		if at.mustAsk {
 			return nil, nil
 		}
 		var broadcasts <-chan struct{}
-		if l := w.listenToBroadcasts(at.broadcasts && at.ahead == 0); l != nil {
+		if l := w.listenToBroadcasts(at.Broadcasts && at.Ahead == 0); l != nil {
 			broadcasts = l.C
 		}
 		timer := time.NewTimer(at.nextPoll(w.keeper.now()))
@@ -115,7 +116,7 @@ func (w *queuedWaiter) awaitGrant(ctx context.Context) (*Lease, error) {
 func (w *queuedWaiter) listenToBroadcasts(listen bool) *pubsub.Subscriber {
 	switch {
 	case listen && w.broadcast == nil:
-		w.broadcast = w.lock.server.subs.Subscribe(w.hold.keys.channel, "")
+		w.broadcast = w.lock.Subs.Subscribe(w.hold.Keys.Channel, "")
 	case !listen && w.broadcast != nil:
 		w.broadcast.Close()
 		w.broadcast = nil
@@ -127,9 +128,9 @@ func (w *queuedWaiter) listenToBroadcasts(listen bool) *pubsub.Subscriber {
 // until the holder's lease expires.
 func (p *queuePlace) nextPoll(now clock.Instant) time.Duration {
 	poll := p.answeredAt.Add(heartbeatTimeout).Sub(now)
-	if p.ahead == 0 && p.holderTTL >= 0 {
+	if p.Ahead == 0 && p.HolderTTL >= 0 {
 		// A little after the expiry: Redis counts whole milliseconds.
-		poll = min(poll, p.answeredAt.Add(p.holderTTL).Sub(now)+time.Millisecond+rand.N(4*time.Millisecond))
+		poll = min(poll, p.answeredAt.Add(p.HolderTTL).Sub(now)+time.Millisecond+rand.N(4*time.Millisecond))
 	}
 	return max(poll, time.Millisecond)
 }
@@ -139,18 +140,18 @@ func (p *queuePlace) nextPoll(now clock.Instant) time.Duration {
 // conservative. A message about a grant that has ended already has a token not greater than the last one in that answer.
 func (w *queuedWaiter) granted(token int64) *Lease {
 	at := w.place.state()
-	ttl := min(w.hold.ttl, placeTTL)
+	ttl := min(w.hold.TTL, lockscript.PlaceTTL)
 	switch {
-	case at.lastToken == 0 || token <= at.lastToken:
+	case at.LastToken == 0 || token <= at.LastToken:
 		return nil // a message about an older grant, or about none; or the last token is unknown
-	case w.hold.fixed || w.hold.minHold > 0:
+	case w.config.fixed || w.hold.MinHold > 0:
 		return nil // their time begins when Redis is asked for it
-	case w.hold.ack.Wanted():
+	case w.hold.Ack.Wanted():
 		return nil // replicas have not acknowledged it yet
 	case w.keeper.now() > at.askedAt.Add(ttl/2):
 		return nil // a renewal might come too late
 	}
-	lease, err := w.keeper.newLease(w.ctx, w.protocol, w.hold, grant{token, at.askedAt, ttl})
+	lease, err := w.keeper.newLease(w.ctx, w.protocol, w.hold, grant{token, at.askedAt, ttl, w.config.fixed, w.config.maxHold})
 	if err != nil {
 		return nil
 	}

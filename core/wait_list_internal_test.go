@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -29,10 +30,10 @@ func TestClosingEndsTheLine(t *testing.T) {
 // TestNextLookIsAfterTheHoldersTime: whoever knows when the lock expires looks right after.
 func TestNextLookIsAfterTheHoldersTime(t *testing.T) {
 	t.Parallel()
-	r := &acquisition{waitState: waitState{holderTTL: 50 * time.Millisecond}}
+	r := &acquisition{WaitState: lockscript.WaitState{HolderTTL: 50 * time.Millisecond}}
 	for _, limit := range []time.Duration{pollUnsubscribed, pollSubscribed} {
-		if next := r.nextPoll(limit); next <= r.holderTTL || next > r.holderTTL+5*time.Millisecond {
-			t.Errorf("looks again after %v, the holder has %v", next, r.holderTTL)
+		if next := r.nextPoll(limit); next <= r.HolderTTL || next > r.HolderTTL+5*time.Millisecond {
+			t.Errorf("looks again after %v, the holder has %v", next, r.HolderTTL)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Load returns a script as core composes it, of files of core/lua without their suffix.
+// Load returns a script as core composes it, of files of core/internal/lockscript/lua without their suffix.
 func Load(parts ...string) (*redis.Script, error) {
 	dir, err := luaDir()
 	if err != nil {
@@ -30,15 +30,15 @@ func Load(parts ...string) (*redis.Script, error) {
 func luaDir() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
-		return "", fmt.Errorf("find core/lua: %w", err)
+		return "", fmt.Errorf("find core/internal/lockscript/lua: %w", err)
 	}
 	for dir := start; ; dir = filepath.Dir(dir) {
-		lua := filepath.Join(dir, "core", "lua")
+		lua := filepath.Join(dir, "core", "internal", "lockscript", "lua")
 		if _, err := os.Stat(lua); err == nil {
 			return lua, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("no core/lua above %s", start)
+			return "", fmt.Errorf("no core/internal/lockscript/lua above %s", start)
 		}
 	}
 }

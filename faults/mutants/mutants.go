@@ -43,11 +43,11 @@ func inRound(topology string) Killer {
 var All = []Mutant{
 	{
 		"TTL counted from the reply", "a slow reply makes the holder believe for longer than the server does", "core/acquisition.go",
-		[][2]string{{"r.attemptNumber, r.began = max(r.sentAt, a.sentAt),", "r.attemptNumber, r.began = max(r.keeper.now(), a.sentAt),"}},
+		[][2]string{{"r.attemptNumber, r.began = max(r.sentAt, a.SentAt),", "r.attemptNumber, r.began = max(r.keeper.now(), a.SentAt),"}},
 		inCore("TestValidityCountsFromSending"),
 	},
 	{
-		"release without owner check", "etcd-io/etcd#22082: a late release frees the lock of the next holder", "core/lua/release.lua",
+		"release without owner check", "etcd-io/etcd#22082: a late release frees the lock of the next holder", "core/internal/lockscript/lua/release.lua",
 		[][2]string{
 			{"if not held[2] then", "if redis.call('EXISTS', lock) == 0 then"},
 			{"if tonumber(held[1]) > 1 then", "if tonumber(held[1] or 1) > 1 then"},
@@ -60,7 +60,7 @@ var All = []Mutant{
 		inKeepalive("TestAnswerAfterUnlockIsIgnored|TestRenewedEachThird"),
 	},
 	{
-		"release without owner check, simulated", "the same, found by what comes of it", "core/lua/release.lua",
+		"release without owner check, simulated", "the same, found by what comes of it", "core/internal/lockscript/lua/release.lua",
 		[][2]string{
 			{"if not held[2] then", "if redis.call('EXISTS', lock) == 0 then"},
 			{"if tonumber(held[1]) > 1 then", "if tonumber(held[1] or 1) > 1 then"},
@@ -68,7 +68,7 @@ var All = []Mutant{
 		inSimulation,
 	},
 	{
-		"renew without owner check", "one holder prolongs the lease of the next", "core/lua/renew.lua",
+		"renew without owner check", "one holder prolongs the lease of the next", "core/internal/lockscript/lua/renew.lua",
 		[][2]string{{"if not held[5] and (not held[1] or held[6] == 'reading') then", "if not held[5] and not held[2] then"}},
 		inCore("TestRenewalOfASuccessorsLock"),
 	},
@@ -78,17 +78,17 @@ var All = []Mutant{
 		inCore("TestFreedWithoutAMessage"),
 	},
 	{
-		"re-entry counted by INCR", "a command that is sent twice enters twice, and one release does not free", "core/lua/mutex_common.lua",
+		"re-entry counted by INCR", "a command that is sent twice enters twice, and one release does not free", "core/internal/lockscript/lua/mutex_common.lua",
 		[][2]string{{"  if not r.repeated then", "  if true then"}},
 		inCore("TestRepeatedAcquireRenews|TestEntryAndTTL|TestConformance/^Mutex$/(Acquire|Reentry)ReplyLost"),
 	},
 	{
-		"line ordered by a clock", "a clock that is set back lets the last in first", "core/lua/queue_acquire.lua",
+		"line ordered by a clock", "a clock that is set back lets the last in first", "core/internal/lockscript/lua/queue_acquire.lua",
 		[][2]string{{"number = math.max(micros, lastExclusive + 1, lastShared + 1)", "number = micros"}},
 		inCore("TestClockSetBackKeepsTheOrder"),
 	},
 	{
-		"hold key shared by readers", "one reader's renewal keeps the holds of those who crashed", "core/lua/renew.lua",
+		"hold key shared by readers", "one reader's renewal keeps the holds of those who crashed", "core/internal/lockscript/lua/renew.lua",
 		[][2]string{{
 			"  redis.call('ZADD', shareExpiries, newExpiry(before), id)",
 			"  for _, member in ipairs(redis.call('ZRANGE', shareExpiries, 0, -1)) do\n" +
@@ -106,12 +106,12 @@ var All = []Mutant{
 		inCore("TestUnacknowledgedGrantsAreTakenBack"),
 	},
 	{
-		"tombstone missing", "an acquire that arrives after its release is granted to nobody", "core/lua/release.lua",
+		"tombstone missing", "an acquire that arrives after its release is granted to nobody", "core/internal/lockscript/lua/release.lua",
 		[][2]string{{"  redis.call('SET', KEYS[2], 0, 'PX', ARGV[6] or ARGV[3])\n  return 0", "  return 0"}},
 		inCore("TestAcquireAfterItsRelease"),
 	},
 	{
-		"token forgotten", "a counter that begins anew after FLUSHALL", "core/lua/acquire_fast.lua",
+		"token forgotten", "a counter that begins anew after FLUSHALL", "core/internal/lockscript/lua/acquire_fast.lua",
 		[][2]string{{"local token = now\n", "local token = 1\n"}},
 		inCore("TestConformance/^Mutex$/TokensGrow"),
 	},
@@ -126,13 +126,13 @@ var All = []Mutant{
 	{
 		"release heeds a context that is over", "bsm/redislock: it is never sent", "core/release.go",
 		[][2]string{
-			{"p.release(h.releaseCtx.Reset(ctx, firstAnswer), h, what)", "p.release(ctx, h, what)"},
+			{"p.Release(h.ReleaseCtx.Reset(ctx, transport.FirstAnswer), h, what)", "p.Release(ctx, h, what)"},
 			{"err error) {\n\tdetached, cancel := detach(ctx)\n", "err error) {\n\tdetached, cancel := context.WithCancel(ctx)\n"},
 		},
 		inCore("TestConformance/^Mutex$/UnlockWithDeadContextWorks"),
 	},
 	{
-		"renew that a full server refuses", "locks are lost while Redis is healthy", "core/lua/renew.lua",
+		"renew that a full server refuses", "locks are lost while Redis is healthy", "core/internal/lockscript/lua/renew.lua",
 		[][2]string{{
 			"  redis.call('PEXPIRE', key, math.min(left, longest))",
 			"  redis.call('SET', key .. ':renewed', 1, 'PX', 1)\n  redis.call('PEXPIRE', key, math.min(left, longest))",
@@ -140,28 +140,28 @@ var All = []Mutant{
 		inCore("TestFullServer"),
 	},
 	{
-		"half a grant stays", "a script that dies halfway leaves a lock without an end", "core/lua/acquire_fast.lua",
+		"half a grant stays", "a script that dies halfway leaves a lock without an end", "core/internal/lockscript/lua/acquire_fast.lua",
 		[][2]string{{"    redis.call('SET', KEYS[1], '', 'PX', 1)\n", ""}},
 		inCore("TestHalfAnAcquire|TestHalfAScript"),
 	},
 	{
-		"keys without a tag", "in a Cluster they lie in several slots", "core/name.go",
+		"keys without a tag", "in a Cluster they lie in several slots", "core/internal/lockscript/keys.go",
 		[][2]string{{`open, shut, colon := ":{", "}", ":{"`, `open, shut, colon := ":", "", ":"`}},
 		inCore("TestKeysOfALock"),
 	},
 	{
-		"once recorded by whoever comes last", "a run that was overtaken overwrites the record", "core/lua/once_finish_common.lua",
+		"once recorded by whoever comes last", "a run that was overtaken overwrites the record", "core/internal/lockscript/lua/once_finish_common.lua",
 		[][2]string{{"  if superseded(r) then", "  if false then"}},
 		inCore("TestLateComplete"),
 	},
 	{
 		"once recorded though overtaken by one that released", "a released record does not tell that it had a later attempt",
-		"core/lua/once_finish_common.lua",
+		"core/internal/lockscript/lua/once_finish_common.lua",
 		[][2]string{{"  return tonumber(r.token or 0) > tonumber(ARGV[6])\n", "  return false\n"}},
 		inCore("TestLateComplete|TestOnceModel"),
 	},
 	{
-		"quota without failures", "a run that fails leaves the quota, and its record stays", "core/lua/once_release.lua",
+		"quota without failures", "a run that fails leaves the quota, and its record stays", "core/internal/lockscript/lua/once_release.lua",
 		[][2]string{{"  call('DEL', record)\n", ""}},
 		inCore("TestQuotaAgainstEverNewKeys"),
 	},
@@ -184,13 +184,13 @@ var All = []Mutant{
 		inCore("TestValidUntilOfAPausedProcess"),
 	},
 	{
-		"late request granted", "the end of a hold is forgotten while a request of it may arrive", "core/release.go",
-		[][2]string{{"	case what == neverHeld || h.unanswered > 0:", "	case what == neverHeld:"}},
+		"late request granted", "the end of a hold is forgotten while a request of it may arrive", "core/internal/lockscript/hold.go",
+		[][2]string{{"	case what == NeverHeld || h.Unanswered > 0:", "	case what == NeverHeld:"}},
 		inCore("TestRequestArrivesAfterItsHold/Mutex|TestBeginArrivesAfterItsAttempt"),
 	},
 	{
-		"late request not barred", "a lease that runs out is not released, so nothing refuses its late request", "core/oneredis.go",
-		[][2]string{{"func (p oneRedis) bar(h *hold) { p.barAll(h.keys.lock, h.released) }", "func (p oneRedis) bar(*hold) {}"}},
+		"late request not barred", "a lease that runs out is not released, so nothing refuses its late request", "core/internal/lockscript/one_redis.go",
+		[][2]string{{"func (p OneRedis) Bar(h *Hold) { p.barAll(h.Keys.Lock, h.Released) }", "func (p OneRedis) Bar(*Hold) {}"}},
 		inCore("TestRequestArrivesAfterALeaseThatRanOut/Mutex|TestBeginArrivesAfterALostAttempt"),
 	},
 	{
@@ -216,7 +216,7 @@ var All = []Mutant{
 	},
 	{
 		"wait without end", "whose context has no end waits for as long as go-redis dials", "core/internal/transport/executor.go",
-		[][2]string{{"limit := answerTimeout + c.Ack.Timeout", "limit := answerTimeout + time.Hour"}},
+		[][2]string{{"limit := AnswerTimeout + c.Ack.Timeout", "limit := AnswerTimeout + time.Hour"}},
 		inTransport("TestNobodyWaitsForEver"),
 	},
 	{
@@ -230,7 +230,7 @@ var All = []Mutant{
 		inCore("TestHooksSeeLoneCommands"),
 	},
 	{
-		"record that was given up, begun", "a begin that arrives after its release", "core/lua/once_begin_fast.lua",
+		"record that was given up, begun", "a begin that arrives after its release", "core/internal/lockscript/lua/once_begin_fast.lua",
 		[][2]string{{"redis.call('EXISTS', KEYS[1], KEYS[3])", "redis.call('EXISTS', KEYS[1])"}},
 		inCore("TestBeginAfterItsEnd"),
 	},
@@ -241,16 +241,16 @@ var All = []Mutant{
 	},
 	{
 		"majority taken for a split vote", "who meets a holder without all of the servers asks on and on", "core/vote_round.go",
-		[][2]string{{"b.othersWon = b.othersWon || v.tokenCommitted", "_ = v.tokenCommitted"}},
+		[][2]string{{"b.othersWon = b.othersWon || v.TokenCommitted", "_ = v.TokenCommitted"}},
 		inCore("TestRedlockLeavesAMinority"),
 	},
 	{
-		"token forgotten, in a round", "the same as above, found by what comes of it", "core/lua/acquire_fast.lua",
+		"token forgotten, in a round", "the same as above, found by what comes of it", "core/internal/lockscript/lua/acquire_fast.lua",
 		[][2]string{{"local token = now\n", "local token = 1\n"}},
 		inRound("memory"),
 	},
 	{
-		"exclusion given up, in a round", "who comes too late enters all the same", "core/lua/mutex_common.lua",
+		"exclusion given up, in a round", "who comes too late enters all the same", "core/internal/lockscript/lua/mutex_common.lua",
 		[][2]string{{"    return {0, r.lockTTL, held[7] and 1 or 0}\n", "    if r.lockTTL > 300 then return {0, r.lockTTL} end\n    r.count = 0\n    return nil\n"}},
 		inRound("aof"),
 	},

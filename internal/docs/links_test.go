@@ -33,7 +33,7 @@ func TestBrokenLinksAreFound(t *testing.T) {
 		"[x](good.md#a-b-c-d)":           false,
 		"[x](good.md#twice-1)":           false,
 		"[x](../README.md)":              false,
-		"[x](../core/lua)":               false,
+		"[x](../core/internal)":          false,
 		"[x](https://example.com/no#no)": false,
 		"`[x](gone.md)`":                 false,
 		"```go\na[x](gone)\n```":         false,

@@ -5,6 +5,10 @@ import (
 	"time"
 )
 
+// FirstAnswer is how long the first try of a command is waited for, and each further one twice as long as the one before
+// it. Shorter than go-redis waits on a connection without an answer, so that another connection has its chance in time.
+const FirstAnswer = time.Second
+
 // ReleaseGrace is how much longer a detached command is waited for when the caller's context ends meanwhile: enough for an
 // answer that is on its way, too little for a frozen server to be felt.
 const ReleaseGrace = 25 * time.Millisecond

@@ -112,9 +112,9 @@ func newWakeup() *wakeup {
 	return w
 }
 
-// answerTimeout bounds the wait for a command whose context has no end. Why: go-redis may take far longer. It dials five
+// AnswerTimeout bounds the wait for a command whose context has no end. Why: go-redis may take far longer. It dials five
 // times if no connection can be made.
-const answerTimeout = 5 * time.Second
+const AnswerTimeout = 5 * time.Second
 
 // awaitReply returns true when the answer is there. It returns false if the time is up, if the client has stopped, or if
 // the command has not been answered in StallTimeout and its key now belongs to another master.
@@ -125,7 +125,7 @@ func (e *Executor) awaitReply(ctx context.Context, c *Command, w *wakeup) bool {
 		defer ticker.Stop()
 		late = ticker.C
 	}
-	limit := answerTimeout + c.Ack.Timeout
+	limit := AnswerTimeout + c.Ack.Timeout
 	detachedCtx, detached := ctx.(*DetachedContext)
 	if detached {
 		limit = detachedCtx.timeout

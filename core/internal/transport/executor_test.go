@@ -30,7 +30,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 		e := NewExecutor(rdb, Background{Now: clock.System}, nil)
 		began := time.Now()
 		_, err := e.Do(context.Background(), echoScript, []string{"key"})
-		if took := time.Since(began); err != ErrNotAnswered || took != answerTimeout {
+		if took := time.Since(began); err != ErrNotAnswered || took != AnswerTimeout {
 			t.Errorf("%v after %v", err, took)
 		}
 		close(rdb.answer)

@@ -72,3 +72,15 @@ func Retry(ctx context.Context, patience time.Duration, retryable func(error) bo
 		}
 	}
 }
+
+// RetryUntilAnswered sends an idempotent command until it is answered or ctx ends. Each try has a timeout, so that the
+// next one can use another connection.
+func RetryUntilAnswered(ctx context.Context, command func(context.Context) error) error {
+	limit := FirstAnswer
+	return Retry(ctx, 0, Transient, func() error {
+		try, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		limit = min(2*limit, AnswerTimeout) // tries can be many while a slot moves
+		return command(try)
+	})
+}

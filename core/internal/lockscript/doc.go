@@ -1,0 +1,21 @@
+// Package lockscript is what a lock is in Redis: its keys, its scripts, and the strategies that call the scripts.
+//
+// A [Strategy] acquires, renews and releases a [Hold] with one script each. It knows nothing of waiting, of retries or of
+// leases. The scripts lie in lua/, one file an operation; the files *_common.lua are parts that several scripts share. Each
+// script runs atomically on one server, and every request of a hold is idempotent: it may be sent again after an unknown
+// outcome.
+//
+//	Mutex ───────► acquire, release, redlock_commit      one owner, without order between processes
+//	MutexBatch ──► acquire_all, release                  several mutexes of one slot, all or none
+//	Queue ───────► queue_acquire, queue_release          in the order of arrival: fair, reading, writing
+//	OneRedis ────► renew, raise, bar, deployment_id      what all of them have in common
+//	Instance ────► queue_heartbeat, wake_next_if_free, force, inspect, server_run_id
+//
+// # Terms
+//
+//   - Hold: one acquisition, with an ID that is never used again. One owner may have several holds (re-entry).
+//   - Released: the memory of the end of a hold. A request of the hold that arrives later is refused.
+//   - Bar: to write that memory for a granted hold, because a repeated request of it may still arrive.
+//   - Share: a hold of a reader, which has its own TTL.
+//   - Token: the fencing token, greater for each later grant.
+package lockscript

@@ -1,0 +1,85 @@
+package lockscript
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+)
+
+// MutexBatch is the protocol of several mutexes that one script grants, all or none. Its hold stands for one hold of each
+// mutex, with the same id. Each mutex has a lease of its own.
+type MutexBatch struct {
+	Mutex
+	Holds []Hold // without id; without owner, if that is not yet in any of them
+}
+
+// MemberPointers returns the holds themselves.
+func (m MutexBatch) MemberPointers() (holds []*Hold) {
+	for i := range m.Holds {
+		holds = append(holds, &m.Holds[i])
+	}
+	return holds
+}
+
+// MemberHolds returns the holds for which h stands.
+func (m MutexBatch) MemberHolds(h *Hold) []Hold {
+	holds := slices.Clone(m.Holds)
+	for i := range holds {
+		holds[i].SetID(h.ID)
+		holds[i].Unanswered = h.Unanswered
+		if holds[i].Owner == "" {
+			holds[i].Owner = h.Owner
+		}
+	}
+	return holds
+}
+
+func (m MutexBatch) Acquire(ctx context.Context, h *Hold) (Result, error) {
+	holds := m.MemberHolds(h)
+	keys := make([]string, 0, 3*len(holds))
+	args := []any{h.ID, Milliseconds(TokenMemory)}
+	for _, o := range holds {
+		keys = append(keys, o.Keys.Lock, o.Keys.Token, o.Released)
+		args = append(args, o.Owner, Milliseconds(o.TTL), Milliseconds(o.MinHold), o.ParentID)
+	}
+	reply, err := h.Do(ctx, m.Exec, acquireAllScript, keys, args...)
+	if err != nil {
+		return Result{}, err
+	}
+	list, err := Integers(reply, 3)
+	if err != nil {
+		return Result{}, err
+	}
+	switch status, value, which := list[0], list[1], list[2]; status {
+	case 1:
+		return Result{Granted: true, Token: value}, nil
+	case 0:
+		h.Name = holds[which-1].Name // who refuses, for the error
+		return Result{WaitState: WaitState{HolderTTL: time.Duration(value) * time.Millisecond}}, nil
+	case -2:
+		return Result{}, ErrOtherStrategy
+	default:
+		return Result{HoldReleased: true}, nil
+	}
+}
+
+func (m MutexBatch) Bar(h *Hold) {
+	var released []string
+	for _, o := range m.MemberHolds(h) {
+		released = append(released, o.Released)
+	}
+	m.barAll(h.Keys.Lock, released...)
+}
+
+func (m MutexBatch) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
+	holds := m.MemberHolds(h)
+	held := make([]bool, len(holds))
+	errs := transport.DoGrouped(ctx, len(holds), func(ctx context.Context, i int) (err error) {
+		held[i], err = m.Mutex.Release(ctx, &holds[i], what)
+		return err
+	})
+	return !slices.Contains(held, false), cmp.Or(errs...)
+}

@@ -1,0 +1,96 @@
+package lockscript
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+const (
+	// PlaceTTL is how long Redis keeps the place of a waiter without heartbeats, and the TTL of a grant by message until
+	// the first renewal. So it is the delay that a crashed waiter causes to the others.
+	PlaceTTL = 5 * time.Second
+	// HeartbeatInterval is how often the heartbeats of a waiter are sent.
+	HeartbeatInterval = time.Second
+)
+
+// ErrUpgrade refuses a write lock to an owner that holds the read side.
+var ErrUpgrade = errors.New("read lock cannot be upgraded")
+
+// Queue is the protocol of the strategies with a queue in Redis. The script that releases the lock grants it to the
+// next waiter, and notifies only that one. See lua/queue_common.lua.
+type Queue struct {
+	OneRedis
+	Mode string // in Redis: fair, writing or reading
+	// readersNext is true if all readers that wait at the end of a write go before the next writer.
+	ReadersNext bool
+}
+
+// QueueOf returns the strategy if its waiters are in a queue in Redis. If it is nil, the first request after a release gets
+// the lock.
+func QueueOf(p Strategy) *Queue {
+	if q, ok := p.(Queue); ok {
+		return &q
+	}
+	return nil
+}
+
+// Channel returns the channel of this client for the lock. Each message on it is addressed to one of its waiters.
+func (p Queue) Channel(k Keys) string { return k.Channel + ":" + p.IDs.Client }
+
+func (p Queue) Acquire(ctx context.Context, h *Hold) (Result, error) {
+	h.Shares = p.Mode == "reading"
+	waits := 0
+	if h.MayQueue {
+		waits = 1
+	}
+	reply, err := h.Do(ctx, p.Exec, QueueAcquireScript, h.Keys.queueKeys(h.Released), p.queueArgs(h.Keys,
+		h.Owner, h.ID, Milliseconds(h.TTL), Milliseconds(h.MinHold), p.Mode, waits, h.QueueNumber, h.ParentID)...)
+	if err != nil {
+		return Result{}, err
+	}
+	list, err := Integers(reply, 1, 2, 6)
+	switch {
+	case err != nil:
+		return Result{}, err
+	case list[0] == 1:
+		return Result{Granted: true, Token: list[1]}, nil
+	case list[0] == -1:
+		return Result{HoldReleased: true}, nil
+	case list[0] == -2:
+		return Result{Refused: ErrUpgrade}, nil
+	}
+	h.QueueNumber = list[3]
+	return Result{WaitState: WaitState{
+		HolderTTL: time.Duration(list[1]) * time.Millisecond, Ahead: int(list[2]), LastToken: list[4], Broadcasts: list[5] == 1,
+	}}, nil
+}
+
+func (p Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
+	found, missing := h.ReleaseMemories(what)
+	abandoned, readersNext := 0, 0
+	if what != HeldByCaller {
+		abandoned = 1
+	}
+	if p.ReadersNext {
+		readersNext = 1
+	}
+	reply, err := p.Exec.Do(ctx, QueueReleaseScript, h.Keys.queueKeys(h.Released), p.queueArgs(h.Keys,
+		h.Owner, h.ID, found, abandoned, readersNext, missing)...)
+	if err != nil {
+		return false, err
+	}
+	list, err := Integers(reply, 2)
+	if err != nil {
+		return false, err
+	}
+	if list[1] == 1 {
+		p.PublishRefused()
+	}
+	return list[0] == 1, nil
+}
+
+// queueKeys returns the keys of queue_common.lua and the one that comes after them.
+func (k Keys) queueKeys(more ...string) []string {
+	return append([]string{k.Lock, k.Token, k.ShareExpiries(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters()}, more...)
+}
