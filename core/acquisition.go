@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -349,10 +348,7 @@ func (r *acquisition) askOnce(ctx context.Context) (*Lease, error) {
 	}
 	r.outage = transport.Outage{}
 	if a.Refused != nil {
-		r.refused = a.Refused
-		if a.Refused == lockscript.ErrUpgrade {
-			r.refused = fmt.Errorf("%w: %q", ErrUpgrade, r.hold.Name)
-		}
+		r.refused = publicRefusal(r.hold.Name, a.Refused)
 		return nil, errRefused
 	}
 	r.WaitState = a.WaitState

@@ -3,8 +3,10 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 
+	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -60,7 +62,7 @@ func (r *acquisition) looksLikeOutage() bool {
 
 // kind is what errors call it.
 func (r *acquisition) kind() string {
-	if _, once := r.hold.Own.(*recordConfig); once {
+	if _, once := r.hold.Own.(*oncescript.Terms); once {
 		return "once"
 	}
 	return "lock"
@@ -73,4 +75,13 @@ func (r *acquisition) unavailable(cause error) error {
 		err = errorf("%w: %w", err, cause)
 	}
 	return err
+}
+
+// publicRefusal returns the error of the API for the refusal of a strategy.
+func publicRefusal(name string, refused error) error {
+	var once *oncescript.Refusal
+	if errors.As(refused, &once) {
+		return onceError(name, once)
+	}
+	return fmt.Errorf("%w: %q", ErrUpgrade, name)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -60,7 +61,7 @@ func (a *Attempt) ValidUntil() time.Time { return a.lease.ValidUntil() }
 // the record; the client retries in the background.
 func (a *Attempt) Complete(ctx context.Context, value []byte) error {
 	err := a.end(ctx, StateCompleted, func(ctx context.Context) (int64, error) {
-		return a.backend().complete(ctx, &a.lease.hold, a.lease.token, a.number, value)
+		return a.once.backend().Complete(ctx, &a.lease.hold, a.lease.token, a.number, value)
 	})
 	if err != nil {
 		return err
@@ -82,7 +83,7 @@ func (a *Attempt) Withdraw(ctx context.Context) error { return a.discard(ctx, lo
 func (a *Attempt) Hold(ctx context.Context, reason string) error {
 	reason = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
 	return a.end(ctx, StateUnknown, func(ctx context.Context) (int64, error) {
-		return a.backend().hold(ctx, &a.lease.hold, a.lease.token, a.number, reason)
+		return a.once.backend().Hold(ctx, &a.lease.hold, a.lease.token, a.number, reason)
 	})
 }
 
@@ -97,7 +98,7 @@ func (a *Attempt) Hold(ctx context.Context, reason string) error {
 // record.
 func (a *Attempt) Declare(ctx context.Context, state State) error {
 	outcome, ok := map[State]string{
-		StateCompleted: expiryMeansCompleted, StateUnknown: expiryMeansUnknown, StateNone: expiryAllowsRetry,
+		StateCompleted: oncescript.ExpiryMeansCompleted, StateUnknown: oncescript.ExpiryMeansUnknown, StateNone: oncescript.ExpiryAllowsRetry,
 	}[state]
 	if !ok {
 		return fmt.Errorf("holdfast: once %q: an attempt cannot be declared %q", a.once.key, state)
@@ -109,7 +110,7 @@ func (a *Attempt) Declare(ctx context.Context, state State) error {
 	detached, cancel := detach(ctx)
 	defer cancel()
 	err := a.once.retryUntilAnswered(ctx, detached, "declare", func(ctx context.Context) (err error) {
-		held, err = a.backend().setOutcomeOnExpiry(ctx, &a.lease.hold, outcome)
+		held, err = a.once.backend().SetOutcomeOnExpiry(ctx, &a.lease.hold, outcome)
 		return err
 	})
 	switch {
@@ -133,26 +134,15 @@ func (a *Attempt) Abandon() { a.lease.Abandon() }
 // maxReason bounds what is recorded of a reason, in bytes.
 const maxReason = 1024
 
-// What a running attempt counts as when its lease has expired, see lua/once_common.lua.
-const (
-	expiryAllowsRetry    = "retry"
-	expiryMeansUnknown   = "unknown"
-	expiryMeansCompleted = "completed"
-)
-
 // discard ends the attempt without an outcome.
 func (a *Attempt) discard(ctx context.Context, what lockscript.ReleaseReason) error {
 	return a.end(ctx, StateNone, func(ctx context.Context) (int64, error) {
-		held, err := a.backend().discard(ctx, &a.lease.hold, what)
+		held, err := a.once.backend().Discard(ctx, &a.lease.hold, what)
 		if !held {
-			return stale, err
+			return oncescript.Stale, err
 		}
-		return recorded, err
+		return oncescript.Recorded, err
 	})
-}
-
-func (a *Attempt) backend() onceBackend {
-	return onceBackend{lockscript.OneRedis{Instance: a.once.client.server.Instance}}
 }
 
 // end stops the renewal and sends the script that ends the attempt, detached from ctx and bounded. What it could not
@@ -179,12 +169,12 @@ func (a *Attempt) end(ctx context.Context, state State, command func(context.Con
 		a.endLater(command)
 		err = errorf("holdfast: end of once %q not confirmed: %w", a.once.key,
 			failure(ctx, a.once.keys.Lock, err))
-	case result == stale:
+	case result == oncescript.Stale:
 		err = a.stale()
 	}
 	k.hooks.attemptEnd(ctx, AttemptEnd{
 		Key: a.once.key, Attempt: a.number, Token: a.lease.token, State: state,
-		Recreated: result == recreated, Held: k.nowFor(k.hooks.AttemptEnd != nil).Sub(a.lease.entry.Granted), Err: err,
+		Recreated: result == oncescript.Recreated, Held: k.nowFor(k.hooks.AttemptEnd != nil).Sub(a.lease.entry.Granted), Err: err,
 	})
 	return err
 }
@@ -193,14 +183,14 @@ func (a *Attempt) end(ctx context.Context, state State, command func(context.Con
 func (a *Attempt) endLater(command func(context.Context) (int64, error)) {
 	k := a.once.client.keeper
 	var result int64
-	taken := a.backend().Pending(&a.lease.hold).Add(&transport.PendingCommand{
+	taken := a.once.backend().Pending(&a.lease.hold).Add(&transport.PendingCommand{
 		Send: func(ctx context.Context) (err error) {
 			result, err = command(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswer))
 			return err
 		},
-		Until: k.now().Add(a.once.config.record.patience(a.lease.hold.TTL)),
+		Until: k.now().Add(a.patience()),
 		Ended: func(err error) {
-			if err == nil && result == stale {
+			if err == nil && result == oncescript.Stale {
 				err = ErrStale
 			}
 			a.notRecorded(err)
@@ -219,8 +209,8 @@ func (a *Attempt) notRecorded(err error) {
 }
 
 // patience is how long the end of an attempt is tried to be recorded: as long as it may be of use, within bounds.
-func (r *recordConfig) patience(ttl time.Duration) time.Duration {
-	return ttl + min(r.retention, backgroundReleaseLimit)
+func (a *Attempt) patience() time.Duration {
+	return a.lease.hold.TTL + min(a.once.config.record.Retention, backgroundReleaseLimit)
 }
 
 func (a *Attempt) stale() error {
@@ -258,7 +248,7 @@ func (a *Attempt) run(ctx context.Context, fn func(context.Context) ([]byte, err
 // fail ends the attempt as its failure policy says. What cannot be confirmed is logged when it was given up, and the
 // policy holds all the same once the lease is over.
 func (a *Attempt) fail(ctx context.Context, reason string) error {
-	if a.once.config.record.policy == HoldFailures {
+	if a.once.config.record.HoldFailures {
 		return a.Hold(ctx, reason)
 	}
 	return a.Release(ctx)

@@ -15,7 +15,7 @@ import (
 const (
 	sharesOfName = "holdfast:share_expiries:{lock:name}"
 	manyShares   = 40_000
-	sweep        = 100 // of them in one run, see lua/queue_common.lua
+	sweep        = 100 // of them in one run, see internal/lockscript/lua/queue_common.lua
 )
 
 // shareOut gives the lock, which is shared by one holder, to many others who have crashed. Their shares end, or have

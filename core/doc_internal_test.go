@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 )
 
 // TestKeysAreDocumented: the package's documentation lists every key that is derived from a name, and no other.
@@ -14,7 +15,7 @@ func TestKeysAreDocumented(t *testing.T) {
 	t.Parallel()
 	k := lockscript.NewKeys("", "{a}")
 	group, _ := lockscript.GroupKey("", "{a}")
-	tokens := recordGroup{key: group, most: 1}.tokens()
+	tokens := oncescript.Group{Key: group, Most: 1}.Tokens()
 	derived := map[string]bool{}
 	for _, key := range append([]string{group, tokens}, k.Token, k.WaitingClients, k.Released("id"),
 		k.Deployment(), k.ShareExpiries(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters(), k.Once().Lock) {

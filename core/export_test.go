@@ -1,6 +1,10 @@
 package core
 
-import "github.com/holdfast-go/holdfast/core/internal/lockscript"
+import (
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+
+	"github.com/holdfast-go/holdfast/core/internal/oncescript"
+)
 
 // Waiting counts the callers of a client who wait for what lies at a key.
 func Waiting(c *Client, key string) int {
@@ -15,8 +19,5 @@ func OnceKey(c *Client, key string) string { return lockscript.NewKeys(c.prefix,
 // MaxWaiters is how many may wait for one name.
 func MaxWaiters(c *Client) int { return c.waiterLimit.limit }
 
-// ScriptSource returns a script that is put together from these files, as they are in the program.
-func ScriptSource(names ...string) string { return lockscript.Load(names...).Source }
-
 // Counted is how many bytes a record with so much content counts in its group.
-func Counted(content int) int64 { return counted(content) }
+func Counted(content int) int64 { return oncescript.Counted(content) }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
 // ears hear what is said about all locks.
@@ -114,7 +116,7 @@ func (e *episode) compareNews(heard []string, told []news) {
 		}
 		id, token, _ := strings.Cut(message, " ")
 		if id == told[i].id && token != "" {
-			e.learn(told[i].grant, number(token))
+			e.learn(told[i].grant, lockscript.Number(token))
 		} else if told[i].id != "" || message != "0" {
 			e.differs("message %d: %q, want %+v", i, message, told[i])
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -34,12 +35,12 @@ func (c *Client) Once(key string, opts ...OnceOption) *Once {
 		o.keys = o.keys.Once()
 		o.err = o.config.check(c.redis)
 	}
-	if o.err == nil && o.config.record.grouped {
+	if o.err == nil && o.config.record.Grouped {
 		group, ok := lockscript.GroupKey(c.prefix, key)
 		if !ok {
 			o.err = invalidOption("WithGroup, WithQuota: the key %q has no braces to name its group", key)
 		}
-		o.config.record.group.key = group
+		o.config.record.Group.Key = group
 	}
 	return o
 }
@@ -143,7 +144,7 @@ func (o *Once) newRequest(ctx context.Context) *acquisition {
 	if holdingFrom(ctx).of(k, o.keys.Lock) != nil {
 		config.wait = 0 // it would wait for itself
 	}
-	r := &acquisition{keeper: k, protocol: onceBackend{lockscript.OneRedis{Instance: o.client.server.Instance}}, config: config, hold: o.newHold()}
+	r := &acquisition{keeper: k, protocol: o.backend(), config: config, hold: o.newHold()}
 	k.ids.Renew(&r.hold)
 	r.hold.Owner = r.hold.ID
 	return r
@@ -165,15 +166,15 @@ func (o *Once) refusal(r *acquisition, err error) error {
 
 // Peek reads the record, which may be outdated when it arrives. The zero State means that there is none.
 func (o *Once) Peek(ctx context.Context) (Record, error) {
-	var reply any
+	var found oncescript.Record
 	err := o.ask(ctx, "peek at", func(ctx context.Context) (err error) {
-		reply, err = o.client.server.Exec.Do(ctx, oncePeekScript, []string{o.keys.Lock})
+		found, err = o.backend().Peek(ctx, o.keys)
 		return err
 	})
 	if err != nil {
 		return Record{}, err
 	}
-	return readRecord(o.key, reply)
+	return newRecord(o.key, found), nil
 }
 
 // Forget deletes the record, so that the key can be used again: the order was cancelled, or an operator has found out
@@ -188,18 +189,19 @@ func (o *Once) Forget(ctx context.Context) error {
 	}
 	forgot := o.keys.Released("forgot:" + o.client.ids.Next())
 	return o.ask(ctx, "forget", func(ctx context.Context) error {
-		_, err := onceBackend{lockscript.OneRedis{Instance: o.client.server.Instance}}.end(ctx, o.config.lock.ack, onceForgetScript,
-			o.group().withGroup(o.keys.Lock, forgot),
-			lockscript.Milliseconds(lockscript.AbandonMemory), o.client.server.PublishVerb, o.keys.Channel)
-		return err
+		return o.backend().Forget(ctx, o.config.lock.ack, o.keys, o.group(), forgot)
 	})
 }
 
+func (o *Once) backend() oncescript.Strategy {
+	return oncescript.Strategy{OneRedis: lockscript.OneRedis{Instance: o.client.server.Instance}}
+}
+
 // group is where the record may be listed, whether or not this Once lists it.
-func (o *Once) group() recordGroup {
-	g := o.config.record.group
+func (o *Once) group() oncescript.Group {
+	g := o.config.record.Group
 	if key, ok := lockscript.GroupKey(o.client.prefix, o.key); ok {
-		g.key = key
+		g.Key = key
 	}
 	return g
 }
@@ -222,23 +224,23 @@ func (o *Once) group() recordGroup {
 func (o *Once) Resolve(ctx context.Context, value []byte) error {
 	h := o.newHold()
 	o.client.ids.Renew(&h)
-	var refused error
+	var refused *oncescript.Refusal
 	err := o.ask(ctx, "resolve", func(ctx context.Context) (err error) {
-		refused, err = onceBackend{lockscript.OneRedis{Instance: o.client.server.Instance}}.resolve(ctx, &h, o.group(), value)
+		refused, err = o.backend().Resolve(ctx, &h, o.group(), value)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	if refused != nil {
-		return refused
+		return onceError(o.key, refused)
 	}
 	return o.checkValue(value)
 }
 
 // checkValue returns the error of a run that was completed without its value.
 func (o *Once) checkValue(value []byte) error {
-	if most := o.config.record.maxValue; len(value) > most {
+	if most := o.config.record.MaxValue; len(value) > most {
 		return errorf("%w: once %q completed without its value: %d bytes, at most %d are allowed",
 			ErrValueTooLarge, o.key, len(value), most)
 	}

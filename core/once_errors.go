@@ -3,6 +3,8 @@ package core
 import (
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 )
 
 // InProgressError is the [ErrInProgress] of one call.
@@ -112,3 +114,20 @@ func (e *OutsideWindowError) Error() string {
 
 // Unwrap returns [ErrOutsideWindow].
 func (e *OutsideWindowError) Unwrap() error { return ErrOutsideWindow }
+
+// onceError returns the error of the API for a refusal.
+func onceError(key string, r *oncescript.Refusal) error {
+	switch r.Kind {
+	case oncescript.Completed:
+		return &CompletedError{Record: newRecord(key, r.Record)}
+	case oncescript.OutcomeUnknown:
+		return &OutcomeUnknownError{Record: newRecord(key, r.Record)}
+	case oncescript.InProgress:
+		return &InProgressError{Key: key, RetryAfter: r.RetryAfter}
+	case oncescript.TooManyRecords, oncescript.TooManyBytes:
+		return &TooManyKeysError{Key: key, Bytes: r.Kind == oncescript.TooManyBytes, RetryAfter: r.RetryAfter}
+	case oncescript.TooEarly, oncescript.TooLate:
+		return &OutsideWindowError{Key: key, Early: r.Kind == oncescript.TooEarly, ServerTime: r.ServerTime}
+	}
+	return fmt.Errorf("%w: once %q", ErrFingerprintMismatch, key)
+}

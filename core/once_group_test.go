@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/luasource"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -105,7 +106,7 @@ func TestRunningRecordStaysInItsGroup(t *testing.T) {
 		t.Error(err)
 	}
 	// One that comes too late.
-	status, err := luaScript(t, "once_common", "group", "once_enlist").Run(ctx, rdb,
+	status, err := luaScript(t, "oncescript/common", "oncescript/group", "oncescript/enlist").Run(ctx, rdb,
 		[]string{recordOf("{a}:1"), groupOf("a")}, "id", 2048).Int()
 	if err != nil || status != 0 || rdb.Exists(ctx, groupOf("a"), recordOf("{a}:1")).Val() != 0 {
 		t.Errorf("%d, %v", status, err)
@@ -178,7 +179,7 @@ func TestRecordsSurviveAMigration(t *testing.T) {
 func TestSizesInAGroup(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client()
-	source := core.ScriptSource("once_common", "group") + "\nreturn string.format('%.0f', classSize(sizeClass(ARGV[1])))"
+	source := luasource.Text("oncescript/common", "oncescript/group") + "\nreturn string.format('%.0f', classSize(sizeClass(ARGV[1])))"
 	for bytes := int64(1); bytes < 1<<40; bytes = bytes*9/8 + 1 {
 		got, err := redis.NewScript(source).Run(context.Background(), rdb, []string{"{a}"}, bytes).Int64()
 		if err != nil || got < bytes || float64(got) > float64(bytes)*1.25+1 {

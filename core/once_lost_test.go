@@ -60,16 +60,16 @@ func TestOnceLostReplies(t *testing.T) {
 func loadOnce(t testing.TB, rdb *redis.Client) {
 	t.Helper()
 	for _, parts := range [][]string{
-		{"once_begin_fast", "once_common", "group", "once_begin"},
-		{"once_common", "once_renew"},
-		{"once_common", "group", "once_enlist"},
-		{"once_common", "once_declare"},
-		{"publish", "once_common", "group", "once_finish_common", "once_complete"},
-		{"publish", "once_common", "group", "once_finish_common", "once_hold"},
-		{"publish", "once_common", "group", "once_finish_common", "once_resolve"},
-		{"publish", "once_common", "group", "once_release"},
-		{"publish", "once_common", "once_forget"},
-		{"once_common", "once_peek"},
+		{"oncescript/begin_fast", "oncescript/common", "oncescript/group", "oncescript/begin"},
+		{"oncescript/common", "oncescript/renew"},
+		{"oncescript/common", "oncescript/group", "oncescript/enlist"},
+		{"oncescript/common", "oncescript/declare"},
+		{"publish", "oncescript/common", "oncescript/group", "oncescript/finish_common", "oncescript/complete"},
+		{"publish", "oncescript/common", "oncescript/group", "oncescript/finish_common", "oncescript/hold"},
+		{"publish", "oncescript/common", "oncescript/group", "oncescript/finish_common", "oncescript/resolve"},
+		{"publish", "oncescript/common", "oncescript/group", "oncescript/release"},
+		{"publish", "oncescript/common", "oncescript/forget"},
+		{"oncescript/common", "oncescript/peek"},
 	} {
 		if err := luaScript(t, parts...).Load(context.Background(), rdb).Err(); err != nil {
 			t.Fatal(err)

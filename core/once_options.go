@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 )
 
 // OnceOption configures a [Once]. Every [LockOption] is one too: [WithTTL], [WithFixedTTL] and [WithMaxHold] apply to
@@ -37,24 +39,11 @@ const (
 // onceConfig is what a Once ends up with.
 type onceConfig struct {
 	lock   lockConfig // of the lease
-	record recordConfig
-}
-
-// recordConfig is what one needs to know to write a record.
-type recordConfig struct {
-	retention   time.Duration
-	fingerprint []byte
-	policy      FailurePolicy
-	maxValue    int
-	grouped     bool
-	group       recordGroup
-	earliest    time.Time
-	latest      time.Time
-	note        string
+	record oncescript.Terms
 }
 
 func newOnceConfig(client lockConfig, opts []OnceOption) onceConfig {
-	c := onceConfig{lock: client, record: recordConfig{retention: defaultRetention, maxValue: defaultMaxValue}}
+	c := onceConfig{lock: client, record: oncescript.Terms{Retention: defaultRetention, MaxValue: defaultMaxValue}}
 	c.lock.minHold, c.lock.owner, c.lock.wait = 0, "", max(c.lock.wait, 0)
 	for _, opt := range opts {
 		if opt != nil {
@@ -78,8 +67,8 @@ func (c *onceConfig) check(rdbs []redis.UniversalClient) error {
 	case c.lock.minHold != 0:
 		c.lock.refuse(invalidOption("WithMinHold is for locks: the record of a Once has its WithRetention"))
 	}
-	largest := counted(c.record.content(c.record.maxValue))
-	if most := c.record.group.bytes; most > 0 && most < largest {
+	largest := oncescript.Counted(c.record.Content(c.record.MaxValue))
+	if most := c.record.Group.Bytes; most > 0 && most < largest {
 		c.lock.refuse(invalidOption("WithQuotaBytes(%d): one record may count %d, see WithMaxValue", most, largest))
 	}
 	return c.lock.check(rdbs)
@@ -101,7 +90,7 @@ func WithRetention(retention time.Duration) OnceOption {
 		case retention%time.Millisecond != 0:
 			c.lock.refuse(invalidOption("WithRetention(%v): Redis counts in whole milliseconds", retention))
 		}
-		c.record.retention = retention
+		c.record.Retention = retention
 	})
 }
 
@@ -114,7 +103,7 @@ func WithFingerprint(digest []byte) OnceOption {
 		if len(digest) > maxFingerprint {
 			c.lock.refuse(invalidOption("WithFingerprint: %d bytes, at most %d are allowed", len(digest), maxFingerprint))
 		}
-		c.record.fingerprint = digest
+		c.record.Fingerprint = digest
 	})
 }
 
@@ -125,7 +114,7 @@ func WithFailurePolicy(policy FailurePolicy) OnceOption {
 		if policy != RetryFailures && policy != HoldFailures {
 			c.lock.refuse(invalidOption("WithFailurePolicy(%d): unknown", policy))
 		}
-		c.record.policy = policy
+		c.record.HoldFailures = policy == HoldFailures
 	})
 }
 
@@ -137,7 +126,7 @@ func WithMaxValue(bytes int) OnceOption {
 		if bytes < 1 || bytes > maxMaxValue {
 			c.lock.refuse(invalidOption("WithMaxValue(%d): 1 to %d bytes are allowed", bytes, maxMaxValue))
 		}
-		c.record.maxValue = bytes
+		c.record.MaxValue = bytes
 	})
 }
 
@@ -145,7 +134,7 @@ func WithMaxValue(bytes int) OnceOption {
 // as "pay:{ada}:1" and "pay:{ada}:2", see [Client.Records]. In a Cluster all records of a group are on one master,
 // because the braces choose the slot. Defaults to no list.
 func WithGroup() OnceOption {
-	return onceOption(func(c *onceConfig) { c.record.grouped = true })
+	return onceOption(func(c *onceConfig) { c.record.Grouped = true })
 }
 
 // WithQuota is [WithGroup], and bounds how many records the group may have at a time. One more is refused with
@@ -161,7 +150,7 @@ func WithQuota(most int) OnceOption {
 		if most < 0 {
 			c.lock.refuse(invalidOption("WithQuota(%d): negative", most))
 		}
-		c.record.group.most, c.record.grouped = most, c.record.grouped || most > 0
+		c.record.Group.Most, c.record.Grouped = most, c.record.Grouped || most > 0
 	})
 }
 
@@ -174,7 +163,7 @@ func WithQuotaBytes(most int64) OnceOption {
 		if most < 0 {
 			c.lock.refuse(invalidOption("WithQuotaBytes(%d): negative", most))
 		}
-		c.record.group.bytes, c.record.grouped = most, c.record.grouped || most > 0
+		c.record.Group.Bytes, c.record.Grouped = most, c.record.Grouped || most > 0
 	})
 }
 
@@ -187,7 +176,7 @@ func WithWindow(earliest, latest time.Time) OnceOption {
 		if !earliest.IsZero() && !latest.IsZero() && latest.Before(earliest) {
 			c.lock.refuse(invalidOption("WithWindow(%v, %v): it ends before it begins", earliest, latest))
 		}
-		c.record.earliest, c.record.latest = earliest, latest
+		c.record.Earliest, c.record.Latest = earliest, latest
 	})
 }
 
@@ -198,6 +187,6 @@ func WithNote(note string) OnceOption {
 		if len(note) > maxNote {
 			c.lock.refuse(invalidOption("WithNote: %d bytes, at most %d are allowed", len(note), maxNote))
 		}
-		c.record.note = note
+		c.record.Note = note
 	})
 }

@@ -35,7 +35,7 @@ func TestHalfAResolve(t *testing.T) {
 				if command == "hset" && !maps.Equal(before, contents(t, rdb, name)) {
 					t.Errorf("half of a Resolve is left: %v", contents(t, rdb, name))
 				}
-				redistest.Eventually(t, within, "the rest to expire", func() bool { // see expire in lua/once_common.lua
+				redistest.Eventually(t, within, "the rest to expire", func() bool { // see expire in internal/oncescript/lua/common.lua
 					return rdb.Type(ctx, recordOf(name)).Val() != "string"
 				})
 				err := locksOf(t, rdb, name).Resolve(ctx, []byte("value"))

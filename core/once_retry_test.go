@@ -30,9 +30,9 @@ func (s *onceScripts) run(parts []string, id string, args ...any) string {
 	keys := []string{recordOf(s.name)}
 	ended := "holdfast:released:{lock:" + s.name + "}:" + id
 	switch parts[len(parts)-1] {
-	case "once_begin":
+	case "oncescript/begin":
 		keys = append(keys, "holdfast:token:{lock:"+s.name+"}", ended)
-	case "once_renew", "once_declare":
+	case "oncescript/renew", "oncescript/declare":
 	default:
 		keys = append(keys, ended)
 	}
@@ -44,7 +44,7 @@ func (s *onceScripts) run(parts []string, id string, args ...any) string {
 }
 
 func (s *onceScripts) begin(id string) string {
-	reply := s.run([]string{"once_begin_fast", "once_common", "group", "once_begin"}, id, id, hour, hour, hour, "retry", "print", 0, "", "", "note")
+	reply := s.run([]string{"oncescript/begin_fast", "oncescript/common", "oncescript/group", "oncescript/begin"}, id, id, hour, hour, hour, "retry", "print", 0, "", "", "note")
 	if status, _, _ := strings.Cut(reply, " "); status != "[1" {
 		return status // the times that follow pass
 	}
@@ -52,40 +52,40 @@ func (s *onceScripts) begin(id string) string {
 }
 
 func (s *onceScripts) renew(id string) string {
-	return s.run([]string{"once_common", "once_renew"}, id, id, hour, hour)
+	return s.run([]string{"oncescript/common", "oncescript/renew"}, id, id, hour, hour)
 }
 
 func (s *onceScripts) declare(id string) string {
-	return s.run([]string{"once_common", "once_declare"}, id, id, "completed")
+	return s.run([]string{"oncescript/common", "oncescript/declare"}, id, id, "completed")
 }
 
 func (s *onceScripts) finish(script, id string, more ...any) string {
 	args := append([]any{id, hour, hour, "PUBLISH", "channel", 7, 1}, more...)
-	return s.run([]string{"publish", "once_common", "group", "once_finish_common", script}, id, args...)
+	return s.run([]string{"publish", "oncescript/common", "oncescript/group", "oncescript/finish_common", script}, id, args...)
 }
 
 func (s *onceScripts) complete(id string) string {
-	return s.finish("once_complete", id, "value of "+id, 0, "print")
+	return s.finish("oncescript/complete", id, "value of "+id, 0, "print")
 }
 
-func (s *onceScripts) hold(id string) string { return s.finish("once_hold", id, "reason") }
+func (s *onceScripts) hold(id string) string { return s.finish("oncescript/hold", id, "reason") }
 
 func (s *onceScripts) release(id string) string {
-	return s.run([]string{"publish", "once_common", "group", "once_release"}, id, id, hour, 0, "PUBLISH", "channel")
+	return s.run([]string{"publish", "oncescript/common", "oncescript/group", "oncescript/release"}, id, id, hour, 0, "PUBLISH", "channel")
 }
 
 // giveUp is the release of an attempt that nobody had.
 func (s *onceScripts) giveUp(id string) string {
-	return s.run([]string{"publish", "once_common", "group", "once_release"}, id, id, hour, 1, "PUBLISH", "channel")
+	return s.run([]string{"publish", "oncescript/common", "oncescript/group", "oncescript/release"}, id, id, hour, 1, "PUBLISH", "channel")
 }
 
 func (s *onceScripts) forget(id string) string {
-	return s.run([]string{"publish", "once_common", "once_forget"}, id, hour, "PUBLISH", "channel")
+	return s.run([]string{"publish", "oncescript/common", "oncescript/forget"}, id, hour, "PUBLISH", "channel")
 }
 
 // resolve is done by somebody else than the attempts.
 func (s *onceScripts) resolve(id string) string {
-	reply := s.run([]string{"publish", "once_common", "group", "once_finish_common", "once_resolve"}, id,
+	reply := s.run([]string{"publish", "oncescript/common", "oncescript/group", "oncescript/finish_common", "oncescript/resolve"}, id,
 		id, hour, hour, "PUBLISH", "channel", "value of "+id, 0, "print")
 	if reply != "[1 1]" {
 		reply, _, _ = strings.Cut(reply, " ")

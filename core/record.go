@@ -2,8 +2,9 @@ package core
 
 import (
 	"bytes"
-	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 )
 
 // State is what a record says about its key.
@@ -58,48 +59,15 @@ func (r Record) clone() Record {
 	return r
 }
 
-// readRecord reads what report in lua/once_common.lua returns.
-func readRecord(key string, reply any) (Record, error) {
-	list, _ := reply.([]any)
-	if len(list) != 5 {
-		return Record{}, fmt.Errorf("holdfast: unexpected reply from Redis: %v", reply)
+// newRecord returns what Redis has stored for a key.
+func newRecord(key string, s oncescript.Record) Record {
+	r := Record{
+		Key: key, State: State(s.State), Attempt: s.Attempt, Token: s.Token, Value: s.Value, Omitted: s.Omitted,
+		Fingerprint: s.Fingerprint, Reason: s.Reason, Note: s.Note, Began: s.Began, Ended: s.Ended,
+		Lease: s.Lease, Retention: s.Retention,
 	}
-	standing, _ := list[1].(string)
-	lease, _ := list[2].(int64)
-	retention, _ := list[3].(int64)
-	fields := pairs(list[4])
-	r := Record{Key: key, State: State(standing), Attempt: int(number(fields["attempt"]))}
-	if standing == "" {
-		return r, nil
-	}
-	if standing == "retry" {
+	if s.State == "retry" {
 		r.State = StateAbandoned
 	}
-	r.Token = number(fields["token"])
-	r.Began, r.Ended = moment(fields["began"]), moment(fields["ended"])
-	r.Fingerprint, r.Reason = bytesOf(fields, "fingerprint"), fields["reason"]
-	r.Note = fields["note"]
-	r.Lease, r.Retention = time.Duration(lease)*time.Millisecond, time.Duration(retention)*time.Millisecond
-	if r.State == StateCompleted {
-		r.Value = bytesOf(fields, "value")
-		r.Omitted = r.Value == nil
-	}
-	return r, nil
-}
-
-// moment reads microseconds of the server's clock; there are none for what has not happened.
-func moment(text string) time.Time {
-	if us := number(text); us > 0 {
-		return time.UnixMicro(us)
-	}
-	return time.Time{}
-}
-
-// bytesOf returns nil for a field that is absent, which is not the same as an empty one.
-func bytesOf(fields map[string]string, name string) []byte {
-	text, ok := fields[name]
-	if !ok {
-		return nil
-	}
-	return []byte(text)
+	return r
 }

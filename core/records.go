@@ -41,7 +41,7 @@ func (c *Client) listRecords(ctx context.Context, key, group string) (names []st
 	for seen := 0; ; {
 		var reply any
 		err := c.Once(key).ask(ctx, "list records of", func(ctx context.Context) (err error) {
-			reply, err = c.server.Exec.Do(ctx, onceListScript, []string{group}, seen, listedAtOnce)
+			reply, err = c.Once(key).backend().List(ctx, group, seen, listedAtOnce)
 			return err
 		})
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/luasource"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -95,7 +95,7 @@ func (c *waiterLimit) send(t testing.TB, ok ...int64) {
 // luaScript reads a script as the library composes it.
 func luaScript(t testing.TB, parts ...string) *redis.Script {
 	t.Helper()
-	return redis.NewScript(core.ScriptSource(parts...))
+	return luasource.Script(parts...)
 }
 
 // microseconds returns what the server needs for one round of scripts.

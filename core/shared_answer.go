@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -15,21 +16,21 @@ import (
 type question struct {
 	ack              transport.Ack
 	fingerprint      string
-	policy           FailurePolicy
-	group            recordGroup
+	holdFailures     bool
+	group            oncescript.Group
 	size             int64 // that the attempt counts in the group
 	earliest, latest any
 }
 
 // questionOf returns nil for a lock, to which no answer holds for two.
 func questionOf(h *lockscript.Hold) any {
-	r, ok := h.Own.(*recordConfig)
+	r, ok := h.Own.(*oncescript.Terms)
 	if !ok {
 		return nil
 	}
 	return question{
-		ack: h.Ack, fingerprint: string(r.fingerprint), policy: r.policy, group: r.group,
-		size: counted(r.content(r.maxValue)), earliest: bound(r.earliest), latest: bound(r.latest),
+		ack: h.Ack, fingerprint: string(r.Fingerprint), holdFailures: r.HoldFailures, group: r.Group,
+		size: oncescript.Counted(r.Content(r.MaxValue)), earliest: oncescript.WindowBound(r.Earliest), latest: oncescript.WindowBound(r.Latest),
 	}
 }
 

@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
-// snapshot is the state of a lock as lua/inspect.lua returns it.
+// snapshot is the state of a lock as internal/lockscript/lua/inspect.lua returns it.
 type snapshot struct {
 	ttl       time.Duration
 	fields    map[string]string // of the lock's hash
@@ -31,25 +32,12 @@ func readSnapshot(reply any) (s snapshot, err error) {
 	listeners, _ := list[2].(int64)
 	s.ttl, s.listeners = time.Duration(ttl)*time.Millisecond, int(listeners)
 	s.now, _ = list[3].(int64)
-	s.fields, s.reads, s.waiters = pairs(list[1]), pairs(list[4]), pairs(list[7])
-	s.lines = pairs(list[5], list[6])
+	s.fields, s.reads, s.waiters = lockscript.Pairs(list[1]), lockscript.Pairs(list[4]), lockscript.Pairs(list[7])
+	s.lines = lockscript.Pairs(list[5], list[6])
 	shares, _ := list[8].(int64)
 	places, _ := list[9].(int64)
 	s.shares, s.places = int(shares), int(places)
 	return s, nil
-}
-
-// pairs reads lists of keys and values.
-func pairs(lists ...any) map[string]string {
-	all := make(map[string]string)
-	for _, list := range lists {
-		elements, _ := list.([]any)
-		for i := 0; i+1 < len(elements); i += 2 {
-			key, _ := elements[i].(string)
-			all[key], _ = elements[i+1].(string)
-		}
-	}
-	return all
 }
 
 func (s snapshot) info() Info {
@@ -99,8 +87,8 @@ func (s snapshot) exclusive() (holders []Holder) {
 		if lockField(field) {
 			continue
 		}
-		h := Holder{Owner: field, TTL: ttl, Token: number(s.fields["token"]), Holds: int(number(value))}
-		if granted := number(s.fields["granted"]); granted > 0 {
+		h := Holder{Owner: field, TTL: ttl, Token: lockscript.Number(s.fields["token"]), Holds: int(lockscript.Number(value))}
+		if granted := lockscript.Number(s.fields["granted"]); granted > 0 {
 			h.Granted = time.UnixMicro(granted)
 		}
 		holders = append(holders, h)
@@ -120,7 +108,7 @@ func (s snapshot) readers() (holders []Holder) {
 		}
 		h := byOwner[owner]
 		if h == nil {
-			h = &Holder{Owner: owner, Token: number(state[1]), Granted: time.UnixMicro(number(state[2]))}
+			h = &Holder{Owner: owner, Token: lockscript.Number(state[1]), Granted: time.UnixMicro(lockscript.Number(state[2]))}
 			byOwner[owner] = h
 		}
 		h.Holds++
@@ -138,7 +126,9 @@ func (s snapshot) queue() (queue []Waiter) {
 	for id := range s.lines {
 		ids = append(ids, id)
 	}
-	slices.SortFunc(ids, func(a, b string) int { return cmp.Compare(number(s.lines[a]), number(s.lines[b])) })
+	slices.SortFunc(ids, func(a, b string) int {
+		return cmp.Compare(lockscript.Number(s.lines[a]), lockscript.Number(s.lines[b]))
+	})
 	for _, id := range ids {
 		if len(queue) == maxInspected {
 			break
@@ -161,13 +151,7 @@ func (s snapshot) queue() (queue []Waiter) {
 
 // left returns the time to an expiry in ms by the server's clock.
 func (s snapshot) left(expiry string) time.Duration {
-	return time.Duration(number(expiry)-s.now) * time.Millisecond
-}
-
-// number reads what Redis writes for an integer, 0 if it is none.
-func number(text string) int64 {
-	n, _ := strconv.ParseInt(text, 10, 64)
-	return n
+	return time.Duration(lockscript.Number(expiry)-s.now) * time.Millisecond
 }
 
 // lockField reports whether a field of a lock's hash is something else than an owner who holds it exclusively.

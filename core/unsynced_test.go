@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/luasource"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -33,7 +34,7 @@ func TestReplicaKnowsNothing(t *testing.T) {
 		wantErr(t, lease.Extend(t.Context(), long), core.ErrUnavailable)
 	}
 	wantErr(t, attempt.Declare(t.Context(), core.StateUnknown), core.ErrUnavailable)
-	renewed := rdb.Eval(t.Context(), core.ScriptSource("once_common", "once_renew"), []string{recordOf("once")}, "id", 1000, 1000)
+	renewed := rdb.Eval(t.Context(), luasource.Text("oncescript/common", "oncescript/renew"), []string{recordOf("once")}, "id", 1000, 1000)
 	if renewed.Err() == nil {
 		t.Errorf("to renew an attempt was answered with %v", renewed.Val())
 	}

@@ -7,8 +7,9 @@ import (
 	"sync/atomic"
 
 	"github.com/google/uuid"
-	"github.com/holdfast-go/holdfast/bench/script"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/luasource"
 )
 
 // bares send the two scripts of a Mutex with nothing around them: no renewal, no waiting, no loss signal.
@@ -40,20 +41,15 @@ func OpenBare(addr string) (Session, error) {
 }
 
 func openBare(addr string, through func(*redis.Client) (redis.Scripter, error)) (Session, error) {
-	acquire, err := script.Load("acquire_fast", "mutex_common", "acquire")
-	if err != nil {
-		return nil, err
-	}
-	release, err := script.Load("publish", "wake_next", "release")
-	if err != nil {
-		return nil, err
-	}
+	acquire := luasource.Script("acquire_fast", "mutex_common", "acquire")
+	release := luasource.Script("publish", "wake_next", "release")
 	b := bare{rdb: connect(addr), acquire: acquire, release: release, client: uuid.NewString(), last: new(atomic.Int64)}
 	for _, s := range []*redis.Script{acquire, release} {
 		if err := s.Load(context.Background(), b.rdb).Err(); err != nil {
 			return nil, fmt.Errorf("load a script: %w", err)
 		}
 	}
+	var err error
 	b.through, err = through(b.rdb)
 	return b, err
 }

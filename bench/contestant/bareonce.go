@@ -6,8 +6,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/holdfast-go/holdfast/bench/script"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/luasource"
 )
 
 // BareOnce sends the two scripts of a core.Once with nothing around them.
@@ -21,14 +22,8 @@ type BareOnce struct {
 
 // OpenBareOnce connects; the value is what each run records.
 func OpenBareOnce(ctx context.Context, addr, value string) (*BareOnce, error) {
-	begin, err := script.Load("once_begin_fast", "once_common", "group", "once_begin")
-	if err != nil {
-		return nil, err
-	}
-	complete, err := script.Load("publish", "once_common", "group", "once_finish_common", "once_complete")
-	if err != nil {
-		return nil, err
-	}
+	begin := luasource.Script("oncescript/begin_fast", "oncescript/common", "oncescript/group", "oncescript/begin")
+	complete := luasource.Script("publish", "oncescript/common", "oncescript/group", "oncescript/finish_common", "oncescript/complete")
 	b := &BareOnce{rdb: connect(addr), begin: begin, complete: complete, client: uuid.NewString(), value: value}
 	for _, s := range []*redis.Script{begin, complete} {
 		if err := s.Load(ctx, b.rdb).Err(); err != nil {

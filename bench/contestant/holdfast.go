@@ -3,8 +3,9 @@ package contestant
 import (
 	"context"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
 )
 
 // HoldfastSends is what holdfast sends.

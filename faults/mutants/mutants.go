@@ -150,18 +150,18 @@ var All = []Mutant{
 		inCore("TestKeysOfALock"),
 	},
 	{
-		"once recorded by whoever comes last", "a run that was overtaken overwrites the record", "core/internal/lockscript/lua/once_finish_common.lua",
+		"once recorded by whoever comes last", "a run that was overtaken overwrites the record", "core/internal/oncescript/lua/finish_common.lua",
 		[][2]string{{"  if superseded(r) then", "  if false then"}},
 		inCore("TestLateComplete"),
 	},
 	{
 		"once recorded though overtaken by one that released", "a released record does not tell that it had a later attempt",
-		"core/internal/lockscript/lua/once_finish_common.lua",
+		"core/internal/oncescript/lua/finish_common.lua",
 		[][2]string{{"  return tonumber(r.token or 0) > tonumber(ARGV[6])\n", "  return false\n"}},
 		inCore("TestLateComplete|TestOnceModel"),
 	},
 	{
-		"quota without failures", "a run that fails leaves the quota, and its record stays", "core/internal/lockscript/lua/once_release.lua",
+		"quota without failures", "a run that fails leaves the quota, and its record stays", "core/internal/oncescript/lua/release.lua",
 		[][2]string{{"  call('DEL', record)\n", ""}},
 		inCore("TestQuotaAgainstEverNewKeys"),
 	},
@@ -230,7 +230,7 @@ var All = []Mutant{
 		inCore("TestHooksSeeLoneCommands"),
 	},
 	{
-		"record that was given up, begun", "a begin that arrives after its release", "core/internal/lockscript/lua/once_begin_fast.lua",
+		"record that was given up, begun", "a begin that arrives after its release", "core/internal/oncescript/lua/begin_fast.lua",
 		[][2]string{{"redis.call('EXISTS', KEYS[1], KEYS[3])", "redis.call('EXISTS', KEYS[1])"}},
 		inCore("TestBeginAfterItsEnd"),
 	},

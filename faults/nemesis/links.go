@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/luasource"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -113,15 +114,15 @@ func slow(n *Nemesis) func() {
 // The scripts by their hashes, which is what requests carry.
 var (
 	acquiring = hashes("acquire_fast mutex_common acquire", "mutex_common acquire_all", "publish queue_common queue_acquire",
-		"once_begin_fast once_common group once_begin")
-	renewing  = hashes("renew", "once_common once_renew")
+		"oncescript/begin_fast oncescript/common oncescript/group oncescript/begin")
+	renewing  = hashes("renew", "oncescript/common oncescript/renew")
 	releasing = hashes("publish wake_next release", "publish queue_common queue_release",
-		"publish once_common group once_finish_common once_complete")
+		"publish oncescript/common oncescript/group oncescript/finish_common oncescript/complete")
 )
 
 func hashes(scripts ...string) (all []string) {
 	for _, names := range scripts {
-		all = append(all, hash(strings.Fields(names)...))
+		all = append(all, luasource.Script(strings.Fields(names)...).Hash())
 	}
 	return all
 }

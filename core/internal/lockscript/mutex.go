@@ -78,7 +78,7 @@ func (m Mutex) Acquire(ctx context.Context, h *Hold) (Result, error) {
 		return Result{}, err
 	}
 	if len(c.List) < 2 {
-		return Result{}, unexpected(c.List)
+		return Result{}, Unexpected(c.List)
 	}
 	switch c.List[0] {
 	case 1:

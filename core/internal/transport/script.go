@@ -1,6 +1,11 @@
 package transport
 
-import "github.com/redis/go-redis/v9"
+import (
+	"embed"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
 
 // Script is a Lua script and the SHA-1 under which servers know it.
 type Script struct {
@@ -21,4 +26,18 @@ var evalsha any = "evalsha"
 func (s *Script) ReturnsIntegers() *Script {
 	s.integers = true
 	return s
+}
+
+// ReadScripts returns the text of the files lua/name.lua, in order. It panics if one is missing: the files are part of the
+// program.
+func ReadScripts(files embed.FS, names ...string) string {
+	var source strings.Builder
+	for _, name := range names {
+		text, err := files.ReadFile("lua/" + name + ".lua")
+		if err != nil {
+			panic(err)
+		}
+		source.Write(text)
+	}
+	return source.String()
 }

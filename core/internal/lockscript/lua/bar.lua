@@ -1,7 +1,7 @@
 -- Makes Redis refuse requests of ended holds that arrive late. A copy of such a request may still be on its way,
 -- because its answer was lost or late.
 --
--- KEYS[...] released   strings, one for each hold, see acquire.lua and once_begin.lua
+-- KEYS[...] released   strings, one for each hold, see acquire.lua and oncescript/lua/begin.lua
 -- ARGV[1]   ms for which Redis refuses them
 --
 -- Returns 1.

@@ -1,8 +1,8 @@
 -- Ends an attempt that took no effect: the next one may begin at once.
 --
--- KEYS[1] record   see once_common.lua, which comes in front of this file, with group.lua, after publish.lua
+-- KEYS[1] record   see common.lua, which comes in front of this file, with group.lua, after publish.lua
 -- KEYS[2] ended    string, the result of this release, so that a repetition returns the same. It also makes
---                  once_begin.lua refuse a request of this attempt that arrives later
+--                  begin.lua refuse a request of this attempt that arrives later
 -- KEYS[3] group    sorted set, see group.lua; may be absent
 -- ARGV[1] id of the attempt     ARGV[2] ms for which the result is kept
 -- ARGV[3] 1 if no caller ever had the attempt: then it does not count as one, and its token is deleted

@@ -1,6 +1,6 @@
 -- Records that a run took effect, on behalf of an operator or a program other than the attempt.
 --
--- KEYS[1..3], ARGV[1..5]  see once_finish_common.lua, which comes in front of this file
+-- KEYS[1..3], ARGV[1..5]  see finish_common.lua, which comes in front of this file
 -- ARGV[6] value     ARGV[7] 1 if there is a value that is too large to be recorded
 -- ARGV[8] fingerprint of what was asked for, '' for none: for a record that has none
 -- ARGV[9] 1 to make the record a member of its group, 0 to update its membership only if it has one

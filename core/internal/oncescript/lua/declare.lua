@@ -1,6 +1,6 @@
 -- Sets what a running attempt counts as when its lease has expired.
 --
--- KEYS[1] record    see once_common.lua, which comes in front of this file
+-- KEYS[1] record    see common.lua, which comes in front of this file
 -- ARGV[1] id of the attempt     ARGV[2] retry, unknown or completed
 --
 -- Returns 1 if that is written, 0 if the attempt does not run any more.

@@ -1,10 +1,10 @@
--- The fast path of once_begin.lua: it begins the first attempt for a key that has no record. That is the most frequent
--- case. This file comes in front of once_common.lua.
+-- The fast path of begin.lua: it begins the first attempt for a key that has no record. That is the most frequent
+-- case. This file comes in front of common.lua.
 --
--- In every other case it does nothing and once_begin.lua decides: also with a group, or with times between which the
+-- In every other case it does nothing and begin.lua decides: also with a group, or with times between which the
 -- attempt may begin.
 --
--- KEYS, ARGV, replies and the order of writes are those of once_begin.lua and once_common.lua.
+-- KEYS, ARGV, replies and the order of writes are those of begin.lua and common.lua.
 --
 -- Why: without functions and tables the script takes half of the server's time.
 

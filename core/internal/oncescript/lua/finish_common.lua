@@ -1,7 +1,7 @@
--- The common beginning of once_complete.lua, once_hold.lua and once_resolve.lua, which write the end of an attempt. It
--- comes after publish.lua, once_common.lua and group.lua. By itself this file does nothing.
+-- The common beginning of complete.lua, hold.lua and resolve.lua, which write the end of an attempt. It
+-- comes after publish.lua, common.lua and group.lua. By itself this file does nothing.
 --
--- KEYS[1] record   see once_common.lua
+-- KEYS[1] record   see common.lua
 -- KEYS[2] ended    string, the result of this end, so that a repetition returns the same
 -- KEYS[3] group    sorted set, see group.lua; may be absent
 -- ARGV[1] id of the attempt, or of the resolve     ARGV[2] ms for which the record is kept

@@ -1,4 +1,4 @@
--- The group of a record, for the scripts of Once. It comes after once_common.lua. By itself this file does nothing.
+-- The group of a record, for the scripts of Once. It comes after common.lua. By itself this file does nothing.
 --
 -- A group is a sorted set of the keys of the records that share a quota. The score of a record has two parts: the class
 -- of its size, times 2^42, plus the time in ms when the record expires.

@@ -1,6 +1,6 @@
 -- Begins an attempt for a key, or returns why none may begin now.
 --
--- KEYS[1] record    see once_common.lua, which comes in front of this file, with group.lua
+-- KEYS[1] record    see common.lua, which comes in front of this file, with group.lua
 -- KEYS[2] token     string, the last fencing token granted for this name
 -- KEYS[3] ended     string, exists if this very attempt has ended, or was given up before this request arrived
 -- KEYS[4] group     sorted set, see group.lua; may be absent
@@ -23,7 +23,7 @@
 --         {-4, record...}       completed before
 --         {-5, ms}, {-8, ms}    the group has no room for another record (-5) or its bytes (-8), for at least so long
 --         {-6, us}, {-7, us}    it is too early (-6), or too late (-7), at this time
--- See report in once_common.lua for what follows -3 and -4.
+-- See report in common.lua for what follows -3 and -4.
 --
 -- If the lease of an attempt has expired, another attempt follows only if both allow it. The expired attempt allows it
 -- by outcome_on_expiry, the new one by ARGV[5].

@@ -1,7 +1,7 @@
 -- Extends the membership of a running attempt's record in its group to the record's present expiry. Each renewal
 -- extends that expiry.
 --
--- KEYS[1] record    see once_common.lua, which comes in front of this file, with group.lua
+-- KEYS[1] record    see common.lua, which comes in front of this file, with group.lua
 -- KEYS[2] group     sorted set, see group.lua
 -- ARGV[1] id of the attempt     ARGV[2] bytes that the record counts in its group
 --
@@ -9,7 +9,7 @@
 --
 -- Running it twice changes nothing.
 --
--- Why a script of its own: a Cluster refuses a script with two keys while their slot moves, and once_renew.lua must
+-- Why a script of its own: a Cluster refuses a script with two keys while their slot moves, and renew.lua must
 -- renew the lease even then.
 
 local r = read('state', 'id')

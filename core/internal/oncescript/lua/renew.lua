@@ -1,6 +1,6 @@
 -- Gives the lease of an attempt its full TTL again, and its record the full retention, counted from now.
 --
--- KEYS[1] record    see once_common.lua, which comes in front of this file
+-- KEYS[1] record    see common.lua, which comes in front of this file
 -- ARGV[1] id of the attempt     ARGV[2] TTL of its lease in ms     ARGV[3] ms for which the record is kept
 --
 -- Returns 1 if the attempt is still running, 0 if it is not.

@@ -1,6 +1,6 @@
 -- Deletes a record, so that the next attempt is the first.
 --
--- KEYS[1] record    see once_common.lua, which comes in front of this file, after publish.lua
+-- KEYS[1] record    see common.lua, which comes in front of this file, after publish.lua
 -- KEYS[2] forgot    string, the result of this call, so that a repetition deletes no later record
 -- KEYS[3] group     sorted set, see group.lua; absent if the key can have none
 -- ARGV[1] ms for which the result is kept

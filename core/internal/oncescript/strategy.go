@@ -1,0 +1,280 @@
+package oncescript
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+)
+
+// Strategy is the protocol of [Once]. An attempt is a hold. Its lease is renewed and waited for like that of a lock. Only
+// the state in Redis differs.
+type Strategy struct {
+	lockscript.OneRedis
+}
+
+// What a running attempt counts as when its lease has expired, see lua/common.lua.
+const (
+	ExpiryAllowsRetry    = "retry"
+	ExpiryMeansUnknown   = "unknown"
+	ExpiryMeansCompleted = "completed"
+)
+
+// TermsOf returns what is to be recorded of the attempt of a hold.
+func TermsOf(h *lockscript.Hold) *Terms { return h.Own.(*Terms) }
+
+func (c Strategy) Acquire(ctx context.Context, h *lockscript.Hold) (lockscript.Result, error) {
+	onExpiry := ExpiryAllowsRetry
+	if TermsOf(h).HoldFailures {
+		onExpiry = ExpiryMeansUnknown
+	}
+	args := []any{
+		h.ID, lockscript.Milliseconds(h.TTL), lockscript.Milliseconds(TermsOf(h).Retention), lockscript.Milliseconds(lockscript.TokenMemory), onExpiry,
+		TermsOf(h).Fingerprint, TermsOf(h).Group.Most, WindowBound(TermsOf(h).Earliest), WindowBound(TermsOf(h).Latest), TermsOf(h).Note,
+	}
+	if g := TermsOf(h).Group; g.Key != "" {
+		args = append(args, Counted(TermsOf(h).Content(TermsOf(h).MaxValue)), g.Bytes)
+	}
+	reply, err := h.Do(ctx, c.Exec, beginScript,
+		TermsOf(h).Group.beginKeys(h.Keys.Lock, h.Keys.Token, h.Released), args...)
+	if err != nil {
+		return lockscript.Result{}, err
+	}
+	if list, _ := reply.([]any); len(list) > 0 && (list[0] == int64(-3) || list[0] == int64(-4)) {
+		kind := OutcomeUnknown
+		if list[0] == int64(-4) {
+			kind = Completed
+		}
+		return refusedWithRecord(kind, reply)
+	}
+	numbers, err := lockscript.Integers(reply, 2, 4)
+	if err != nil {
+		return lockscript.Result{}, err
+	}
+	return readBegin(numbers), nil
+}
+
+// refusedWithRecord reads a refusal that comes with the record.
+func refusedWithRecord(kind RefusalKind, reply any) (lockscript.Result, error) {
+	found, err := readRecord(reply)
+	if err != nil {
+		return lockscript.Result{}, err
+	}
+	return lockscript.Result{Refused: &Refusal{Kind: kind, Record: found}}, nil
+}
+
+// readBegin reads the other replies of lua/begin.lua.
+func readBegin(numbers []int64) lockscript.Result {
+	refuse := func(r Refusal) lockscript.Result { return lockscript.Result{Refused: &r} }
+	left := time.Duration(numbers[1]) * time.Millisecond
+	switch numbers[0] {
+	case 1:
+		return lockscript.Result{
+			Granted: true, Token: numbers[1], Attempt: int(numbers[2]), Began: time.UnixMicro(numbers[3]),
+		}
+	case 0:
+		return lockscript.Result{WaitState: lockscript.WaitState{HolderTTL: left}}
+	case -2:
+		return refuse(Refusal{Kind: fingerprintMismatch})
+	case -5:
+		return refuse(Refusal{Kind: TooManyRecords, RetryAfter: left})
+	case -8:
+		return refuse(Refusal{Kind: TooManyBytes, RetryAfter: left})
+	case -6:
+		return refuse(Refusal{Kind: TooEarly, ServerTime: time.UnixMicro(numbers[1])})
+	case -7:
+		return refuse(Refusal{Kind: TooLate, ServerTime: time.UnixMicro(numbers[1])})
+	}
+	return lockscript.Result{HoldReleased: true}
+}
+
+// release discards an attempt that no caller was given. It leaves any other attempt as it is, even if its lease was lost or
+// the client is closed. Why: the run may have taken effect. Its failure policy decides when the lease has expired.
+func (c Strategy) Release(ctx context.Context, h *lockscript.Hold, what lockscript.ReleaseReason) (bool, error) {
+	if what != lockscript.NeverHeld {
+		return true, nil
+	}
+	return c.Discard(ctx, h, what)
+}
+
+// Discard ends an attempt without an outcome.
+func (c Strategy) Discard(ctx context.Context, h *lockscript.Hold, what lockscript.ReleaseReason) (bool, error) {
+	found, missing := h.ReleaseMemories(what)
+	abandoned := 0
+	if what == lockscript.NeverHeld {
+		abandoned = 1
+	}
+	args := []any{h.ID, found, abandoned, c.PublishVerb, h.Keys.Channel, missing}
+	if TermsOf(h).Group.bounded() {
+		args = append(args, Counted(TermsOf(h).Content(0)))
+	}
+	result, err := c.end(ctx, h.Ack, releaseScript, endKeys(h), args...)
+	return result != Stale, err
+}
+
+// endKeys returns the keys that the end of an attempt writes.
+func endKeys(h *lockscript.Hold) []string { return TermsOf(h).Group.withGroup(h.Keys.Lock, h.Released) }
+
+// WindowBound is an end of a window in ms since 1970, for lua/begin.lua: "" for the zero time, which is no bound. Times
+// that milliseconds cannot express are cut to some that no server's clock reaches.
+func WindowBound(t time.Time) any {
+	const never = int64(1) << 40 // s
+	switch s := t.Unix(); {
+	case t.IsZero():
+		return ""
+	case s > never:
+		return never * 1000
+	case s < -never:
+		return -never * 1000
+	}
+	return t.UnixMilli()
+}
+
+// The answers of the scripts that end an attempt.
+const (
+	Stale     = int64(0)
+	Recorded  = int64(1)
+	Recreated = int64(2)
+)
+
+// end runs a script that ends an attempt. It warns if the end could not be announced.
+func (c Strategy) end(ctx context.Context, a transport.Ack, s *transport.Script, keys []string, args ...any) (int64, error) {
+	reply, err := c.Exec.DoWithAck(ctx, a, s, keys, args...)
+	if err != nil {
+		return 0, err
+	}
+	return c.readEnd(reply)
+}
+
+// readEnd reads the reply of a script that ends an attempt.
+func (c Strategy) readEnd(reply any) (int64, error) {
+	list, err := lockscript.Integers(reply, 2)
+	if err != nil {
+		return 0, err
+	}
+	if list[0] != Stale && list[1] == 0 {
+		c.PublishRefused()
+	}
+	return list[0], nil
+}
+
+// Complete records that the attempt took effect.
+func (c Strategy) Complete(ctx context.Context, h *lockscript.Hold, token int64, number int, value []byte) (int64, error) {
+	outcome, size := TermsOf(h).outcome(value)
+	return c.finish(ctx, completeScript, h, token, number, append(outcome, size)...)
+}
+
+// outcome returns the arguments of a completed run, see lua/finish_common.lua, and the bytes that its record counts.
+func (r *Terms) outcome(value []byte) (args []any, size int64) {
+	omitted := 0
+	if len(value) > r.MaxValue {
+		value, omitted = nil, 1
+	}
+	return []any{value, omitted, r.Fingerprint}, Counted(r.Content(len(value)))
+}
+
+// Resolve records that the run has taken effect. It returns refused if the record does not allow that.
+func (c Strategy) Resolve(ctx context.Context, h *lockscript.Hold, g Group, value []byte) (refused *Refusal, err error) {
+	lists := 0
+	if TermsOf(h).Grouped {
+		lists = 1
+	}
+	outcome, size := TermsOf(h).outcome(value)
+	reply, err := c.Exec.DoWithAck(ctx, h.Ack, resolveScript, g.withGroup(h.Keys.Lock, h.Released),
+		slices.Concat(c.finishArgs(h, lockscript.AbandonMemoryArg), outcome, []any{lists, size})...)
+	if err != nil {
+		return nil, err
+	}
+	if list, _ := reply.([]any); len(list) > 0 && list[0] == int64(-4) {
+		found, err := readRecord(reply)
+		return &Refusal{Kind: Completed, Record: found}, err
+	}
+	numbers, err := lockscript.Integers(reply, 2)
+	if err == nil && numbers[0] == 0 {
+		left := time.Duration(numbers[1]) * time.Millisecond
+		return &Refusal{Kind: InProgress, RetryAfter: left}, nil
+	}
+	_, err = c.readEnd(reply)
+	return nil, err
+}
+
+// Hold records that the outcome is unknown.
+func (c Strategy) Hold(ctx context.Context, h *lockscript.Hold, token int64, number int, reason string) (int64, error) {
+	return c.finish(ctx, holdScript, h, token, number, reason, Counted(TermsOf(h).Content(len(reason))))
+}
+
+func (c Strategy) finish(
+	ctx context.Context, s *transport.Script, h *lockscript.Hold, token int64, number int, more ...any,
+) (int64, error) {
+	memory, _ := h.ReleaseMemories(lockscript.HeldByCaller)
+	args := slices.Concat(c.finishArgs(h, memory), []any{token, number}, more)
+	return c.end(ctx, h.Ack, s, endKeys(h), args...)
+}
+
+// finishArgs returns the first arguments of all scripts that use lua/finish_common.lua.
+func (c Strategy) finishArgs(h *lockscript.Hold, memory any) []any {
+	return []any{h.ID, lockscript.Milliseconds(TermsOf(h).Retention), memory, c.PublishVerb, h.Keys.Channel}
+}
+
+// SetOutcomeOnExpiry sets what the attempt counts as when its lease has expired. It returns false if another attempt has
+// followed.
+func (c Strategy) SetOutcomeOnExpiry(ctx context.Context, h *lockscript.Hold, what string) (bool, error) {
+	reply, err := c.Exec.DoWithAck(ctx, h.Ack, declareScript, []string{h.Keys.Lock}, h.ID, what)
+	return reply == int64(1), err
+}
+
+func (c Strategy) Renew(ctx context.Context, h *lockscript.Hold, ttl time.Duration) (bool, error) {
+	reply, err := c.Exec.DoWithAck(ctx, h.Ack, renewScript, []string{h.Keys.Lock}, onceRenewArgs(h, ttl)...)
+	return reply == int64(1), err
+}
+
+func (c Strategy) RenewAll(renewals []*lockscript.Renewal) {
+	calls := make([]*transport.Command, 0, 2*len(renewals))
+	for _, r := range renewals {
+		c := transport.NewCommand(renewScript, []string{r.Hold.Keys.Lock}, onceRenewArgs(r.Hold, r.Hold.TTL)...)
+		c.Ack = r.Hold.Ack
+		c.OnSend = func() { r.Sent.Store(true) }
+		c.Done = func(c *transport.Command) { r.Done(c.SentAt, c.Reply == int64(1), c.Err) }
+		if calls = append(calls, c); TermsOf(r.Hold).Group.Key != "" {
+			calls = append(calls, enlistCommand(r.Hold))
+		}
+	}
+	c.Exec.SubmitRenewals(calls)
+}
+
+// enlistCommand extends the membership of a running record in its group, behind a renewal. If it fails, the next renewal
+// repeats it. Membership lasts for a whole retention, or a TTL if that is longer.
+func enlistCommand(h *lockscript.Hold) *transport.Command {
+	c := transport.NewCommand(enlistScript, TermsOf(h).Group.withGroup(h.Keys.Lock), h.ID,
+		Counted(TermsOf(h).Content(TermsOf(h).MaxValue)))
+	c.Done = func(*transport.Command) {}
+	return c
+}
+
+// onceRenewArgs returns the arguments of lua/renew.lua.
+func onceRenewArgs(h *lockscript.Hold, ttl time.Duration) []any {
+	return []any{h.ID, lockscript.Milliseconds(ttl), lockscript.Milliseconds(TermsOf(h).Retention)}
+}
+
+// Peek reads the record at a key.
+func (c Strategy) Peek(ctx context.Context, k lockscript.Keys) (Record, error) {
+	reply, err := c.Exec.Do(ctx, peekScript, []string{k.Lock})
+	if err != nil {
+		return Record{}, err
+	}
+	return readRecord(reply)
+}
+
+// Forget deletes the record, and takes it out of its group. It is idempotent by the key forgot.
+func (c Strategy) Forget(ctx context.Context, a transport.Ack, k lockscript.Keys, g Group, forgot string) error {
+	_, err := c.end(ctx, a, forgetScript, g.withGroup(k.Lock, forgot),
+		lockscript.Milliseconds(lockscript.AbandonMemory), c.PublishVerb, k.Channel)
+	return err
+}
+
+// List returns the reply of lua/list.lua for a group, from the place seen on.
+func (c Strategy) List(ctx context.Context, group string, seen, most int) (any, error) {
+	return c.Exec.Do(ctx, listScript, []string{group}, seen, most)
+}
