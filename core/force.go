@@ -38,10 +38,7 @@ func (r *Redlock) ForceUnlock(ctx context.Context, name string) (bool, error) {
 		return false, ErrClosed
 	}
 	defer r.operations.Finish()
-	id := r.ids.Next()
-	forced, err := r.quorum.agree(ctx, func(ctx context.Context, v *redlockNode) (bool, error) {
-		return v.server.Force(ctx, k, id)
-	})
+	forced, err := r.quorum.Force(ctx, k)
 	if err != nil {
 		return false, errorf("holdfast: force lock %q: %w", name, failure(ctx, k.Lock, err))
 	}

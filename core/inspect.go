@@ -108,12 +108,12 @@ func (r *Redlock) Inspect(ctx context.Context, name string) ([]NodeInfo, error) 
 		return nil, ErrClosed
 	}
 	defer r.operations.Finish()
-	nodes := make([]NodeInfo, len(r.quorum.nodes))
+	nodes := make([]NodeInfo, len(r.servers))
 	var all sync.WaitGroup
-	for i, v := range r.quorum.nodes {
+	for i, s := range r.servers {
 		all.Go(func() {
-			err := v.ask(ctx, 0, func(ctx context.Context) (err error) {
-				nodes[i].Info, err = v.server.inspect(ctx, k)
+			err := r.quorum.AskNode(ctx, i, func(ctx context.Context) (err error) {
+				nodes[i].Info, err = s.inspect(ctx, k)
 				return err
 			})
 			nodes[i].Name, nodes[i].Err = name, failure(ctx, k.Lock, err)

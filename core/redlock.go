@@ -1,16 +1,15 @@
 package core
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/redlock"
 )
 
 // Redlock makes locks on several independent Redis masters at once. A lock is held if a majority of them has granted
@@ -24,7 +23,8 @@ import (
 // Source: the distributed locks page of Redis's documentation.
 type Redlock struct {
 	*keeper
-	quorum *quorum
+	servers []*server
+	quorum  *redlock.Quorum
 }
 
 // NewRedlock returns a Redlock on the masters of nodes: three, five or another odd number. Each is an independent
@@ -38,15 +38,25 @@ func NewRedlock(nodes []redis.UniversalClient, opts ...Option) (*Redlock, error)
 		return nil, err
 	}
 	k := newKeeper(config, nodes, redlockDrift)
-	q := &quorum{keeper: k, majority: len(nodes)/2 + 1, roster: &roster{byRunID: make(map[string]*redlockNode)}}
-	for i, rdb := range nodes {
-		q.nodes = append(q.nodes, newRedlockNode(i+1, newServer(k, rdb), q))
+	r := &Redlock{keeper: k}
+	var instances []*lockscript.Instance
+	for _, rdb := range nodes {
+		s := newServer(k, rdb)
+		r.servers, instances = append(r.servers, s), append(instances, s.Instance)
 	}
-	if err := q.introduce(); err != nil {
+	r.quorum = redlock.New(&redlock.Environment{
+		Background: k.work(), IDs: &k.ids, Prefix: k.prefix, Logger: k.logger,
+		NodeTimeout: k.nodeTimeout, RestartDelay: k.restartDelay, TrustedUntil: k.renewer.TrustedUntil,
+		SameServer: func(a, b int) error {
+			return invalidOption("NewRedlock: nodes %d and %d are the same server", a, b)
+		},
+		Closed: ErrClosed,
+	}, instances)
+	if err := r.quorum.Introduce(); err != nil {
 		k.stop()
-		return nil, err
+		return nil, errors.Unwrap(err) // two nodes are the same server
 	}
-	return &Redlock{keeper: k, quorum: q}, nil
+	return r, nil
 }
 
 // checkNodes refuses what cannot be a set of independent masters.
@@ -94,48 +104,9 @@ func (r *Redlock) Close() error {
 		return nil
 	}
 	var all sync.WaitGroup
-	for _, v := range r.quorum.nodes {
-		all.Go(v.server.close)
+	for _, s := range r.servers {
+		all.Go(s.close)
 	}
 	all.Wait()
 	return err
-}
-
-// roster knows the servers by their run ids.
-type roster struct {
-	mu      sync.Mutex
-	byRunID map[string]*redlockNode
-}
-
-// introductionTime bounds how long NewRedlock waits for the servers to say who they are.
-const introductionTime = 2 * time.Second
-
-// introduce asks all servers who they are, and fails if two of them are one.
-func (q *quorum) introduce() error {
-	ctx, cancel := context.WithTimeout(context.Background(), introductionTime)
-	defer cancel()
-	errs := make([]error, len(q.nodes))
-	var all sync.WaitGroup
-	for i, v := range q.nodes {
-		all.Go(func() { errs[i] = v.verifyIdentity(ctx) })
-	}
-	all.Wait()
-	for _, err := range errs {
-		if errors.Is(err, ErrInvalidOption) {
-			return err
-		}
-	}
-	return nil
-}
-
-// enter adds a server to the roster.
-func (r *roster) enter(runID string, v *redlockNode) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if other := r.byRunID[runID]; other != nil && other != v {
-		return transport.WithOutcome(fmt.Errorf("%w: NewRedlock: nodes %d and %d are the same server", ErrInvalidOption,
-			min(other.number, v.number), max(other.number, v.number)), transport.Rejected)
-	}
-	r.byRunID[runID] = v
-	return nil
 }

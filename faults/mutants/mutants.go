@@ -166,12 +166,12 @@ var All = []Mutant{
 		inCore("TestQuotaAgainstEverNewKeys"),
 	},
 	{
-		"half of the masters are enough", "two of five grant to one, and the others to another one", "core/redlock.go",
-		[][2]string{{"majority: len(nodes)/2 + 1,", "majority: len(nodes) / 2,"}},
+		"half of the masters are enough", "two of five grant to one, and the others to another one", "core/internal/redlock/quorum.go",
+		[][2]string{{"majority: len(instances)/2 + 1,", "majority: len(instances) / 2,"}},
 		inCore("TestRedlockWithoutAMajority"),
 	},
 	{
-		"tokens of a minority", "what one majority grants the next one does not know", "core/vote_round.go",
+		"tokens of a minority", "what one majority grants the next one does not know", "core/internal/redlock/vote_round.go",
 		[][2]string{{"for committed := 0; committed < b.quorum.majority; {", "for committed := 0; committed < 1; {"}},
 		inCore("TestRedlockTokenIsWrittenToAMajority"),
 	},
@@ -240,7 +240,7 @@ var All = []Mutant{
 		inCore("Once|Do"),
 	},
 	{
-		"majority taken for a split vote", "who meets a holder without all of the servers asks on and on", "core/vote_round.go",
+		"majority taken for a split vote", "who meets a holder without all of the servers asks on and on", "core/internal/redlock/vote_round.go",
 		[][2]string{{"b.othersWon = b.othersWon || v.TokenCommitted", "_ = v.TokenCommitted"}},
 		inCore("TestRedlockLeavesAMinority"),
 	},

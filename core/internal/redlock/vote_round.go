@@ -1,4 +1,4 @@
-package core
+package redlock
 
 import (
 	"cmp"
@@ -15,12 +15,12 @@ import (
 // decision. If the round is won, it commits the token of the majority to its server. If it is lost, it releases a hold
 // that its server has granted, or may have granted.
 type voteRound struct {
-	quorum  *quorum
+	quorum  *Quorum
 	request lockscript.Hold
 	votes   chan vote
 
 	// Used by the goroutine that counts only, until the round is decided.
-	pending      map[*redlockNode]bool // true if the server has lately failed to answer
+	pending      map[*node]bool // true if the server has lately failed to answer
 	granted      int
 	reentries    int             // those of them that the owner has held before, with a token that was agreed on
 	parentGrants int             // those of them that grant it because the hold's parent is in
@@ -38,16 +38,16 @@ type voteRound struct {
 
 // vote is the answer of one server.
 type vote struct {
-	node *redlockNode
+	node *node
 	lockscript.Result
 	took time.Duration
 	err  error
 }
 
-func newVoteRound(q *quorum, h *lockscript.Hold) *voteRound {
+func newVoteRound(q *Quorum, h *lockscript.Hold) *voteRound {
 	n := len(q.nodes)
 	return &voteRound{
-		quorum: q, request: *h, votes: make(chan vote, n), pending: make(map[*redlockNode]bool),
+		quorum: q, request: *h, votes: make(chan vote, n), pending: make(map[*node]bool),
 		decided: make(chan struct{}), commits: make(chan error, n),
 	}
 }
@@ -131,15 +131,15 @@ func (b *voteRound) mayBeReentry() bool {
 }
 
 // fixedOrder returns the servers in an order that is the same for all clients, with suspect servers last.
-func (b *voteRound) fixedOrder() []*redlockNode {
+func (b *voteRound) fixedOrder() []*node {
 	nodes := slices.Clone(b.quorum.nodes)
-	suspects := make(map[*redlockNode]int)
+	suspects := make(map[*node]int)
 	for _, v := range nodes {
 		if v.suspect() {
 			suspects[v] = 1
 		}
 	}
-	slices.SortStableFunc(nodes, func(a, b *redlockNode) int { return cmp.Compare(suspects[a], suspects[b]) })
+	slices.SortStableFunc(nodes, func(a, b *node) int { return cmp.Compare(suspects[a], suspects[b]) })
 	return nodes
 }
 
@@ -174,23 +174,23 @@ func (b *voteRound) count(ctx context.Context) bool {
 }
 
 // ask starts the goroutine of one server: it sends the request, and acts on the decision of the round.
-func (b *voteRound) ask(ctx context.Context, v *redlockNode) {
+func (b *voteRound) ask(ctx context.Context, v *node) {
 	b.pending[v] = v.suspect()
-	running := b.quorum.keeper.background(func(context.Context) {
+	running := b.quorum.env.Go(func(context.Context) {
 		claim := b.request
 		got := vote{node: v}
-		began := b.quorum.keeper.now()
+		began := b.quorum.env.Now()
 		got.err = v.ask(ctx, claim.TTL, func(ctx context.Context) (err error) {
 			got.Result, err = v.Acquire(ctx, &claim)
 			return err
 		})
-		got.took = b.quorum.keeper.now().Sub(began)
+		got.took = b.quorum.env.Now().Sub(began)
 		b.votes <- got
 		<-b.decided
 		b.finishNode(ctx, got, &claim)
 	})
 	if !running {
-		b.votes <- vote{node: v, err: ErrClosed}
+		b.votes <- vote{node: v, err: b.quorum.env.Closed}
 	}
 }
 
@@ -203,7 +203,7 @@ func (b *voteRound) finishNode(ctx context.Context, got vote, claim *lockscript.
 	case b.won && got.Result.Granted:
 		b.commits <- nil
 	case b.won:
-		b.commits <- cmp.Or(got.err, errTaken)
+		b.commits <- cmp.Or(got.err, errNotCommitted)
 	case got.Result.Granted, o == transport.Unknown, o == transport.Failed:
 		_, _ = got.node.releaseHold(ctx, claim, lockscript.NeverHeld)
 	}
@@ -222,7 +222,7 @@ func (b *voteRound) awaitCommits(ctx context.Context) error {
 			}
 			errs = append(errs, err)
 			if len(errs) > len(b.quorum.nodes)-b.quorum.majority {
-				return &quorumError{answered: committed, of: len(b.quorum.nodes), errs: errs}
+				return &Error{answered: committed, of: len(b.quorum.nodes), errs: errs}
 			}
 		case <-ctx.Done():
 			return transport.ErrNotAnswered
@@ -241,7 +241,7 @@ func (b *voteRound) conclusive() bool {
 }
 
 func (b *voteRound) err() error {
-	return &quorumError{answered: b.granted + len(b.holderTTLs), of: len(b.quorum.nodes), errs: b.failed}
+	return &Error{answered: b.granted + len(b.holderTTLs), of: len(b.quorum.nodes), errs: b.failed}
 }
 
 // holderTTL returns the time until a majority is free, if no holder renews. It is negative if there is no end.

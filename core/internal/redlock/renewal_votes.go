@@ -1,4 +1,4 @@
-package core
+package redlock
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 
 // renewalVotes counts the answers of the servers of a Redlock to one renewal.
 type renewalVotes struct {
-	quorum  *quorum
+	quorum  *Quorum
 	renewal *lockscript.Renewal
 
 	mu      sync.Mutex
 	sentAt  clock.Instant // the first of those that count
 	held    int
-	lost    []*redlockNode // which have lost the hold
+	lost    []*node // which have lost the hold
 	errs    []error
 	decided bool
 }
@@ -26,7 +26,7 @@ type renewalVotes struct {
 // RenewAll renews on every server. A hold is renewed if a majority confirms. Its validity counts from the first request of
 // that majority. A server that has lost the hold, by a restart or a partition, is granted it again (read repair). Such a
 // server counts from the next renewal on only. Why: if a majority has lost the hold, another client may have had the lock.
-func (q *quorum) RenewAll(renewals []*lockscript.Renewal) {
+func (q *Quorum) RenewAll(renewals []*lockscript.Renewal) {
 	votes := make([]*renewalVotes, len(renewals))
 	for i, r := range renewals {
 		votes[i] = &renewalVotes{quorum: q, renewal: r, sentAt: keepalive.Never}
@@ -38,7 +38,7 @@ func (q *quorum) RenewAll(renewals []*lockscript.Renewal) {
 				votes[i].count(v, sentAt, held, err)
 			})
 		}
-		v.server.Exec.SubmitRenewals(calls)
+		v.Exec.SubmitRenewals(calls)
 	}
 }
 
@@ -47,11 +47,11 @@ type renewalOutcome struct {
 	decided bool // by this very answer
 	held    bool
 	err     error
-	repair  []*redlockNode // are to be given the hold again
+	repair  []*node // are to be given the hold again
 }
 
 // count records one answer. It reports the outcome without holding t.mu.
-func (t *renewalVotes) count(v *redlockNode, sentAt clock.Instant, held bool, err error) {
+func (t *renewalVotes) count(v *node, sentAt clock.Instant, held bool, err error) {
 	d := t.add(v, sentAt, held, err)
 	if d.decided {
 		t.renewal.Done(t.sentAt, d.held, d.err)
@@ -59,11 +59,11 @@ func (t *renewalVotes) count(v *redlockNode, sentAt clock.Instant, held bool, er
 	h := *t.renewal.Hold
 	h.TTL = max(h.TTL, t.renewal.Left) // it may have been extended
 	for _, v := range d.repair {
-		t.quorum.keeper.background(func(ctx context.Context) { _ = v.commitToken(ctx, &h, t.renewal.Token, true) })
+		t.quorum.env.Go(func(ctx context.Context) { _ = v.commitToken(ctx, &h, t.renewal.Token, true) })
 	}
 }
 
-func (t *renewalVotes) add(v *redlockNode, sentAt clock.Instant, held bool, err error) (d renewalOutcome) {
+func (t *renewalVotes) add(v *node, sentAt clock.Instant, held bool, err error) (d renewalOutcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -85,7 +85,7 @@ func (t *renewalVotes) add(v *redlockNode, sentAt clock.Instant, held bool, err 
 	case d.held, len(t.lost) > all-t.quorum.majority:
 		d.decided = true
 	case answered+len(t.errs) == all:
-		d.decided, d.err = true, &quorumError{answered: answered, of: all, errs: t.errs}
+		d.decided, d.err = true, &Error{answered: answered, of: all, errs: t.errs}
 	}
 	t.decided = t.decided || d.decided
 	if d.held {

@@ -1,4 +1,4 @@
-package core
+package redlock
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
@@ -13,11 +14,11 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// quorum is the protocol of [Redlock.Mutex]: that of a Mutex on each of several independent servers. The answer of a
+// Quorum is the protocol of [Redlock.Mutex]: that of a Mutex on each of several independent servers. The answer of a
 // majority is the answer. No operation waits for a minority: its missed commands are sent again in the background.
-type quorum struct {
-	keeper   *keeper
-	nodes    []*redlockNode
+type Quorum struct {
+	env      *Environment
+	nodes    []*node
 	majority int
 	roster   *roster
 }
@@ -32,37 +33,51 @@ const (
 	splitPatience = 4
 )
 
+var (
+	errLateMajority = errors.New("answered after the lease had ended")
+	errNotCommitted = errors.New("expired, forced or taken over before its token was committed")
+)
+
+// New returns the quorum of these servers.
+func New(env *Environment, instances []*lockscript.Instance) *Quorum {
+	q := &Quorum{env: env, majority: len(instances)/2 + 1, roster: &roster{byRunID: make(map[string]*node)}}
+	for i, instance := range instances {
+		q.nodes = append(q.nodes, newRedlockNode(i+1, instance, q))
+	}
+	return q
+}
+
 // patience is how long one server gets to answer.
-func (q *quorum) patience(ttl time.Duration) time.Duration {
-	if q.keeper.nodeTimeout > 0 {
-		return q.keeper.nodeTimeout
+func (q *Quorum) patience(ttl time.Duration) time.Duration {
+	if q.env.NodeTimeout > 0 {
+		return q.env.NodeTimeout
 	}
 	return min(max(leastPatience, ttl/100), mostPatience)
 }
 
-// quorumError is the error of an operation that too few servers have answered.
-type quorumError struct {
+// Error is the error of an operation that too few servers have answered.
+type Error struct {
 	answered, of int
 	errs         []error
 }
 
-func (e *quorumError) Error() string {
+func (e *Error) Error() string {
 	text := fmt.Sprintf("%d of %d servers answered", e.answered, e.of)
 	if err := errors.Join(e.errs...); err != nil {
-		text += ": " + bareText(err)
+		text += ": " + strings.NewReplacer("\n", "; ", "holdfast: ", "").Replace(err.Error())
 	}
 	return text
 }
 
-func (e *quorumError) Unwrap() []error { return e.errs }
+func (e *Error) Unwrap() []error { return e.errs }
 
 func undecided(err error) bool {
-	var votes *quorumError
+	var votes *Error
 	return errors.As(err, &votes)
 }
 
 // Outcome is that of a request which every server was asked for and which was taken back where it succeeded.
-func (e *quorumError) Outcome() transport.Outcome {
+func (e *Error) Outcome() transport.Outcome {
 	if slices.ContainsFunc(e.errs, transport.Transient) {
 		return transport.NotExecuted
 	}
@@ -72,11 +87,11 @@ func (e *quorumError) Outcome() transport.Outcome {
 // acquire runs vote rounds until any client has won. Several clients that ask all servers at the same time may get a
 // minority each (split vote). So after the first lost round a client waits for a random, growing time. Then it asks the
 // servers one by one in a fixed order until one grants, and all others after that.
-func (q *quorum) Acquire(ctx context.Context, h *lockscript.Hold) (lockscript.Result, error) {
-	until := q.keeper.now().Add(splitPatience * q.patience(h.TTL))
+func (q *Quorum) Acquire(ctx context.Context, h *lockscript.Hold) (lockscript.Result, error) {
+	until := q.env.Now().Add(splitPatience * q.patience(h.TTL))
 	for {
 		a, split, err := q.vote(ctx, h)
-		if !split || ctx.Err() != nil || q.keeper.now() > until {
+		if !split || ctx.Err() != nil || q.env.Now() > until {
 			return a, err
 		}
 	}
@@ -100,20 +115,20 @@ func roundsOf(h *lockscript.Hold) *rounds {
 
 // vote runs one round. It reports a split vote if, as far as is known, no client has a majority. A server that has
 // refused reports whether its holder's token was committed, and so whether another client has won.
-func (q *quorum) vote(ctx context.Context, h *lockscript.Hold) (a lockscript.Result, split bool, err error) {
+func (q *Quorum) vote(ctx context.Context, h *lockscript.Hold) (a lockscript.Result, split bool, err error) {
 	past := roundsOf(h)
 	if past.lost > 0 {
 		lifecycle.Pause(ctx, min(splitBackoff(past.lost, past.rtt), q.patience(h.TTL)), nil, nil)
-		q.keeper.ids.Renew(h) // the old one is being given up
+		q.env.IDs.Renew(h) // the old one is being given up
 	}
-	began := q.keeper.now()
+	began := q.env.Now()
 	b := newVoteRound(q, h)
 	won := b.run(ctx, past.lost > 0)
 	past.rtt = max(b.rtt, past.rtt/2)
 	if won {
 		err := b.awaitCommits(ctx)
-		if left := q.keeper.renewer.TrustedUntil(began, h.TTL).Sub(q.keeper.now()); err == nil && left < h.TTL/10 {
-			err = errTooLate
+		if left := q.env.TrustedUntil(began, h.TTL).Sub(q.env.Now()); err == nil && left < h.TTL/10 {
+			err = errLateMajority
 		}
 		if err != nil {
 			q.releaseAllLater(h)
@@ -145,15 +160,15 @@ func splitBackoff(defeats int, trip time.Duration) time.Duration {
 }
 
 // releaseAllLater releases a hold on all servers, in the background.
-func (q *quorum) releaseAllLater(h *lockscript.Hold) {
+func (q *Quorum) releaseAllLater(h *lockscript.Hold) {
 	abandoned := *h
 	for _, v := range q.nodes {
-		q.keeper.background(func(ctx context.Context) { _, _ = v.releaseHold(ctx, &abandoned, lockscript.NeverHeld) })
+		q.env.Go(func(ctx context.Context) { _, _ = v.releaseHold(ctx, &abandoned, lockscript.NeverHeld) })
 	}
 }
 
 // agree asks all servers concurrently, and returns the answer of a majority as soon as it is known.
-func (q *quorum) agree(ctx context.Context, ask func(ctx context.Context, v *redlockNode) (bool, error)) (bool, error) {
+func (q *Quorum) agree(ctx context.Context, ask func(ctx context.Context, v *node) (bool, error)) (bool, error) {
 	type vote struct {
 		yes bool
 		err error
@@ -161,11 +176,11 @@ func (q *quorum) agree(ctx context.Context, ask func(ctx context.Context, v *red
 	votes := make(chan vote, len(q.nodes))
 	apart := transport.WithoutEnd(ctx)
 	for _, v := range q.nodes {
-		if !q.keeper.background(func(context.Context) {
+		if !q.env.Go(func(context.Context) {
 			yes, err := ask(apart, v)
 			votes <- vote{yes, err}
 		}) {
-			return false, ErrClosed
+			return false, q.env.Closed
 		}
 	}
 	yes, no := 0, 0
@@ -191,18 +206,18 @@ func (q *quorum) agree(ctx context.Context, ask func(ctx context.Context, v *red
 			return false, nil
 		}
 	}
-	return false, &quorumError{answered: yes + no, of: len(q.nodes), errs: errs}
+	return false, &Error{answered: yes + no, of: len(q.nodes), errs: errs}
 }
 
-func (q *quorum) Release(ctx context.Context, h *lockscript.Hold, what lockscript.ReleaseReason) (bool, error) {
-	return q.agree(ctx, func(ctx context.Context, v *redlockNode) (bool, error) {
+func (q *Quorum) Release(ctx context.Context, h *lockscript.Hold, what lockscript.ReleaseReason) (bool, error) {
+	return q.agree(ctx, func(ctx context.Context, v *node) (bool, error) {
 		mine := *h
 		return v.releaseHold(ctx, &mine, what)
 	})
 }
 
-func (q *quorum) Renew(ctx context.Context, h *lockscript.Hold, ttl time.Duration) (bool, error) {
-	return q.agree(ctx, func(ctx context.Context, v *redlockNode) (held bool, err error) {
+func (q *Quorum) Renew(ctx context.Context, h *lockscript.Hold, ttl time.Duration) (bool, error) {
+	return q.agree(ctx, func(ctx context.Context, v *node) (held bool, err error) {
 		err = v.ask(ctx, h.TTL, func(ctx context.Context) (err error) {
 			held, err = v.Renew(ctx, h, ttl)
 			return err
@@ -211,8 +226,8 @@ func (q *quorum) Renew(ctx context.Context, h *lockscript.Hold, ttl time.Duratio
 	})
 }
 
-func (q *quorum) Raise(ctx context.Context, h *lockscript.Hold, token int64) (bool, error) {
-	return q.agree(ctx, func(ctx context.Context, v *redlockNode) (held bool, err error) {
+func (q *Quorum) Raise(ctx context.Context, h *lockscript.Hold, token int64) (bool, error) {
+	return q.agree(ctx, func(ctx context.Context, v *node) (held bool, err error) {
 		err = v.ask(ctx, h.TTL, func(ctx context.Context) (err error) {
 			held, err = v.Raise(ctx, h, token)
 			return err
@@ -222,13 +237,13 @@ func (q *quorum) Raise(ctx context.Context, h *lockscript.Hold, token int64) (bo
 }
 
 // bar does nothing: a request is sent to each server once, and one that a server runs late is granted by a minority.
-func (q *quorum) Bar(*lockscript.Hold) {}
+func (q *Quorum) Bar(*lockscript.Hold) {}
 
-func (q *quorum) Pending(*lockscript.Hold) *transport.Pending { return nil }
+func (q *Quorum) Pending(*lockscript.Hold) *transport.Pending { return nil }
 
 // location is the smallest of the names that the servers have for the place, so it is the same for all who ask while
 // the same servers answer. That is why it waits for all of them, each for as long as one gets.
-func (q *quorum) DeploymentID(ctx context.Context, k lockscript.Keys) (string, error) {
+func (q *Quorum) DeploymentID(ctx context.Context, k lockscript.Keys) (string, error) {
 	type reply struct {
 		name string
 		err  error
@@ -236,7 +251,7 @@ func (q *quorum) DeploymentID(ctx context.Context, k lockscript.Keys) (string, e
 	replies := make(chan reply, len(q.nodes))
 	apart := transport.WithoutEnd(ctx)
 	for _, v := range q.nodes {
-		if !q.keeper.background(func(context.Context) {
+		if !q.env.Go(func(context.Context) {
 			var r reply
 			r.err = v.ask(apart, 0, func(ctx context.Context) (err error) {
 				r.name, err = v.DeploymentID(ctx, k)
@@ -244,7 +259,7 @@ func (q *quorum) DeploymentID(ctx context.Context, k lockscript.Keys) (string, e
 			})
 			replies <- r
 		}) {
-			return "", ErrClosed
+			return "", q.env.Closed
 		}
 	}
 	var names []string
@@ -262,7 +277,20 @@ func (q *quorum) DeploymentID(ctx context.Context, k lockscript.Keys) (string, e
 		}
 	}
 	if len(names) < q.majority {
-		return "", &quorumError{answered: len(names), of: len(q.nodes), errs: errs}
+		return "", &Error{answered: len(names), of: len(q.nodes), errs: errs}
 	}
 	return slices.Min(names), nil
+}
+
+// Force takes the lock from its holders on all servers. It returns true if a majority had it.
+func (q *Quorum) Force(ctx context.Context, k lockscript.Keys) (bool, error) {
+	id := q.env.IDs.Next()
+	return q.agree(ctx, func(ctx context.Context, v *node) (bool, error) {
+		return v.Force(ctx, k, id)
+	})
+}
+
+// AskNode runs a request of one server, numbered from 0, for no longer than each server gets.
+func (q *Quorum) AskNode(ctx context.Context, i int, request func(ctx context.Context) error) error {
+	return q.nodes[i].ask(ctx, 0, request)
 }

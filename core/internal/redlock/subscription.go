@@ -1,4 +1,4 @@
-package core
+package redlock
 
 import (
 	"github.com/holdfast-go/holdfast/core/internal/pubsub"
@@ -13,15 +13,15 @@ type quorumSubscription struct {
 	need int // subscriptions to be confirmed, for a message to be expected
 }
 
-func (q *quorum) Subscribe(k lockscript.Keys) lockscript.Subscription {
+func (q *Quorum) Subscribe(k lockscript.Keys) lockscript.Subscription {
 	e := &quorumSubscription{c: make(chan struct{}, 1), need: q.majority}
 	for _, v := range q.nodes {
-		e.each = append(e.each, v.server.Subs.SubscribeTo(e.c, k.Channel))
+		e.each = append(e.each, v.Subs.SubscribeTo(e.c, k.Channel))
 	}
 	return e
 }
 
-func (*quorum) SubscribeIfActive(lockscript.Keys) lockscript.Subscription { return nil }
+func (*Quorum) SubscribeIfActive(lockscript.Keys) lockscript.Subscription { return nil }
 
 func (e *quorumSubscription) Notifications() <-chan struct{} { return e.c }
 

@@ -1,4 +1,4 @@
-package core
+package redlock
 
 import (
 	"context"
@@ -12,12 +12,11 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// redlockNode is one of the independent servers of a Redlock.
-type redlockNode struct {
+// node is one of the independent servers of a Redlock.
+type node struct {
 	lockscript.Mutex
-	server *server
 	number int // from 1, as the user counts them
-	quorum *quorum
+	quorum *Quorum
 
 	verified      atomic.Bool  // it is a server of its own, see verifyIdentity
 	failedAt      atomic.Int64 // when it last failed to answer, an instant
@@ -29,10 +28,10 @@ const suspectTime = clock.Instant(time.Second)
 
 var errSlow = errors.New("not answered in the time that one server of several gets")
 
-func newRedlockNode(number int, s *server, q *quorum) *redlockNode {
-	v := &redlockNode{
-		Mutex:  lockscript.Mutex{OneRedis: lockscript.OneRedis{Instance: s.Instance}, RestartDelay: q.keeper.restartDelay},
-		server: s, number: number, quorum: q,
+func newRedlockNode(number int, instance *lockscript.Instance, q *Quorum) *node {
+	v := &node{
+		Mutex:  lockscript.Mutex{OneRedis: lockscript.OneRedis{Instance: instance}, RestartDelay: q.env.RestartDelay},
+		number: number, quorum: q,
 	}
 	v.failedAt.Store(int64(-suspectTime))
 	v.pendingReleases().UntilClose = true // the other servers are a majority
@@ -41,14 +40,14 @@ func newRedlockNode(number int, s *server, q *quorum) *redlockNode {
 
 // verifyIdentity checks that no other client of the Redlock connects to the same server. A node has no vote before that.
 // Why: a server that two clients connect to would have two votes. A server that does not allow the check is trusted.
-func (v *redlockNode) verifyIdentity(ctx context.Context) error {
+func (v *node) verifyIdentity(ctx context.Context) error {
 	if v.verified.Load() {
 		return nil
 	}
-	key := v.quorum.keeper.prefix + "redlock"
-	runID, err := v.server.RunID(ctx, key)
+	key := v.quorum.env.Prefix + "redlock"
+	runID, err := v.RunID(ctx, key)
 	if transport.Classify(err) == transport.Failed {
-		v.quorum.keeper.logger.Warn("holdfast: the run id of a server of a Redlock is unknown: "+
+		v.quorum.env.Logger.Warn("holdfast: the run id of a server of a Redlock is unknown: "+
 			"make sure that no other client connects to the same server", "node", v.number, "error", err)
 	} else if err != nil {
 		return err
@@ -63,7 +62,7 @@ func (v *redlockNode) verifyIdentity(ctx context.Context) error {
 }
 
 // ask runs a request of one server, for no longer than each server gets.
-func (v *redlockNode) ask(ctx context.Context, ttl time.Duration, request func(ctx context.Context) error) error {
+func (v *node) ask(ctx context.Context, ttl time.Duration, request func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, v.quorum.patience(ttl))
 	defer cancel()
 	err := v.verifyIdentity(ctx)
@@ -73,50 +72,51 @@ func (v *redlockNode) ask(ctx context.Context, ttl time.Duration, request func(c
 	if err != nil && ctx.Err() != nil {
 		err = errSlow // whichever way the connection puts it: it is not the caller whose time is up
 	}
-	if transport.Classify(err) == transport.Failed || err != nil && (transport.RefusesUser(err) || transport.UnknownCommand(err)) || errors.Is(err, ErrInvalidOption) {
-		v.quorum.keeper.warnOnce(&v.warnedRefusal, "a server of a Redlock refuses requests: fewer of the others may fail",
-			"node", v.number, "error", err)
+	if transport.Classify(err) == transport.Failed || err != nil && (transport.RefusesUser(err) || transport.UnknownCommand(err)) || isIdentityError(err) {
+		v.warnedRefusal.Do(func() {
+			v.quorum.env.Logger.Warn("holdfast: "+"a server of a Redlock refuses requests: fewer of the others may fail", "node", v.number, "error", err)
+		})
 	}
-	if transport.Transient(err) && !errors.Is(err, errTaken) { // that is an answer: the hold was released before it was settled
-		v.failedAt.Store(int64(v.quorum.keeper.now()))
+	if transport.Transient(err) && !errors.Is(err, errNotCommitted) { // that is an answer: the hold was released before it was settled
+		v.failedAt.Store(int64(v.quorum.env.Now()))
 	}
 	return err
 }
 
 // suspect reports whether the server has failed to answer within suspectTime.
-func (v *redlockNode) suspect() bool {
-	return v.quorum.keeper.now()-clock.Instant(v.failedAt.Load()) < suspectTime
+func (v *node) suspect() bool {
+	return v.quorum.env.Now()-clock.Instant(v.failedAt.Load()) < suspectTime
 }
 
 // commitToken writes the token of a majority to a hold of this server. If regrant is true, it grants the hold anew if the
 // server has lost it (read repair).
-func (v *redlockNode) commitToken(ctx context.Context, h *lockscript.Hold, token int64, regrant bool) error {
+func (v *node) commitToken(ctx context.Context, h *lockscript.Hold, token int64, regrant bool) error {
 	return v.ask(ctx, h.TTL, func(ctx context.Context) error {
 		committed, err := v.Commit(ctx, h, token, regrant)
 		if err == nil && !committed {
-			err = errTaken
+			err = errNotCommitted
 		}
 		return err
 	})
 }
 
 // releaseHold releases a hold on the server, now or as soon as the server answers.
-func (v *redlockNode) releaseHold(ctx context.Context, h *lockscript.Hold, what lockscript.ReleaseReason) (held bool, err error) {
+func (v *node) releaseHold(ctx context.Context, h *lockscript.Hold, what lockscript.ReleaseReason) (held bool, err error) {
 	err = v.ask(ctx, h.TTL, func(ctx context.Context) (err error) {
 		held, err = v.Release(ctx, h, what)
 		return err
 	})
-	if err != nil && !errors.Is(err, ErrInvalidOption) { // then nothing was ever granted
+	if err != nil && !isIdentityError(err) { // then nothing was ever granted
 		v.releaseLater(*h, what)
 	}
 	return held, err
 }
 
 // pendingReleases returns the releases that the server has not confirmed.
-func (v *redlockNode) pendingReleases() *transport.Pending { return v.server.Exec.PendingOf("") }
+func (v *node) pendingReleases() *transport.Pending { return v.Exec.PendingOf("") }
 
 // releaseLater sends a release until the server has confirmed it, or the hold has expired on the server.
-func (v *redlockNode) releaseLater(h lockscript.Hold, what lockscript.ReleaseReason) {
+func (v *node) releaseLater(h lockscript.Hold, what lockscript.ReleaseReason) {
 	v.pendingReleases().Add(&transport.PendingCommand{
 		ID: h.ID,
 		Send: func(ctx context.Context) error {
@@ -125,6 +125,6 @@ func (v *redlockNode) releaseLater(h lockscript.Hold, what lockscript.ReleaseRea
 				return err
 			})
 		},
-		Until: v.quorum.keeper.now().Add(max(h.TTL, h.MinHold)),
+		Until: v.quorum.env.Now().Add(max(h.TTL, h.MinHold)),
 	})
 }

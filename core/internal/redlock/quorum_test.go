@@ -1,21 +1,18 @@
-package core
+package redlock
 
 import (
 	"context"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 func TestPatienceOfAQuorum(t *testing.T) {
 	t.Parallel()
-	q := &quorum{keeper: &keeper{}}
+	q := &Quorum{env: &Environment{}}
 	for ttl, want := range map[time.Duration]time.Duration{
-		minTTL: 50 * time.Millisecond, 30 * time.Second: 300 * time.Millisecond, maxTTL: time.Second,
+		10 * time.Millisecond: 50 * time.Millisecond, 30 * time.Second: 300 * time.Millisecond, 365 * 24 * time.Hour: time.Second,
 	} {
 		if got := q.patience(ttl); got != want {
 			t.Errorf("%v for a TTL of %v, want %v", got, ttl, want)
@@ -27,19 +24,11 @@ func TestPatienceOfAQuorum(t *testing.T) {
 // upon split votes would be returned with hardly any time left.
 func TestRoundsBeforeTakeNothingOff(t *testing.T) {
 	t.Parallel()
-	var nodes []redis.UniversalClient
-	for range 3 {
-		nodes = append(nodes, redistest.Start(t).Client())
-	}
-	r, err := NewRedlock(nodes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	q := startQuorum(t)
 	h := &lockscript.Hold{Keys: lockscript.NewKeys("", "name"), TTL: time.Hour, Owner: "owner", Own: &rounds{lost: 8}}
-	r.ids.Renew(h)
-	began := r.now()
-	a, err := r.quorum.Acquire(context.Background(), h)
+	q.env.IDs.Renew(h)
+	began := q.env.Now()
+	a, err := q.Acquire(context.Background(), h)
 	if err != nil || !a.Granted || a.SentAt.Sub(began) < time.Millisecond {
 		t.Errorf("%+v, %v: counted from %v after the call", a, err, a.SentAt.Sub(began))
 	}
@@ -50,7 +39,7 @@ func TestRoundsBeforeTakeNothingOff(t *testing.T) {
 func TestWhenAMajorityCouldBeFree(t *testing.T) {
 	t.Parallel()
 	const endless = -time.Millisecond
-	q := &quorum{nodes: make([]*redlockNode, 5), majority: 3}
+	q := &Quorum{nodes: make([]*node, 5), majority: 3}
 	for _, c := range []struct {
 		granted int
 		lefts   []time.Duration

@@ -1,0 +1,28 @@
+package redlock
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+)
+
+// Environment is what a quorum needs of the client.
+type Environment struct {
+	transport.Background
+	IDs    *lockscript.IDs
+	Prefix string // of keys
+	Logger *slog.Logger
+
+	NodeTimeout  time.Duration // for each request to one server; 0 for one that follows from the TTL
+	RestartDelay time.Duration // for which a server grants no locks after a start
+
+	// TrustedUntil returns until when a grant of that TTL which was sent at t is valid.
+	TrustedUntil func(t clock.Instant, ttl time.Duration) clock.Instant
+	// SameServer returns the error of two nodes, numbered from 1, that are the same server.
+	SameServer func(a, b int) error
+	// Closed is the error of a request of a client that is closed.
+	Closed error
+}

@@ -1,0 +1,67 @@
+package redlock
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/pubsub"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// startQuorum starts three servers and returns the quorum of them.
+func startQuorum(t *testing.T) *Quorum {
+	t.Helper()
+	var rdbs []*redis.Client
+	for range 3 {
+		rdbs = append(rdbs, redistest.Start(t).Client())
+	}
+	return quorumOf(t, rdbs...)
+}
+
+// quorumOf returns a quorum of these servers, which ends with the test.
+func quorumOf(t *testing.T, rdbs ...*redis.Client) *Quorum {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	running := lifecycle.New()
+	env := &Environment{
+		Background: transport.Background{Now: clock.System, Operations: running, Go: func(work func(context.Context)) bool {
+			if !running.StartInternal() {
+				return false
+			}
+			go func() {
+				defer running.Finish()
+				work(ctx)
+			}()
+			return true
+		}},
+		IDs: &lockscript.IDs{Client: "client"}, Logger: slog.New(slog.DiscardHandler),
+		TrustedUntil: func(at clock.Instant, ttl time.Duration) clock.Instant { return at.Add(ttl) },
+	}
+	var instances []*lockscript.Instance
+	for _, rdb := range rdbs {
+		exec := transport.NewExecutor(rdb, env.Background, ctx.Done())
+		instances = append(instances, &lockscript.Instance{
+			Exec: exec, Subs: pubsub.New(rdb, exec.Nodes, func(error, bool) {}), IDs: env.IDs, Now: env.Now,
+			PublishVerb: "PUBLISH", PublishVerbArg: "PUBLISH", PublishRefused: func() {},
+		})
+	}
+	t.Cleanup(func() {
+		running.BeginClose()
+		running.Finish()
+		cancel()
+		<-running.Finished
+		for _, s := range instances {
+			s.Subs.Close(time.Second)
+			s.Exec.Nodes.Close(time.Second)
+		}
+	})
+	return New(env, instances)
+}
