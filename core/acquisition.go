@@ -10,16 +10,13 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
 
 const (
-	// pollSubscribed and pollUnsubscribed bound the interval between two polls of a busy lock: while the subscription is
-	// confirmed, and before. Why poll a subscribed lock: notifications are only a hint. Before the confirmation, intervals
-	// grow from firstPoll, since a short wait may end before the confirmation comes.
-	pollSubscribed = 2 * time.Second
-	// manyNames is how many names a client may wait for before it polls each of them more rarely. So it polls at most
-	// manyNames times in a pollSubscribed.
-	manyNames        = 1000
+	// pollUnsubscribed bounds the interval between two polls of a busy lock before the subscription is confirmed. Until
+	// then intervals grow from firstPoll, since a short wait may end before the confirmation comes. While the subscription
+	// is confirmed, the poll interval of the wait lists applies.
 	pollUnsubscribed = 250 * time.Millisecond
 	firstPoll        = 10 * time.Millisecond
 )
@@ -27,9 +24,8 @@ const (
 // The ends of an acquisition that are not errors of a command.
 var (
 	errBusy        = errors.New("busy")
-	errRefused     = errors.New("refused")    // for good, see acquisition.refused
-	errWaiterLimit = errors.New("crowded")    // the limit of WithMaxWaiters is reached
-	errTimeUp      = errors.New("time is up") // of the context, of WithWait, or of the client
+	errRefused     = errors.New("refused") // for good, see acquisition.refused
+	errWaiterLimit = errors.New("crowded") // the limit of WithMaxWaiters is reached
 )
 
 // acquisition is one call of Lock or TryLock.
@@ -38,12 +34,12 @@ type acquisition struct {
 	protocol    lockscript.Strategy
 	hold        lockscript.Hold
 	config      lockConfig
-	parents     []*holding  // by hold: the lease under which it is a re-entry, nil if there is none
-	parent      [1]*holding // memory for parents
-	localWaiter localWaiter // in the wait list of this process, without a queue in Redis
-	entered     bool        // the owner may hold the lock already
-	explicit    bool        // its owner was named by WithOwner: another process may hold the lock for it
-	singleTry   bool        // send the request until there is one answer, and do not wait for the lock
+	parents     []*holding     // by hold: the lease under which it is a re-entry, nil if there is none
+	parent      [1]*holding    // memory for parents
+	localWaiter waiters.Waiter // in the wait list of this process, without a queue in Redis
+	entered     bool           // the owner may hold the lock already
+	explicit    bool           // its owner was named by WithOwner: another process may hold the lock for it
+	singleTry   bool           // send the request until there is one answer, and do not wait for the lock
 
 	// makeLease makes the lease of a grant; newLease does if it is nil.
 	makeLease func(ctx context.Context, h lockscript.Hold, token int64, sentAt clock.Instant) (*Lease, error)
@@ -112,10 +108,10 @@ func (r *acquisition) run(caller context.Context) (lease *Lease, err error) {
 	}()
 	lease, err = r.wait(ctx)
 	switch err {
-	case errTimeUp:
+	case waiters.ErrTimeUp:
 		err = r.timeUpError(caller)
 	case errWaiterLimit:
-		err = &NotAcquiredError{Name: r.hold.Name, RetryAfter: max(r.HolderTTL, 0), cause: r.keeper.waiterLimit.err()}
+		err = &NotAcquiredError{Name: r.hold.Name, RetryAfter: max(r.HolderTTL, 0), cause: tooManyWaiters(r.keeper.waiterLimit.Most)}
 	}
 	return lease, err
 }
@@ -133,13 +129,13 @@ func (r *acquisition) cleanUp() {
 // wait asks for the lock, and waits for it if it is held and the limit of WithMaxWaiters allows one more waiter.
 func (r *acquisition) wait(ctx context.Context) (*Lease, error) {
 	if r.singleTry || r.config.wait == 0 {
-		return r.askWithoutWaiting(ctx, errTimeUp)
+		return r.askWithoutWaiting(ctx, waiters.ErrTimeUp)
 	}
 	key := r.hold.Keys.Lock
-	if !r.keeper.waiterLimit.tryAdd(key) {
+	if !r.keeper.waiterLimit.TryAdd(key) {
 		return r.askAtWaiterLimit(ctx)
 	}
-	defer r.keeper.waiterLimit.remove(key)
+	defer r.keeper.waiterLimit.Remove(key)
 	if line := lockscript.QueueOf(r.protocol); line != nil {
 		return r.waitInQueue(ctx, line)
 	}
@@ -161,7 +157,7 @@ func (r *acquisition) askAtWaiterLimit(ctx context.Context) (*Lease, error) {
 	if r.entered {
 		return r.askWithoutWaiting(ctx, errWaiterLimit)
 	}
-	r.HolderTTL, _ = r.keeper.waitLists.holderTTL(r.hold.Keys.Lock, r.keeper.now())
+	r.HolderTTL, _ = r.keeper.waitLists.HolderTTL(r.hold.Keys.Lock, r.keeper.now())
 	return nil, errWaiterLimit
 }
 
@@ -175,7 +171,7 @@ func (r *acquisition) waitForTurn(ctx context.Context) (*Lease, error) {
 	}
 	for {
 		lease, err := r.waitInList(ctx)
-		if err != errAskAlone {
+		if err != waiters.ErrAskAlone {
 			return lease, err
 		}
 		if lease, err = r.ask(ctx); err != errBusy {
@@ -187,32 +183,32 @@ func (r *acquisition) waitForTurn(ctx context.Context) (*Lease, error) {
 // waitInList waits in the wait list of this process, and polls Redis as its head.
 func (r *acquisition) waitInList(ctx context.Context) (*Lease, error) {
 	t := &r.localWaiter
-	*t = localWaiter{question: questionOf(&r.hold)}
-	r.keeper.waitLists.enter(t, r.listKey(), r.hold.Ack)
+	*t = waiters.Waiter{Question: questionOf(&r.hold)}
+	r.keeper.waitLists.Enter(t, r.listKey(), r.hold.Ack)
 	defer func() {
-		t.leave()
+		t.Leave()
 		r.unregisterClient(t)
 	}()
-	if t.mustWait() {
+	if t.MustWait() {
 		r.reportWait(0)
 	}
-	if err := t.wait(ctx, r.keeper.operations.Closing); err != nil {
-		if r.HolderTTL, r.redisAnswered = r.keeper.waitLists.holderTTL(t.key, r.keeper.now()); !r.redisAnswered {
+	if err := t.Wait(ctx, r.keeper.operations.Closing); err != nil {
+		if r.HolderTTL, r.redisAnswered = r.keeper.waitLists.HolderTTL(t.Key, r.keeper.now()); !r.redisAnswered {
 			r.lastErr = transport.ErrNotAnswered
 		}
 		return nil, ownRefusal(err)
 	}
-	if left, heard := r.keeper.waitLists.holderTTL(t.key, r.keeper.now()); heard {
+	if left, heard := r.keeper.waitLists.HolderTTL(t.Key, r.keeper.now()); heard {
 		r.HolderTTL, r.redisAnswered = left, true // Redis answers, whether or not there is time for another answer
 	}
 	lease, err := r.pollAsHead(ctx, t)
 	switch {
 	case lease != nil:
-		t.setHolderTTL(r.hold.TTL, r.keeper.now())
+		t.SetHolderTTL(r.hold.TTL, r.keeper.now())
 	case err == r.refused:
-		t.share(err)
+		t.Share(ownRefusal(err), settles(err))
 	case errors.Is(err, ErrUnavailable):
-		t.failAll(err) // nobody behind it would fare better, one after the other
+		t.FailAll(err, errors.Is(err, ErrNotReplicated)) // nobody behind it would fare better, one after the other
 	}
 	return lease, err
 }
@@ -227,7 +223,7 @@ func (r *acquisition) listKey() string {
 }
 
 // pollAsHead asks until the lock is granted: after a notification, after the holder's lease, and at the poll interval.
-func (r *acquisition) pollAsHead(ctx context.Context, t *localWaiter) (*Lease, error) {
+func (r *acquisition) pollAsHead(ctx context.Context, t *waiters.Waiter) (*Lease, error) {
 	sub := r.protocol.SubscribeIfActive(r.hold.Keys)
 	defer func() {
 		if sub != nil {
@@ -237,19 +233,19 @@ func (r *acquisition) pollAsHead(ctx context.Context, t *localWaiter) (*Lease, e
 	for polls := 0; ; polls++ {
 		// Without a confirmed subscription, waking this client would be in vain.
 		r.hold.RegistersClient = sub != nil && sub.Confirmed() && r.keeper.hasOneServer()
-		t.startAsking()
+		t.StartAsking()
 		if r.hold.RegistersClient {
-			t.setRegistered(true)
+			t.SetRegistered(true)
 		}
 		lease, err := r.ask(ctx)
 		if err != errBusy {
 			if lease != nil && r.hold.RegistersClient {
-				t.setRegistered(false) // acquire.lua has taken the client out
+				t.SetRegistered(false) // acquire.lua has taken the client out
 			}
 			return lease, err
 		}
 		r.reportWait(0)
-		t.setHolderTTL(r.HolderTTL, r.keeper.now())
+		t.SetHolderTTL(r.HolderTTL, r.keeper.now())
 		if sub == nil {
 			// The confirmation of the subscription notifies, too. So the lock is polled again once no release can be
 			// missed any more.
@@ -257,11 +253,11 @@ func (r *acquisition) pollAsHead(ctx context.Context, t *localWaiter) (*Lease, e
 		}
 		limit := min(firstPoll<<min(polls, 10), pollUnsubscribed)
 		if sub.Confirmed() {
-			limit = r.keeper.waitLists.pollInterval()
+			limit = r.keeper.waitLists.PollInterval()
 		}
 		lifecycle.Pause(ctx, r.nextPoll(limit), sub.Notifications(), r.keeper.operations.Closing)
 		if r.timeUp(ctx) {
-			return nil, errTimeUp
+			return nil, waiters.ErrTimeUp
 		}
 		r.hold.Woken = sub.StartAsking() && !r.explicit // an explicit owner has a line of its own: the wake-up may have been for another one
 	}
@@ -291,7 +287,7 @@ func (r *acquisition) ask(ctx context.Context) (*Lease, error) {
 		case err == errRefused:
 			return nil, r.refused
 		case r.timeUp(ctx):
-			return nil, errTimeUp
+			return nil, waiters.ErrTimeUp
 		case r.config.wait == 0 && notReplicated(err):
 			return nil, r.unavailable(nil) // the replicas have had their time
 		case !transport.Transient(err):
@@ -307,7 +303,7 @@ func (r *acquisition) ask(ctx context.Context) (*Lease, error) {
 		}
 		lifecycle.Pause(ctx, time, nil, r.keeper.operations.Closing)
 		if r.timeUp(ctx) {
-			return nil, errTimeUp
+			return nil, waiters.ErrTimeUp
 		}
 	}
 }

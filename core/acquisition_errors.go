@@ -85,3 +85,8 @@ func publicRefusal(name string, refused error) error {
 	}
 	return fmt.Errorf("%w: %q", ErrUpgrade, name)
 }
+
+// tooManyWaiters is the error of a call beyond the limit of [WithMaxWaiters].
+func tooManyWaiters(limit int) error {
+	return fmt.Errorf("%w: %d of this client do, see WithMaxWaiters", ErrTooManyWaiters, limit)
+}

@@ -8,16 +8,14 @@ import (
 
 // Waiting counts the callers of a client who wait for what lies at a key.
 func Waiting(c *Client, key string) int {
-	c.waiterLimit.mu.Lock()
-	defer c.waiterLimit.mu.Unlock()
-	return c.waiterLimit.waiting[key]
+	return c.waiterLimit.Count(key)
 }
 
 // OnceKey is where the record of a key lies.
 func OnceKey(c *Client, key string) string { return lockscript.NewKeys(c.prefix, key).Once().Lock }
 
 // MaxWaiters is how many may wait for one name.
-func MaxWaiters(c *Client) int { return c.waiterLimit.limit }
+func MaxWaiters(c *Client) int { return c.waiterLimit.Most }
 
 // Counted is how many bytes a record with so much content counts in its group.
 func Counted(content int) int64 { return oncescript.Counted(content) }

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/pubsub"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
 
 // keeper keeps leases: it is what a [Client] and a [Redlock] have in common, whatever servers their locks live on.
@@ -25,9 +26,9 @@ type keeper struct {
 	redis        []redis.UniversalClient // where the locks live
 
 	renewer     *keepalive.Renewer[lockscript.Hold]
-	waitLists   *waitLists
-	heartbeats  *heartbeats // of waiters in queues; nil for a Redlock, which has none
-	waiterLimit *waiterLimit
+	waitLists   *waiters.Lists
+	heartbeats  *waiters.Heartbeats // of waiters in queues; nil for a Redlock, which has none
+	waiterLimit *waiters.Limit
 
 	acquisitions sync.Pool // of *request
 
@@ -46,8 +47,8 @@ func newKeeper(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 		ids:          lockscript.IDs{Client: uuid.NewString()},
 		now:          clock.New(),
 		redis:        rdbs,
-		waitLists:    newWaitLists(),
-		waiterLimit:  newWaiterLimit(config.maxWaiters),
+		waitLists:    waiters.NewLists(),
+		waiterLimit:  waiters.NewLimit(config.maxWaiters),
 		operations:   lifecycle.New(),
 	}
 	k.clientNumber = pubsub.NewClientNumber()

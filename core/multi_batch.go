@@ -40,7 +40,7 @@ func (m *multi) batchable() []*locker {
 // noLocalWaiters reports whether no caller of this process waits for one of the mutexes. Such a caller would come first.
 func (g *multiAcquire) noLocalWaiters() bool {
 	for _, l := range g.multi.batch {
-		if !l.keeper.waitLists.empty(l.keeper.prefix + l.name) {
+		if !l.keeper.waitLists.Empty(l.keeper.prefix + l.name) {
 			return false
 		}
 	}

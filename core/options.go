@@ -31,6 +31,9 @@ const (
 	maxTTL        = 365 * 24 * time.Hour
 )
 
+// defaultMaxWaiters is more than an application intends to have, and what a process can bear.
+const defaultMaxWaiters = 10_000
+
 type clientConfig struct {
 	prefix string
 	logger *slog.Logger

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/pubsub"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
 
 // server is one Redis as locks use it: the way for commands to it, and its subscriptions. It may be a Sentinel
@@ -41,7 +42,7 @@ func newServer(k *keeper, rdb redis.UniversalClient) *server {
 	exec.OnReply = sync.OnceFunc(s.inspectLater)
 	if k.hasOneServer() { // the servers of a Redlock are asked side by side, for as long as each gets
 		exec.UseDirectPath()
-		k.heartbeats = newHeartbeats(s.Instance, k.now)
+		k.heartbeats = waiters.NewHeartbeats(s.Instance, k.now)
 	}
 	return s
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
 
 // wakeNext wakes the next client, because this one was woken when none of its callers waited any more.
@@ -16,9 +17,9 @@ func (s *server) wakeNext(lock, set string) {
 
 // unregisterClient takes the number of the client out of the set in Redis if the request has left its wait list empty.
 // Why: otherwise a release would wake a client that does not wait, and the other clients would ask only after a grace.
-func (r *acquisition) unregisterClient(t *localWaiter) {
+func (r *acquisition) unregisterClient(t *waiters.Waiter) {
 	m, plain := r.protocol.(lockscript.Mutex)
-	if !plain || !t.unregister {
+	if !plain || !t.Unregister {
 		return
 	}
 	k, number := r.hold.Keys, r.keeper.clientNumber

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/pubsub"
+	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
 
 // heartbeatTimeout is how long a queued waiter waits without a reply to a heartbeat before it asks Redis itself.
@@ -18,7 +19,7 @@ const heartbeatTimeout = 3 * lockscript.HeartbeatInterval
 type queuedWaiter struct {
 	*acquisition
 	lock      *lockscript.Queue
-	place     *queuePlace
+	place     *waiters.Place
 	own       *pubsub.Subscriber // to messages with the hold id of this waiter
 	broadcast *pubsub.Subscriber // to broadcasts, while the waiter needs them; nil otherwise
 }
@@ -56,9 +57,9 @@ func (r *acquisition) waitInQueue(ctx context.Context, line *lockscript.Queue) (
 func (w *queuedWaiter) register() {
 	w.queued = true
 	if w.place == nil {
-		w.place = w.keeper.heartbeats.register(&w.hold, w.WaitState, w.sentAt)
+		w.place = w.keeper.heartbeats.Register(&w.hold, w.WaitState, w.sentAt)
 	} else {
-		w.place.update(w.WaitState, w.sentAt)
+		w.place.Update(w.WaitState, w.sentAt)
 	}
 	w.reportWait(w.WaitState.Ahead + 1)
 }
@@ -71,7 +72,7 @@ func (w *queuedWaiter) unregister() {
 		}
 	}
 	if w.place != nil {
-		w.place.unregister()
+		w.place.Unregister()
 	}
 	w.own, w.broadcast, w.place = nil, nil, nil
 }
@@ -79,16 +80,16 @@ func (w *queuedWaiter) unregister() {
 // awaitGrant waits until a message grants the lock. It returns neither a lease nor an error if the waiter must ask Redis.
 func (w *queuedWaiter) awaitGrant(ctx context.Context) (*Lease, error) {
 	for {
-		at := w.place.state()
+		at := w.place.State()
 		w.WaitState = at.WaitState
-		if at.mustAsk {
+		if at.MustAsk {
 			return nil, nil
 		}
 		var broadcasts <-chan struct{}
 		if l := w.listenToBroadcasts(at.Broadcasts && at.Ahead == 0); l != nil {
 			broadcasts = l.C
 		}
-		timer := time.NewTimer(at.nextPoll(w.keeper.now()))
+		timer := time.NewTimer(nextQueuePoll(&at, w.keeper.now()))
 		select {
 		case <-w.own.C:
 			timer.Stop()
@@ -100,13 +101,13 @@ func (w *queuedWaiter) awaitGrant(ctx context.Context) (*Lease, error) {
 		case <-ctx.Done():
 		case <-w.keeper.operations.Closing:
 		case <-timer.C:
-			if w.place.state().askedAt == at.askedAt {
+			if w.place.State().AskedAt == at.AskedAt {
 				return nil, nil
 			}
 		}
 		timer.Stop()
 		if w.timeUp(ctx) {
-			return nil, errTimeUp
+			return nil, waiters.ErrTimeUp
 		}
 	}
 }
@@ -124,13 +125,13 @@ func (w *queuedWaiter) listenToBroadcasts(listen bool) *pubsub.Subscriber {
 	return w.broadcast
 }
 
-// nextPoll returns how long to wait before asking Redis: until heartbeatTimeout, or for the first waiter in the queue
+// nextQueuePoll returns how long to wait before asking Redis: until heartbeatTimeout, or for the first waiter in the queue
 // until the holder's lease expires.
-func (p *queuePlace) nextPoll(now clock.Instant) time.Duration {
-	poll := p.answeredAt.Add(heartbeatTimeout).Sub(now)
+func nextQueuePoll(p *waiters.Place, now clock.Instant) time.Duration {
+	poll := p.AnsweredAt.Add(heartbeatTimeout).Sub(now)
 	if p.Ahead == 0 && p.HolderTTL >= 0 {
 		// A little after the expiry: Redis counts whole milliseconds.
-		poll = min(poll, p.answeredAt.Add(p.HolderTTL).Sub(now)+time.Millisecond+rand.N(4*time.Millisecond))
+		poll = min(poll, p.AnsweredAt.Add(p.HolderTTL).Sub(now)+time.Millisecond+rand.N(4*time.Millisecond))
 	}
 	return max(poll, time.Millisecond)
 }
@@ -139,7 +140,7 @@ func (p *queuePlace) nextPoll(now clock.Instant) time.Duration {
 // the last request that was answered. That answer said "wait", so the grant is newer, and the local deadline is
 // conservative. A message about a grant that has ended already has a token not greater than the last one in that answer.
 func (w *queuedWaiter) granted(token int64) *Lease {
-	at := w.place.state()
+	at := w.place.State()
 	ttl := min(w.hold.TTL, lockscript.PlaceTTL)
 	switch {
 	case at.LastToken == 0 || token <= at.LastToken:
@@ -148,10 +149,10 @@ func (w *queuedWaiter) granted(token int64) *Lease {
 		return nil // their time begins when Redis is asked for it
 	case w.hold.Ack.Wanted():
 		return nil // replicas have not acknowledged it yet
-	case w.keeper.now() > at.askedAt.Add(ttl/2):
+	case w.keeper.now() > at.AskedAt.Add(ttl/2):
 		return nil // a renewal might come too late
 	}
-	lease, err := w.keeper.newLease(w.ctx, w.protocol, w.hold, grant{token, at.askedAt, ttl, w.config.fixed, w.config.maxHold})
+	lease, err := w.keeper.newLease(w.ctx, w.protocol, w.hold, grant{token, at.AskedAt, ttl, w.config.fixed, w.config.maxHold})
 	if err != nil {
 		return nil
 	}

@@ -1,11 +1,11 @@
-package core
+package waiters
 
 import "testing"
 
 // TestCrowd: each name has room of its own, and what is left is nothing.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
-	c := newWaiterLimit(2)
+	c := NewLimit(2)
 	for i, step := range []struct {
 		name  string
 		leave bool // or enter
@@ -20,14 +20,14 @@ func TestCrowd(t *testing.T) {
 		{name: "a", want: false},
 	} {
 		if step.leave {
-			c.remove(step.name)
-		} else if got := c.tryAdd(step.name); got != step.want {
+			c.Remove(step.name)
+		} else if got := c.TryAdd(step.name); got != step.want {
 			t.Errorf("step %d: %v", i+1, got)
 		}
 	}
-	c.remove("a")
-	c.remove("a")
-	c.remove("b")
+	c.Remove("a")
+	c.Remove("a")
+	c.Remove("b")
 	if len(c.waiting) != 0 {
 		t.Errorf("left: %v", c.waiting)
 	}

@@ -8,9 +8,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// The first waiter of a queue may get an answer that holds for others behind it: a Once was completed. This file gives
-// them that answer at once. Why: one after the other, 500 waiters take 500 round trips.
-
 // question is what an answer depends on beside the record: callers of one [Once] key with equal questions get equal
 // answers from one state of Redis.
 type question struct {
@@ -31,43 +28,6 @@ func questionOf(h *lockscript.Hold) any {
 	return question{
 		ack: h.Ack, fingerprint: string(r.Fingerprint), holdFailures: r.HoldFailures, group: r.Group,
 		size: oncescript.Counted(r.Content(r.MaxValue)), earliest: oncescript.WindowBound(r.Earliest), latest: oncescript.WindowBound(r.Latest),
-	}
-}
-
-// errAskAlone sends a waiter out of its queue to ask by itself.
-var errAskAlone = errors.New("ask alone")
-
-// startAsking notes which waiters are in the queue before the first one asks. Only these may be given its answer. Why: (1) the
-// first asks, and Redis answers "completed"; (2) the record is forgotten; (3) a waiter comes, whose caller knows of that;
-// (4) the answer arrives. It is outdated for that waiter.
-func (t *localWaiter) startAsking() {
-	if t.question == nil {
-		return
-	}
-	t.lists.mu.Lock()
-	defer t.lists.mu.Unlock()
-	t.list.asked = t.list.entered
-}
-
-// share gives a refusal to the waiters that came before the first one asked and have the same question. The others keep
-// their places. But if the record is settled, waiting helps them no more: they are sent to ask at the same time, each for
-// itself. Only the first may call it.
-func (t *localWaiter) share(refusal error) {
-	if t.question == nil {
-		return
-	}
-	refusal, settled := ownRefusal(refusal), settles(refusal)
-	t.lists.mu.Lock()
-	defer t.lists.mu.Unlock()
-	var next *localWaiter
-	for other := t.behind; other != nil && other.arrival <= t.list.asked; other = next {
-		next = other.behind
-		switch {
-		case other.question == t.question:
-			other.dismissLocked(refusal)
-		case settled:
-			other.dismissLocked(errAskAlone)
-		}
 	}
 }
 

@@ -1,4 +1,4 @@
-package core
+package waiters
 
 import (
 	"sync"
@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// heartbeats sends the heartbeats of this client's waiters, which keep their places in the queues in Redis. One timer serves
+// Heartbeats sends the heartbeats of this client's waiters, which keep their places in the queues in Redis. One timer serves
 // all waiters. The waiters of one queue share commands, and the commands share round trips with renewals. The replies
 // update the wait state of the waiters.
-type heartbeats struct {
+type Heartbeats struct {
 	instance *lockscript.Instance
 	now      clock.Clock
 
@@ -24,40 +24,40 @@ type heartbeats struct {
 
 // waiterGroup is this client's waiters in one queue.
 type waiterGroup struct {
-	places map[string]*queuePlace // by hold id
-	unsent int                    // commands that have not been sent yet
+	places map[string]*Place // by hold id
+	unsent int               // commands that have not been sent yet
 }
 
-// queuePlace is one waiter's place in a queue.
-type queuePlace struct {
+// Place is one waiter's place in a queue.
+type Place struct {
 	C          chan struct{} // notified of changes
 	keys       lockscript.Keys
 	id         string
-	heartbeats *heartbeats
+	heartbeats *Heartbeats
 
 	// Guarded by the mutex of heartbeats.
 	lockscript.WaitState
-	askedAt    clock.Instant // when the request with this wait state was sent: the waiter was in the queue after that
-	answeredAt clock.Instant
-	mustAsk    bool // the waiter must ask: it is not in the queue, or its owner holds the lock by another request
+	AskedAt    clock.Instant // when the request with this wait state was sent: the waiter was in the queue after that
+	AnsweredAt clock.Instant
+	MustAsk    bool // the waiter must ask: it is not in the queue, or its owner holds the lock by another request
 }
 
 // maxWaitersPerHeartbeat bounds the waiters in one command, and so the time that the server is blocked by it.
 const maxWaitersPerHeartbeat = 64
 
-func newHeartbeats(s *lockscript.Instance, now clock.Clock) *heartbeats {
-	return &heartbeats{instance: s, now: now, groups: make(map[string]*waiterGroup)}
+func NewHeartbeats(s *lockscript.Instance, now clock.Clock) *Heartbeats {
+	return &Heartbeats{instance: s, now: now, groups: make(map[string]*waiterGroup)}
 }
 
-// register starts heartbeats for a place in the queue that was just taken. The caller must call unregister.
-func (b *heartbeats) register(h *lockscript.Hold, s lockscript.WaitState, askedAt clock.Instant) *queuePlace {
-	p := &queuePlace{C: make(chan struct{}, 1), keys: h.Keys, id: h.ID, heartbeats: b}
-	p.update(s, askedAt)
+// Register starts heartbeats for a place in the queue that was just taken. The caller must call unregister.
+func (b *Heartbeats) Register(h *lockscript.Hold, s lockscript.WaitState, askedAt clock.Instant) *Place {
+	p := &Place{C: make(chan struct{}, 1), keys: h.Keys, id: h.ID, heartbeats: b}
+	p.Update(s, askedAt)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c := b.groups[h.Keys.Lock]
 	if c == nil {
-		c = &waiterGroup{places: make(map[string]*queuePlace)}
+		c = &waiterGroup{places: make(map[string]*Place)}
 		b.groups[h.Keys.Lock] = c
 	}
 	c.places[h.ID] = p
@@ -67,8 +67,8 @@ func (b *heartbeats) register(h *lockscript.Hold, s lockscript.WaitState, askedA
 	return p
 }
 
-// unregister ends the heartbeats.
-func (p *queuePlace) unregister() {
+// Unregister ends the heartbeats.
+func (p *Place) Unregister() {
 	b := p.heartbeats
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,22 +79,22 @@ func (p *queuePlace) unregister() {
 	}
 }
 
-// state returns a copy of the place with its present wait state.
-func (p *queuePlace) state() queuePlace {
+// State returns a copy of the place with its present wait state.
+func (p *Place) State() Place {
 	p.heartbeats.mu.Lock()
 	defer p.heartbeats.mu.Unlock()
 	return *p
 }
 
-// update records the reply to a request of the waiter itself.
-func (p *queuePlace) update(s lockscript.WaitState, askedAt clock.Instant) {
+// Update records the reply to a request of the waiter itself.
+func (p *Place) Update(s lockscript.WaitState, askedAt clock.Instant) {
 	p.heartbeats.mu.Lock()
 	defer p.heartbeats.mu.Unlock()
-	p.WaitState, p.askedAt, p.answeredAt, p.mustAsk = s, askedAt, p.heartbeats.now(), false
+	p.WaitState, p.AskedAt, p.AnsweredAt, p.MustAsk = s, askedAt, p.heartbeats.now(), false
 }
 
 // tick sends a heartbeat for every place. A group whose last heartbeat has not been sent yet is skipped.
-func (b *heartbeats) tick() {
+func (b *Heartbeats) tick() {
 	b.mu.Lock()
 	var calls []*transport.Command
 	for _, c := range b.groups {
@@ -111,9 +111,9 @@ func (b *heartbeats) tick() {
 }
 
 // commandsLocked makes the commands for one group.
-func (b *heartbeats) commandsLocked(c *waiterGroup) []*transport.Command {
+func (b *Heartbeats) commandsLocked(c *waiterGroup) []*transport.Command {
 	var calls []*transport.Command
-	var batch []*queuePlace
+	var batch []*Place
 	for _, p := range c.places {
 		batch = append(batch, p)
 		if len(batch) == maxWaitersPerHeartbeat {
@@ -127,7 +127,7 @@ func (b *heartbeats) commandsLocked(c *waiterGroup) []*transport.Command {
 	return calls
 }
 
-func (b *heartbeats) newHeartbeatLocked(c *waiterGroup, places []*queuePlace) *transport.Command {
+func (b *Heartbeats) newHeartbeatLocked(c *waiterGroup, places []*Place) *transport.Command {
 	k := places[0].keys
 	ids := make([]any, len(places))
 	for i, p := range places {
@@ -145,7 +145,7 @@ func (b *heartbeats) newHeartbeatLocked(c *waiterGroup, places []*queuePlace) *t
 }
 
 // answered records a reply. If there is none, the waiters ask by themselves after heartbeatTimeout.
-func (b *heartbeats) answered(answer *transport.Command, places []*queuePlace) {
+func (b *Heartbeats) answered(answer *transport.Command, places []*Place) {
 	list, err := lockscript.Integers(answer.Reply, 3+len(places))
 	if answer.Err != nil || err != nil {
 		return
@@ -153,17 +153,17 @@ func (b *heartbeats) answered(answer *transport.Command, places []*queuePlace) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i, p := range places {
-		if p.askedAt >= answer.SentAt {
+		if p.AskedAt >= answer.SentAt {
 			continue // the waiter has asked since
 		}
 		before := list[3+i]
 		if before < 0 {
-			p.mustAsk = true
+			p.MustAsk = true
 		} else {
 			p.WaitState = lockscript.WaitState{
 				HolderTTL: time.Duration(list[0]) * time.Millisecond, Ahead: int(before), LastToken: list[1], Broadcasts: list[2] == 1,
 			}
-			p.askedAt, p.answeredAt = answer.SentAt, b.now()
+			p.AskedAt, p.AnsweredAt = answer.SentAt, b.now()
 		}
 		if before <= 0 {
 			lifecycle.Signal(p.C)

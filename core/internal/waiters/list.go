@@ -1,4 +1,4 @@
-package core
+package waiters
 
 import (
 	"context"
@@ -11,9 +11,20 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// waitLists has a FIFO list of local waiters for each name. Only the first of a list asks Redis. Why: otherwise every
+// PollSubscribed is the interval between two polls of a busy lock while the subscription is confirmed. Why poll a
+// subscribed lock: notifications are only a hint.
+const pollSubscribed = 2 * time.Second
+
+// manyNames is how many names a client may wait for before it polls each of them more rarely. So it polls at most
+// manyNames times in a PollSubscribed.
+const manyNames = 1000
+
+// ErrTimeUp is the end of a wait: of the caller's context, of its longest wait, or of the client.
+var ErrTimeUp = errors.New("time is up")
+
+// Lists has a FIFO list of local waiters for each name. Only the first of a list asks Redis. Why: otherwise every
 // goroutine that waits for a busy lock would poll Redis.
-type waitLists struct {
+type Lists struct {
 	mu     sync.Mutex
 	byLock map[string]*waitList // by the lock's key; none is empty
 	unused []*waitList          // to be reused: most lists have one waiter, and a short life
@@ -24,7 +35,7 @@ const maxUnusedLists = 64
 
 // waitList is the waiters of one name. The first asks Redis.
 type waitList struct {
-	first, last *localWaiter
+	first, last *Waiter
 	// The last answer to the first, and when it came; the first polls at every pollInterval at least.
 	holderTTL  time.Duration // of the present holder's lease
 	answeredAt clock.Instant // zero: never
@@ -33,32 +44,32 @@ type waitList struct {
 	entered, asked uint64 // the number of arrivals, in all and before the first asked; see shared_answer.go
 }
 
-// localWaiter is one waiter in a list.
-type localWaiter struct {
-	lists *waitLists
-	key   string
+// Waiter is one waiter in a list.
+type Waiter struct {
+	lists *Lists
+	Key   string
 	list  *waitList
 	ack   transport.Ack // that the caller wants
 
-	question any    // what an answer depends on; nil if no answer holds for two; see shared_answer.go
+	Question any    // what an answer depends on; nil if no answer holds for two; see shared_answer.go
 	arrival  uint64 // in the order of arrival
 
-	before, behind *localWaiter
+	before, behind *Waiter
 	ready          chan struct{} // closed when it is the first, or was dismissed; nil if it was the first from the start
 	err            error         // why it was dismissed; set before ready is closed
 	removed        bool          // from the list
-	unregister     bool          // it has left an empty list whose client is registered
+	Unregister     bool          // it has left an empty list whose client is registered
 }
 
-func newWaitLists() *waitLists {
-	return &waitLists{byLock: make(map[string]*waitList)}
+func NewLists() *Lists {
+	return &Lists{byLock: make(map[string]*waitList)}
 }
 
-// enter appends a waiter to the list of a name. The waiter must call leave.
-func (q *waitLists) enter(t *localWaiter, key string, a transport.Ack) {
+// Enter appends a waiter to the list of a name. The waiter must call leave.
+func (q *Lists) Enter(t *Waiter, key string, a transport.Ack) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t.lists, t.key, t.ack = q, key, a
+	t.lists, t.Key, t.ack = q, key, a
 	l := q.byLock[key]
 	if l == nil {
 		l = q.newListLocked(key)
@@ -73,7 +84,7 @@ func (q *waitLists) enter(t *localWaiter, key string, a transport.Ack) {
 	}
 }
 
-func (q *waitLists) newListLocked(key string) *waitList {
+func (q *Lists) newListLocked(key string) *waitList {
 	var l *waitList
 	if n := len(q.unused); n > 0 {
 		l, q.unused = q.unused[n-1], q.unused[:n-1]
@@ -85,34 +96,34 @@ func (q *waitLists) newListLocked(key string) *waitList {
 	return l
 }
 
-// empty reports whether no local caller waits for a name.
-func (q *waitLists) empty(key string) bool {
+// Empty reports whether no local caller waits for a name.
+func (q *Lists) Empty(key string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.byLock[key] == nil
 }
 
-// mustWait reports whether the waiter is not the first yet.
-func (t *localWaiter) mustWait() bool { return t.ready != nil && !lifecycle.Closed(t.ready) }
+// MustWait reports whether the waiter is not the first yet.
+func (t *Waiter) MustWait() bool { return t.ready != nil && !lifecycle.Closed(t.ready) }
 
-// wait returns when the waiter is the first. It returns errTimeUp if ctx has ended or the client is closed, and another
+// Wait returns when the waiter is the first. It returns errTimeUp if ctx has ended or the client is closed, and another
 // error if the waiter was dismissed.
-func (t *localWaiter) wait(ctx context.Context, closing <-chan struct{}) error {
-	if !t.mustWait() {
+func (t *Waiter) Wait(ctx context.Context, closing <-chan struct{}) error {
+	if !t.MustWait() {
 		return t.err
 	}
 	select {
 	case <-t.ready:
 		return t.err
 	case <-ctx.Done():
-		return errTimeUp
+		return ErrTimeUp
 	case <-closing:
-		return errTimeUp
+		return ErrTimeUp
 	}
 }
 
-// leave removes the waiter, and wakes the next if it was the first.
-func (t *localWaiter) leave() {
+// Leave removes the waiter, and wakes the next if it was the first.
+func (t *Waiter) Leave() {
 	t.lists.mu.Lock()
 	defer t.lists.mu.Unlock()
 	if t.removed {
@@ -126,7 +137,7 @@ func (t *localWaiter) leave() {
 }
 
 // removeLocked removes the waiter from its list.
-func (t *localWaiter) removeLocked() {
+func (t *Waiter) removeLocked() {
 	t.removed = true
 	if t.before == nil {
 		t.list.first = t.behind
@@ -141,13 +152,12 @@ func (t *localWaiter) removeLocked() {
 	t.before, t.behind = nil, nil // so that a removed waiter keeps no others in memory
 }
 
-// failAll dismisses all waiters of the list with err. After ErrNotReplicated, waiters that need fewer replicas stay. Only
-// the first may call it.
-func (t *localWaiter) failAll(err error) {
+// FailAll dismisses all waiters of the list with err. If short is true, too few replicas were the reason, and waiters that
+// need fewer replicas stay. Only the first may call it.
+func (t *Waiter) FailAll(err error, short bool) {
 	t.lists.mu.Lock()
 	defer t.lists.mu.Unlock()
-	short := errors.Is(err, ErrNotReplicated)
-	var next *localWaiter
+	var next *Waiter
 	for other := t; other != nil; other = next {
 		next = other.behind
 		if short && other.ack.Replicas < t.ack.Replicas {
@@ -163,53 +173,53 @@ func (t *localWaiter) failAll(err error) {
 }
 
 // dismissLocked removes a waiter from its list, and has its wait return err.
-func (t *localWaiter) dismissLocked(err error) {
+func (t *Waiter) dismissLocked(err error) {
 	t.removeLocked()
 	t.err = err
 	close(t.ready)
 }
 
 // wakeFirstLocked wakes the new first waiter after the first has left, or drops the empty list.
-func (t *localWaiter) wakeFirstLocked() {
+func (t *Waiter) wakeFirstLocked() {
 	if next := t.list.first; next != nil {
 		close(next.ready)
 		return
 	}
-	t.unregister = t.list.registered
-	delete(t.lists.byLock, t.key)
+	t.Unregister = t.list.registered
+	delete(t.lists.byLock, t.Key)
 	if len(t.lists.unused) < maxUnusedLists {
 		t.lists.unused = append(t.lists.unused, t.list)
 	}
 }
 
-// setHolderTTL records the answer to the first, for the waiters behind it whose time ends.
-func (t *localWaiter) setHolderTTL(left time.Duration, now clock.Instant) {
+// SetHolderTTL records the answer to the first, for the waiters behind it whose time ends.
+func (t *Waiter) SetHolderTTL(left time.Duration, now clock.Instant) {
 	t.lists.mu.Lock()
 	defer t.lists.mu.Unlock()
 	t.list.holderTTL, t.list.answeredAt = left, now
 }
 
-// setRegistered records whether the client is registered as waiting for this lock in Redis.
-func (t *localWaiter) setRegistered(registered bool) {
+// SetRegistered records whether the client is registered as waiting for this lock in Redis.
+func (t *Waiter) SetRegistered(registered bool) {
 	t.lists.mu.Lock()
 	defer t.lists.mu.Unlock()
 	t.list.registered = registered
 }
 
-// pollInterval is the longest time between two polls of the first in a list, if it is subscribed.
-func (q *waitLists) pollInterval() time.Duration {
+// PollInterval is the longest time between two polls of the first in a list, if it is subscribed.
+func (q *Lists) PollInterval() time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.pollIntervalLocked()
 }
 
-func (q *waitLists) pollIntervalLocked() time.Duration {
+func (q *Lists) pollIntervalLocked() time.Duration {
 	return max(pollSubscribed, pollSubscribed*time.Duration(len(q.byLock))/manyNames)
 }
 
-// holderTTL returns the last answer to the first waiter for a name. It returns false if there is none, or if the answer is
+// HolderTTL returns the last answer to the first waiter for a name. It returns false if there is none, or if the answer is
 // older than two poll intervals: then Redis does not answer now.
-func (q *waitLists) holderTTL(key string, now clock.Instant) (left time.Duration, heard bool) {
+func (q *Lists) HolderTTL(key string, now clock.Instant) (left time.Duration, heard bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.byLock[key]
