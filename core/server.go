@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/preflight"
 	"github.com/holdfast-go/holdfast/core/internal/pubsub"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/core/internal/waiters"
@@ -22,12 +23,11 @@ type server struct {
 	warnedSubscribe sync.Once // subscribing is refused
 	warnedSharded   sync.Once // only SSUBSCRIBE is
 	warnedPanic     sync.Once // the client panics
-
-	findings sync.Map // that were warned of, see setup.go
 }
 
 func newServer(k *keeper, rdb redis.UniversalClient) *server {
-	exec := transport.NewExecutor(rdb, k.work(), k.base.Done())
+	background := k.work()
+	exec := transport.NewExecutor(rdb, background, k.base.Done())
 	verb := "PUBLISH"
 	if exec.InCluster() {
 		verb = "SPUBLISH"
@@ -39,7 +39,7 @@ func newServer(k *keeper, rdb redis.UniversalClient) *server {
 		PublishRefused: s.cannotPublish,
 	}
 	s.Subs.UseClientNumber(k.clientNumber, s.wakeNext)
-	exec.OnReply = sync.OnceFunc(s.inspectLater)
+	exec.OnReply = sync.OnceFunc((&preflight.Check{Client: rdb, Background: &background, Logger: k.logger}).Start)
 	if k.hasOneServer() { // the servers of a Redlock are asked side by side, for as long as each gets
 		exec.UseDirectPath()
 		k.heartbeats = waiters.NewHeartbeats(s.Instance, k.now)

@@ -1,10 +1,11 @@
-package core
+package preflight
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -22,21 +23,29 @@ const (
 	inspectionPause = time.Minute
 )
 
-// inspectLater looks, in the background, for settings with which Redis loses locks or refuses them, and warns of them. It
-// is called once Redis has answered for the first time: before, there is nothing to look at, and connecting stays with
-// those who want a lock. If nobody would read a warning, it does nothing.
-func (s *server) inspectLater() {
-	k := s.keeper
-	if !k.logger.Enabled(context.Background(), slog.LevelWarn) {
+// Check looks at one Redis client. Its fields must not change after Start.
+type Check struct {
+	Client     redis.UniversalClient
+	Background *transport.Background
+	Logger     *slog.Logger
+
+	findings sync.Map // that were warned of
+}
+
+// Start looks, in the background, for settings with which Redis loses locks or refuses them, and warns of them. It
+// must be called once Redis has answered for the first time: before, there is nothing to look at, and connecting stays with
+// the first lock. If the logger drops warnings, it does nothing.
+func (c *Check) Start() {
+	if !c.Logger.Enabled(context.Background(), slog.LevelWarn) {
 		return
 	}
-	k.background(func(ctx context.Context) {
+	c.Background.Go(func(ctx context.Context) {
 		for range inspections {
-			if s.inspectOnce(ctx) {
+			if c.inspectOnce(ctx) {
 				return
 			}
-			lifecycle.Pause(ctx, inspectionPause, nil, k.operations.Closing)
-			if k.operations.IsClosed() {
+			lifecycle.Pause(ctx, inspectionPause, nil, c.Background.Operations.Closing)
+			if c.Background.Operations.IsClosed() {
 				return
 			}
 		}
@@ -46,18 +55,18 @@ func (s *server) inspectLater() {
 // inspectOnce reports whether that was enough. It leaves a look that takes too long to end by itself: go-redis does not
 // interrupt it. Close waits for it like for other work in the background, because a go-redis client that is closed with
 // a command in flight may wait for ever.
-func (s *server) inspectOnce(ctx context.Context) bool {
+func (c *Check) inspectOnce(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, inspectionTime)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
 		err := transport.ErrPanic
 		defer func() { done <- err }()
-		s.keeper.recovered(func() { err = s.inspectSetup(ctx) })
+		c.Background.Recovered(func() { err = c.inspectSetup(ctx) })
 	}()
 	select {
 	case err := <-done:
-		s.keeper.logger.Debug("holdfast: setup of Redis inspected", "error", err)
+		c.Logger.Debug("holdfast: setup of Redis inspected", "error", err)
 		return err == nil || !transport.Transient(err)
 	case <-ctx.Done():
 		return false
@@ -65,38 +74,38 @@ func (s *server) inspectOnce(ctx context.Context) bool {
 }
 
 // inspectSetup looks at the server, or at each master of a Cluster: scripts go nowhere else.
-func (s *server) inspectSetup(ctx context.Context) error {
-	switch rdb := s.Exec.Client.(type) {
+func (c *Check) inspectSetup(ctx context.Context) error {
+	switch rdb := c.Client.(type) {
 	case *redis.ClusterClient:
 		return rdb.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) (err error) {
 			err = transport.ErrPanic
-			s.keeper.recovered(func() { err = s.inspectServer(ctx, master, master.Options().Addr) })
+			c.Background.Recovered(func() { err = c.inspectServer(ctx, master, master.Options().Addr) })
 			return err
 		})
 	case *redis.Client:
-		return s.inspectServer(ctx, rdb, rdb.Options().Addr)
+		return c.inspectServer(ctx, rdb, rdb.Options().Addr)
 	default:
-		return s.inspectServer(ctx, rdb, "")
+		return c.inspectServer(ctx, rdb, "")
 	}
 }
 
 // inspectServer asks with INFO, which more users may call than CONFIG.
-func (s *server) inspectServer(ctx context.Context, rdb redis.Cmdable, addr string) error {
+func (c *Check) inspectServer(ctx context.Context, rdb redis.Cmdable, addr string) error {
 	text, err := rdb.Info(ctx).Result()
 	if err != nil {
 		return err
 	}
 	info := readInfo(text)
 	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
-		s.found("Redis may evict locks when its memory is full: set maxmemory-policy to noeviction",
+		c.found("Redis may evict locks when its memory is full: set maxmemory-policy to noeviction",
 			"server", addr, "maxmemory-policy", policy, "maxmemory", info["maxmemory"])
 	}
 	if info["role"] == "slave" && addr != sentinelAddr {
-		s.found("Redis is a replica and refuses locks: connect to its master",
+		c.found("Redis is a replica and refuses locks: connect to its master",
 			"server", addr, "master", info["master_host"]+":"+info["master_port"])
 	}
 	if version := info["redis_version"]; tooOld(version) {
-		s.found("Redis is too old for locks: 6.2 or newer is needed", "server", addr, "version", version)
+		c.found("Redis is too old for locks: 6.2 or newer is needed", "server", addr, "version", version)
 	}
 	return nil
 }
@@ -105,9 +114,9 @@ func (s *server) inspectServer(ctx context.Context, rdb redis.Cmdable, addr stri
 const sentinelAddr = "FailoverClient"
 
 // found warns of something, once.
-func (s *server) found(message string, args ...any) {
-	if _, known := s.findings.LoadOrStore(message+fmt.Sprint(args...), true); !known {
-		s.keeper.logger.Warn("holdfast: "+message, args...)
+func (c *Check) found(message string, args ...any) {
+	if _, known := c.findings.LoadOrStore(message+fmt.Sprint(args...), true); !known {
+		c.Logger.Warn("holdfast: "+message, args...)
 	}
 }
 

@@ -1,14 +1,18 @@
-package core
+package preflight
 
 import (
 	"context"
 	"io"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // silent is a Redis that answers INFO with an error, or only when ctx ends.
@@ -44,13 +48,27 @@ func TestInspectionGivesUp(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				rdb := &silent{err: test.err}
-				k := newKeeper(newClientConfig(nil), []redis.UniversalClient{rdb}, drift)
-				newServer(k, rdb).inspectLater()
+				running := lifecycle.New()
+				check := &Check{Client: rdb, Logger: slog.Default(), Background: &transport.Background{
+					Operations: running,
+					Go: func(work func(context.Context)) bool {
+						running.StartInternal()
+						go func() {
+							defer running.Finish()
+							work(context.Background())
+						}()
+						return true
+					},
+					Recovered: func(call func()) { call() },
+				}}
+				check.Start()
 				time.Sleep(10 * inspectionPause)
 				if asked := rdb.asked.Load(); asked != test.want {
 					t.Errorf("asked %d times, want %d", asked, test.want)
 				}
-				_, _ = k.close()
+				running.BeginClose()
+				running.Finish()
+				<-running.Finished
 			})
 		})
 	}
