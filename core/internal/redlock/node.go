@@ -74,7 +74,8 @@ func (v *node) ask(ctx context.Context, ttl time.Duration, request func(ctx cont
 	}
 	if transport.Classify(err) == transport.Failed || err != nil && (transport.RefusesUser(err) || transport.UnknownCommand(err)) || isIdentityError(err) {
 		v.warnedRefusal.Do(func() {
-			v.quorum.env.Logger.Warn("holdfast: "+"a server of a Redlock refuses requests: fewer of the others may fail", "node", v.number, "error", err)
+			v.quorum.env.Logger.Warn("holdfast: a server of a Redlock refuses requests: fewer of the others may fail",
+				"node", v.number, "error", err)
 		})
 	}
 	if transport.Transient(err) && !errors.Is(err, errNotCommitted) { // that is an answer: the hold was released before it was settled
