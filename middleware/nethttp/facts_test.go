@@ -126,3 +126,22 @@ func TestKeyErrorIsTheDetail(t *testing.T) {
 		t.Errorf("problem %+v", p)
 	}
 }
+
+// TestOnePerUser: behind Once, a second request of a user is refused after the first, and one of another user is not.
+func TestOnePerUser(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	runs := 0
+	guard := httplock.Once(locks, httplock.ByHeader("Idempotency-Key"), patientOnce()...)
+	srv := serve(t, guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { runs++ })))
+	for _, test := range []struct {
+		user         string
+		status, runs int
+	}{
+		{"ada", http.StatusOK, 1}, {"ada", http.StatusConflict, 1}, {"bob", http.StatusOK, 2}, {"ada", http.StatusConflict, 2},
+	} {
+		if got := postKey(t, srv, test.user); got != test.status || runs != test.runs {
+			t.Errorf("%s: status %d after %d runs, want %d after %d", test.user, got, runs, test.status, test.runs)
+		}
+	}
+}
