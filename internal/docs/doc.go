@@ -11,6 +11,14 @@
 //
 // Each block needs a language. internal/fencing runs SQL. A block in any other language is on a list too.
 //
+// # Tests
+//
+// docs/tests.md names the tests of each guarantee, and of each function, method and option that a public package exports.
+// All rows are compared with the packages and their tests, which are type-checked from source. A test must reach the
+// symbol of its row: its source names the symbol, or names a function whose source does, and so on. Calls through an
+// interface may go to any type that implements the interface. So this finds rows that cannot be true. A reviewer finds
+// those that happen not to be.
+//
 // # Go
 //
 // A block of Go is type-checked in one of these ways, the first that fits:
