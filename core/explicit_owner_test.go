@@ -25,51 +25,46 @@ func TestExplicitOwnerEntersFromAnotherProcess(t *testing.T) {
 				}
 				return strategies(newClient(t, server.Client(), hooks))[name](name)
 			}
-			wait := func(l core.Locker, opts ...core.LockOption) <-chan *core.Lease {
-				t.Helper()
-				got := make(chan *core.Lease, 1)
-				go func() {
-					lease, err := l.Lock(context.Background(), append(opts, core.WithTTL(long), core.WithWait(2*within))...)
-					if err != nil {
-						t.Errorf("lock: %v", err)
-					}
-					got <- lease
-				}()
-				waitFor(t, waits, "the caller to wait")
-				return got
-			}
 			holder := mustLock(t, process(), core.WithTTL(long))
 			one, other := process(), process()
-			first := wait(one, core.WithOwner("x"))
-			before := wait(other)
-			second, third := wait(other, core.WithOwner("x")), wait(other, core.WithOwner("x"))
-			unlock(t, holder)
-			var held []*core.Lease
-			for _, waiting := range []<-chan *core.Lease{first, second, third} {
-				select {
-				case lease := <-waiting:
-					held = append(held, lease)
-				case lease := <-before: // it was quicker, which between processes it may be with a Mutex
-					if lease != nil {
-						unlock(t, lease)
-					}
-					before = nil
-					held = append(held, <-waiting)
+			first := lockWaiting(t, waits, one, core.WithOwner("x"))
+			before := lockWaiting(t, waits, other)
+			second := lockWaiting(t, waits, other, core.WithOwner("x"))
+			third := lockWaiting(t, waits, other, core.WithOwner("x"))
+			passed := make(chan struct{})
+			go func() {
+				defer close(passed)
+				if lease := <-before; lease != nil { // between processes it may be first, with a Mutex
+					unlock(t, lease)
 				}
-			}
+			}()
+			unlock(t, holder)
+			held := []*core.Lease{<-first, <-second, <-third}
 			for _, lease := range held {
 				if lease == nil {
 					t.FailNow()
 				}
 				unlock(t, lease)
 			}
-			if before != nil {
-				if lease := <-before; lease != nil {
-					unlock(t, lease)
-				}
-			}
+			<-passed
 		})
 	}
+}
+
+// lockWaiting locks in another goroutine, and returns once a hook has told that the caller waits. What it returns gets
+// nil if the lock is refused.
+func lockWaiting(t *testing.T, waits <-chan struct{}, l core.Locker, opts ...core.LockOption) <-chan *core.Lease {
+	t.Helper()
+	got := make(chan *core.Lease, 1)
+	go func() {
+		lease, err := l.Lock(context.Background(), append(opts, core.WithTTL(long), core.WithWait(2*within))...)
+		if err != nil {
+			t.Errorf("lock: %v", err)
+		}
+		got <- lease
+	}()
+	waitFor(t, waits, "the caller to wait")
+	return got
 }
 
 // TestExplicitOwnerIsToldOfItsShare: an owner waits to write in one process, and gets a share in another one. It would

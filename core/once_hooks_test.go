@@ -46,6 +46,16 @@ func TestOnceHooks(t *testing.T) {
 	if len(starts) != 6 || len(begins) != 6 || len(ends) != 4 {
 		t.Fatalf("%d, %d and %d calls", len(starts), len(begins), len(ends))
 	}
+	wantBegins(t, starts, begins)
+	wantEnds(t, ends)
+	if begins[1].Err != busy || released != nil || got.Attempt != 3 {
+		t.Errorf("%v, %v, %+v", busy, released, got)
+	}
+}
+
+// wantBegins checks what hooks were told of the six calls of TestOnceHooks.
+func wantBegins(t *testing.T, starts []core.BeginStart, begins []core.BeginEnd) {
+	t.Helper()
 	for i, want := range []struct {
 		attempt int
 		err     error
@@ -56,6 +66,11 @@ func TestOnceHooks(t *testing.T) {
 			t.Errorf("begin %d: %+v", i+1, b)
 		}
 	}
+}
+
+// wantEnds checks what a hook was told of the four attempts of TestOnceHooks.
+func wantEnds(t *testing.T, ends []core.AttemptEnd) {
+	t.Helper()
 	for i, want := range []core.AttemptEnd{
 		{Key: "name", Attempt: 1, State: core.StateNone},
 		{Key: "name", Attempt: 2, State: core.StateNone},
@@ -69,9 +84,6 @@ func TestOnceHooks(t *testing.T) {
 		if e.Held, e.Token = 0, 0; e != want {
 			t.Errorf("end %d: %+v", i+1, e)
 		}
-	}
-	if begins[1].Err != busy || released != nil || got.Attempt != 3 {
-		t.Errorf("%v, %v, %+v", busy, released, got)
 	}
 }
 

@@ -100,45 +100,47 @@ func (s *onceScripts) state() map[string]string {
 	return fields
 }
 
+// scriptsOfAttempts are the scripts that a client repeats if a reply is lost. Each is about the attempt with that ID.
+var scriptsOfAttempts = map[string]func(*onceScripts, string) string{
+	"begin": (*onceScripts).begin, "renew": (*onceScripts).renew, "declare": (*onceScripts).declare,
+	"complete": (*onceScripts).complete, "hold": (*onceScripts).hold, "release": (*onceScripts).release,
+	"give up": (*onceScripts).giveUp, "forget": (*onceScripts).forget,
+	"resolve": func(s *onceScripts, _ string) string { return s.resolve("r") },
+}
+
+// statesBefore lead to each state that the record can have when a script about attempt "a" runs.
+var statesBefore = map[string]func(*onceScripts){
+	"absent":               func(*onceScripts) {},
+	"own":                  func(s *onceScripts) { s.begin("a") },
+	"own, expired":         func(s *onceScripts) { s.begin("a"); abandon(s.t, s.rdb, s.name) },
+	"own, completed":       func(s *onceScripts) { s.begin("a"); s.complete("a") },
+	"own, held":            func(s *onceScripts) { s.begin("a"); s.hold("a") },
+	"own, released":        func(s *onceScripts) { s.begin("a"); s.release("a") },
+	"of another":           func(s *onceScripts) { s.begin("a"); abandon(s.t, s.rdb, s.name); s.begin("b") },
+	"completed by another": func(s *onceScripts) { s.begin("b"); s.complete("b") },
+	"released by another":  func(s *onceScripts) { s.begin("b"); s.release("b") },
+	"resolved by another":  func(s *onceScripts) { s.begin("a"); abandon(s.t, s.rdb, s.name); s.resolve("x") },
+}
+
+// eventsBetween happen between the two runs of a script.
+var eventsBetween = map[string]func(*onceScripts){
+	"nothing":         func(*onceScripts) {},
+	"eviction":        func(s *onceScripts) { s.rdb.Del(context.Background(), recordOf(s.name)) },
+	"forget":          func(s *onceScripts) { s.forget("f") },
+	"forget, another": func(s *onceScripts) { s.forget("f"); s.begin("c") },
+	"forget, done":    func(s *onceScripts) { s.forget("f"); s.begin("c"); s.complete("c") },
+	"end of another":  func(s *onceScripts) { s.release("b") },
+	"resolve":         func(s *onceScripts) { s.resolve("y") },
+}
+
 // TestOnceScriptsTwice runs each script twice, in each state of the record, with something else in between: the second
 // run answers like the first and changes nothing.
 func TestOnceScriptsTwice(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client()
-	scripts := map[string]func(*onceScripts, string) string{
-		"begin": (*onceScripts).begin, "renew": (*onceScripts).renew, "declare": (*onceScripts).declare,
-		"complete": (*onceScripts).complete, "hold": (*onceScripts).hold, "release": (*onceScripts).release,
-		"give up": (*onceScripts).giveUp, "forget": (*onceScripts).forget,
-		"resolve": func(s *onceScripts, _ string) string { return s.resolve("r") },
-	}
-	before := map[string]func(*onceScripts){
-		"absent":         func(*onceScripts) {},
-		"own":            func(s *onceScripts) { s.begin("a") },
-		"own, over":      func(s *onceScripts) { s.begin("a"); abandon(t, rdb, s.name) },
-		"own, completed": func(s *onceScripts) { s.begin("a"); s.complete("a") },
-		"own, held":      func(s *onceScripts) { s.begin("a"); s.hold("a") },
-		"own, released":  func(s *onceScripts) { s.begin("a"); s.release("a") },
-		"of another": func(s *onceScripts) {
-			s.begin("a")
-			abandon(t, rdb, s.name)
-			s.begin("b")
-		},
-		"completed by another": func(s *onceScripts) { s.begin("b"); s.complete("b") },
-		"released by another":  func(s *onceScripts) { s.begin("b"); s.release("b") },
-		"resolved by another":  func(s *onceScripts) { s.begin("a"); abandon(t, rdb, s.name); s.resolve("x") },
-	}
-	between := map[string]func(*onceScripts){
-		"nothing":         func(*onceScripts) {},
-		"eviction":        func(s *onceScripts) { rdb.Del(context.Background(), recordOf(s.name)) },
-		"forget":          func(s *onceScripts) { s.forget("f") },
-		"forget, another": func(s *onceScripts) { s.forget("f"); s.begin("c") },
-		"forget, done":    func(s *onceScripts) { s.forget("f"); s.begin("c"); s.complete("c") },
-		"end of another":  func(s *onceScripts) { s.release("b") },
-		"resolve":         func(s *onceScripts) { s.resolve("y") },
-	}
-	for script, run := range scripts {
-		for was, prepare := range before {
-			for then, happen := range between {
+	for script, run := range scriptsOfAttempts {
+		for was, prepare := range statesBefore {
+			for then, happen := range eventsBetween {
 				s := &onceScripts{t, rdb, script + "," + was + "," + then}
 				prepare(s)
 				first := run(s, "a")

@@ -110,59 +110,66 @@ func mustZombie(t testing.TB, rdb *redis.Client, locks *core.Client, name string
 	return zombie
 }
 
+// recordEvent is what becomes of the record of a running attempt, and what the attempt's Complete does after it.
+type recordEvent struct {
+	happen          func(name string, other *core.Once) // other is the Once of that name in another process
+	stale, recreate bool
+}
+
+func recordEvents(t *testing.T, rdb *redis.Client) map[string]recordEvent {
+	ctx := context.Background()
+	// followed lets the attempt's lease expire and another attempt begin.
+	followed := func(end func(*core.Attempt) error) recordEvent {
+		return recordEvent{stale: true, happen: func(name string, other *core.Once) {
+			abandon(t, rdb, name)
+			_ = end(mustBegin(t, other))
+		}}
+	}
+	// forgotten deletes the record, and another attempt begins.
+	forgotten := func(end func(*core.Attempt) error) recordEvent {
+		return recordEvent{stale: true, happen: func(_ string, other *core.Once) {
+			forget(t, other)
+			_ = end(mustBegin(t, other))
+		}}
+	}
+	run := func(*core.Attempt) error { return nil }
+	release := func(a *core.Attempt) error { return a.Release(ctx) }
+	complete := func(a *core.Attempt) error { return a.Complete(ctx, nil) }
+	hold := func(a *core.Attempt) error { return a.Hold(ctx, "") }
+	return map[string]recordEvent{
+		"nothing":                {happen: func(string, *core.Once) {}},
+		"lease expired":          {happen: func(name string, _ *core.Once) { abandon(t, rdb, name) }},
+		"evicted":                {happen: func(name string, _ *core.Once) { rdb.Del(ctx, recordOf(name)) }, recreate: true},
+		"forgotten":              {happen: func(_ string, other *core.Once) { forget(t, other) }, recreate: true},
+		"follower":               followed(run),
+		"follower released":      followed(release),
+		"forgotten and released": forgotten(release),
+		"forgotten and begun":    forgotten(run),
+		"forgotten and done":     forgotten(complete),
+		"forgotten and held":     forgotten(hold),
+	}
+}
+
 // TestLateComplete: what has become of the record meanwhile, and what a Complete does then.
 func TestLateComplete(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	rdb := redistest.Start(t).Client()
 	ends := make(chan core.AttemptEnd, 9)
 	locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{
 		AttemptEnd: func(_ context.Context, end core.AttemptEnd) { ends <- end },
 	}))
 	other := newClient(t, rdb, core.WithTTL(long))
-	for name, test := range map[string]struct {
-		meanwhile       func(name string)
-		stale, recreate bool
-	}{
-		"nothing":    {meanwhile: func(string) {}},
-		"lease over": {meanwhile: func(name string) { abandon(t, rdb, name) }},
-		"evicted":    {meanwhile: func(name string) { rdb.Del(ctx, recordOf(name)) }, recreate: true},
-		"forgotten":  {meanwhile: func(name string) { forget(t, other.Once(name)) }, recreate: true},
-		"follower": {meanwhile: func(name string) {
-			abandon(t, rdb, name)
-			mustBegin(t, other.Once(name))
-		}, stale: true},
-		"follower released": {meanwhile: func(name string) {
-			abandon(t, rdb, name)
-			_ = mustBegin(t, other.Once(name)).Release(ctx)
-		}, stale: true},
-		"forgotten and released": {meanwhile: func(name string) {
-			forget(t, other.Once(name))
-			_ = mustBegin(t, other.Once(name)).Release(ctx)
-		}, stale: true},
-		"forgotten and begun": {meanwhile: func(name string) {
-			forget(t, other.Once(name))
-			mustBegin(t, other.Once(name))
-		}, stale: true},
-		"forgotten and done": {meanwhile: func(name string) {
-			forget(t, other.Once(name))
-			_ = mustBegin(t, other.Once(name)).Complete(ctx, nil)
-		}, stale: true},
-		"forgotten and held": {meanwhile: func(name string) {
-			forget(t, other.Once(name))
-			_ = mustBegin(t, other.Once(name)).Hold(ctx, "")
-		}, stale: true},
-	} {
+	for name, meanwhile := range recordEvents(t, rdb) {
 		once := locks.Once(name, core.WithFingerprint([]byte("print")), core.WithRetention(time.Hour))
 		a := mustBegin(t, once)
-		test.meanwhile(name)
+		meanwhile.happen(name, other.Once(name))
 		before := contents(t, rdb, name)
-		err := a.Complete(ctx, []byte("value"))
+		err := a.Complete(context.Background(), []byte("value"))
 		end := <-ends
-		if end.Recreated != test.recreate || end.Err != err {
+		if end.Recreated != meanwhile.recreate || end.Err != err {
 			t.Errorf("%s: the hook saw %+v", name, end)
 		}
-		if test.stale {
+		if meanwhile.stale {
 			if wantErr(t, err, core.ErrStale); !maps.Equal(before, contents(t, rdb, name)) {
 				t.Errorf("%s: %v has become %v", name, before, contents(t, rdb, name))
 			}
@@ -173,7 +180,7 @@ func TestLateComplete(t *testing.T) {
 			r.Ended.IsZero() || r.Retention > time.Hour || r.Retention < time.Hour-within {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
-		_, err = locks.Once(name, core.WithFingerprint([]byte("other"))).Begin(ctx)
+		_, err = locks.Once(name, core.WithFingerprint([]byte("other"))).Begin(context.Background())
 		wantErr(t, err, core.ErrFingerprintMismatch)
 	}
 }

@@ -34,52 +34,74 @@ func TestHundredThousandWaiters(t *testing.T) {
 			locks := newClient(t, rdb, core.WithTTL(long), core.WithMaxWaiters(most), core.WithHooks(core.Hooks{
 				Wait: func(_ context.Context, w core.Wait) { begun <- w },
 			}))
-			strategy := strategies(locks)[kind]
-			holder := mustLock(t, strategy("name"))
+			lock := strategies(locks)[kind]("name")
+			holder := mustLock(t, lock)
 			before := footprint()
-
-			served := make(chan int, most)
-			var waiters sync.WaitGroup
-			for i := range most {
-				waiters.Go(func() {
-					err := core.Do(context.Background(), strategy("name"), func(context.Context) error {
-						served <- i
-						return nil
-					})
-					if err != nil {
-						t.Errorf("waiter %d: %v", i, err)
-					}
-				})
-				<-begun // in line
-			}
-			asked, began := server.CommandStats()["evalsha"].Calls, time.Now()
-			refused := flood(t, callers-most, func() error {
-				_, err := strategy("name").Lock(context.Background())
-				if !errors.Is(err, core.ErrNotAcquired) || errors.Is(err, core.ErrUnavailable) {
-					t.Errorf("refused with %v", err)
-				}
-				return err
-			})
-			took := time.Since(began)
-			asked = server.CommandStats()["evalsha"].Calls - asked
+			served := waitInLine(t, lock, most, begun)
+			refused := wantTooMany(t, server, lock, callers-most)
 			if n := waiting(rdb, locks, kind); n != most || refused != callers-most {
 				t.Errorf("%d refused, %d in line", refused, n)
 			}
-			if asked > int64(callers)/100 { // signs of life of those in line, and looks
-				t.Errorf("Redis was asked %d times", asked)
-			}
 			unlock(t, holder)
-			waiters.Wait()
-			close(served)
-			for want := range most {
-				if got := <-served; got != want {
+			want := 0
+			for got := range served {
+				if got != want {
 					t.Fatalf("waiter %d was served in place %d", got, want)
 				}
+				want++
 			}
-			t.Logf("%d refused in %v, in which Redis was asked %d times", refused, took, asked)
+			if want != most {
+				t.Errorf("%d were served", want)
+			}
 			before.wantBack(t)
 		})
 	}
+}
+
+// waitInLine lets n callers wait for a lock, each behind the one before it. It returns a channel of their numbers in the
+// order in which they get the lock, which is closed when all have released it.
+func waitInLine(t *testing.T, lock core.Locker, n int, begun <-chan core.Wait) <-chan int {
+	t.Helper()
+	served := make(chan int, n)
+	var waiters sync.WaitGroup
+	for i := range n {
+		waiters.Go(func() {
+			err := core.Do(context.Background(), lock, func(context.Context) error {
+				served <- i
+				return nil
+			})
+			if err != nil {
+				t.Errorf("waiter %d: %v", i, err)
+			}
+		})
+		<-begun // in line
+	}
+	go func() {
+		waiters.Wait()
+		close(served)
+	}()
+	return served
+}
+
+// wantTooMany lets so many callers ask for a lock at once, and checks that each is told that there are too many, and that
+// hardly any of them asks Redis. It returns how many were told.
+func wantTooMany(t *testing.T, server *redistest.Server, lock core.Locker, callers int) int {
+	t.Helper()
+	asked, began := server.CommandStats()["evalsha"].Calls, time.Now()
+	refused := flood(t, callers, func() error {
+		_, err := lock.Lock(context.Background())
+		if !errors.Is(err, core.ErrNotAcquired) || errors.Is(err, core.ErrUnavailable) {
+			t.Errorf("refused with %v", err)
+		}
+		return err
+	})
+	took := time.Since(began)
+	asked = server.CommandStats()["evalsha"].Calls - asked
+	if asked > int64(callers)/100 { // heartbeats of those in line
+		t.Errorf("Redis was asked %d times", asked)
+	}
+	t.Logf("%d refused in %v, in which Redis was asked %d times", refused, took, asked)
+	return refused
 }
 
 // waiting counts who waits: for a Mutex in the process, of which only the first asks Redis, for the others in Redis.

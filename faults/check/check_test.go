@@ -81,12 +81,15 @@ func (s *story) check() *check.Report {
 	return check.Check(*s)
 }
 
-// TestCheckersFindWhatIsWrong gives each checker a history that it must refuse, and its right twin that it must not.
-func TestCheckersFindWhatIsWrong(t *testing.T) {
-	for name, test := range map[string]struct {
-		want  string // the beginning of the only violation; empty for none
-		story *story
-	}{
+// judged is a history and what a checker says of it.
+type judged struct {
+	want  string // the beginning of the only violation; empty for none
+	story *story
+}
+
+// overlaps are histories of who holds a lock when.
+func overlaps() map[string]judged {
+	return map[string]judged{
 		"one after the other":         {"", begin().grant("a", 1, 2, 10, 1).unlock("a", 5, 6, "").grant("b", 3, 7, 12, 2)},
 		"two at a time":               {"overlap", begin().grant("a", 1, 2, 10, 1).grant("b", 3, 7, 12, 2)},
 		"two after the first ran out": {"", begin().grant("a", 1, 2, 6, 1).grant("b", 3, 7, 12, 2)},
@@ -101,6 +104,12 @@ func TestCheckersFindWhatIsWrong(t *testing.T) {
 			grant("b", 5, 7, 12, 2)},
 		"two readers":         {"", begin().lock("read", "a", 1, 2, 10, 1).lock("read", "b", 3, 4, 10, 2)},
 		"a reader and writer": {"overlap", begin().lock("read", "a", 1, 2, 10, 1).lock("write", "b", 3, 4, 10, 2)},
+	}
+}
+
+// tokenOrders are histories of the tokens of grants.
+func tokenOrders() map[string]judged {
+	return map[string]judged{
 		"a token that falls": {"token", begin().grant("a", 1, 2, 3, 5).grant("b", 4, 5, 6, 4).
 			add(9, history.Event{Kind: history.Fault, Name: "x", Loses: "asynchronous failover"})},
 		"a token twice, in requests side by side": {"token", begin().lock("read", "a", 1, 4, 5, 5).
@@ -110,6 +119,12 @@ func TestCheckersFindWhatIsWrong(t *testing.T) {
 		"another token on entering again": {"token", begin().grant("a", 1, 2, 9, 5).add(3, history.Event{
 			By: "a", Call: 1, Kind: history.Return, Op: "enter", Reentry: true, Token: 5, Value: 6,
 		})},
+	}
+}
+
+// beliefs are histories of what holders believe of their leases.
+func beliefs() map[string]judged {
+	return map[string]judged{
 		"belief within": {"", begin().grant("a", 1, 2, 9, 5).add(4, history.Event{
 			By: "a", Call: 1, Kind: history.Probe, Token: 5, Value: 5, Until: 9 * ms, Deadline: 9 * ms,
 		})},
@@ -125,6 +140,12 @@ func TestCheckersFindWhatIsWrong(t *testing.T) {
 		"a lease that ran out": {"", begin().grant("a", 1, 2, 9, 5).add(9, history.Event{
 			By: "a", Call: 1, Kind: history.End, Err: worker.Expired, Until: 9 * ms,
 		})},
+	}
+}
+
+// writes are histories of a fenced resource, and of releases.
+func writes() map[string]judged {
+	return map[string]judged{
 		"a write of the past": {"fence", begin().grant("a", 1, 2, 4, 5).grant("b", 4, 5, 9, 6).write(6, "b", 6, false, false).
 			write(7, "a", 5, false, false)},
 		"a write of the past, refused": {"", begin().grant("a", 1, 2, 4, 5).grant("b", 4, 5, 9, 6).
@@ -135,12 +156,24 @@ func TestCheckersFindWhatIsWrong(t *testing.T) {
 			unlock("a", 7, 8, "")},
 		"a release that was refused": {"", begin().grant("a", 1, 2, 4, 5).grant("b", 5, 6, 9, 6).
 			unlock("a", 7, 8, worker.NotHeld)},
+	}
+}
+
+// ends are histories that leave something, or a lock for too long.
+func ends() map[string]judged {
+	return map[string]judged{
 		"goroutines left":       {"left", begin().add(9, history.Event{By: "a", Kind: history.Left, Value: 2})},
 		"a key without an end":  {"left", begin().add(9, history.Event{Kind: history.Key, Name: "k", Value: -1})},
 		"a lock freed in time":  {"", begin().add(0, history.Event{Kind: history.Calm}).grant("a", 500, 2900, 2950, 5).add(4000, history.Event{})},
 		"a lock freed too late": {"liveness", begin().add(0, history.Event{Kind: history.Calm}).grant("a", 500, 3500, 3600, 5).add(4000, history.Event{})},
 		"a lock freed too late, in a fault": {"", begin().add(0, history.Event{Kind: history.Calm}).fault(9, 99, "").
 			grant("a", 500, 3500, 3600, 5).add(4000, history.Event{})},
+	}
+}
+
+// attempts are histories of Once.
+func attempts() map[string]judged {
+	return map[string]judged{
 		"once, and told again": {"", begin().step(1, "a", "begin", history.Call, 0, "", "").
 			step(2, "a", "begin", history.Return, 1, "", "").step(3, "a", "complete", history.Return, 1, "", "v").
 			step(4, "b", "begin", history.Call, 0, "", "").step(5, "b", "begin", history.Return, 0, worker.Completed, "v")},
@@ -152,16 +185,23 @@ func TestCheckersFindWhatIsWrong(t *testing.T) {
 		"begun twice where failures are held": {"once", begin().step(1, "a", "begin", history.Call, 0, "", "").
 			step(2, "a", "begin", history.Return, 1, "", "").
 			step(4, "b", "begin", history.Call, 0, "", "").step(5, "b", "begin", history.Return, 2, "", "")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := test.story.check().Violations
-			switch {
-			case test.want == "" && len(got) > 0:
-				t.Errorf("violations: %q", got)
-			case test.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], test.want)):
-				t.Errorf("violations: %q, want one of %q", got, test.want)
-			}
-		})
+	}
+}
+
+// TestCheckersFindWhatIsWrong gives each checker a history that it must refuse, and its right twin that it must not.
+func TestCheckersFindWhatIsWrong(t *testing.T) {
+	for _, histories := range []map[string]judged{overlaps(), tokenOrders(), beliefs(), writes(), ends(), attempts()} {
+		for name, test := range histories {
+			t.Run(name, func(t *testing.T) {
+				got := test.story.check().Violations
+				switch {
+				case test.want == "" && len(got) > 0:
+					t.Errorf("violations: %q", got)
+				case test.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], test.want)):
+					t.Errorf("violations: %q, want one of %q", got, test.want)
+				}
+			})
+		}
 	}
 }
 

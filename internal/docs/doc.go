@@ -1,6 +1,7 @@
 // Package docs checks the documentation: its tests compile the Go code of README.md and docs/*.md, check and run the
 // commands, resolve the links between the pages of this repository, bound the length of sentences, and compare log lines,
-// targets and versions with the source. It has no code of its own.
+// targets and versions with the source. One more bounds the length of functions, which CONTRIBUTING.md demands. It has no
+// code of its own.
 //
 // # Commands
 //

@@ -1,6 +1,7 @@
 package httpconformance
 
 import (
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -37,7 +38,17 @@ const described = "https://api.example.com/docs/keys"
 // private is in whatever a client must not read back.
 const private = "mallory"
 
+// verdicts are all refusals.
 func verdicts() map[string]verdict {
+	all := make(map[string]verdict)
+	for _, some := range []map[string]verdict{keyVerdicts(), requestVerdicts(), recordVerdicts(), quotaVerdicts()} {
+		maps.Copy(all, some)
+	}
+	return all
+}
+
+// keyVerdicts are about requests whose key is missing or malformed.
+func keyVerdicts() map[string]verdict {
 	by := middleware.WithDescribedBy(described)
 	invalid := func(header http.Header) func(*testing.T, *suite) answer {
 		return func(t *testing.T, s *suite) answer {
@@ -73,6 +84,13 @@ func verdicts() map[string]verdict {
 				return s.mount(t, &counter{}, guard).do(request{user: private, key: private})
 			},
 		},
+	}
+}
+
+// requestVerdicts are about requests that no guard lets through, whatever was recorded.
+func requestVerdicts() map[string]verdict {
+	by := middleware.WithDescribedBy(described)
+	return map[string]verdict{
 		"a large body": {
 			code: middleware.CodePayloadTooLarge, status: 413,
 			get: func(t *testing.T, s *suite) answer {
@@ -80,6 +98,29 @@ func verdicts() map[string]verdict {
 				return site.do(request{user: private, key: "large", body: "order"})
 			},
 		},
+		"early data": {
+			code: middleware.CodeTooEarly, status: 425, retryable: true,
+			get: func(t *testing.T, s *suite) answer {
+				site := s.mount(t, &counter{}, s.once(t))
+				return site.do(request{user: private + "-early", header: http.Header{"Early-Data": {"1"}}})
+			},
+		},
+		"no Redis": {
+			code: middleware.CodeLockUnavailable, status: 503, retryable: true, retry: true,
+			get: func(t *testing.T, s *suite) answer {
+				redis := redistest.Start(t)
+				locks := newLocks(t, redis.Client())
+				redis.Kill()
+				site := s.mount(t, &counter{}, must(t)(s.Once(locks, ByUser)))
+				return site.do(request{user: private})
+			},
+		},
+	}
+}
+
+// recordVerdicts are about what a lock or a record says.
+func recordVerdicts() map[string]verdict {
+	return map[string]verdict{
 		"lock held": {code: middleware.CodeLockConflict, status: 409, retryable: true, retry: true, get: getLockConflict},
 		"in progress": {
 			code: middleware.CodeRequestInProgress, status: 409, retryable: true, retry: true,
@@ -113,6 +154,12 @@ func verdicts() map[string]verdict {
 				return site.do(r)
 			},
 		},
+	}
+}
+
+// quotaVerdicts are about users with too many records.
+func quotaVerdicts() map[string]verdict {
+	return map[string]verdict{
 		"many keys": {
 			code: middleware.CodeTooManyKeys, status: 429, retryable: true, retry: true,
 			get: func(t *testing.T, s *suite) answer {
@@ -128,23 +175,6 @@ func verdicts() map[string]verdict {
 				site := s.mount(t, &counter{}, s.idempotent(t, middleware.WithQuotaBytes(385<<10)))
 				site.do(request{user: private + "-bytes", key: "a"}).want(t, http.StatusCreated)
 				return site.do(request{user: private + "-bytes", key: "b"})
-			},
-		},
-		"early data": {
-			code: middleware.CodeTooEarly, status: 425, retryable: true,
-			get: func(t *testing.T, s *suite) answer {
-				site := s.mount(t, &counter{}, s.once(t))
-				return site.do(request{user: private + "-early", header: http.Header{"Early-Data": {"1"}}})
-			},
-		},
-		"no Redis": {
-			code: middleware.CodeLockUnavailable, status: 503, retryable: true, retry: true,
-			get: func(t *testing.T, s *suite) answer {
-				redis := redistest.Start(t)
-				locks := newLocks(t, redis.Client())
-				redis.Kill()
-				site := s.mount(t, &counter{}, must(t)(s.Once(locks, ByUser)))
-				return site.do(request{user: private})
 			},
 		},
 	}

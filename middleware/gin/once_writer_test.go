@@ -26,7 +26,16 @@ type ending struct {
 	refused bool // there is nothing to replay
 }
 
+// endings are handlers of all kinds.
 func endings() map[string]ending {
+	all := endingsByHeader()
+	maps.Copy(all, endingsByBody())
+	maps.Copy(all, endingsByConnection())
+	return all
+}
+
+// endingsByHeader answer with a status and header fields, of which some come too late.
+func endingsByHeader() map[string]ending {
 	return map[string]ending{
 		"nothing": {handler: func(*gin.Context) {}},
 		"abort":   {handler: func(c *gin.Context) { c.Abort() }},
@@ -55,6 +64,12 @@ func endings() map[string]ending {
 			c.Header("X-Late", "1")
 			_, _ = c.Writer.WriteString(strings.Repeat("x", heldBack+1))
 		}},
+	}
+}
+
+// endingsByBody answer with a body.
+func endingsByBody() map[string]ending {
+	return map[string]ending{
 		"JSON":           {handler: func(c *gin.Context) { c.JSON(http.StatusCreated, gin.H{"id": 7}) }},
 		"JSON, no body":  {handler: func(c *gin.Context) { c.JSON(http.StatusNoContent, gin.H{"id": 7}) }},
 		"string":         {handler: func(c *gin.Context) { c.String(http.StatusOK, "%d pens", 7) }},
@@ -68,6 +83,12 @@ func endings() map[string]ending {
 		"as much":        {handler: fill(heldBack, 1)},
 		"too much":       {omitted: true, handler: fill(heldBack+1, 1)},
 		"too much, slow": {omitted: true, handler: fill(1, heldBack+1)},
+	}
+}
+
+// endingsByConnection flush, stream or take over the connection.
+func endingsByConnection() map[string]ending {
+	return map[string]ending{
 		"flush": {handler: func(c *gin.Context) {
 			c.Status(http.StatusAccepted)
 			c.Writer.Flush()

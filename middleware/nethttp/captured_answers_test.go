@@ -27,12 +27,13 @@ func media(name string) http.Header { return http.Header{"Content-Type": {name}}
 // answers are handlers of all kinds.
 func answers() []handled {
 	var all []handled
-	for _, list := range [][]handled{ordinary(), bodiless(), sized(), passed(), trailing()} {
+	for _, list := range [][]handled{ordinary(), headed(), bodiless(), switched(), sized(), passed(), trailing()} {
 		all = append(all, list...)
 	}
 	return all
 }
 
+// ordinary are handlers that answer in the usual ways.
 func ordinary() []handled {
 	return []handled{
 		{name: "plain", handler: func(w http.ResponseWriter, _ *http.Request) {
@@ -51,6 +52,25 @@ func ordinary() []handled {
 			w.WriteHeader(http.StatusTeapot)
 			w.Header().Set("X-Wrote", fmt.Sprint(n, err))
 		}, record: middleware.Response{Status: 200}},
+		{name: "type known late", handler: func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("%PDF"))
+			_, _ = w.Write([]byte("-1.4"))
+		}, record: middleware.Response{Status: 200, Header: media("application/pdf"), Body: []byte("%PDF-1.4")}},
+		{name: "deadlines", handler: func(w http.ResponseWriter, _ *http.Request) {
+			rc := http.NewResponseController(w)
+			never := time.Time{}
+			_, _ = fmt.Fprint(w, rc.SetReadDeadline(never), rc.SetWriteDeadline(never), rc.EnableFullDuplex())
+		}, record: middleware.Response{Status: 200, Header: media(textPlain), Body: []byte("<nil> <nil> <nil>")}},
+		{name: "deadline over", handler: func(w http.ResponseWriter, _ *http.Request) {
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0))
+			_, _ = io.WriteString(w, "x")
+		}, record: middleware.Response{Status: 200, Header: media(textPlain), Body: []byte("x")}},
+	}
+}
+
+// headed are handlers whose header is not plain.
+func headed() []handled {
+	return []handled{
 		{name: "created", handler: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "/orders/7")
 			http.SetCookie(w, &http.Cookie{Name: "session", Value: "secret"})
@@ -90,22 +110,10 @@ func ordinary() []handled {
 		}, record: middleware.Response{
 			Status: 200, Header: http.Header{"Content-Encoding": {"br"}}, Body: []byte("<html>"),
 		}},
-		{name: "type known late", handler: func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write([]byte("%PDF"))
-			_, _ = w.Write([]byte("-1.4"))
-		}, record: middleware.Response{Status: 200, Header: media("application/pdf"), Body: []byte("%PDF-1.4")}},
-		{name: "deadlines", handler: func(w http.ResponseWriter, _ *http.Request) {
-			rc := http.NewResponseController(w)
-			never := time.Time{}
-			_, _ = fmt.Fprint(w, rc.SetReadDeadline(never), rc.SetWriteDeadline(never), rc.EnableFullDuplex())
-		}, record: middleware.Response{Status: 200, Header: media(textPlain), Body: []byte("<nil> <nil> <nil>")}},
-		{name: "deadline over", handler: func(w http.ResponseWriter, _ *http.Request) {
-			_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0))
-			_, _ = io.WriteString(w, "x")
-		}, record: middleware.Response{Status: 200, Header: media(textPlain), Body: []byte("x")}},
 	}
 }
 
+// bodiless are handlers whose answers have no body.
 func bodiless() []handled {
 	refused := func(status int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -139,6 +147,12 @@ func bodiless() []handled {
 		{name: "HEAD, large", method: http.MethodHead, handler: func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write(bytes.Repeat([]byte("x"), 10*heldBack))
 		}, record: middleware.Response{Status: 200, Header: media(textPlain)}},
+	}
+}
+
+// switched are handlers that answer before the answer, or take over the connection.
+func switched() []handled {
+	return []handled{
 		{name: "early hints", handler: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Link", "</style.css>")
 			w.WriteHeader(http.StatusEarlyHints)
