@@ -71,11 +71,6 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() []error { return e.errs }
 
-func undecided(err error) bool {
-	var votes *Error
-	return errors.As(err, &votes)
-}
-
 // Outcome is that of a request which every server was asked for and which was taken back where it succeeded.
 func (e *Error) Outcome() transport.Outcome {
 	if slices.ContainsFunc(e.errs, transport.Transient) {
