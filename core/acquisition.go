@@ -72,8 +72,8 @@ func (l *locker) newAcquisition(ctx context.Context, config lockConfig) *acquisi
 		r.entered, r.explicit = true, true
 		return r
 	}
-	// Only a lease of this very lock is entered again. Under the lease of another one everybody is an owner of
-	// their own: the tasks of one batch, say, which share the batch's lease, exclude each other here.
+	// Only a lease of this very lock is entered again. Under the lease of another lock each call is a new owner. So the
+	// tasks of one batch, which share the batch's lease, exclude each other here.
 	if h := holdingFrom(ctx).of(k, r.hold.Keys.Lock); h != nil {
 		r.hold.Owner, r.hold.ParentID, r.parent[0], r.entered = h.lease.hold.Owner, h.lease.hold.ID, h, true
 	} else {
@@ -208,7 +208,7 @@ func (r *acquisition) waitInList(ctx context.Context) (*Lease, error) {
 	case err == r.refused:
 		t.Share(ownRefusal(err), settles(err))
 	case errors.Is(err, ErrUnavailable):
-		t.FailAll(err, errors.Is(err, ErrNotReplicated)) // nobody behind it would fare better, one after the other
+		t.FailAll(err, errors.Is(err, ErrNotReplicated)) // the waiters behind it would get the same answer, one after the other
 	}
 	return lease, err
 }

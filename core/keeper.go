@@ -58,7 +58,8 @@ func newKeeper(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 	return k
 }
 
-// nowFor reads the clock if somebody wants to know: to read one that goes on in a suspend is a system call.
+// nowFor reads the clock if wanted is true, and returns 0 otherwise. Why: to read a clock that continues in a suspend is a
+// system call.
 func (k *keeper) nowFor(wanted bool) clock.Instant {
 	if !wanted {
 		return 0

@@ -89,7 +89,7 @@ func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lea
 	}
 	handed := false
 	defer func() {
-		if lease != nil && !handed { // the hook panics: nobody gets the lease
+		if lease != nil && !handed { // the hook panics: no caller gets the lease
 			_ = lease.release(ctx, lockscript.NeverHeld)
 		}
 	}()

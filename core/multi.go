@@ -67,7 +67,7 @@ type multi struct {
 type member struct {
 	Locker
 	name  string
-	own   *locker // nil if it is somebody else's implementation
+	own   *locker // nil if it is an implementation of another package
 	key   string  // in Redis, if it is known
 	where string  // it lies, see location.go; asked for only if the key does not decide
 }

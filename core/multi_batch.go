@@ -63,7 +63,7 @@ func (g *multiAcquire) tryBatch() (combined *Lease, err error) {
 	combined, err = r.run(g.caller)
 	handed := false
 	defer func() {
-		if combined != nil && !handed { // a hook panics: nobody gets the lease
+		if combined != nil && !handed { // a hook panics: no caller gets the lease
 			_ = combined.release(g.caller, lockscript.NeverHeld)
 		}
 	}()

@@ -39,7 +39,7 @@ func (m *multi) sort() error {
 }
 
 // order returns the members in order. Those with one key and different connections may lie in the same place, where
-// the second would wait for the first, or in places whose order has to be the same for all who lock both.
+// the second would wait for the first, or in places whose order has to be the same for all callers that lock both.
 func (m *multi) order(ctx context.Context) ([]member, error) {
 	if !m.needsDeployments {
 		return m.members, nil

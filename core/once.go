@@ -120,7 +120,7 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	}
 	handed := false
 	defer func() {
-		if !handed { // the hook panics: nobody gets the attempt
+		if !handed { // the hook panics: no caller gets the attempt
 			k.renewer.Remove(&lease.entry)
 			k.releaseInBackground(lease.protocol, &lease.hold, lockscript.NeverHeld)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
-// holding is what the context of a lease carries: who holds which lock with which token, and the leases within
+// holding is what the context of a lease carries: which owner holds which lock with which token, and the leases within
 // whose contexts it was taken.
 type holding struct {
 	lease *Lease

@@ -38,7 +38,7 @@ func (c *Client) FairWrite(name string, opts ...LockOption) Locker {
 	return c.locker(name, lockscript.Queue{OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "writing"}, opts)
 }
 
-// reading is the read side of both kinds: who comes after a writer is decided when that one ends.
+// reading is the read side of both kinds: which waiter follows a writer is decided when the write ends.
 func (c *Client) reading() lockscript.Queue {
 	return lockscript.Queue{OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "reading"}
 }

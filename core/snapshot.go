@@ -17,7 +17,7 @@ type snapshot struct {
 	listeners int
 	now       int64             // ms
 	reads     map[string]string // id of a shared hold: its expiry
-	lines     map[string]string // id of who waits: number in line
+	lines     map[string]string // id of a waiter: its number in the queue
 	waiters   map[string]string // the same: deadline, ttl, mode and owner
 	shares    int               // that are alive, in all
 	places    int               // in line, in all
@@ -74,7 +74,7 @@ func (s snapshot) over() bool {
 	return until != "" && s.left(until) <= 0
 }
 
-// exclusive returns who holds the lock alone. (Of a Redisson read lock, whose hash looks the same, all readers.)
+// exclusive returns the exclusive holder. Of a Redisson read lock, whose hash looks the same, it returns all readers.
 func (s snapshot) exclusive() (holders []Holder) {
 	if s.over() {
 		return nil
@@ -96,7 +96,7 @@ func (s snapshot) exclusive() (holders []Holder) {
 	return holders
 }
 
-// readers returns who shares the lock, each with the time of its hold that lasts longest.
+// readers returns the owners that share the lock, each with the rest of its share that lasts longest.
 func (s snapshot) readers() (holders []Holder) {
 	byOwner := make(map[string]*Holder)
 	for id, expiry := range s.reads {
@@ -120,7 +120,7 @@ func (s snapshot) readers() (holders []Holder) {
 	return holders
 }
 
-// queue returns who waits in line and has given a sign of life in time.
+// queue returns the waiters in the queue whose heartbeats have come in time.
 func (s snapshot) queue() (queue []Waiter) {
 	ids := make([]string, 0, len(s.lines))
 	for id := range s.lines {
@@ -154,7 +154,7 @@ func (s snapshot) left(expiry string) time.Duration {
 	return time.Duration(lockscript.Number(expiry)-s.now) * time.Millisecond
 }
 
-// lockField reports whether a field of a lock's hash is something else than an owner who holds it exclusively.
+// lockField reports whether a field of a lock's hash is something else than an exclusive owner.
 func lockField(field string) bool {
 	switch field {
 	case "mode", "token", "granted", "ttl", "min_hold_until", "exclusive_owner", "exclusive_until", "has_shares",
@@ -169,5 +169,5 @@ func lockField(field string) bool {
 	return false
 }
 
-// readField begins the fields of owners who share the lock.
+// readField begins the fields of owners that share the lock.
 const readField = "read:"

@@ -21,7 +21,7 @@ type Hold struct {
 	Released   string // where its end is remembered
 	ScriptArgs ScriptArgs
 	ReleaseCtx transport.DetachedContext // of its release
-	// unanswered counts its requests whose outcome is not known: each may arrive yet, whatever a later one has come to.
+	// Unanswered counts its requests whose outcome is not known: each may arrive yet, whatever a later one has come to.
 	Unanswered int
 
 	// Of a Mutex.
@@ -33,7 +33,7 @@ type Hold struct {
 	QueueNumber int64 // 0 before it was in the queue
 	Shares      bool  // others may have the lock too
 
-	// own is what the strategy keeps for this hold; nil for most.
+	// Own is what the strategy keeps for this hold; nil for most.
 	Own any
 }
 

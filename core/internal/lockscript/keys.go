@@ -43,11 +43,19 @@ const released = Reserved + "released"
 // Released is where a hold's end is remembered.
 func (k Keys) Released(hold string) string { return released + k.tag + ":" + hold }
 
-// Where the strategies with a queue keep it, and the expiries of their shares; see lua/queue_common.lua.
-func (k Keys) ShareExpiries() string  { return Reserved + "share_expiries" + k.tag }
+// The keys of a lock with a queue, see lua/queue_common.lua.
+
+// ShareExpiries returns the sorted set of the expiries of shares.
+func (k Keys) ShareExpiries() string { return Reserved + "share_expiries" + k.tag }
+
+// ExclusiveQueue returns the queue of waiters that want the lock for themselves.
 func (k Keys) ExclusiveQueue() string { return Reserved + "exclusive_queue" + k.tag }
-func (k Keys) SharedQueue() string    { return Reserved + "shared_queue" + k.tag }
-func (k Keys) Waiters() string        { return Reserved + "waiters" + k.tag }
+
+// SharedQueue returns the queue of readers.
+func (k Keys) SharedQueue() string { return Reserved + "shared_queue" + k.tag }
+
+// Waiters returns the hash of all waiters in both queues.
+func (k Keys) Waiters() string { return Reserved + "waiters" + k.tag }
 
 // Once returns the keys of the record of that name. It lies beside the lock and draws from the same fencing tokens.
 // They share the channel, whose messages say no more than that it is time to look.

@@ -52,12 +52,13 @@ func ttlArg(ttl time.Duration) any {
 	return last.arg
 }
 
-// Mutex is the protocol of [Client.Mutex].
+// Mutex is the [Strategy] of a lock with one owner and without order between processes.
 type Mutex struct {
 	OneRedis
 	RestartDelay time.Duration // see [WithRestartDelay]
 }
 
+// Acquire implements [Strategy]. A lock that is held by another strategy is asked for as a [Queue].
 func (m Mutex) Acquire(ctx context.Context, h *Hold) (Result, error) {
 	c := new(transport.Command)
 	c.Init(acquireScript, 4, h.ScriptArgs.Lock, h.ScriptArgs.Token, h.ScriptArgs.released, h.ScriptArgs.WaitingClients,
@@ -103,6 +104,7 @@ func (m Mutex) Subscribe(k Keys) Subscription {
 	return m.Subs.SubscribeAsClient(k.Channel, k.Lock, k.WaitingClients)
 }
 
+// SubscribeIfActive implements [Strategy].
 func (m Mutex) SubscribeIfActive(k Keys) Subscription {
 	if l := m.Subs.SubscribeAsClientIfActive(k.Channel, k.Lock, k.WaitingClients); l != nil {
 		return l
@@ -110,11 +112,12 @@ func (m Mutex) SubscribeIfActive(k Keys) Subscription {
 	return nil
 }
 
-// asQueued returns the protocol for a lock that is held by another strategy, perhaps by the same owner.
+// asQueued returns the strategy for a lock that is held by another strategy, perhaps by the same owner.
 func (m Mutex) asQueued() Queue {
 	return Queue{OneRedis: m.OneRedis, Mode: "fair"}
 }
 
+// Release implements [Strategy]. The script wakes one waiting client.
 func (m Mutex) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
 	found, missing := h.ReleaseMemories(what)
 	abandoned := 0

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// MutexBatch is the protocol of several mutexes that one script grants, all or none. Its hold stands for one hold of each
+// MutexBatch is the [Strategy] of several mutexes that one script grants, all or none. Its hold stands for one hold of each
 // mutex, with the same id. Each mutex has a lease of its own.
 type MutexBatch struct {
 	Mutex
@@ -37,6 +37,7 @@ func (m MutexBatch) MemberHolds(h *Hold) []Hold {
 	return holds
 }
 
+// Acquire implements [Strategy], for all mutexes or none.
 func (m MutexBatch) Acquire(ctx context.Context, h *Hold) (Result, error) {
 	holds := m.MemberHolds(h)
 	keys := make([]string, 0, 3*len(holds))
@@ -57,7 +58,7 @@ func (m MutexBatch) Acquire(ctx context.Context, h *Hold) (Result, error) {
 	case 1:
 		return Result{Granted: true, Token: value}, nil
 	case 0:
-		h.Name = holds[which-1].Name // who refuses, for the error
+		h.Name = holds[which-1].Name // the mutex that refuses, for the error
 		return Result{WaitState: WaitState{HolderTTL: time.Duration(value) * time.Millisecond}}, nil
 	case -2:
 		return Result{}, ErrOtherStrategy
@@ -66,6 +67,7 @@ func (m MutexBatch) Acquire(ctx context.Context, h *Hold) (Result, error) {
 	}
 }
 
+// Bar implements [Strategy], for each mutex.
 func (m MutexBatch) Bar(h *Hold) {
 	var released []string
 	for _, o := range m.MemberHolds(h) {
@@ -74,6 +76,7 @@ func (m MutexBatch) Bar(h *Hold) {
 	m.barAll(h.Keys.Lock, released...)
 }
 
+// Release implements [Strategy]: each mutex is released by itself, in one batch.
 func (m MutexBatch) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
 	holds := m.MemberHolds(h)
 	held := make([]bool, len(holds))

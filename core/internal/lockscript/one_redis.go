@@ -16,6 +16,7 @@ type OneRedis struct {
 	*Instance
 }
 
+// Renew implements [Strategy].
 func (p OneRedis) Renew(ctx context.Context, h *Hold, ttl time.Duration) (bool, error) {
 	reply, err := p.Exec.DoWithAck(ctx, h.Ack, renewScript, h.renewed(), h.ID, Milliseconds(ttl))
 	if err == nil && reply == renewedInPart {
@@ -27,9 +28,10 @@ func (p OneRedis) Renew(ctx context.Context, h *Hold, ttl time.Duration) (bool, 
 	return reply == int64(1), nil
 }
 
-// renewedInPart is the answer to a renewal that prolongs an exclusive hold of an owner who has, or had, shares too.
+// renewedInPart is the answer to a renewal that prolongs an exclusive hold whose owner has, or had, shares too.
 const renewedInPart = int64(2)
 
+// RenewAll implements [Strategy]: one batch has all renewals.
 func (p OneRedis) RenewAll(renewals []*Renewal) {
 	calls := make([]*transport.Command, len(renewals))
 	for i, r := range renewals {
@@ -38,7 +40,7 @@ func (p OneRedis) RenewAll(renewals []*Renewal) {
 	p.Exec.SubmitRenewals(calls)
 }
 
-// RenewalCommand is the command that renews; done takes its outcome.
+// RenewalCommand returns the command of a renewal. Its outcome is given to done.
 func (p OneRedis) RenewalCommand(r *Renewal, done func(sentAt clock.Instant, held bool, err error)) *transport.Command {
 	c := transport.NewCommand(renewScript, r.Hold.renewed(), r.Hold.ID, Milliseconds(r.Hold.TTL))
 	c.Ack = r.Hold.Ack
@@ -81,6 +83,7 @@ func (h *Hold) renewed() []string {
 // shared returns the keys of a lock that is shared.
 func (k Keys) shared() []string { return []string{k.Lock, k.ShareExpiries()} }
 
+// Raise implements [Strategy].
 func (p OneRedis) Raise(ctx context.Context, h *Hold, token int64) (bool, error) {
 	reply, err := p.Exec.DoWithAck(ctx, h.Ack, raiseScript, []string{h.Keys.Lock, h.Keys.Token, h.Keys.ShareExpiries()},
 		h.ID, token, Milliseconds(TokenMemory))
@@ -95,8 +98,10 @@ func (p OneRedis) Subscribe(k Keys) Subscription {
 	return p.Subs.Subscribe(k.Channel, "")
 }
 
+// SubscribeIfActive returns nil.
 func (OneRedis) SubscribeIfActive(Keys) Subscription { return nil }
 
+// Bar implements [Strategy].
 func (p OneRedis) Bar(h *Hold) { p.barAll(h.Keys.Lock, h.Released) }
 
 // barAll bars the requests of several holds whose keys share a slot with the lock.
@@ -110,11 +115,15 @@ func (p OneRedis) barAll(lock string, released ...string) {
 	})
 }
 
+// Pending implements [Strategy].
 func (p OneRedis) Pending(h *Hold) *transport.Pending { return p.Exec.PendingOf(h.Keys.Lock) }
 
-// locationMemory is how long the name of a place outlives its last use. It must be longer than any wait.
+// locationMemory is how long the name of a place outlives its last use. The memory must be longer than any wait.
 const locationMemory = 24 * time.Hour
 
+// DeploymentID implements [Strategy]. The name is kept beside the lock instead of being made of what the server tells of
+// itself. Why: the name then lives exactly as long as the state of the lock, through restarts, failovers and moves of
+// slots, and needs no rights that the lock does not need.
 func (p OneRedis) DeploymentID(ctx context.Context, k Keys) (string, error) {
 	reply, err := p.Exec.Do(ctx, deploymentIDScript, []string{k.Deployment()},
 		p.IDs.Next(), Milliseconds(locationMemory))

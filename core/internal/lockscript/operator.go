@@ -6,7 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// Force is idempotent by its id.
+// Force takes the lock from its holders, of whatever strategy. It returns true if the lock was held. It is idempotent by
+// its id.
 func (s *Instance) Force(ctx context.Context, k Keys, id string) (bool, error) {
 	// Bounded, so that no repetition comes later than Redis remembers the first.
 	bounded, cancel := context.WithTimeout(ctx, transport.AnswerTimeout)

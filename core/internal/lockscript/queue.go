@@ -17,12 +17,12 @@ const (
 // ErrUpgrade refuses a write lock to an owner that holds the read side.
 var ErrUpgrade = errors.New("read lock cannot be upgraded")
 
-// Queue is the protocol of the strategies with a queue in Redis. The script that releases the lock grants it to the
+// Queue is the [Strategy] of locks with a queue in Redis. The script that releases the lock grants it to the
 // next waiter, and notifies only that one. See lua/queue_common.lua.
 type Queue struct {
 	OneRedis
 	Mode string // in Redis: fair, writing or reading
-	// readersNext is true if all readers that wait at the end of a write go before the next writer.
+	// ReadersNext is true if all readers that wait at the end of a write go before the next writer.
 	ReadersNext bool
 }
 
@@ -38,6 +38,7 @@ func QueueOf(p Strategy) *Queue {
 // Channel returns the channel of this client for the lock. Each message on it is addressed to one of its waiters.
 func (p Queue) Channel(k Keys) string { return k.Channel + ":" + p.IDs.Client }
 
+// Acquire implements [Strategy]. Without a grant, the hold is in the queue if it may be.
 func (p Queue) Acquire(ctx context.Context, h *Hold) (Result, error) {
 	h.Shares = p.Mode == "reading"
 	waits := 0
@@ -66,6 +67,7 @@ func (p Queue) Acquire(ctx context.Context, h *Hold) (Result, error) {
 	}}, nil
 }
 
+// Release implements [Strategy]. The script grants the lock to the next waiters.
 func (p Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
 	found, missing := h.ReleaseMemories(what)
 	abandoned, readersNext := 0, 0

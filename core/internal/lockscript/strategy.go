@@ -9,31 +9,35 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// Strategy is what a strategy does on its servers: one grant, one release, one renewal at a time. Waiting,
-// retrying, renewing in time and telling of losses is the same for all strategies and lives elsewhere.
+// Strategy is what a strategy does on its servers: one grant, one release, one renewal at a time. Waiting, retries,
+// renewal in time and the notice of losses are the same for all strategies, and lie in other packages.
 //
-// Each operation is idempotent per hold: it may be sent again after an unknown outcome.
+// Each operation is idempotent per hold: it may be sent again after an unknown outcome. Its errors are those of package
+// transport, or have an Outcome of their own.
 type Strategy interface {
-	// acquire asks once for the hold.
+	// Acquire requests the hold once.
 	Acquire(ctx context.Context, h *Hold) (Result, error)
-	// release ends the hold and reports whether it was there. It also makes sure that an acquire of this hold
-	// which is still on its way will not be granted.
+	// Release ends the hold. It returns false if the hold was not there. A request of this hold that arrives later is not
+	// granted.
 	Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error)
-	// renew gives the hold its ttl again and reports whether it is still there.
+	// Renew gives the hold a TTL again. It returns false if the hold is not there any more.
 	Renew(ctx context.Context, h *Hold, ttl time.Duration) (bool, error)
-	// Sender renews many holds at once, without waiting.
+	// RenewAll renews many holds at once, without waiting.
 	keepalive.Sender[Hold]
-	// raise gives the hold a greater token, for it and for all later grants, and reports whether it is still there.
+	// Raise gives the hold a greater token, which all later grants exceed. It returns false if the hold is not there any
+	// more.
 	Raise(ctx context.Context, h *Hold, token int64) (bool, error)
-	// subscribe subscribes to releases.
+	// Subscribe subscribes to releases. The caller must call Close.
 	Subscribe(k Keys) Subscription
-	// subscribeIfActive is subscribe for a caller that has not asked Redis yet. It returns nil if that needs a command.
+	// SubscribeIfActive is Subscribe for a caller that has not asked Redis yet. It returns nil if that needs a command.
 	SubscribeIfActive(k Keys) Subscription
-	// bar makes requests of a granted hold be refused that arrive later, see hold.unanswered. It does not wait for that.
+	// Bar makes Redis refuse requests of a granted hold that arrive later, see Hold.Unanswered. It does not wait.
 	Bar(h *Hold)
-	// pending is where a release that was not confirmed is sent again. It is nil if each of several servers has its own.
+	// Pending returns the queue in which unconfirmed releases are sent again. It is nil if each of several servers has its
+	// own queue.
 	Pending(h *Hold) *transport.Pending
-	// location names the place where the lock lies, see location.go.
+	// DeploymentID returns the name of the place where the lock lies: the same for all clients that reach it, whatever
+	// their connection, and another one on any other server or database.
 	DeploymentID(ctx context.Context, k Keys) (string, error)
 }
 
@@ -41,9 +45,9 @@ type Strategy interface {
 type ReleaseReason int
 
 const (
-	HeldByCaller ReleaseReason = iota
-	NeverHeld                  // no caller got it: WithMinHold does not count, and requests for it may still arrive
-	OnlyQueued                 // it was in the queue in Redis, and no request for it is in flight
+	HeldByCaller ReleaseReason = iota // a caller has, or had, a lease of it
+	NeverHeld                         // no caller got it: WithMinHold does not count, and requests for it may still arrive
+	OnlyQueued                        // it was in the queue in Redis, and no request for it is in flight
 )
 
 // Result is the answer of Redis to a request for a hold.
@@ -76,5 +80,5 @@ type Subscription interface {
 	Close()
 }
 
-// RenewalCommand is one lease's turn to be renewed.
+// Renewal is one lease's turn to be renewed.
 type Renewal = keepalive.Renewal[Hold]

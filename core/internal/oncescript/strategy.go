@@ -25,6 +25,7 @@ const (
 // TermsOf returns what is to be recorded of the attempt of a hold.
 func TermsOf(h *lockscript.Hold) *Terms { return h.Own.(*Terms) }
 
+// Acquire implements lockscript.Strategy: it begins an attempt.
 func (c Strategy) Acquire(ctx context.Context, h *lockscript.Hold) (lockscript.Result, error) {
 	onExpiry := ExpiryAllowsRetry
 	if TermsOf(h).HoldFailures {
@@ -90,7 +91,7 @@ func readBegin(numbers []int64) lockscript.Result {
 	return lockscript.Result{HoldReleased: true}
 }
 
-// release discards an attempt that no caller was given. It leaves any other attempt as it is, even if its lease was lost or
+// Release discards an attempt that no caller was given. It leaves any other attempt as it is, even if its lease was lost or
 // the client is closed. Why: the run may have taken effect. Its failure policy decides when the lease has expired.
 func (c Strategy) Release(ctx context.Context, h *lockscript.Hold, what lockscript.ReleaseReason) (bool, error) {
 	if what != lockscript.NeverHeld {
@@ -225,11 +226,13 @@ func (c Strategy) SetOutcomeOnExpiry(ctx context.Context, h *lockscript.Hold, wh
 	return reply == int64(1), err
 }
 
+// Renew implements lockscript.Strategy.
 func (c Strategy) Renew(ctx context.Context, h *lockscript.Hold, ttl time.Duration) (bool, error) {
 	reply, err := c.Exec.DoWithAck(ctx, h.Ack, renewScript, []string{h.Keys.Lock}, onceRenewArgs(h, ttl)...)
 	return reply == int64(1), err
 }
 
+// RenewAll implements lockscript.Strategy.
 func (c Strategy) RenewAll(renewals []*lockscript.Renewal) {
 	calls := make([]*transport.Command, 0, 2*len(renewals))
 	for _, r := range renewals {

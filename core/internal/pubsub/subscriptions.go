@@ -138,6 +138,7 @@ func (s *Subscriptions) addLocked(l *Subscriber, channel string) {
 	l.channel.idle = 0
 }
 
+// Close ends the subscription of this waiter.
 func (l *Subscriber) Close() {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()

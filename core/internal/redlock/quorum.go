@@ -28,7 +28,7 @@ const (
 	// dead one does not use up the lease that the others grant. Not more than mostPatience, since some callers wait.
 	leastPatience = 50 * time.Millisecond
 	mostPatience  = time.Second
-	// splitPatience times what each server gets to answer is how long attempts in which nobody got a majority are
+	// splitPatience times what each server gets to answer is how long attempts without a majority for any client are
 	// repeated before the lock counts as busy.
 	splitPatience = 4
 )
@@ -79,7 +79,7 @@ func (e *Error) Outcome() transport.Outcome {
 	return transport.Rejected
 }
 
-// acquire runs vote rounds until any client has won. Several clients that ask all servers at the same time may get a
+// Acquire runs vote rounds until any client has won. Several clients that ask all servers at the same time may get a
 // minority each (split vote). So after the first lost round a client waits for a random, growing time. Then it asks the
 // servers one by one in a fixed order until one grants, and all others after that.
 func (q *Quorum) Acquire(ctx context.Context, h *lockscript.Hold) (lockscript.Result, error) {
@@ -204,6 +204,7 @@ func (q *Quorum) agree(ctx context.Context, ask func(ctx context.Context, v *nod
 	return false, &Error{answered: yes + no, of: len(q.nodes), errs: errs}
 }
 
+// Release implements lockscript.Strategy.
 func (q *Quorum) Release(ctx context.Context, h *lockscript.Hold, what lockscript.ReleaseReason) (bool, error) {
 	return q.agree(ctx, func(ctx context.Context, v *node) (bool, error) {
 		mine := *h
@@ -211,6 +212,7 @@ func (q *Quorum) Release(ctx context.Context, h *lockscript.Hold, what lockscrip
 	})
 }
 
+// Renew implements lockscript.Strategy.
 func (q *Quorum) Renew(ctx context.Context, h *lockscript.Hold, ttl time.Duration) (bool, error) {
 	return q.agree(ctx, func(ctx context.Context, v *node) (held bool, err error) {
 		err = v.ask(ctx, h.TTL, func(ctx context.Context) (err error) {
@@ -221,6 +223,7 @@ func (q *Quorum) Renew(ctx context.Context, h *lockscript.Hold, ttl time.Duratio
 	})
 }
 
+// Raise implements lockscript.Strategy.
 func (q *Quorum) Raise(ctx context.Context, h *lockscript.Hold, token int64) (bool, error) {
 	return q.agree(ctx, func(ctx context.Context, v *node) (held bool, err error) {
 		err = v.ask(ctx, h.TTL, func(ctx context.Context) (err error) {
@@ -231,12 +234,13 @@ func (q *Quorum) Raise(ctx context.Context, h *lockscript.Hold, token int64) (bo
 	})
 }
 
-// bar does nothing: a request is sent to each server once, and one that a server runs late is granted by a minority.
+// Bar does nothing. Why: a request is sent to each server once, and one that a server runs late is granted by a minority.
 func (q *Quorum) Bar(*lockscript.Hold) {}
 
+// Pending returns nil: each node has its own.
 func (q *Quorum) Pending(*lockscript.Hold) *transport.Pending { return nil }
 
-// location is the smallest of the names that the servers have for the place, so it is the same for all who ask while
+// DeploymentID returns the smallest of the names that the servers have for the place. So it is the same for all clients while
 // the same servers answer. That is why it waits for all of them, each for as long as one gets.
 func (q *Quorum) DeploymentID(ctx context.Context, k lockscript.Keys) (string, error) {
 	type reply struct {

@@ -13,6 +13,7 @@ type quorumSubscription struct {
 	need int // subscriptions to be confirmed, for a message to be expected
 }
 
+// Subscribe implements lockscript.Strategy.
 func (q *Quorum) Subscribe(k lockscript.Keys) lockscript.Subscription {
 	e := &quorumSubscription{c: make(chan struct{}, 1), need: q.majority}
 	for _, v := range q.nodes {
@@ -21,6 +22,7 @@ func (q *Quorum) Subscribe(k lockscript.Keys) lockscript.Subscription {
 	return e
 }
 
+// SubscribeIfActive returns nil.
 func (*Quorum) SubscribeIfActive(lockscript.Keys) lockscript.Subscription { return nil }
 
 func (e *quorumSubscription) Notifications() <-chan struct{} { return e.c }

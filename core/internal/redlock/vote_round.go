@@ -24,8 +24,8 @@ type voteRound struct {
 	granted      int
 	reentries    int             // those of them that the owner has held before, with a token that was agreed on
 	parentGrants int             // those of them that grant it because the hold's parent is in
-	holderTTLs   []time.Duration // of those who refused
-	othersWon    bool            // one of them says that somebody else has won
+	holderTTLs   []time.Duration // of the servers that refused
+	othersWon    bool            // one of them says that another client has won
 	rtt          time.Duration   // the longest time that an answer took
 	failed       []error
 

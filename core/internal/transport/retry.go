@@ -17,7 +17,7 @@ const (
 	// Pauses between tries double from the first to the longest, each shortened by up to half at random.
 	FirstPause   = 10 * time.Millisecond
 	longestPause = time.Second
-	// Forever is the patience of those who wait until their context ends.
+	// Forever is the patience of callers that wait until their context ends.
 	Forever = time.Duration(math.MaxInt64)
 	// LongestRequestPause is the longest between those of a request, which endures an outage for some seconds only.
 	LongestRequestPause = 250 * time.Millisecond

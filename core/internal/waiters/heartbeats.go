@@ -45,6 +45,7 @@ type Place struct {
 // maxWaitersPerHeartbeat bounds the waiters in one command, and so the time that the server is blocked by it.
 const maxWaitersPerHeartbeat = 64
 
+// NewHeartbeats returns heartbeats that are sent to s.
 func NewHeartbeats(s *lockscript.Instance, now clock.Clock) *Heartbeats {
 	return &Heartbeats{instance: s, now: now, groups: make(map[string]*waiterGroup)}
 }

@@ -13,6 +13,7 @@ type Limit struct {
 	waiting map[string]int // by the lock's key; only those with waiters
 }
 
+// NewLimit returns a limit of that many callers for one name.
 func NewLimit(most int) *Limit {
 	return &Limit{Most: most, waiting: make(map[string]int)}
 }
@@ -28,6 +29,7 @@ func (c *Limit) TryAdd(key string) bool {
 	return true
 }
 
+// Remove ends what TryAdd has added.
 func (c *Limit) Remove(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

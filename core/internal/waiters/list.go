@@ -61,6 +61,7 @@ type Waiter struct {
 	Unregister     bool          // it has left an empty list whose client is registered
 }
 
+// NewLists returns lists without waiters.
 func NewLists() *Lists {
 	return &Lists{byLock: make(map[string]*waitList)}
 }
