@@ -71,12 +71,13 @@ databases: ## install PostgreSQL and MariaDB with apt-get, for the tests of the 
 		postgresql mariadb-server-core mariadb-client-core >&2
 
 .PHONY: lint
-lint: ## check formatting, vet, staticcheck, tidy go.mod files and the workflows
+lint: ## check formatting, vet, staticcheck, tidy go.mod files, docs/tests.md and the workflows
 	@test -z "$$($(TOOL) gofumpt -l .)" || { echo "gofumpt would change:"; $(TOOL) gofumpt -l .; exit 1; }
 	set -e; for m in $(MODULES); do (cd $$m && $(GO) vet ./... && $(TOOL) staticcheck ./... \
 		&& GOWORK=off $(GO) mod tidy -diff); done
 	cd bench && export GOWORK=off && $(GO) vet ./... && $(TOOL) staticcheck ./... && $(GO) mod tidy -diff
 	cd tools && export GOWORK=off && $(GO) vet ./... && $(GO) test ./... && $(GO) mod tidy -diff
+	$(GO) test -run TestTestsPage ./internal/docs
 	cd faults && $(GO) vet -tags holdfast_simulation ./simulate
 	$(TOOL) actionlint
 

@@ -73,7 +73,7 @@ var All = []Mutant{
 		inCore("TestRenewalOfASuccessorsLock"),
 	},
 	{
-		"pub/sub without poll", "redisson/redisson#5761: a message that is lost is waited for for ever", "core/acquisition.go",
+		"pub/sub without poll", "redisson/redisson#5761: a message that is lost is waited for for ever", "core/internal/waiters/list.go",
 		[][2]string{{"pollSubscribed = 2 * time.Second", "pollSubscribed = time.Hour"}},
 		inCore("TestFreedWithoutAMessage"),
 	},

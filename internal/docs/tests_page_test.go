@@ -17,6 +17,9 @@ const testsPage = "docs/tests.md"
 
 // TestTestsPage compares docs/tests.md with the guarantees, with what the public packages export, and with the tests.
 func TestTestsPage(t *testing.T) {
+	if underRace {
+		t.Skip("the race detector makes it four times as slow: make lint runs it")
+	}
 	t.Parallel()
 	page, err := markdown.Read(root, testsPage)
 	if err != nil {
