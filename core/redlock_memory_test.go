@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -92,11 +93,13 @@ func TestRedlockLosesALeaseWithTheMajority(t *testing.T) {
 	t.Parallel()
 	five := startMasters(t, 5)
 	r := five.redlock(t)
-	lease := mustLock(t, r.Mutex("name"), core.WithTTL(9*time.Second)) // renewed after all are flushed
-	five.awaitHolders(t, "lock:name", 5)                               // none hears of it after it was flushed
+	lease := mustLock(t, r.Mutex("name"), core.WithTTL(24*time.Second)) // renewed after all are flushed
+	five.awaitHolders(t, "lock:name", 5)                                // no request for it arrives after the flush
+	var flushed sync.WaitGroup
 	for _, rdb := range five.looks[2:] {
-		rdb.FlushAll(context.Background())
+		flushed.Go(func() { rdb.FlushAll(context.Background()) })
 	}
+	flushed.Wait()
 	waitFor(t, lease.Done(), "the loss to be noticed")
 	wantErr(t, context.Cause(lease.Context()), core.ErrLeaseLost)
 	wantErr(t, lease.Unlock(context.Background()), core.ErrNotHeld)
