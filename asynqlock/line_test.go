@@ -274,7 +274,7 @@ func TestLineOfTasksThatAreGone(t *testing.T) {
 	for range 5 {
 		s.enqueue(receipt("7"))
 	}
-	redistest.Eventually(t, within, "all to run", func() bool {
+	redistest.Eventually(t, 4*within, "all to run", func() bool {
 		done, _ := s.effects.of(payloadOf("7"))
 		return done == 6
 	})

@@ -69,13 +69,19 @@ func (l *losses) hooks() core.Option {
 	}})
 }
 
-// wantOnce checks that each name was told of once, and no other.
+// wantOnce checks that each name was told of once, and no other. It waits for all: the members of a Multi within another
+// one are told of by a goroutine of their own.
 func (l *losses) wantOnce(t testing.TB, names ...string) {
 	t.Helper()
 	want := make(map[string]int)
 	for _, name := range names {
 		want[name] = 1
 	}
+	redistest.Eventually(t, within, "all losses to be told of", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.told) >= len(want)
+	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !maps.Equal(l.told, want) {
