@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// pollUnsubscribed bounds the interval between two polls of a busy lock before the subscription is confirmed. Until
-	// then intervals grow from firstPoll, since a short wait may end before the confirmation comes. While the subscription
+	// unsubscribedPollInterval bounds the interval between two polls of a busy lock before the subscription is confirmed. Until
+	// then intervals grow from firstPollInterval, since a short wait may end before the confirmation comes. While the subscription
 	// is confirmed, the poll interval of the wait lists applies.
-	pollUnsubscribed = 250 * time.Millisecond
-	firstPoll        = 10 * time.Millisecond
+	unsubscribedPollInterval = 250 * time.Millisecond
+	firstPollInterval        = 10 * time.Millisecond
 )
 
 // The ends of an acquisition that are not errors of a command.
@@ -251,7 +251,7 @@ func (r *acquisition) pollAsHead(ctx context.Context, t *waiters.Waiter) (*Lease
 			// missed any more.
 			sub = r.protocol.Subscribe(r.hold.Keys)
 		}
-		limit := min(firstPoll<<min(polls, 10), pollUnsubscribed)
+		limit := min(firstPollInterval<<min(polls, 10), unsubscribedPollInterval)
 		if sub.Confirmed() {
 			limit = r.keeper.waitLists.PollInterval()
 		}
@@ -275,7 +275,7 @@ func (r *acquisition) nextPoll(limit time.Duration) time.Duration {
 
 // ask sends the request until it is answered.
 func (r *acquisition) ask(ctx context.Context) (*Lease, error) {
-	patience := transport.OutagePatience
+	patience := transport.OutageLimit
 	if r.config.wait == 0 {
 		patience = 0
 	}
@@ -293,9 +293,9 @@ func (r *acquisition) ask(ctx context.Context) (*Lease, error) {
 		case !transport.Transient(err):
 			return nil, errorf("holdfast: %s %q: %w", r.kind(), r.hold.Name, failure(ctx, r.hold.Keys.Lock, err))
 		}
-		longest := transport.LongestRequestPause
+		longest := transport.MaxRequestRetryInterval
 		if transport.SlotMigrating(err) && patience > 0 {
-			r.outage.Began, longest = time.Now(), transport.LongestMigrationPause // no outage, however long it takes
+			r.outage.Began, longest = time.Now(), transport.MaxMigrationRetryInterval // no outage, however long it takes
 		}
 		time, again := r.outage.Pause(patience, longest)
 		if !again {

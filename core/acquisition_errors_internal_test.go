@@ -31,7 +31,7 @@ func TestReasonOutlivesTheWait(t *testing.T) {
 func TestNextLookIsAfterTheHoldersTime(t *testing.T) {
 	t.Parallel()
 	r := &acquisition{WaitState: lockscript.WaitState{HolderTTL: 50 * time.Millisecond}}
-	for _, limit := range []time.Duration{pollUnsubscribed, 2 * time.Second} {
+	for _, limit := range []time.Duration{unsubscribedPollInterval, 2 * time.Second} {
 		if next := r.nextPoll(limit); next <= r.HolderTTL || next > r.HolderTTL+5*time.Millisecond {
 			t.Errorf("looks again after %v, the holder has %v", next, r.HolderTTL)
 		}

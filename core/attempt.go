@@ -185,7 +185,7 @@ func (a *Attempt) endLater(command func(context.Context) (int64, error)) {
 	var result int64
 	taken := a.once.backend().Pending(&a.lease.hold).Add(&transport.PendingCommand{
 		Send: func(ctx context.Context) (err error) {
-			result, err = command(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswer))
+			result, err = command(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswerTimeout))
 			return err
 		},
 		Until: k.now().Add(a.patience()),

@@ -15,7 +15,7 @@ func TestKeysAreDocumented(t *testing.T) {
 	t.Parallel()
 	k := lockscript.NewKeys("", "{a}")
 	group, _ := lockscript.GroupKey("", "{a}")
-	tokens := oncescript.Group{Key: group, Most: 1}.Tokens()
+	tokens := oncescript.Group{Key: group, MaxRecords: 1}.Tokens()
 	derived := map[string]bool{}
 	for _, key := range append([]string{group, tokens}, k.Token, k.WaitingClients, k.Released("id"),
 		k.Deployment(), k.ShareExpiries(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters(), k.Once().Lock) {

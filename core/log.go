@@ -47,9 +47,10 @@ func (k *keeper) renewed(l *Lease, err error) {
 	})
 }
 
-// renewalQuiet is how long no renewal has to fail before the log says that they succeed again, and how often it says that
-// they do not. Some leases may fail while others are renewed: those of one master of a Cluster, for instance.
-const renewalQuiet = 10 * time.Second
+// renewalLogInterval is how long no renewal has to fail before the log says that they succeed again. It is also how often
+// the log says that they fail. Some leases may fail while others are renewed: those of one master of a Cluster, for
+// instance.
+const renewalLogInterval = 10 * time.Second
 
 // renewalLog is what the log has said of renewals.
 type renewalLog struct {
@@ -75,7 +76,7 @@ func (r *renewalLog) note(now clock.Instant, err error) (failures int, again boo
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {
-		again = r.warned != 0 && now.Sub(r.failed) >= renewalQuiet
+		again = r.warned != 0 && now.Sub(r.failed) >= renewalLogInterval
 		if again {
 			r.warned, r.failures = 0, 0
 		}
@@ -83,7 +84,7 @@ func (r *renewalLog) note(now clock.Instant, err error) (failures int, again boo
 	}
 	r.failed = now
 	r.failures++
-	if r.warned != 0 && now.Sub(r.warned) < renewalQuiet {
+	if r.warned != 0 && now.Sub(r.warned) < renewalLogInterval {
 		return 0, false
 	}
 	failures = r.failures

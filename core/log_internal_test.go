@@ -34,7 +34,7 @@ func TestRenewalLogDoesNotFlap(t *testing.T) {
 		t.Errorf("%d warnings of %d failures, %d times well again", warned, told, again)
 	}
 	note(nil)
-	now = now.Add(renewalQuiet)
+	now = now.Add(renewalLogInterval)
 	note(nil)
 	note(nil)
 	if again != 1 {

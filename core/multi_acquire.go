@@ -53,7 +53,7 @@ func (g *multiAcquire) run(wait time.Duration) (*Lease, error) {
 		case g.try || ctx.Err() != nil:
 			return nil, &NotAcquiredError{Name: lost.name, cause: errors.Join(ended(g.caller), lost.cause)}
 		}
-		lifecycle.Pause(ctx, transport.FirstPause, nil, nil) // should they always be lost, no busy loop
+		lifecycle.Pause(ctx, transport.FirstRetryInterval, nil, nil) // should they always be lost, no busy loop
 	}
 }
 
@@ -117,7 +117,7 @@ func (g *multiAcquire) lockSequentially(ctx context.Context, members []member) (
 		held = append(held, lease)
 		defer lease.end.Bind(cut)()
 	}
-	patience := transport.Forever
+	patience := transport.NoLimit
 	if g.try {
 		patience = 0
 	}

@@ -68,7 +68,7 @@ func (c *onceConfig) check(rdbs []redis.UniversalClient) error {
 		c.lock.refuse(invalidOption("WithMinHold is for locks: the record of a Once has its WithRetention"))
 	}
 	largest := oncescript.Counted(c.record.Content(c.record.MaxValue))
-	if most := c.record.Group.Bytes; most > 0 && most < largest {
+	if most := c.record.Group.MaxBytes; most > 0 && most < largest {
 		c.lock.refuse(invalidOption("WithQuotaBytes(%d): one record may count %d, see WithMaxValue", most, largest))
 	}
 	return c.lock.check(rdbs)
@@ -150,7 +150,7 @@ func WithQuota(most int) OnceOption {
 		if most < 0 {
 			c.lock.refuse(invalidOption("WithQuota(%d): negative", most))
 		}
-		c.record.Group.Most, c.record.Grouped = most, c.record.Grouped || most > 0
+		c.record.Group.MaxRecords, c.record.Grouped = most, c.record.Grouped || most > 0
 	})
 }
 
@@ -163,7 +163,7 @@ func WithQuotaBytes(most int64) OnceOption {
 		if most < 0 {
 			c.lock.refuse(invalidOption("WithQuotaBytes(%d): negative", most))
 		}
-		c.record.Group.Bytes, c.record.Grouped = most, c.record.Grouped || most > 0
+		c.record.Group.MaxBytes, c.record.Grouped = most, c.record.Grouped || most > 0
 	})
 }
 

@@ -22,7 +22,7 @@ const (
 func (k *keeper) release(ctx context.Context, p lockscript.Strategy, h *lockscript.Hold, what lockscript.ReleaseReason) (held bool, err error) {
 	over := ctx.Err() != nil
 	if k.hasOneServer() {
-		held, err = p.Release(h.ReleaseCtx.Reset(ctx, transport.FirstAnswer), h, what)
+		held, err = p.Release(h.ReleaseCtx.Reset(ctx, transport.FirstAnswerTimeout), h, what)
 	}
 	if !k.hasOneServer() || err != nil && (over || ctx.Err() == nil) {
 		held, err = releaseWithRetry(ctx, p, h, what)
@@ -47,7 +47,7 @@ func releaseWithRetry(ctx context.Context, p lockscript.Strategy, h *lockscript.
 func (k *keeper) runDetached(ctx context.Context, command func(context.Context) error) error {
 	if k.hasOneServer() {
 		over := ctx.Err() != nil
-		err := command(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswer))
+		err := command(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswerTimeout))
 		if err == nil || !over && ctx.Err() != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (k *keeper) releaseInBackground(p lockscript.Strategy, h *lockscript.Hold, 
 func (k *keeper) releaseInBackgroundAfter(wait time.Duration, p lockscript.Strategy, h *lockscript.Hold, what lockscript.ReleaseReason) {
 	abandoned := *h
 	release := func(ctx context.Context) error {
-		_, err := p.Release(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswer), &abandoned, what)
+		_, err := p.Release(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswerTimeout), &abandoned, what)
 		return err
 	}
 	queue := p.Pending(h)

@@ -27,7 +27,7 @@ func (r *acquisition) unregisterClient(t *waiters.Waiter) {
 		if m.Subs.CountWaitingClients(k.Channel) > 0 {
 			return // callers of another wait list do
 		}
-		ctx, cancel := context.WithTimeout(ctx, transport.FirstAnswer)
+		ctx, cancel := context.WithTimeout(ctx, transport.FirstAnswerTimeout)
 		defer cancel()
 		_ = m.WakeNextIfFree(ctx, k.Lock, k.WaitingClients, number)
 		m.Subs.RecheckAll(k.Channel) // the number of callers that came meanwhile was taken out too

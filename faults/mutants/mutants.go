@@ -56,7 +56,7 @@ var All = []Mutant{
 	},
 	{
 		"renewal after unlock", "redisson/redisson: a watchdog that goes on", "core/internal/keepalive/renewer.go",
-		[][2]string{{"	return r.removeLocked(e)\n}\n\n// Close", "	return e.live()\n}\n\n// Close"}},
+		[][2]string{{"	return r.removeLocked(e)\n}\n\n// Close", "	return e.liveLocked()\n}\n\n// Close"}},
 		inKeepalive("TestAnswerAfterUnlockIsIgnored|TestRenewedEachThird"),
 	},
 	{
@@ -74,7 +74,7 @@ var All = []Mutant{
 	},
 	{
 		"pub/sub without poll", "redisson/redisson#5761: a message that is lost is waited for for ever", "core/internal/waiters/list.go",
-		[][2]string{{"pollSubscribed = 2 * time.Second", "pollSubscribed = time.Hour"}},
+		[][2]string{{"subscribedPollInterval = 2 * time.Second", "subscribedPollInterval = time.Hour"}},
 		inCore("TestFreedWithoutAMessage"),
 	},
 	{
@@ -126,7 +126,7 @@ var All = []Mutant{
 	{
 		"release heeds a context that is over", "bsm/redislock: it is never sent", "core/release.go",
 		[][2]string{
-			{"p.Release(h.ReleaseCtx.Reset(ctx, transport.FirstAnswer), h, what)", "p.Release(ctx, h, what)"},
+			{"p.Release(h.ReleaseCtx.Reset(ctx, transport.FirstAnswerTimeout), h, what)", "p.Release(ctx, h, what)"},
 			{"err error) {\n\tdetached, cancel := detach(ctx)\n", "err error) {\n\tdetached, cancel := context.WithCancel(ctx)\n"},
 		},
 		inCore("TestConformance/^Mutex$/UnlockWithDeadContextWorks"),
@@ -190,7 +190,7 @@ var All = []Mutant{
 	},
 	{
 		"late request not barred", "a lease that runs out is not released, so nothing refuses its late request", "core/internal/lockscript/one_redis.go",
-		[][2]string{{"func (p OneRedis) Bar(h *Hold) { p.barAll(h.Keys.Lock, h.Released) }", "func (p OneRedis) Bar(*Hold) {}"}},
+		[][2]string{{"func (r OneRedis) Bar(h *Hold) { r.barAll(h.Keys.Lock, h.Released) }", "func (r OneRedis) Bar(*Hold) {}"}},
 		inCore("TestRequestArrivesAfterALeaseThatRanOut/Mutex|TestBeginArrivesAfterALostAttempt"),
 	},
 	{
@@ -211,12 +211,12 @@ var All = []Mutant{
 	},
 	{
 		"detached command without timeout", "a release waits for ever for the answer to its first try", "core/internal/transport/executor.go",
-		[][2]string{{"limit = detachedCtx.timeout\n", "limit = detachedCtx.timeout + time.Hour\n"}},
+		[][2]string{{"timeout = detachedCtx.timeout\n", "timeout = detachedCtx.timeout + time.Hour\n"}},
 		inCore("TestFrozenServerWithoutTimeout"),
 	},
 	{
 		"wait without end", "whose context has no end waits for as long as go-redis dials", "core/internal/transport/executor.go",
-		[][2]string{{"limit := AnswerTimeout + c.Ack.Timeout", "limit := AnswerTimeout + time.Hour"}},
+		[][2]string{{"timeout := AnswerTimeout + c.Ack.Timeout", "timeout := AnswerTimeout + time.Hour"}},
 		inTransport("TestNobodyWaitsForEver"),
 	},
 	{
@@ -226,7 +226,7 @@ var All = []Mutant{
 	},
 	{
 		"hooks lost on the direct path", "the copies that go-redis makes have none", "core/internal/transport/redirect.go",
-		[][2]string{{"	conn := rdb.Conn()\n", "	conn := rdb.WithTimeout(limit).Conn()\n"}},
+		[][2]string{{"	conn := rdb.Conn()\n", "	conn := rdb.WithTimeout(timeout).Conn()\n"}},
 		inCore("TestHooksSeeLoneCommands"),
 	},
 	{

@@ -21,6 +21,7 @@ var System = func() Clock {
 	return portable
 }()
 
+// readBoottime reads CLOCK_BOOTTIME. It returns false if the system call fails.
 func readBoottime() (Instant, bool) {
 	var ts syscall.Timespec
 	_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, boottime, uintptr(unsafe.Pointer(&ts)), 0)

@@ -17,8 +17,8 @@ func New() Clock {
 // bubbleClock reads the clock of package time, which is virtual in a bubble of testing/synctest.
 func bubbleClock() Instant { return Instant(time.Now().UnixNano()) }
 
-// inBubble reports whether the caller runs in a bubble of testing/synctest. The testing/synctest package has no function
-// for that, but its virtual time.Now is the only one without a monotonic reading.
+// inBubble returns true if the caller runs in a bubble of testing/synctest. That package has no function for it, but its
+// virtual time.Now is the only one without a monotonic reading.
 func inBubble() bool {
 	now := time.Now()
 	return now == now.Round(0) // Round(0) removes a monotonic reading

@@ -2,5 +2,5 @@
 
 package clock
 
-// System is the portable clock.
+// System is the clock of the system: the portable one, because CLOCK_BOOTTIME exists on Linux only.
 var System Clock = portable

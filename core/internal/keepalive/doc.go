@@ -3,10 +3,13 @@
 // A [Renewer] has all leases of a client. Each lease embeds an [Entry], which is live exactly while it is in the heap of
 // the Renewer. So Unlock, a loss and Close exclude each other: only one of them can take the entry out.
 //
-//	Add ──► live ──── Remove, Close ───────────────► not live: released by its holder
+//	Add ──► live ──── Remove, Close ───────────────► not live: its holder releases it
 //	         │  ▲
 //	         │  └──── renewed, extended
-//	         └─────── expired, or found lost ──────► not live: the lease is told its Cause
+//	         └─────── expired, or found lost ──────► not live: the lease gets its Cause by End, then Lost
+//
+// A renewal that is answered late meets one of these states too: if its entry is not live any more, the answer has no
+// effect.
 //
 // # Terms
 //

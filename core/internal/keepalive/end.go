@@ -5,23 +5,28 @@ import (
 	"sync"
 )
 
-// End is the end of a lease and its cause. Its context is made when it is first needed. Why: a caller that only locks
-// and unlocks needs none, and it would cost allocations.
+// End is the end of a lease and its cause. The zero value has not ended. It is safe for concurrent use.
+//
+// The context is made by the first call of Context. Why: a caller that only locks and unlocks needs none, and it would cost
+// allocations.
 type End struct {
-	mu     sync.Mutex
-	reason error // nil until the end
-	ctx    context.Context
-	bound  *boundCancel
+	mu sync.Mutex
+
+	// Guarded by mu.
+	reason error           // nil until the end
+	ctx    context.Context // nil until the first call of Context
+	bound  *boundCancel    // what Set calls; nil for an empty list
 }
 
-// boundCancel is a cancel function that is called at the end of the lease. Why not [context.AfterFunc]: it would start a
+// boundCancel is one element of a list of cancel functions that Set calls. Why not [context.AfterFunc]: it would start a
 // goroutine.
 type boundCancel struct {
 	end  context.CancelCauseFunc
 	next *boundCancel
 }
 
-// Context returns the context that ends with the lease. It has the values of parent.
+// Context returns the context that ends with the lease, with its cause. The first call decides on the parent: the context
+// has its values, and also ends with it. If the lease has ended, so has the context.
 func (e *End) Context(parent context.Context) context.Context {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -35,8 +40,9 @@ func (e *End) Context(parent context.Context) context.Context {
 	return e.ctx
 }
 
-// Bind has end called when the lease ends. The caller must call loosen when that is no longer needed.
-func (e *End) Bind(end context.CancelCauseFunc) (loosen func()) {
+// Bind has end called with the cause when the lease ends, at once if it has ended. The caller must call unbind when that is
+// no longer needed. To call unbind again, or after the end, does nothing.
+func (e *End) Bind(end context.CancelCauseFunc) (unbind func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.reason != nil {
@@ -45,10 +51,11 @@ func (e *End) Bind(end context.CancelCauseFunc) (loosen func()) {
 	}
 	b := &boundCancel{end, e.bound}
 	e.bound = b
-	return func() { e.loosen(b) }
+	return func() { e.unbind(b) }
 }
 
-func (e *End) loosen(b *boundCancel) {
+// unbind takes b out of the list, if it is there.
+func (e *End) unbind(b *boundCancel) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for at := &e.bound; *at != nil; at = &(*at).next {
@@ -59,14 +66,15 @@ func (e *End) loosen(b *boundCancel) {
 	}
 }
 
-// Cause returns why the lease has ended, nil if it has not.
+// Cause returns why the lease has ended. It returns nil if the lease has not ended.
 func (e *End) Cause() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.reason
 }
 
-// Set ends the lease with this cause, if it has not ended.
+// Set ends the lease with this cause, which must not be nil. It does nothing if the lease has ended. It calls the bound
+// functions after mu is unlocked. Why: they may call methods of this End.
 func (e *End) Set(cause error) {
 	e.mu.Lock()
 	if e.reason != nil {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestEnding: whenever a context was asked for or something bound, and whatever was loosened, what is left ends once, with
-// the first cause.
-func TestEnding(t *testing.T) {
+// TestEnd: contexts and bound functions end once, with the first cause, whether they come before or after the end. Functions
+// that were unbound are not called.
+func TestEnd(t *testing.T) {
 	t.Parallel()
 	first, second := errors.New("first"), errors.New("second")
 	ended := map[string]error{}
@@ -22,10 +22,10 @@ func TestEnding(t *testing.T) {
 	}
 	var e End
 	for _, name := range []string{"a", "b", "c", "d"} {
-		loosen := e.Bind(end(name))
+		unbind := e.Bind(end(name))
 		if name == "b" || name == "d" {
-			defer loosen()
-			loosen() // and once more later
+			defer unbind()
+			unbind() // and once more later
 		}
 		if name == "c" && e.Context(t.Context()).Err() != nil {
 			t.Error("over before its end")

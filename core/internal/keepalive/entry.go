@@ -7,60 +7,63 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
-// Lease is what a [Renewer] must know of a lease, whose hold in Redis is an H. Its methods must be quick.
+// Lease is what a [Renewer] must know of a lease, whose hold in Redis is an H. The Renewer calls Hold and Sender while it
+// has locked its mutex, so these two must not call the Renewer. End, Lost and Renewed are called without the mutex.
 type Lease[H any] interface {
 	// Hold returns the hold to renew.
 	Hold() *H
-	// Sender returns what renews the hold.
+	// Sender returns the sender of renewals of the hold.
 	Sender() Sender[H]
-	// End stops the holder. It is called before all else that follows a loss.
+	// End stops the holder after a loss. It must not block: it is called before the renewals of other leases are sent.
 	End(cause error)
-	// Lost follows End, without haste.
+	// Lost is called after End, when the renewals of other leases have been sent. It may call hooks and loggers.
 	Lost(cause error)
-	// Renewed is called when a renewal has succeeded, or has failed with err.
+	// Renewed is called when a renewal has succeeded, with nil, or has failed with err and the lease goes on.
 	Renewed(err error)
 }
 
-// Sender sends renewals. Leases with the same Sender are renewed together, so it must be comparable.
+// Sender sends renewals. Leases with equal Senders are renewed in one call, so a Sender must be comparable.
 type Sender[H any] interface {
-	// RenewAll sends renewals without waiting for the answers.
+	// RenewAll sends renewals. It must not wait for the answers.
 	RenewAll(renewals []*Renewal[H])
 }
 
-// Renewal is one lease's turn to be renewed.
+// Renewal is one request to renew one lease.
 type Renewal[H any] struct {
 	Hold  *H
-	Token int64
+	Token int64 // that the hold has in Redis, as far as the client knows
 	// Left is for how long the hold has to be in Redis at least, whether this renewal succeeds or not.
 	Left time.Duration
-	// Sent must be set when the request is sent. Until then the request waits in a queue.
+	// Sent must be set by the Sender when the request is sent. Until then the request waits in a queue.
 	Sent atomic.Bool
-	// Done takes the outcome, and when the request was sent. It may be called late, or never. If the hold is not there,
-	// err is its [Cause], as far as the cause is known.
+	// Done takes the outcome, and when the request was sent. The Sender may call it late, or never. held is true if the hold
+	// was renewed. If the hold is not in Redis, held is false and err is its [Cause], or nil if the cause is not known.
+	// Any other err says nothing about the hold.
 	Done func(sentAt clock.Instant, held bool, err error)
 }
 
 // Entry is the part of a lease that its [Renewer] keeps. The zero value is not live.
 type Entry[H any] struct {
-	// Granted is when the entry was added.
+	// Granted is when the entry was added. Add sets it, and it does not change while the entry is live.
 	Granted clock.Instant
 
 	// Guarded by the mutex of the Renewer.
-	lease    Lease[H]
-	ttl      time.Duration // of the lock
-	validity validity
-	place    int         // in the heap, from 1; 0 if the entry is not live
-	renewal  *Renewal[H] // the last one, nil before the first
+	lease     Lease[H]
+	ttl       time.Duration // of the lock, which each renewal requests
+	validity  validity
+	heapIndex int         // in the heap, from 1; 0 if the entry is not live
+	renewal   *Renewal[H] // the last one; nil before the first
 }
 
-func (e *Entry[H]) live() bool { return e.place > 0 }
+// liveLocked returns true if the entry is in the heap. The caller must hold the mutex of the Renewer.
+func (e *Entry[H]) liveLocked() bool { return e.heapIndex > 0 }
 
-// Terms are what was granted.
+// Terms are what the servers have granted, and for how long the holder may use it.
 type Terms struct {
 	SentAt  clock.Instant // a reading of the clock before the request was sent
 	Granted time.Duration // the TTL in Redis now
-	TTL     time.Duration // of the lock: that of each renewal
-	Fixed   bool          // the lease is not renewed
+	TTL     time.Duration // of the lock: what each renewal requests
+	Fixed   bool          // true if the lease is not renewed
 	MaxHold time.Duration // after which the lease ends, however often it was renewed; 0 for no limit
-	Token   int64
+	Token   int64         // of the grant
 }

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// TestExtendedLeaseMakesRoom: extending the lease that is next leaves the others' ends in order, and a renewal
-// takes nothing of the extension away.
+// TestExtendedLeaseMakesRoom: extending the lease that ends first leaves the ends of the others in order. A later renewal
+// does not shorten the extension.
 func TestExtendedLeaseMakesRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStand(func(_ int, answer func(bool, error)) { answer(true, nil) })
+		s := newTestRenewer(func(_ int, answer func(bool, error)) { answer(true, nil) })
 		next := s.lease(t, Terms{TTL: time.Minute, Fixed: true})
 		other := s.lease(t, Terms{TTL: 2 * time.Minute, Fixed: true})
 		s.Extended(&next.entry, s.now(), time.Hour)

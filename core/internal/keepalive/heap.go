@@ -2,7 +2,8 @@ package keepalive
 
 import "container/heap"
 
-// entries is a heap of entries, ordered by what comes next for them.
+// entries is a heap of entries, ordered by the next deadline. It keeps the index of each entry in the entry, so that Remove
+// and Fix find it. Only container/heap may call the methods.
 type entries[H any] []*Entry[H]
 
 var _ heap.Interface = (*entries[struct{}])(nil)
@@ -12,20 +13,20 @@ func (h entries[H]) Less(i, j int) bool { return h[i].validity.next() < h[j].val
 
 func (h entries[H]) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i+1, j+1
+	h[i].heapIndex, h[j].heapIndex = i+1, j+1
 }
 
 func (h *entries[H]) Push(x any) {
 	e := x.(*Entry[H])
 	*h = append(*h, e)
-	e.place = len(*h)
+	e.heapIndex = len(*h)
 }
 
 func (h *entries[H]) Pop() any {
 	old := *h
 	last := len(old) - 1
 	e := old[last]
-	e.place = 0
+	e.heapIndex = 0
 	old[last] = nil
 	*h = old[:last]
 	return e

@@ -10,35 +10,39 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
-// MaxTimerSleep bounds the time until the timer fires next. Why: timers stop while the host is suspended. A timer that
-// was set for later would notice too late that leases expired meanwhile.
-const MaxTimerSleep = time.Second
+// maxSleepLimit bounds the time until the timer fires next. Why: timers stop while the host is suspended. A timer that was
+// set for later would notice too late that leases expired meanwhile.
+const maxSleepLimit = time.Second
 
 // Renewer renews all leases of a client, or ends them in time. It has no goroutine of its own: it has one timer, a heap
-// ordered by what comes next, and batches that a [Sender] sends.
+// ordered by the next deadline, and batches that a [Sender] sends. It is safe for concurrent use.
 type Renewer[H any] struct {
 	now   clock.Clock
 	drift func(ttl time.Duration) time.Duration
 
-	mu     sync.Mutex
+	mu sync.Mutex
+
+	// Guarded by mu.
 	live   entries[H]
 	closed bool
-	timer  *time.Timer
-	wakeAt clock.Instant // when the timer fires; Never, if it is not set
+	timer  *time.Timer   // nil before the first entry
+	wakeAt clock.Instant // when the timer fires; Never if it is not set
 }
 
-// NewRenewer returns a Renewer without leases, which trusts each TTL less the drift of that TTL.
+// NewRenewer returns a Renewer without leases. It trusts each TTL less the drift of that TTL. The function drift must not
+// block: it is called with the mutex locked.
 func NewRenewer[H any](now clock.Clock, drift func(ttl time.Duration) time.Duration) *Renewer[H] {
 	return &Renewer[H]{now: now, drift: drift, wakeAt: Never}
 }
 
-// TrustedUntil returns until when a grant or renewal that was sent at t is valid: its TTL less the drift.
+// TrustedUntil returns until when a grant or renewal that was sent at t is valid: for its TTL less the drift. Why from the
+// sending: the server started the TTL at some moment between the sending and the answer.
 func (r *Renewer[H]) TrustedUntil(t clock.Instant, ttl time.Duration) clock.Instant {
 	return t.Add(ttl - r.drift(ttl))
 }
 
-// Add makes the entry of a lease live. It returns false if the time of the lease is over already, or the Renewer was
-// closed.
+// Add makes the entry of a lease live. It returns false if the lease has expired by now, or if the Renewer is closed. Then
+// no method of lease will be called. The entry must not be live.
 func (r *Renewer[H]) Add(e *Entry[H], lease Lease[H], t Terms) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,14 +65,15 @@ func (r *Renewer[H]) Add(e *Entry[H], lease Lease[H], t Terms) bool {
 	return true
 }
 
-// Remove ends an entry without a loss. It returns false if the entry was not live.
+// Remove ends an entry without a loss. It returns false if the entry was not live: then the lease was released or lost
+// before, or the Renewer is closed.
 func (r *Renewer[H]) Remove(e *Entry[H]) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.removeLocked(e)
 }
 
-// Close ends all entries and returns their leases. No entry becomes live afterwards.
+// Close ends all entries without a loss and returns their leases. After Close, Add returns false.
 func (r *Renewer[H]) Close() []Lease[H] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,26 +88,28 @@ func (r *Renewer[H]) Close() []Lease[H] {
 	return drained
 }
 
+// removeLocked takes an entry out of the heap. It returns false if the entry was not live.
 func (r *Renewer[H]) removeLocked(e *Entry[H]) bool {
-	if !e.live() {
+	if !e.liveLocked() {
 		return false
 	}
-	heap.Remove(&r.live, e.place-1)
+	heap.Remove(&r.live, e.heapIndex-1)
 	return true
 }
 
-func (r *Renewer[H]) fixLocked(e *Entry[H]) { heap.Fix(&r.live, e.place-1) }
+// fixLocked restores the order of the heap after a deadline of a live entry has changed.
+func (r *Renewer[H]) fixLocked(e *Entry[H]) { heap.Fix(&r.live, e.heapIndex-1) }
 
-// ValidUntil returns the end of the time for which the lease is trusted. It stays what it was when the entry is not live
-// any more.
+// ValidUntil returns until when the holder may rely on the lease, by the clock of the Renewer. After the entry has ended,
+// it returns the last value.
 func (r *Renewer[H]) ValidUntil(e *Entry[H]) clock.Instant {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return min(e.validity.validUntil, e.validity.endAt)
 }
 
-// WithinMaxHold returns ttl, or less: the hold then ends in Redis at most one TTL of the lock after its longest time.
-// The holder has to stop within that TTL.
+// WithinMaxHold returns ttl, or less if the hold would otherwise stay in Redis too long: at most one TTL of the lock after
+// its MaxHold has passed. The holder has to stop within that TTL.
 func (r *Renewer[H]) WithinMaxHold(e *Entry[H], ttl time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,12 +120,12 @@ func (r *Renewer[H]) WithinMaxHold(e *Entry[H], ttl time.Duration) time.Duration
 	return min(ttl, left+e.ttl)
 }
 
-// Extended records that the server gave the lease ttl when asked at sentAt. It returns false if the entry was not live
-// any more when the answer came.
+// Extended records that Redis gave the lease a TTL, by a request that was sent at sentAt. The validity never becomes
+// shorter. Extended returns false, and records nothing, if the entry is not live any more.
 func (r *Renewer[H]) Extended(e *Entry[H], sentAt clock.Instant, ttl time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !e.live() {
+	if !e.liveLocked() {
 		return false
 	}
 	e.validity.validUntil, e.validity.extended = max(e.validity.validUntil, r.TrustedUntil(sentAt, ttl)), true
@@ -126,14 +133,14 @@ func (r *Renewer[H]) Extended(e *Entry[H], sentAt clock.Instant, ttl time.Durati
 	return true
 }
 
-// Raised records that the lease has a greater token in Redis.
+// Raised records that the lease has a token in Redis. A token smaller than the recorded one has no effect.
 func (r *Renewer[H]) Raised(e *Entry[H], token int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e.validity.token = max(e.validity.token, token)
 }
 
-// Outstanding returns for how long a server may still have the hold: for longer than the TTL of the lock, if the lease was
+// Outstanding returns for how long a server may still have the hold. It is the TTL of the lock, or more if the lease was
 // extended.
 func (r *Renewer[H]) Outstanding(e *Entry[H]) time.Duration {
 	r.mu.Lock()
@@ -144,13 +151,13 @@ func (r *Renewer[H]) Outstanding(e *Entry[H]) time.Duration {
 	return max(e.ttl, r.leftLocked(e))
 }
 
-// leftLocked returns for how long the hold is in Redis at least, as far as the holder relies on it.
+// leftLocked returns for how long the hold has to be in Redis for the lease to stay valid until validUntil.
 func (r *Renewer[H]) leftLocked(e *Entry[H]) time.Duration {
 	left := e.validity.validUntil.Sub(r.now())
 	return left + r.drift(left)
 }
 
-// tick ends what is over and renews what is due.
+// tick ends the entries that are over and renews those that are due. The timer calls it.
 func (r *Renewer[H]) tick() {
 	now := r.now()
 	r.mu.Lock()
@@ -159,7 +166,7 @@ func (r *Renewer[H]) tick() {
 	r.armLocked(now)
 	r.mu.Unlock()
 
-	// First what cannot wait for hooks and loggers: holders stop, renewals are sent.
+	// Why this order: a hook or logger in Lost may take long. Holders must stop and renewals must be sent before that.
 	for _, e := range over {
 		e.lease.End(e.validity.lossCause(now))
 	}
@@ -171,7 +178,7 @@ func (r *Renewer[H]) tick() {
 	}
 }
 
-// takeDueLocked removes the entries whose time is over, and returns them with the renewals that are due, by sender.
+// takeDueLocked removes the entries that are over, and returns them with the renewals that are due, by sender.
 func (r *Renewer[H]) takeDueLocked(now clock.Instant) (over []*Entry[H], due map[Sender[H]][]*Renewal[H]) {
 	due = make(map[Sender[H]][]*Renewal[H])
 	for len(r.live) > 0 && r.live[0].validity.next() <= now {
@@ -181,11 +188,11 @@ func (r *Renewer[H]) takeDueLocked(now clock.Instant) (over []*Entry[H], due map
 			over = append(over, e)
 			continue
 		}
-		// Should no answer come, the next renewal is sent after half the usual time, perhaps on a better connection.
+		// If no answer comes, the next renewal is due after half the usual time. It may take a better connection.
 		e.validity.renewAt = now.Add(max(e.validity.ttl/6, time.Millisecond))
 		r.fixLocked(e)
 		if e.renewal != nil && !e.renewal.Sent.Load() {
-			continue // too busy to send even the last one: another would only make the queue longer
+			continue // the last one is still queued: another would only make the queue longer
 		}
 		e.renewal = r.renewalLocked(e)
 		sender := e.lease.Sender()
@@ -194,6 +201,7 @@ func (r *Renewer[H]) takeDueLocked(now clock.Instant) (over []*Entry[H], due map
 	return over, due
 }
 
+// renewalLocked makes the next renewal of an entry.
 func (r *Renewer[H]) renewalLocked(e *Entry[H]) *Renewal[H] {
 	return &Renewal[H]{
 		Hold:  e.lease.Hold(),
@@ -203,17 +211,19 @@ func (r *Renewer[H]) renewalLocked(e *Entry[H]) *Renewal[H] {
 	}
 }
 
-// answered records the outcome of a renewal, however late: the validity counts from when the renewal was sent.
+// answered records the outcome of a renewal. A late answer counts too, because the validity counts from when the renewal was
+// sent. It has no effect if the entry is not live any more.
 func (r *Renewer[H]) answered(e *Entry[H], sentAt clock.Instant, held bool, err error) {
 	lost := false
 	r.mu.Lock()
-	if !e.live() {
+	if !e.liveLocked() {
 		r.mu.Unlock()
 		return // released or lost meanwhile
 	}
 	switch {
 	case err != nil && !IsCause(err):
-		// No loss: the lease stands until its time is over. Try again soon.
+		// This is no loss: the lease is valid until validUntil. The retry is spread at random. Why: renewals that failed
+		// together would otherwise be repeated together.
 		retry := max(e.validity.ttl/12, time.Millisecond)
 		e.validity.renewAt = min(e.validity.renewAt, r.now().Add(retry/2+rand.N(retry)))
 	case held:
@@ -237,21 +247,21 @@ func (r *Renewer[H]) answered(e *Entry[H], sentAt clock.Instant, held bool, err 
 	e.lease.Lost(cause)
 }
 
-// renewTime is a third of the TTL after sentAt, rounded down to a grid, so that leases taken at about the same time are
-// renewed in the same batch.
+// renewTime returns the instant a third of the TTL after sentAt, rounded down to a grid. Why a grid: leases that were taken
+// at about the same time are then renewed in the same batch. Why a third: two renewals may get lost without the lease.
 func renewTime(sentAt clock.Instant, ttl time.Duration) clock.Instant {
 	at := sentAt.Add(ttl / 3)
 	grid := clock.Instant(max(min(ttl/100, 25*time.Millisecond), time.Microsecond))
 	return at - at%grid
 }
 
-// armLocked sets the timer for what comes next. A timer that fires too early does no harm, so removing entries never
-// changes it.
+// armLocked sets the timer for the first deadline, unless it fires earlier anyway. Why nothing sets it later: a timer that
+// fires too early does no harm, and so removing an entry need not change it.
 func (r *Renewer[H]) armLocked(now clock.Instant) {
 	if len(r.live) == 0 {
 		return
 	}
-	at := min(r.live[0].validity.next(), now.Add(MaxTimerSleep))
+	at := min(r.live[0].validity.next(), now.Add(maxSleepLimit))
 	if at >= r.wakeAt {
 		return
 	}

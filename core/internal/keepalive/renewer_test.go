@@ -13,22 +13,22 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
-// The tests in this file run in virtual time, with a protocol that answers as told.
+// The tests in this file run in virtual time. A function of each test answers the renewals.
 
-// stand is a Renewer with a script for its servers.
-type stand struct {
+// testRenewer is a Renewer that is its own Sender. The function reply stands for the servers.
+type testRenewer struct {
 	*Renewer[struct{}]
-	offset atomic.Int64 // nanoseconds by which the clock is ahead of the timers: suspends
+	offset atomic.Int64 // nanoseconds by which the clock is ahead of the timers, as after a suspend
 
-	busy  atomic.Bool // no renewal is sent: all stay queued
+	busy  atomic.Bool // true if no renewal is sent: all stay queued
 	mu    sync.Mutex
-	sent  []time.Duration // when renewals were sent, since the start
-	lost  []error
+	sent  []time.Duration // when renewals were sent, since the start; guarded by mu
+	lost  []error         // guarded by mu
 	reply func(n int, answer func(held bool, err error))
 }
 
-func newStand(reply func(n int, answer func(held bool, err error))) *stand {
-	s := &stand{reply: reply}
+func newTestRenewer(reply func(n int, answer func(held bool, err error))) *testRenewer {
+	s := &testRenewer{reply: reply}
 	began := time.Now()
 	s.Renewer = NewRenewer[struct{}](func() clock.Instant {
 		return clock.Instant(time.Since(began)) + clock.Instant(s.offset.Load())
@@ -36,7 +36,7 @@ func newStand(reply func(n int, answer func(held bool, err error))) *stand {
 	return s
 }
 
-func (s *stand) RenewAll(renewals []*Renewal[struct{}]) {
+func (s *testRenewer) RenewAll(renewals []*Renewal[struct{}]) {
 	for _, r := range renewals {
 		sentAt := s.now()
 		s.mu.Lock()
@@ -48,36 +48,36 @@ func (s *stand) RenewAll(renewals []*Renewal[struct{}]) {
 	}
 }
 
-// lease is a lease of a stand.
+// lease is a lease of a testRenewer.
 type lease struct {
-	stand *stand
-	entry Entry[struct{}]
-	end   End
+	renewer *testRenewer
+	entry   Entry[struct{}]
+	end     End
 }
 
 func (l *lease) Hold() *struct{}          { return nil }
-func (l *lease) Sender() Sender[struct{}] { return l.stand }
+func (l *lease) Sender() Sender[struct{}] { return l.renewer }
 func (l *lease) End(cause error)          { l.end.Set(cause) }
 func (l *lease) Renewed(error)            {}
 func (l *lease) Done() <-chan struct{}    { return l.end.Context(context.Background()).Done() }
 
 func (l *lease) Lost(cause error) {
-	l.stand.mu.Lock()
-	defer l.stand.mu.Unlock()
-	l.stand.lost = append(l.stand.lost, cause)
+	l.renewer.mu.Lock()
+	defer l.renewer.mu.Unlock()
+	l.renewer.lost = append(l.renewer.lost, cause)
 }
 
-// lease makes a lease granted by a request sent now, for its whole TTL.
-func (s *stand) lease(t *testing.T, terms Terms) *lease {
+// lease makes a lease that was granted by a request sent now, for its whole TTL.
+func (s *testRenewer) lease(t *testing.T, terms Terms) *lease {
 	t.Helper()
 	terms.Granted = terms.TTL
 	return s.grant(t, terms)
 }
 
-// grant makes a lease granted by a request sent now.
-func (s *stand) grant(t *testing.T, terms Terms) *lease {
+// grant makes a lease that was granted by a request sent now.
+func (s *testRenewer) grant(t *testing.T, terms Terms) *lease {
 	t.Helper()
-	l := &lease{stand: s}
+	l := &lease{renewer: s}
 	terms.SentAt = s.now()
 	if !s.Add(&l.entry, l, terms) {
 		t.Fatal("not added")
@@ -86,13 +86,13 @@ func (s *stand) grant(t *testing.T, terms Terms) *lease {
 }
 
 // times returns when renewals were sent.
-func (s *stand) times() []time.Duration {
+func (s *testRenewer) times() []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.sent)
 }
 
-func (s *stand) losses() []error {
+func (s *testRenewer) losses() []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.lost)
@@ -100,10 +100,11 @@ func (s *stand) losses() []error {
 
 var minute = Terms{TTL: time.Minute}
 
+// TestRenewedEachThird: a lease is renewed each third of its TTL until it is removed. It can be removed once.
 func TestRenewedEachThird(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStand(func(_ int, answer func(bool, error)) { answer(true, nil) })
+		s := newTestRenewer(func(_ int, answer func(bool, error)) { answer(true, nil) })
 		l := s.lease(t, minute)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait() // a tick may be due just now
@@ -124,10 +125,11 @@ func TestRenewedEachThird(t *testing.T) {
 	})
 }
 
+// TestUnansweredRenewalsAreRepeatedUntilTheEnd: a lease whose renewals get no answer ends in time, after at least three.
 func TestUnansweredRenewalsAreRepeatedUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStand(func(int, func(bool, error)) {})
+		s := newTestRenewer(func(int, func(bool, error)) {})
 		l := s.lease(t, minute)
 		<-l.Done()
 		if got, want := s.now(), s.TrustedUntil(0, time.Minute); got != want {
@@ -142,10 +144,11 @@ func TestUnansweredRenewalsAreRepeatedUntilTheEnd(t *testing.T) {
 	})
 }
 
+// TestTwoLostRenewalsAreSurvived: a lease stays valid if only every third renewal succeeds.
 func TestTwoLostRenewalsAreSurvived(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStand(func(n int, answer func(bool, error)) {
+		s := newTestRenewer(func(n int, answer func(bool, error)) {
 			switch n % 3 {
 			case 1: // no answer
 			case 2:
@@ -163,12 +166,12 @@ func TestTwoLostRenewalsAreSurvived(t *testing.T) {
 	})
 }
 
-// TestShortGrantIsRenewedInTime: a grant for less than its TTL, as the next in line gets it, survives renewals without
-// an answer just as a whole one does.
+// TestShortGrantIsRenewedInTime: a grant for less than its TTL also survives two renewals without an answer. The first waiter
+// of a queue gets such a grant.
 func TestShortGrantIsRenewedInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStand(func(n int, answer func(bool, error)) {
+		s := newTestRenewer(func(n int, answer func(bool, error)) {
 			switch n {
 			case 1: // no answer
 			case 2:
@@ -190,12 +193,12 @@ func TestShortGrantIsRenewedInTime(t *testing.T) {
 	})
 }
 
-// TestLateAnswerCountsFromSending: what is trusted counts from before the request, however late its answer.
+// TestLateAnswerCountsFromSending: the validity counts from the sending of a renewal, however late the answer is.
 func TestLateAnswerCountsFromSending(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const delay = 15 * time.Second
-		s := newStand(func(n int, answer func(bool, error)) {
+		s := newTestRenewer(func(n int, answer func(bool, error)) {
 			if n == 1 {
 				time.AfterFunc(delay, func() { answer(true, nil) })
 			}
@@ -209,15 +212,16 @@ func TestLateAnswerCountsFromSending(t *testing.T) {
 	})
 }
 
+// TestRefusedRenewalIsLossAtOnce: if Redis does not have the hold, the lease ends at that answer and is reported once.
 func TestRefusedRenewalIsLossAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStand(func(_ int, answer func(bool, error)) { answer(false, nil) })
+		s := newTestRenewer(func(_ int, answer func(bool, error)) { answer(false, nil) })
 		l := s.lease(t, minute)
 		<-l.Done()
-		synctest.Wait() // it is reported after that
+		synctest.Wait() // Lost follows End
 		if s.now() > clock.Instant(21*time.Second) {
-			t.Errorf("told after %v", time.Duration(s.now()))
+			t.Errorf("ended after %v", time.Duration(s.now()))
 		}
 		if got := s.losses(); len(got) != 1 || !errors.Is(got[0], Taken) {
 			t.Errorf("losses %v", got)
@@ -225,18 +229,18 @@ func TestRefusedRenewalIsLossAtOnce(t *testing.T) {
 	})
 }
 
-// TestAnswerAfterUnlockIsIgnored: a renewal that was under way when the lease was unlocked changes nothing.
+// TestAnswerAfterUnlockIsIgnored: a renewal that was in flight when the lease was unlocked changes nothing.
 func TestAnswerAfterUnlockIsIgnored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStand(func(_ int, answer func(bool, error)) {
+		s := newTestRenewer(func(_ int, answer func(bool, error)) {
 			time.AfterFunc(time.Second, func() { answer(false, nil) })
 		})
 		l := s.lease(t, minute)
 		time.Sleep(20*time.Second + 500*time.Millisecond)
 		synctest.Wait()
 		if len(s.times()) != 1 || !s.Remove(&l.entry) {
-			t.Fatalf("%d renewals under way", len(s.times()))
+			t.Fatalf("%d renewals in flight", len(s.times()))
 		}
 		time.Sleep(time.Minute)
 		if got := s.losses(); len(got) != 0 {
@@ -245,38 +249,39 @@ func TestAnswerAfterUnlockIsIgnored(t *testing.T) {
 	})
 }
 
-// TestSuspendEndsLeases lets the clock go on while timers stand still, as they do while the host sleeps.
+// TestSuspendEndsLeases: leases that expired in a suspend end soon after it. The clock continues meanwhile, the timers do not.
 func TestSuspendEndsLeases(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStand(func(_ int, answer func(bool, error)) { answer(true, nil) })
+		s := newTestRenewer(func(_ int, answer func(bool, error)) { answer(true, nil) })
 		l := s.lease(t, minute)
 		time.Sleep(time.Second)
 		s.offset.Store(int64(2 * time.Minute))
 		if left := s.ValidUntil(&l.entry).Sub(s.now()); left > 0 {
 			t.Errorf("looks valid for %v after the suspend", left)
 		}
-		time.Sleep(MaxTimerSleep)
+		time.Sleep(maxSleepLimit)
 		synctest.Wait()
 		if l.end.Cause() == nil {
-			t.Error("the lease was not ended within a heartbeat after the suspend")
+			t.Error("the lease was not ended within maxSleepLimit after the suspend")
 		}
 	})
 }
 
+// TestFixedAndBoundedLeasesEnd: a lease without renewals ends with its TTL, one with MaxHold when that has passed.
 func TestFixedAndBoundedLeasesEnd(t *testing.T) {
 	t.Parallel()
-	for name, config := range map[string]Terms{
+	for name, terms := range map[string]Terms{
 		"fixed":    {TTL: time.Minute, Fixed: true},
 		"max hold": {TTL: time.Minute, MaxHold: 150 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newStand(func(_ int, answer func(bool, error)) { answer(true, nil) })
-			l := s.lease(t, config)
+			s := newTestRenewer(func(_ int, answer func(bool, error)) { answer(true, nil) })
+			l := s.lease(t, terms)
 			<-l.Done()
-			want := clock.Instant(config.MaxHold)
-			if config.Fixed {
-				want = s.TrustedUntil(0, config.TTL)
+			want := clock.Instant(terms.MaxHold)
+			if terms.Fixed {
+				want = s.TrustedUntil(0, terms.TTL)
 				if len(s.times()) != 0 {
 					t.Errorf("%s: renewed", name)
 				}
@@ -288,10 +293,11 @@ func TestFixedAndBoundedLeasesEnd(t *testing.T) {
 	}
 }
 
+// TestExtendedLeaseOutlivesItsTTL: an extended lease ends with the longest extension. A lease that has ended is not extended.
 func TestExtendedLeaseOutlivesItsTTL(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStand(nil)
+		s := newTestRenewer(nil)
 		l := s.lease(t, Terms{TTL: time.Minute, Fixed: true})
 		time.Sleep(30 * time.Second)
 		sent := s.now()
@@ -308,11 +314,11 @@ func TestExtendedLeaseOutlivesItsTTL(t *testing.T) {
 	})
 }
 
-// TestQueuedRenewalsAreNotMultiplied: on a machine too busy to send renewals, each lease has one in the queue.
+// TestQueuedRenewalsAreNotMultiplied: while renewals cannot be sent, each lease has only one in the queue.
 func TestQueuedRenewalsAreNotMultiplied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStand(func(int, func(bool, error)) {})
+		s := newTestRenewer(func(int, func(bool, error)) {})
 		s.busy.Store(true)
 		l := s.lease(t, minute)
 		<-l.Done()
@@ -322,11 +328,11 @@ func TestQueuedRenewalsAreNotMultiplied(t *testing.T) {
 	})
 }
 
-// TestManyLeasesShareRounds: leases taken over some time are renewed in few batches.
+// TestManyLeasesShareRounds: leases that are taken one after the other within a second are renewed in few batches.
 func TestManyLeasesShareRounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStand(func(_ int, answer func(bool, error)) { answer(true, nil) })
+		s := newTestRenewer(func(_ int, answer func(bool, error)) { answer(true, nil) })
 		for range 1000 {
 			s.lease(t, minute)
 			time.Sleep(time.Millisecond)

@@ -7,28 +7,29 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
-// Never is later than every instant.
+// Never is an instant later than all that a clock returns.
 const Never = clock.Instant(math.MaxInt64)
 
-// validity is the deadlines of a lease.
+// validity has the deadlines of a lease by the local clock.
 type validity struct {
 	validUntil clock.Instant // the lease ends here unless it is renewed, even if Redis does not answer
-	renewAt    clock.Instant // Never, if the TTL is fixed
-	endAt      clock.Instant // by MaxHold
+	renewAt    clock.Instant // when the next renewal is due; Never if the TTL is fixed
+	endAt      clock.Instant // when MaxHold has passed; Never if there is none
 
-	ttl time.Duration // for which Redis gave the lease the last time: the pace of renewals that fail
+	ttl time.Duration // for which Redis granted or renewed last; renewals that fail are repeated at a part of it
 
-	extended bool // the lease may last longer than the TTL
+	extended bool // true if the lease may last longer than the TTL of the lock
 
-	token int64 // in Redis: the lease's own, or a greater one since it was raised
+	token int64 // in Redis: that of the grant, or a greater one since it was raised
 }
 
+// next returns the first deadline, at which the Renewer has to do something.
 func (v validity) next() clock.Instant { return min(v.validUntil, v.renewAt, v.endAt) }
 
-// over reports whether the lease has ended, whatever Redis says.
+// over returns true if the lease has ended by the local clock. Then it counts as lost, whatever Redis answers later.
 func (v validity) over(now clock.Instant) bool { return now >= min(v.validUntil, v.endAt) }
 
-// lossCause returns why a lease that was not released has ended.
+// lossCause returns why a lease that is over, and was not released, has ended.
 func (v validity) lossCause(now clock.Instant) error {
 	switch {
 	case now >= v.endAt && now < v.validUntil:

@@ -3,14 +3,14 @@ package lifecycle
 import "sync"
 
 // Operations counts the running operations of a client, so that Close can wait for them. After Close has begun, no call
-// of a user starts, but internal work for what is running still does.
+// of a user starts, but internal work for what is running still does. The zero value is not usable, see [New].
 type Operations struct {
 	mu      sync.Mutex
 	running int // guarded by mu
 
-	// Closing is closed when Close begins.
+	// Closing is closed when Close begins. Only BeginClose closes it.
 	Closing chan struct{}
-	// Finished is closed after Closing, when nothing is running any more.
+	// Finished is closed after Closing, when no operation is running any more. Only Finish closes it.
 	Finished chan struct{}
 }
 
@@ -22,10 +22,11 @@ func New() *Operations {
 // Start counts a call of a user. It returns false once Close has begun. If it returns true, the caller must call Finish.
 func (o *Operations) Start() bool { return o.addUnless(o.Closing) }
 
-// StartInternal counts internal work on behalf of something that is running. It returns false once nothing is running
-// after Close. If it returns true, the caller must call Finish.
+// StartInternal counts internal work. It returns false if the client is closing and no operation is running any more. If
+// it returns true, the caller must call Finish.
 func (o *Operations) StartInternal() bool { return o.addUnless(o.Finished) }
 
+// addUnless counts one more operation and returns true, unless the channel over is closed.
 func (o *Operations) addUnless(over <-chan struct{}) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -36,7 +37,7 @@ func (o *Operations) addUnless(over <-chan struct{}) bool {
 	return true
 }
 
-// Finish ends an operation that Start, StartInternal or BeginClose has counted.
+// Finish ends an operation that Start, StartInternal or BeginClose has counted. It must be called once for each.
 func (o *Operations) Finish() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -45,8 +46,8 @@ func (o *Operations) Finish() {
 	}
 }
 
-// BeginClose lets no more calls of users start. It returns false if it was called before. If it returns true, it counts
-// as running itself, and the caller must call Finish.
+// BeginClose lets no more calls of users start. It returns false if it was called before. If it returns true, the close
+// counts as a running operation, and the caller must call Finish.
 func (o *Operations) BeginClose() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -58,5 +59,5 @@ func (o *Operations) BeginClose() bool {
 	return true
 }
 
-// IsClosed reports whether Close has begun.
+// IsClosed returns true if Close has begun, even if operations are still running.
 func (o *Operations) IsClosed() bool { return Closed(o.Closing) }

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Pause returns after d, when ctx ends, or when one of the channels is ready. Each channel may be nil.
+// Pause returns after d, when ctx ends, or when one of the channels can be received from. Each channel may be nil, which
+// is never ready. If d is not positive, Pause returns at once. A value on wake or stop is consumed.
 func Pause(ctx context.Context, d time.Duration, wake, stop <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -17,7 +18,7 @@ func Pause(ctx context.Context, d time.Duration, wake, stop <-chan struct{}) {
 	}
 }
 
-// Signal sends on a channel of capacity one, unless it holds a value already.
+// Signal sends a value on a channel of capacity one. It does nothing if the channel holds a value. It never blocks.
 func Signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -25,7 +26,8 @@ func Signal(c chan struct{}) {
 	}
 }
 
-// Closed reports whether c is closed. Nothing may be sent on c.
+// Closed returns true if c is closed. It never blocks. No value may be sent on c: Closed would consume it. A nil channel
+// counts as open.
 func Closed(c <-chan struct{}) bool {
 	select {
 	case <-c:

@@ -13,17 +13,17 @@ type IDs struct {
 }
 
 // Next returns a new ID.
-func (n *IDs) Next() string {
+func (ids *IDs) Next() string {
 	var digits [20]byte
-	return n.Client + ":" + string(strconv.AppendUint(digits[:0], n.counter.Add(1), 10))
+	return ids.Client + ":" + string(strconv.AppendUint(digits[:0], ids.counter.Add(1), 10))
 }
 
 // Renew gives a hold a new, unique ID.
-func (n *IDs) Renew(h *Hold) {
+func (ids *IDs) Renew(h *Hold) {
 	var digits [20]byte
-	number := strconv.AppendUint(digits[:0], n.counter.Add(1), 10)
-	h.Released = released + h.Keys.tag + ":" + n.Client + ":" + string(number)
-	h.ID = h.Released[len(h.Released)-len(n.Client)-1-len(number):]
+	number := strconv.AppendUint(digits[:0], ids.counter.Add(1), 10)
+	h.Released = released + h.Keys.tag + ":" + ids.Client + ":" + string(number)
+	h.ID = h.Released[len(h.Released)-len(ids.Client)-1-len(number):]
 	h.Unanswered = 0
 	h.setScriptArgs()
 }

@@ -23,25 +23,25 @@ type Instance struct {
 }
 
 // queueArgs returns the arguments of queue_common.lua and those that come after them.
-func (s *Instance) queueArgs(k Keys, more ...any) []any {
-	return append([]any{k.Channel, Milliseconds(TokenMemory), Milliseconds(PlaceTTL), s.PublishVerb}, more...)
+func (i *Instance) queueArgs(k Keys, more ...any) []any {
+	return append([]any{k.Channel, Milliseconds(TokenMemory), Milliseconds(PlaceTTL), i.PublishVerb}, more...)
 }
 
 // WakeNextIfFree wakes the next client of the set of waiting clients, if the lock is free. The clients in leave are taken
 // out of the set first.
-func (s *Instance) WakeNextIfFree(ctx context.Context, lock, set string, leave ...any) error {
-	_, err := s.Exec.Do(ctx, wakeNextIfFreeScript, []string{lock, set}, append([]any{s.PublishVerb}, leave...)...)
+func (i *Instance) WakeNextIfFree(ctx context.Context, lock, set string, leave ...any) error {
+	_, err := i.Exec.Do(ctx, wakeNextIfFreeScript, []string{lock, set}, append([]any{i.PublishVerb}, leave...)...)
 	return err
 }
 
 // Heartbeat returns the command that keeps the places of these holds in the queue of a lock.
-func (s *Instance) Heartbeat(k Keys, ids ...any) *transport.Command {
-	return transport.NewCommand(QueueHeartbeatScript, k.queueKeys(), s.queueArgs(k, ids...)...)
+func (i *Instance) Heartbeat(k Keys, ids ...any) *transport.Command {
+	return transport.NewCommand(QueueHeartbeatScript, k.queueKeys(), i.queueArgs(k, ids...)...)
 }
 
 // RunID returns what identifies the server process. The key decides on nothing but the rights of the user.
-func (s *Instance) RunID(ctx context.Context, key string) (string, error) {
-	reply, err := s.Exec.Do(ctx, serverRunIDScript, []string{key})
+func (i *Instance) RunID(ctx context.Context, key string) (string, error) {
+	reply, err := i.Exec.Do(ctx, serverRunIDScript, []string{key})
 	id, _ := reply.(string)
 	return strings.TrimSpace(id), err
 }

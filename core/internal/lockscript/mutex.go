@@ -106,8 +106,8 @@ func (m Mutex) Subscribe(k Keys) Subscription {
 
 // SubscribeIfActive implements [Strategy].
 func (m Mutex) SubscribeIfActive(k Keys) Subscription {
-	if l := m.Subs.SubscribeAsClientIfActive(k.Channel, k.Lock, k.WaitingClients); l != nil {
-		return l
+	if sub := m.Subs.SubscribeAsClientIfActive(k.Channel, k.Lock, k.WaitingClients); sub != nil {
+		return sub
 	}
 	return nil
 }

@@ -42,9 +42,9 @@ func (m MutexBatch) Acquire(ctx context.Context, h *Hold) (Result, error) {
 	holds := m.MemberHolds(h)
 	keys := make([]string, 0, 3*len(holds))
 	args := []any{h.ID, Milliseconds(TokenMemory)}
-	for _, o := range holds {
-		keys = append(keys, o.Keys.Lock, o.Keys.Token, o.Released)
-		args = append(args, o.Owner, Milliseconds(o.TTL), Milliseconds(o.MinHold), o.ParentID)
+	for _, member := range holds {
+		keys = append(keys, member.Keys.Lock, member.Keys.Token, member.Released)
+		args = append(args, member.Owner, Milliseconds(member.TTL), Milliseconds(member.MinHold), member.ParentID)
 	}
 	reply, err := h.Do(ctx, m.Exec, acquireAllScript, keys, args...)
 	if err != nil {
@@ -70,8 +70,8 @@ func (m MutexBatch) Acquire(ctx context.Context, h *Hold) (Result, error) {
 // Bar implements [Strategy], for each mutex.
 func (m MutexBatch) Bar(h *Hold) {
 	var released []string
-	for _, o := range m.MemberHolds(h) {
-		released = append(released, o.Released)
+	for _, member := range m.MemberHolds(h) {
+		released = append(released, member.Released)
 	}
 	m.barAll(h.Keys.Lock, released...)
 }

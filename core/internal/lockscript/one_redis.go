@@ -17,10 +17,10 @@ type OneRedis struct {
 }
 
 // Renew implements [Strategy].
-func (p OneRedis) Renew(ctx context.Context, h *Hold, ttl time.Duration) (bool, error) {
-	reply, err := p.Exec.DoWithAck(ctx, h.Ack, renewScript, h.renewed(), h.ID, Milliseconds(ttl))
+func (r OneRedis) Renew(ctx context.Context, h *Hold, ttl time.Duration) (bool, error) {
+	reply, err := r.Exec.DoWithAck(ctx, h.Ack, renewScript, h.renewed(), h.ID, Milliseconds(ttl))
 	if err == nil && reply == renewedInPart {
-		reply, err = p.Exec.DoWithAck(ctx, h.Ack, renewScript, h.Keys.shared(), h.ID, Milliseconds(ttl))
+		reply, err = r.Exec.DoWithAck(ctx, h.Ack, renewScript, h.Keys.shared(), h.ID, Milliseconds(ttl))
 	}
 	if err != nil {
 		return false, err
@@ -32,22 +32,22 @@ func (p OneRedis) Renew(ctx context.Context, h *Hold, ttl time.Duration) (bool, 
 const renewedInPart = int64(2)
 
 // RenewAll implements [Strategy]: one batch has all renewals.
-func (p OneRedis) RenewAll(renewals []*Renewal) {
-	calls := make([]*transport.Command, len(renewals))
-	for i, r := range renewals {
-		calls[i] = p.RenewalCommand(r, r.Done)
+func (r OneRedis) RenewAll(renewals []*Renewal) {
+	commands := make([]*transport.Command, len(renewals))
+	for i, renewal := range renewals {
+		commands[i] = r.RenewalCommand(renewal, renewal.Done)
 	}
-	p.Exec.SubmitRenewals(calls)
+	r.Exec.SubmitRenewals(commands)
 }
 
 // RenewalCommand returns the command of a renewal. Its outcome is given to done.
-func (p OneRedis) RenewalCommand(r *Renewal, done func(sentAt clock.Instant, held bool, err error)) *transport.Command {
-	c := transport.NewCommand(renewScript, r.Hold.renewed(), r.Hold.ID, Milliseconds(r.Hold.TTL))
-	c.Ack = r.Hold.Ack
-	c.OnSend = func() { r.Sent.Store(true) }
+func (r OneRedis) RenewalCommand(renewal *Renewal, done func(sentAt clock.Instant, held bool, err error)) *transport.Command {
+	c := transport.NewCommand(renewScript, renewal.Hold.renewed(), renewal.Hold.ID, Milliseconds(renewal.Hold.TTL))
+	c.Ack = renewal.Hold.Ack
+	c.OnSend = func() { renewal.Sent.Store(true) }
 	c.Done = func(c *transport.Command) {
 		if c.Reply == renewedInPart {
-			p.renewRest(r.Hold)
+			r.renewRest(renewal.Hold)
 		}
 		done(c.SentAt, c.Reply == int64(1) || c.Reply == renewedInPart, cmp.Or(c.Err, lostBy(c.Reply)))
 	}
@@ -66,10 +66,10 @@ func lostBy(reply any) error {
 }
 
 // renewRest sends a renewal again that was made in part. Should it fail, the next one will be made in part too.
-func (p OneRedis) renewRest(h *Hold) {
+func (r OneRedis) renewRest(h *Hold) {
 	c := transport.NewCommand(renewScript, h.Keys.shared(), h.ID, Milliseconds(h.TTL))
 	c.Done = func(*transport.Command) {}
-	p.Exec.SubmitRenewals([]*transport.Command{c})
+	r.Exec.SubmitRenewals([]*transport.Command{c})
 }
 
 // renewed returns the keys of a renewal, see lua/renew.lua.
@@ -84,8 +84,8 @@ func (h *Hold) renewed() []string {
 func (k Keys) shared() []string { return []string{k.Lock, k.ShareExpiries()} }
 
 // Raise implements [Strategy].
-func (p OneRedis) Raise(ctx context.Context, h *Hold, token int64) (bool, error) {
-	reply, err := p.Exec.DoWithAck(ctx, h.Ack, raiseScript, []string{h.Keys.Lock, h.Keys.Token, h.Keys.ShareExpiries()},
+func (r OneRedis) Raise(ctx context.Context, h *Hold, token int64) (bool, error) {
+	reply, err := r.Exec.DoWithAck(ctx, h.Ack, raiseScript, []string{h.Keys.Lock, h.Keys.Token, h.Keys.ShareExpiries()},
 		h.ID, token, Milliseconds(TokenMemory))
 	if err != nil {
 		return false, err
@@ -94,39 +94,39 @@ func (p OneRedis) Raise(ctx context.Context, h *Hold, token int64) (bool, error)
 }
 
 // Subscribe subscribes to broadcasts: what a Mutex or Redisson publishes when it unlocks.
-func (p OneRedis) Subscribe(k Keys) Subscription {
-	return p.Subs.Subscribe(k.Channel, "")
+func (r OneRedis) Subscribe(k Keys) Subscription {
+	return r.Subs.Subscribe(k.Channel, "")
 }
 
 // SubscribeIfActive returns nil.
 func (OneRedis) SubscribeIfActive(Keys) Subscription { return nil }
 
 // Bar implements [Strategy].
-func (p OneRedis) Bar(h *Hold) { p.barAll(h.Keys.Lock, h.Released) }
+func (r OneRedis) Bar(h *Hold) { r.barAll(h.Keys.Lock, h.Released) }
 
 // barAll bars the requests of several holds whose keys share a slot with the lock.
-func (p OneRedis) barAll(lock string, released ...string) {
-	p.Exec.PendingOf(lock).Add(&transport.PendingCommand{
+func (r OneRedis) barAll(lock string, released ...string) {
+	r.Exec.PendingOf(lock).Add(&transport.PendingCommand{
 		Send: func(ctx context.Context) error {
-			_, err := p.Exec.Do(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswer), barScript, released, Milliseconds(AbandonMemory))
+			_, err := r.Exec.Do(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswerTimeout), barScript, released, Milliseconds(AbandonMemory))
 			return err
 		},
-		Until: p.Now().Add(AbandonMemory),
+		Until: r.Now().Add(AbandonMemory),
 	})
 }
 
 // Pending implements [Strategy].
-func (p OneRedis) Pending(h *Hold) *transport.Pending { return p.Exec.PendingOf(h.Keys.Lock) }
+func (r OneRedis) Pending(h *Hold) *transport.Pending { return r.Exec.PendingOf(h.Keys.Lock) }
 
 // locationMemory is how long the name of a place outlives its last use. The memory must be longer than any wait.
-const locationMemory = 24 * time.Hour
+const deploymentMemory = 24 * time.Hour
 
 // DeploymentID implements [Strategy]. The name is kept beside the lock instead of being made of what the server tells of
 // itself. Why: the name then lives exactly as long as the state of the lock, through restarts, failovers and moves of
 // slots, and needs no rights that the lock does not need.
-func (p OneRedis) DeploymentID(ctx context.Context, k Keys) (string, error) {
-	reply, err := p.Exec.Do(ctx, deploymentIDScript, []string{k.Deployment()},
-		p.IDs.Next(), Milliseconds(locationMemory))
+func (r OneRedis) DeploymentID(ctx context.Context, k Keys) (string, error) {
+	reply, err := r.Exec.Do(ctx, deploymentIDScript, []string{k.Deployment()},
+		r.IDs.Next(), Milliseconds(deploymentMemory))
 	if err != nil {
 		return "", err
 	}

@@ -15,7 +15,7 @@ const (
 )
 
 // ErrUpgrade refuses a write lock to an owner that holds the read side.
-var ErrUpgrade = errors.New("read lock cannot be upgraded")
+var errUpgrade = errors.New("read lock cannot be upgraded")
 
 // Queue is the [Strategy] of locks with a queue in Redis. The script that releases the lock grants it to the
 // next waiter, and notifies only that one. See lua/queue_common.lua.
@@ -28,25 +28,25 @@ type Queue struct {
 
 // QueueOf returns the strategy if its waiters are in a queue in Redis. If it is nil, the first request after a release gets
 // the lock.
-func QueueOf(p Strategy) *Queue {
-	if q, ok := p.(Queue); ok {
+func QueueOf(s Strategy) *Queue {
+	if q, ok := s.(Queue); ok {
 		return &q
 	}
 	return nil
 }
 
 // Channel returns the channel of this client for the lock. Each message on it is addressed to one of its waiters.
-func (p Queue) Channel(k Keys) string { return k.Channel + ":" + p.IDs.Client }
+func (q Queue) Channel(k Keys) string { return k.Channel + ":" + q.IDs.Client }
 
 // Acquire implements [Strategy]. Without a grant, the hold is in the queue if it may be.
-func (p Queue) Acquire(ctx context.Context, h *Hold) (Result, error) {
-	h.Shares = p.Mode == "reading"
-	waits := 0
+func (q Queue) Acquire(ctx context.Context, h *Hold) (Result, error) {
+	h.Shares = q.Mode == "reading"
+	mayQueue := 0
 	if h.MayQueue {
-		waits = 1
+		mayQueue = 1
 	}
-	reply, err := h.Do(ctx, p.Exec, QueueAcquireScript, h.Keys.queueKeys(h.Released), p.queueArgs(h.Keys,
-		h.Owner, h.ID, Milliseconds(h.TTL), Milliseconds(h.MinHold), p.Mode, waits, h.QueueNumber, h.ParentID)...)
+	reply, err := h.Do(ctx, q.Exec, QueueAcquireScript, h.Keys.queueKeys(h.Released), q.queueArgs(h.Keys,
+		h.Owner, h.ID, Milliseconds(h.TTL), Milliseconds(h.MinHold), q.Mode, mayQueue, h.QueueNumber, h.ParentID)...)
 	if err != nil {
 		return Result{}, err
 	}
@@ -59,7 +59,7 @@ func (p Queue) Acquire(ctx context.Context, h *Hold) (Result, error) {
 	case list[0] == -1:
 		return Result{HoldReleased: true}, nil
 	case list[0] == -2:
-		return Result{Refused: ErrUpgrade}, nil
+		return Result{Refused: errUpgrade}, nil
 	}
 	h.QueueNumber = list[3]
 	return Result{WaitState: WaitState{
@@ -68,16 +68,16 @@ func (p Queue) Acquire(ctx context.Context, h *Hold) (Result, error) {
 }
 
 // Release implements [Strategy]. The script grants the lock to the next waiters.
-func (p Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
+func (q Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
 	found, missing := h.ReleaseMemories(what)
 	abandoned, readersNext := 0, 0
 	if what != HeldByCaller {
 		abandoned = 1
 	}
-	if p.ReadersNext {
+	if q.ReadersNext {
 		readersNext = 1
 	}
-	reply, err := p.Exec.Do(ctx, QueueReleaseScript, h.Keys.queueKeys(h.Released), p.queueArgs(h.Keys,
+	reply, err := q.Exec.Do(ctx, QueueReleaseScript, h.Keys.queueKeys(h.Released), q.queueArgs(h.Keys,
 		h.Owner, h.ID, found, abandoned, readersNext, missing)...)
 	if err != nil {
 		return false, err
@@ -87,7 +87,7 @@ func (p Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 		return false, err
 	}
 	if list[1] == 1 {
-		p.PublishRefused()
+		q.PublishRefused()
 	}
 	return list[0] == 1, nil
 }

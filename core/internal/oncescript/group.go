@@ -8,13 +8,13 @@ import (
 
 // Group is the group in which a record counts, see lua/group.lua.
 type Group struct {
-	Key   string // empty: the record is in no group
-	Most  int    // records; 0 is any number
-	Bytes int64  // that they may count; 0 is any number
+	Key        string // empty: the record is in no group
+	MaxRecords int    // records; 0 is any number
+	MaxBytes   int64  // that they may count; 0 is any number
 }
 
 // bounded reports whether there is a quota, so that whatever is left of a record has to be counted.
-func (g Group) bounded() bool { return g.Most > 0 || g.Bytes > 0 }
+func (g Group) bounded() bool { return g.MaxRecords > 0 || g.MaxBytes > 0 }
 
 // withGroup appends the key of the group, if there is one.
 func (g Group) withGroup(keys ...string) []string {
@@ -50,4 +50,4 @@ func Counted(content int) int64 {
 }
 
 // Content returns how many bytes a record has with a value of that length.
-func (r *Terms) Content(value int) int { return value + len(r.Fingerprint) + len(r.Note) }
+func (t *Terms) Content(value int) int { return value + len(t.Fingerprint) + len(t.Note) }

@@ -26,12 +26,12 @@ func readRecord(reply any) (Record, error) {
 	if len(list) != 5 {
 		return Record{}, lockscript.Unexpected(reply)
 	}
-	standing, _ := list[1].(string)
+	state, _ := list[1].(string)
 	lease, _ := list[2].(int64)
 	retention, _ := list[3].(int64)
 	fields := lockscript.Pairs(list[4])
-	r := Record{State: standing, Attempt: int(lockscript.Number(fields["attempt"]))}
-	if standing == "" {
+	r := Record{State: state, Attempt: int(lockscript.Number(fields["attempt"]))}
+	if state == "" {
 		return r, nil
 	}
 	r.Token = lockscript.Number(fields["token"])
@@ -39,7 +39,7 @@ func readRecord(reply any) (Record, error) {
 	r.Fingerprint, r.Reason = bytesOf(fields, "fingerprint"), fields["reason"]
 	r.Note = fields["note"]
 	r.Lease, r.Retention = time.Duration(lease)*time.Millisecond, time.Duration(retention)*time.Millisecond
-	if standing == "completed" {
+	if state == "completed" {
 		r.Value = bytesOf(fields, "value")
 		r.Omitted = r.Value == nil
 	}

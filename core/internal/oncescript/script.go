@@ -27,12 +27,12 @@ var (
 )
 
 // load puts a script together from the parts that it shares with others and its own file, which comes last.
-func load(names ...string) *transport.Script { return transport.NewScript(Source(names...)) }
+func load(names ...string) *transport.Script { return transport.NewScript(source(names...)) }
 
 // loadPublishing is load for a script that announces the end of an attempt.
 func loadPublishing(names ...string) *transport.Script {
-	return transport.NewScript(lockscript.Source("publish") + Source(names...))
+	return transport.NewScript(lockscript.Source("publish") + source(names...))
 }
 
 // Source returns the text of Lua files of this package, in order.
-func Source(names ...string) string { return transport.ReadScripts(luaFiles, names...) }
+func source(names ...string) string { return transport.ReadScripts(luaFiles, names...) }

@@ -23,23 +23,23 @@ const (
 )
 
 // TermsOf returns what is to be recorded of the attempt of a hold.
-func TermsOf(h *lockscript.Hold) *Terms { return h.Own.(*Terms) }
+func termsOf(h *lockscript.Hold) *Terms { return h.Own.(*Terms) }
 
 // Acquire implements lockscript.Strategy: it begins an attempt.
-func (c Strategy) Acquire(ctx context.Context, h *lockscript.Hold) (lockscript.Result, error) {
+func (s Strategy) Acquire(ctx context.Context, h *lockscript.Hold) (lockscript.Result, error) {
 	onExpiry := ExpiryAllowsRetry
-	if TermsOf(h).HoldFailures {
+	if termsOf(h).HoldFailures {
 		onExpiry = ExpiryMeansUnknown
 	}
 	args := []any{
-		h.ID, lockscript.Milliseconds(h.TTL), lockscript.Milliseconds(TermsOf(h).Retention), lockscript.Milliseconds(lockscript.TokenMemory), onExpiry,
-		TermsOf(h).Fingerprint, TermsOf(h).Group.Most, WindowBound(TermsOf(h).Earliest), WindowBound(TermsOf(h).Latest), TermsOf(h).Note,
+		h.ID, lockscript.Milliseconds(h.TTL), lockscript.Milliseconds(termsOf(h).Retention), lockscript.Milliseconds(lockscript.TokenMemory), onExpiry,
+		termsOf(h).Fingerprint, termsOf(h).Group.MaxRecords, WindowBound(termsOf(h).Earliest), WindowBound(termsOf(h).Latest), termsOf(h).Note,
 	}
-	if g := TermsOf(h).Group; g.Key != "" {
-		args = append(args, Counted(TermsOf(h).Content(TermsOf(h).MaxValue)), g.Bytes)
+	if g := termsOf(h).Group; g.Key != "" {
+		args = append(args, Counted(termsOf(h).Content(termsOf(h).MaxValue)), g.MaxBytes)
 	}
-	reply, err := h.Do(ctx, c.Exec, beginScript,
-		TermsOf(h).Group.beginKeys(h.Keys.Lock, h.Keys.Token, h.Released), args...)
+	reply, err := h.Do(ctx, s.Exec, beginScript,
+		termsOf(h).Group.beginKeys(h.Keys.Lock, h.Keys.Token, h.Released), args...)
 	if err != nil {
 		return lockscript.Result{}, err
 	}
@@ -93,30 +93,30 @@ func readBegin(numbers []int64) lockscript.Result {
 
 // Release discards an attempt that no caller was given. It leaves any other attempt as it is, even if its lease was lost or
 // the client is closed. Why: the run may have taken effect. Its failure policy decides when the lease has expired.
-func (c Strategy) Release(ctx context.Context, h *lockscript.Hold, what lockscript.ReleaseReason) (bool, error) {
+func (s Strategy) Release(ctx context.Context, h *lockscript.Hold, what lockscript.ReleaseReason) (bool, error) {
 	if what != lockscript.NeverHeld {
 		return true, nil
 	}
-	return c.Discard(ctx, h, what)
+	return s.Discard(ctx, h, what)
 }
 
 // Discard ends an attempt without an outcome.
-func (c Strategy) Discard(ctx context.Context, h *lockscript.Hold, what lockscript.ReleaseReason) (bool, error) {
+func (s Strategy) Discard(ctx context.Context, h *lockscript.Hold, what lockscript.ReleaseReason) (bool, error) {
 	found, missing := h.ReleaseMemories(what)
 	abandoned := 0
 	if what == lockscript.NeverHeld {
 		abandoned = 1
 	}
-	args := []any{h.ID, found, abandoned, c.PublishVerb, h.Keys.Channel, missing}
-	if TermsOf(h).Group.bounded() {
-		args = append(args, Counted(TermsOf(h).Content(0)))
+	args := []any{h.ID, found, abandoned, s.PublishVerb, h.Keys.Channel, missing}
+	if termsOf(h).Group.bounded() {
+		args = append(args, Counted(termsOf(h).Content(0)))
 	}
-	result, err := c.end(ctx, h.Ack, releaseScript, endKeys(h), args...)
+	result, err := s.end(ctx, h.Ack, releaseScript, endKeys(h), args...)
 	return result != Stale, err
 }
 
 // endKeys returns the keys that the end of an attempt writes.
-func endKeys(h *lockscript.Hold) []string { return TermsOf(h).Group.withGroup(h.Keys.Lock, h.Released) }
+func endKeys(h *lockscript.Hold) []string { return termsOf(h).Group.withGroup(h.Keys.Lock, h.Released) }
 
 // WindowBound is an end of a window in ms since 1970, for lua/begin.lua: "" for the zero time, which is no bound. Times
 // that milliseconds cannot express are cut to some that no server's clock reaches.
@@ -141,50 +141,50 @@ const (
 )
 
 // end runs a script that ends an attempt. It warns if the end could not be announced.
-func (c Strategy) end(ctx context.Context, a transport.Ack, s *transport.Script, keys []string, args ...any) (int64, error) {
-	reply, err := c.Exec.DoWithAck(ctx, a, s, keys, args...)
+func (s Strategy) end(ctx context.Context, a transport.Ack, script *transport.Script, keys []string, args ...any) (int64, error) {
+	reply, err := s.Exec.DoWithAck(ctx, a, script, keys, args...)
 	if err != nil {
 		return 0, err
 	}
-	return c.readEnd(reply)
+	return s.readEnd(reply)
 }
 
 // readEnd reads the reply of a script that ends an attempt.
-func (c Strategy) readEnd(reply any) (int64, error) {
+func (s Strategy) readEnd(reply any) (int64, error) {
 	list, err := lockscript.Integers(reply, 2)
 	if err != nil {
 		return 0, err
 	}
 	if list[0] != Stale && list[1] == 0 {
-		c.PublishRefused()
+		s.PublishRefused()
 	}
 	return list[0], nil
 }
 
 // Complete records that the attempt took effect.
-func (c Strategy) Complete(ctx context.Context, h *lockscript.Hold, token int64, number int, value []byte) (int64, error) {
-	outcome, size := TermsOf(h).outcome(value)
-	return c.finish(ctx, completeScript, h, token, number, append(outcome, size)...)
+func (s Strategy) Complete(ctx context.Context, h *lockscript.Hold, token int64, number int, value []byte) (int64, error) {
+	outcome, size := termsOf(h).outcome(value)
+	return s.finish(ctx, completeScript, h, token, number, append(outcome, size)...)
 }
 
 // outcome returns the arguments of a completed run, see lua/finish_common.lua, and the bytes that its record counts.
-func (r *Terms) outcome(value []byte) (args []any, size int64) {
+func (t *Terms) outcome(value []byte) (args []any, size int64) {
 	omitted := 0
-	if len(value) > r.MaxValue {
+	if len(value) > t.MaxValue {
 		value, omitted = nil, 1
 	}
-	return []any{value, omitted, r.Fingerprint}, Counted(r.Content(len(value)))
+	return []any{value, omitted, t.Fingerprint}, Counted(t.Content(len(value)))
 }
 
 // Resolve records that the run has taken effect. It returns refused if the record does not allow that.
-func (c Strategy) Resolve(ctx context.Context, h *lockscript.Hold, g Group, value []byte) (refused *Refusal, err error) {
-	lists := 0
-	if TermsOf(h).Grouped {
-		lists = 1
+func (s Strategy) Resolve(ctx context.Context, h *lockscript.Hold, g Group, value []byte) (refused *Refusal, err error) {
+	grouped := 0
+	if termsOf(h).Grouped {
+		grouped = 1
 	}
-	outcome, size := TermsOf(h).outcome(value)
-	reply, err := c.Exec.DoWithAck(ctx, h.Ack, resolveScript, g.withGroup(h.Keys.Lock, h.Released),
-		slices.Concat(c.finishArgs(h, lockscript.AbandonMemoryArg), outcome, []any{lists, size})...)
+	outcome, size := termsOf(h).outcome(value)
+	reply, err := s.Exec.DoWithAck(ctx, h.Ack, resolveScript, g.withGroup(h.Keys.Lock, h.Released),
+		slices.Concat(s.finishArgs(h, lockscript.AbandonMemoryArg), outcome, []any{grouped, size})...)
 	if err != nil {
 		return nil, err
 	}
@@ -197,73 +197,73 @@ func (c Strategy) Resolve(ctx context.Context, h *lockscript.Hold, g Group, valu
 		left := time.Duration(numbers[1]) * time.Millisecond
 		return &Refusal{Kind: InProgress, RetryAfter: left}, nil
 	}
-	_, err = c.readEnd(reply)
+	_, err = s.readEnd(reply)
 	return nil, err
 }
 
 // Hold records that the outcome is unknown.
-func (c Strategy) Hold(ctx context.Context, h *lockscript.Hold, token int64, number int, reason string) (int64, error) {
-	return c.finish(ctx, holdScript, h, token, number, reason, Counted(TermsOf(h).Content(len(reason))))
+func (s Strategy) Hold(ctx context.Context, h *lockscript.Hold, token int64, number int, reason string) (int64, error) {
+	return s.finish(ctx, holdScript, h, token, number, reason, Counted(termsOf(h).Content(len(reason))))
 }
 
-func (c Strategy) finish(
-	ctx context.Context, s *transport.Script, h *lockscript.Hold, token int64, number int, more ...any,
+func (s Strategy) finish(
+	ctx context.Context, script *transport.Script, h *lockscript.Hold, token int64, number int, more ...any,
 ) (int64, error) {
 	memory, _ := h.ReleaseMemories(lockscript.HeldByCaller)
-	args := slices.Concat(c.finishArgs(h, memory), []any{token, number}, more)
-	return c.end(ctx, h.Ack, s, endKeys(h), args...)
+	args := slices.Concat(s.finishArgs(h, memory), []any{token, number}, more)
+	return s.end(ctx, h.Ack, script, endKeys(h), args...)
 }
 
 // finishArgs returns the first arguments of all scripts that use lua/finish_common.lua.
-func (c Strategy) finishArgs(h *lockscript.Hold, memory any) []any {
-	return []any{h.ID, lockscript.Milliseconds(TermsOf(h).Retention), memory, c.PublishVerb, h.Keys.Channel}
+func (s Strategy) finishArgs(h *lockscript.Hold, memory any) []any {
+	return []any{h.ID, lockscript.Milliseconds(termsOf(h).Retention), memory, s.PublishVerb, h.Keys.Channel}
 }
 
 // SetOutcomeOnExpiry sets what the attempt counts as when its lease has expired. It returns false if another attempt has
 // followed.
-func (c Strategy) SetOutcomeOnExpiry(ctx context.Context, h *lockscript.Hold, what string) (bool, error) {
-	reply, err := c.Exec.DoWithAck(ctx, h.Ack, declareScript, []string{h.Keys.Lock}, h.ID, what)
+func (s Strategy) SetOutcomeOnExpiry(ctx context.Context, h *lockscript.Hold, what string) (bool, error) {
+	reply, err := s.Exec.DoWithAck(ctx, h.Ack, declareScript, []string{h.Keys.Lock}, h.ID, what)
 	return reply == int64(1), err
 }
 
 // Renew implements lockscript.Strategy.
-func (c Strategy) Renew(ctx context.Context, h *lockscript.Hold, ttl time.Duration) (bool, error) {
-	reply, err := c.Exec.DoWithAck(ctx, h.Ack, renewScript, []string{h.Keys.Lock}, onceRenewArgs(h, ttl)...)
+func (s Strategy) Renew(ctx context.Context, h *lockscript.Hold, ttl time.Duration) (bool, error) {
+	reply, err := s.Exec.DoWithAck(ctx, h.Ack, renewScript, []string{h.Keys.Lock}, renewArgs(h, ttl)...)
 	return reply == int64(1), err
 }
 
 // RenewAll implements lockscript.Strategy.
-func (c Strategy) RenewAll(renewals []*lockscript.Renewal) {
-	calls := make([]*transport.Command, 0, 2*len(renewals))
+func (s Strategy) RenewAll(renewals []*lockscript.Renewal) {
+	commands := make([]*transport.Command, 0, 2*len(renewals))
 	for _, r := range renewals {
-		c := transport.NewCommand(renewScript, []string{r.Hold.Keys.Lock}, onceRenewArgs(r.Hold, r.Hold.TTL)...)
+		c := transport.NewCommand(renewScript, []string{r.Hold.Keys.Lock}, renewArgs(r.Hold, r.Hold.TTL)...)
 		c.Ack = r.Hold.Ack
 		c.OnSend = func() { r.Sent.Store(true) }
 		c.Done = func(c *transport.Command) { r.Done(c.SentAt, c.Reply == int64(1), c.Err) }
-		if calls = append(calls, c); TermsOf(r.Hold).Group.Key != "" {
-			calls = append(calls, enlistCommand(r.Hold))
+		if commands = append(commands, c); termsOf(r.Hold).Group.Key != "" {
+			commands = append(commands, enlistCommand(r.Hold))
 		}
 	}
-	c.Exec.SubmitRenewals(calls)
+	s.Exec.SubmitRenewals(commands)
 }
 
 // enlistCommand extends the membership of a running record in its group, behind a renewal. If it fails, the next renewal
 // repeats it. Membership lasts for a whole retention, or a TTL if that is longer.
 func enlistCommand(h *lockscript.Hold) *transport.Command {
-	c := transport.NewCommand(enlistScript, TermsOf(h).Group.withGroup(h.Keys.Lock), h.ID,
-		Counted(TermsOf(h).Content(TermsOf(h).MaxValue)))
+	c := transport.NewCommand(enlistScript, termsOf(h).Group.withGroup(h.Keys.Lock), h.ID,
+		Counted(termsOf(h).Content(termsOf(h).MaxValue)))
 	c.Done = func(*transport.Command) {}
 	return c
 }
 
 // onceRenewArgs returns the arguments of lua/renew.lua.
-func onceRenewArgs(h *lockscript.Hold, ttl time.Duration) []any {
-	return []any{h.ID, lockscript.Milliseconds(ttl), lockscript.Milliseconds(TermsOf(h).Retention)}
+func renewArgs(h *lockscript.Hold, ttl time.Duration) []any {
+	return []any{h.ID, lockscript.Milliseconds(ttl), lockscript.Milliseconds(termsOf(h).Retention)}
 }
 
 // Peek reads the record at a key.
-func (c Strategy) Peek(ctx context.Context, k lockscript.Keys) (Record, error) {
-	reply, err := c.Exec.Do(ctx, peekScript, []string{k.Lock})
+func (s Strategy) Peek(ctx context.Context, k lockscript.Keys) (Record, error) {
+	reply, err := s.Exec.Do(ctx, peekScript, []string{k.Lock})
 	if err != nil {
 		return Record{}, err
 	}
@@ -271,13 +271,13 @@ func (c Strategy) Peek(ctx context.Context, k lockscript.Keys) (Record, error) {
 }
 
 // Forget deletes the record, and takes it out of its group. It is idempotent by the key forgot.
-func (c Strategy) Forget(ctx context.Context, a transport.Ack, k lockscript.Keys, g Group, forgot string) error {
-	_, err := c.end(ctx, a, forgetScript, g.withGroup(k.Lock, forgot),
-		lockscript.Milliseconds(lockscript.AbandonMemory), c.PublishVerb, k.Channel)
+func (s Strategy) Forget(ctx context.Context, a transport.Ack, k lockscript.Keys, g Group, forgot string) error {
+	_, err := s.end(ctx, a, forgetScript, g.withGroup(k.Lock, forgot),
+		lockscript.Milliseconds(lockscript.AbandonMemory), s.PublishVerb, k.Channel)
 	return err
 }
 
 // List returns the reply of lua/list.lua for a group, from the place seen on.
-func (c Strategy) List(ctx context.Context, group string, seen, most int) (any, error) {
-	return c.Exec.Do(ctx, listScript, []string{group}, seen, most)
+func (s Strategy) List(ctx context.Context, group string, seen, limit int) (any, error) {
+	return s.Exec.Do(ctx, listScript, []string{group}, seen, limit)
 }

@@ -17,10 +17,10 @@ import (
 const (
 	// inspections is how often the setup is looked at if Redis does not answer. Once it has, that was all.
 	inspections = 3
-	// inspectionTime is how long one look may take.
-	inspectionTime = 5 * time.Second
-	// inspectionPause is the time between two looks.
-	inspectionPause = time.Minute
+	// inspectionTimeout is how long one look may take.
+	inspectionTimeout = 5 * time.Second
+	// inspectionInterval is the time between two looks.
+	inspectionInterval = time.Minute
 )
 
 // Check looks at one Redis client. Its fields must not change after Start.
@@ -44,7 +44,7 @@ func (c *Check) Start() {
 			if c.inspectOnce(ctx) {
 				return
 			}
-			lifecycle.Pause(ctx, inspectionPause, nil, c.Background.Operations.Closing)
+			lifecycle.Pause(ctx, inspectionInterval, nil, c.Background.Operations.Closing)
 			if c.Background.Operations.IsClosed() {
 				return
 			}
@@ -56,7 +56,7 @@ func (c *Check) Start() {
 // interrupt it. Close waits for it like for other work in the background, because a go-redis client that is closed with
 // a command in flight may wait for ever.
 func (c *Check) inspectOnce(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, inspectionTime)
+	ctx, cancel := context.WithTimeout(ctx, inspectionTimeout)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {

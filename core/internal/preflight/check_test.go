@@ -62,7 +62,7 @@ func TestInspectionGivesUp(t *testing.T) {
 					Recovered: func(call func()) { call() },
 				}}
 				check.Start()
-				time.Sleep(10 * inspectionPause)
+				time.Sleep(10 * inspectionInterval)
 				if asked := rdb.asked.Load(); asked != test.want {
 					t.Errorf("asked %d times, want %d", asked, test.want)
 				}

@@ -30,65 +30,65 @@ const (
 	endRefused                     // the server does not know the command, or the user may not use it
 )
 
-func newPubsubConn(h *masterSubscription, sharded bool) *pubsubConn {
-	rdb := h.subs.rdb
-	if h.rdb != nil {
-		rdb = h.rdb
+func newPubsubConn(m *masterSubscription, sharded bool) *pubsubConn {
+	rdb := m.subs.rdb
+	if m.rdb != nil {
+		rdb = m.rdb
 	}
-	return &pubsubConn{master: h, sharded: sharded, pubsub: rdb.Subscribe(context.Background())}
+	return &pubsubConn{master: m, sharded: sharded, pubsub: rdb.Subscribe(context.Background())}
 }
 
 // serve receives messages until the connection fails, ctx ends, or no channel is left.
-func (s *pubsubConn) serve(ctx context.Context) connEnd {
+func (c *pubsubConn) serve(ctx context.Context) connEnd {
 	ctx, cancel := context.WithCancel(ctx)
 	var both sync.WaitGroup
 	both.Go(func() {
-		defer s.master.subs.recovered()
+		defer c.master.subs.recovered()
 		defer cancel()
-		s.write(ctx)
+		c.write(ctx)
 	})
 	both.Go(func() {
-		defer s.master.subs.recovered()
+		defer c.master.subs.recovered()
 		<-ctx.Done()
-		_ = s.pubsub.Close() // ends a read in flight
+		_ = c.pubsub.Close() // ends a read in flight
 	})
 	defer both.Wait()
 	defer cancel()
-	s.read(ctx)
-	return s.end
+	c.read(ctx)
+	return c.end
 }
 
 // write subscribes what is missing, unsubscribes what is idle, and ends when nothing is left.
-func (s *pubsubConn) write(ctx context.Context) {
+func (c *pubsubConn) write(ctx context.Context) {
 	ticker := time.NewTicker(pingInterval)
 	defer ticker.Stop()
-	for s.subscribe(ctx, s.master.takeUnsubscribed()) == nil {
+	for c.subscribe(ctx, c.master.takeUnsubscribed()) == nil {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.master.changed:
+		case <-c.master.changed:
 		case <-ticker.C:
-			s.master.subs.reassignAll()
-			idle, others := s.master.prune()
-			if s.unsubscribe(ctx, idle) != nil || !others {
+			c.master.subs.reassignAll()
+			idle, others := c.master.prune()
+			if c.unsubscribe(ctx, idle) != nil || !others {
 				return
 			}
 		}
 	}
 }
 
-func (s *pubsubConn) subscribe(ctx context.Context, channels []string) error {
-	if !s.sharded {
-		return sendAll(ctx, channels, s.pubsub.Subscribe)
+func (c *pubsubConn) subscribe(ctx context.Context, channels []string) error {
+	if !c.sharded {
+		return sendAll(ctx, channels, c.pubsub.Subscribe)
 	}
-	return sendBySlot(ctx, channels, s.pubsub.SSubscribe)
+	return sendBySlot(ctx, channels, c.pubsub.SSubscribe)
 }
 
-func (s *pubsubConn) unsubscribe(ctx context.Context, channels []string) error {
-	if !s.sharded {
-		return sendAll(ctx, channels, s.pubsub.Unsubscribe)
+func (c *pubsubConn) unsubscribe(ctx context.Context, channels []string) error {
+	if !c.sharded {
+		return sendAll(ctx, channels, c.pubsub.Unsubscribe)
 	}
-	return sendBySlot(ctx, channels, s.pubsub.SUnsubscribe)
+	return sendBySlot(ctx, channels, c.pubsub.SUnsubscribe)
 }
 
 // sendAll sends one command for all channels, if there are any.
@@ -105,8 +105,8 @@ func sendBySlot(ctx context.Context, channels []string, send func(context.Contex
 	for _, channel := range channels {
 		slots[transport.Slot(channel)] = append(slots[transport.Slot(channel)], channel)
 	}
-	for _, together := range slots {
-		if err := send(ctx, together...); err != nil {
+	for _, sameSlot := range slots {
+		if err := send(ctx, sameSlot...); err != nil {
 			return err
 		}
 	}
@@ -114,32 +114,32 @@ func sendBySlot(ctx context.Context, channels []string, send func(context.Contex
 }
 
 // read dispatches messages. It pings a connection that is silent for a pingInterval, and returns if there is no answer.
-func (s *pubsubConn) read(ctx context.Context) {
+func (c *pubsubConn) read(ctx context.Context) {
 	silent := 0
 	for ctx.Err() == nil {
-		message, err := s.pubsub.ReceiveTimeout(ctx, pingInterval)
-		var late net.Error
+		message, err := c.pubsub.ReceiveTimeout(ctx, pingInterval)
+		var timeout net.Error
 		switch {
-		case errors.As(err, &late) && late.Timeout() && silent == 0:
+		case errors.As(err, &timeout) && timeout.Timeout() && silent == 0:
 			silent++
-			if s.pubsub.Ping(ctx) != nil {
+			if c.pubsub.Ping(ctx) != nil {
 				return
 			}
 			continue
 		case servedElsewhere(err):
-			s.master.resetRefused()
-			s.master.subs.nodes.RequestRefresh()
+			c.master.resetRefused()
+			c.master.subs.nodes.RequestRefresh()
 			continue
 		case err != nil:
-			s.refused(err)
+			c.refused(err)
 			return
 		}
 		silent = 0
 		switch m := message.(type) {
 		case *redis.Message:
-			s.master.subs.dispatch(m.Channel, m.Payload)
+			c.master.subs.dispatch(m.Channel, m.Payload)
 		case *redis.Subscription:
-			s.changed(m)
+			c.changed(m)
 		}
 	}
 }
@@ -150,24 +150,24 @@ func servedElsewhere(err error) bool {
 }
 
 // refused records an error that another try would not change: an unknown command, or a missing right.
-func (s *pubsubConn) refused(err error) {
+func (c *pubsubConn) refused(err error) {
 	if transport.Classify(err) != transport.Failed && !transport.RefusesUser(err) && !transport.UnknownCommand(err) {
 		return
 	}
-	s.end = endRefused
-	if !s.sharded || redis.HasErrorPrefix(err, "NOPERM") {
-		s.master.subs.warn(err, s.sharded)
+	c.end = endRefused
+	if !c.sharded || redis.HasErrorPrefix(err, "NOPERM") {
+		c.master.subs.warn(err, c.sharded)
 	}
 }
 
-func (s *pubsubConn) changed(m *redis.Subscription) {
-	switch m.Kind {
+func (c *pubsubConn) changed(reply *redis.Subscription) {
+	switch reply.Kind {
 	case "subscribe", "ssubscribe":
-		s.end = endBroken
-		s.master.subs.confirm(s.master, m.Channel)
+		c.end = endBroken
+		c.master.subs.confirm(c.master, reply.Channel)
 	case "sunsubscribe":
-		if s.master.unsubscribedByServer(m.Channel) {
-			s.master.subs.nodes.RequestRefresh()
+		if c.master.unsubscribedByServer(reply.Channel) {
+			c.master.subs.nodes.RequestRefresh()
 		}
 	}
 }

@@ -23,57 +23,57 @@ type masterSubscription struct {
 }
 
 // inCluster reports whether channels belong to masters. There they are those of SSUBSCRIBE, if Redis lets us.
-func (h *masterSubscription) inCluster() bool { return h.subs.nodes.InCluster() }
+func (m *masterSubscription) inCluster() bool { return m.subs.nodes.InCluster() }
 
 // run connects again and again. It ends when no channel is assigned any more.
-func (h *masterSubscription) run() {
-	ctx := h.subs.ctx
-	sharded := h.inCluster()
-	for !h.stopIfIdle(ctx) {
-		if h.inCluster() && h.rdb == nil {
+func (m *masterSubscription) run() {
+	ctx := m.subs.ctx
+	sharded := m.inCluster()
+	for !m.stopIfIdle(ctx) {
+		if m.inCluster() && m.rdb == nil {
 			lifecycle.Pause(ctx, learnInterval, nil, nil)
-			h.subs.reassignAll()
+			m.subs.reassignAll()
 			continue
 		}
-		end := h.serve(ctx, sharded)
-		h.disconnected()
+		end := m.serve(ctx, sharded)
+		m.disconnected()
 		if end != endRefused {
-			h.subs.nodes.RequestRefresh() // the master may be gone
+			m.subs.nodes.RequestRefresh() // the master may be gone
 		}
 		switch {
 		case end == endRefused && sharded:
 			sharded = false // on the next connection
 			continue
 		case end == endBroken:
-			lifecycle.Pause(ctx, transport.FirstPause+rand.N(10*transport.FirstPause), nil, nil)
+			lifecycle.Pause(ctx, transport.FirstRetryInterval+rand.N(10*transport.FirstRetryInterval), nil, nil)
 		default:
 			lifecycle.Pause(ctx, pingInterval/2+rand.N(pingInterval/2), nil, nil)
 		}
-		sharded = h.inCluster() // the server may have been upgraded, or the user given the right
+		sharded = m.inCluster() // the server may have been upgraded, or the user given the right
 	}
 }
 
 // serve runs one connection. A panic of the user's client ends the connection, not the process.
-func (h *masterSubscription) serve(ctx context.Context, sharded bool) (end connEnd) {
-	defer h.subs.recovered()
-	return newPubsubConn(h, sharded).serve(ctx)
+func (m *masterSubscription) serve(ctx context.Context, sharded bool) (end connEnd) {
+	defer m.subs.recovered()
+	return newPubsubConn(m, sharded).serve(ctx)
 }
 
 // stopIfIdle removes the masterSubscription and returns true if no channel is assigned, or ctx has ended.
-func (h *masterSubscription) stopIfIdle(ctx context.Context) bool {
-	h.subs.mu.Lock()
-	defer h.subs.mu.Unlock()
-	if ctx.Err() == nil && h.wantedLocked() {
+func (m *masterSubscription) stopIfIdle(ctx context.Context) bool {
+	m.subs.mu.Lock()
+	defer m.subs.mu.Unlock()
+	if ctx.Err() == nil && m.wantedLocked() {
 		return false
 	}
-	delete(h.subs.masters, h.rdb)
+	delete(m.subs.masters, m.rdb)
 	return true
 }
 
 // wantedLocked reports whether a channel is assigned to h. The caller holds the mutex of subs.
-func (h *masterSubscription) wantedLocked() bool {
-	for _, t := range h.subs.channels {
-		if t.assigned == h {
+func (m *masterSubscription) wantedLocked() bool {
+	for _, ch := range m.subs.channels {
+		if ch.assigned == m {
 			return true
 		}
 	}
@@ -81,27 +81,27 @@ func (h *masterSubscription) wantedLocked() bool {
 }
 
 // disconnected records that the connection has ended, and with it all its subscriptions.
-func (h *masterSubscription) disconnected() {
-	h.subs.mu.Lock()
-	defer h.subs.mu.Unlock()
-	for channel, t := range h.subs.channels {
-		if t.assigned == h {
-			t.requested = false
-			t.subscribed.Store(false)
-			h.subs.assignLocked(channel, t)
+func (m *masterSubscription) disconnected() {
+	m.subs.mu.Lock()
+	defer m.subs.mu.Unlock()
+	for channel, ch := range m.subs.channels {
+		if ch.assigned == m {
+			ch.requested = false
+			ch.subscribed.Store(false)
+			m.subs.assignLocked(channel, ch)
 		}
 	}
-	lifecycle.Signal(h.changed)
+	lifecycle.Signal(m.changed)
 }
 
 // takeUnsubscribed returns the channels to subscribe now, and marks them as requested.
-func (h *masterSubscription) takeUnsubscribed() []string {
-	h.subs.mu.Lock()
-	defer h.subs.mu.Unlock()
+func (m *masterSubscription) takeUnsubscribed() []string {
+	m.subs.mu.Lock()
+	defer m.subs.mu.Unlock()
 	var channels []string
-	for channel, t := range h.subs.channels {
-		if t.assigned == h && !t.requested {
-			t.requested = true
+	for channel, ch := range m.subs.channels {
+		if ch.assigned == m && !ch.requested {
+			ch.requested = true
 			channels = append(channels, channel)
 		}
 	}
@@ -110,41 +110,41 @@ func (h *masterSubscription) takeUnsubscribed() []string {
 
 // unsubscribedByServer records that a channel was unsubscribed. It returns true if the client had not asked for that: a
 // master unsubscribes a channel when its slot moves to another master.
-func (h *masterSubscription) unsubscribedByServer(channel string) bool {
-	h.subs.mu.Lock()
-	defer h.subs.mu.Unlock()
-	t := h.subs.channels[channel]
-	if t == nil || t.assigned != h || !t.subscribed.Load() {
+func (m *masterSubscription) unsubscribedByServer(channel string) bool {
+	m.subs.mu.Lock()
+	defer m.subs.mu.Unlock()
+	ch := m.subs.channels[channel]
+	if ch == nil || ch.assigned != m || !ch.subscribed.Load() {
 		return false
 	}
-	t.requested = false
-	t.subscribed.Store(false)
+	ch.requested = false
+	ch.subscribed.Store(false)
 	return true
 }
 
 // resetRefused marks channels as not requested that the master has refused, because it does not own their slots now.
-func (h *masterSubscription) resetRefused() {
-	h.subs.mu.Lock()
-	defer h.subs.mu.Unlock()
-	for _, t := range h.subs.channels {
-		if t.assigned == h && !t.subscribed.Load() {
-			t.requested = false
+func (m *masterSubscription) resetRefused() {
+	m.subs.mu.Lock()
+	defer m.subs.mu.Unlock()
+	for _, ch := range m.subs.channels {
+		if ch.assigned == m && !ch.subscribed.Load() {
+			ch.requested = false
 		}
 	}
 }
 
 // prune removes the channels without subscribers for maxIdleRounds. It returns them, and whether other channels are left.
-func (h *masterSubscription) prune() (idle []string, others bool) {
-	h.subs.mu.Lock()
-	defer h.subs.mu.Unlock()
-	for channel, t := range h.subs.channels {
-		if t.assigned != h || len(t.broadcast)+len(t.addressed) > 0 {
+func (m *masterSubscription) prune() (idle []string, others bool) {
+	m.subs.mu.Lock()
+	defer m.subs.mu.Unlock()
+	for channel, ch := range m.subs.channels {
+		if ch.assigned != m || len(ch.broadcast)+len(ch.addressed) > 0 {
 			continue
 		}
-		if t.idle++; t.idle > maxIdleRounds {
-			delete(h.subs.channels, channel)
+		if ch.idle++; ch.idle > maxIdleRounds {
+			delete(m.subs.channels, channel)
 			idle = append(idle, channel)
 		}
 	}
-	return idle, h.wantedLocked()
+	return idle, m.wantedLocked()
 }

@@ -49,13 +49,13 @@ type channelState struct {
 // Subscriber is one waiter on a channel. It is notified of a message, and of the start of the subscription, before which
 // messages may have been missed. A subscriber with an address receives only the messages that begin with the address.
 type Subscriber struct {
-	C          <-chan struct{}
-	c          chan struct{}
-	all        *Subscriptions
-	channel    *channelState
-	address    string
-	client     *waitingClient // nil unless it is woken by the client's number, see wake_one.go
-	lastNumber int64          // the greatest that followed the address; guarded by the mutex of subscriptions
+	C         <-chan struct{}
+	c         chan struct{}
+	subs      *Subscriptions
+	channel   *channelState
+	address   string
+	client    *waitingClient // nil unless it is woken by the client's number, see wake_one.go
+	lastToken int64          // the greatest that followed the address; guarded by the mutex of subscriptions
 }
 
 const (
@@ -94,22 +94,22 @@ func (s *Subscriptions) SubscribeTo(c chan struct{}, channel string) *Subscriber
 	return s.add(&Subscriber{c: c}, channel)
 }
 
-func (s *Subscriptions) add(l *Subscriber, channel string) *Subscriber {
+func (s *Subscriptions) add(sub *Subscriber, channel string) *Subscriber {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.channels[channel] == nil {
-		t := &channelState{broadcast: make(map[*Subscriber]struct{}), addressed: make(map[string]*Subscriber)}
-		s.channels[channel] = t
-		s.assignLocked(channel, t)
+		ch := &channelState{broadcast: make(map[*Subscriber]struct{}), addressed: make(map[string]*Subscriber)}
+		s.channels[channel] = ch
+		s.assignLocked(channel, ch)
 	}
-	s.addLocked(l, channel)
-	if l.channel.subscribed.Load() {
-		if l.client != nil {
-			l.client.freeForAll = true
+	s.addLocked(sub, channel)
+	if sub.channel.subscribed.Load() {
+		if sub.client != nil {
+			sub.client.freeForAll = true
 		}
-		lifecycle.Signal(l.c) // the subscription is there already: no other notification will say so
+		lifecycle.Signal(sub.c) // the subscription is there already: no other notification will say so
 	}
-	return l
+	return sub
 }
 
 // SubscribeIfActive is subscribe for a caller that has not asked Redis yet. It returns nil if the channel has no state,
@@ -120,73 +120,73 @@ func (s *Subscriptions) SubscribeIfActive(channel, address string) *Subscriber {
 	if s.channels[channel] == nil {
 		return nil
 	}
-	l := &Subscriber{c: make(chan struct{}, 1), address: address}
-	s.addLocked(l, channel)
-	return l
+	sub := &Subscriber{c: make(chan struct{}, 1), address: address}
+	s.addLocked(sub, channel)
+	return sub
 }
 
-func (s *Subscriptions) addLocked(l *Subscriber, channel string) {
-	l.all, l.C, l.channel = s, l.c, s.channels[channel]
-	if l.client != nil {
-		l.channel.lastClient = l.client
+func (s *Subscriptions) addLocked(sub *Subscriber, channel string) {
+	sub.subs, sub.C, sub.channel = s, sub.c, s.channels[channel]
+	if sub.client != nil {
+		sub.channel.lastClient = sub.client
 	}
-	if l.address == "" {
-		l.channel.broadcast[l] = struct{}{}
+	if sub.address == "" {
+		sub.channel.broadcast[sub] = struct{}{}
 	} else {
-		l.channel.addressed[l.address] = l
+		sub.channel.addressed[sub.address] = sub
 	}
-	l.channel.idle = 0
+	sub.channel.idle = 0
 }
 
 // Close ends the subscription of this waiter.
-func (l *Subscriber) Close() {
-	l.all.mu.Lock()
-	defer l.all.mu.Unlock()
-	delete(l.channel.broadcast, l)
-	l.client.stopRecheck()
-	if l.channel.addressed[l.address] == l {
-		delete(l.channel.addressed, l.address)
+func (sub *Subscriber) Close() {
+	sub.subs.mu.Lock()
+	defer sub.subs.mu.Unlock()
+	delete(sub.channel.broadcast, sub)
+	sub.client.stopRecheck()
+	if sub.channel.addressed[sub.address] == sub {
+		delete(sub.channel.addressed, sub.address)
 	}
 }
 
 // LastToken returns the greatest token in a message to the subscriber, 0 if there was none.
-func (l *Subscriber) LastToken() int64 {
-	l.all.mu.Lock()
-	defer l.all.mu.Unlock()
-	return l.lastNumber
+func (sub *Subscriber) LastToken() int64 {
+	sub.subs.mu.Lock()
+	defer sub.subs.mu.Unlock()
+	return sub.lastToken
 }
 
 // Notifications returns the channel that receives a value for each notification. It holds one.
-func (l *Subscriber) Notifications() <-chan struct{} { return l.C }
+func (sub *Subscriber) Notifications() <-chan struct{} { return sub.C }
 
 // Confirmed reports whether Redis has confirmed the subscription, so that messages can be expected.
-func (l *Subscriber) Confirmed() bool { return l.channel.subscribed.Load() }
+func (sub *Subscriber) Confirmed() bool { return sub.channel.subscribed.Load() }
 
 // assignLocked assigns a channel to the connection of the master that owns its slot now.
-func (s *Subscriptions) assignLocked(channel string, t *channelState) {
+func (s *Subscriptions) assignLocked(channel string, ch *channelState) {
 	master := s.nodes.Master(channel)
-	if t.assigned != nil && (master == nil || master == t.assigned.rdb) {
+	if ch.assigned != nil && (master == nil || master == ch.assigned.rdb) {
 		return
 	}
-	h := s.masters[master]
-	if h == nil {
-		h = &masterSubscription{subs: s, rdb: master, changed: make(chan struct{}, 1)}
-		s.masters[master] = h
+	m := s.masters[master]
+	if m == nil {
+		m = &masterSubscription{subs: s, rdb: master, changed: make(chan struct{}, 1)}
+		s.masters[master] = m
 		if !s.closed {
-			s.connections.Go(h.run)
+			s.connections.Go(m.run)
 		}
 	}
-	t.assigned, t.requested = h, false
-	t.subscribed.Store(false)
-	lifecycle.Signal(h.changed)
+	ch.assigned, ch.requested = m, false
+	ch.subscribed.Store(false)
+	lifecycle.Signal(m.changed)
 }
 
 // reassignAll assigns all channels anew, after slots may have moved.
 func (s *Subscriptions) reassignAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for channel, t := range s.channels {
-		s.assignLocked(channel, t)
+	for channel, ch := range s.channels {
+		s.assignLocked(channel, ch)
 	}
 }
 
@@ -217,46 +217,46 @@ func (s *Subscriptions) recovered() {
 func (s *Subscriptions) dispatch(channel, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.channels[channel]
-	if t == nil {
+	ch := s.channels[channel]
+	if ch == nil {
 		return
 	}
-	address, number, _ := strings.Cut(message, " ")
-	if l := t.addressed[address]; l != nil {
-		n, _ := strconv.ParseInt(number, 10, 64)
-		l.lastNumber = max(l.lastNumber, n)
-		lifecycle.Signal(l.c)
+	address, token, _ := strings.Cut(message, " ")
+	if sub := ch.addressed[address]; sub != nil {
+		n, _ := strconv.ParseInt(token, 10, 64)
+		sub.lastToken = max(sub.lastToken, n)
+		lifecycle.Signal(sub.c)
 		return
 	}
 	delivered := false
-	for l := range t.broadcast {
-		if l.client == nil && !isWakeMessage(message) || l.client != nil && l.receive(message) {
-			lifecycle.Signal(l.c)
+	for sub := range ch.broadcast {
+		if sub.client == nil && !isWakeMessage(message) || sub.client != nil && sub.receive(message) {
+			lifecycle.Signal(sub.c)
 			delivered = true
 		}
 	}
-	if message == s.clientNumber && t.lastClient != nil && !delivered {
-		s.wakeNext(t.lastClient.lock, t.lastClient.set)
+	if message == s.clientNumber && ch.lastClient != nil && !delivered {
+		s.wakeNext(ch.lastClient.lock, ch.lastClient.set)
 	}
 }
 
 // confirm records that a channel is subscribed, and notifies all its subscribers, which may have missed messages. It does
 // nothing if the channel was assigned to another master meanwhile.
-func (s *Subscriptions) confirm(h *masterSubscription, channel string) {
+func (s *Subscriptions) confirm(m *masterSubscription, channel string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.channels[channel]
-	if t == nil || t.assigned != h {
+	ch := s.channels[channel]
+	if ch == nil || ch.assigned != m {
 		return
 	}
-	t.subscribed.Store(true)
-	for l := range t.broadcast {
-		if l.client != nil {
-			l.client.freeForAll = true
+	ch.subscribed.Store(true)
+	for sub := range ch.broadcast {
+		if sub.client != nil {
+			sub.client.freeForAll = true
 		}
-		lifecycle.Signal(l.c)
+		lifecycle.Signal(sub.c)
 	}
-	for _, l := range t.addressed {
-		lifecycle.Signal(l.c)
+	for _, sub := range ch.addressed {
+		lifecycle.Signal(sub.c)
 	}
 }

@@ -59,9 +59,9 @@ func (s *Subscriptions) SubscribeAsClientIfActive(channel, lock, set string) *Su
 	if s.channels[channel] == nil {
 		return nil
 	}
-	l := s.newClientSubscriber(lock, set)
-	s.addLocked(l, channel)
-	return l
+	sub := s.newClientSubscriber(lock, set)
+	s.addLocked(sub, channel)
+	return sub
 }
 
 func (s *Subscriptions) newClientSubscriber(lock, set string) *Subscriber {
@@ -72,9 +72,9 @@ func (s *Subscriptions) newClientSubscriber(lock, set string) *Subscriber {
 func (s *Subscriptions) CountWaitingClients(channel string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := s.channels[channel]; t != nil {
-		for l := range t.broadcast {
-			if l.client != nil {
+	if ch := s.channels[channel]; ch != nil {
+		for sub := range ch.broadcast {
+			if sub.client != nil {
 				n++
 			}
 		}
@@ -86,11 +86,11 @@ func (s *Subscriptions) CountWaitingClients(channel string) (n int) {
 func (s *Subscriptions) RecheckAll(channel string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := s.channels[channel]; t != nil {
-		for l := range t.broadcast {
-			if l.client != nil {
-				l.client.freeForAll = true
-				lifecycle.Signal(l.c)
+	if ch := s.channels[channel]; ch != nil {
+		for sub := range ch.broadcast {
+			if sub.client != nil {
+				sub.client.freeForAll = true
+				lifecycle.Signal(sub.c)
 			}
 		}
 	}
@@ -98,8 +98,8 @@ func (s *Subscriptions) RecheckAll(channel string) {
 
 // receive records a message, and reports whether the subscriber must ask now. It returns false if another client was woken.
 // Why: with a busy lock all clients would ask, just when one of them has to be quick.
-func (l *Subscriber) receive(message string) bool {
-	c := l.client
+func (sub *Subscriber) receive(message string) bool {
+	c := sub.client
 	switch {
 	case message == c.number:
 		c.woken = true
@@ -109,7 +109,7 @@ func (l *Subscriber) receive(message string) bool {
 		c.handedToOther = true
 		in := c.grace + rand.N(c.grace/2)
 		if c.recheck == nil {
-			c.recheck = time.AfterFunc(in, func() { lifecycle.Signal(l.c) })
+			c.recheck = time.AfterFunc(in, func() { lifecycle.Signal(sub.c) })
 		} else {
 			c.recheck.Reset(in)
 		}
@@ -121,10 +121,10 @@ func (l *Subscriber) receive(message string) bool {
 }
 
 // StartAsking records that the subscriber asks Redis now. It reports whether its number was published since the last time.
-func (l *Subscriber) StartAsking() (woken bool) {
-	l.all.mu.Lock()
-	defer l.all.mu.Unlock()
-	c := l.client
+func (sub *Subscriber) StartAsking() (woken bool) {
+	sub.subs.mu.Lock()
+	defer sub.subs.mu.Unlock()
+	c := sub.client
 	if c == nil {
 		return false
 	}

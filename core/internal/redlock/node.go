@@ -23,8 +23,8 @@ type node struct {
 	warnedRefusal sync.Once    // requests, which it should not
 }
 
-// suspectTime is how long a server that has not answered is asked last.
-const suspectTime = clock.Instant(time.Second)
+// suspectMemory is how long a server that has not answered is asked last.
+const suspectMemory = clock.Instant(time.Second)
 
 var errSlow = errors.New("not answered in the time that one server of several gets")
 
@@ -33,7 +33,7 @@ func newRedlockNode(number int, instance *lockscript.Instance, q *Quorum) *node 
 		Mutex:  lockscript.Mutex{OneRedis: lockscript.OneRedis{Instance: instance}, RestartDelay: q.env.RestartDelay},
 		number: number, quorum: q,
 	}
-	v.failedAt.Store(int64(-suspectTime))
+	v.failedAt.Store(int64(-suspectMemory))
 	v.pendingReleases().UntilClose = true // the other servers are a majority
 	return v
 }
@@ -63,7 +63,7 @@ func (v *node) verifyIdentity(ctx context.Context) error {
 
 // ask runs a request of one server, for no longer than each server gets.
 func (v *node) ask(ctx context.Context, ttl time.Duration, request func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, v.quorum.patience(ttl))
+	ctx, cancel := context.WithTimeout(ctx, v.quorum.nodeTimeout(ttl))
 	defer cancel()
 	err := v.verifyIdentity(ctx)
 	if err == nil {
@@ -86,7 +86,7 @@ func (v *node) ask(ctx context.Context, ttl time.Duration, request func(ctx cont
 
 // suspect reports whether the server has failed to answer within suspectTime.
 func (v *node) suspect() bool {
-	return v.quorum.env.Now()-clock.Instant(v.failedAt.Load()) < suspectTime
+	return v.quorum.env.Now()-clock.Instant(v.failedAt.Load()) < suspectMemory
 }
 
 // commitToken writes the token of a majority to a hold of this server. If regrant is true, it grants the hold anew if the

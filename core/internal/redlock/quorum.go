@@ -24,12 +24,13 @@ type Quorum struct {
 }
 
 const (
-	// leastPatience, or a hundredth of the TTL if that is longer, is what each server gets to answer, so that a
-	// dead one does not use up the lease that the others grant. Not more than mostPatience, since some callers wait.
-	leastPatience = 50 * time.Millisecond
-	mostPatience  = time.Second
-	// splitPatience times what each server gets to answer is how long attempts without a majority for any client are
-	// repeated before the lock counts as busy.
+	// minNodeTimeout is the least time that a server has for its answer. It has a hundredth of the TTL if that is longer, so
+	// that a server that is down does not use up the lease that the others grant.
+	minNodeTimeout = 50 * time.Millisecond
+	// maxNodeTimeout bounds that time for long TTLs, because callers wait for the answer.
+	maxNodeTimeout = time.Second
+	// splitPatience times the timeout of a server is how long attempts are repeated in which no client got a majority. After
+	// that the lock counts as busy.
 	splitPatience = 4
 )
 
@@ -47,12 +48,12 @@ func New(env *Environment, instances []*lockscript.Instance) *Quorum {
 	return q
 }
 
-// patience is how long one server gets to answer.
-func (q *Quorum) patience(ttl time.Duration) time.Duration {
+// nodeTimeout is how long one server has for its answer.
+func (q *Quorum) nodeTimeout(ttl time.Duration) time.Duration {
 	if q.env.NodeTimeout > 0 {
 		return q.env.NodeTimeout
 	}
-	return min(max(leastPatience, ttl/100), mostPatience)
+	return min(max(minNodeTimeout, ttl/100), maxNodeTimeout)
 }
 
 // Error is the error of an operation that too few servers have answered.
@@ -83,7 +84,7 @@ func (e *Error) Outcome() transport.Outcome {
 // minority each (split vote). So after the first lost round a client waits for a random, growing time. Then it asks the
 // servers one by one in a fixed order until one grants, and all others after that.
 func (q *Quorum) Acquire(ctx context.Context, h *lockscript.Hold) (lockscript.Result, error) {
-	until := q.env.Now().Add(splitPatience * q.patience(h.TTL))
+	until := q.env.Now().Add(splitPatience * q.nodeTimeout(h.TTL))
 	for {
 		a, split, err := q.vote(ctx, h)
 		if !split || ctx.Err() != nil || q.env.Now() > until {
@@ -113,7 +114,7 @@ func roundsOf(h *lockscript.Hold) *rounds {
 func (q *Quorum) vote(ctx context.Context, h *lockscript.Hold) (a lockscript.Result, split bool, err error) {
 	past := roundsOf(h)
 	if past.lost > 0 {
-		lifecycle.Pause(ctx, min(splitBackoff(past.lost, past.rtt), q.patience(h.TTL)), nil, nil)
+		lifecycle.Pause(ctx, min(splitBackoff(past.lost, past.rtt), q.nodeTimeout(h.TTL)), nil, nil)
 		q.env.IDs.Renew(h) // the old one is being given up
 	}
 	began := q.env.Now()

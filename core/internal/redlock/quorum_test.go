@@ -14,7 +14,7 @@ func TestPatienceOfAQuorum(t *testing.T) {
 	for ttl, want := range map[time.Duration]time.Duration{
 		10 * time.Millisecond: 50 * time.Millisecond, 30 * time.Second: 300 * time.Millisecond, 365 * 24 * time.Hour: time.Second,
 	} {
-		if got := q.patience(ttl); got != want {
+		if got := q.nodeTimeout(ttl); got != want {
 			t.Errorf("%v for a TTL of %v, want %v", got, ttl, want)
 		}
 	}

@@ -251,7 +251,7 @@ func (b *voteRound) holderTTL() time.Duration {
 	})
 	refusals := b.quorum.majority - b.granted // that would have to be grants
 	if refusals <= 0 || len(b.holderTTLs) == 0 {
-		return b.quorum.patience(b.request.TTL) // the parent's minority has to be given up first
+		return b.quorum.nodeTimeout(b.request.TTL) // the parent's minority has to be given up first
 	}
 	return b.holderTTLs[min(refusals, len(b.holderTTLs))-1]
 }

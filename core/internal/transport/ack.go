@@ -27,11 +27,11 @@ func (a Ack) And(b Ack) Ack {
 
 // strictestAck returns what satisfies all commands of a batch.
 func strictestAck(batch []*Command) Ack {
-	var all Ack
+	var ack Ack
 	for _, c := range batch {
-		all = all.And(c.Ack)
+		ack = ack.And(c.Ack)
 	}
-	return all
+	return ack
 }
 
 // AckError says that too few replicas have acknowledged a command.
@@ -83,14 +83,14 @@ func askRedirects(batch []*Command) map[string][]*Command {
 
 // masterAt returns the client of the master at that address, nil if go-redis does not know it. It asks the Cluster.
 func masterAt(cluster *redis.ClusterClient, addr string) *redis.Client {
-	var found atomic.Pointer[redis.Client]
+	var client atomic.Pointer[redis.Client]
 	_ = cluster.ForEachMaster(context.Background(), func(_ context.Context, master *redis.Client) error {
 		if master.Options().Addr == addr {
-			found.Store(master)
+			client.Store(master)
 		}
 		return nil
 	})
-	return found.Load()
+	return client.Load()
 }
 
 // byMaster divides a batch by the masters of the keys. It may ask the Cluster for them. Commands whose master is not
@@ -117,8 +117,8 @@ func pipelineWithWait(rdb *redis.Client, batch []*Command) func([]*Command, buil
 		conn = withTimeout(rdb, limit+timeout)
 	}
 	return func(batch []*Command, command buildCmd) {
-		all := strictestAck(batch)
-		wait := newSingleTryCmd("wait", all.Replicas, all.Timeout.Milliseconds())
+		ack := strictestAck(batch)
+		wait := newSingleTryCmd("wait", ack.Replicas, ack.Timeout.Milliseconds())
 		pipeline(conn, batch, command, wait)
 		replicas, err := wait.Int()
 		for _, c := range batch {

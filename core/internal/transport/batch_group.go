@@ -22,44 +22,44 @@ type groupMember struct {
 type groupMemberKey struct{}
 
 // submit queues a command: with its batch group if ctx carries a GroupMember, at once otherwise.
-func submit(ctx context.Context, l *batchQueue, c *Command) {
-	if t, _ := ctx.Value(groupMemberKey{}).(*groupMember); t != nil {
-		t.submit(l, c)
+func submit(ctx context.Context, q *batchQueue, c *Command) {
+	if m, _ := ctx.Value(groupMemberKey{}).(*groupMember); m != nil {
+		m.submit(q, c)
 	} else {
-		l.submit(c)
+		q.submit(c)
 	}
 }
 
-func (t *groupMember) submit(l *batchQueue, c *Command) {
-	t.group.mu.Lock()
-	defer t.group.mu.Unlock()
-	if t.submitted { // a later command: the first was answered, or not in time
-		l.submit(c)
+func (m *groupMember) submit(q *batchQueue, c *Command) {
+	m.group.mu.Lock()
+	defer m.group.mu.Unlock()
+	if m.submitted { // a later command: the first was answered, or not in time
+		q.submit(c)
 		return
 	}
-	t.group.pending[l] = append(t.group.pending[l], c)
-	t.submitLocked()
+	m.group.pending[q] = append(m.group.pending[q], c)
+	m.submitLocked()
 }
 
 // finish lets the group send without this member.
-func (t *groupMember) finish() {
-	t.group.mu.Lock()
-	defer t.group.mu.Unlock()
-	t.submitLocked()
+func (m *groupMember) finish() {
+	m.group.mu.Lock()
+	defer m.group.mu.Unlock()
+	m.submitLocked()
 }
 
-func (t *groupMember) submitLocked() {
-	if t.submitted {
+func (m *groupMember) submitLocked() {
+	if m.submitted {
 		return
 	}
-	t.submitted = true
-	if t.group.remaining--; t.group.remaining > 0 {
+	m.submitted = true
+	if m.group.remaining--; m.group.remaining > 0 {
 		return
 	}
-	for l, calls := range t.group.pending {
-		l.submit(calls...)
+	for q, commands := range m.group.pending {
+		q.submit(commands...)
 	}
-	t.group.pending = nil
+	m.group.pending = nil
 }
 
 // DoGrouped calls do n times concurrently, as members of one batchGroup, and returns the errors by index. If a call
@@ -73,12 +73,12 @@ func DoGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) e
 	if t, _ := ctx.Value(groupMemberKey{}).(*groupMember); t != nil {
 		t.finish() // otherwise the outer group would wait for answers of the inner one
 	}
-	v := &batchGroup{remaining: n, pending: make(map[*batchQueue][]*Command)}
+	g := &batchGroup{remaining: n, pending: make(map[*batchQueue][]*Command)}
 	panics := make(chan any, n)
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
-			t := &groupMember{group: v}
+			t := &groupMember{group: g}
 			defer t.finish()
 			defer func() {
 				if p := recover(); p != nil {
@@ -102,8 +102,8 @@ func DoGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) e
 // Why: the end of ctx must not keep requests from the servers that are asked last. A batch group takes one command of
 // each member, and a Redlock sends several.
 func WithoutEnd(ctx context.Context) context.Context {
-	if t, _ := ctx.Value(groupMemberKey{}).(*groupMember); t != nil {
-		t.finish()
+	if m, _ := ctx.Value(groupMemberKey{}).(*groupMember); m != nil {
+		m.finish()
 		ctx = context.WithValue(ctx, groupMemberKey{}, (*groupMember)(nil))
 	}
 	return context.WithoutCancel(ctx)

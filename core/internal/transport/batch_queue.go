@@ -41,100 +41,100 @@ type sender struct {
 	ackTimeout time.Duration // of WAIT, which comes on top of StallTimeout
 }
 
-func newBatchQueue(limit int, send func([]*Command)) *batchQueue {
-	return &batchQueue{maxSenders: limit, send: send, senders: make(map[*sender]struct{})}
+func newBatchQueue(maxSenders int, send func([]*Command)) *batchQueue {
+	return &batchQueue{maxSenders: maxSenders, send: send, senders: make(map[*sender]struct{})}
 }
 
-func (l *batchQueue) submit(calls ...*Command) {
-	l.mu.Lock()
-	l.queue = append(l.queue, calls...)
-	l.dispatchLocked()
-	l.mu.Unlock()
+func (q *batchQueue) submit(commands ...*Command) {
+	q.mu.Lock()
+	q.queue = append(q.queue, commands...)
+	q.dispatchLocked()
+	q.mu.Unlock()
 }
 
 // dispatchLocked starts a sender if commands are queued and one more may run. Otherwise it sets the stall timer.
-func (l *batchQueue) dispatchLocked() {
+func (q *batchQueue) dispatchLocked() {
 	switch {
-	case len(l.queue) == 0:
-	case len(l.senders) < l.maxSenders:
-		c := &sender{sentAt: time.Now()}
-		l.senders[c] = struct{}{}
-		go l.run(c)
-	case l.stallTimer == nil:
-		l.stallTimer = time.AfterFunc(StallTimeout, l.dropStalled)
+	case len(q.queue) == 0:
+	case len(q.senders) < q.maxSenders:
+		s := &sender{sentAt: time.Now()}
+		q.senders[s] = struct{}{}
+		go q.run(s)
+	case q.stallTimer == nil:
+		q.stallTimer = time.AfterFunc(StallTimeout, q.dropStalled)
 	}
 }
 
 // tryReserve reserves the queue for a caller that sends a command itself. It returns false if another command is queued
 // or in flight. If it returns true, the caller counts as a sender and must call unreserve.
-func (l *batchQueue) tryReserve() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.reserved != nil || len(l.senders) > 0 || len(l.queue) > 0 {
+func (q *batchQueue) tryReserve() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.reserved != nil || len(q.senders) > 0 || len(q.queue) > 0 {
 		return false
 	}
-	if l.spare == nil {
-		l.spare = new(sender)
+	if q.spare == nil {
+		q.spare = new(sender)
 	}
-	l.reserved, l.spare = l.spare, nil
-	l.reserved.sentAt, l.reserved.ackTimeout = time.Now(), 0
-	l.senders[l.reserved] = struct{}{}
+	q.reserved, q.spare = q.spare, nil
+	q.reserved.sentAt, q.reserved.ackTimeout = time.Now(), 0
+	q.senders[q.reserved] = struct{}{}
 	return true
 }
 
 // unreserve ends a reservation of tryReserve.
-func (l *batchQueue) unreserve() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.senders, l.reserved)
-	l.reserved, l.spare = nil, l.reserved
-	l.dispatchLocked()
+func (q *batchQueue) unreserve() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.senders, q.reserved)
+	q.reserved, q.spare = nil, q.reserved
+	q.dispatchLocked()
 }
 
 // dropStalled stops counting the senders whose batch has stalled, so that others may start.
-func (l *batchQueue) dropStalled() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stallTimer = nil
-	for c := range l.senders {
-		if time.Since(c.sentAt) >= StallTimeout+c.ackTimeout {
-			delete(l.senders, c)
+func (q *batchQueue) dropStalled() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.stallTimer = nil
+	for s := range q.senders {
+		if time.Since(s.sentAt) >= StallTimeout+s.ackTimeout {
+			delete(q.senders, s)
 		}
 	}
-	l.dispatchLocked()
+	q.dispatchLocked()
 }
 
-func (l *batchQueue) run(c *sender) {
+func (q *batchQueue) run(s *sender) {
 	for {
-		batch := l.nextBatch(c)
+		batch := q.nextBatch(s)
 		if len(batch) == 0 {
 			return
 		}
-		l.send(batch)
+		q.send(batch)
 	}
 }
 
 // nextBatch takes the next batch out of the queue. It is empty if the queue is, or if c was dropped as stalled: then
 // the sender must end.
-func (l *batchQueue) nextBatch(c *sender) []*Command {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if _, counts := l.senders[c]; !counts {
+func (q *batchQueue) nextBatch(s *sender) []*Command {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, counts := q.senders[s]; !counts {
 		return nil
 	}
 	n := 0
 	var batch []*Command
-	for ; n < len(l.queue) && len(batch) < MaxBatch; n++ {
-		if l.queue[n].state.CompareAndSwap(commandQueued, commandSent) {
-			batch = append(batch, l.queue[n])
+	for ; n < len(q.queue) && len(batch) < MaxBatch; n++ {
+		if q.queue[n].state.CompareAndSwap(commandQueued, commandSent) {
+			batch = append(batch, q.queue[n])
 		}
 	}
-	l.queue = slices.Delete(l.queue, 0, n)
+	q.queue = slices.Delete(q.queue, 0, n)
 	if len(batch) == 0 {
-		delete(l.senders, c)
+		delete(q.senders, s)
 		return nil
 	}
-	c.sentAt, c.ackTimeout = time.Now(), strictestAck(batch).Timeout
-	l.dispatchLocked() // of a queue longer than a batch, others may take the rest
+	s.sentAt, s.ackTimeout = time.Now(), strictestAck(batch).Timeout
+	q.dispatchLocked() // of a queue longer than a batch, others may take the rest
 	return batch
 }

@@ -17,11 +17,11 @@ type connectContext struct {
 	done <-chan struct{}
 }
 
-func (l *connectContext) Done() <-chan struct{} { return l.done }
+func (c *connectContext) Done() <-chan struct{} { return c.done }
 
-func (l *connectContext) Err() error {
+func (c *connectContext) Err() error {
 	select {
-	case <-l.done:
+	case <-c.done:
 		return errConnectTimeout
 	default:
 		return nil
@@ -42,48 +42,48 @@ type connectDeadline struct {
 }
 
 // watch sets the deadline of c. The caller must call unwatch.
-func (l *connectDeadline) watch(c *Command) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.done == nil {
-		l.done = make(chan struct{})
+func (d *connectDeadline) watch(c *Command) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.done == nil {
+		d.done = make(chan struct{})
 	}
-	if l.since = time.Now(); !l.armed {
-		l.armLocked(directConnectTimeout)
+	if d.since = time.Now(); !d.armed {
+		d.armLocked(directConnectTimeout)
 	}
-	c.connectCtx = connectContext{c.ctx, l.done}
+	c.connectCtx = connectContext{c.ctx, d.done}
 	c.ctx = &c.connectCtx
 }
 
 // unwatch removes the deadline of c, and restores its context.
-func (l *connectDeadline) unwatch(c *Command) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.since = time.Time{}
+func (d *connectDeadline) unwatch(c *Command) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.since = time.Time{}
 	c.ctx = c.connectCtx.Context
 }
 
-func (l *connectDeadline) armLocked(d time.Duration) {
-	l.armed = true
-	if l.timer == nil {
-		l.timer = time.AfterFunc(d, l.checkExpired)
+func (d *connectDeadline) armLocked(in time.Duration) {
+	d.armed = true
+	if d.timer == nil {
+		d.timer = time.AfterFunc(in, d.checkExpired)
 		return
 	}
-	l.timer.Reset(d)
+	d.timer.Reset(in)
 }
 
 // checkExpired ends the context of the present command if its deadline has passed, and sets the timer otherwise.
-func (l *connectDeadline) checkExpired() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.armed = false
-	if l.since.IsZero() {
+func (d *connectDeadline) checkExpired() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.armed = false
+	if d.since.IsZero() {
 		return
 	}
-	if left := directConnectTimeout - time.Since(l.since); left > 0 {
-		l.armLocked(left)
+	if left := directConnectTimeout - time.Since(d.since); left > 0 {
+		d.armLocked(left)
 		return
 	}
-	close(l.done)
-	l.done = nil
+	close(d.done)
+	d.done = nil
 }

@@ -7,7 +7,7 @@ import (
 
 // FirstAnswer is how long the first try of a command is waited for, and each further one twice as long as the one before
 // it. Shorter than go-redis waits on a connection without an answer, so that another connection has its chance in time.
-const FirstAnswer = time.Second
+const FirstAnswerTimeout = time.Second
 
 // ReleaseGrace is how much longer a detached command is waited for when the caller's context ends meanwhile: enough for an
 // answer that is on its way, too little for a frozen server to be felt.
@@ -24,10 +24,10 @@ type DetachedContext struct {
 }
 
 // Reset prepares the context for one command and returns it.
-func (e *DetachedContext) Reset(ctx context.Context, limit time.Duration) context.Context {
+func (d *DetachedContext) Reset(ctx context.Context, timeout time.Duration) context.Context {
 	if ctx.Err() != nil {
 		ctx = context.WithoutCancel(ctx)
 	}
-	e.Context, e.timeout = ctx, limit
-	return e
+	d.Context, d.timeout = ctx, timeout
+	return d
 }

@@ -12,7 +12,7 @@ import (
 
 const (
 	// fastRTT is the longest round trip after which the next command may be sent on its caller's goroutine.
-	fastRTT = 5 * time.Millisecond
+	fastRTTLimit = 5 * time.Millisecond
 	// directTimeout is the read timeout on the direct path. A command that exceeds it is sent once more through the batch
 	// queue, where its caller can return before the answer. Why not shorter: timers that fire often disturb round trips.
 	directTimeout = 100 * time.Millisecond
@@ -20,10 +20,10 @@ const (
 	// long after the cancellation of its context a command on the direct path may return.
 	directConnectTimeout = 100 * time.Millisecond
 	// fastRTTWindow is for how long one round trip below fastRTT opens the direct path.
-	fastRTTWindow = time.Second
+	fastRTTMemory = time.Second
 	// shortTimeoutClientMaxAge limits the age of the client with the short timeout. Why: the user may add hooks at any
 	// time, and the client has only those that were there when it was made.
-	shortTimeoutClientMaxAge = time.Second
+	shortTimeoutClientTTL = time.Second
 )
 
 // directPath sends a command on its caller's goroutine if no other command is queued or in flight.
@@ -51,19 +51,19 @@ type processor interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
-func (b *directPath) now() time.Duration { return time.Since(b.start) }
+func (p *directPath) now() time.Duration { return time.Since(p.start) }
 
 // observeRTT records the round trip of a command that was sent at sentAt. A round trip below fastRTT opens the direct
 // path for fastRTTWindow, any other closes the path.
-func (b *directPath) observeRTT(sentAt time.Duration, err error) {
-	if b.rdb == nil {
+func (p *directPath) observeRTT(sentAt time.Duration, err error) {
+	if p.rdb == nil {
 		return
 	}
-	now, until := b.now(), time.Duration(0)
-	if replied(err) && now-sentAt <= fastRTT {
-		until = now + fastRTTWindow
+	now, until := p.now(), time.Duration(0)
+	if replied(err) && now-sentAt <= fastRTTLimit {
+		until = now + fastRTTMemory
 	}
-	b.fastUntil.Store(int64(until))
+	p.fastUntil.Store(int64(until))
 }
 
 // tryReserve reports whether c may be sent on the caller's goroutine. If it returns true, the batch queue of c is
@@ -72,11 +72,11 @@ func (b *directPath) observeRTT(sentAt time.Duration, err error) {
 //   - the server has not answered within fastRTT lately;
 //   - other commands are queued or in flight;
 //   - the context has ended, or its deadline is nearer than the timeouts of the direct path.
-func (b *directPath) tryReserve(c *Command) bool {
-	if b.rdb == nil || c.Ack.Wanted() {
+func (p *directPath) tryReserve(c *Command) bool {
+	if p.rdb == nil || c.Ack.Wanted() {
 		return false
 	}
-	if b.now() >= time.Duration(b.fastUntil.Load()) || !c.node.commands.tryReserve() {
+	if p.now() >= time.Duration(p.fastUntil.Load()) || !c.node.commands.tryReserve() {
 		return false
 	}
 	end, ends := c.ctx.Deadline()
@@ -89,16 +89,16 @@ func (b *directPath) tryReserve(c *Command) bool {
 }
 
 // client returns the user's client with a read timeout of at most directTimeout.
-func (b *directPath) client(now time.Duration) processor {
-	h := b.shortTimeout.Load()
-	if h == nil || now-h.made >= shortTimeoutClientMaxAge {
-		h = &shortTimeoutClient{b.rdb, now}
-		if limit := b.rdb.Options().ReadTimeout; limit <= 0 || limit > directTimeout {
-			h.processor = withTimeout(b.rdb, directTimeout)
+func (p *directPath) client(now time.Duration) processor {
+	c := p.shortTimeout.Load()
+	if c == nil || now-c.made >= shortTimeoutClientTTL {
+		c = &shortTimeoutClient{p.rdb, now}
+		if limit := p.rdb.Options().ReadTimeout; limit <= 0 || limit > directTimeout {
+			c.processor = withTimeout(p.rdb, directTimeout)
 		}
-		b.shortTimeout.Store(h)
+		p.shortTimeout.Store(c)
 	}
-	return h.processor
+	return c.processor
 }
 
 // sendDirect sends a command on the direct path, for which tryReserve has returned true.

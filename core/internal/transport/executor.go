@@ -119,18 +119,18 @@ const AnswerTimeout = 5 * time.Second
 // awaitReply returns true when the answer is there. It returns false if the time is up, if the client has stopped, or if
 // the command has not been answered in StallTimeout and its key now belongs to another master.
 func (e *Executor) awaitReply(ctx context.Context, c *Command, w *wakeup) bool {
-	var late <-chan time.Time
+	var stalled <-chan time.Time
 	if e.Nodes.topology != nil {
 		ticker := time.NewTicker(StallTimeout)
 		defer ticker.Stop()
-		late = ticker.C
+		stalled = ticker.C
 	}
-	limit := AnswerTimeout + c.Ack.Timeout
+	timeout := AnswerTimeout + c.Ack.Timeout
 	detachedCtx, detached := ctx.(*DetachedContext)
 	if detached {
-		limit = detachedCtx.timeout
+		timeout = detachedCtx.timeout
 	}
-	w.timer.Reset(limit)
+	w.timer.Reset(timeout)
 	defer w.timer.Stop()
 	for end := ctx.Done(); ; {
 		select {
@@ -146,7 +146,7 @@ func (e *Executor) awaitReply(ctx context.Context, c *Command, w *wakeup) bool {
 			return false
 		case <-e.stop:
 			return false
-		case <-late:
+		case <-stalled:
 			e.Nodes.RequestRefresh()
 			if e.Nodes.rerouted(c) {
 				return false
@@ -157,15 +157,15 @@ func (e *Executor) awaitReply(ctx context.Context, c *Command, w *wakeup) bool {
 
 // SubmitRenewals sends renewals without waiting. The done function of each is called when its outcome is known, on a goroutine
 // of the executor.
-func (e *Executor) SubmitRenewals(calls []*Command) {
+func (e *Executor) SubmitRenewals(renewals []*Command) {
 	batches := make(map[*batchQueue][]*Command, 1)
-	for _, c := range calls {
+	for _, c := range renewals {
 		c.node = e.Nodes.of(c.key())
-		l := c.node.renewalQueueFor(c)
-		batches[l] = append(batches[l], c)
+		q := c.node.renewalQueueFor(c)
+		batches[q] = append(batches[q], c)
 	}
-	for l, batch := range batches {
-		l.submit(batch...)
+	for q, batch := range batches {
+		q.submit(batch...)
 	}
 }
 
@@ -214,9 +214,9 @@ func (e *Executor) sendRecovered(batch []*Command) {
 }
 
 // catch makes a panic the error of commands. The caller must defer it.
-func catch(calls ...*Command) {
+func catch(commands ...*Command) {
 	if p := recover(); p != nil {
-		for _, c := range calls {
+		for _, c := range commands {
 			c.Reply, c.List = nil, nil
 			c.Err = c.markUnwritten(fmt.Errorf("%w of the Redis client: %v", ErrPanic, p))
 		}
@@ -261,8 +261,8 @@ func pipeline(rdb piper, batch []*Command, command buildCmd, behind ...*singleTr
 		}
 		_ = pipe.Process(ctx, command(c))
 	}
-	for _, a := range behind {
-		_ = pipe.Process(ctx, a)
+	for _, cmd := range behind {
+		_ = pipe.Process(ctx, cmd)
 	}
 	_, _ = pipe.Exec(ctx) // each command carries its error
 	for _, c := range batch {

@@ -37,8 +37,8 @@ type PendingCommand struct {
 	Until clock.Instant // of no use after
 	Ended func(err error)
 
-	own Outage // of this command, while the server answers others
-	err error  // the last one
+	refusals Outage // of this command, while the server answers others
+	err      error  // the last one
 }
 
 const (
@@ -48,9 +48,9 @@ const (
 	pendingBatch = 64
 	// pendingPause is the longest pause between two commands to a server that does not answer: it is also how much
 	// later than the server's return given-up holds are released.
-	pendingPause = 250 * time.Millisecond
+	maxOutageInterval = 250 * time.Millisecond
 	// refusedPause is the longest pause before a command is sent again that the server has refused.
-	refusedPause = 15 * time.Second
+	maxRefusedInterval = 15 * time.Second
 )
 
 func newPending(background *Background) *Pending {
@@ -79,23 +79,23 @@ func (p *Pending) Add(c *PendingCommand) bool {
 
 // Run sends until nothing is left, or the client has been closed.
 func (p *Pending) run(ctx context.Context) {
-	var trouble Outage // of the server
-	most := pendingBatch
+	var outage Outage // of the server
+	limit := pendingBatch
 	for {
-		batch, wait, more := p.next(most)
+		batch, wait, more := p.next(limit)
 		switch {
 		case !more:
 			return
 		case len(batch) == 0:
 			p.await(ctx, wait, p.added)
 		case p.try(ctx, batch):
-			trouble, most = Outage{}, pendingBatch
+			outage, limit = Outage{}, pendingBatch
 		default:
-			most = 1
-			wait, _ := trouble.Pause(Forever, pendingPause)
+			limit = 1
+			wait, _ := outage.Pause(NoLimit, maxOutageInterval)
 			p.await(ctx, wait, nil)
 		}
-		if ctx.Err() != nil || p.UntilClose && trouble.failures > 0 && p.background.Operations.IsClosed() {
+		if ctx.Err() != nil || p.UntilClose && outage.failures > 0 && p.background.Operations.IsClosed() {
 			p.drop()
 			return
 		}
@@ -114,18 +114,18 @@ func (p *Pending) await(ctx context.Context, wait time.Duration, added <-chan st
 // next takes out the commands to send now, and drops what is of no use any more: when the client closes, also what is not
 // due yet. Without any to send, wait is the time to the next one. It returns false for more when nothing is left; then
 // the goroutine has to end.
-func (p *Pending) next(most int) (batch []*PendingCommand, wait time.Duration, more bool) {
+func (p *Pending) next(limit int) (batch []*PendingCommand, wait time.Duration, more bool) {
 	now, closing := p.background.Now(), p.background.Operations.IsClosed()
-	var over []*PendingCommand
+	var dropped []*PendingCommand
 	p.mu.Lock()
 	kept := p.commands[:0]
-	wait = refusedPause
+	wait = maxRefusedInterval
 	for _, c := range p.commands {
 		switch {
-		case c.Until <= now, closing && c.Due > now && c.own.failures == 0:
-			over = append(over, c)
+		case c.Until <= now, closing && c.Due > now && c.refusals.failures == 0:
+			dropped = append(dropped, c)
 			delete(p.known, c.ID)
-		case c.Due <= now && len(batch) < most:
+		case c.Due <= now && len(batch) < limit:
 			batch = append(batch, c)
 		default:
 			kept = append(kept, c)
@@ -137,7 +137,7 @@ func (p *Pending) next(most int) (batch []*PendingCommand, wait time.Duration, m
 	p.sending = len(batch)+len(kept) > 0
 	more = p.sending
 	p.mu.Unlock()
-	for _, c := range over {
+	for _, c := range dropped {
 		c.end(c.err)
 	}
 	return batch, wait, more
@@ -158,17 +158,17 @@ func (p *Pending) try(ctx context.Context, batch []*PendingCommand) (answered bo
 			c.end(c.err)
 		default:
 			answered = answered || !Transient(c.err)
-			p.again(c)
+			p.requeue(c)
 		}
 	}
 	return answered
 }
 
 // again puts a command behind the others. One that the server has refused is not due before a pause of its own.
-func (p *Pending) again(c *PendingCommand) {
+func (p *Pending) requeue(c *PendingCommand) {
 	if !Transient(c.err) {
-		pause, _ := c.own.Pause(Forever, refusedPause)
-		c.Due = p.background.Now().Add(pause)
+		interval, _ := c.refusals.Pause(NoLimit, maxRefusedInterval)
+		c.Due = p.background.Now().Add(interval)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 // Why a [redis.Conn]: the copies that [redis.Client.WithTimeout] makes have no hooks, but a Conn has those of its
 // client. The innermost hook of this Conn sends every command through such a copy. So the Conn itself never takes a
 // connection from the pool.
-func withTimeout(rdb *redis.Client, limit time.Duration) *redis.Conn {
+func withTimeout(rdb *redis.Client, timeout time.Duration) *redis.Conn {
 	conn := rdb.Conn()
-	conn.AddHook(redirectHook{rdb.WithTimeout(limit)})
+	conn.AddHook(redirectHook{rdb.WithTimeout(timeout)})
 	return conn
 }
 
@@ -24,11 +24,11 @@ type redirectHook struct{ target *redis.Client }
 
 func (redirectHook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (d redirectHook) ProcessHook(redis.ProcessHook) redis.ProcessHook { return d.target.Process }
+func (h redirectHook) ProcessHook(redis.ProcessHook) redis.ProcessHook { return h.target.Process }
 
-func (d redirectHook) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (h redirectHook) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		pipe := d.target.Pipeline()
+		pipe := h.target.Pipeline()
 		if err := pipe.BatchProcess(ctx, cmds...); err != nil {
 			return err
 		}

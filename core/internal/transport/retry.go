@@ -11,19 +11,19 @@ import (
 
 const (
 	// OutagePatience is how long a waiting Lock endures a Redis that does not answer.
-	OutagePatience = 5 * time.Second
+	OutageLimit = 5 * time.Second
 	// tries is how often a command is sent at least before an outage is called one.
-	tries = 4
+	minTries = 4
 	// Pauses between tries double from the first to the longest, each shortened by up to half at random.
-	FirstPause   = 10 * time.Millisecond
-	longestPause = time.Second
+	FirstRetryInterval = 10 * time.Millisecond
+	maxRetryInterval   = time.Second
 	// Forever is the patience of callers that wait until their context ends.
-	Forever = time.Duration(math.MaxInt64)
+	NoLimit = time.Duration(math.MaxInt64)
 	// LongestRequestPause is the longest between those of a request, which endures an outage for some seconds only.
-	LongestRequestPause = 250 * time.Millisecond
+	MaxRequestRetryInterval = 250 * time.Millisecond
 	// LongestMigrationPause is the longest while a slot moves from one master of a Cluster to another, so that its locks can be
 	// used soon after.
-	LongestMigrationPause = 100 * time.Millisecond
+	MaxMigrationRetryInterval = 100 * time.Millisecond
 )
 
 // Outage counts failures in a row.
@@ -34,39 +34,39 @@ type Outage struct {
 
 // Pause returns how long to wait before the next try, longest at most; false if there have been enough of them and
 // patience is used up.
-func (o *Outage) Pause(patience, longest time.Duration) (time.Duration, bool) {
+func (o *Outage) Pause(limit, maxInterval time.Duration) (time.Duration, bool) {
 	if o.failures == 0 {
 		o.Began = time.Now()
 	}
 	o.failures++
-	if o.failures >= tries && time.Since(o.Began) >= patience {
+	if o.failures >= minTries && time.Since(o.Began) >= limit {
 		return 0, false
 	}
-	pause := min(FirstPause<<min(o.failures-1, 10), longest)
-	return pause/2 + rand.N(pause/2), true
+	interval := min(FirstRetryInterval<<min(o.failures-1, 10), maxInterval)
+	return interval/2 + rand.N(interval/2), true
 }
 
 // Retry calls try until it succeeds, its error is not retryable, ctx ends, or both the tries and patience are used up.
 // It returns the last error. While a slot migrates, patience is at least OutagePatience.
-func Retry(ctx context.Context, patience time.Duration, retryable func(error) bool, try func() error) error {
-	var unanswered, move Outage
+func Retry(ctx context.Context, limit time.Duration, retryable func(error) bool, try func() error) error {
+	var outage, migration Outage
 	for {
 		err := try()
 		if err == nil || !retryable(err) || ctx.Err() != nil {
 			return err
 		}
-		var time time.Duration
+		var interval time.Duration
 		var more bool
 		if SlotMigrating(err) {
-			unanswered = Outage{} // Redis answers
-			time, more = move.Pause(max(patience, OutagePatience), LongestMigrationPause)
+			outage = Outage{} // Redis answers
+			interval, more = migration.Pause(max(limit, OutageLimit), MaxMigrationRetryInterval)
 		} else {
-			time, more = unanswered.Pause(patience, longestPause)
+			interval, more = outage.Pause(limit, maxRetryInterval)
 		}
 		if !more {
 			return err
 		}
-		lifecycle.Pause(ctx, time, nil, nil)
+		lifecycle.Pause(ctx, interval, nil, nil)
 		if ctx.Err() != nil {
 			return err
 		}
@@ -76,11 +76,11 @@ func Retry(ctx context.Context, patience time.Duration, retryable func(error) bo
 // RetryUntilAnswered sends an idempotent command until it is answered or ctx ends. Each try has a timeout, so that the
 // next one can use another connection.
 func RetryUntilAnswered(ctx context.Context, command func(context.Context) error) error {
-	limit := FirstAnswer
+	timeout := FirstAnswerTimeout
 	return Retry(ctx, 0, Transient, func() error {
-		try, cancel := context.WithTimeout(ctx, limit)
+		tryCtx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		limit = min(2*limit, AnswerTimeout) // tries can be many while a slot moves
-		return command(try)
+		timeout = min(2*timeout, AnswerTimeout) // tries can be many while a slot moves
+		return command(tryCtx)
 	})
 }

@@ -14,10 +14,10 @@ import (
 
 const (
 	// reloadEvery is the shortest interval between two queries for the slots of a Cluster.
-	reloadEvery = 250 * time.Millisecond
+	minRefreshInterval = 250 * time.Millisecond
 	// maxReloads bounds the queries in flight. Each goes to a random node, and waits for several seconds if that node does
 	// not answer.
-	maxReloads = 8
+	maxRefreshes = 8
 )
 
 // topology has go-redis read the slots of a Cluster again when the outcome of commands suggests that they have moved. Why:
@@ -29,10 +29,10 @@ type topology struct {
 
 	recovered func(ask func()) // calls the user's client, and recovers from panics of its hooks
 
-	mu       sync.Mutex
-	askedAt  time.Time
-	inFlight int
-	timer    *time.Timer // set while a query is due
+	mu          sync.Mutex
+	refreshedAt time.Time
+	inFlight    int
+	timer       *time.Timer // set while a query is due
 }
 
 // RequestRefresh has the slots read soon. It does not wait.
@@ -40,15 +40,15 @@ func (t *topology) requestRefresh() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.timer == nil {
-		t.timer = time.AfterFunc(time.Until(t.askedAt.Add(reloadEvery)), t.refresh)
+		t.timer = time.AfterFunc(time.Until(t.refreshedAt.Add(minRefreshInterval)), t.refresh)
 	}
 }
 
 func (t *topology) refresh() {
 	t.mu.Lock()
 	t.timer = nil
-	t.askedAt = time.Now()
-	if t.inFlight >= maxReloads || !t.queries.Start() {
+	t.refreshedAt = time.Now()
+	if t.inFlight >= maxRefreshes || !t.queries.Start() {
 		t.mu.Unlock()
 		return
 	}

@@ -13,7 +13,7 @@ import (
 
 // PollSubscribed is the interval between two polls of a busy lock while the subscription is confirmed. Why poll a
 // subscribed lock: notifications are only a hint.
-const pollSubscribed = 2 * time.Second
+const subscribedPollInterval = 2 * time.Second
 
 // manyNames is how many names a client may wait for before it polls each of them more rarely. So it polls at most
 // manyNames times in a PollSubscribed.
@@ -215,7 +215,7 @@ func (q *Lists) PollInterval() time.Duration {
 }
 
 func (q *Lists) pollIntervalLocked() time.Duration {
-	return max(pollSubscribed, pollSubscribed*time.Duration(len(q.byLock))/manyNames)
+	return max(subscribedPollInterval, subscribedPollInterval*time.Duration(len(q.byLock))/manyNames)
 }
 
 // HolderTTL returns the last answer to the first waiter for a name. It returns false if there is none, or if the answer is
