@@ -217,7 +217,7 @@ var All = []Mutant{
 	{
 		"wait without end", "whose context has no end waits for as long as go-redis dials", "core/internal/transport/executor.go",
 		[][2]string{{"timeout := AnswerTimeout + c.Ack.Timeout", "timeout := AnswerTimeout + time.Hour"}},
-		inTransport("TestNobodyWaitsForEver"),
+		inTransport("TestEveryWaitEnds"),
 	},
 	{
 		"no connect deadline", "an unlock waits for as long as go-redis dials", "core/internal/transport/connect_deadline.go",

@@ -14,18 +14,18 @@ import (
 // for none.
 type Ack struct {
 	Replicas int
-	Timeout  time.Duration
+	Timeout  time.Duration // of WAIT, which comes on top of the time for the command itself
 }
 
-// Wanted reports whether any replica has to acknowledge.
+// Wanted returns true if at least one replica has to acknowledge.
 func (a Ack) Wanted() bool { return a.Replicas > 0 }
 
-// And returns what satisfies both.
+// And returns the least Ack that satisfies both: the greater number of replicas, and the longer timeout.
 func (a Ack) And(b Ack) Ack {
 	return Ack{Replicas: max(a.Replicas, b.Replicas), Timeout: max(a.Timeout, b.Timeout)}
 }
 
-// strictestAck returns what satisfies all commands of a batch.
+// strictestAck returns the least Ack that satisfies all commands of a batch.
 func strictestAck(batch []*Command) Ack {
 	var ack Ack
 	for _, c := range batch {
@@ -34,16 +34,18 @@ func strictestAck(batch []*Command) Ack {
 	return ack
 }
 
-// AckError says that too few replicas have acknowledged a command.
+// AckError says that too few replicas have acknowledged a command. The master has executed the command.
 type AckError struct{ Acknowledged, Wanted int }
 
+// Error returns how many replicas have acknowledged, and how many had to.
 func (e *AckError) Error() string {
 	return fmt.Sprintf("acknowledged by %d of %d replicas", e.Acknowledged, e.Wanted)
 }
 
-// sendAcked sends a batch and WAIT behind it. That has to take the same connection, because WAIT is about what its own
-// connection has written: on another one, whose last write replicas know, it says yes at once. One WAIT serves the
-// whole batch.
+// sendAcked sends a batch, and WAIT behind it on the same connection. One WAIT serves the whole batch.
+//
+// Why the same connection: WAIT counts the replicas that know the last write of its own connection. On another connection,
+// whose last write the replicas know already, WAIT would succeed at once.
 func (e *Executor) sendAcked(batch []*Command) {
 	cluster := e.Nodes.cluster
 	if cluster == nil {
@@ -51,7 +53,7 @@ func (e *Executor) sendAcked(batch []*Command) {
 		sendPipelined(batch, pipelineWithWait(rdb, batch))
 		return
 	}
-	// WAIT has no key by which a ClusterClient would find the master.
+	// A ClusterClient cannot send WAIT: it has no key by which go-redis would find the master.
 	for master, part := range byMaster(cluster, batch) {
 		sendPipelined(part, pipelineWithWait(master, part))
 		for addr, asked := range askRedirects(part) {
@@ -62,8 +64,8 @@ func (e *Executor) sendAcked(batch []*Command) {
 	}
 }
 
-// askRedirects returns the commands that were answered with ASK, by the address to which it redirects: their slot is
-// being migrated, and their key already was.
+// askRedirects returns the commands that were answered with ASK, by the address in that answer. Their slot is being
+// migrated to the master at that address, and their key already was. They must be sent there behind ASKING.
 func askRedirects(batch []*Command) map[string][]*Command {
 	var redirected map[string][]*Command
 	for _, c := range batch {
@@ -81,7 +83,8 @@ func askRedirects(batch []*Command) map[string][]*Command {
 	return redirected
 }
 
-// masterAt returns the client of the master at that address, nil if go-redis does not know it. It asks the Cluster.
+// masterAt returns the client of the master at that address. It returns nil if go-redis does not know that master. It may
+// ask the Cluster for the masters.
 func masterAt(cluster *redis.ClusterClient, addr string) *redis.Client {
 	var client atomic.Pointer[redis.Client]
 	_ = cluster.ForEachMaster(context.Background(), func(_ context.Context, master *redis.Client) error {
@@ -93,8 +96,8 @@ func masterAt(cluster *redis.ClusterClient, addr string) *redis.Client {
 	return client.Load()
 }
 
-// byMaster divides a batch by the masters of the keys. It may ask the Cluster for them. Commands whose master is not
-// known get the error.
+// byMaster divides a batch by the masters of the keys. It may ask the Cluster for the masters. A command whose master is
+// not known gets that error, and is in no part.
 func byMaster(cluster *redis.ClusterClient, batch []*Command) map[*redis.Client][]*Command {
 	parts := make(map[*redis.Client][]*Command, 1)
 	for _, c := range batch {
@@ -109,7 +112,7 @@ func byMaster(cluster *redis.ClusterClient, batch []*Command) map[*redis.Client]
 }
 
 // pipelineWithWait returns a function that sends commands of a batch in a pipeline with WAIT behind them. The read
-// timeout of its connection has room for the timeout of WAIT. Why: after a read timeout the connection is closed, and
+// timeout of its connection is longer than the timeout of WAIT. Why: after a read timeout the connection is closed, and
 // the outcome of all commands is unknown.
 func pipelineWithWait(rdb *redis.Client, batch []*Command) func([]*Command, buildCmd) {
 	conn, timeout := piper(rdb), strictestAck(batch).Timeout
@@ -127,8 +130,8 @@ func pipelineWithWait(rdb *redis.Client, batch []*Command) func([]*Command, buil
 	}
 }
 
-// checkAck sets the error of a successful command if too few replicas have acknowledged what was sent up to it. The reply
-// to an unsuccessful command stays: a refusal is true whatever the replicas know.
+// checkAck sets the error of a successful command if too few replicas have acknowledged the batch, or if WAIT has failed
+// with err. An unsuccessful command keeps its reply. Why: a refusal is true whatever the replicas know.
 func (c *Command) checkAck(replicas int, err error) {
 	switch {
 	case c.Err != nil || !c.successful():
@@ -141,13 +144,14 @@ func (c *Command) checkAck(replicas int, err error) {
 	}
 }
 
-// waitError is the error of a WAIT behind a script that has succeeded.
+// waitError is the error of a WAIT behind a script that has succeeded. So the script is never reported as not executed.
 type waitError struct{ err error }
 
 func (e *waitError) Error() string { return "WAIT: " + e.err.Error() }
 func (e *waitError) Unwrap() error { return e.err }
 
-// Outcome is that of the script, which has run.
+// Outcome returns Failed if the server has answered, because the script has run. It returns Unknown otherwise, because the
+// replicas may yet acknowledge.
 func (e *waitError) Outcome() Outcome {
 	if replied(e.err) {
 		return Failed
@@ -155,8 +159,8 @@ func (e *waitError) Outcome() Outcome {
 	return Unknown
 }
 
-// successful reports whether a script says that it has written what it was for: it answers 1, alone or with more behind
-// it, or 2: renewed in part, released in part, or recorded anew.
+// successful returns true if the reply is 1 or 2, or a list that begins with 1 or 2. All scripts answer so if they have
+// written what they were sent for: 2 means renewed in part, released in part, or recorded anew.
 func (c *Command) successful() bool {
 	reply := c.Reply
 	if list, ok := reply.([]any); ok && len(list) > 0 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestConfirm: only success needs an acknowledgement, and each call counts for itself.
+// TestConfirm: only a successful command needs acknowledgements, and an error of WAIT concerns only such commands.
 func TestConfirm(t *testing.T) {
 	t.Parallel()
 	granted, refused := []any{int64(1), int64(7)}, []any{int64(0), int64(7)}

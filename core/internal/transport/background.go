@@ -11,13 +11,13 @@ import (
 type Background struct {
 	Now        clock.Clock
 	Operations *lifecycle.Operations
-	// Go runs work on a goroutine that Close waits for. It returns false if the client has come to rest.
+	// Go runs work on a goroutine that Close waits for. It returns false, and runs nothing, if the client has finished.
 	Go func(work func(ctx context.Context)) bool
-	// Recovered calls a function that may run hooks of the user's Redis client, and logs a panic in them.
+	// Recovered calls a function that may run hooks of the user's Redis client, and logs a panic in them. It may be nil.
 	Recovered func(call func())
 }
 
-// recovered is Recovered, or a plain call without it.
+// recovered calls Recovered. If that is nil, it calls the function without recovering from panics.
 func (b *Background) recovered(call func()) {
 	if b.Recovered == nil {
 		call()

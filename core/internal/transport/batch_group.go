@@ -8,20 +8,22 @@ import (
 // batchGroup sends the first command of each of n goroutines in one batch, once every member has submitted a command or
 // finished. Later commands of a member are not grouped.
 type batchGroup struct {
-	mu        sync.Mutex
+	mu sync.Mutex
+
+	// Guarded by mu.
 	remaining int // members that have neither submitted a command nor finished
 	pending   map[*batchQueue][]*Command
 }
 
-// GroupMember is one goroutine of a batchGroup. Its context carries it.
+// groupMember is one goroutine of a batchGroup. The context of the goroutine carries it.
 type groupMember struct {
 	group     *batchGroup
-	submitted bool // guarded by the group's mutex
+	submitted bool // true once the member has submitted or finished; guarded by the mutex of the group
 }
 
 type groupMemberKey struct{}
 
-// submit queues a command: with its batch group if ctx carries a GroupMember, at once otherwise.
+// submit queues a command: with the batch group if ctx carries a groupMember, at once otherwise.
 func submit(ctx context.Context, q *batchQueue, c *Command) {
 	if m, _ := ctx.Value(groupMemberKey{}).(*groupMember); m != nil {
 		m.submit(q, c)
@@ -30,6 +32,7 @@ func submit(ctx context.Context, q *batchQueue, c *Command) {
 	}
 }
 
+// submit queues the member's first command together with those of the group, and any later one at once.
 func (m *groupMember) submit(q *batchQueue, c *Command) {
 	m.group.mu.Lock()
 	defer m.group.mu.Unlock()
@@ -41,13 +44,15 @@ func (m *groupMember) submit(q *batchQueue, c *Command) {
 	m.submitLocked()
 }
 
-// finish lets the group send without this member.
+// finish lets the group send without this member. It does nothing if the member has submitted a command.
 func (m *groupMember) finish() {
 	m.group.mu.Lock()
 	defer m.group.mu.Unlock()
 	m.submitLocked()
 }
 
+// submitLocked records that the member is done. The last member to be done sends for all. The caller must hold the mutex of
+// the group.
 func (m *groupMember) submitLocked() {
 	if m.submitted {
 		return
@@ -62,30 +67,31 @@ func (m *groupMember) submitLocked() {
 	m.group.pending = nil
 }
 
-// DoGrouped calls do n times concurrently, as members of one batchGroup, and returns the errors by index. If a call
-// panics, DoGrouped waits for the others and then panics with the same value on the caller's goroutine.
+// DoGrouped calls do n times concurrently and returns the errors by index. The first command that each call sends with its
+// context leaves in one batch with those of the others. If a call panics, DoGrouped waits for the others, and then panics
+// with the same value on the caller's goroutine.
 func DoGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) error) []error {
 	errs := make([]error, n)
 	if n == 1 {
 		errs[0] = do(ctx, 0)
 		return errs
 	}
-	if t, _ := ctx.Value(groupMemberKey{}).(*groupMember); t != nil {
-		t.finish() // otherwise the outer group would wait for answers of the inner one
+	if m, _ := ctx.Value(groupMemberKey{}).(*groupMember); m != nil {
+		m.finish() // otherwise the outer group would wait until the inner one has been answered
 	}
 	g := &batchGroup{remaining: n, pending: make(map[*batchQueue][]*Command)}
 	panics := make(chan any, n)
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
-			t := &groupMember{group: g}
-			defer t.finish()
+			m := &groupMember{group: g}
+			defer m.finish()
 			defer func() {
 				if p := recover(); p != nil {
 					panics <- p
 				}
 			}()
-			errs[i] = do(context.WithValue(ctx, groupMemberKey{}, t), i)
+			errs[i] = do(context.WithValue(ctx, groupMemberKey{}, m), i)
 		})
 	}
 	all.Wait()
@@ -97,10 +103,10 @@ func DoGrouped(ctx context.Context, n int, do func(ctx context.Context, i int) e
 	}
 }
 
-// WithoutEnd returns ctx without its end and without its GroupMember.
+// WithoutEnd returns ctx without its end, its deadline and its membership of a batch group.
 //
-// Why: the end of ctx must not keep requests from the servers that are asked last. A batch group takes one command of
-// each member, and a Redlock sends several.
+// Why: a Redlock sends several commands for one call. The end of ctx must not keep them from the servers that are asked
+// last. And a batch group takes only one command of each member.
 func WithoutEnd(ctx context.Context) context.Context {
 	if m, _ := ctx.Value(groupMemberKey{}).(*groupMember); m != nil {
 		m.finish()

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// TestGroupInsideAnother: what is sent in a batch group of its own, as the members of a lease that is itself a member do,
-// holds up nobody in the outer one while it waits for answers.
+// TestGroupInsideAnother: a member of a batch group that starts a group of its own does not delay the outer group. A Multi
+// that is a member of another Multi does that.
 func TestGroupInsideAnother(t *testing.T) {
 	t.Parallel()
-	l := newBatchQueue(1, func(batch []*Command) {
+	q := newBatchQueue(1, func(batch []*Command) {
 		for _, c := range batch {
 			c.Done(c)
 		}
@@ -18,7 +18,7 @@ func TestGroupInsideAnother(t *testing.T) {
 	answered := make(chan struct{})
 	DoGrouped(context.Background(), 2, func(ctx context.Context, i int) error {
 		if i == 0 {
-			submit(ctx, l, &Command{Done: func(*Command) { close(answered) }})
+			submit(ctx, q, &Command{Done: func(*Command) { close(answered) }})
 			return nil
 		}
 		DoGrouped(ctx, 2, func(context.Context, int) error {

@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	// maxCommandsInFlight is how many round trips may be in flight before further commands are batched. Why so few: a
-	// command that waits a moment for a batch costs less than a system call of its own.
+	// maxCommandsInFlight is how many batches of commands may be in flight at a server. Why so few: a command that waits a
+	// moment for the next batch costs less than a system call of its own.
 	maxCommandsInFlight = 4
-	// maxRenewalsInFlight is the same for renewals, for which no caller waits.
+	// maxRenewalsInFlight is the same for renewals. It is smaller because no caller waits for them.
 	maxRenewalsInFlight = 2
-	// MaxBatch bounds the commands of one round trip.
+	// MaxBatch bounds the commands of one batch, so that one batch does not hold a server or a connection for long.
 	MaxBatch = 256
 	// StallTimeout is how long a batch may be in flight before its sender no longer counts. Why: on a dead connection
 	// go-redis waits for its whole read timeout, and the commands in the queue must not wait with it.
@@ -20,23 +20,25 @@ const (
 )
 
 // batchQueue sends commands in batches, with a bounded number of batches in flight (group commit). Commands that arrive
-// meanwhile are queued and sent together by the next free sender. So batches grow with the load, and a single command
-// never waits.
+// meanwhile are queued, and the next free sender sends them together. So batches grow with the load. A command that finds
+// the queue empty and a sender free never waits.
 type batchQueue struct {
 	maxSenders int
-	send       func([]*Command)
+	send       func([]*Command) // returns when all commands of the batch were answered
 
-	mu         sync.Mutex
+	mu sync.Mutex
+
+	// Guarded by mu.
 	queue      []*Command
 	senders    map[*sender]struct{} // those that count: in flight, and not stalled
 	stallTimer *time.Timer          // set while commands are queued and all senders are busy
 	reserved   *sender              // for a caller on the direct path, see direct.go; nil if there is none
-	spare      *sender              // memory for the next reserved one
+	spare      *sender              // memory for the next reserved one; nil if that is in use
 }
 
 // sender is a goroutine that sends batches until the queue is empty.
 type sender struct {
-	// Of the present batch; guarded by the queue's mutex.
+	// Of the present batch. Guarded by the mutex of the queue.
 	sentAt     time.Time
 	ackTimeout time.Duration // of WAIT, which comes on top of StallTimeout
 }
@@ -45,6 +47,7 @@ func newBatchQueue(maxSenders int, send func([]*Command)) *batchQueue {
 	return &batchQueue{maxSenders: maxSenders, send: send, senders: make(map[*sender]struct{})}
 }
 
+// submit queues commands and starts a sender if one is free. It does not wait for answers.
 func (q *batchQueue) submit(commands ...*Command) {
 	q.mu.Lock()
 	q.queue = append(q.queue, commands...)
@@ -91,7 +94,8 @@ func (q *batchQueue) unreserve() {
 	q.dispatchLocked()
 }
 
-// dropStalled stops counting the senders whose batch has stalled, so that others may start.
+// dropStalled stops counting the senders whose batch has stalled, so that others may start. A dropped sender ends when its
+// batch is answered.
 func (q *batchQueue) dropStalled() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -104,6 +108,7 @@ func (q *batchQueue) dropStalled() {
 	q.dispatchLocked()
 }
 
+// run sends batches until the queue is empty, or until s was dropped.
 func (q *batchQueue) run(s *sender) {
 	for {
 		batch := q.nextBatch(s)
@@ -114,8 +119,8 @@ func (q *batchQueue) run(s *sender) {
 	}
 }
 
-// nextBatch takes the next batch out of the queue. It is empty if the queue is, or if c was dropped as stalled: then
-// the sender must end.
+// nextBatch takes the next batch out of the queue, without the commands that were withdrawn. If it returns an empty batch,
+// the sender must end: the queue is empty, or s was dropped as stalled.
 func (q *batchQueue) nextBatch(s *sender) []*Command {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -135,6 +140,6 @@ func (q *batchQueue) nextBatch(s *sender) []*Command {
 		return nil
 	}
 	s.sentAt, s.ackTimeout = time.Now(), strictestAck(batch).Timeout
-	q.dispatchLocked() // of a queue longer than a batch, others may take the rest
+	q.dispatchLocked() // if the queue was longer than a batch, another sender may take the rest
 	return batch
 }

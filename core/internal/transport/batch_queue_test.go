@@ -9,51 +9,53 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
-// sentBatches records the sizes of batches; each takes the same time.
+// sentBatches records the sizes of batches, and takes the same time for each.
 type sentBatches struct {
 	sizes chan int
 	takes time.Duration
 }
 
-func (f *sentBatches) send(batch []*Command) {
-	f.sizes <- len(batch)
-	time.Sleep(f.takes)
+func (s *sentBatches) send(batch []*Command) {
+	s.sizes <- len(batch)
+	time.Sleep(s.takes)
 }
 
+// TestCommandsShareBatches: commands that arrive while all senders are busy are sent in as few batches as possible.
 func TestCommandsShareBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := &sentBatches{sizes: make(chan int, 100), takes: StallTimeout / 2}
-		l := newBatchQueue(2, f.send)
-		l.submit(new(Command))
+		s := &sentBatches{sizes: make(chan int, 100), takes: StallTimeout / 2}
+		q := newBatchQueue(2, s.send)
+		q.submit(new(Command))
 		synctest.Wait()
-		l.submit(new(Command))
+		q.submit(new(Command))
 		synctest.Wait()
 		for range MaxBatch + 10 { // all senders are busy
-			l.submit(new(Command))
+			q.submit(new(Command))
 		}
 		time.Sleep(10 * StallTimeout)
 		synctest.Wait()
 		for i, want := range []int{1, 1, MaxBatch, 10} {
-			if got := <-f.sizes; got != want {
+			if got := <-s.sizes; got != want {
 				t.Errorf("batch %d has %d commands, want %d", i, got, want)
 			}
 		}
-		if len(f.sizes) != 0 || len(l.senders) != 0 {
-			t.Errorf("%d more batches, %d senders left", len(f.sizes), len(l.senders))
+		if len(s.sizes) != 0 || len(q.senders) != 0 {
+			t.Errorf("%d more batches, %d senders left", len(s.sizes), len(q.senders))
 		}
 	})
 }
 
+// TestWithdrawnCommandsStay: a command that was withdrawn is not sent. A command that was sent cannot be withdrawn.
 func TestWithdrawnCommandsStay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := &sentBatches{sizes: make(chan int, 100), takes: StallTimeout / 2}
-		l := newBatchQueue(1, f.send)
+		s := &sentBatches{sizes: make(chan int, 100), takes: StallTimeout / 2}
+		q := newBatchQueue(1, s.send)
 		sent, withdrawn, last := new(Command), new(Command), new(Command)
-		l.submit(sent)
+		q.submit(sent)
 		synctest.Wait()
-		l.submit(withdrawn, last)
+		q.submit(withdrawn, last)
 		if sent.withdraw() {
 			t.Error("a command was withdrawn after it was sent")
 		}
@@ -62,35 +64,35 @@ func TestWithdrawnCommandsStay(t *testing.T) {
 		}
 		time.Sleep(StallTimeout)
 		synctest.Wait()
-		if a, b := <-f.sizes, <-f.sizes; a != 1 || b != 1 || len(f.sizes) != 0 {
-			t.Errorf("batches of %d and %d, %d more", a, b, len(f.sizes))
+		if a, b := <-s.sizes, <-s.sizes; a != 1 || b != 1 || len(s.sizes) != 0 {
+			t.Errorf("batches of %d and %d, %d more", a, b, len(s.sizes))
 		}
 	})
 }
 
-// TestStalledSendersAreDropped: a batch that stalls delays what is queued behind it for a moment only.
+// TestStalledSendersAreDropped: batches that stall delay the commands behind them for about StallTimeout only.
 func TestStalledSendersAreDropped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		f := &sentBatches{sizes: make(chan int, 100), takes: time.Minute}
-		l := newBatchQueue(2, f.send)
+		s := &sentBatches{sizes: make(chan int, 100), takes: time.Minute}
+		q := newBatchQueue(2, s.send)
 		for range 5 {
-			l.submit(new(Command))
+			q.submit(new(Command))
 			synctest.Wait()
 		}
-		<-f.sizes
-		<-f.sizes
-		if n := <-f.sizes; n != 3 {
-			t.Errorf("the relief carries %d calls, want 3", n)
+		<-s.sizes
+		<-s.sizes
+		if n := <-s.sizes; n != 3 {
+			t.Errorf("the next batch has %d commands, want 3", n)
 		}
 		if took := time.Since(began); took > 2*StallTimeout {
-			t.Errorf("relieved after %v", took)
+			t.Errorf("sent after %v", took)
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if len(l.senders) != 0 || len(l.queue) != 0 {
-			t.Errorf("%d senders, %d commands left", len(l.senders), len(l.queue))
+		if len(q.senders) != 0 || len(q.queue) != 0 {
+			t.Errorf("%d senders, %d commands left", len(q.senders), len(q.queue))
 		}
 	})
 }
@@ -99,27 +101,27 @@ func TestStalledSendersAreDropped(t *testing.T) {
 func TestRenewalsHaveTheirOwnQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := &sentBatches{sizes: make(chan int, 100), takes: StallTimeout / 2}
-		e := &Executor{Nodes: NewNodes(nil, new(Background), f.send)}
+		s := &sentBatches{sizes: make(chan int, 100), takes: StallTimeout / 2}
+		e := &Executor{Nodes: NewNodes(nil, new(Background), s.send)}
 		for range maxCommandsInFlight + 5 {
 			e.Nodes.only.commands.submit(new(Command))
 			synctest.Wait()
 		}
-		if n := len(f.sizes); n != maxCommandsInFlight {
+		if n := len(s.sizes); n != maxCommandsInFlight {
 			t.Fatalf("%d batches, want %d", n, maxCommandsInFlight)
 		}
 		e.SubmitRenewals([]*Command{NewCommand(echoScript, []string{"k"})})
 		synctest.Wait()
-		if n := len(f.sizes); n != maxCommandsInFlight+1 {
-			t.Error("the renewal waits behind the calls")
+		if n := len(s.sizes); n != maxCommandsInFlight+1 {
+			t.Error("the renewal waits behind the commands")
 		}
 		time.Sleep(StallTimeout)
 		synctest.Wait()
 	})
 }
 
-// TestClientsKeepNothingInCommon: a channel or timer of one bubble of virtual time must not be used in another, where
-// the program would end. So users may test what they do with locks in bubbles, one after the other and side by side.
+// TestClientsKeepNothingInCommon: executors share no channel and no timer. Why: one from a bubble of testing/synctest ends
+// the program if it is used in another bubble, and users test their code in bubbles.
 func TestClientsKeepNothingInCommon(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {

@@ -13,46 +13,50 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
-// Command is one run of a script, from its arguments to its reply.
+// Command is one run of a script, from its arguments to its reply. It is used once. Its fields must not be changed between
+// the submission and the answer.
 type Command struct {
-	ctx        context.Context // for the hooks of the user's client, if it is sent by itself
+	ctx        context.Context // for the hooks of the user's client, if the command is sent in no batch
 	script     *Script
-	Args       []any   // of the command; the keys begin at firstKey
-	buffer     [16]any // for argv, if it has room
+	Args       []any   // of EVALSHA; the keys begin at firstKey
+	buffer     [16]any // the memory of Args, unless there are more
 	keys       keyCount
 	node       *node
-	Ack        Ack            // of replicas; all commands of a queue want one, or none does
-	sendAsking bool           // it goes where its slot is about to move
-	OnSend     func()         // called when it is sent, if not nil
-	connectCtx connectContext // while it is on one
+	Ack        Ack            // of replicas; in one queue all commands want one, or none does
+	sendAsking bool           // true if ASKING has to be sent before the command
+	OnSend     func()         // called when the command is sent in a batch; may be nil
+	connectCtx connectContext // on the direct path: what ctx refers to, see connectDeadline
 
-	// When it is answered, done is called, or a value is sent on answered if done is nil.
+	// Done is called when the command is answered, on a goroutine of the executor. If Done is nil, a value is sent on
+	// answered.
 	Done     func(*Command)
 	answered chan struct{}
 
-	state  atomic.Int32  // of the three below: a command is either sent or withdrawn, never both
-	SentAt clock.Instant // read before it was sent, except on the direct path
-	// repeated is true if it was sent a second time because the first had no answer in directTimeout. The first may
-	// still arrive, whatever the answer to the second is.
+	state  atomic.Int32  // commandQueued, commandSent or commandWithdrawn
+	SentAt clock.Instant // read before the command was sent; zero on the direct path
+	// Repeated is true if the command was sent a second time because the first had no answer in directTimeout. The first
+	// may still arrive, whatever the answer to the second is.
 	Repeated bool
-	Reply    any     // nil if the script answers with numbers
-	List     []int64 // if it does
-	Err      error
+	Reply    any     // nil if the script returns integers, see Script.ReturnsIntegers
+	List     []int64 // the reply of such a script
+	Err      error   // nil if the script has returned a reply
 
 	cmd     singleTryCmd
 	intsCmd singleTryIntsCmd
 }
 
+// States of a command in a batch queue. Both changes are from commandQueued: a command is sent or withdrawn, never both.
 const (
 	commandQueued = iota
 	commandSent
 	commandWithdrawn
 )
 
-// firstKey is where the keys begin in the arguments of EVALSHA: behind its name, the script, and their number.
+// firstKey is the index of the first key in the arguments of EVALSHA. Before it are the name of the command, the hash of
+// the script and the number of keys.
 const firstKey = 3
 
-// NewCommand returns the command that runs s with these keys and arguments. It does not keep the slices.
+// NewCommand returns the command that runs s with these keys and arguments. It copies both slices. There must be a key.
 func NewCommand(s *Script, keys []string, args ...any) *Command {
 	c := new(Command)
 	c.Init(s, len(keys))
@@ -63,20 +67,21 @@ func NewCommand(s *Script, keys []string, args ...any) *Command {
 	return c
 }
 
-// Init sets the script and the arguments of a new command; args begins with that many keys.
+// Init sets the script and the arguments of a new command. The first args are the keys, and keys is their number. Why beside
+// NewCommand: callers that have their keys as values of type any save allocations.
 func (c *Command) Init(s *Script, keys int, args ...any) {
 	c.ctx, c.script = context.Background(), s
 	c.keys = keyCount{n: keys}
 	c.Args = append(append(c.buffer[:0], evalsha, s.shaArg, &c.keys), args...)
 }
 
-// key returns the first key, which decides on the master.
+// key returns the first key, which decides on the master. There must be one.
 func (c *Command) key() string {
 	key, _ := c.Args[firstKey].(string)
 	return key
 }
 
-// deliver notifies the caller of the answer.
+// deliver notifies the caller of the answer. It must be called once.
 func (c *Command) deliver() {
 	if c.Done != nil {
 		c.Done(c)
@@ -85,7 +90,7 @@ func (c *Command) deliver() {
 	c.answered <- struct{}{}
 }
 
-// withdraw cancels a command that has not been sent. It returns false if it was sent.
+// withdraw cancels a command in a batch queue. It returns false if a sender has taken the command before.
 func (c *Command) withdraw() bool { return c.state.CompareAndSwap(commandQueued, commandWithdrawn) }
 
 // singleTryCmd is a [redis.Cmd] without the retries of go-redis. Why: after a lost reply go-redis sends a command again,
@@ -93,16 +98,17 @@ func (c *Command) withdraw() bool { return c.state.CompareAndSwap(commandQueued,
 // outcome, and by the time that the caller has left.
 type singleTryCmd struct{ redis.Cmd }
 
-// NoRetry is asked by go-redis before it re-sends a command.
+// NoRetry returns true, so that go-redis does not send the command again.
 func (*singleTryCmd) NoRetry() bool { return true }
 
-// singleTryIntsCmd is singleTryCmd for a reply that is a list of integers. Most replies to locks are, and take less
-// memory this way.
+// singleTryIntsCmd is singleTryCmd for a reply that is a list of integers. Why: such a reply takes less memory this way, and
+// most requests for locks have one.
 type singleTryIntsCmd struct{ redis.IntSliceCmd }
 
-// NoRetry is that of singleTryCmd.
+// NoRetry returns true, so that go-redis does not send the command again.
 func (*singleTryIntsCmd) NoRetry() bool { return true }
 
+// newSingleTryCmd makes a command that is no script, such as WAIT.
 func newSingleTryCmd(args ...any) *singleTryCmd {
 	return &singleTryCmd{*redis.NewCmd(context.Background(), args...)}
 }
@@ -110,17 +116,19 @@ func newSingleTryCmd(args ...any) *singleTryCmd {
 // buildCmd makes the go-redis command that runs a script.
 type buildCmd = func(c *Command) redis.Cmder
 
-// byHash runs the script with EVALSHA, byText with EVAL: for a server that does not know the script, for instance after
-// SCRIPT FLUSH, a restart or a failover.
+// byHash makes an EVALSHA, which sends only the hash of the script.
 func byHash(c *Command) redis.Cmder { return c.prepare(c.Args) }
 
+// byText makes an EVAL, for a server that does not know the script: for instance after SCRIPT FLUSH, a restart or a
+// failover.
 func byText(c *Command) redis.Cmder {
 	c.keys.written = false                                        // the server has refused the hash
-	args := append([]any{"eval", c.script.Source}, c.Args[2:]...) // hooks of the user's client may still look at the other
+	args := append([]any{"eval", c.script.Source}, c.Args[2:]...) // a copy: hooks may still read the arguments of EVALSHA
 	return c.prepare(args)
 }
 
-// prepare makes the command; the context is given again when it is sent.
+// prepare makes the go-redis command with these arguments. Its context is the background: the one that counts is passed
+// when the command is sent.
 func (c *Command) prepare(args []any) redis.Cmder {
 	if c.script.integers {
 		c.intsCmd.IntSliceCmd = *redis.NewIntSliceCmd(context.Background(), args...)
@@ -142,8 +150,8 @@ func (c *Command) readResult() {
 	c.Err = c.markUnwritten(unwrapScript(c.Err))
 }
 
-// timeoutError returns the error of a command. A timeout of go-redis becomes ErrNotAnswered or ErrNotSent if ctx has
-// ended, or its deadline has passed.
+// timeoutError returns the error of a command. If ctx has ended, or its deadline has passed, a timeout of go-redis becomes
+// ErrNotAnswered, or ErrNotSent if the command was not written.
 //
 // Why: with ContextTimeoutEnabled, go-redis bounds commands by the context too, and its timeout may come before the end
 // of the context is noticed. Otherwise a busy lock would look like an outage.
@@ -165,7 +173,7 @@ func (c *Command) timeoutError(ctx context.Context) error {
 	return ErrNotSent
 }
 
-// markUnwritten wraps err in an unwrittenError if the command was never written to a connection, and so has not run.
+// markUnwritten wraps err in an unwrittenError if the command was never written to a connection, and so was not executed.
 func (c *Command) markUnwritten(err error) error {
 	if err == nil || c.keys.written || replied(err) {
 		return err
@@ -173,20 +181,21 @@ func (c *Command) markUnwritten(err error) error {
 	return &unwrittenError{err}
 }
 
-// keyCount is the number of keys as an argument of EVALSHA. go-redis encodes it only when it writes the command to a
-// connection. So it tells whether the server can have seen the command: not if a hook has refused it, a limiter, or the
-// connection pool. It costs no allocation.
+// keyCount is the number of keys as an argument of EVALSHA. It records whether the server can have seen the command.
+//
+// Why this argument: go-redis encodes it when it writes the command to a connection, and not before. So written stays false
+// if a hook, a limiter or the connection pool refuses the command. It costs no allocation.
 type keyCount struct {
 	n       int
-	written bool
-	digits  [4]byte
+	written bool    // true if the command was written to a connection
+	digits  [4]byte // the memory of the encoded number
 }
 
-// MarshalBinary is called by go-redis when it writes the command.
+// MarshalBinary returns the number in decimal digits. go-redis calls it when it writes the command.
 func (k *keyCount) MarshalBinary() ([]byte, error) {
 	k.written = true
 	return strconv.AppendInt(k.digits[:0], int64(k.n), 10), nil
 }
 
-// String is for hooks that print commands.
+// String returns the number in decimal digits, for hooks that print commands.
 func (k *keyCount) String() string { return strconv.Itoa(k.n) }

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestTimeoutAtTheEndOfTheContext: it is the end of the caller's time, not the server's.
+// TestTimeoutAtTheEndOfTheContext: a timeout of go-redis after the end of the context is reported as the end of the wait, not
+// as an error of the server.
 func TestTimeoutAtTheEndOfTheContext(t *testing.T) {
 	t.Parallel()
 	timeout := &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}

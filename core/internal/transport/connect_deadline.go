@@ -7,18 +7,22 @@ import (
 	"time"
 )
 
-// errConnectTimeout is the error of a command on the direct path that got no connection within directConnectTimeout.
+// errConnectTimeout is the error of a connectContext: a command on the direct path got no connection within
+// directConnectTimeout.
 var errConnectTimeout = errors.New("no connection soon")
 
-// connectContext is the context of a command on the direct path. It ends when connectDeadline expires, and only then.
-// Why: go-redis retries the dial for as long as its own limits allow, whatever deadline the caller's context has.
+// connectContext is the context of a command on the direct path. It has the values and the deadline of the caller's
+// context. It ends when connectDeadline expires, and only then. Why: go-redis retries the dial for as long as its own
+// limits allow, whatever deadline the caller's context has.
 type connectContext struct {
 	context.Context
 	done <-chan struct{}
 }
 
+// Done returns the channel that connectDeadline closes.
 func (c *connectContext) Done() <-chan struct{} { return c.done }
 
+// Err returns errConnectTimeout after connectDeadline has expired, nil before.
 func (c *connectContext) Err() error {
 	select {
 	case <-c.done:
@@ -32,16 +36,24 @@ func (c *connectContext) Err() error {
 // ready to use.
 //
 // Why not a timer for each command: setting and stopping a timer wakes threads of the runtime and costs a twentieth of
-// the command's time. One timer serves all commands. It fires now and then, and checks the command that is there then.
+// the command's time. So one timer serves all commands:
+//
+//  1. watch sets the timer for the first command, and unwatch leaves it set.
+//  2. When the timer fires, checkExpired looks at the command that is watched then.
+//  3. If that command has time left, the timer is set for the rest. If no command is watched, the timer is left unset
+//     until the next one.
 type connectDeadline struct {
-	mu    sync.Mutex
-	done  chan struct{} // of the next command too, unless it is closed
-	since time.Time     // when the present command was given to watch; zero if there is none
-	timer *time.Timer
-	armed bool
+	mu sync.Mutex
+
+	// Guarded by mu.
+	done  chan struct{} // of the present command; the next one gets it too, unless it was closed
+	since time.Time     // when watch was called for the present command; zero if there is none
+	timer *time.Timer   // nil before the first command
+	armed bool          // true if the timer will fire
 }
 
-// watch sets the deadline of c. The caller must call unwatch.
+// watch sets the deadline of c by putting a connectContext in place of its context. The caller must call unwatch, and must
+// not watch another command before.
 func (d *connectDeadline) watch(c *Command) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -63,6 +75,7 @@ func (d *connectDeadline) unwatch(c *Command) {
 	c.ctx = c.connectCtx.Context
 }
 
+// armLocked sets the timer.
 func (d *connectDeadline) armLocked(in time.Duration) {
 	d.armed = true
 	if d.timer == nil {
@@ -72,7 +85,8 @@ func (d *connectDeadline) armLocked(in time.Duration) {
 	d.timer.Reset(in)
 }
 
-// checkExpired ends the context of the present command if its deadline has passed, and sets the timer otherwise.
+// checkExpired ends the context of the present command if its deadline has passed, and otherwise sets the timer for the rest.
+// It does nothing if there is no command.
 func (d *connectDeadline) checkExpired() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

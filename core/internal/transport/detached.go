@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// FirstAnswer is how long the first try of a command is waited for, and each further one twice as long as the one before
-// it. Shorter than go-redis waits on a connection without an answer, so that another connection has its chance in time.
+// FirstAnswerTimeout is how long the first try of a command waits for its answer. Each further try waits twice as long as the
+// one before. It is shorter than the read timeout of go-redis, so that the next try can use another connection in time.
 const FirstAnswerTimeout = time.Second
 
-// ReleaseGrace is how much longer a detached command is waited for when the caller's context ends meanwhile: enough for an
-// answer that is on its way, too little for a frozen server to be felt.
+// ReleaseGrace is how long a detached command waits for its answer after the caller's context has ended. It is long enough
+// for an answer that is on its way, and too short to delay the caller noticeably if the server is frozen.
 const ReleaseGrace = 25 * time.Millisecond
 
 // DetachedContext is the context of a command that must be sent even after the caller's context has ended. The executor
@@ -19,11 +19,11 @@ const ReleaseGrace = 25 * time.Millisecond
 // Why the executor of a single server has to know the type: a context with a timer of its own would cost a release more
 // than the release itself.
 type DetachedContext struct {
-	context.Context               // the caller's; without its end if that came before
+	context.Context               // the caller's; without its end if it had ended before Reset
 	timeout         time.Duration // for the answer
 }
 
-// Reset prepares the context for one command and returns it.
+// Reset prepares d for one command and returns it. The caller must not use d for another command before that one returns.
 func (d *DetachedContext) Reset(ctx context.Context, timeout time.Duration) context.Context {
 	if ctx.Err() != nil {
 		ctx = context.WithoutCancel(ctx)

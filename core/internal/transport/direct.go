@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// fastRTT is the longest round trip after which the next command may be sent on its caller's goroutine.
+	// fastRTTLimit is the longest round trip after which the next command may be sent on its caller's goroutine.
 	fastRTTLimit = 5 * time.Millisecond
 	// directTimeout is the read timeout on the direct path. A command that exceeds it is sent once more through the batch
 	// queue, where its caller can return before the answer. Why not shorter: timers that fire often disturb round trips.
@@ -19,10 +19,10 @@ const (
 	// directConnectTimeout bounds the wait for a connection, with the same consequence. The sum of both timeouts is how
 	// long after the cancellation of its context a command on the direct path may return.
 	directConnectTimeout = 100 * time.Millisecond
-	// fastRTTWindow is for how long one round trip below fastRTT opens the direct path.
+	// fastRTTMemory is for how long one round trip within fastRTTLimit opens the direct path.
 	fastRTTMemory = time.Second
-	// shortTimeoutClientMaxAge limits the age of the client with the short timeout. Why: the user may add hooks at any
-	// time, and the client has only those that were there when it was made.
+	// shortTimeoutClientTTL limits the age of the client with the short timeout. Why: the user may add hooks at any time,
+	// and the client has only those that were there when it was made.
 	shortTimeoutClientTTL = time.Second
 )
 
@@ -33,17 +33,18 @@ const (
 // this way. A Cluster is not, because go-redis may send one command to several masters one after the other.
 type directPath struct {
 	rdb          *redis.Client // nil if there is no direct path
-	start        time.Time     // zero of now, which may stop in a suspend: reading the clock of leases is a system call
-	fastUntil    atomic.Int64  // by now: the direct path is open
+	start        time.Time     // zero point of now
+	fastUntil    atomic.Int64  // until when the direct path is open, in nanoseconds by now
 	shortTimeout atomic.Pointer[shortTimeoutClient]
 
 	deadline connectDeadline // of the command on the direct path
 }
 
-// shortTimeoutClient is the user's client, or a view of that client with a read timeout of directTimeout.
+// shortTimeoutClient is the user's client if its read timeout is short enough. Otherwise it is a view of that client with
+// a read timeout of directTimeout.
 type shortTimeoutClient struct {
 	processor
-	made time.Duration
+	made time.Duration // by directPath.now
 }
 
 // processor sends a single command.
@@ -51,10 +52,12 @@ type processor interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
+// now returns the time since start. It may stop while the host is suspended. Why not the clock of leases: to read it is a
+// system call.
 func (p *directPath) now() time.Duration { return time.Since(p.start) }
 
-// observeRTT records the round trip of a command that was sent at sentAt. A round trip below fastRTT opens the direct
-// path for fastRTTWindow, any other closes the path.
+// observeRTT records the round trip of a command that was sent at sentAt. A round trip within fastRTTLimit opens the direct
+// path for fastRTTMemory. A longer one, or none because of err, closes the path.
 func (p *directPath) observeRTT(sentAt time.Duration, err error) {
 	if p.rdb == nil {
 		return
@@ -66,10 +69,10 @@ func (p *directPath) observeRTT(sentAt time.Duration, err error) {
 	p.fastUntil.Store(int64(until))
 }
 
-// tryReserve reports whether c may be sent on the caller's goroutine. If it returns true, the batch queue of c is
-// reserved and the caller must call unreserve. It returns false if
+// tryReserve decides whether c may be sent on the caller's goroutine. If it returns true, the batch queue of c is reserved
+// and the caller must call unreserve on that queue. It returns false if
 //   - c waits for replicas or belongs to a batch group;
-//   - the server has not answered within fastRTT lately;
+//   - the server has not answered within fastRTTLimit lately;
 //   - other commands are queued or in flight;
 //   - the context has ended, or its deadline is nearer than the timeouts of the direct path.
 func (p *directPath) tryReserve(c *Command) bool {
@@ -88,7 +91,8 @@ func (p *directPath) tryReserve(c *Command) bool {
 	return true
 }
 
-// client returns the user's client with a read timeout of at most directTimeout.
+// client returns the user's client with a read timeout of at most directTimeout. It makes a new view each
+// shortTimeoutClientTTL.
 func (p *directPath) client(now time.Duration) processor {
 	c := p.shortTimeout.Load()
 	if c == nil || now-c.made >= shortTimeoutClientTTL {
@@ -101,7 +105,8 @@ func (p *directPath) client(now time.Duration) processor {
 	return c.processor
 }
 
-// sendDirect sends a command on the direct path, for which tryReserve has returned true.
+// sendDirect sends a command on the direct path. The caller must have called tryReserve with true as its result; sendDirect
+// calls unreserve.
 func (e *Executor) sendDirect(c *Command) {
 	defer c.node.commands.unreserve()
 	sentAt := e.direct.now()
@@ -112,6 +117,7 @@ func (e *Executor) sendDirect(c *Command) {
 	}
 }
 
+// sendWithConnectDeadline sends a command with a context that ends if there is no connection in time.
 func (e *Executor) sendWithConnectDeadline(c *Command, now time.Duration) {
 	defer catch(c)
 	e.direct.deadline.watch(c)
@@ -119,7 +125,8 @@ func (e *Executor) sendWithConnectDeadline(c *Command, now time.Duration) {
 	sendSingle(e.direct.client(now), c)
 }
 
-// timedOut reports whether err is a timeout, of the connect deadline or of a connection. A context's deadline is none.
+// timedOut returns true if err is a timeout of the connect deadline or of a connection. It returns false for the deadline of
+// a context.
 func timedOut(err error) bool {
 	if err == nil {
 		return false

@@ -11,6 +11,13 @@
 // A command that must be confirmed, such as a release, can be added to the [Pending] commands of its server. They are
 // sent again until the server confirms them.
 //
+// A command in a batch queue passes through these states. A command on the direct path has none of them:
+//
+//	queued ── a sender takes it ──────────────► sent ── reply, error or panic ──► answered
+//	  └────── its caller withdraws it in time ─► withdrawn: never sent, ErrNotSent
+//
+// A caller that stops waiting for a sent command gets [ErrNotAnswered], because the command may still be executed.
+//
 // # Terms
 //
 //   - Command: one run of a script, with its keys and arguments, its reply or its error.
@@ -21,4 +28,6 @@
 //   - Ack: the acknowledgement of a write by replicas, with WAIT.
 //   - Batch group: goroutines whose first commands are sent in one batch.
 //   - Detached: the command is sent even after the context of its caller has ended.
+//   - Outage: failures in a row, after which the client gives up or goes on, depending on the limit of the caller.
+//   - Refresh: reading again which master of a Cluster owns which slots.
 package transport

@@ -9,25 +9,28 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Executor sends all lock commands to Redis. It returns as soon as the caller's context ends, whatever the connection
+// Executor sends all lock commands to Redis. It returns soon after the caller's context ends, whatever the connection
 // does. Why: go-redis does not interrupt a read in flight, and by default ignores deadlines too. Commands of concurrent
 // goroutines share round trips, see batch_queue.go. A single command is mostly sent on its caller's goroutine, see
-// direct.go.
+// direct.go. It is safe for concurrent use.
 type Executor struct {
 	Client     redis.UniversalClient // of the user
 	background Background
 	stop       <-chan struct{} // closed when no caller waits for answers any more
 
-	OnReply func() // called when a server has answered, often, and must not take long; may be nil
+	// OnReply is called when a server has answered, which is often. It must not block. It may be nil, and must be set
+	// before the first command.
+	OnReply func()
 
 	Nodes *Nodes
 
 	direct directPath
 
-	wakeups sync.Pool // of *wakeup; one pool per client, since virtual time in tests allows no sharing
+	wakeups sync.Pool // of *wakeup; one pool per client, because a bubble of testing/synctest allows no sharing with another
 }
 
-// NewExecutor returns an executor that sends to rdb. Waiting callers return when stop is closed.
+// NewExecutor returns an executor that sends to rdb. Waiting callers return when stop is closed; nil never is. The direct
+// path is not in use until UseDirectPath is called.
 func NewExecutor(rdb redis.UniversalClient, background Background, stop <-chan struct{}) *Executor {
 	e := &Executor{Client: rdb, background: background, stop: stop}
 	e.direct.start = time.Now()
@@ -35,14 +38,18 @@ func NewExecutor(rdb redis.UniversalClient, background Background, stop <-chan s
 	return e
 }
 
-// Do runs a script and returns its reply. It returns within moments of ctx ending, then with ErrNotSent if
-// the command was withdrawn in time and with ErrNotAnswered if it may still run. Hooks of the user's client have to return
-// by themselves.
+// Do runs a script and returns its reply, or an error for [Classify]. Hooks of the user's client have to return by
+// themselves.
+//
+// If ctx ends, Do returns ErrNotSent if the command was withdrawn in time, or ErrNotAnswered if it may still be executed. It
+// returns at once, or on the direct path after directConnectTimeout and directTimeout at most. The same happens after
+// AnswerTimeout, whether ctx has ended or not.
 func (e *Executor) Do(ctx context.Context, s *Script, keys []string, args ...any) (any, error) {
 	return e.DoWithAck(ctx, Ack{}, s, keys, args...)
 }
 
-// DoWithAck is Do for a script whose success counts only if replicas acknowledge it, see ack.go.
+// DoWithAck is Do for a script whose success counts only if replicas acknowledge it. It returns an AckError if too few do
+// in time. The time for them comes on top of AnswerTimeout.
 func (e *Executor) DoWithAck(ctx context.Context, a Ack, s *Script, keys []string, args ...any) (any, error) {
 	c := NewCommand(s, keys, args...)
 	c.Ack = a
@@ -52,7 +59,11 @@ func (e *Executor) DoWithAck(ctx context.Context, a Ack, s *Script, keys []strin
 	return c.Reply, nil
 }
 
-// Run is Do for a command, which has the reply if there is no error.
+// Run is Do for a command. If Run returns nil, the command has the reply. If it returns ErrNotAnswered, the executor may
+// still write to the command, so the caller must not read it.
+//
+// A command that times out on the direct path is sent once more through its batch queue. Then Repeated is true if the first
+// one may have been executed.
 func (e *Executor) Run(ctx context.Context, c *Command) error {
 	c.ctx = ctx
 	c.node = e.Nodes.of(c.key())
@@ -65,7 +76,7 @@ func (e *Executor) Run(ctx context.Context, c *Command) error {
 	first := c.keys.written
 	switch {
 	case ctx.Err() != nil && first:
-		return ErrNotAnswered // no grace beyond the timeouts of the direct path, not even for a DetachedContext
+		return ErrNotAnswered // a DetachedContext gets no ReleaseGrace here: the direct path has taken longer
 	case ctx.Err() != nil:
 		return ErrNotSent
 	}
@@ -77,7 +88,7 @@ func (e *Executor) Run(ctx context.Context, c *Command) error {
 	return err
 }
 
-// doQueued sends a command through its batch queue, and waits for the answer.
+// doQueued sends a command through its batch queue, and waits for the answer. It returns the same errors as Do.
 func (e *Executor) doQueued(ctx context.Context, c *Command) error {
 	w, _ := e.wakeups.Get().(*wakeup)
 	if w == nil {
@@ -94,30 +105,35 @@ func (e *Executor) doQueued(ctx context.Context, c *Command) error {
 	}
 	select {
 	case <-c.answered:
-		return c.timeoutError(ctx) // at the same moment
+		return c.timeoutError(ctx) // the answer and the end of the wait came at the same moment
 	default:
 		return ErrNotAnswered
 	}
 }
 
-// wakeup is the channel and the timer of one wait for an answer. It is reused, unless an answer may still come.
+// wakeup is the channel and the timer of one wait for an answer. It is reused after an answer. If there was none, it is not,
+// because a late answer would end the wait of another command.
 type wakeup struct {
 	answered chan struct{} // holds one element
 	timer    *time.Timer
 }
 
+// newWakeup returns a wakeup whose timer is stopped.
 func newWakeup() *wakeup {
 	w := &wakeup{answered: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
 	w.timer.Stop()
 	return w
 }
 
-// AnswerTimeout bounds the wait for a command whose context has no end. Why: go-redis may take far longer. It dials five
-// times if no connection can be made.
+// AnswerTimeout bounds the wait for the answer to a command, whatever the caller's context allows. Why: go-redis may take far
+// longer. It dials five times if no connection can be made.
 const AnswerTimeout = 5 * time.Second
 
-// awaitReply returns true when the answer is there. It returns false if the time is up, if the client has stopped, or if
-// the command has not been answered in StallTimeout and its key now belongs to another master.
+// awaitReply waits for the answer to c. It returns true when there is one, and false if none comes in time, which is when
+//   - ctx has ended; for a DetachedContext, ReleaseGrace later;
+//   - AnswerTimeout and the timeout for replicas have passed; for a DetachedContext, its own timeout;
+//   - the executor was stopped;
+//   - the key belongs to another master than before, which is checked every StallTimeout in a Cluster.
 func (e *Executor) awaitReply(ctx context.Context, c *Command, w *wakeup) bool {
 	var stalled <-chan time.Time
 	if e.Nodes.topology != nil {
@@ -155,8 +171,8 @@ func (e *Executor) awaitReply(ctx context.Context, c *Command, w *wakeup) bool {
 	}
 }
 
-// SubmitRenewals sends renewals without waiting. The done function of each is called when its outcome is known, on a goroutine
-// of the executor.
+// SubmitRenewals sends renewals without waiting for answers. Each command must have a function Done. It is called on a
+// goroutine of the executor when the outcome is known.
 func (e *Executor) SubmitRenewals(renewals []*Command) {
 	batches := make(map[*batchQueue][]*Command, 1)
 	for _, c := range renewals {
@@ -170,6 +186,9 @@ func (e *Executor) SubmitRenewals(renewals []*Command) {
 }
 
 // sendBatch sends a batch and delivers the answer of each of its commands.
+//
+// An answer does not count if the key belongs to another master by then. Why: a master that was frozen until its replica
+// was promoted executes the commands that have waited for it. It does not know yet that its writes are lost.
 func (e *Executor) sendBatch(batch []*Command) {
 	sentAt := e.direct.now()
 	e.sendRecovered(batch)
@@ -181,8 +200,6 @@ func (e *Executor) sendBatch(batch []*Command) {
 			e.Nodes.RequestRefresh()
 		}
 		if c.Err == nil && e.Nodes.rerouted(c) {
-			// A master that was frozen until its replica was promoted answers before it knows. What it has written is
-			// lost.
 			c.Reply, c.List, c.Err = nil, nil, ErrNotAnswered
 		}
 		c.deliver()
@@ -192,8 +209,8 @@ func (e *Executor) sendBatch(batch []*Command) {
 	}
 }
 
-// sendRecovered sends a batch. A panic in a hook of the user's client becomes the error of its commands. Why: on a
-// goroutine of the executor it would end the process.
+// sendRecovered sends a batch, and sets reply or error of its commands. A panic in a hook of the user's client becomes the
+// error of all. Why: on a goroutine of the executor it would end the process.
 func (e *Executor) sendRecovered(batch []*Command) {
 	defer catch(batch...)
 	now := e.background.Now()
@@ -213,7 +230,7 @@ func (e *Executor) sendRecovered(batch []*Command) {
 	}
 }
 
-// catch makes a panic the error of commands. The caller must defer it.
+// catch makes a panic the error of all these commands, and takes their replies away. The caller must defer it.
 func catch(commands ...*Command) {
 	if p := recover(); p != nil {
 		for _, c := range commands {
@@ -223,6 +240,7 @@ func catch(commands ...*Command) {
 	}
 }
 
+// sendSingle sends one command outside of a pipeline, and a second time if the server did not know the script.
 func sendSingle(rdb processor, c *Command) {
 	_ = rdb.Process(c.ctx, byHash(c)) // the command carries its error
 	c.readResult()
@@ -232,7 +250,7 @@ func sendSingle(rdb processor, c *Command) {
 	}
 }
 
-// sendPipelined sends a batch in one round trip, and the commands whose script the server did not know in a second.
+// sendPipelined sends a batch in one round trip. Commands whose script the server did not know are sent in a second one.
 func sendPipelined(batch []*Command, pipeline func([]*Command, buildCmd)) {
 	pipeline(batch, byHash)
 	var unknown []*Command
@@ -246,14 +264,16 @@ func sendPipelined(batch []*Command, pipeline func([]*Command, buildCmd)) {
 	}
 }
 
+// pipeline sends a batch with the user's client.
 func (e *Executor) pipeline(batch []*Command, command buildCmd) { pipeline(e.Client, batch, command) }
 
-// piper makes pipelines.
+// piper makes pipelines: a client, or one of its connections.
 type piper interface{ Pipeline() redis.Pipeliner }
 
-// pipeline sends a batch, and behind it further commands, on one connection (in a Cluster, one for each master).
+// pipeline sends a batch, and behind it further commands. They take one connection, in a Cluster one for each master. It sets
+// reply or error of each command.
 func pipeline(rdb piper, batch []*Command, command buildCmd, behind ...*singleTryCmd) {
-	ctx := context.Background() // not that of a caller: each returns by itself when its own ends
+	ctx := context.Background() // the callers have different contexts: each stops waiting when its own ends
 	pipe := rdb.Pipeline()
 	for _, c := range batch {
 		if c.sendAsking {
@@ -270,15 +290,17 @@ func pipeline(rdb piper, batch []*Command, command buildCmd, behind ...*singleTr
 	}
 }
 
+// unknownScript returns true if the server has no script with that hash.
 func unknownScript(err error) bool {
 	return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT")
 }
 
-// UseDirectPath lets the executor send single commands on their caller's goroutine, if rdb is a client of one server.
+// UseDirectPath lets the executor send single commands on their caller's goroutine. It does nothing if the client is not
+// that of one server or Sentinel group. It must be called before the first command.
 func (e *Executor) UseDirectPath() { e.direct.rdb, _ = e.Client.(*redis.Client) }
 
-// InCluster reports whether the commands go to a Cluster.
+// InCluster returns true if the commands go to a Cluster.
 func (e *Executor) InCluster() bool { return e.Nodes.InCluster() }
 
-// PendingOf returns the queue of unconfirmed commands of the server that has the key.
+// PendingOf returns the unconfirmed commands of the server that has the key.
 func (e *Executor) PendingOf(key string) *Pending { return e.Nodes.of(key).pending }

@@ -11,22 +11,22 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
-// deaf is a Redis that answers when told.
-type deaf struct {
+// silentClient does not answer before the channel is closed.
+type silentClient struct {
 	redis.UniversalClient
 	answer chan struct{}
 }
 
-func (d *deaf) Process(context.Context, redis.Cmder) error {
+func (d *silentClient) Process(context.Context, redis.Cmder) error {
 	<-d.answer
 	return nil
 }
 
-// TestNobodyWaitsForEver: not even who could, for a client that does not give up.
-func TestNobodyWaitsForEver(t *testing.T) {
+// TestEveryWaitEnds: a command whose context never ends, on a client that never gives up, fails after AnswerTimeout.
+func TestEveryWaitEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rdb := &deaf{answer: make(chan struct{})}
+		rdb := &silentClient{answer: make(chan struct{})}
 		e := NewExecutor(rdb, Background{Now: clock.System}, nil)
 		began := time.Now()
 		_, err := e.Do(context.Background(), echoScript, []string{"key"})

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 )
 
-// node is one server, with its batch queues. Renewals have their own, so that they never wait behind user traffic.
-// Commands that replicas have to acknowledge have two more, so that a slow replica delays nothing else.
+// node is one server, with its batch queues. Renewals have a queue of their own, so that they never wait behind commands for
+// which callers wait. Commands that replicas have to acknowledge have two more, so that a slow replica delays no others.
 type node struct {
 	commands      *batchQueue
 	renewals      *batchQueue
@@ -21,6 +21,7 @@ type node struct {
 	pending       *Pending
 }
 
+// queueFor returns the queue of a command for which a caller waits.
 func (n *node) queueFor(c *Command) *batchQueue {
 	if c.Ack.Wanted() {
 		return n.ackedCommands
@@ -28,6 +29,7 @@ func (n *node) queueFor(c *Command) *batchQueue {
 	return n.commands
 }
 
+// renewalQueueFor returns the queue of a renewal.
 func (n *node) renewalQueueFor(c *Command) *batchQueue {
 	if c.Ack.Wanted() {
 		return n.ackedRenewals
@@ -35,23 +37,24 @@ func (n *node) renewalQueueFor(c *Command) *batchQueue {
 	return n.renewals
 }
 
-// Nodes finds the node of a key. Without a Cluster, all keys have the same one. Why one for each master: commands for
-// different masters must not share a batch, because a master that does not answer would delay the answers of the others.
+// Nodes finds the node of a key. Without a Cluster, all keys have the same node. In a Cluster there is one node for each
+// master. Why: commands for different masters must not share a batch. A master that does not answer would delay the
+// answers of the others. It is safe for concurrent use.
 type Nodes struct {
 	background *Background
 	sendBatch  func([]*Command)
-	only       *node
-	cluster    *redis.ClusterClient // nil elsewhere
+	only       *node                // of all keys without a Cluster; in a Cluster, of keys whose master is not known
+	cluster    *redis.ClusterClient // nil without a Cluster
 
-	topology *topology             // nil elsewhere
-	queries  *lifecycle.Operations // to the Cluster, for its slots
+	topology *topology             // nil without a Cluster
+	queries  *lifecycle.Operations // queries for the slots of the Cluster
 
-	known    atomic.Bool // the cluster client knows the owners of the slots
-	learning atomic.Bool // it is reading them
-	byAddr   sync.Map    // of *node, by the master's address
+	known    atomic.Bool // true if the ClusterClient knows the owners of the slots
+	learning atomic.Bool // true while learnSlots runs
+	byAddr   sync.Map    // of *node, by the address of the master
 }
 
-// NewNodes returns the nodes of rdb. Their batch queues send with sendBatch.
+// NewNodes returns the nodes of rdb. Their batch queues send with sendBatch. It does no I/O. The caller must call Close.
 func NewNodes(rdb redis.UniversalClient, background *Background, sendBatch func([]*Command)) *Nodes {
 	n := &Nodes{background: background, sendBatch: sendBatch, queries: lifecycle.New()}
 	n.only = n.newNode()
@@ -61,6 +64,7 @@ func NewNodes(rdb redis.UniversalClient, background *Background, sendBatch func(
 	return n
 }
 
+// newNode returns a node with empty queues.
 func (n *Nodes) newNode() *node {
 	return &node{
 		commands: newBatchQueue(maxCommandsInFlight, n.sendBatch), renewals: newBatchQueue(maxRenewalsInFlight, n.sendBatch),
@@ -69,14 +73,15 @@ func (n *Nodes) newNode() *node {
 	}
 }
 
-// OnRefresh calls f after each query for the slots of a Cluster.
+// OnRefresh has f called after each refresh of the slots of a Cluster. There is one such function. It must be set before the
+// first command. Without a Cluster, f is never called.
 func (n *Nodes) OnRefresh(f func()) {
 	if n.topology != nil {
 		n.topology.onRefresh = f
 	}
 }
 
-// of returns the node of a key. Until the slots of the Cluster are known, all keys have the same one.
+// of returns the node of a key. Until the slots of the Cluster are known, all keys have the same node.
 func (n *Nodes) of(key string) *node {
 	master := n.Master(key)
 	if master == nil {
@@ -110,26 +115,30 @@ func (n *Nodes) Master(key string) *redis.Client {
 	return master
 }
 
-// rerouted reports whether the key of c now belongs to another master than the one to which c was sent.
+// rerouted returns true if the key of c now belongs to another master than when c was submitted. It returns false if the
+// master was not known then.
 func (n *Nodes) rerouted(c *Command) bool { return c.node != n.only && n.of(c.key()) != c.node }
 
-// RequestRefresh has the slots of the Cluster read again soon. Without a Cluster it does nothing.
+// RequestRefresh has the slots of the Cluster read again soon, at most once each minRefreshInterval. It does not wait.
+// Without a Cluster it does nothing.
 func (n *Nodes) RequestRefresh() {
 	if n.topology != nil {
 		n.topology.requestRefresh()
 	}
 }
 
+// learnSlots has the ClusterClient read the slots. The caller must have called queries.Start and set learning.
 func (n *Nodes) learnSlots(key string) {
 	defer n.queries.Finish()
-	defer n.learning.Store(false) // if it failed, the next command asks again
+	defer n.learning.Store(false) // after a failure, the next command tries again
 	n.background.recovered(func() {
 		_, err := n.cluster.MasterForKey(context.Background(), key)
 		n.known.Store(err == nil)
 	})
 }
 
-// Close sends no more queries to the Cluster, and waits for those in flight, but not longer than limit.
+// Close stops queries to the Cluster. It waits for those in flight, but not longer than limit. Commands may still be sent
+// afterwards.
 func (n *Nodes) Close(limit time.Duration) {
 	if n.queries.BeginClose() {
 		n.queries.Finish()
@@ -137,5 +146,5 @@ func (n *Nodes) Close(limit time.Duration) {
 	lifecycle.Pause(context.Background(), limit, n.queries.Finished, nil)
 }
 
-// InCluster reports whether the keys are spread over the masters of a Cluster.
+// InCluster returns true if the keys are spread over the masters of a Cluster.
 func (n *Nodes) InCluster() bool { return n.cluster != nil }

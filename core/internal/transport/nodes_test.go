@@ -9,8 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// TestFormerMasterIsNotBelieved: the answer to a command that was sent to another master than is known now counts for
-// nothing.
+// TestFormerMasterIsNotBelieved: an answer is ignored if its command was sent to another master than the one known now.
 func TestFormerMasterIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.StartCluster(t, 2).Client()
@@ -18,11 +17,11 @@ func TestFormerMasterIsNotBelieved(t *testing.T) {
 	defer close(stop)
 	e := NewExecutor(rdb, Background{Now: clock.System}, stop)
 	redistest.Eventually(t, 20*time.Second, "the masters to be known", func() bool { return e.Nodes.Master("name") != nil })
-	for name, way := range map[string]*node{
+	for name, n := range map[string]*node{
 		"then": e.Nodes.newNode(), "now": e.Nodes.of("name"), "when none was known": e.Nodes.only,
 	} {
 		c := NewCommand(echoScript, []string{"name"}, "here", 1000)
-		c.node, c.Done = way, func(*Command) {}
+		c.node, c.Done = n, func(*Command) {}
 		e.sendBatch([]*Command{c})
 		if name == "then" && (!errors.Is(c.Err, ErrNotAnswered) || c.Reply != nil) || name != "then" && c.Err != nil {
 			t.Errorf("the master of %s answers %v, %v", name, c.Reply, c.Err)

@@ -13,25 +13,29 @@ import (
 // scripts back, and after a lost reply the command may or may not have been executed.
 type Outcome int
 
+// The outcomes. The zero value means that there was no error.
 const (
-	answered    Outcome = iota // no error
-	NotExecuted                // it was not executed, and may be sent again
-	Unknown                    // it may have been executed, or may be yet; it is idempotent and may be sent again
-	Failed                     // it failed, perhaps after its first writes; sending it again would change nothing
-	Rejected                   // it failed before its first write; sending it again would change nothing
+	answered    Outcome = iota
+	NotExecuted         // the command was not executed, and may be sent again
+	Unknown             // the command may have been executed, or may be yet; it is idempotent and may be sent again
+	Failed              // the command failed, perhaps after its first writes; sending it again would change nothing
+	Rejected            // the command failed before its first write; sending it again would change nothing
 )
 
 // Errors of commands that did not come from Redis.
 var (
-	ErrNotSent     = WithOutcome(errors.New("not sent before the wait ended"), NotExecuted)
+	// ErrNotSent is the error of a command that was withdrawn. Its outcome is NotExecuted.
+	ErrNotSent = WithOutcome(errors.New("not sent before the wait ended"), NotExecuted)
+	// ErrNotAnswered is the error of a command that was sent and not answered in time. Its outcome is Unknown.
 	ErrNotAnswered = errors.New("not answered before the wait ended")
-	ErrPanic       = errors.New("panic in a hook")
+	// ErrPanic is wrapped by the error of a command during which the user's client has panicked, mostly in a hook.
+	ErrPanic = errors.New("panic in a hook")
 )
 
-// WithOutcome returns err as an error whose outcome is known to be o, whatever its text.
+// WithOutcome returns an error that wraps err and for which Classify returns o, whatever its text.
 func WithOutcome(err error, o Outcome) error { return &outcomeError{err, o} }
 
-// outcomeError is the error of withOutcome.
+// outcomeError is the error of WithOutcome.
 type outcomeError struct {
 	error
 	o Outcome
@@ -40,14 +44,14 @@ type outcomeError struct {
 func (e *outcomeError) Unwrap() error    { return e.error }
 func (e *outcomeError) Outcome() Outcome { return e.o }
 
-// transientReplies are the error codes with which a server refuses a command before executing it, for a reason that may
-// pass.
+// transientReplies are the error codes with which a server refuses a command before executing it, for a temporary reason.
 var transientReplies = []string{
 	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "BUSY", "MISCONF",
 	"MOVED", "ASK", "NOSCRIPT", "max number of clients",
 }
 
-// Classify returns the outcome of a command with that error. An error with a method Outcome has its own.
+// Classify returns the outcome of a command with that error. An error with a method Outcome decides by itself. An error that
+// is neither the reply of a server nor known otherwise counts as Unknown.
 func Classify(err error) Outcome {
 	if err == nil {
 		return answered
@@ -83,7 +87,8 @@ func Classify(err error) Outcome {
 	return Failed
 }
 
-// afterPanic is the outcome of a command whose hook has panicked.
+// afterPanic returns the outcome of a command whose hook has panicked. It must not be sent again,
+// because the hook would probably panic again.
 func afterPanic(err error) Outcome {
 	if Unwritten(err) {
 		return Rejected
@@ -91,43 +96,45 @@ func afterPanic(err error) Outcome {
 	return Failed
 }
 
-// unwrittenError is the error of a command that was never written to a connection.
+// unwrittenError is the error of a command that was never written to a connection, see Unwritten.
 type unwrittenError struct{ err error }
 
 func (e *unwrittenError) Error() string { return e.err.Error() }
 func (e *unwrittenError) Unwrap() error { return e.err }
 
-// Unwritten reports whether err says that the command was never written to a connection.
+// Unwritten returns true if err says that the command was never written to a connection.
 func Unwritten(err error) bool {
 	var u *unwrittenError
 	return errors.As(err, &u)
 }
 
-// Transient reports whether err says nothing about the lock: the same command may be sent again.
+// Transient returns true if err says nothing about the lock, so that the same command may be sent again. It returns false
+// for nil.
 func Transient(err error) bool {
 	o := Classify(err)
 	return o == NotExecuted || o == Unknown
 }
 
-// SlotMigrating reports whether err says that a slot is being migrated from one master of a Cluster to another. Meanwhile
-// commands with several keys are refused, unless all keys exist on one master.
+// SlotMigrating returns true if err says that a slot is being migrated from one master of a Cluster to another. Meanwhile
+// commands with several keys are refused, unless all keys exist on one master. It returns false for nil.
 func SlotMigrating(err error) bool { return err != nil && redis.HasErrorPrefix(err, "TRYAGAIN") }
 
-// WrongType reports that a key of the script has another type.
+// WrongType returns true if a key of the script has another type in Redis. err must not be nil.
 func WrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
 
-// notLoggedIn reports that the server has refused user or password, or wants them: it has run nothing then.
+// notLoggedIn returns true if the server has refused user or password, or requires them. Then it has executed nothing.
 func notLoggedIn(err error) bool {
 	return redis.HasErrorPrefix(err, "NOAUTH") || redis.HasErrorPrefix(err, "WRONGPASS") ||
 		Unauthenticated(err)
 }
 
-// Unauthenticated reports that the server, to which no user has logged in, has refused a command for its many arguments.
+// Unauthenticated returns true if the server has refused a command for its many arguments, because no user has logged in. err
+// must not be nil.
 func Unauthenticated(err error) bool {
 	return redis.HasErrorPrefix(err, "Protocol error: unauthenticated")
 }
 
-// RefusesUser reports that the server has refused the user, before a script or inside one.
+// RefusesUser returns true if the server has refused the user, before a script or inside one. err must not be nil.
 func RefusesUser(err error) bool {
 	return notLoggedIn(err) || redis.HasErrorPrefix(err, "NOPERM") ||
 		redis.HasErrorPrefix(err, "ACL failure") || redis.HasErrorPrefix(err, "The user executing the script can't")
@@ -139,30 +146,31 @@ func notAllowed(err error) bool {
 	return redis.HasErrorPrefix(err, "NOPERM") && !fromScript(err)
 }
 
-// fromScript reports whether an error comes from inside a script, which may have written something before.
+// fromScript returns true if an error comes from inside a script, which may have written something before.
 func fromScript(err error) bool {
 	var inside *scriptError
 	return errors.As(err, &inside) || strings.Contains(err.Error(), "@user_script") || strings.Contains(err.Error(), "in script")
 }
 
-// UnknownCommand reports that the server does not know the script command, or has it under another name.
+// UnknownCommand returns true if the server does not know the command, or has it under another name. err must not be nil.
 func UnknownCommand(err error) bool { return redis.HasErrorPrefix(err, "unknown command") }
 
-// CrossSlot reports that the keys of a script do not lie together after all: behind a proxy, for instance.
+// CrossSlot returns true if the server has refused the keys because they lie in several slots. A client that the user takes
+// for one server may lead to a Cluster, through a proxy for instance. err must not be nil.
 func CrossSlot(err error) bool { return redis.HasErrorPrefix(err, "CROSSSLOT") }
 
-// scriptError is an error from inside a script, as servers before Redis 7 wrap it: the code that says what it
-// was comes after "ERR Error running script (call to f_…): @user_script:1: ".
+// scriptError is an error from inside a script by a server before Redis 7. There the error code comes after "ERR Error
+// running script (call to f_…): @user_script:1: ".
 type scriptError struct {
-	text string
-	err  error
+	text string // begins with the code, as it does since Redis 7
+	err  error  // as the server has sent it
 }
 
 func (e *scriptError) Error() string { return e.text }
 func (e *scriptError) RedisError()   {}
 func (e *scriptError) Unwrap() error { return e.err }
 
-// unwrapScript brings the code to the front, where newer servers have it.
+// unwrapScript returns a scriptError for an error that a server before Redis 7 has wrapped, and any other error unchanged.
 func unwrapScript(err error) error {
 	if err == nil || !redis.HasErrorPrefix(err, "Error running script") {
 		return err
@@ -180,7 +188,7 @@ func unwrapScript(err error) error {
 	return &scriptError{text: strings.TrimPrefix(text, "-"), err: err}
 }
 
-// replied reports whether a server has answered, be it with an error.
+// replied returns true if a server has answered. An error reply is an answer too.
 func replied(err error) bool {
 	if err == nil {
 		return true

@@ -13,12 +13,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Reply is an error as a server sends it.
+// reply is an error as a server sends it.
 type reply string
 
 func (r reply) Error() string { return string(r) }
 func (reply) RedisError()     {}
 
+// TestClassify has the outcome of each kind of error, as servers of all versions word them.
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	script := "ERR Error running script (call to f_73bb8f97995e52c233208c76974d335ea7c5a74a): @user_script:41: "

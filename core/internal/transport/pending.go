@@ -12,53 +12,67 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 )
 
-// Pending are the commands that one server has not confirmed yet: releases of holds that were given up, and ends of
-// attempts. One goroutine sends them, so a server that is down costs one goroutine and a few commands a second, however
-// many calls have failed meanwhile.
+// Pending has the commands that one server has not confirmed yet: releases of holds that were given up, and ends of
+// attempts. One goroutine sends them. So a server that is down costs one goroutine and a few commands a second, however
+// many calls have failed meanwhile. It is safe for concurrent use.
 //
-// While the server answers, commands go side by side, a batch at a time. After an outage of the server one command goes
-// first, with growing pauses, until it is answered. A command that is refused for a reason of its own waits by itself.
+// A command passes through these states:
+//
+//	Add ──► waiting until Due ──► in flight ── confirmed, or failed for good ──► ended
+//	          │      ▲               │
+//	          │      └── retryable ──┘
+//	          └──── Until has passed, or the client closes before Due ─────────► ended
+//
+// While the server answers, up to pendingBatch commands are in flight. In an outage there is only one, with growing
+// intervals, until it is answered. A command that the server refuses while it answers others waits for an interval of its
+// own.
 type Pending struct {
 	background *Background
-	UntilClose bool // Close does not wait for commands that fail
+	// UntilClose is true if Close must not wait for commands that fail. It must be set before the first Add.
+	UntilClose bool
 
-	mu       sync.Mutex
-	commands []*PendingCommand   // in the order in which they are sent
-	known    map[string]struct{} // ids of commands that have one
-	sending  bool                // the goroutine runs
-	added    chan struct{}       // holds one element after add
+	added chan struct{} // holds one element after Add
+
+	mu sync.Mutex
+
+	// Guarded by mu.
+	commands []*PendingCommand   // that wait, in the order in which they are sent
+	known    map[string]struct{} // IDs of all commands that wait or are in flight
+	sending  bool                // true while the goroutine runs
 }
 
 // PendingCommand is a command that may be sent any number of times.
 type PendingCommand struct {
-	ID    string // one command with that id is enough; "" is none
-	Send  func(ctx context.Context) error
-	Due   clock.Instant // not sent before
-	Until clock.Instant // of no use after
-	Ended func(err error)
+	ID    string                          // Add ignores a second command with the same ID; "" is none
+	Send  func(ctx context.Context) error // sends the command once
+	Due   clock.Instant                   // the command is not sent before
+	Until clock.Instant                   // the command is dropped after
+	Ended func(err error)                 // called at the end with the last error, nil if confirmed; may be nil
 
-	refusals Outage // of this command, while the server answers others
-	err      error  // the last one
+	refusals Outage // counts the refusals of this command
+	err      error  // of the last sending
 }
 
 const (
-	// MaxPending bounds the commands that wait for one server. Beyond it a hold is left to its TTL.
+	// MaxPending bounds the commands that wait for one server. A hold whose release is beyond that expires with its TTL.
 	MaxPending = 1 << 16
-	// pendingBatch is how many of them are under way at a time.
+	// pendingBatch is how many of them may be in flight at a time.
 	pendingBatch = 64
-	// pendingPause is the longest pause between two commands to a server that does not answer: it is also how much
-	// later than the server's return given-up holds are released.
+	// maxOutageInterval is the longest interval between two commands to a server that does not answer. So it is also how
+	// long after the return of the server the release of holds begins.
 	maxOutageInterval = 250 * time.Millisecond
-	// refusedPause is the longest pause before a command is sent again that the server has refused.
+	// maxRefusedInterval is the longest interval between two sendings of a command that the server has refused.
 	maxRefusedInterval = 15 * time.Second
 )
 
+// newPending returns a Pending without commands and without a goroutine.
 func newPending(background *Background) *Pending {
 	return &Pending{background: background, known: make(map[string]struct{}), added: make(chan struct{}, 1)}
 }
 
-// Add has a command sent until it is confirmed, cannot be cured, or is of no use any more. Then ended is called with
-// the last error, unless the client was closed before. It reports false if the command was not taken.
+// Add has a command sent until the server confirms it, it fails for good, or its time Until has passed. Then Ended is
+// called, unless the client was closed before. Add returns false if it has not taken the command: there are MaxPending
+// commands, or the client has finished. It returns true for an ID that is there already.
 func (p *Pending) Add(c *PendingCommand) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,9 +91,9 @@ func (p *Pending) Add(c *PendingCommand) bool {
 	return p.sending
 }
 
-// Run sends until nothing is left, or the client has been closed.
+// run sends commands until none is left, or until ctx ends.
 func (p *Pending) run(ctx context.Context) {
-	var outage Outage // of the server
+	var outage Outage
 	limit := pendingBatch
 	for {
 		batch, wait, more := p.next(limit)
@@ -102,7 +116,8 @@ func (p *Pending) run(ctx context.Context) {
 	}
 }
 
-// await waits until a command is due, one is added, or Close begins; but not shorter once it has begun.
+// await waits until a command is due, one is added, or Close begins. After Close has begun it waits like before, so that
+// retries keep their intervals.
 func (p *Pending) await(ctx context.Context, wait time.Duration, added <-chan struct{}) {
 	closing := p.background.Operations.Closing
 	if lifecycle.Closed(closing) {
@@ -111,9 +126,11 @@ func (p *Pending) await(ctx context.Context, wait time.Duration, added <-chan st
 	lifecycle.Pause(ctx, wait, added, closing)
 }
 
-// next takes out the commands to send now, and drops what is of no use any more: when the client closes, also what is not
-// due yet. Without any to send, wait is the time to the next one. It returns false for more when nothing is left; then
-// the goroutine has to end.
+// next takes out the commands to send now, at most limit. It drops those whose time Until has passed. While the client
+// closes, it also drops those whose first Due is still to come.
+//
+// If the batch is empty, wait is the time until the next command is due. If more is false, no command is left, and the
+// caller must end its goroutine.
 func (p *Pending) next(limit int) (batch []*PendingCommand, wait time.Duration, more bool) {
 	now, closing := p.background.Now(), p.background.Operations.IsClosed()
 	var dropped []*PendingCommand
@@ -143,7 +160,7 @@ func (p *Pending) next(limit int) (batch []*PendingCommand, wait time.Duration, 
 	return batch, wait, more
 }
 
-// try sends commands side by side. It reports false if the server has answered none of them.
+// try sends commands concurrently. It returns false if the server has answered none of them.
 func (p *Pending) try(ctx context.Context, batch []*PendingCommand) (answered bool) {
 	errs := DoGrouped(ctx, len(batch), func(ctx context.Context, i int) (err error) {
 		err = ErrPanic // in a hook of the user's client
@@ -164,7 +181,7 @@ func (p *Pending) try(ctx context.Context, batch []*PendingCommand) (answered bo
 	return answered
 }
 
-// again puts a command behind the others. One that the server has refused is not due before a pause of its own.
+// requeue puts a command behind the others. If the server has refused it, it is due after an interval of its own.
 func (p *Pending) requeue(c *PendingCommand) {
 	if !Transient(c.err) {
 		interval, _ := c.refusals.Pause(NoLimit, maxRefusedInterval)
@@ -175,13 +192,14 @@ func (p *Pending) requeue(c *PendingCommand) {
 	p.commands = append(p.commands, c)
 }
 
+// remove forgets the ID of a command that has ended.
 func (p *Pending) remove(c *PendingCommand) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.known, c.ID)
 }
 
-// drop forgets all commands, and lets a later one start the goroutine anew.
+// drop forgets all commands without calling Ended. A later Add starts a new goroutine.
 func (p *Pending) drop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,20 +207,21 @@ func (p *Pending) drop() {
 	clear(p.known)
 }
 
+// end calls Ended, if it is set.
 func (c *PendingCommand) end(err error) {
 	if c.Ended != nil {
 		c.Ended(err)
 	}
 }
 
-// retryable reports whether a command that failed with err is worth another try. It returns false for errors that time
-// does not change: a closed client and a key of another type. It returns true for missing rights and a full server,
-// which an operator may change.
+// retryable returns true if a command that failed with err is worth another try. It returns false for errors that last: a
+// closed client and a key of another type. It returns true for missing rights and a full server, because an operator may
+// change that.
 func retryable(err error) bool {
 	return !errors.Is(err, redis.ErrClosed) && !WrongType(err)
 }
 
-// Len returns the number of commands that are not confirmed.
+// Len returns the number of IDs of commands that wait or are in flight. Commands without an ID count as one.
 func (p *Pending) Len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

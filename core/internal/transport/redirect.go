@@ -19,13 +19,17 @@ func withTimeout(rdb *redis.Client, timeout time.Duration) *redis.Conn {
 	return conn
 }
 
-// redirectHook sends commands through another client.
+// redirectHook is a [redis.Hook] that sends commands through another client. It has to be the last hook that is added, because
+// the hooks behind it are not called.
 type redirectHook struct{ target *redis.Client }
 
+// DialHook changes nothing, because the client of the hook never dials.
 func (redirectHook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
+// ProcessHook sends a command through the target.
 func (h redirectHook) ProcessHook(redis.ProcessHook) redis.ProcessHook { return h.target.Process }
 
+// ProcessPipelineHook sends a pipeline through the target.
 func (h redirectHook) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		pipe := h.target.Pipeline()

@@ -10,30 +10,31 @@ import (
 )
 
 const (
-	// OutagePatience is how long a waiting Lock endures a Redis that does not answer.
+	// OutageLimit is how long a waiting Lock goes on while Redis does not answer.
 	OutageLimit = 5 * time.Second
-	// tries is how often a command is sent at least before an outage is called one.
+	// NoLimit is the limit of a caller that goes on until its context ends.
+	NoLimit = time.Duration(math.MaxInt64)
+	// minTries is how often a command is sent at least before it fails.
 	minTries = 4
-	// Pauses between tries double from the first to the longest, each shortened by up to half at random.
+	// FirstRetryInterval is the interval after the first failure. Each further one is twice as long as the one before, up to
+	// a maximum. All are shortened by up to half at random.
 	FirstRetryInterval = 10 * time.Millisecond
 	maxRetryInterval   = time.Second
-	// Forever is the patience of callers that wait until their context ends.
-	NoLimit = time.Duration(math.MaxInt64)
-	// LongestRequestPause is the longest between those of a request, which endures an outage for some seconds only.
+	// MaxRequestRetryInterval is the maximum for a request, because it goes on for OutageLimit only.
 	MaxRequestRetryInterval = 250 * time.Millisecond
-	// LongestMigrationPause is the longest while a slot moves from one master of a Cluster to another, so that its locks can be
-	// used soon after.
+	// MaxMigrationRetryInterval is the maximum while a slot moves from one master of a Cluster to another, so that its locks
+	// can be used soon after the move.
 	MaxMigrationRetryInterval = 100 * time.Millisecond
 )
 
-// Outage counts failures in a row.
+// Outage counts failures in a row. The zero value has none. It must be set to zero after a success.
 type Outage struct {
 	failures int
-	Began    time.Time
+	Began    time.Time // of the first failure
 }
 
-// Pause returns how long to wait before the next try, longest at most; false if there have been enough of them and
-// patience is used up.
+// Pause records a failure. It returns how long to wait before the next try, maxInterval at most. It returns false if there
+// must be no next try: there were minTries of them, and limit has passed since the first failure.
 func (o *Outage) Pause(limit, maxInterval time.Duration) (time.Duration, bool) {
 	if o.failures == 0 {
 		o.Began = time.Now()
@@ -46,8 +47,9 @@ func (o *Outage) Pause(limit, maxInterval time.Duration) (time.Duration, bool) {
 	return interval/2 + rand.N(interval/2), true
 }
 
-// Retry calls try until it succeeds, its error is not retryable, ctx ends, or both the tries and patience are used up.
-// It returns the last error. While a slot migrates, patience is at least OutagePatience.
+// Retry calls try until it succeeds, its error is not retryable, or ctx ends. After minTries failures it also ends once limit
+// has passed since the first one. It returns the error of the last try, never that of ctx. While a slot migrates, the limit
+// is OutageLimit at least.
 func Retry(ctx context.Context, limit time.Duration, retryable func(error) bool, try func() error) error {
 	var outage, migration Outage
 	for {
@@ -58,7 +60,7 @@ func Retry(ctx context.Context, limit time.Duration, retryable func(error) bool,
 		var interval time.Duration
 		var more bool
 		if SlotMigrating(err) {
-			outage = Outage{} // Redis answers
+			outage = Outage{} // Redis has answered
 			interval, more = migration.Pause(max(limit, OutageLimit), MaxMigrationRetryInterval)
 		} else {
 			interval, more = outage.Pause(limit, maxRetryInterval)
@@ -73,14 +75,15 @@ func Retry(ctx context.Context, limit time.Duration, retryable func(error) bool,
 	}
 }
 
-// RetryUntilAnswered sends an idempotent command until it is answered or ctx ends. Each try has a timeout, so that the
-// next one can use another connection.
+// RetryUntilAnswered sends an idempotent command until it is answered, minTries times at most, or until ctx ends. While a
+// slot migrates, it goes on for OutageLimit. Each try has a timeout, so that the next one can use another connection. The
+// first is FirstAnswerTimeout, and each further one twice as long, up to AnswerTimeout.
 func RetryUntilAnswered(ctx context.Context, command func(context.Context) error) error {
 	timeout := FirstAnswerTimeout
 	return Retry(ctx, 0, Transient, func() error {
 		tryCtx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		timeout = min(2*timeout, AnswerTimeout) // tries can be many while a slot moves
+		timeout = min(2*timeout, AnswerTimeout) // there can be many tries while a slot moves
 		return command(tryCtx)
 	})
 }

@@ -1,4 +1,4 @@
 package transport
 
-// echoScript answers with its first argument.
+// echoScript returns its first argument.
 var echoScript = NewScript("return ARGV[1]")

@@ -6,8 +6,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// SameSlot reports whether one script may take all these keys. Outside of a Cluster there is nothing to split them,
-// except in clients of other makes, which may spread keys by rules of their own.
+// SameSlot returns true if one script may take all these keys, of which there must be one at least. It returns false if a
+// Cluster has them in several slots. It also returns false for clients that are not of go-redis or spread keys over several
+// servers, because their rules are not known.
 func SameSlot(rdb redis.UniversalClient, keys []string) bool {
 	switch rdb.(type) {
 	case *redis.Client:
@@ -23,8 +24,9 @@ func SameSlot(rdb redis.UniversalClient, keys []string) bool {
 	return false
 }
 
-// Slot is the hash slot of a key: CRC16 (XMODEM) of its hash tag, modulo 16384.
-// Source: Redis Cluster specification, key distribution model.
+// Slot returns the hash slot of a key: CRC16 (XMODEM) of its hash tag, modulo 16384. The hash tag is the part between the
+// first "{" and the next "}", or the whole key if there is no such part or it is empty. Source: Redis Cluster
+// specification, key distribution model.
 func Slot(key string) uint16 {
 	if _, rest, found := strings.Cut(key, "{"); found {
 		if tag, _, closed := strings.Cut(rest, "}"); closed && tag != "" {

@@ -2,6 +2,7 @@ package transport
 
 import "testing"
 
+// TestSlot compares slots with those of a server.
 func TestSlot(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]uint16{ // as CLUSTER KEYSLOT says

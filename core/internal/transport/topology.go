@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// reloadEvery is the shortest interval between two queries for the slots of a Cluster.
+	// minRefreshInterval is the shortest interval between two queries for the slots of a Cluster.
 	minRefreshInterval = 250 * time.Millisecond
-	// maxReloads bounds the queries in flight. Each goes to a random node, and waits for several seconds if that node does
-	// not answer.
+	// maxRefreshes bounds the queries in flight. Each goes to a random node, and waits for several seconds if that node does
+	// not answer. Why more than one: the next one may meet a node that answers.
 	maxRefreshes = 8
 )
 
@@ -25,17 +25,18 @@ const (
 type topology struct {
 	cluster   *redis.ClusterClient
 	queries   *lifecycle.Operations
-	onRefresh func() // called after each query
+	onRefresh func()            // called after each query
+	recovered func(call func()) // calls a function that runs hooks of the user's client, see Background
 
-	recovered func(ask func()) // calls the user's client, and recovers from panics of its hooks
+	mu sync.Mutex
 
-	mu          sync.Mutex
+	// Guarded by mu.
 	refreshedAt time.Time
 	inFlight    int
 	timer       *time.Timer // set while a query is due
 }
 
-// RequestRefresh has the slots read soon. It does not wait.
+// requestRefresh has the slots read as soon as minRefreshInterval has passed since the last query. It does not wait.
 func (t *topology) requestRefresh() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -44,6 +45,8 @@ func (t *topology) requestRefresh() {
 	}
 }
 
+// refresh has go-redis read the slots. The timer calls it. It does nothing if maxRefreshes queries are in flight, or if Nodes
+// was closed.
 func (t *topology) refresh() {
 	t.mu.Lock()
 	t.timer = nil
@@ -55,8 +58,8 @@ func (t *topology) refresh() {
 	defer t.queries.Finish()
 	t.inFlight++
 	t.mu.Unlock()
-	// This begins with a reload of its own. ReloadState would wait for the reload that is under way, however long that
-	// one waits for a node that is frozen.
+	// ForEachMaster begins with a query of its own. Why not ReloadState: it would wait for the query that is in flight,
+	// however long that one waits for a frozen node.
 	t.recovered(func() {
 		_ = t.cluster.ForEachMaster(context.Background(), func(context.Context, *redis.Client) error { return nil })
 	})
@@ -66,7 +69,7 @@ func (t *topology) refresh() {
 	t.onRefresh()
 }
 
-// suggestsMove reports whether err may mean that another master owns the slot now.
+// suggestsMove returns true if err may mean that another master owns the slot now.
 func suggestsMove(err error) bool {
 	if err == nil {
 		return false
