@@ -12,24 +12,25 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// pubsubConn is one pub/sub connection to a master. It ends with its first error. The next one subscribes anew, and each
-// confirmation notifies the subscribers, so that they ask Redis again.
+// pubsubConn is one pub/sub connection to a master. It ends with its first error. The next connection subscribes anew, and
+// each confirmation notifies the subscribers, so that they ask Redis again.
 type pubsubConn struct {
 	master  *masterSubscription
 	pubsub  *redis.PubSub
-	sharded bool    // with SSUBSCRIBE
-	end     connEnd // of the reader
+	sharded bool    // true if channels are subscribed with SSUBSCRIBE
+	end     connEnd // set by the goroutine that reads
 }
 
 // connEnd is how a pubsubConn has ended.
 type connEnd int
 
 const (
-	endUnsubscribed connEnd = iota // nothing was subscribed
-	endBroken                      // something was
+	endUnsubscribed connEnd = iota // no channel was confirmed
+	endBroken                      // at least one channel was confirmed
 	endRefused                     // the server does not know the command, or the user may not use it
 )
 
+// newPubsubConn returns a connection that connects when it first subscribes.
 func newPubsubConn(m *masterSubscription, sharded bool) *pubsubConn {
 	rdb := m.subs.rdb
 	if m.rdb != nil {
@@ -38,7 +39,8 @@ func newPubsubConn(m *masterSubscription, sharded bool) *pubsubConn {
 	return &pubsubConn{master: m, sharded: sharded, pubsub: rdb.Subscribe(context.Background())}
 }
 
-// serve receives messages until the connection fails, ctx ends, or no channel is left.
+// serve receives messages until the connection fails, ctx ends, or no channel is left. It returns how the connection has
+// ended, and leaves no goroutine.
 func (c *pubsubConn) serve(ctx context.Context) connEnd {
 	ctx, cancel := context.WithCancel(ctx)
 	var both sync.WaitGroup
@@ -50,7 +52,7 @@ func (c *pubsubConn) serve(ctx context.Context) connEnd {
 	both.Go(func() {
 		defer c.master.subs.recovered()
 		<-ctx.Done()
-		_ = c.pubsub.Close() // ends a read in flight
+		_ = c.pubsub.Close() // ends the read in flight
 	})
 	defer both.Wait()
 	defer cancel()
@@ -58,7 +60,8 @@ func (c *pubsubConn) serve(ctx context.Context) connEnd {
 	return c.end
 }
 
-// write subscribes what is missing, unsubscribes what is idle, and ends when nothing is left.
+// write subscribes the channels that are not requested, and unsubscribes those that are idle. It returns when the connection
+// fails, ctx ends, or no channel is left.
 func (c *pubsubConn) write(ctx context.Context) {
 	ticker := time.NewTicker(pingInterval)
 	defer ticker.Stop()
@@ -77,6 +80,7 @@ func (c *pubsubConn) write(ctx context.Context) {
 	}
 }
 
+// subscribe sends SUBSCRIBE or SSUBSCRIBE. It does not wait for the confirmations.
 func (c *pubsubConn) subscribe(ctx context.Context, channels []string) error {
 	if !c.sharded {
 		return sendAll(ctx, channels, c.pubsub.Subscribe)
@@ -84,6 +88,7 @@ func (c *pubsubConn) subscribe(ctx context.Context, channels []string) error {
 	return sendBySlot(ctx, channels, c.pubsub.SSubscribe)
 }
 
+// unsubscribe sends UNSUBSCRIBE or SUNSUBSCRIBE.
 func (c *pubsubConn) unsubscribe(ctx context.Context, channels []string) error {
 	if !c.sharded {
 		return sendAll(ctx, channels, c.pubsub.Unsubscribe)
@@ -91,7 +96,7 @@ func (c *pubsubConn) unsubscribe(ctx context.Context, channels []string) error {
 	return sendBySlot(ctx, channels, c.pubsub.SUnsubscribe)
 }
 
-// sendAll sends one command for all channels, if there are any.
+// sendAll sends one command for all channels. It does nothing if there are none.
 func sendAll(ctx context.Context, channels []string, send func(context.Context, ...string) error) error {
 	if len(channels) == 0 {
 		return nil
@@ -99,7 +104,7 @@ func sendAll(ctx context.Context, channels []string, send func(context.Context, 
 	return send(ctx, channels...)
 }
 
-// sendBySlot sends one command for the channels of each slot: Redis refuses those of several slots in one.
+// sendBySlot sends one command for the channels of each slot. Why: Redis refuses SSUBSCRIBE for channels of several slots.
 func sendBySlot(ctx context.Context, channels []string, send func(context.Context, ...string) error) error {
 	slots := make(map[uint16][]string)
 	for _, channel := range channels {
@@ -113,7 +118,8 @@ func sendBySlot(ctx context.Context, channels []string, send func(context.Contex
 	return nil
 }
 
-// read dispatches messages. It pings a connection that is silent for a pingInterval, and returns if there is no answer.
+// read dispatches messages until the connection fails or ctx ends. It pings a connection that is silent for a pingInterval,
+// and returns if there is no answer within another one.
 func (c *pubsubConn) read(ctx context.Context) {
 	silent := 0
 	for ctx.Err() == nil {
@@ -144,12 +150,14 @@ func (c *pubsubConn) read(ctx context.Context) {
 	}
 }
 
-// servedElsewhere reports whether a channel was refused because another master, or none, owns its slot now.
+// servedElsewhere returns true if a channel was refused because another master, or none, owns its slot now.
 func servedElsewhere(err error) bool {
 	return err != nil && (redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "CLUSTERDOWN"))
 }
 
-// refused records an error that another try would not change: an unknown command, or a missing right.
+// refused records an error that another try would not change: an unknown command, or a missing right. It does nothing for
+// other errors. The client warns of it unless another command may still succeed, which is SUBSCRIBE instead of an unknown
+// SSUBSCRIBE.
 func (c *pubsubConn) refused(err error) {
 	if transport.Classify(err) != transport.Failed && !transport.RefusesUser(err) && !transport.UnknownCommand(err) {
 		return
@@ -160,6 +168,7 @@ func (c *pubsubConn) refused(err error) {
 	}
 }
 
+// changed records that a channel was subscribed or unsubscribed.
 func (c *pubsubConn) changed(reply *redis.Subscription) {
 	switch reply.Kind {
 	case "subscribe", "ssubscribe":

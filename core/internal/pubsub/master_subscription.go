@@ -11,21 +11,22 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// learnInterval is how often the masters of a Cluster are asked for while they are not known.
+// learnInterval is how often it is checked whether the masters of a Cluster are known by now.
 const learnInterval = 10 * time.Millisecond
 
 // masterSubscription keeps a pub/sub connection to one master of a Cluster, or to Redis elsewhere, while any channel is
 // assigned to it.
 type masterSubscription struct {
 	subs    *Subscriptions
-	rdb     *redis.Client // nil outside of a Cluster, and for channels of which the master is not known
-	changed chan struct{} // holds one element if there are channels that are not subscribed yet
+	rdb     *redis.Client // nil without a Cluster, and for channels whose master is not known
+	changed chan struct{} // holds one element if there may be channels to subscribe
 }
 
-// inCluster reports whether channels belong to masters. There they are those of SSUBSCRIBE, if Redis lets us.
+// inCluster returns true if each channel belongs to a master. Then channels are subscribed with SSUBSCRIBE, unless the server
+// refuses that.
 func (m *masterSubscription) inCluster() bool { return m.subs.nodes.InCluster() }
 
-// run connects again and again. It ends when no channel is assigned any more.
+// run connects, and connects again after each failure. It returns when no channel is assigned any more.
 func (m *masterSubscription) run() {
 	ctx := m.subs.ctx
 	sharded := m.inCluster()
@@ -38,18 +39,18 @@ func (m *masterSubscription) run() {
 		end := m.serve(ctx, sharded)
 		m.disconnected()
 		if end != endRefused {
-			m.subs.nodes.RequestRefresh() // the master may be gone
+			m.subs.nodes.RequestRefresh() // the master may be down
 		}
 		switch {
 		case end == endRefused && sharded:
-			sharded = false // on the next connection
+			sharded = false // the next connection tries SUBSCRIBE
 			continue
 		case end == endBroken:
 			lifecycle.Pause(ctx, transport.FirstRetryInterval+rand.N(10*transport.FirstRetryInterval), nil, nil)
 		default:
 			lifecycle.Pause(ctx, pingInterval/2+rand.N(pingInterval/2), nil, nil)
 		}
-		sharded = m.inCluster() // the server may have been upgraded, or the user given the right
+		sharded = m.inCluster() // the refusal may have ended: an upgrade of the server, or a new right of the user
 	}
 }
 
@@ -59,7 +60,8 @@ func (m *masterSubscription) serve(ctx context.Context, sharded bool) (end connE
 	return newPubsubConn(m, sharded).serve(ctx)
 }
 
-// stopIfIdle removes the masterSubscription and returns true if no channel is assigned, or ctx has ended.
+// stopIfIdle removes the masterSubscription and returns true if no channel is assigned, or ctx has ended. If it returns
+// true, the caller must end its goroutine. If it returns false, the masterSubscription stays.
 func (m *masterSubscription) stopIfIdle(ctx context.Context) bool {
 	m.subs.mu.Lock()
 	defer m.subs.mu.Unlock()
@@ -70,7 +72,7 @@ func (m *masterSubscription) stopIfIdle(ctx context.Context) bool {
 	return true
 }
 
-// wantedLocked reports whether a channel is assigned to h. The caller holds the mutex of subs.
+// wantedLocked returns true if a channel is assigned to m. The caller must hold the mutex of subs.
 func (m *masterSubscription) wantedLocked() bool {
 	for _, ch := range m.subs.channels {
 		if ch.assigned == m {
@@ -80,7 +82,8 @@ func (m *masterSubscription) wantedLocked() bool {
 	return false
 }
 
-// disconnected records that the connection has ended, and with it all its subscriptions.
+// disconnected records that the connection has ended, and with it all its subscriptions. Channels whose slot has moved are
+// assigned to their new master.
 func (m *masterSubscription) disconnected() {
 	m.subs.mu.Lock()
 	defer m.subs.mu.Unlock()
@@ -122,7 +125,8 @@ func (m *masterSubscription) unsubscribedByServer(channel string) bool {
 	return true
 }
 
-// resetRefused marks channels as not requested that the master has refused, because it does not own their slots now.
+// resetRefused marks the channels as not requested that are not confirmed. Why all of them: the error of a master that does
+// not own a slot does not name the channels that it refuses.
 func (m *masterSubscription) resetRefused() {
 	m.subs.mu.Lock()
 	defer m.subs.mu.Unlock()
@@ -133,7 +137,8 @@ func (m *masterSubscription) resetRefused() {
 	}
 }
 
-// prune removes the channels without subscribers for maxIdleRounds. It returns them, and whether other channels are left.
+// prune removes the channels that had no subscriber for more than maxIdleRounds calls, and returns them. It returns false
+// for others if no channel is left. The caller must call it each pingInterval.
 func (m *masterSubscription) prune() (idle []string, others bool) {
 	m.subs.mu.Lock()
 	defer m.subs.mu.Unlock()

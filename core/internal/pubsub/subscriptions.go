@@ -17,45 +17,47 @@ import (
 
 // Subscriptions notifies waiters of releases. It has one pub/sub connection for all names of a client, in a Cluster one
 // per master. A notification is only a hint: messages get lost with connections, buffers and failovers. So every waiter
-// polls as well.
+// polls as well. It is safe for concurrent use.
 type Subscriptions struct {
 	rdb          redis.UniversalClient
 	nodes        *transport.Nodes
-	warn         func(err error, sharded bool) // of a refusal
-	clientNumber string                        // of the client, see wake_one.go
+	warn         func(err error, sharded bool) // called for each refusal
+	clientNumber string                        // "" without a number, see wake_one.go
 	wakeNext     func(lock, set string)        // nil without a number
 
 	ctx         context.Context // of all connections
 	stop        context.CancelFunc
-	connections sync.WaitGroup // of the masters
+	connections sync.WaitGroup // the goroutines of the masters
 
-	mu       sync.Mutex
-	channels map[string]*channelState              // by channel
-	masters  map[*redis.Client]*masterSubscription // by master; nil outside of a Cluster, or while it is not known
+	mu sync.Mutex
+
+	// Guarded by mu.
+	channels map[string]*channelState              // by name
+	masters  map[*redis.Client]*masterSubscription // by master; the key nil is for Redis without a Cluster, or an unknown master
 	closed   bool
 }
 
-// channelState is one channel and its subscribers.
+// channelState is one channel and its subscribers. Its fields are guarded by the mutex of Subscriptions.
 type channelState struct {
-	broadcast  map[*Subscriber]struct{} // receive all messages without an address
-	lastClient *waitingClient           // of the last of them that had one
+	broadcast  map[*Subscriber]struct{} // receive all messages that have no address of a subscriber
+	lastClient *waitingClient           // of the last subscriber that had one; nil if there was none
 	addressed  map[string]*Subscriber   // receive the messages with their address
 	assigned   *masterSubscription
-	requested  bool // SUBSCRIBE was sent on the present connection of master
-	subscribed atomic.Bool
-	idle       int // rounds of pingInterval without a subscriber
+	requested  bool        // true if SUBSCRIBE was sent on the present connection
+	subscribed atomic.Bool // true if Redis has confirmed that; written with the mutex only, read without
+	idle       int         // pingIntervals without a subscriber
 }
 
 // Subscriber is one waiter on a channel. It is notified of a message, and of the start of the subscription, before which
 // messages may have been missed. A subscriber with an address receives only the messages that begin with the address.
 type Subscriber struct {
-	C         <-chan struct{}
-	c         chan struct{}
+	C         <-chan struct{} // receives a value for each notification; it holds one, so several may count as one
+	c         chan struct{}   // the same channel, to send on
 	subs      *Subscriptions
 	channel   *channelState
-	address   string
+	address   string         // "" if it receives broadcasts
 	client    *waitingClient // nil unless it is woken by the client's number, see wake_one.go
-	lastToken int64          // the greatest that followed the address; guarded by the mutex of subscriptions
+	lastToken int64          // the greatest in a message to the address; guarded by the mutex of Subscriptions
 }
 
 const (
@@ -67,8 +69,8 @@ const (
 	maxIdleRounds = 2
 )
 
-// New returns subscriptions without a connection: the first subscriber makes one. The function warn is called if Redis, or
-// the Redis client, refuses to subscribe.
+// New returns subscriptions without a connection: the first subscriber makes one. The function warn is called if Redis
+// refuses to subscribe, or if the Redis client panics. The caller must call Close.
 func New(rdb redis.UniversalClient, nodes *transport.Nodes, warn func(error, bool)) *Subscriptions {
 	s := &Subscriptions{
 		rdb: rdb, nodes: nodes, warn: warn, channels: make(map[string]*channelState), masters: make(map[*redis.Client]*masterSubscription),
@@ -78,22 +80,28 @@ func New(rdb redis.UniversalClient, nodes *transport.Nodes, warn func(error, boo
 	return s
 }
 
-// UseClientNumber sets the number under which this client is woken. The function wakeNext is called if the client was
-// woken and none of its callers waits for the lock. It must not block.
+// UseClientNumber sets the number under which this client is woken. It must be called before the first subscription. The
+// function wakeNext is called if the client was woken and none of its callers waits for the lock. It must not block, and
+// must not call Subscriptions, because the mutex is locked.
 func (s *Subscriptions) UseClientNumber(number string, wakeNext func(lock, set string)) {
 	s.clientNumber, s.wakeNext = number, wakeNext
 }
 
-// Subscribe adds a subscriber to a channel: to all messages, or to those with the address.
+// Subscribe adds a subscriber to a channel. If address is "", it receives broadcasts: all messages that have no address of
+// another subscriber of this client. Otherwise it receives the messages with that address. If the channel is subscribed
+// already, the subscriber is notified at once. The caller must call Close.
 func (s *Subscriptions) Subscribe(channel, address string) *Subscriber {
 	return s.add(&Subscriber{c: make(chan struct{}, 1), address: address}, channel)
 }
 
-// SubscribeTo is subscribe to all messages of a channel, with notifications on c.
+// SubscribeTo is Subscribe to broadcasts, with notifications on c. The channel c must have a capacity of one. Several
+// subscribers may share it.
 func (s *Subscriptions) SubscribeTo(c chan struct{}, channel string) *Subscriber {
 	return s.add(&Subscriber{c: c}, channel)
 }
 
+// add adds a subscriber to a channel, which it requests if necessary, and notifies the subscriber if Redis has confirmed the
+// channel before.
 func (s *Subscriptions) add(sub *Subscriber, channel string) *Subscriber {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,13 +115,14 @@ func (s *Subscriptions) add(sub *Subscriber, channel string) *Subscriber {
 		if sub.client != nil {
 			sub.client.freeForAll = true
 		}
-		lifecycle.Signal(sub.c) // the subscription is there already: no other notification will say so
+		lifecycle.Signal(sub.c) // no confirmation will follow that could notify it
 	}
 	return sub
 }
 
-// SubscribeIfActive is subscribe for a caller that has not asked Redis yet. It returns nil if the channel has no state,
-// that is if it would have to be subscribed first. It does not notify of a subscription that is there already.
+// SubscribeIfActive is Subscribe for a caller that has not asked Redis yet. It returns nil if the channel is not requested
+// yet, so that a caller that need not wait causes no SUBSCRIBE. It does not notify at once, because the caller asks Redis
+// anyway. If it does not return nil, the caller must call Close.
 func (s *Subscriptions) SubscribeIfActive(channel, address string) *Subscriber {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,6 +134,7 @@ func (s *Subscriptions) SubscribeIfActive(channel, address string) *Subscriber {
 	return sub
 }
 
+// addLocked adds a subscriber to a channel that has a state.
 func (s *Subscriptions) addLocked(sub *Subscriber, channel string) {
 	sub.subs, sub.C, sub.channel = s, sub.c, s.channels[channel]
 	if sub.client != nil {
@@ -138,7 +148,8 @@ func (s *Subscriptions) addLocked(sub *Subscriber, channel string) {
 	sub.channel.idle = 0
 }
 
-// Close ends the subscription of this waiter.
+// Close ends the subscription of this waiter. It does not wait, and may be called twice. The channel stays subscribed for a
+// while, see maxIdleRounds.
 func (sub *Subscriber) Close() {
 	sub.subs.mu.Lock()
 	defer sub.subs.mu.Unlock()
@@ -149,20 +160,21 @@ func (sub *Subscriber) Close() {
 	}
 }
 
-// LastToken returns the greatest token in a message to the subscriber, 0 if there was none.
+// LastToken returns the greatest token in a message to the address of the subscriber. It returns 0 if there was none.
 func (sub *Subscriber) LastToken() int64 {
 	sub.subs.mu.Lock()
 	defer sub.subs.mu.Unlock()
 	return sub.lastToken
 }
 
-// Notifications returns the channel that receives a value for each notification. It holds one.
+// Notifications returns the field C. It exists for interfaces.
 func (sub *Subscriber) Notifications() <-chan struct{} { return sub.C }
 
-// Confirmed reports whether Redis has confirmed the subscription, so that messages can be expected.
+// Confirmed returns true if Redis has confirmed the subscription on the present connection, so that messages can be expected.
 func (sub *Subscriber) Confirmed() bool { return sub.channel.subscribed.Load() }
 
-// assignLocked assigns a channel to the connection of the master that owns its slot now.
+// assignLocked assigns a channel to the connection of the master that owns its slot now. It does nothing if the channel is
+// assigned to that one, or if the master is not known.
 func (s *Subscriptions) assignLocked(channel string, ch *channelState) {
 	master := s.nodes.Master(channel)
 	if ch.assigned != nil && (master == nil || master == ch.assigned.rdb) {
@@ -191,7 +203,7 @@ func (s *Subscriptions) reassignAll() {
 }
 
 // Close ends all connections. It waits for them, but not longer than limit. Why: go-redis does not interrupt the dial of a
-// server that does not answer.
+// server that does not answer. Subscribers are not notified any more.
 func (s *Subscriptions) Close(limit time.Duration) {
 	s.mu.Lock()
 	s.closed = true
@@ -205,15 +217,19 @@ func (s *Subscriptions) Close(limit time.Duration) {
 	lifecycle.Pause(context.Background(), limit, done, nil)
 }
 
-// recovered logs a panic of the user's client: of a hook, or of a client that does not subscribe as go-redis's own do.
-// Goroutines that call the client must defer it, otherwise the panic would end the process. Waiters poll then.
+// recovered warns of a panic of the user's client: of a hook, or of a client that does not implement Subscribe as go-redis
+// does. Goroutines that call the client must defer it, because the panic would end the process. Waiters poll then.
 func (s *Subscriptions) recovered() {
 	if p := recover(); p != nil {
 		s.warn(fmt.Errorf("%w: %v", transport.ErrPanic, p), false)
 	}
 }
 
-// dispatch notifies the subscribers of a message.
+// dispatch notifies the subscribers of a message. A message with the address of a subscriber concerns only that one. Any
+// other concerns all broadcast subscribers; those that are woken by the client's number decide by receive.
+//
+// If the message is this client's number and no subscriber takes it, the client has stopped waiting meanwhile. Then it must
+// wake the next client, because the release has woken no other one.
 func (s *Subscriptions) dispatch(channel, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,8 +256,8 @@ func (s *Subscriptions) dispatch(channel, message string) {
 	}
 }
 
-// confirm records that a channel is subscribed, and notifies all its subscribers, which may have missed messages. It does
-// nothing if the channel was assigned to another master meanwhile.
+// confirm records that a channel is subscribed. It notifies all its subscribers, because they may have missed messages. It
+// does nothing if the channel was assigned to another master meanwhile.
 func (s *Subscriptions) confirm(m *masterSubscription, channel string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,27 +6,27 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// TestConfirmationIsNews: whoever listens looks again once the subscription is there, also when it came later.
-func TestConfirmationIsNews(t *testing.T) {
+// TestConfirmationNotifies: each confirmation notifies the subscribers. A later subscriber is notified at once.
+func TestConfirmationNotifies(t *testing.T) {
 	t.Parallel()
 	s := New(nil, transport.NewNodes(nil, new(transport.Background), nil), nil)
 	s.closed = true // no connection
 	first := s.Subscribe("c", "")
 	if first.Confirmed() || len(first.C) != 0 {
-		t.Error("confirmed before anything was said")
+		t.Error("confirmed before Redis has answered")
 	}
 	s.confirm(first.channel.assigned, "c")
 	if second := s.Subscribe("c", ""); len(first.C) != 1 || len(second.C) != 1 || !second.Confirmed() {
-		t.Errorf("%d and %d notes, confirmed %v", len(first.C), len(second.C), second.Confirmed())
+		t.Errorf("%d and %d notifications, confirmed %v", len(first.C), len(second.C), second.Confirmed())
 	}
 	first.channel.assigned.disconnected()
 	if first.Confirmed() || len(first.channel.assigned.takeUnsubscribed()) != 1 {
-		t.Error("the topic outlived its connection")
+		t.Error("the channel counts as subscribed after its connection has ended")
 	}
 }
 
-// TestIdleTopicsAreDropped: after a while, and never while somebody listens.
-func TestIdleTopicsAreDropped(t *testing.T) {
+// TestIdleChannelsAreDropped: a channel is unsubscribed after maxIdleRounds without a subscriber, and never with one.
+func TestIdleChannelsAreDropped(t *testing.T) {
 	t.Parallel()
 	s := New(nil, transport.NewNodes(nil, new(transport.Background), nil), nil)
 	s.closed = true
@@ -43,13 +43,13 @@ func TestIdleTopicsAreDropped(t *testing.T) {
 	busy.Close()
 }
 
-// TestAddressedMessages: a waiter hears what is said to it, and nobody hears what is said to others.
+// TestAddressedMessages: a message with an address notifies the subscriber with that address, and no other.
 func TestAddressedMessages(t *testing.T) {
 	t.Parallel()
 	s := New(nil, transport.NewNodes(nil, new(transport.Background), nil), nil)
 	s.closed = true
 	if s.SubscribeIfActive("c", "a:1") != nil {
-		t.Error("joined a channel to which nobody listens")
+		t.Error("subscribed to a channel that was not requested")
 	}
 	one, all := s.Subscribe("c", "a:1"), s.Subscribe("c", "")
 	s.confirm(one.channel.assigned, "c")
@@ -57,26 +57,26 @@ func TestAddressedMessages(t *testing.T) {
 	<-all.C
 	two := s.SubscribeIfActive("c", "a:2")
 	if len(two.C) != 0 {
-		t.Error("told of a subscription that was there before")
+		t.Error("notified of a subscription that was confirmed before")
 	}
 	s.dispatch("c", "a:1 7")
-	s.dispatch("c", "a:1") // a message without a number takes nothing back
+	s.dispatch("c", "a:1") // a message without a token leaves LastToken as it is
 	s.dispatch("c", "a:3 9")
 	if len(one.C) != 1 || one.LastToken() != 7 || len(two.C) != 0 || two.LastToken() != 0 {
-		t.Errorf("heard %d and %d", one.LastToken(), two.LastToken())
+		t.Errorf("last tokens %d and %d", one.LastToken(), two.LastToken())
 	}
 	s.dispatch("c", "0")
 	if len(all.C) != 1 {
-		t.Error("missed what was said to everybody")
+		t.Error("missed a broadcast")
 	}
 	one.Close()
 	s.dispatch("c", "a:1 8")
 	if one.LastToken() != 7 {
-		t.Error("heard after close")
+		t.Error("received a message after Close")
 	}
 }
 
-// TestChannelsThatMove: what a master does not serve any more, or refuses, is asked for again, and nothing else.
+// TestChannelsThatMove: channels that a master refuses, or unsubscribes by itself, are requested again. No others are.
 func TestChannelsThatMove(t *testing.T) {
 	t.Parallel()
 	s := New(nil, transport.NewNodes(nil, new(transport.Background), nil), nil)

@@ -11,48 +11,58 @@ import (
 
 // Clients that wait for a Mutex are woken one at a time (wake-one). Each has a number in a set in Redis. A release takes
 // one number out and publishes two messages: the number, which wakes that client, and handedOver, which the others
-// receive; see lua/release.lua. Why: otherwise every release would wake all clients, and all but one in vain.
+// receive; see internal/lockscript/lua/wake_next.lua. Why: otherwise every release would wake all clients, and all but one
+// in vain.
 //
-// The woken client may have crashed. So if no other release is announced within wakeGrace, the others ask by themselves.
+// The woken client may have crashed, or may have stopped waiting. The steps:
+//
+//  1. A release wakes client A and publishes handedOver to the clients B and C.
+//  2. A asks Redis, and takes the lock or registers again. If no caller of A waits any more, A wakes the next client.
+//  3. If B and C receive no other message within their grace, which is wakeGrace at first, they ask Redis by themselves.
+//  4. If they find the lock held, their grace doubles, up to maxWakeGrace. A message that wakes them, or says
+//     that the lock is free for all, sets it back to wakeGrace.
 
 const (
 	// handedOver is published when a client was woken. Redisson reads it as the number 0, its message of a lock that is
 	// free for all.
 	handedOver = "00"
-	// wakeGrace is how long the others leave the lock to the woken client, unless another release is announced. It doubles
-	// each time they asked in vain.
+	// wakeGrace is how long the other clients leave the lock to the woken client. It doubles each time they ask in vain. It
+	// is lengthened by up to half at random, so that the others do not all ask at the same moment.
 	wakeGrace = 50 * time.Millisecond
-	// maxWakeGrace bounds the grace. Why: waiters poll a lock at about this interval anyway.
+	// maxWakeGrace bounds the grace. Why not longer: waiters poll a lock at about this interval anyway.
 	maxWakeGrace = 2 * time.Second
 )
 
-// NewClientNumber returns the number of a client. Redisson reads it as a number without a meaning.
+// NewClientNumber returns a random number of 19 digits for a client. Redisson reads such a message as a number
+// without a meaning.
 func NewClientNumber() string { return strconv.FormatUint(1<<61|rand.Uint64()>>3, 10) }
 
-// isWakeMessage reports whether a message is the number of a client, which wakes that client.
+// isWakeMessage returns true if a message is the number of a client, which wakes that client.
 func isWakeMessage(message string) bool {
 	return len(message) > len(handedOver) && !strings.Contains(message, " ")
 }
 
-// waitingClient is the state of a subscriber that is woken by the client's number. Guarded by the mutex of subscriptions.
+// waitingClient is the state of a subscriber that is woken by the client's number. Its fields are guarded by the mutex of
+// Subscriptions. The three booleans say what has happened since the subscriber last asked Redis.
 type waitingClient struct {
-	number        string
-	lock          string // with set, the keys of wakeNext
-	set           string
-	woken         bool          // its number was published
+	number        string        // of this client
+	lock          string        // the key of the lock
+	set           string        // the key of the set of clients that wait for the lock
+	woken         bool          // the number was published
 	freeForAll    bool          // the lock was free for all, or messages may have been missed
-	handedToOther bool          // another client was woken since this one asked
-	grace         time.Duration // how long the lock is left to that client
+	handedToOther bool          // another client was woken
+	grace         time.Duration // how long the lock is left to that client the next time
 	recheck       *time.Timer   // signals the subscriber after the grace; nil before the first use
 }
 
-// SubscribeAsClient adds a subscriber to the channel of a lock that is woken by the number of this client. The key set has
+// SubscribeAsClient is Subscribe to broadcasts for a subscriber that is woken by the number of this client. The key set has
 // the numbers of the clients that wait for the lock.
 func (s *Subscriptions) SubscribeAsClient(channel, lock, set string) *Subscriber {
 	return s.add(s.newClientSubscriber(lock, set), channel)
 }
 
-// SubscribeAsClientIfActive is SubscribeAsClient for a caller that has not asked Redis yet, see SubscribeIfActive.
+// SubscribeAsClientIfActive is SubscribeAsClient for a caller that has not asked Redis yet. It returns nil if the channel is
+// not requested yet, see SubscribeIfActive.
 func (s *Subscriptions) SubscribeAsClientIfActive(channel, lock, set string) *Subscriber {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,11 +74,12 @@ func (s *Subscriptions) SubscribeAsClientIfActive(channel, lock, set string) *Su
 	return sub
 }
 
+// newClientSubscriber returns a subscriber that belongs to no channel yet.
 func (s *Subscriptions) newClientSubscriber(lock, set string) *Subscriber {
 	return &Subscriber{c: make(chan struct{}, 1), client: &waitingClient{number: s.clientNumber, lock: lock, set: set, grace: wakeGrace}}
 }
 
-// CountWaitingClients counts the subscribers of a channel that are woken by the client's number.
+// CountWaitingClients returns how many subscribers of a channel are woken by the client's number.
 func (s *Subscriptions) CountWaitingClients(channel string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +93,7 @@ func (s *Subscriptions) CountWaitingClients(channel string) (n int) {
 	return n
 }
 
-// RecheckAll has the subscribers of a channel ask that are woken by the client's number.
+// RecheckAll notifies the subscribers of a channel that are woken by the client's number, so that all of them ask Redis.
 func (s *Subscriptions) RecheckAll(channel string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,8 +107,9 @@ func (s *Subscriptions) RecheckAll(channel string) {
 	}
 }
 
-// receive records a message, and reports whether the subscriber must ask now. It returns false if another client was woken.
-// Why: with a busy lock all clients would ask, just when one of them has to be quick.
+// receive records a message. It returns true if the subscriber must be notified now, and false if another client was woken.
+// Then the subscriber is notified after its grace. Why: otherwise all clients would ask at once, while the woken one has to
+// be quick. The caller must hold the mutex of Subscriptions.
 func (sub *Subscriber) receive(message string) bool {
 	c := sub.client
 	switch {
@@ -120,7 +132,8 @@ func (sub *Subscriber) receive(message string) bool {
 	return true
 }
 
-// StartAsking records that the subscriber asks Redis now. It reports whether its number was published since the last time.
+// StartAsking records that the subscriber asks Redis now. It returns true if the client's number was published since the last
+// call. It returns false for subscribers that are not woken by that number.
 func (sub *Subscriber) StartAsking() (woken bool) {
 	sub.subs.mu.Lock()
 	defer sub.subs.mu.Unlock()
@@ -139,7 +152,7 @@ func (sub *Subscriber) StartAsking() (woken bool) {
 	return woken
 }
 
-// stopRecheck stops the timer of the grace, if there is one.
+// stopRecheck stops the timer of the grace, if there is one. c may be nil.
 func (c *waitingClient) stopRecheck() {
 	if c != nil && c.recheck != nil {
 		c.recheck.Stop()

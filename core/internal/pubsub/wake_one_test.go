@@ -2,8 +2,9 @@ package pubsub
 
 import "testing"
 
-// TestCallsReachOneWaiter: a call wakes who waits for it and nobody else, and is passed on if nobody does any more.
-func TestCallsReachOneWaiter(t *testing.T) {
+// TestNumbersReachOneWaiter: the number of a client wakes the subscriber that waits under it, and no other. If that one has
+// left, the next client is woken.
+func TestNumbersReachOneWaiter(t *testing.T) {
 	t.Parallel()
 	const channel, number, other = "channel", "2305843009213693953", "2305843009213693954"
 	passed := 0
@@ -16,21 +17,21 @@ func TestCallsReachOneWaiter(t *testing.T) {
 	s.addLocked(plain, channel)
 	s.dispatch(channel, other)
 	if len(l.C) != 0 || len(plain.C) != 0 {
-		t.Error("the call of another client has woken somebody")
+		t.Error("the number of another client has woken a subscriber")
 	}
 	s.dispatch(channel, number)
 	if len(l.C) != 1 || len(plain.C) != 0 || !l.StartAsking() || passed != 0 {
-		t.Errorf("called: %d and %d woken, passed on %d times", len(l.C), len(plain.C), passed)
+		t.Errorf("%d and %d woken, the next client %d times", len(l.C), len(plain.C), passed)
 	}
 	if l.StartAsking() {
-		t.Error("called once, told twice")
+		t.Error("StartAsking returned true twice for one message")
 	}
 	l.Close()
 	s.dispatch(channel, other)
 	if passed != 0 {
-		t.Error("the call of another client was passed on")
+		t.Error("the number of another client was passed on")
 	}
 	if s.dispatch(channel, number); passed != 1 {
-		t.Errorf("called when nobody waits: passed on %d times", passed)
+		t.Errorf("without a subscriber, the next client was woken %d times", passed)
 	}
 }
