@@ -11,6 +11,16 @@
 //	OneRedis ────► renew, raise, bar, deployment_id      what all of them have in common
 //	Instance ────► queue_heartbeat, wake_next_if_free, force, inspect, server_run_id
 //
+// A hold has these states in Redis:
+//
+//	none ── acquire ──► held ── release, force, or its TTL expires ──► ended
+//	 │ └─── acquire ──► queued ── a release of another hold ──► held
+//	 │                    └────── release, or no heartbeat for PlaceTTL ──► ended
+//	 └───── release ──► ended, before its request has arrived
+//
+// A release writes the memory of the end ([Keys.Released]). While there is one, Redis refuses every request of that hold. So a
+// request that is delayed in the network never takes a lock for a caller that has left.
+//
 // # Terms
 //
 //   - Hold: one acquisition, with an ID that is never used again. One owner may have several holds (re-entry).

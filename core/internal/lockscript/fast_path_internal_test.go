@@ -34,19 +34,19 @@ func (n lockNames) all() []string {
 	return []string{n.mode, n.token, n.granted, n.ttl, n.minHoldUntil, n.tokenCommitted, n.hasWaitingClients, holdField}
 }
 
-// The owner and the hold that ask, and others.
+// The owner and the hold that send the request, and others.
 const (
 	askingOwner, otherOwner = "client:1", "client:2"
 	askingHold, otherHold   = "client:1:7", "client:2:8"
 	parentHold              = "client:1:6"
 )
 
-// drawAcquire makes a state and a request for acquire.lua.
+// drawAcquire makes a random state and a random request for acquire.lua.
 func drawAcquire(d *fastpath.Draw) {
 	lock, token, released, waiting := d.Key("lock"), d.Key("token"), d.Key("released"), d.Key("waiting")
 	d.Keys = []string{lock, token, released, waiting}
 	if d.Chance(10) {
-		d.Keys = d.Keys[:3] // the contract allows to leave this key out
+		d.Keys = d.Keys[:3] // the contract lets callers leave this key out
 	}
 	d.Args = acquireArgs(d)
 	if d.Chance(40) {
@@ -59,7 +59,7 @@ func drawAcquire(d *fastpath.Draw) {
 	}
 }
 
-// acquireArgs leaves out some of those at the end, as the contract allows.
+// acquireArgs returns random arguments. It leaves out some at the end, as the contract allows.
 func acquireArgs(d *fastpath.Draw) []string {
 	minHold, uptime := "0", "0"
 	if d.Chance(20) {
@@ -75,7 +75,7 @@ func acquireArgs(d *fastpath.Draw) []string {
 	return args[:fastpath.OneOf(d, []int{5, 6, 6, 8, 8, 9, 9, 9})]
 }
 
-// drawLock writes the lock: mostly one of a Mutex or of Redisson, at times something that no script has written.
+// drawLock writes the lock: mostly one of a Mutex or of Redisson, sometimes a state that no script writes.
 func drawLock(d *fastpath.Draw, key string) {
 	if d.Chance(5) {
 		d.OtherType(key)
@@ -104,7 +104,7 @@ func drawLock(d *fastpath.Draw, key string) {
 	d.Hash(key, fastpath.OneOf(d, []int{60, 100}), fields)
 }
 
-// drawWaitingClients writes the clients that wait for a lock, among them perhaps the one that asks.
+// drawWaitingClients writes the clients that wait for a lock. The client of the request may be one of them.
 func drawWaitingClients(d *fastpath.Draw, key string) {
 	if d.Chance(10) {
 		d.Text(key, "no sorted set")

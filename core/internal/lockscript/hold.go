@@ -7,37 +7,39 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// Hold is one acquisition of a lock in Redis: what Lock requests, and what a Lease keeps.
+// Hold is one acquisition of a lock in Redis: what Lock requests, and what a Lease keeps. It must not be used by several
+// goroutines at once, except for the requests of a Redlock to its servers, see countRepeated.
 type Hold struct {
-	Name     string
+	Name     string // of the lock, for errors
 	Keys     Keys
-	ID       string // never used for another hold; set by setID or ids.renew only
-	Owner    string // never empty once the hold has an id
-	ParentID string // the hold under which its owner is in; "" for a new owner, and one that WithOwner has named
+	ID       string // never used for another hold; only SetID and IDs.Renew set it
+	Owner    string // not "" once the hold has an ID
+	ParentID string // the hold under which the owner re-enters; "" for a new owner, and for one that WithOwner has named
 	TTL      time.Duration
-	MinHold  time.Duration
+	MinHold  time.Duration // for which the lock stays taken at least; 0 for none
 	Ack      transport.Ack
 
-	Released   string // where its end is remembered
+	Released   string // the key of the memory of its end
 	ScriptArgs ScriptArgs
-	ReleaseCtx transport.DetachedContext // of its release
-	// Unanswered counts its requests whose outcome is not known: each may arrive yet, whatever a later one has come to.
+	ReleaseCtx transport.DetachedContext // memory for the context of the release
+	// Unanswered is how many requests have an unknown outcome. Each of them may still arrive, even if a later one was
+	// answered.
 	Unanswered int
 
 	// Of a Mutex.
-	RegistersClient bool // register the client as waiting if the lock is busy, see internal/pubsub/wake_one.go
-	Woken           bool // the client was woken
+	RegistersClient bool // true if Redis registers the client as waiting while the lock is busy, see internal/pubsub/wake_one.go
+	Woken           bool // true if the client was woken for this request
 
 	// Of a lock with a queue in Redis.
-	MayQueue    bool  // if it is not granted at once
+	MayQueue    bool  // true if the hold is queued unless it is granted at once
 	QueueNumber int64 // 0 before it was in the queue
-	Shares      bool  // others may have the lock too
+	Shares      bool  // true if other owners may hold the lock too
 
 	// Own is what the strategy keeps for this hold; nil for most.
 	Own any
 }
 
-// Do runs a script for the hold, and counts the request if it was repeated.
+// Do runs a script for the hold, with its Ack, and returns the reply. It counts the request as unanswered if it was repeated.
 func (h *Hold) Do(ctx context.Context, e *transport.Executor, s *transport.Script, keys []string, args ...any) (any, error) {
 	c := transport.NewCommand(s, keys, args...)
 	c.Ack = h.Ack
@@ -57,17 +59,19 @@ func (h *Hold) countRepeated(c *transport.Command) {
 	}
 }
 
-// SetID sets the ID of a hold.
+// SetID sets the ID of a hold, and what depends on it.
 func (h *Hold) SetID(id string) {
 	h.ID, h.Released = id, h.Keys.Released(id)
 	h.setScriptArgs()
 }
 
-// ScriptArgs are parts of a hold as arguments of scripts. Why kept: each conversion to any costs an allocation.
+// ScriptArgs are parts of a hold as arguments of scripts. Why kept: each conversion to any costs an allocation. The first
+// three are the same for all holds of a lock, so a caller may set them before it sets the ID.
 type ScriptArgs struct {
 	Lock, Token, WaitingClients, released, id any
 }
 
+// setScriptArgs sets the arguments that depend on the ID, and the others unless they are set.
 func (h *Hold) setScriptArgs() {
 	if h.ScriptArgs.Lock == nil {
 		h.ScriptArgs.Lock, h.ScriptArgs.Token, h.ScriptArgs.WaitingClients = h.Keys.Lock, h.Keys.Token, h.Keys.WaitingClients
@@ -83,11 +87,11 @@ func (h *Hold) ownerArg() any {
 	return h.Owner
 }
 
-// ReleaseMemories returns how long Redis remembers the release of a hold, in ms: if the release finds the hold, and if it
-// does not. It is longer if a request of the hold may still arrive.
+// ReleaseMemories returns for how many ms Redis remembers the end of a hold: found if the release finds the hold in Redis,
+// missing if it does not. Both are arguments of scripts. They are longer if a request of the hold may still arrive.
 //
-// The release of a hold that was never used and has one request without an answer may find the hold: then the request
-// has arrived, and no other will.
+// Why two: a hold with at most one unanswered request, that no caller had, may be found by its release. Then that request has
+// arrived, and no other will.
 func (h *Hold) ReleaseMemories(what ReleaseReason) (found, missing any) {
 	switch {
 	case what == OnlyQueued:

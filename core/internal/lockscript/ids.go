@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// IDs names the owners and holds of one client: its UUID and a number that is never used again. An owner is named like the
-// first of its holds.
+// IDs makes the IDs of owners and holds of one client: its UUID, a colon and a number that is never used again. An owner has
+// the ID of the first of its holds. It is safe for concurrent use.
 type IDs struct {
-	Client  string
+	Client  string // the UUID; must be set before the first ID is made
 	counter atomic.Uint64
 }
 
@@ -18,7 +18,8 @@ func (ids *IDs) Next() string {
 	return ids.Client + ":" + string(strconv.AppendUint(digits[:0], ids.counter.Add(1), 10))
 }
 
-// Renew gives a hold a new, unique ID.
+// Renew gives a hold a new ID, without unanswered requests. Why not SetID: ID and Released are parts of one string here, which
+// costs one allocation.
 func (ids *IDs) Renew(h *Hold) {
 	var digits [20]byte
 	number := strconv.AppendUint(digits[:0], ids.counter.Add(1), 10)

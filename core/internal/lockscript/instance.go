@@ -9,17 +9,18 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// Instance is one Redis as the scripts of locks use it: a server, a Sentinel group or a Cluster.
+// Instance is one Redis as the scripts of locks use it: a server, a Sentinel group or a Cluster. It is not changed after its
+// fields are set, so it is safe for concurrent use.
 type Instance struct {
 	Exec            *transport.Executor
 	Subs            *pubsub.Subscriptions
 	IDs             *IDs
 	Now             clock.Clock
 	ClientNumber    string // see internal/pubsub/wake_one.go
-	ClientNumberArg any    // the same, as an argument of scripts
+	ClientNumberArg any    // ClientNumber as an argument of scripts
 	PublishVerb     string // PUBLISH or SPUBLISH, see lua/publish.lua
-	PublishVerbArg  any    // the same, as an argument
-	PublishRefused  func() // called if Redis does not let this user publish
+	PublishVerbArg  any    // PublishVerb as an argument of scripts
+	PublishRefused  func() // called if Redis does not let this user publish; waiters poll then
 }
 
 // queueArgs returns the arguments of queue_common.lua and those that come after them.
@@ -27,19 +28,20 @@ func (i *Instance) queueArgs(k Keys, more ...any) []any {
 	return append([]any{k.Channel, Milliseconds(TokenMemory), Milliseconds(PlaceTTL), i.PublishVerb}, more...)
 }
 
-// WakeNextIfFree wakes the next client of the set of waiting clients, if the lock is free. The clients in leave are taken
-// out of the set first.
+// WakeNextIfFree removes the clients in leave from the set of waiting clients. Then it wakes the next client of the set if the
+// lock is free. It is idempotent: to wake a client twice does no harm.
 func (i *Instance) WakeNextIfFree(ctx context.Context, lock, set string, leave ...any) error {
 	_, err := i.Exec.Do(ctx, wakeNextIfFreeScript, []string{lock, set}, append([]any{i.PublishVerb}, leave...)...)
 	return err
 }
 
-// Heartbeat returns the command that keeps the places of these holds in the queue of a lock.
+// Heartbeat returns the command that keeps the places of holds with these IDs in the queue of a lock for PlaceTTL more.
 func (i *Instance) Heartbeat(k Keys, ids ...any) *transport.Command {
 	return transport.NewCommand(QueueHeartbeatScript, k.queueKeys(), i.queueArgs(k, ids...)...)
 }
 
-// RunID returns what identifies the server process. The key decides on nothing but the rights of the user.
+// RunID returns the run ID of the server process. It returns "" if the server does not tell it. The script does not touch the
+// key, which only matters for the rights of the user.
 func (i *Instance) RunID(ctx context.Context, key string) (string, error) {
 	reply, err := i.Exec.Do(ctx, serverRunIDScript, []string{key})
 	id, _ := reply.(string)

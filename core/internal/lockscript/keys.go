@@ -2,26 +2,26 @@ package lockscript
 
 import "strings"
 
-// Reserved begins the keys that holdfast keeps beside the locks.
+// Reserved is the prefix of all keys that holdfast keeps beside the locks. Lock names must not begin with it.
 const Reserved = "holdfast:"
 
-// Keys are the places in Redis that belong to one lock, all in one Cluster slot.
+// Keys are the keys and the channel of one lock. All keys are in one slot of a Cluster.
 type Keys struct {
-	Lock           string // Redisson's RLock hash, at the bare key
-	Channel        string // Redisson's, where releases are announced
-	Token          string
+	Lock           string // the hash of the lock, at the same key as Redisson's RLock
+	Channel        string // the same as Redisson's, where releases are announced
+	Token          string // the last fencing token
 	WaitingClients string // the clients that wait for a Mutex, see lua/acquire.lua
-	tag            string // the lock's key in a form that hashes like it
+	tag            string // the end of all other keys; it has the same hash tag as the lock
 }
 
-// NewKeys derives the auxiliary keys. A key without braces becomes the tag as a whole; one with braces brings
-// its own tag. The separator tells the two apart, so "a" and "{a}" do not share them.
+// NewKeys returns the keys of the lock at prefix+name. If that has no braces, the other keys have it as their hash tag.
+// Otherwise they contain it unchanged, so it brings its own tag. The separator differs, so "a" and "{a}" share no key.
 func NewKeys(prefix, name string) Keys {
 	open, shut, colon := ":{", "}", ":{"
 	if strings.Contains(prefix, "{") || strings.Contains(name, "{") {
 		open, shut, colon = "=", "", ":"
 	}
-	// All of them are parts of one text, so that they cost one allocation.
+	// All keys are parts of one string, so that they cost one allocation.
 	const channel, token, waitingClients = "redisson_lock__channel", Reserved + "token", Reserved + "waiting_clients"
 	text := channel + colon + prefix + name + shut + token + open + prefix + name + shut +
 		waitingClients + open + prefix + name + shut
@@ -34,40 +34,41 @@ func NewKeys(prefix, name string) Keys {
 	}
 }
 
-// Deployment is where the id of the deployment in which the lock lies is kept, see location.go.
+// Deployment returns the key of the ID of the deployment that has the lock, see Strategy.DeploymentID.
 func (k Keys) Deployment() string { return Reserved + "deployment" + k.tag }
 
-// Released begins the keys where the ends of holds are remembered.
+// released is the prefix of the keys at which the ends of holds are remembered.
 const released = Reserved + "released"
 
-// Released is where a hold's end is remembered.
+// Released returns the key at which the end of the hold with that ID is remembered.
 func (k Keys) Released(hold string) string { return released + k.tag + ":" + hold }
 
 // The keys of a lock with a queue, see lua/queue_common.lua.
 
-// ShareExpiries returns the sorted set of the expiries of shares.
+// ShareExpiries returns the key of the sorted set of the expiries of shares.
 func (k Keys) ShareExpiries() string { return Reserved + "share_expiries" + k.tag }
 
-// ExclusiveQueue returns the queue of waiters that want the lock for themselves.
+// ExclusiveQueue returns the key of the queue of waiters that want the lock for themselves.
 func (k Keys) ExclusiveQueue() string { return Reserved + "exclusive_queue" + k.tag }
 
-// SharedQueue returns the queue of readers.
+// SharedQueue returns the key of the queue of readers.
 func (k Keys) SharedQueue() string { return Reserved + "shared_queue" + k.tag }
 
-// Waiters returns the hash of all waiters in both queues.
+// Waiters returns the key of the hash of all waiters in both queues.
 func (k Keys) Waiters() string { return Reserved + "waiters" + k.tag }
 
-// Once returns the keys of the record of that name. It lies beside the lock and draws from the same fencing tokens.
-// They share the channel, whose messages say no more than that it is time to look.
+// Once returns the keys of the record of that name: Lock is the key of the record. Lock and record of a name share the fencing
+// tokens and the channel. Why they may share the channel: a message only says that it is time to ask Redis.
 func (k Keys) Once() Keys {
 	k.Lock = Reserved + "once" + k.tag
 	return k
 }
 
-// GroupPrefix begins the keys of groups.
+// GroupPrefix is the prefix of the keys of groups.
 const GroupPrefix = Reserved + "group"
 
-// GroupKey returns where the records of a client are listed that have the same hash tag, false if a key has no braces.
+// GroupKey returns the key of the group of a record: all records with that prefix whose keys have the same hash tag. It returns
+// false if the key has no braces, and so is in no group.
 func GroupKey(prefix, key string) (string, bool) {
 	_, rest, found := strings.Cut(prefix+key, "{")
 	tag, _, closed := strings.Cut(rest, "}")

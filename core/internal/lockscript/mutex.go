@@ -11,38 +11,43 @@ import (
 )
 
 const (
-	// TokenMemory is how long the last token of a name is remembered. Tokens are microseconds of the server's
-	// clock, or one more than the last; so the memory matters only after the clock was set back, and then for
-	// names granted less than the step ago.
+	// TokenMemory is how long Redis remembers the last token of a name. A token is the server's time in microseconds, or one
+	// more than the last. So the memory only matters after the server's clock was set back. Then it matters for names that
+	// were granted since the time to which the clock was set.
 	TokenMemory = 2 * time.Hour
-	// ReleaseMemory is how long the end of a hold is remembered, which is how late a repeated release may come
-	// and still be answered truthfully.
+	// ReleaseMemory is how long Redis remembers the end of a hold. A repeated release within that time gets the true answer.
 	ReleaseMemory = 15 * time.Second
-	// AbandonMemory is the same for a hold of which a request may come late and must then be refused, and for
-	// ForceUnlock. Longer, because it is rare.
+	// AbandonMemory is the same for a hold of which a request may arrive late and must be refused, and for ForceUnlock. It
+	// may be longer than ReleaseMemory because such holds are rare.
 	AbandonMemory = 10 * time.Minute
 )
 
-// Refusals of acquire.lua and acquire_all.lua that are no answer about the lock.
+// Refusals of acquire.lua and acquire_all.lua that do not tell whether the lock is held.
 var (
-	errRestarted     = transport.WithOutcome(errors.New("server restarted recently and may have lost the lock"), transport.NotExecuted)
+	// errRestarted is temporary: the request may be repeated.
+	errRestarted = transport.WithOutcome(errors.New("server restarted recently and may have lost the lock"), transport.NotExecuted)
+	// ErrOtherStrategy is the error of a MutexBatch whose script cannot grant one of the locks. The locks may be acquired one
+	// by one instead.
 	ErrOtherStrategy = transport.WithOutcome(errors.New("held by another strategy than Mutex"), transport.Rejected)
 )
 
-// Durations as arguments of scripts.
+// Durations as arguments of scripts, in ms.
 var (
 	tokenMemoryArg   any = Milliseconds(TokenMemory)
 	releaseMemoryArg any = Milliseconds(ReleaseMemory)
+	// AbandonMemoryArg is AbandonMemory.
 	AbandonMemoryArg any = Milliseconds(AbandonMemory)
 
-	lastTTL atomic.Pointer[ttlText] // mostly it is the same for all
+	lastTTL atomic.Pointer[ttlText] // nil before the first
 )
 
+// ttlText is a TTL and its argument.
 type ttlText struct {
 	ttl time.Duration
 	arg any
 }
 
+// ttlArg returns a TTL as an argument of scripts. It keeps the last one, because mostly all TTLs of a process are the same.
 func ttlArg(ttl time.Duration) any {
 	last := lastTTL.Load()
 	if last == nil || last.ttl != ttl {
@@ -55,10 +60,10 @@ func ttlArg(ttl time.Duration) any {
 // Mutex is the [Strategy] of a lock with one owner and without order between processes.
 type Mutex struct {
 	OneRedis
-	RestartDelay time.Duration // see [WithRestartDelay]
+	RestartDelay time.Duration // for which a server grants no free locks after it has started; 0 for none
 }
 
-// Acquire implements [Strategy]. A lock that is held by another strategy is asked for as a [Queue].
+// Acquire implements [Strategy]. If another strategy holds the lock, Acquire requests it as a [Queue].
 func (m Mutex) Acquire(ctx context.Context, h *Hold) (Result, error) {
 	c := new(transport.Command)
 	c.Init(acquireScript, 4, h.ScriptArgs.Lock, h.ScriptArgs.Token, h.ScriptArgs.released, h.ScriptArgs.WaitingClients,
@@ -83,7 +88,7 @@ func (m Mutex) Acquire(ctx context.Context, h *Hold) (Result, error) {
 	}
 	switch c.List[0] {
 	case 1:
-		before := c.List[len(c.List)-1]
+		before := c.List[len(c.List)-1] // flags, see lua/acquire.lua
 		return Result{Granted: true, Token: c.List[1], TokenCommitted: before&1 != 0, ByParent: before&2 != 0}, nil
 	case 0:
 		left := time.Duration(c.List[1]) * time.Millisecond
@@ -99,7 +104,7 @@ func (m Mutex) Acquire(ctx context.Context, h *Hold) (Result, error) {
 	}
 }
 
-// Subscribe subscribes to broadcasts and to the number of this client, see internal/pubsub/wake_one.go.
+// Subscribe implements [Strategy]: to broadcasts and to the number of this client, see internal/pubsub/wake_one.go.
 func (m Mutex) Subscribe(k Keys) Subscription {
 	return m.Subs.SubscribeAsClient(k.Channel, k.Lock, k.WaitingClients)
 }
@@ -112,12 +117,13 @@ func (m Mutex) SubscribeIfActive(k Keys) Subscription {
 	return nil
 }
 
-// asQueued returns the strategy for a lock that is held by another strategy, perhaps by the same owner.
+// asQueued returns the strategy that can request a lock that another strategy holds. The holder may be the same owner.
 func (m Mutex) asQueued() Queue {
 	return Queue{OneRedis: m.OneRedis, Mode: "fair"}
 }
 
-// Release implements [Strategy]. The script wakes one waiting client.
+// Release implements [Strategy]. The script wakes one waiting client. If another strategy holds the lock, Release releases
+// the hold as a [Queue].
 func (m Mutex) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
 	found, missing := h.ReleaseMemories(what)
 	abandoned := 0
@@ -142,8 +148,8 @@ func (m Mutex) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 	return c.Reply != int64(0), nil
 }
 
-// Commit writes the token of a majority of a Redlock to a hold of this server. If regrant is true, it grants the hold anew
-// if the server has lost it. It returns false if another owner has the lock.
+// Commit writes the token of a majority of a Redlock to a hold of this server. If regrant is true and the server has lost the
+// hold, Commit grants it anew. It returns false if the hold is not there, or if another owner has the lock.
 func (m Mutex) Commit(ctx context.Context, h *Hold, token int64, regrant bool) (bool, error) {
 	grant := 0
 	if regrant {

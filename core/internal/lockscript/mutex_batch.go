@@ -10,13 +10,13 @@ import (
 )
 
 // MutexBatch is the [Strategy] of several mutexes that one script grants, all or none. Its hold stands for one hold of each
-// mutex, with the same id. Each mutex has a lease of its own.
+// mutex, with the same ID. Each mutex has a lease of its own.
 type MutexBatch struct {
 	Mutex
-	Holds []Hold // without id; without owner, if that is not yet in any of them
+	Holds []Hold // without ID; without owner if the owner holds none of the locks yet
 }
 
-// MemberPointers returns the holds themselves.
+// MemberPointers returns pointers to the elements of Holds.
 func (m MutexBatch) MemberPointers() (holds []*Hold) {
 	for i := range m.Holds {
 		holds = append(holds, &m.Holds[i])
@@ -24,7 +24,7 @@ func (m MutexBatch) MemberPointers() (holds []*Hold) {
 	return holds
 }
 
-// MemberHolds returns the holds for which h stands.
+// MemberHolds returns copies of the holds, with the ID and the owner of h.
 func (m MutexBatch) MemberHolds(h *Hold) []Hold {
 	holds := slices.Clone(m.Holds)
 	for i := range holds {
@@ -37,7 +37,8 @@ func (m MutexBatch) MemberHolds(h *Hold) []Hold {
 	return holds
 }
 
-// Acquire implements [Strategy], for all mutexes or none.
+// Acquire implements [Strategy], for all mutexes or none. If one is held, h gets its name, for the error. If one is held by
+// another strategy, the error is ErrOtherStrategy.
 func (m MutexBatch) Acquire(ctx context.Context, h *Hold) (Result, error) {
 	holds := m.MemberHolds(h)
 	keys := make([]string, 0, 3*len(holds))
@@ -76,7 +77,8 @@ func (m MutexBatch) Bar(h *Hold) {
 	m.barAll(h.Keys.Lock, released...)
 }
 
-// Release implements [Strategy]: each mutex is released by itself, in one batch.
+// Release implements [Strategy]: each mutex has its own command, and one batch has all commands. It returns true if all
+// mutexes were held.
 func (m MutexBatch) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
 	holds := m.MemberHolds(h)
 	held := make([]bool, len(holds))

@@ -11,12 +11,13 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// OneRedis is what all strategies on one Redis have in common: one script renews, one raises holds of every kind.
+// OneRedis has the methods that all strategies on one Redis share. Its scripts renew and raise holds of every kind.
 type OneRedis struct {
 	*Instance
 }
 
-// Renew implements [Strategy].
+// Renew implements [Strategy]. If Redis has renewed an exclusive hold whose owner may have shares too, a second command
+// follows with the keys of shares.
 func (r OneRedis) Renew(ctx context.Context, h *Hold, ttl time.Duration) (bool, error) {
 	reply, err := r.Exec.DoWithAck(ctx, h.Ack, renewScript, h.renewed(), h.ID, Milliseconds(ttl))
 	if err == nil && reply == renewedInPart {
@@ -28,10 +29,12 @@ func (r OneRedis) Renew(ctx context.Context, h *Hold, ttl time.Duration) (bool, 
 	return reply == int64(1), nil
 }
 
-// renewedInPart is the answer to a renewal that prolongs an exclusive hold whose owner has, or had, shares too.
+// renewedInPart is the reply to a renewal that has prolonged an exclusive hold, but not the shares beside it. Then the renewal
+// must be repeated with the keys of shares. Why not always with these: in a Cluster, a script with one key runs even while
+// its slot moves, see lua/renew.lua.
 const renewedInPart = int64(2)
 
-// RenewAll implements [Strategy]: one batch has all renewals.
+// RenewAll implements [Strategy]. Each renewal is one command, and one batch has all commands.
 func (r OneRedis) RenewAll(renewals []*Renewal) {
 	commands := make([]*transport.Command, len(renewals))
 	for i, renewal := range renewals {
@@ -40,7 +43,7 @@ func (r OneRedis) RenewAll(renewals []*Renewal) {
 	r.Exec.SubmitRenewals(commands)
 }
 
-// RenewalCommand returns the command of a renewal. Its outcome is given to done.
+// RenewalCommand returns the command of a renewal, which calls done with the outcome, see keepalive.Renewal.
 func (r OneRedis) RenewalCommand(renewal *Renewal, done func(sentAt clock.Instant, held bool, err error)) *transport.Command {
 	c := transport.NewCommand(renewScript, renewal.Hold.renewed(), renewal.Hold.ID, Milliseconds(renewal.Hold.TTL))
 	c.Ack = renewal.Hold.Ack
@@ -54,7 +57,7 @@ func (r OneRedis) RenewalCommand(renewal *Renewal, done func(sentAt clock.Instan
 	return c
 }
 
-// lostBy returns why a renewal has not found its hold, nil if it has, or if that is not known.
+// lostBy returns the cause if a renewal has not found its hold. It returns nil if it has, or if the cause is not known.
 func lostBy(reply any) error {
 	switch reply {
 	case int64(0):
@@ -65,14 +68,15 @@ func lostBy(reply any) error {
 	return nil
 }
 
-// renewRest sends a renewal again that was made in part. Should it fail, the next one will be made in part too.
+// renewRest repeats a renewal that was made in part. Why no outcome: if the repetition fails, the next renewal will be made in
+// part too, and be repeated.
 func (r OneRedis) renewRest(h *Hold) {
 	c := transport.NewCommand(renewScript, h.Keys.shared(), h.ID, Milliseconds(h.TTL))
 	c.Done = func(*transport.Command) {}
 	r.Exec.SubmitRenewals([]*transport.Command{c})
 }
 
-// renewed returns the keys of a renewal, see lua/renew.lua.
+// renewed returns the keys of the first command of a renewal, see lua/renew.lua.
 func (h *Hold) renewed() []string {
 	if h.Shares {
 		return h.Keys.shared()
@@ -80,7 +84,7 @@ func (h *Hold) renewed() []string {
 	return []string{h.Keys.Lock}
 }
 
-// shared returns the keys of a lock that is shared.
+// shared returns the keys of the renewal of a share.
 func (k Keys) shared() []string { return []string{k.Lock, k.ShareExpiries()} }
 
 // Raise implements [Strategy].
@@ -93,15 +97,15 @@ func (r OneRedis) Raise(ctx context.Context, h *Hold, token int64) (bool, error)
 	return reply == int64(1), nil
 }
 
-// Subscribe subscribes to broadcasts: what a Mutex or Redisson publishes when it unlocks.
+// Subscribe implements [Strategy]: to broadcasts, which a Mutex or Redisson publishes when it unlocks.
 func (r OneRedis) Subscribe(k Keys) Subscription {
 	return r.Subs.Subscribe(k.Channel, "")
 }
 
-// SubscribeIfActive returns nil.
+// SubscribeIfActive implements [Strategy]. It returns nil, so the caller asks Redis first.
 func (OneRedis) SubscribeIfActive(Keys) Subscription { return nil }
 
-// Bar implements [Strategy].
+// Bar implements [Strategy]. The command is sent until Redis confirms it.
 func (r OneRedis) Bar(h *Hold) { r.barAll(h.Keys.Lock, h.Released) }
 
 // barAll bars the requests of several holds whose keys share a slot with the lock.
@@ -118,12 +122,12 @@ func (r OneRedis) barAll(lock string, released ...string) {
 // Pending implements [Strategy].
 func (r OneRedis) Pending(h *Hold) *transport.Pending { return r.Exec.PendingOf(h.Keys.Lock) }
 
-// locationMemory is how long the name of a place outlives its last use. The memory must be longer than any wait.
+// deploymentMemory is how long a deployment ID outlives its last use. It must be longer than any wait.
 const deploymentMemory = 24 * time.Hour
 
-// DeploymentID implements [Strategy]. The name is kept beside the lock instead of being made of what the server tells of
-// itself. Why: the name then lives exactly as long as the state of the lock, through restarts, failovers and moves of
-// slots, and needs no rights that the lock does not need.
+// DeploymentID implements [Strategy]. The ID is kept beside the lock. Why not what the server tells of itself: the ID lives
+// exactly as long as the state of the lock, through restarts, failovers and moves of slots. And it needs no rights that the
+// lock does not need.
 func (r OneRedis) DeploymentID(ctx context.Context, k Keys) (string, error) {
 	reply, err := r.Exec.Do(ctx, deploymentIDScript, []string{k.Deployment()},
 		r.IDs.Next(), Milliseconds(deploymentMemory))

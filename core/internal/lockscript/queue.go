@@ -7,27 +7,27 @@ import (
 )
 
 const (
-	// PlaceTTL is how long Redis keeps the place of a waiter without heartbeats, and the TTL of a grant by message until
-	// the first renewal. So it is the delay that a crashed waiter causes to the others.
+	// PlaceTTL is how long Redis keeps the place of a waiter without heartbeats. It is also the TTL of a grant by message,
+	// until the first renewal. So it is the delay that a crashed waiter causes to the others.
 	PlaceTTL = 5 * time.Second
-	// HeartbeatInterval is how often the heartbeats of a waiter are sent.
+	// HeartbeatInterval is how often the heartbeats of a waiter are sent: several may get lost within PlaceTTL.
 	HeartbeatInterval = time.Second
 )
 
-// ErrUpgrade refuses a write lock to an owner that holds the read side.
+// errUpgrade refuses a write lock to an owner that holds the read side. Why: the owner would wait for itself.
 var errUpgrade = errors.New("read lock cannot be upgraded")
 
-// Queue is the [Strategy] of locks with a queue in Redis. The script that releases the lock grants it to the
-// next waiter, and notifies only that one. See lua/queue_common.lua.
+// Queue is the [Strategy] of locks with a queue in Redis. The script that releases the lock grants it to the next waiter, and
+// notifies only that one. See lua/queue_common.lua.
 type Queue struct {
 	OneRedis
-	Mode string // in Redis: fair, writing or reading
+	Mode string // as in Redis: fair, writing or reading
 	// ReadersNext is true if all readers that wait at the end of a write go before the next writer.
 	ReadersNext bool
 }
 
-// QueueOf returns the strategy if its waiters are in a queue in Redis. If it is nil, the first request after a release gets
-// the lock.
+// QueueOf returns the strategy as a Queue if its waiters are in a queue in Redis. It returns nil for other strategies, whose
+// lock is granted to the first request after a release.
 func QueueOf(s Strategy) *Queue {
 	if q, ok := s.(Queue); ok {
 		return &q
@@ -35,10 +35,11 @@ func QueueOf(s Strategy) *Queue {
 	return nil
 }
 
-// Channel returns the channel of this client for the lock. Each message on it is addressed to one of its waiters.
+// Channel returns the channel of this client for the lock. Each message on it has the hold ID of one waiter as its address.
 func (q Queue) Channel(k Keys) string { return k.Channel + ":" + q.IDs.Client }
 
-// Acquire implements [Strategy]. Without a grant, the hold is in the queue if it may be.
+// Acquire implements [Strategy]. If the hold is not granted and MayQueue is true, it is in the queue afterwards, and h has its
+// number.
 func (q Queue) Acquire(ctx context.Context, h *Hold) (Result, error) {
 	h.Shares = q.Mode == "reading"
 	mayQueue := 0
@@ -92,7 +93,7 @@ func (q Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 	return list[0] == 1, nil
 }
 
-// queueKeys returns the keys of queue_common.lua and the one that comes after them.
+// queueKeys returns the keys of queue_common.lua and those that come after them.
 func (k Keys) queueKeys(more ...string) []string {
 	return append([]string{k.Lock, k.Token, k.ShareExpiries(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters()}, more...)
 }

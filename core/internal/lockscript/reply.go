@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Integers reads a reply that is a list of integers, of one of these lengths.
+// Integers returns a reply that is a list of integers, of one of these lengths. It returns the error of Unexpected for any other
+// reply.
 func Integers(reply any, lengths ...int) ([]int64, error) {
 	list, _ := reply.([]any)
 	numbers := make([]int64, 0, len(list))
@@ -22,17 +23,18 @@ func Integers(reply any, lengths ...int) ([]int64, error) {
 	return numbers, nil
 }
 
-// Unexpected is the error of a reply that no script gives.
+// Unexpected returns the error for a reply that no script returns: the server is not a Redis that this package knows.
 func Unexpected(reply any) error {
 	return fmt.Errorf("holdfast: unexpected reply from Redis: %v", reply)
 }
 
-// Milliseconds rounds up, so that nothing is asked of Redis for less time than was meant.
+// Milliseconds returns d in milliseconds, rounded up. Why up: no TTL in Redis may be shorter than what was requested.
 func Milliseconds(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
-// Pairs reads lists of keys and values.
+// Pairs returns the fields of lists of alternating names and values. It ignores what is not a list, and values that are no
+// strings count as "". It never returns nil.
 func Pairs(lists ...any) map[string]string {
 	all := make(map[string]string)
 	for _, list := range lists {
@@ -45,7 +47,7 @@ func Pairs(lists ...any) map[string]string {
 	return all
 }
 
-// Number reads what Redis writes for an integer, 0 if it is none.
+// Number returns the integer that text has in decimal digits. It returns 0 if text is no integer.
 func Number(text string) int64 {
 	n, _ := strconv.ParseInt(text, 10, 64)
 	return n

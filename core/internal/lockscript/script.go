@@ -28,8 +28,8 @@ var (
 	inspectScript        = load("inspect")
 )
 
-// load puts a script together from the parts that it shares with others and its own file, which comes last.
+// load returns the script of these files. The last one is its own file, the others are parts that scripts share.
 func load(names ...string) *transport.Script { return transport.NewScript(Source(names...)) }
 
-// Source returns the text of Lua files of this package, in order.
+// Source returns the text of the files lua/NAME.lua of this package, one behind the other. It panics if there is no such file.
 func Source(names ...string) string { return transport.ReadScripts(luaFiles, names...) }

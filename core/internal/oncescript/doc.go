@@ -8,7 +8,12 @@
 //	  └── release ─────┘  ├── hold ──────────────────► unknown ── resolve ──► completed
 //	                      └── the lease expires ─────► retry (begin may follow), unknown or completed
 //
-// Which state an expired lease leads to was written when the attempt began, or by declare. Forget deletes the record.
+// Which state an expired lease leads to was written when the attempt began, or by declare. Forget deletes the record, and so
+// does the end of its retention.
+//
+// Each script that ends an attempt has one of three answers. [Stale] means that a later attempt has begun, or that the
+// record was resolved. [Recreated] means that the record was lost meanwhile and is written anew. [Recorded] is the usual
+// one. So an attempt can record its end even after its lease has expired, unless another attempt has begun.
 //
 // # Terms
 //

@@ -38,7 +38,7 @@ const (
 	fingerprint                 = "fingerprint"
 )
 
-// drawBegin makes a state and a request for begin.lua.
+// drawBegin makes a random state and a random request for begin.lua.
 func drawBegin(d *fastpath.Draw) {
 	record, token, ended := d.Key("record"), d.Key("token"), d.Key("ended")
 	d.Keys = []string{record, token, ended}
@@ -53,6 +53,7 @@ func drawBegin(d *fastpath.Draw) {
 	}
 }
 
+// beginArgs returns random arguments for begin.lua, without those of a group.
 func beginArgs(d *fastpath.Draw) []string {
 	window := func() string { // in ms; "" for no bound
 		if d.Chance(85) {

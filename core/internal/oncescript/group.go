@@ -6,17 +6,17 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
-// Group is the group in which a record counts, see lua/group.lua.
+// Group is the group in which a record counts, see lua/group.lua. The zero value is no group.
 type Group struct {
-	Key        string // empty: the record is in no group
-	MaxRecords int    // records; 0 is any number
-	MaxBytes   int64  // that they may count; 0 is any number
+	Key        string // "" if the record is in no group
+	MaxRecords int    // 0 for any number
+	MaxBytes   int64  // that all records may count together; 0 for any number
 }
 
-// bounded reports whether there is a quota, so that whatever is left of a record has to be counted.
+// bounded returns true if there is a quota. Then what a release leaves of a record has to be counted too.
 func (g Group) bounded() bool { return g.MaxRecords > 0 || g.MaxBytes > 0 }
 
-// withGroup appends the key of the group, if there is one.
+// withGroup returns the keys, followed by that of the group if there is one.
 func (g Group) withGroup(keys ...string) []string {
 	if g.Key == "" {
 		return keys
@@ -24,7 +24,7 @@ func (g Group) withGroup(keys ...string) []string {
 	return append(keys, g.Key)
 }
 
-// beginKeys returns the keys of a script that begins an attempt.
+// beginKeys returns the keys of a script that begins an attempt: these, and those of the group.
 func (g Group) beginKeys(keys ...string) []string {
 	keys = g.withGroup(keys...)
 	if g.bounded() {
@@ -33,21 +33,21 @@ func (g Group) beginKeys(keys ...string) []string {
 	return keys
 }
 
-// Tokens is where the last token of a bounded group is remembered.
+// Tokens returns the key at which the last token of a bounded group is remembered. The group must have a key.
 func (g Group) Tokens() string {
 	return lockscript.Reserved + "grouptoken" + g.Key[len(lockscript.GroupPrefix):]
 }
 
-// recordOverhead is what a record takes in Redis, with its place in the group, beside what counted is told of.
+// recordOverhead is how many bytes a record takes in Redis beside its content, with its membership in the group.
 const recordOverhead = 1536
 
-// Counted returns how many bytes a record with so many bytes of content counts in its group. It rounds up, to one of four
-// sizes for each power of two, as lua/group.lua does.
+// Counted returns how many bytes a record with that many bytes of content counts in its group. It adds the overhead, and
+// rounds up to one of four sizes for each power of two, as lua/group.lua does.
 func Counted(content int) int64 {
 	n := int64(content) + recordOverhead
 	step := int64(1) << (bits.Len64(uint64(n-1)) - 3)
 	return (n + step - 1) / step * step
 }
 
-// Content returns how many bytes a record has with a value of that length.
+// Content returns how many bytes of content a record has whose value has that many bytes.
 func (t *Terms) Content(value int) int { return value + len(t.Fingerprint) + len(t.Note) }

@@ -6,21 +6,21 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
-// Record is a record as it is in Redis, see lua/common.lua.
+// Record is a record as it is in Redis, see lua/common.lua. Times are those of the server's clock.
 type Record struct {
-	State        string // running, retry, unknown, completed; empty if there is no record
-	Attempt      int
-	Token        int64
-	Value        []byte // nil if Omitted
-	Omitted      bool
-	Fingerprint  []byte
+	State        string // running, retry, unknown or completed; "" if there is no record
+	Attempt      int    // number of the last attempt, from 1; 0 if there was none
+	Token        int64  // of that attempt
+	Value        []byte // of a completed run; nil if Omitted
+	Omitted      bool   // true if a completed run had a value that was not recorded
+	Fingerprint  []byte // nil if the attempt had none
 	Reason, Note string
-	Began, Ended time.Time
-	Lease        time.Duration // the rest of it
-	Retention    time.Duration // the rest of it
+	Began, Ended time.Time     // of the attempt; zero if it has not begun or ended
+	Lease        time.Duration // until the lease of a running attempt expires
+	Retention    time.Duration // until the record expires
 }
 
-// readRecord reads what report in lua/common.lua returns.
+// readRecord returns the record in a reply that is made by report in lua/common.lua.
 func readRecord(reply any) (Record, error) {
 	list, _ := reply.([]any)
 	if len(list) != 5 {
@@ -46,7 +46,7 @@ func readRecord(reply any) (Record, error) {
 	return r, nil
 }
 
-// moment reads microseconds of the server's clock; there are none for what has not happened.
+// moment returns the time of a text with microseconds since 1970. It returns the zero time if the text has none.
 func moment(text string) time.Time {
 	if us := lockscript.Number(text); us > 0 {
 		return time.UnixMicro(us)
@@ -54,7 +54,7 @@ func moment(text string) time.Time {
 	return time.Time{}
 }
 
-// bytesOf returns nil for a field that is absent, which is not the same as an empty one.
+// bytesOf returns the value of a field. It returns nil if the field is absent, and an empty slice if its value is empty.
 func bytesOf(fields map[string]string, name string) []byte {
 	text, ok := fields[name]
 	if !ok {

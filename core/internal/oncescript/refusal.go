@@ -2,27 +2,29 @@ package oncescript
 
 import "time"
 
-// Refusal is why an attempt may not begin, or a record cannot be resolved.
+// Refusal is why an attempt may not begin, or a record cannot be resolved. A *Refusal is an error, so that it can be the field
+// Refused of a lockscript.Result.
 type Refusal struct {
 	Kind       RefusalKind
-	Record     Record        // of alreadyCompleted and outcomeUnknown
-	RetryAfter time.Duration // of tooManyRecords, tooManyBytes and inProgress
-	ServerTime time.Time     // of tooEarly and tooLate
+	Record     Record        // of Completed and OutcomeUnknown; zero for other kinds
+	RetryAfter time.Duration // of TooManyRecords, TooManyBytes and InProgress; 0 for other kinds
+	ServerTime time.Time     // of TooEarly and TooLate; zero for other kinds
 }
 
 // RefusalKind is the reason of a refusal.
 type RefusalKind int
 
+// The reasons of refusals. Package core takes every other value for fingerprintMismatch.
 const (
-	Completed RefusalKind = iota + 1
-	OutcomeUnknown
-	InProgress
-	fingerprintMismatch
-	TooManyRecords
-	TooManyBytes
-	TooEarly
-	TooLate
+	Completed           RefusalKind = iota + 1 // a run has completed before
+	OutcomeUnknown                             // a run has an unknown outcome, which has to be resolved first
+	InProgress                                 // an attempt is running, so the record cannot be resolved
+	fingerprintMismatch                        // the record was made for another fingerprint
+	TooManyRecords                             // the group has as many records as it may have
+	TooManyBytes                               // the records of the group count as many bytes as they may
+	TooEarly                                   // the server's clock has not reached the window
+	TooLate                                    // the server's clock is past the window
 )
 
-// Error is for logs: the API has an error of its own for each kind.
+// Error returns a text for logs. The API has an error type or value for each kind.
 func (r *Refusal) Error() string { return "the attempt is refused" }

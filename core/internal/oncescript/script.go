@@ -26,13 +26,13 @@ var (
 	forgetScript   = loadPublishing("common", "forget")
 )
 
-// load puts a script together from the parts that it shares with others and its own file, which comes last.
+// load returns the script of these files. The last one is its own file, the others are parts that scripts share.
 func load(names ...string) *transport.Script { return transport.NewScript(source(names...)) }
 
-// loadPublishing is load for a script that announces the end of an attempt.
+// loadPublishing is load for a script that announces the end of an attempt. It uses lua/publish.lua of package lockscript.
 func loadPublishing(names ...string) *transport.Script {
 	return transport.NewScript(lockscript.Source("publish") + source(names...))
 }
 
-// Source returns the text of Lua files of this package, in order.
+// source returns the text of the files lua/NAME.lua of this package, one behind the other. It panics if there is no such file.
 func source(names ...string) string { return transport.ReadScripts(luaFiles, names...) }

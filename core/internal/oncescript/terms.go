@@ -2,15 +2,15 @@ package oncescript
 
 import "time"
 
-// Terms is what one needs to know to write a record. It is what the hold of an attempt keeps as its own.
+// Terms are what an attempt says of the record that it is to leave. The field Own of its hold refers to them.
 type Terms struct {
-	Retention    time.Duration
-	Fingerprint  []byte
-	HoldFailures bool // an expired attempt has an unknown outcome, instead of being repeated
-	MaxValue     int
-	Grouped      bool
-	Group        Group
-	Earliest     time.Time
+	Retention    time.Duration // for which the record is kept after its end
+	Fingerprint  []byte        // of the request; nil for none
+	HoldFailures bool          // true if an expired attempt has an unknown outcome; false if the next attempt may begin
+	MaxValue     int           // the longest value that is recorded, in bytes
+	Grouped      bool          // true if the records of the same hash tag form a group
+	Group        Group         // that group; zero if Grouped is false
+	Earliest     time.Time     // the window in which an attempt may begin, by the server's clock; zero for no bound
 	Latest       time.Time
-	Note         string
+	Note         string // for readers of the record
 }

@@ -8,7 +8,7 @@
 -- Returns {1, announced}   recorded, now or by an earlier run; announced is 0 if the message could not be published:
 --                          waiters find out by polling
 --         {0, ms}          an attempt is running, whose lease has so much left; it is not touched
---         {-4, record...}  completed before; it is not touched, so the first result counts; see report in once_common
+--         {-4, record...}  completed before; it is not touched, so the first result counts; see report in common.lua
 --
 -- The record keeps the number and the token of the attempt, but gets another id. By that id, an attempt that ends late
 -- finds out that it is stale.
