@@ -103,8 +103,6 @@ func unaccounted(p markdown.Page, b markdown.Block, run, unused map[string]bool)
 	switch {
 	case b.Language == "go": // TestSnippets
 		return nil
-	case b.Language == "mermaid": // a picture; TestArchitecture reads the one of imports
-		return nil
 	case b.Language == "sql" && slices.Contains(sqlPages, p.Path):
 		return nil
 	case b.Language != "sh":

@@ -13,11 +13,15 @@ import (
 // pictures are the diagrams by the names of their files.
 func pictures() map[string]*svg.Picture {
 	return map[string]*svg.Picture{
-		"lease.svg":   lease(),
-		"fencing.svg": fencing(),
-		"once.svg":    once(),
-		"fair.svg":    fair(),
-		"redlock.svg": redlock(),
+		"lease.svg":     lease(),
+		"fencing.svg":   fencing(),
+		"once.svg":      once(),
+		"fair.svg":      fair(),
+		"redlock.svg":   redlock(),
+		"imports.svg":   imports(),
+		"life-lock.svg": lifeOfLock(),
+		"life-loss.svg": lifeOfLoss(),
+		"life-once.svg": lifeOfOnce(),
 	}
 }
 

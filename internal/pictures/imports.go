@@ -1,0 +1,90 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/svg"
+)
+
+// drawnPackage is a package of core in the drawing of the imports.
+type drawnPackage struct {
+	name, what  string
+	x, y, width float64
+}
+
+const packageHeight = 46
+
+// drawnPackages are the packages. Each stands above those that it imports.
+var drawnPackages = []drawnPackage{
+	{"core", "public API, leases, Once, Multi, the acquisition loop", 20, 16, 480},
+	{"redlock", "majority", 20, 92, 111},
+	{"oncescript", "Once in Redis", 143, 92, 111},
+	{"waiters", "in this process", 266, 92, 111},
+	{"preflight", "INFO checks", 389, 92, 111},
+	{"lockscript", "a lock in Redis: keys, scripts, strategies", 20, 168, 357},
+	{"keepalive", "renewal, end", 20, 244, 111},
+	{"pubsub", "subscriptions to releases", 143, 244, 234},
+	{"transport", "scripts to Redis: batches, direct path, retries", 143, 320, 357},
+	{"clock", "continues in a suspend", 20, 396, 234},
+	{"lifecycle", "operations, pauses, signals", 266, 396, 234},
+}
+
+// drawnArrow is an import, drawn as a vertical arrow at x.
+type drawnArrow struct {
+	from, to string
+	x        float64
+}
+
+// drawnArrows leave out an import that other arrows imply. TestArchitectureIsDrawn compares them with the table of
+// docs/architecture.md.
+var drawnArrows = []drawnArrow{
+	{"core", "redlock", 75},
+	{"core", "oncescript", 198},
+	{"core", "waiters", 321},
+	{"core", "preflight", 444},
+	{"redlock", "lockscript", 75},
+	{"oncescript", "lockscript", 198},
+	{"waiters", "lockscript", 321},
+	{"preflight", "transport", 444},
+	{"lockscript", "keepalive", 75},
+	{"lockscript", "pubsub", 260},
+	{"pubsub", "transport", 260},
+	{"keepalive", "clock", 75},
+	{"transport", "clock", 198},
+	{"transport", "lifecycle", 383},
+}
+
+// imports draws which package of core imports which.
+func imports() *svg.Picture {
+	p := svg.New(458, "The imports of the packages of core", importsText())
+	at := make(map[string]drawnPackage)
+	for _, r := range drawnPackages {
+		at[r.name] = r
+		p.Rect(r.x, r.y, r.width, packageHeight, svg.Plain)
+		p.Text(r.x+r.width/2, r.y+20, svg.Middle, r.name)
+		p.Note(r.x+r.width/2, r.y+37, svg.Middle, r.what)
+	}
+	for _, a := range drawnArrows {
+		p.Arrow(a.x, at[a.from].y+packageHeight, a.x, at[a.to].y)
+	}
+	return p
+}
+
+// importsText says the arrows in words, a sentence for each package with imports.
+func importsText() string {
+	var sentences []string
+	for _, r := range drawnPackages {
+		var imported []string
+		for _, a := range drawnArrows {
+			if a.from == r.name {
+				imported = append(imported, a.to)
+			}
+		}
+		if len(imported) > 0 {
+			slices.Sort(imported)
+			sentences = append(sentences, r.name+" imports "+strings.Join(imported, ", ")+".")
+		}
+	}
+	return strings.Join(sentences, " ")
+}
