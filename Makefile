@@ -111,6 +111,14 @@ bench: needed ## measure beside other lock libraries, for a quarter of an hour: 
 bench-quick: needed ## the same with few and short rounds, for development: BENCH="-only pairs -who 'Mutex|bare' -cpuprofile cpu.prof"
 	cd bench && GOWORK=off $(GO) run . -quick $(BENCH)
 
+.PHONY: bench-server
+bench-server: needed ## measure what the commands of locks cost the server, in four minutes: docs/benchmarks.md
+	cd bench && GOWORK=off $(GO) run . -server -page ../docs/benchmarks.md
+
+.PHONY: scaling
+scaling: needed ## measure what locks cost a server, for docs/scaling.md and its calculator, in four minutes
+	cd bench && GOWORK=off $(GO) run ./capacity -measure -page ../docs/scaling.md
+
 .PHONY: bench-test
 bench-test: needed ## test that what is compared locks, and that the benchmark counts right
 	cd bench && GOWORK=off $(GO) test -race -count=1 ./...
@@ -125,7 +133,7 @@ fairness: needed ## let 16, 64 and 256 waiters contest for a fair lock, and meas
 
 .PHONY: model
 model: needed ## compare the scripts with a model over 100,000 random operations; make test takes a quarter of them
-	$(GO) test -race -count=1 -v -run 'TestModel$$' ./core -model.ops 100000
+	$(GO) test -race -count=1 -v -run 'TestModel$$' ./core/internal/lockscript -model.ops 100000
 
 .PHONY: topologies
 topologies: needed ## run the conformance suite on all strategies on Sentinel and Cluster; make test takes one on each

@@ -29,8 +29,8 @@ const (
 
 // pass makes the next tasks of a key due: no more than may wait in workers, one at least. Tasks that are due already but
 // do not come, because their queue is paused or their worker is dead, take no room from those behind them. next are the
-// first ones in the line.
-func (l *line) pass(ctx context.Context, hash string, next []string, w *workers) {
+// first ones in the line. It returns the tasks that are due.
+func (l *line) pass(ctx context.Context, hash string, next []string, w *workers) (due []string) {
 	room := max(w.free(hash), 1)
 	for range earlyTries {
 		early := false
@@ -38,13 +38,14 @@ func (l *line) pass(ctx context.Context, hash string, next []string, w *workers)
 			var gone []string
 			for _, m := range next {
 				if room == 0 {
-					return
+					return due
 				}
 				if l.places.has(hash, m) {
 					continue
 				}
 				switch l.call(m) {
 				case calledNow:
+					due = append(due, m)
 					room--
 				case calledNobody:
 					gone = append(gone, m)
@@ -55,17 +56,18 @@ func (l *line) pass(ctx context.Context, hash string, next []string, w *workers)
 			from += len(next) - len(gone)
 			var err error
 			if next, err = l.leave(ctx, hash, from, len(next), gone...); err != nil {
-				return
+				return due
 			}
 		}
 		if !early || room == 0 || !sleep(ctx, earlyPause) {
-			return
+			return due
 		}
 		var err error
 		if next, err = l.leave(ctx, hash, 0, room+1); err != nil {
-			return
+			return due
 		}
 	}
+	return due
 }
 
 // call makes a task due. Only a task that a guard has deferred is touched: one that has failed waits for its own retry,

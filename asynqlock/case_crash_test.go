@@ -78,9 +78,11 @@ func crash(s *stage, before func(r *turn), after func(s *stage, id string)) {
 // lapse lets the lease of the only record have ended.
 func (s *stage) lapse() {
 	s.t.Helper()
-	if s.redis.Client().HSet(context.Background(), s.record(), "deadline", 0).Val() != 0 {
+	ctx, rdb := context.Background(), s.redis.Client()
+	if !rdb.HExists(ctx, s.record(), "ttl").Val() {
 		s.t.Error("the record had no lease")
 	}
+	rdb.HSet(ctx, s.record(), "deadline", 0)
 }
 
 func noEffect(*turn) {}

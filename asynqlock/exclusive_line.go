@@ -43,11 +43,13 @@ func (e *exclusive) leave(r *run) {
 	if len(next) == 0 {
 		return
 	}
-	e.line.relays.watch(v.hash, func(ctx context.Context) {
+	e.line.relays.watch(v.hash, func(ctx context.Context) []string {
 		defer v.surviveClient()
-		if next, err := e.line.leave(ctx, v.hash, 0, width); err == nil {
-			e.line.pass(ctx, v.hash, next, w)
+		next, err := e.line.leave(ctx, v.hash, 0, width)
+		if err != nil {
+			return nil
 		}
+		return e.line.pass(ctx, v.hash, next, w)
 	})
 	e.runs.come()
 	go func() {

@@ -2,6 +2,8 @@
 // itself. Run it by "make bench" or "make bench-quick" in the repository, or with flags of its own in this directory:
 //
 //	GOWORK=off go run . -quick -only pairs -who 'Mutex|bare|rueidis'
+//
+// With -server ("make bench-server") it measures what the commands of each library cost the server instead.
 package main
 
 import (
@@ -16,6 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast/bench/contestant"
 	"github.com/holdfast-go/holdfast/bench/measure"
 	"github.com/holdfast-go/holdfast/bench/report"
+	"github.com/holdfast-go/holdfast/bench/shape"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 func main() {
@@ -32,10 +36,12 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	servers, stop := measure.StartServers(3)
+	if s.server {
+		return s.serverCost(ctx)
+	}
+	servers, stop := measure.StartServers(3, redistest.TCP())
 	defer stop()
-	machine := fmt.Sprintf("%d cores of %s/%s with %s and Redis %s beside each other", runtime.NumCPU(), runtime.GOOS,
-		runtime.GOARCH, runtime.Version(), servers[0].Info("server", "redis_version"))
+	machine := machine(servers[0])
 	s.bench.Servers, s.bench.Log = servers, os.Stderr
 	if err := s.measure(ctx); err != nil {
 		return err
@@ -52,25 +58,60 @@ func run(ctx context.Context, args []string) error {
 	})
 }
 
-// measure runs the workloads, or reads what an earlier run has found.
-func (s *settings) measure(ctx context.Context) (err error) {
-	if s.from != "" {
-		s.bench.Book, err = measure.Open(s.from)
+// machine says what the measurement ran on.
+func machine(server *redistest.Server) string {
+	return fmt.Sprintf("%d cores of %s/%s with %s and Redis %s beside each other", runtime.NumCPU(), runtime.GOOS,
+		runtime.GOARCH, runtime.Version(), server.Info("server", "redis_version"))
+}
+
+// serverCost is run with -server.
+func (s *settings) serverCost(ctx context.Context) error {
+	c := &s.cost
+	c.Shapes, c.Log = shape.All(), os.Stderr
+	servers, stop := measure.StartServers(1 + len(c.Shapes))
+	defer stop()
+	c.Servers = servers
+	err := s.read(&c.Book, func() error { return c.Run(ctx) })
+	if err != nil {
 		return err
 	}
-	s.bench.Book = measure.NewBook()
+	text := report.ServerText(c.Book, c.Shapes, machine(servers[0]))
+	fmt.Println(text)
+	if s.page == "" {
+		return nil
+	}
+	return report.Write(s.page, map[string]string{report.ServerPart: text}, make(map[string]string))
+}
+
+// measure runs the workloads.
+func (s *settings) measure(ctx context.Context) error {
+	return s.read(&s.bench.Book, func() error {
+		for _, w := range s.bench.Workloads() {
+			if !s.only.MatchString(w.Name) {
+				continue
+			}
+			if err := w.Run(ctx); err != nil {
+				return fmt.Errorf("%s: %w", w.Name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// read sets the book to what an earlier run has found, or to what run writes into it.
+func (s *settings) read(book **measure.Book, run func() error) (err error) {
+	if s.from != "" {
+		*book, err = measure.Open(s.from)
+		return err
+	}
+	*book = measure.NewBook()
 	stop, err := s.profile.start()
 	defer func() { err = errors.Join(err, stop()) }()
 	if err != nil {
 		return err
 	}
-	for _, w := range s.bench.Workloads() {
-		if !s.only.MatchString(w.Name) {
-			continue
-		}
-		if err := w.Run(ctx); err != nil {
-			return fmt.Errorf("%s: %w", w.Name, err)
-		}
+	if err := run(); err != nil {
+		return err
 	}
-	return s.bench.Book.Save(s.results)
+	return (*book).Save(s.results)
 }

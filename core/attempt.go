@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/internal/acquire"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
@@ -107,7 +108,7 @@ func (a *Attempt) Declare(ctx context.Context, state State) error {
 		return a.notHeld()
 	}
 	held := false
-	detached, cancel := detach(ctx)
+	detached, cancel := acquire.Detach(ctx)
 	defer cancel()
 	err := a.once.retryUntilAnswered(ctx, detached, "declare", func(ctx context.Context) (err error) {
 		held, err = a.once.backend().SetOutcomeOnExpiry(ctx, &a.lease.hold, outcome)
@@ -148,19 +149,19 @@ func (a *Attempt) discard(ctx context.Context, what lockscript.ReleaseReason) er
 // end stops the renewal and sends the script that ends the attempt, detached from ctx and bounded. What it could not
 // confirm is finished in the background.
 func (a *Attempt) end(ctx context.Context, state State, command func(context.Context) (int64, error)) error {
-	k := a.once.client.keeper
-	if !k.operations.StartInternal() {
+	e := a.once.client.engine
+	if !e.operations.StartInternal() {
 		return errorf("holdfast: end of once %q not recorded: %w", a.once.key, ErrClosed)
 	}
-	defer k.operations.Finish()
+	defer e.operations.Finish()
 	if !a.ended.CompareAndSwap(false, true) {
 		return a.notHeld()
 	}
-	if k.renewer.Remove(&a.lease.entry) {
+	if e.renewer.Remove(&a.lease.entry) {
 		a.lease.end.Set(ErrNotHeld)
 	}
 	var result int64
-	err := k.runDetached(ctx, func(ctx context.Context) (err error) {
+	err := e.acquiring.RunDetached(ctx, func(ctx context.Context) (err error) {
 		result, err = command(ctx)
 		return err
 	})
@@ -172,23 +173,23 @@ func (a *Attempt) end(ctx context.Context, state State, command func(context.Con
 	case result == oncescript.Stale:
 		err = a.stale()
 	}
-	k.hooks.attemptEnd(ctx, AttemptEnd{
+	e.hooks.attemptEnd(ctx, AttemptEnd{
 		Key: a.once.key, Attempt: a.number, Token: a.lease.token, State: state,
-		Recreated: result == oncescript.Recreated, Held: k.nowFor(k.hooks.AttemptEnd != nil).Sub(a.lease.entry.Granted), Err: err,
+		Recreated: result == oncescript.Recreated, Held: e.nowFor(e.hooks.AttemptEnd != nil).Sub(a.lease.entry.Granted), Err: err,
 	})
 	return err
 }
 
 // endLater goes on until Redis has answered. However late that is, no other attempt's record is touched.
 func (a *Attempt) endLater(command func(context.Context) (int64, error)) {
-	k := a.once.client.keeper
+	e := a.once.client.engine
 	var result int64
 	taken := a.once.backend().Pending(&a.lease.hold).Add(&transport.PendingCommand{
 		Send: func(ctx context.Context) (err error) {
 			result, err = command(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswerTimeout))
 			return err
 		},
-		Until: k.now().Add(a.patience()),
+		Until: e.now().Add(a.patience()),
 		Ended: func(err error) {
 			if err == nil && result == oncescript.Stale {
 				err = ErrStale
@@ -203,14 +204,14 @@ func (a *Attempt) endLater(command func(context.Context) (int64, error)) {
 
 func (a *Attempt) notRecorded(err error) {
 	if err != nil {
-		a.once.client.keeper.logger.Warn("holdfast: the end of an attempt could not be recorded",
+		a.once.client.engine.logger.Warn("holdfast: the end of an attempt could not be recorded",
 			"once", digest(a.once.keys.Lock), "attempt", a.number, "error", err)
 	}
 }
 
 // patience is how long the end of an attempt is tried to be recorded: as long as it may be of use, within bounds.
 func (a *Attempt) patience() time.Duration {
-	return a.lease.hold.TTL + min(a.once.config.record.Retention, backgroundReleaseLimit)
+	return a.lease.hold.TTL + min(a.once.config.record.Retention, acquire.BackgroundReleaseLimit)
 }
 
 func (a *Attempt) stale() error {

@@ -54,7 +54,7 @@ func (l *Lease) finish(ctx context.Context) error {
 	case errors.Is(err, ErrNotHeld):
 		return errTaken
 	case err != nil:
-		l.keeper.logger.Warn("holdfast: lock not released, it expires after its TTL",
+		l.engine.logger.Warn("holdfast: lock not released, it expires after its TTL",
 			"lock", digest(l.hold.Keys.Lock), "ttl", l.hold.TTL, "error", nameless(err))
 	}
 	return nil

@@ -73,18 +73,20 @@
 //
 // One server, Sentinel or Cluster, from version 6.2, without eviction (maxmemory-policy noeviction). All keys have an
 // expiry. The key of a lock itself holds what Redisson's RLock would write, so both can share a lock. The other keys
-// have that key as their hash tag:
+// are in its slot of a Cluster, and have that key as their hash tag, except the token and the deployment:
 //
-//	holdfast:token…            the last fencing token, for two hours
-//	holdfast:released…         the end of one hold, for 15 s; for ten minutes if a request of it may still arrive
+//	holdfast:token…            the last fencing token, for two hours: one key for all names, or one for each slot of a
+//	                           Cluster
+//	holdfast:released…         the end of one hold, for ten minutes: if a request of it may still arrive. For 15 s: the end of
+//	                           an attempt of a [Once] that was released or sent twice, or of a hold of a [Redlock]
+//	holdfast:ended…            the attempts of a [Once] whose end was forgotten or resolved, for ten minutes
+//	holdfast:forced…           that [Client.ForceUnlock] has freed the lock, until the lease that it ended would expire
 //	holdfast:waiting_clients…  the clients that wait for a Mutex, for some seconds
 //	holdfast:exclusive_queue…  the queue for the exclusive lock
 //	holdfast:shared_queue…     the queue for a share
 //	holdfast:waiters…          what the waiters in the queues have asked for
 //	holdfast:share_expiries…   the shares that readers hold, with their expiries
-//	holdfast:deployment…       the id of the deployment of the key, for a day: if a [Multi] has clients with different
-//	                           connections to one key
+//	holdfast:deployment…       the id of the deployment, one for each slot, for a day: for a [Multi] across clients
 //	holdfast:once…             the record of a [Once], for its retention
 //	holdfast:group…            the records of a group, [WithGroup]
-//	holdfast:grouptoken…       the last fencing token of a group with a quota, in place of one for each key
 package core

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
-	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 )
 
 // TestKeysAreDocumented: the package's documentation lists every key that is derived from a name, and no other.
@@ -15,10 +14,10 @@ func TestKeysAreDocumented(t *testing.T) {
 	t.Parallel()
 	k := lockscript.NewKeys("", "{a}")
 	group, _ := lockscript.GroupKey("", "{a}")
-	tokens := oncescript.Group{Key: group, MaxRecords: 1}.Tokens()
+	var tokens lockscript.TokenKeys
 	derived := map[string]bool{}
-	for _, key := range append([]string{group, tokens}, k.Token, k.WaitingClients, k.Released("id"),
-		k.Deployment(), k.ShareExpiries(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters(), k.Once().Lock) {
+	for _, key := range append([]string{group, tokens.Of(k.Lock)}, k.WaitingClients, k.Released("id"), k.Forced(),
+		k.Deployment(), k.ShareExpiries(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters(), k.Once().Lock, k.EndMarks()) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(key, lockscript.Reserved), "=")
 		name, _, _ = strings.Cut(name, ":")
 		derived[name] = true

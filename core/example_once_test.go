@@ -40,7 +40,7 @@ func ExampleOnce_Begin() {
 	if err != nil {
 		return // see Begin for the errors
 	}
-	// Work with attempt.Context(), which ends should the lease be lost. Somebody else, meanwhile:
+	// Work with attempt.Context(), which ends should the lease be lost. Another process, meanwhile:
 	_, err = payment.Begin(ctx)
 	fmt.Println("in progress:", errors.Is(err, core.ErrInProgress))
 
@@ -89,7 +89,7 @@ func ExampleOnce_Resolve() {
 	fmt.Println(err)
 	_, err = transfer.Do(ctx, send)
 	fmt.Println("unknown:", errors.Is(err, core.ErrOutcomeUnknown))
-	err = transfer.Resolve(ctx, []byte("receipt 9")) // somebody has asked the bank: the money has arrived
+	err = transfer.Resolve(ctx, []byte("receipt 9")) // an operator has asked the bank: the money has arrived
 	fmt.Println("resolved:", err)
 	sent, err := transfer.Do(ctx, send)
 	fmt.Printf("%s, replayed: %v, error: %v\n", sent.Value, sent.Replayed, err)
@@ -113,7 +113,7 @@ func ExampleWithFailurePolicy() {
 
 	fmt.Println(send(errors.New("the bank did not answer"))) // the money may be on its way
 	fmt.Println("again:", errors.Is(send(nil), core.ErrOutcomeUnknown))
-	_ = transfer.Forget(ctx) // somebody has asked the bank: it is not
+	_ = transfer.Forget(ctx) // an operator has asked the bank: it is not
 	fmt.Println("after Forget:", send(nil))
 	// Output:
 	// the bank did not answer

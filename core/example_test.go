@@ -17,12 +17,12 @@ func Example() {
 	ctx := context.Background()
 
 	err := core.Do(ctx, locks.Mutex("order:42"), func(ctx context.Context) error {
-		fmt.Println("charging, and nobody else is")
+		fmt.Println("charging, and no other process is")
 		return nil
 	})
 	fmt.Println("error:", err)
 	// Output:
-	// charging, and nobody else is
+	// charging, and no other process is
 	// error: <nil>
 }
 
@@ -33,7 +33,7 @@ func ExampleTryDo() {
 	order := locks.Mutex("order:42")
 
 	_ = core.Do(context.Background(), order, func(context.Context) error {
-		// Somebody else, with a context of its own, comes meanwhile.
+		// Another caller, with a context of its own, comes meanwhile.
 		err := core.TryDo(context.Background(), order, func(context.Context) error {
 			fmt.Println("never printed")
 			return nil
@@ -75,12 +75,12 @@ func ExampleMulti() {
 	ctx := context.Background()
 	balances := map[string]int{"alice": 100, "bob": 20}
 
-	// Whoever moves money the other way at the same time names the accounts in the other order, and need not care.
+	// A program that moves money the other way at the same time names the accounts in the other order, and need not care.
 	accounts := core.Multi(locks.Mutex("account:bob"), locks.Mutex("account:alice"))
 	err := core.Do(ctx, accounts, func(ctx context.Context) error {
 		balances["bob"], balances["alice"] = balances["bob"]+30, balances["alice"]-30
 
-		// Somebody else gets none of them meanwhile.
+		// Another caller gets none of them meanwhile.
 		_, err := locks.Mutex("account:alice").TryLock(context.Background())
 		fmt.Println("refused:", errors.Is(err, core.ErrNotAcquired))
 		return nil

@@ -6,16 +6,16 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 )
 
-// Waiting counts the callers of a client who wait for what lies at a key.
+// Waiting counts the callers of a client that wait for what lies at a key.
 func Waiting(c *Client, key string) int {
-	return c.waiterLimit.Count(key)
+	return c.acquiring.Limit.Count(key)
 }
 
 // OnceKey is where the record of a key lies.
 func OnceKey(c *Client, key string) string { return lockscript.NewKeys(c.prefix, key).Once().Lock }
 
 // MaxWaiters is how many may wait for one name.
-func MaxWaiters(c *Client) int { return c.waiterLimit.Most }
+func MaxWaiters(c *Client) int { return c.acquiring.Limit.Most }
 
 // Counted is how many bytes a record with so much content counts in its group.
 func Counted(content int) int64 { return oncescript.Counted(content) }

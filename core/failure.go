@@ -2,6 +2,10 @@ package core
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -15,7 +19,7 @@ func failure(ctx context.Context, key string, err error) error {
 		return nil
 	case transport.WrongType(err):
 		return errorf("%w: %q: %w", ErrWrongType, key, err)
-	case transport.Unauthenticated(err):
+	case transport.WantsPassword(err):
 		return errorf("%w: NOAUTH, it wants a password: %w", ErrPermission, err)
 	case transport.RefusesUser(err):
 		return errorf("%w: %w", ErrPermission, err)
@@ -26,3 +30,41 @@ func failure(ctx context.Context, key string, err error) error {
 	}
 	return errorf("%w: %w", ErrUnavailable, err)
 }
+
+// errorPrefix begins every error of this package.
+const errorPrefix = "holdfast: "
+
+// errorf is [fmt.Errorf] for errors that wrap others of this package: the prefix stands once, in front, and the text is
+// one line.
+func errorf(format string, args ...any) error {
+	wrapped := fmt.Errorf(format, args...)
+	texts := slices.Clone(args)
+	for i, arg := range args {
+		if err, ok := arg.(error); ok && (i > 0 || !strings.HasPrefix(format, "%w")) {
+			texts[i] = bareText(err)
+		}
+	}
+	e := &wrapError{text: fmt.Sprintf(strings.ReplaceAll(format, "%w", "%v"), texts...), err: wrapped}
+	if inner := errors.Unwrap(wrapped); inner != nil {
+		e.err = inner
+	}
+	return e
+}
+
+// bareText returns the text of an error without prefixes; the texts of several are separated by semicolons.
+func bareText(err error) string {
+	lines := strings.Split(err.Error(), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimPrefix(line, errorPrefix)
+	}
+	return strings.Join(lines, "; ")
+}
+
+// wrapError is what errorf returns.
+type wrapError struct {
+	text string
+	err  error // the error that is wrapped, or one that wraps all of them
+}
+
+func (e *wrapError) Error() string { return e.text }
+func (e *wrapError) Unwrap() error { return e.err }

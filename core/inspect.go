@@ -67,7 +67,7 @@ type Holder struct {
 	TTL time.Duration
 	// Token is the fencing token of the grant; 0 if a Redisson client holds the lock.
 	Token int64
-	// Granted is when the lock was granted, by the server's clock; zero if a Redisson client holds it.
+	// Granted is when the lock was granted, by the server's clock, to within 10 ms; zero if a Redisson client holds it.
 	Granted time.Time
 }
 
@@ -123,14 +123,20 @@ func (r *Redlock) Inspect(ctx context.Context, name string) ([]NodeInfo, error) 
 	return nodes, nil
 }
 
+// inspect returns the state of a lock on this server, without its name.
 func (s *server) inspect(ctx context.Context, k lockscript.Keys) (Info, error) {
-	reply, err := s.State(ctx, k, maxInspected)
+	state, err := s.State(ctx, k, maxInspected)
 	if err != nil {
 		return Info{}, err
 	}
-	state, err := readSnapshot(reply)
-	if err != nil {
-		return Info{}, err
+	info := Info{
+		Mode: Mode(state.Mode), Shares: state.Shares, TTL: state.TTL, Waiters: state.Waiters, Places: state.Places,
 	}
-	return state.info(), nil
+	for _, h := range state.Holders {
+		info.Holders = append(info.Holders, Holder(h))
+	}
+	for _, w := range state.Queue {
+		info.Queue = append(info.Queue, Waiter{Owner: w.Owner, Mode: Mode(w.Mode)})
+	}
+	return info, nil
 }

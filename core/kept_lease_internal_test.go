@@ -32,7 +32,7 @@ func TestValidUntilOfAPausedProcess(t *testing.T) {
 		renewer := keepalive.NewRenewer[lockscript.Hold](steady, drift)
 		renewer.Add(&l.entry, keptLease{l}, keepalive.Terms{TTL: time.Minute, Granted: time.Minute, Fixed: true})
 		end := time.Now().Add(time.Duration(renewer.ValidUntil(&l.entry)))
-		l.keeper = &keeper{renewer: renewer, now: func() clock.Instant {
+		l.engine = &engine{renewer: renewer, now: func() clock.Instant {
 			now := steady()
 			time.Sleep(10 * time.Second) // the process is stopped
 			return now

@@ -2,9 +2,11 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/internal/acquire"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
@@ -17,8 +19,8 @@ import (
 //
 // Its methods may be called from several goroutines at once.
 type Lease struct {
-	keeper   *keeper
-	protocol lockscript.Strategy
+	engine   *engine
+	strategy lockscript.Strategy
 	hold     lockscript.Hold
 	token    int64
 	entry    keepalive.Entry[lockscript.Hold] // of its renewals
@@ -41,15 +43,15 @@ type grant struct {
 
 // newLease makes a lease of a grant. Its context has the values of ctx but
 // not its end: ctx bounded the waiting, not the holding.
-func (k *keeper) newLease(ctx context.Context, p lockscript.Strategy, h lockscript.Hold, g grant) (*Lease, error) {
-	l := &Lease{keeper: k, protocol: p, hold: h, token: g.token}
+func (e *engine) newLease(ctx context.Context, p lockscript.Strategy, h lockscript.Hold, g grant) (*Lease, error) {
+	l := &Lease{engine: e, strategy: p, hold: h, token: g.token}
 	l.hold.ParentID = "" // it was for the requests
 	l.base = leaseContext{holding{lease: l, token: l.token, outer: holdingFrom(ctx)}, ctx}
-	live := k.renewer.Add(&l.entry, keptLease{l}, keepalive.Terms{
+	live := e.renewer.Add(&l.entry, keptLease{l}, keepalive.Terms{
 		SentAt: g.sentAt, Granted: g.ttl, TTL: h.TTL, Fixed: g.fixed, MaxHold: g.maxHold, Token: g.token,
 	})
 	if !live {
-		return nil, errTooLate
+		return nil, acquire.ErrTooLate
 	}
 	return l, nil
 }
@@ -84,7 +86,7 @@ func (l *Lease) ValidUntil() time.Time {
 		return l.multi.validUntil()
 	}
 	now := time.Now() // first: if the process is stopped before it reads the other clock, the result is too early
-	return now.Add(l.keeper.renewer.ValidUntil(&l.entry).Sub(l.keeper.now()))
+	return now.Add(l.engine.renewer.ValidUntil(&l.entry).Sub(l.engine.now()))
 }
 
 // Extend makes Redis keep the lease for at least ttl from now. It never shortens the lease. Use it to extend a lease
@@ -106,25 +108,27 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	var sentAt clock.Instant
 	var held bool
 	err := transport.Retry(ctx, 0, worthExtending, func() (err error) {
-		sentAt = l.keeper.now()
-		ttl = l.keeper.renewer.WithinMaxHold(&l.entry, ttl)
-		held, err = l.protocol.Renew(ctx, &l.hold, ttl)
+		sentAt = l.engine.now()
+		ttl = l.engine.renewer.WithinMaxHold(&l.entry, ttl)
+		held, err = l.strategy.Renew(ctx, &l.hold, ttl)
 		return err
 	})
 	if err != nil {
 		return errorf("holdfast: extend lock %q: %w", l.hold.Name, failure(ctx, l.hold.Keys.Lock, err))
 	}
-	if !held && l.keeper.renewer.Remove(&l.entry) {
-		l.keeper.lost(l, errTaken)
+	if !held && l.engine.renewer.Remove(&l.entry) {
+		l.engine.lost(l, errTaken)
 	}
-	if !held || !l.keeper.renewer.Extended(&l.entry, sentAt, ttl) {
+	if !held || !l.engine.renewer.Extended(&l.entry, sentAt, ttl) {
 		return l.notHeld()
 	}
 	return nil
 }
 
 // worthExtending reports whether to ask again: not if replicas did not acknowledge it, which have had their time.
-func worthExtending(err error) bool { return transport.Transient(err) && !notReplicated(err) }
+func worthExtending(err error) bool {
+	return transport.Transient(err) && !transport.Unacknowledged(err)
+}
 
 // Unlock ends the lease. It works although ctx was cancelled. A limit of some seconds bounds it, and ctx does only if
 // it ends while Unlock waits.
@@ -138,17 +142,17 @@ func (l *Lease) release(ctx context.Context, what lockscript.ReleaseReason) erro
 	if l.multi != nil {
 		return l.multi.release(ctx, what)
 	}
-	if l.keeper.operations.StartInternal() {
-		defer l.keeper.operations.Finish()
+	if l.engine.operations.StartInternal() {
+		defer l.engine.operations.Finish()
 	}
-	live := l.keeper.renewer.Remove(&l.entry) // from here on nothing renews it, whatever the hooks do
+	live := l.engine.renewer.Remove(&l.entry) // from here on nothing renews it, whatever the hooks do
 	if live {
 		l.end.Set(ErrNotHeld)
 	}
-	hooks, asked := &l.keeper.hooks, false
+	hooks, asked := &l.engine.hooks, false
 	defer func() {
 		if live && !asked { // the hook panics
-			l.keeper.releaseInBackground(l.protocol, l.outstanding(), what)
+			l.engine.acquiring.ReleaseInBackground(l.strategy, l.outstanding(), what)
 		}
 	}()
 	ctx = hooks.releaseStart(ctx, ReleaseStart{Name: l.hold.Name, Owner: l.hold.Owner, Token: l.token})
@@ -156,7 +160,7 @@ func (l *Lease) release(ctx context.Context, what lockscript.ReleaseReason) erro
 	err := l.unlock(ctx, live, what)
 	hooks.releaseEnd(ctx, ReleaseEnd{
 		Name: l.hold.Name, Owner: l.hold.Owner, Token: l.token,
-		Held: l.keeper.nowFor(hooks.ReleaseEnd != nil).Sub(l.entry.Granted), Err: err,
+		Held: l.engine.nowFor(hooks.ReleaseEnd != nil).Sub(l.entry.Granted), Err: err,
 	})
 	return err
 }
@@ -164,17 +168,21 @@ func (l *Lease) release(ctx context.Context, what lockscript.ReleaseReason) erro
 func (l *Lease) unlock(ctx context.Context, live bool, what lockscript.ReleaseReason) error {
 	if !live {
 		if leftToExpire(l.end.Cause()) {
-			l.keeper.releaseInBackground(l.protocol, l.outstanding(), lockscript.HeldByCaller) // the holder has stopped before the TTL is over
+			l.engine.acquiring.ReleaseInBackground(l.strategy, l.outstanding(), lockscript.HeldByCaller) // the holder has stopped before the TTL is over
 		}
 		return l.notHeld()
 	}
-	held, err := l.keeper.release(ctx, l.protocol, l.outstanding(), what)
+	h := l.outstanding()
+	if l.engine.acquiring.OneServer { // a Redlock needs no ValidUntil, and may copy the hold at this moment to repair it
+		h.ValidUntil = l.engine.renewer.ValidUntil(&l.entry)
+	}
+	held, err := l.engine.acquiring.Release(ctx, l.strategy, h, what)
 	switch {
 	case err != nil:
 		return errorf("holdfast: release of lock %q not confirmed: %w", l.hold.Name,
 			failure(ctx, l.hold.Keys.Lock, err))
 	case !held:
-		l.keeper.report(l, errTaken)
+		l.engine.report(l, errTaken)
 		return l.notHeld()
 	}
 	return nil
@@ -193,11 +201,54 @@ func (l *Lease) Abandon() {
 		l.multi.abandon()
 		return
 	}
-	if l.keeper.renewer.Remove(&l.entry) {
-		l.keeper.lost(l, errAbandoned)
+	if l.engine.renewer.Remove(&l.entry) {
+		l.engine.lost(l, errAbandoned)
 	}
 }
 
 func (l *Lease) notHeld() error {
 	return fmt.Errorf("%w: %q", ErrNotHeld, l.hold.Name)
+}
+
+// drift is taken off every TTL: for the millisecond to which Redis rounds, and for clocks that do not run at
+// the same rate (NTP slews by up to 500 ppm).
+func drift(ttl time.Duration) time.Duration { return 2*time.Millisecond + ttl/1000 }
+
+// keptLease is a [Lease] as its renewer sees it. Why a type of its own: its methods are no part of the API.
+type keptLease struct{ *Lease }
+
+func (l keptLease) Hold() *lockscript.Hold                    { return &l.hold }
+func (l keptLease) Sender() keepalive.Sender[lockscript.Hold] { return l.strategy }
+func (l keptLease) End(cause error)                           { l.end.Set(lossError(cause)) }
+func (l keptLease) Lost(cause error)                          { l.engine.lost(l.Lease, lossError(cause)) }
+func (l keptLease) Renewed(err error)                         { l.engine.renewed(l.Lease, err) }
+
+// lossError returns the [ErrLeaseLost] of a cause.
+func lossError(cause error) error {
+	var c keepalive.Cause
+	errors.As(cause, &c)
+	switch c {
+	case keepalive.Expired:
+		return errExpired
+	case keepalive.FixedTTL:
+		return errRanOut
+	case keepalive.HeldTooLong:
+		return errHeldTooLong
+	case keepalive.Gone:
+		return errGone
+	case keepalive.Replaced:
+		return errReplaced
+	}
+	return errTaken
+}
+
+// outstanding returns the lease's hold as a server may still have it: for longer than its TTL, if it was extended.
+func (l *Lease) outstanding() *lockscript.Hold {
+	left := l.engine.renewer.Outstanding(&l.entry)
+	if left == l.hold.TTL {
+		return &l.hold
+	}
+	h := l.hold
+	h.TTL = left
+	return &h
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
@@ -33,21 +34,21 @@ type Locker interface {
 // is any function of this type.
 type Strategy = func(name string, opts ...LockOption) Locker
 
-// locker is the [Locker] of every protocol: it decides when to ask, the protocol what to ask.
+// locker is the [Locker] of every strategy.
 type locker struct {
-	keeper   *keeper
+	engine   *engine
 	name     string
 	keys     lockscript.Keys
-	boxed    lockscript.ScriptArgs // what all holds have in common
-	protocol lockscript.Strategy
+	args     lockscript.ScriptArgs // what all holds have in common
+	strategy lockscript.Strategy
 	config   lockConfig
 	err      error // name refused
 }
 
-func (k *keeper) locker(name string, p lockscript.Strategy, opts []LockOption) *locker {
-	l := &locker{keeper: k, name: name, protocol: p, config: k.lock.with(opts)}
-	l.keys, l.err = keysOf(k.prefix, name)
-	l.boxed = lockscript.ScriptArgs{Lock: l.keys.Lock, Token: l.keys.Token, WaitingClients: l.keys.WaitingClients}
+func (e *engine) locker(name string, p lockscript.Strategy, opts []LockOption) *locker {
+	l := &locker{engine: e, name: name, strategy: p, config: e.lock.with(opts)}
+	l.keys, l.err = keysOf(e.prefix, name)
+	l.args = lockscript.ScriptArgs{Lock: l.keys.Lock, WaitingClients: l.keys.WaitingClients}
 	return l
 }
 
@@ -66,23 +67,23 @@ func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lea
 	if l.err != nil {
 		return nil, l.err
 	}
-	if err := config.check(l.keeper.redis); err != nil {
+	if err := config.check(l.engine.redis); err != nil {
 		return nil, err
 	}
 	if try {
 		config.wait = 0
 	}
-	k := l.keeper
-	if !k.operations.Start() {
+	e := l.engine
+	if !e.operations.Start() {
 		return nil, ErrClosed
 	}
-	defer k.operations.Finish()
-	r := l.newAcquisition(ctx, config)
-	began := k.nowFor(k.hooks.AcquireEnd != nil)
-	ctx = k.hooks.acquireStart(ctx, AcquireStart{Name: l.name, Owner: r.hold.Owner, Try: try})
-	lease, err := r.run(ctx)
+	defer e.operations.Finish()
+	a := l.newAcquisition(ctx, config)
+	began := e.nowFor(e.hooks.AcquireEnd != nil)
+	ctx = e.hooks.acquireStart(ctx, AcquireStart{Name: l.name, Owner: a.Hold.Owner, Try: try})
+	lease, err := a.run(ctx)
 	end := AcquireEnd{
-		Name: l.name, Owner: r.hold.Owner, Waited: k.nowFor(k.hooks.AcquireEnd != nil).Sub(began), Asked: r.requests, Err: err,
+		Name: l.name, Owner: a.Hold.Owner, Waited: e.nowFor(e.hooks.AcquireEnd != nil).Sub(began), Asked: a.Requests, Err: err,
 	}
 	if lease != nil {
 		end.Token = lease.token
@@ -93,8 +94,17 @@ func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lea
 			_ = lease.release(ctx, lockscript.NeverHeld)
 		}
 	}()
-	k.hooks.acquireEnd(ctx, end)
+	e.hooks.acquireEnd(ctx, end)
 	handed = true
-	r.recycle()
+	a.recycle()
 	return lease, err
+}
+
+// keysOf returns the keys of a name, or [ErrInvalidName].
+func keysOf(prefix, name string) (lockscript.Keys, error) {
+	k, err := lockscript.KeysOf(prefix, name)
+	if err != nil {
+		return lockscript.Keys{}, fmt.Errorf("%w: %w", ErrInvalidName, err)
+	}
+	return k, nil
 }

@@ -69,7 +69,7 @@ type member struct {
 	name  string
 	own   *locker // nil if it is an implementation of another package
 	key   string  // in Redis, if it is known
-	where string  // it lies, see location.go; asked for only if the key does not decide
+	where string  // it lies, see location; asked for only if the key does not decide
 }
 
 // add takes in the i-th of the lockers and returns its name.
@@ -82,7 +82,7 @@ func (m *multi) add(i int, l Locker) string {
 		return l.name
 	case *locker:
 		if m.refuse(l.err); l.err == nil {
-			b.key = l.keeper.prefix + l.name
+			b.key = l.engine.prefix + l.name
 		}
 		b.name, b.own = l.name, l
 	default:
@@ -122,7 +122,7 @@ func (m *multi) acquire(ctx context.Context, try bool, opts []LockOption) (*Leas
 			continue
 		}
 		// Before anything is locked, rather than when its turn comes.
-		if err := member.own.config.with(opts).check(member.own.keeper.redis); err != nil {
+		if err := member.own.config.with(opts).check(member.own.engine.redis); err != nil {
 			return nil, err
 		}
 	}

@@ -173,7 +173,7 @@ func releaseMembers(ctx context.Context, held []*Lease) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		held[0].keeper.recovered(func() { _ = releaseTogether(context.WithoutCancel(ctx), held, lockscript.NeverHeld) })
+		held[0].engine.recovered(func() { _ = releaseTogether(context.WithoutCancel(ctx), held, lockscript.NeverHeld) })
 	}()
 	select {
 	case <-done:

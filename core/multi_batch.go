@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/acquire"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -24,7 +24,7 @@ func (m *multi) batchable() []*locker {
 		if member.own == nil {
 			return nil
 		}
-		p, ok := member.own.protocol.(lockscript.Mutex)
+		p, ok := member.own.strategy.(lockscript.Mutex)
 		if !ok || on != nil && p.Instance != on {
 			return nil
 		}
@@ -40,7 +40,7 @@ func (m *multi) batchable() []*locker {
 // noLocalWaiters reports whether no caller of this process waits for one of the mutexes. Such a caller would come first.
 func (g *multiAcquire) noLocalWaiters() bool {
 	for _, l := range g.multi.batch {
-		if !l.keeper.waitLists.Empty(l.keeper.prefix + l.name) {
+		if !l.engine.acquiring.Lists.Empty(l.engine.prefix + l.name) {
 			return false
 		}
 	}
@@ -50,29 +50,29 @@ func (g *multiAcquire) noLocalWaiters() bool {
 // tryBatch requests all mutexes in one script, once.
 func (g *multiAcquire) tryBatch() (combined *Lease, err error) {
 	members := g.multi.batch
-	k := members[0].keeper
-	if !k.operations.Start() {
+	e := members[0].engine
+	if !e.operations.Start() {
 		return nil, ErrClosed
 	}
-	defer k.operations.Finish()
-	r, all := g.newAcquisition()
-	began, ctxs := k.now(), make([]context.Context, len(members))
-	for i, h := range all.MemberHolds(&r.hold) {
-		ctxs[i] = k.hooks.acquireStart(g.caller, AcquireStart{Name: h.Name, Owner: h.Owner, Try: true})
+	defer e.operations.Finish()
+	a, all := g.newAcquisition()
+	began, ctxs := e.now(), make([]context.Context, len(members))
+	for i, h := range all.MemberHolds(&a.Hold) {
+		ctxs[i] = e.hooks.acquireStart(g.caller, AcquireStart{Name: h.Name, Owner: h.Owner, Try: true})
 	}
-	combined, err = r.run(g.caller)
+	combined, err = a.run(g.caller)
 	handed := false
 	defer func() {
 		if combined != nil && !handed { // a hook panics: no caller gets the lease
 			_ = combined.release(g.caller, lockscript.NeverHeld)
 		}
 	}()
-	for i, h := range all.MemberHolds(&r.hold) {
-		end := AcquireEnd{Name: h.Name, Owner: h.Owner, Waited: k.now().Sub(began), Asked: r.requests, Err: err}
+	for i, h := range all.MemberHolds(&a.Hold) {
+		end := AcquireEnd{Name: h.Name, Owner: h.Owner, Waited: e.now().Sub(began), Asked: a.Requests, Err: err}
 		if combined != nil {
 			end.Token = combined.token
 		}
-		k.hooks.acquireEnd(ctxs[i], end)
+		e.hooks.acquireEnd(ctxs[i], end)
 	}
 	handed = true
 	return combined, err
@@ -82,49 +82,50 @@ func (g *multiAcquire) tryBatch() (combined *Lease, err error) {
 // the lease already, or has named the owner.
 func (g *multiAcquire) newAcquisition() (*acquisition, lockscript.MutexBatch) {
 	first := g.multi.batch[0]
-	all := lockscript.MutexBatch{Mutex: first.protocol.(lockscript.Mutex)}
-	r := &acquisition{keeper: first.keeper, singleTry: true}
+	all := lockscript.MutexBatch{Mutex: first.strategy.(lockscript.Mutex)}
+	a := &acquisition{engine: first.engine}
+	a.Env, a.Caller, a.SingleTry = &first.engine.acquiring, a, true
 	var configs []lockConfig
 	for _, l := range g.multi.batch {
 		one := l.newAcquisition(g.caller, l.config.with(g.opts))
-		h := one.hold
+		h := one.Hold
 		if h.Owner == h.ID {
 			h.Owner = ""
 		}
-		r.entered = r.entered || h.ParentID != ""
-		r.parents = append(r.parents, one.parent[0])
+		a.Reenters = a.Reenters || h.ParentID != ""
+		a.Parents = append(a.Parents, one.parent[0])
 		all.Holds, configs = append(all.Holds, h), append(configs, one.config)
-		r.hold.TTL, r.hold.MinHold = max(r.hold.TTL, h.TTL), max(r.hold.MinHold, h.MinHold)
-		r.hold.Ack = r.hold.Ack.And(h.Ack)
+		a.Hold.TTL, a.Hold.MinHold = max(a.Hold.TTL, h.TTL), max(a.Hold.MinHold, h.MinHold)
+		a.Hold.Ack = a.Hold.Ack.And(h.Ack)
 	}
-	r.hold.Name, r.hold.Keys = g.multi.name, all.Holds[0].Keys
-	first.keeper.ids.Renew(&r.hold)
-	r.hold.Owner = r.hold.ID
+	a.Hold.Name, a.Hold.Keys = g.multi.name, all.Holds[0].Keys
+	first.engine.ids.Renew(&a.Hold)
+	a.Hold.Owner = a.Hold.ID
 	if !g.try {
-		r.config.wait = -1
+		a.Wait = -1
 		if !g.deadline.IsZero() {
-			r.config.wait = max(time.Until(g.deadline), 0)
+			a.Wait = max(time.Until(g.deadline), 0)
 		}
 	}
-	r.protocol, r.makeLease = all, func(ctx context.Context, h lockscript.Hold, token int64, sentAt clock.Instant) (*Lease, error) {
-		return g.newLeases(ctx, all, configs, &h, token, sentAt)
+	a.Strategy, a.makeLease = all, func(ctx context.Context, h lockscript.Hold, granted acquire.Grant) (*Lease, error) {
+		return g.newLeases(ctx, all, configs, &h, granted)
 	}
-	return r, all
+	return a, all
 }
 
 // newLeases makes a lease for each, and one of them all.
-func (g *multiAcquire) newLeases(ctx context.Context, m lockscript.MutexBatch, configs []lockConfig, h *lockscript.Hold, token int64, sentAt clock.Instant) (*Lease, error) {
-	k := g.multi.batch[0].keeper
+func (g *multiAcquire) newLeases(ctx context.Context, m lockscript.MutexBatch, configs []lockConfig, h *lockscript.Hold, granted acquire.Grant) (*Lease, error) {
+	e := g.multi.batch[0].engine
 	var leases []*Lease
 	for i, o := range m.MemberHolds(h) {
-		l, err := k.newLease(ctx, m.Mutex, o, grant{token, sentAt, o.TTL, configs[i].fixed, configs[i].maxHold})
+		l, err := e.newLease(ctx, m.Mutex, o, grant{granted.Token, granted.SentAt, o.TTL, configs[i].fixed, configs[i].maxHold})
 		if err != nil { // too late: the request gives all holds up
 			for _, l := range leases {
-				k.renewer.Remove(&l.entry)
+				e.renewer.Remove(&l.entry)
 			}
 			return nil, err
 		}
 		leases = append(leases, l)
 	}
-	return newMultiLease(g.caller, g.multi.name, leases, token), nil
+	return newMultiLease(g.caller, g.multi.name, leases, granted.Token), nil
 }

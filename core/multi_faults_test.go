@@ -16,7 +16,7 @@ import (
 )
 
 // TestMultiOppositeOrders lets many goroutines of several clients lock the same names in all orders and in both ways,
-// and single ones between them. Nobody may wait for ever, each name has one holder at a time, and its tokens grow.
+// and single ones between them. No call may wait for ever, each name has one holder at a time, and its tokens grow.
 func TestMultiOppositeOrders(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -93,7 +93,7 @@ func TestMultiLostReply(t *testing.T) {
 		unlock(t, lease)
 		wantFree(t, rdb, "a", "b")
 
-		// One of them goes to somebody else before the repetition: nothing of the first run may stay.
+		// One of them goes to another owner before the repetition: nothing of the first run may stay.
 		relay.LoseReplies("lock:a", 1, redistest.Closed)
 		var other *core.Lease
 		nth(relay, "lock:a", 2, func() {
@@ -181,7 +181,7 @@ func TestMultiFrozenServer(t *testing.T) {
 	}
 }
 
-// TestMultiPanickingHooks: a hook that panics gets nobody a lock, and keeps none.
+// TestMultiPanickingHooks: a hook that panics gets no caller a lock, and keeps none.
 func TestMultiPanickingHooks(t *testing.T) {
 	eachWay(t, func(t *testing.T, server *redistest.Server, multi func(*core.Client, ...string) core.Locker) {
 		rdb := server.Client()
@@ -265,7 +265,7 @@ func TestMultiTokenOutlivesAClockStep(t *testing.T) {
 		rdb := server.Client()
 		locks := newClient(t, rdb)
 		last := time.Now().Add(time.Hour).UnixMicro()
-		rdb.Set(ctx, "holdfast:token:{lock:b}", last, time.Hour)
+		rdb.Set(ctx, "holdfast:token", last, time.Hour)
 		for range 2 {
 			for _, lock := range []core.Locker{multi(locks, "a", "b"), locks.Mutex("a"), locks.Mutex("b")} {
 				lease := mustLock(t, lock)
@@ -277,7 +277,7 @@ func TestMultiTokenOutlivesAClockStep(t *testing.T) {
 			}
 		}
 		for _, name := range []string{"a", "b"} {
-			if ttl := rdb.PTTL(ctx, "holdfast:token:{lock:"+name+"}").Val(); ttl < time.Hour {
+			if ttl := rdb.PTTL(ctx, "holdfast:token").Val(); ttl < time.Hour {
 				t.Errorf("%s: the token is remembered for %v", name, ttl)
 			}
 		}
@@ -294,7 +294,7 @@ func TestMultiKeepsAdoptedLease(t *testing.T) {
 	rdb.HSet(ctx, "lock:a", java, 2)
 	rdb.PExpire(ctx, "lock:a", 10*time.Minute)
 	ahead := time.Now().Add(time.Hour).UnixMicro() // as a clock that was set back has left it
-	rdb.Set(ctx, "holdfast:token:{lock:b}", ahead, time.Hour)
+	rdb.Set(ctx, "holdfast:token", ahead, time.Hour)
 	if _, err := mutexBatch(locks, "a", "b").TryLock(ctx); err == nil {
 		t.Error("entered a lock that Redisson holds")
 	}
@@ -303,7 +303,7 @@ func TestMultiKeepsAdoptedLease(t *testing.T) {
 		t.Errorf("owner %q with token %d after %d", lease.Owner(), lease.Token(), ahead)
 	}
 	for _, name := range []string{"a", "b"} {
-		if token := rdb.Get(ctx, "holdfast:token:{lock:"+name+"}").Val(); token != fmt.Sprint(ahead+1) {
+		if token := rdb.Get(ctx, "holdfast:token").Val(); token != fmt.Sprint(ahead+1) {
 			t.Errorf("%s: the last token is %s, want %d", name, token, ahead+1)
 		}
 	}

@@ -25,7 +25,7 @@ type multiLease struct {
 func newMultiLease(ctx context.Context, name string, members []*Lease, token int64) *Lease {
 	j := &multiLease{members: members}
 	first := members[0].singles()[0]
-	j.lease = &Lease{keeper: first.keeper, token: token, multi: j}
+	j.lease = &Lease{engine: first.engine, token: token, multi: j}
 	j.lease.entry.Granted = first.entry.Granted
 	j.lease.hold = lockscript.Hold{Name: name, Owner: first.hold.Owner}
 	var keys []string
@@ -83,7 +83,7 @@ func (j *multiLease) memberEnded(m *Lease) {
 			others = append(others, l)
 		}
 	}
-	j.lease.keeper.recovered(func() { _ = releaseTogether(context.Background(), others, lockscript.HeldByCaller) })
+	j.lease.engine.recovered(func() { _ = releaseTogether(context.Background(), others, lockscript.HeldByCaller) })
 }
 
 // abandon ends the multi-lease and leaves its members to expire.
@@ -97,8 +97,8 @@ func (j *multiLease) abandon() {
 // leaveToExpire ends all members that are still held, without releasing them.
 func (j *multiLease) leaveToExpire(cause error) {
 	for _, l := range j.lease.singles() {
-		if l.keeper.renewer.Remove(&l.entry) {
-			l.keeper.lost(l, cause)
+		if l.engine.renewer.Remove(&l.entry) {
+			l.engine.lost(l, cause)
 		}
 	}
 }
@@ -157,4 +157,52 @@ func primaryError(errs []error) error {
 		}
 	}
 	return first
+}
+
+// raise gives all leases the greatest of their tokens in Redis and returns it. So the work under all of them has one
+// token, which every later grant of any of them exceeds. It fails with a [memberLost] if one of them is over.
+func raise(ctx context.Context, leases []*Lease, patience time.Duration) (int64, error) {
+	var token int64
+	for _, l := range leases {
+		token = max(token, l.token)
+	}
+	var smaller []*Lease
+	for _, l := range leases {
+		for _, leaf := range l.singles() {
+			if leaf.token < token {
+				smaller = append(smaller, leaf)
+			}
+		}
+	}
+	errs := transport.DoGrouped(ctx, len(smaller), func(ctx context.Context, i int) error {
+		return smaller[i].raise(ctx, token, patience)
+	})
+	for _, err := range errs {
+		if err != nil {
+			return 0, err
+		}
+	}
+	return token, nil
+}
+
+// raise waits with patience for a slot that moves.
+func (l *Lease) raise(ctx context.Context, token int64, patience time.Duration) error {
+	var held bool
+	err := transport.Retry(ctx, patience, transport.SlotMigrating, func() error {
+		return transport.RetryUntilAnswered(ctx, func(ctx context.Context) (err error) {
+			held, err = l.strategy.Raise(ctx, &l.hold, token)
+			return err
+		})
+	})
+	switch {
+	case err != nil:
+		return errorf("holdfast: lock %q: %w", l.hold.Name, failure(ctx, l.hold.Keys.Lock, err))
+	case !held:
+		if l.engine.renewer.Remove(&l.entry) {
+			l.engine.lost(l, errTaken)
+		}
+		return &memberLost{name: l.hold.Name, cause: errTaken}
+	}
+	l.engine.renewer.Raised(&l.entry, token)
+	return nil
 }

@@ -3,7 +3,10 @@ package core
 import (
 	"cmp"
 	"context"
+	"reflect"
 	"slices"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -28,7 +31,7 @@ func (m *multi) sort() error {
 			continue
 		}
 		for _, other := range keys[b.key] {
-			if sameRedis(other.keeper, b.own.keeper) {
+			if sameRedis(other.engine, b.own.engine) {
 				return invalidOption("Multi: %q is a member twice", b.name)
 			}
 			m.needsDeployments = true
@@ -69,4 +72,31 @@ func (m *multi) order(ctx context.Context) ([]member, error) {
 		seen[at] = true
 	}
 	return members, nil
+}
+
+// sameRedis reports whether two clients certainly reach the same Redis, without asking.
+func sameRedis(a, b *engine) bool {
+	return a == b || slices.EqualFunc(a.redis, b.redis, func(a, b redis.UniversalClient) bool {
+		return reflect.ValueOf(a).Comparable() && a == b
+	})
+}
+
+// location asks for the name of the place where the lock lies: the same for all clients that reach it, whatever their
+// connection, and another one on any other server or database. It is kept beside the lock rather than made of what
+// the server tells of itself, because it then lives exactly as long as the lock's own state, through restarts,
+// failovers and moves of slots, and needs no rights that the lock does not need.
+func (l *locker) location(ctx context.Context) (where string, err error) {
+	e := l.engine
+	if !e.operations.Start() {
+		return "", ErrClosed
+	}
+	defer e.operations.Finish()
+	err = transport.RetryUntilAnswered(ctx, func(ctx context.Context) (err error) {
+		where, err = l.strategy.DeploymentID(ctx, l.keys)
+		return err
+	})
+	if err != nil {
+		return "", errorf("holdfast: lock %q: %w", l.name, failure(ctx, l.keys.Lock, err))
+	}
+	return where, nil
 }

@@ -52,7 +52,10 @@ func FuzzKeys(f *testing.F) {
 			return
 		}
 		mine := allKeys(t, prefixA, a)
-		channel := lockscript.NewKeys(prefixA, a).Channel
+		channel, deployment := lockscript.NewKeys(prefixA, a).Channel, lockscript.NewKeys(prefixA, a).Deployment()
+		if transport.Slot(deployment) != transport.Slot(prefixA+a) { // all locks of a slot share it
+			t.Errorf("%q and %q lie in different slots", prefixA+a, deployment)
+		}
 		for key := range mine {
 			wantSlot(t, prefixA+a, key)
 		}
@@ -91,8 +94,7 @@ func allKeys(t *testing.T, prefix, name string) map[string]string {
 		all[key] = what
 	}
 	add("lock", k.Lock)
-	add("token", k.Token)
-	add("deployment", k.Deployment())
+	add("forced", k.Forced())
 	add("share expiries", k.ShareExpiries())
 	add("exclusive queue", k.ExclusiveQueue())
 	add("shared queue", k.SharedQueue())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/holdfast-go/holdfast/core/internal/acquire"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
@@ -104,31 +105,31 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
-	k := o.client.keeper
-	if !k.operations.Start() {
+	e := o.client.engine
+	if !e.operations.Start() {
 		return nil, ErrClosed
 	}
-	defer k.operations.Finish()
-	r := o.newRequest(ctx)
-	began := k.nowFor(k.hooks.BeginEnd != nil)
-	ctx = k.hooks.beginStart(ctx, BeginStart{Key: o.key})
-	lease, err := r.run(ctx)
-	end := BeginEnd{Key: o.key, Waited: k.nowFor(k.hooks.BeginEnd != nil).Sub(began), Asked: r.requests, Err: o.refusal(r, err)}
+	defer e.operations.Finish()
+	a := o.newAcquisition(ctx)
+	began := e.nowFor(e.hooks.BeginEnd != nil)
+	ctx = e.hooks.beginStart(ctx, BeginStart{Key: o.key})
+	lease, err := a.run(ctx)
+	end := BeginEnd{Key: o.key, Waited: e.nowFor(e.hooks.BeginEnd != nil).Sub(began), Asked: a.Requests, Err: o.refusal(a, err)}
 	if err != nil {
-		k.hooks.beginEnd(ctx, end)
+		e.hooks.beginEnd(ctx, end)
 		return nil, end.Err
 	}
 	handed := false
 	defer func() {
 		if !handed { // the hook panics: no caller gets the attempt
-			k.renewer.Remove(&lease.entry)
-			k.releaseInBackground(lease.protocol, &lease.hold, lockscript.NeverHeld)
+			e.renewer.Remove(&lease.entry)
+			e.acquiring.ReleaseInBackground(lease.strategy, &lease.hold, lockscript.NeverHeld)
 		}
 	}()
-	end.Attempt, end.Token = r.attemptNumber, lease.token
-	k.hooks.beginEnd(ctx, end)
+	end.Attempt, end.Token = a.grant.Attempt, lease.token
+	e.hooks.beginEnd(ctx, end)
 	handed = true
-	return &Attempt{once: o, lease: lease, number: r.attemptNumber, began: r.began}, nil
+	return &Attempt{once: o, lease: lease, number: a.grant.Attempt, began: a.grant.Began}, nil
 }
 
 // newHold returns the hold of one attempt, yet without an ID.
@@ -138,30 +139,37 @@ func (o *Once) newHold() lockscript.Hold {
 	return h
 }
 
-func (o *Once) newRequest(ctx context.Context) *acquisition {
-	k := o.client.keeper
+func (o *Once) newAcquisition(ctx context.Context) *acquisition {
+	e := o.client.engine
 	config := o.config.lock
-	if holdingFrom(ctx).of(k, o.keys.Lock) != nil {
+	if holdingFrom(ctx).of(e, o.keys.Lock) != nil {
 		config.wait = 0 // it would wait for itself
 	}
-	r := &acquisition{keeper: k, protocol: o.backend(), config: config, hold: o.newHold()}
-	k.ids.Renew(&r.hold)
-	r.hold.Owner = r.hold.ID
-	return r
+	a := &acquisition{engine: e, config: config}
+	a.Request = acquire.Request{
+		Env: &e.acquiring, Strategy: o.backend(), Caller: a, Wait: config.wait,
+		Hold: o.newHold(),
+	}
+	if config.wait != 0 {
+		a.Question = o.config.record.Question(config.ack)
+	}
+	e.ids.Renew(&a.Hold)
+	a.Hold.Owner = a.Hold.ID
+	return a
 }
 
 // refusal turns what the request of a lock says into what it means here.
-func (o *Once) refusal(r *acquisition, err error) error {
+func (o *Once) refusal(a *acquisition, err error) error {
 	var busy *NotAcquiredError
 	switch {
 	case !errors.As(err, &busy):
 		return err
-	case r.redisAnswered, errors.Is(busy.cause, ErrTooManyWaiters):
+	case a.Answered, errors.Is(busy.cause, ErrTooManyWaiters):
 		return &InProgressError{Key: o.key, RetryAfter: busy.RetryAfter, cause: busy.cause}
 	case busy.cause != nil:
 		return errorf("holdfast: once %q not begun: %w", o.key, busy.cause)
 	}
-	return errorf("holdfast: once %q not begun: %w: %w", o.key, ErrUnavailable, publicAck(r.lastErr))
+	return errorf("holdfast: once %q not begun: %w: %w", o.key, ErrUnavailable, publicAck(a.LastErr))
 }
 
 // Peek reads the record, which may be outdated when it arrives. The zero State means that there is none.
@@ -249,7 +257,7 @@ func (o *Once) checkValue(value []byte) error {
 
 // ask sends an idempotent command until it is answered, for some seconds.
 func (o *Once) ask(ctx context.Context, what string, command func(context.Context) error) error {
-	bounded, cancel := context.WithTimeout(ctx, releaseTimeout)
+	bounded, cancel := context.WithTimeout(ctx, acquire.ReleaseTimeout)
 	defer cancel()
 	return o.retryUntilAnswered(ctx, bounded, what, command)
 }

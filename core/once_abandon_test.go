@@ -59,7 +59,7 @@ func TestAttemptAbandon(t *testing.T) {
 	lost.wantOnce(t, names...)
 }
 
-// TestEndAfterAbandon: the handler has ended after all, and nobody has followed, whether its lease is over or not.
+// TestEndAfterAbandon: the handler has ended after all, and no attempt has followed, whether its lease is over or not.
 func TestEndAfterAbandon(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

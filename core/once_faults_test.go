@@ -34,7 +34,7 @@ func TestOnceWithoutRedis(t *testing.T) {
 }
 
 // TestRedisDiesDuringARun: Redis is down when fn returns. Do has the value and an error, the record follows when Redis
-// is back, and nobody runs a second time.
+// is back, and there is no second run.
 func TestRedisDiesDuringARun(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -140,7 +140,7 @@ func TestFrozenOnce(t *testing.T) {
 	}
 }
 
-// TestWaitersWithoutMessages: nobody tells those who wait, and they get the value all the same.
+// TestWaitersWithoutMessages: no message reaches the waiters, and they get the value all the same.
 func TestWaitersWithoutMessages(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

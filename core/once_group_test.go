@@ -34,16 +34,16 @@ func TestTokensOfABoundedGroup(t *testing.T) {
 	}
 	run("{a}:1")
 	ahead := time.Now().Add(time.Hour).UnixMicro() // that is where the clock was
-	rdb.Set(ctx, "holdfast:grouptoken:{a}:lock:", ahead, time.Hour)
+	rdb.Set(ctx, "holdfast:token", ahead, time.Hour)
 	last = ahead
 	run("{a}:1")
 	run("{a}:2", core.WithQuotaBytes(2<<20))
 	lock := mustLock(t, locks.Mutex("{a}:3"))
 	unlock(t, lock)
-	if keys, _ := lasting(t, rdb); len(keys) != 2 {
-		t.Errorf("keys %q, want the token of the group and that of the lock", keys)
+	if keys, _ := lasting(t, rdb); len(keys) != 1 {
+		t.Errorf("keys %q, want the last token alone", keys)
 	}
-	rdb.Set(ctx, "holdfast:token=lock:{a}:3", 2*ahead, time.Hour)
+	rdb.Set(ctx, "holdfast:token", 2*ahead, time.Hour)
 	last = 2 * ahead
 	run("{a}:3")
 	if lock := mustLock(t, locks.Mutex("{a}:3")); lock.Token() <= last {
@@ -113,7 +113,7 @@ func TestRunningRecordStaysInItsGroup(t *testing.T) {
 	}
 }
 
-// TestForgetOfAGroup: whoever forgets or resolves a record need not know that it counts in a group.
+// TestForgetOfAGroup: a caller that forgets or resolves a record need not know that it counts in a group.
 func TestForgetOfAGroup(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -193,44 +193,4 @@ func TestSizesInAGroup(t *testing.T) {
 			t.Errorf("%d bytes of content count %d here and %d there, %v", content, want, got, err)
 		}
 	}
-}
-
-// countEveryWay uses all there is of a bounded group, with two clients.
-func countEveryWay(t testing.TB, locks, other *core.Client) {
-	t.Helper()
-	ctx := context.Background()
-	options := []core.OnceOption{
-		core.WithTTL(3 * time.Second), core.WithQuota(2), core.WithMaxValue(1000), core.WithQuotaBytes(6000),
-	}
-	of := func(c *core.Client, name string) *core.Once { return c.Once("{bounded}:"+name, options...) }
-	if err := mustBegin(t, of(locks, "released")).Release(ctx); err != nil {
-		t.Error(err)
-	}
-	unlock(t, mustLock(t, locks.Mutex("{bounded}:fixed"))) // its token is heeded
-	late := mustBegin(t, locks.Once("{bounded}:fixed", append(options, core.WithFixedTTL(500*time.Millisecond))...))
-	a := mustBegin(t, of(locks, "held"))
-	until := a.ValidUntil()
-	redistest.Eventually(t, within, "a renewal", func() bool { return a.ValidUntil().After(until.Add(500 * time.Millisecond)) })
-	next, err := other.Once("{bounded}:fixed", append(options, core.WithWait(within))...).Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := next.Release(ctx); err != nil {
-		t.Error(err)
-	}
-	wantErr(t, late.Complete(ctx, nil), core.ErrStale)
-	_, err = of(other, "more").Begin(ctx)
-	wantErr(t, err, core.ErrTooManyKeys)
-	if err := a.Hold(ctx, "reason"); err != nil {
-		t.Error(err)
-	}
-	if err := other.Once("{bounded}:held").Resolve(ctx, nil); err != nil {
-		t.Error(err)
-	}
-	if records, err := other.Records(ctx, "{bounded}"); err != nil || len(records) != 1 {
-		t.Errorf("%+v, %v", records, err)
-	}
-	forget(t, other.Once("{bounded}:held"))
-	forget(t, other.Once("{bounded}:fixed"))
-	mustBegin(t, of(other, "more"))
 }

@@ -87,7 +87,7 @@ func wantEnds(t *testing.T, ends []core.AttemptEnd) {
 	}
 }
 
-// TestOnceHooksPanic: whoever panics, nobody has the key then who does not know of it.
+// TestOnceHooksPanic: whichever hook panics, no caller has the key then without knowing of it.
 func TestOnceHooksPanic(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -117,7 +117,7 @@ func TestResolve(t *testing.T) {
 	wantExpiries(t, rdb)
 }
 
-// wantResolved checks a record of that attempt that was resolved with "value", and what it is for those who come later.
+// wantResolved checks a record of that attempt that was resolved with "value", and what it is for later callers.
 func wantResolved(t testing.TB, o *core.Once, a *core.Attempt, print string) {
 	t.Helper()
 	ctx := context.Background()
@@ -145,7 +145,7 @@ func wantResolved(t testing.TB, o *core.Once, a *core.Attempt, print string) {
 	}
 }
 
-// TestResolveIsRefused while somebody runs, and after the first word; neither is touched.
+// TestResolveIsRefused while an attempt runs, and after the first answer; neither is touched.
 func TestResolveIsRefused(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -49,7 +49,7 @@ func TestHalfAResolve(t *testing.T) {
 }
 
 // TestResolveIsFinished: a run of the script that died halfway has recorded it; the repetition does not take that for
-// the word of somebody else.
+// the answer of another operator.
 func TestResolveIsFinished(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

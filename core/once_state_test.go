@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,48 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// recordOf is the key of a record.
-func recordOf(name string) string {
-	if strings.Contains(name, "{") {
-		return "holdfast:once=lock:" + name
-	}
-	return "holdfast:once:{lock:" + name + "}"
-}
-
-// abandon lets the lease of an attempt end, as far as Redis knows.
-func abandon(t testing.TB, rdb *redis.Client, name string) {
-	t.Helper()
-	if n := rdb.HSet(context.Background(), recordOf(name), "deadline", 0).Val(); n != 0 {
-		t.Errorf("%s had no lease", name)
-	}
-}
-
-// contents returns the record as it lies in Redis.
-func contents(t testing.TB, rdb *redis.Client, name string) map[string]string {
-	t.Helper()
-	fields, err := rdb.HGetAll(context.Background(), recordOf(name)).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fields
-}
-
-// wantState checks what the record says, and of which attempt.
-func wantState(t testing.TB, o *core.Once, state core.State, attempt int) core.Record {
-	t.Helper()
-	r := mustPeek(t, o)
-	if r.State != state || r.Attempt != attempt {
-		t.Errorf("%s: record %+v, want %q of attempt %d", o.Key(), r, state, attempt)
-	}
-	return r
-}
-
-// holding makes a Once whose failures are held.
-func holding(locks *core.Client, name string) *core.Once {
-	return locks.Once(name, core.WithFailurePolicy(core.HoldFailures))
-}
-
-// TestTakeover: who comes after the lease is over gets the next attempt and a greater token. The one before can say
+// TestTakeover: a caller that comes after the lease has expired gets the next attempt and a greater token. The one before can say
 // nothing any more, however it ends, and the record does not change.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
@@ -182,13 +140,6 @@ func TestLateComplete(t *testing.T) {
 		}
 		_, err = locks.Once(name, core.WithFingerprint([]byte("other"))).Begin(context.Background())
 		wantErr(t, err, core.ErrFingerprintMismatch)
-	}
-}
-
-func forget(t testing.TB, o *core.Once) {
-	t.Helper()
-	if err := o.Forget(context.Background()); err != nil {
-		t.Errorf("Forget: %v", err)
 	}
 }
 

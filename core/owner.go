@@ -2,10 +2,7 @@ package core
 
 import (
 	"context"
-	"slices"
 	"time"
-
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
 // holding is what the context of a lease carries: which owner holds which lock with which token, and the leases within
@@ -22,8 +19,8 @@ func (h *holding) over() bool {
 	return h.lease.end.Cause() != nil || h.whole != nil && h.whole.end.Cause() != nil
 }
 
-// ended reports whether h is a lease that has ended. It returns false for nil.
-func (h *holding) ended() bool { return h != nil && h.over() }
+// Ended implements acquire.Parent.
+func (h *holding) Ended() bool { return h.over() }
 
 type holdingKey struct{}
 
@@ -60,12 +57,12 @@ func holdingFrom(ctx context.Context) *holding {
 // is over does not count: several goroutines may still have its context, without its end, and nothing would keep them
 // apart. One of the same Redis comes before one of another client, which may reach the same Redis by another connection,
 // or not.
-func (h *holding) of(k *keeper, lock string) *holding {
+func (h *holding) of(e *engine, lock string) *holding {
 	var other *holding
 	for ; h != nil; h = h.outer {
 		switch {
 		case h.lease.hold.Keys.Lock != lock, h.over():
-		case sameRedis(h.lease.keeper, k):
+		case sameRedis(h.lease.engine, e):
 			return h
 		case other == nil:
 			other = h
@@ -85,32 +82,4 @@ func TokenFrom(ctx context.Context) (int64, bool) {
 		return h.token, true
 	}
 	return 0, false
-}
-
-// dropEndedParent makes a re-entry a new owner if the lease under which it re-enters has ended. Why: Redis may keep that
-// hold for some time, and would let several callers with the context of the lease in together. If an earlier request is
-// uncertain or queued, its hold is replaced first, because it belongs to the old owner.
-func (r *acquisition) dropEndedParent(ctx context.Context) {
-	if !r.entered {
-		return
-	}
-	holds := []*lockscript.Hold{&r.hold}
-	if all, ok := r.protocol.(lockscript.MutexBatch); ok {
-		holds = all.MemberPointers()
-	}
-	if !slices.ContainsFunc(r.parents, (*holding).ended) {
-		return
-	}
-	if r.uncertain || r.queued {
-		r.replaceHold(ctx, r.lastErr)
-	}
-	for i, h := range holds {
-		if !r.parents[i].ended() {
-			continue
-		}
-		h.Owner, h.ParentID, r.parents[i] = "", "", nil // of a batch: that of the whole
-		if h == &r.hold {
-			h.Owner = h.ID
-		}
-	}
 }

@@ -2,8 +2,14 @@ package core
 
 import (
 	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 )
 
@@ -54,20 +60,70 @@ type Record struct {
 	Retention time.Duration
 }
 
-func (r Record) clone() Record {
-	r.Value, r.Fingerprint = bytes.Clone(r.Value), bytes.Clone(r.Fingerprint)
-	return r
-}
-
-// newRecord returns what Redis has stored for a key.
+// newRecord returns what Redis has stored for a key. It copies values, since callers with one question share the answer.
 func newRecord(key string, s oncescript.Record) Record {
 	r := Record{
-		Key: key, State: State(s.State), Attempt: s.Attempt, Token: s.Token, Value: s.Value, Omitted: s.Omitted,
-		Fingerprint: s.Fingerprint, Reason: s.Reason, Note: s.Note, Began: s.Began, Ended: s.Ended,
+		Key: key, State: State(s.State), Attempt: s.Attempt, Token: s.Token, Value: bytes.Clone(s.Value), Omitted: s.Omitted,
+		Fingerprint: bytes.Clone(s.Fingerprint), Reason: s.Reason, Note: s.Note, Began: s.Began, Ended: s.Ended,
 		Lease: s.Lease, Retention: s.Retention,
 	}
 	if s.State == "retry" {
 		r.State = StateAbandoned
 	}
 	return r
+}
+
+// Records reads the records of a group, the latest first: those of [Once] with [WithGroup], [WithQuota] or
+// [WithQuotaBytes] whose keys have the same text in their first pair of braces as key. It is for operators: the answer
+// may be outdated when it arrives, and each record is read by itself. Records without state are left out.
+func (c *Client) Records(ctx context.Context, key string) ([]Record, error) {
+	if _, err := keysOf(c.prefix, key); err != nil {
+		return nil, err
+	}
+	group, ok := lockscript.GroupKey(c.prefix, key)
+	if !ok {
+		return nil, fmt.Errorf("%w: %q has no braces to name a group", ErrInvalidName, key)
+	}
+	names, err := c.listRecords(ctx, key, group)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names) // one that was recorded meanwhile lets others be listed twice
+	records, err := c.peekAll(ctx, slices.Compact(names))
+	if err != nil {
+		return nil, err
+	}
+	records = slices.DeleteFunc(records, func(r Record) bool { return r.State == StateNone })
+	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(b.Began.UnixMicro(), a.Began.UnixMicro()) })
+	return records, nil
+}
+
+// listRecords returns the keys of the records of a group.
+func (c *Client) listRecords(ctx context.Context, key, group string) (names []string, err error) {
+	for seen := 0; ; {
+		var read int
+		var listed []string
+		err := c.Once(key).ask(ctx, "list records of", func(ctx context.Context) (err error) {
+			read, listed, err = c.Once(key).backend().List(ctx, group, c.prefix, seen)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, listed...)
+		if seen += read; read < oncescript.MaxListed {
+			return names, nil
+		}
+	}
+}
+
+// peekAll reads records side by side; the executor makes batches of it.
+func (c *Client) peekAll(ctx context.Context, names []string) ([]Record, error) {
+	records, errs := make([]Record, len(names)), make([]error, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() { records[i], errs[i] = c.Once(name).Peek(ctx) })
+	}
+	all.Wait()
+	return records, cmp.Or(errs...)
 }

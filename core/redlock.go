@@ -22,7 +22,7 @@ import (
 //
 // Source: the distributed locks page of Redis's documentation.
 type Redlock struct {
-	*keeper
+	*engine
 	servers []*server
 	quorum  *redlock.Quorum
 }
@@ -37,23 +37,23 @@ func NewRedlock(nodes []redis.UniversalClient, opts ...Option) (*Redlock, error)
 	if err := errors.Join(checkNodes(nodes), config.lock.check(nodes), checkPrefix(config.prefix)); err != nil {
 		return nil, err
 	}
-	k := newKeeper(config, nodes, redlockDrift)
-	r := &Redlock{keeper: k}
+	e := newEngine(config, nodes, redlockDrift)
+	r := &Redlock{engine: e}
 	var instances []*lockscript.Instance
 	for _, rdb := range nodes {
-		s := newServer(k, rdb)
+		s := newServer(e, rdb)
 		r.servers, instances = append(r.servers, s), append(instances, s.Instance)
 	}
 	r.quorum = redlock.New(&redlock.Environment{
-		Background: k.work(), IDs: &k.ids, Prefix: k.prefix, Logger: k.logger,
-		NodeTimeout: k.nodeTimeout, RestartDelay: k.restartDelay, TrustedUntil: k.renewer.TrustedUntil,
+		Background: e.work(), IDs: &e.ids, Prefix: e.prefix, Logger: e.logger,
+		NodeTimeout: e.nodeTimeout, RestartDelay: e.restartDelay, TrustedUntil: e.renewer.TrustedUntil,
 		SameServer: func(a, b int) error {
 			return invalidOption("NewRedlock: nodes %d and %d are the same server", a, b)
 		},
 		Closed: ErrClosed,
 	}, instances)
 	if err := r.quorum.Introduce(); err != nil {
-		k.stop()
+		e.stop()
 		return nil, errors.Unwrap(err) // two nodes are the same server
 	}
 	return r, nil
@@ -94,12 +94,12 @@ func redlockDrift(ttl time.Duration) time.Duration { return 2*time.Millisecond +
 //
 // On each server it has the state of [Client.Mutex], so it excludes every lock of that name there.
 func (r *Redlock) Mutex(name string, opts ...LockOption) Locker {
-	return r.keeper.locker(name, r.quorum, opts)
+	return r.engine.locker(name, r.quorum, opts)
 }
 
 // Close is [Client.Close] for all servers.
 func (r *Redlock) Close() error {
-	first, err := r.keeper.close()
+	first, err := r.engine.close()
 	if !first {
 		return nil
 	}

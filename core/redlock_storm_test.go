@@ -23,7 +23,7 @@ import (
 
 var storm = flag.Duration("storm", 0, "how long servers of a Redlock are broken, at least; 0: each pair of them once")
 
-// bid is one call of Lock under the storm and what came of it, by the clock of a server that nobody breaks.
+// bid is one call of Lock under the storm and what came of it, by the clock of a server that never fails.
 type bid struct {
 	section       // zero if the lock was not granted
 	Asked   int64 // when the call began

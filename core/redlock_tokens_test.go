@@ -21,7 +21,7 @@ func TestRedlockTokensGrowWhateverMinorityFails(t *testing.T) {
 	servers := five.servers
 	for first := range servers {
 		second := (first + 1) % len(servers)
-		five.looks[first].Set(context.Background(), "holdfast:token:{lock:name}", ahead, time.Hour)
+		five.looks[first].Set(context.Background(), "holdfast:token", ahead, time.Hour)
 		var last int64
 		redistest.Eventually(t, within, "a grant in which the server that is ahead took part", func() bool {
 			lease := mustLock(t, r.Mutex("name"))
@@ -141,7 +141,7 @@ func TestRedlockReentryKeepsTheToken(t *testing.T) {
 				}
 				unlock(t, inner)
 			}
-			for _, rdb := range five.looks[2:] { // somebody else may have been in since
+			for _, rdb := range five.looks[2:] { // another client may have been in since
 				rdb.FlushAll(ctx)
 			}
 			if next := mustLockWith(t, outer.Context(), r.Mutex("name")); next.Token() <= outer.Token() {
@@ -152,7 +152,7 @@ func TestRedlockReentryKeepsTheToken(t *testing.T) {
 }
 
 // TestRedlockTokenIsWrittenToAMajority cuts two of three servers off after they have granted the lock: without them,
-// the token is remembered by one server only, so nobody may get to see it.
+// the token is remembered by one server only, so no client may get to see it.
 func TestRedlockTokenIsWrittenToAMajority(t *testing.T) {
 	t.Parallel()
 	three := startMasters(t, 3)

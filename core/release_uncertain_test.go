@@ -1,8 +1,10 @@
 package core_test
 
 import (
+	"bytes"
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,9 +44,23 @@ func (l *lateRequest) hold(key string) {
 	nth(l.relay, key, 1, func() { <-pass })
 }
 
-// arrive lets the request go on after a while, for which the marks of ended holds have been kept.
-func (l *lateRequest) arrive(after time.Duration) {
-	l.t.Helper()
+// holdSecond keeps the second script about the key from the server until arrive is called. The channel gets a value then.
+func (l *lateRequest) holdSecond(key string) <-chan struct{} {
+	pass, caught := make(chan struct{}), make(chan struct{})
+	l.goOn = sync.OnceFunc(func() { close(pass) })
+	l.t.Cleanup(l.goOn)
+	var seen atomic.Int32
+	l.relay.OnRequest(func(chunk []byte) {
+		if bytes.Contains(chunk, []byte(key)) && bytes.Contains(chunk, []byte("evalsha")) && seen.Add(1) == 2 {
+			close(caught)
+			<-pass
+		}
+	})
+	return caught
+}
+
+// age makes time pass for the marks of holds.
+func (l *lateRequest) age(after time.Duration) {
 	ctx := context.Background()
 	for _, key := range l.rdb.Keys(ctx, "holdfast:released*").Val() {
 		if rest := l.rdb.PTTL(ctx, key).Val() - after; rest > 0 {
@@ -53,6 +69,12 @@ func (l *lateRequest) arrive(after time.Duration) {
 			l.rdb.Del(ctx, key)
 		}
 	}
+}
+
+// arrive lets the request go on after a while, for which the marks of ended holds have been kept.
+func (l *lateRequest) arrive(after time.Duration) {
+	l.t.Helper()
+	l.age(after)
 	calls := l.server.CommandStats()["evalsha"].Calls
 	l.goOn()
 	redistest.Eventually(l.t, within, "the late request to be executed", func() bool {
@@ -81,13 +103,16 @@ func (l *lateRequest) wantFree(key string) {
 }
 
 // TestRequestArrivesAfterItsHold: a request whose answer was lost is repeated and granted; its first copy arrives long
-// after the release, and is granted to nobody.
+// after the release, and is refused.
 func TestRequestArrivesAfterItsHold(t *testing.T) {
 	for name := range strategies(nil) {
 		t.Run(name, func(t *testing.T) {
 			l := newLateRequest(t)
 			l.hold("lock:name")
-			unlock(t, mustLock(t, strategies(l.locks)[name]("name")))
+			lease := mustLock(t, strategies(l.locks)[name]("name"))
+			l.bars()
+			l.age(time.Hour) // the lock is held for longer than its grant bars the request
+			unlock(t, lease)
 			l.arrive(time.Minute)
 			l.wantFree("lock:name")
 		})
@@ -134,7 +159,57 @@ func TestRequestArrivesAfterALeaseThatRanOut(t *testing.T) {
 	}
 }
 
-// TestBeginArrivesAfterItsAttempt: no attempt begins that nobody has.
+// TestRequestArrivesAfterItsWaiter: a waiter whose first request was answered asks again. It is granted the lock by a release,
+// and gives up before its second request arrives.
+func TestRequestArrivesAfterItsWaiter(t *testing.T) {
+	for name := range strategies(nil) {
+		t.Run(name, func(t *testing.T) {
+			l := newLateRequest(t)
+			others := newClient(t, l.rdb, core.WithTTL(long))
+			held := mustLock(t, others.Write("name"))
+			caught := l.holdSecond("lock:name")
+			ctx, cancel := context.WithCancel(t.Context())
+			waiting := lockUntil(ctx, strategies(l.locks)[name]("name"))
+			waitFor(t, caught, "the waiter to ask again")
+			unlock(t, held) // grants the lock to a waiter in the queue
+			cancel()
+			if err := receive(t, waiting); err != nil {
+				wantErr(t, err, context.Canceled) // otherwise the waiter has sent the request again before
+			}
+			if err := l.locks.Close(); err != nil { // after its releases in the background
+				t.Fatal(err)
+			}
+			l.arrive(time.Minute)
+			l.wantFree("lock:name")
+		})
+	}
+}
+
+// TestRequestArrivesAfterAGrantByMessage: the lease of the grant expires, and nothing is released then.
+func TestRequestArrivesAfterAGrantByMessage(t *testing.T) {
+	for name := range onlyQueued(nil) {
+		t.Run(name, func(t *testing.T) {
+			l := newLateRequest(t)
+			held := mustLock(t, newClient(t, l.rdb, core.WithTTL(long)).Write("name"))
+			caught := l.holdSecond("lock:name")
+			waiting := leaseLater(t, strategies(l.locks)[name]("name"), core.WithTTL(3*time.Second))
+			waitFor(t, caught, "the waiter to ask again")
+			calls := l.server.CommandStats()["evalsha"].Calls
+			redistest.Eventually(t, within, "the request to be repeated", func() bool {
+				return l.server.CommandStats()["evalsha"].Calls > calls
+			})
+			unlock(t, held)
+			lease := awaitLease(t, waiting)
+			l.bars()
+			lease.Abandon()
+			gone(t, l.rdb, "lock:name")
+			l.arrive(time.Minute)
+			l.wantFree("lock:name")
+		})
+	}
+}
+
+// TestBeginArrivesAfterItsAttempt: no attempt begins that no caller has.
 func TestBeginArrivesAfterItsAttempt(t *testing.T) {
 	ctx := context.Background()
 	for name, end := range map[string]func(a *core.Attempt) error{

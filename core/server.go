@@ -1,11 +1,13 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/core/internal/acquire"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/preflight"
 	"github.com/holdfast-go/holdfast/core/internal/pubsub"
@@ -17,7 +19,7 @@ import (
 // group or a Cluster.
 type server struct {
 	*lockscript.Instance
-	keeper *keeper
+	engine *engine
 
 	warnedPublish   sync.Once // publishing is refused
 	warnedSubscribe sync.Once // subscribing is refused
@@ -25,24 +27,27 @@ type server struct {
 	warnedPanic     sync.Once // the client panics
 }
 
-func newServer(k *keeper, rdb redis.UniversalClient) *server {
-	background := k.work()
-	exec := transport.NewExecutor(rdb, background, k.base.Done())
+func newServer(e *engine, rdb redis.UniversalClient) *server {
+	background := e.work()
+	exec := transport.NewExecutor(rdb, background, e.base.Done())
 	verb := "PUBLISH"
 	if exec.InCluster() {
 		verb = "SPUBLISH"
 	}
-	s := &server{keeper: k}
+	s := &server{engine: e}
 	s.Instance = &lockscript.Instance{
-		Exec: exec, Subs: pubsub.New(rdb, exec.Nodes, s.cannotSubscribe), IDs: &k.ids, Now: k.now,
-		ClientNumber: k.clientNumber, ClientNumberArg: k.clientNumber, PublishVerb: verb, PublishVerbArg: verb,
+		Exec: exec, Subs: pubsub.New(rdb, exec.Nodes, s.cannotSubscribe), IDs: &e.ids, Now: e.now,
+		OfRedlock: !e.acquiring.OneServer, ClientNumber: e.clientNumber, ClientNumberArg: e.clientNumber, PublishVerb: verb, PublishVerbArg: verb,
 		PublishRefused: s.cannotPublish,
 	}
-	s.Subs.UseClientNumber(k.clientNumber, s.wakeNext)
-	exec.OnReply = sync.OnceFunc((&preflight.Check{Client: rdb, Background: &background, Logger: k.logger}).Start)
-	if k.hasOneServer() { // the servers of a Redlock are asked side by side, for as long as each gets
+	if exec.InCluster() || !transport.IsOneServer(rdb) {
+		s.TokenKeys.UseSlots()
+	}
+	s.Subs.UseClientNumber(e.clientNumber, s.wakeNext)
+	exec.OnReply = sync.OnceFunc((&preflight.Check{Client: rdb, Background: &background, Logger: e.logger}).Start)
+	if e.acquiring.OneServer { // the servers of a Redlock are asked side by side, for as long as each gets
 		exec.UseDirectPath()
-		k.heartbeats = waiters.NewHeartbeats(s.Instance, k.now)
+		e.acquiring.Heartbeats = waiters.NewHeartbeats(s.Instance, e.now)
 	}
 	return s
 }
@@ -50,26 +55,33 @@ func newServer(k *keeper, rdb redis.UniversalClient) *server {
 // cannotSubscribe warns, once, that this client receives no announcements of releases.
 func (s *server) cannotSubscribe(err error, sharded bool) {
 	if errors.Is(err, transport.ErrPanic) {
-		s.keeper.warnOnce(&s.warnedPanic, "the Redis client does not subscribe: waiters notice releases by polling only", "error", err)
+		s.engine.warnOnce(&s.warnedPanic, "the Redis client does not subscribe: waiters notice releases by polling only", "error", err)
 		return
 	}
 	if sharded {
-		s.keeper.warnOnce(&s.warnedSharded, "Redis does not let this user SSUBSCRIBE: waiters notice releases of users "+
+		s.engine.warnOnce(&s.warnedSharded, "Redis does not let this user SSUBSCRIBE: waiters notice releases of users "+
 			"that may SPUBLISH by polling only", "error", err)
 		return
 	}
-	s.keeper.warnOnce(&s.warnedSubscribe, "Redis does not let this user subscribe: waiters notice releases by polling only",
+	s.engine.warnOnce(&s.warnedSubscribe, "Redis does not let this user subscribe: waiters notice releases by polling only",
 		"error", err)
 }
 
 // cannotPublish warns, once, that releases are not announced.
 func (s *server) cannotPublish() {
-	s.keeper.warnOnce(&s.warnedPublish, "Redis refuses PUBLISH to this user: waiters notice releases by polling only",
+	s.engine.warnOnce(&s.warnedPublish, "Redis refuses PUBLISH to this user: waiters notice releases by polling only",
 		"channel", "redisson_lock__channel*")
 }
 
 // close ends the subscriptions and waits for what is in flight, for a few seconds at most.
 func (s *server) close() {
-	s.Subs.Close(releaseTimeout)
-	s.Exec.Nodes.Close(releaseTimeout)
+	s.Subs.Close(acquire.ReleaseTimeout)
+	s.Exec.Nodes.Close(acquire.ReleaseTimeout)
+}
+
+// wakeNext wakes the next client, because this one was woken when none of its callers waited any more.
+func (s *server) wakeNext(lock, set string) {
+	s.engine.background(func(ctx context.Context) {
+		_ = s.WakeNextIfFree(ctx, lock, set) // if it fails, the others ask after a grace
+	})
 }

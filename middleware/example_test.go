@@ -3,6 +3,7 @@ package middleware_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-go/holdfast/locktest"
 	"github.com/holdfast-go/holdfast/middleware"
@@ -14,7 +15,9 @@ func ExampleExclusive() {
 	defer server.Close()
 	locks := server.NewClient()
 
-	engine, err := middleware.NewExclusive(locks.Mutex, middleware.DefaultConfig())
+	config := middleware.DefaultConfig()
+	config.AskTimeout = time.Minute // so that this example runs on a slow machine too
+	engine, err := middleware.NewExclusive(locks.Mutex, config)
 	if err != nil {
 		panic(err)
 	}

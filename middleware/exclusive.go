@@ -112,16 +112,28 @@ func Degraded(ctx context.Context) bool {
 	return degraded || r != nil && r.attempt == nil
 }
 
-// bounded is a lock for which nobody waits longer than wait; if that is 0, nor longer than ask for an answer of Redis.
+// bounded is a lock for which a request waits no longer than wait. Redis may take as long as ask to answer the first
+// try, even if wait is shorter.
+//
+// Why: a request whose key is free need not wait, but a new connection to Redis can take longer than a short wait.
 type bounded struct {
 	core.Locker
 	wait, ask time.Duration
 }
 
 func (b bounded) Lock(ctx context.Context, opts ...core.LockOption) (*core.Lease, error) {
-	if b.wait > 0 {
-		return b.Locker.Lock(ctx, append(opts, core.WithWait(b.wait))...)
+	wait := b.wait
+	if wait < b.ask {
+		began := time.Now()
+		lease, err := b.try(ctx, opts...)
+		if wait -= time.Since(began); wait <= 0 || !errors.Is(err, core.ErrNotAcquired) || errors.Is(err, core.ErrUnavailable) {
+			return lease, err
+		}
 	}
+	return b.Locker.Lock(ctx, append(opts, core.WithWait(wait))...)
+}
+
+func (b bounded) try(ctx context.Context, opts ...core.LockOption) (*core.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.ask)
 	defer cancel()
 	return b.Locker.TryLock(ctx, opts...)

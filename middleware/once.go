@@ -139,11 +139,22 @@ func (o *Once) begin(ctx context.Context, hash string, req Request) (*core.Attem
 			return nil, err
 		}
 	}
-	if wait := o.wait(hash, req.AnswerBy, preferred(req.Header)); wait > 0 {
+	wait := o.wait(hash, req.AnswerBy, preferred(req.Header))
+	if wait > 0 {
 		defer o.gate.leave(hash)
-		options = append(slices.Clip(options), core.WithWait(wait))
-		return o.client.Once(name, options...).Begin(ctx)
 	}
+	if wait < o.config.AskTimeout { // as for a lock, see bounded
+		began := time.Now()
+		attempt, err := o.try(ctx, name, options)
+		if wait -= time.Since(began); wait <= 0 || !errors.Is(err, core.ErrInProgress) || errors.Is(err, core.ErrUnavailable) {
+			return attempt, err
+		}
+	}
+	options = append(slices.Clip(options), core.WithWait(wait))
+	return o.client.Once(name, options...).Begin(ctx)
+}
+
+func (o *Once) try(ctx context.Context, name string, options []core.OnceOption) (*core.Attempt, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.config.AskTimeout)
 	defer cancel()
 	return o.client.Once(name, options...).Begin(ctx)

@@ -151,7 +151,8 @@ func WithPreferWait(limit time.Duration) Option {
 	return configOption(func(c *Config) { c.PreferWait = limit })
 }
 
-// WithAskTimeout sets how long Redis may take to answer a request that does not wait. Defaults to 1 s.
+// WithAskTimeout sets how long Redis may take to answer a request that does not wait, or waits for less than that.
+// Defaults to 1 s.
 func WithAskTimeout(limit time.Duration) Option {
 	return configOption(func(c *Config) { c.AskTimeout = limit })
 }

@@ -3,99 +3,100 @@ package contestant
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"sync/atomic"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/internal/luasource"
+	"github.com/holdfast-go/holdfast/bench/shape"
 )
 
-// bares send the two scripts of a Mutex with nothing around them: no renewal, no waiting, no loss signal.
-func bares() []Contestant {
+// bares send the two scripts of a lock with nothing around them: no renewal, no waiting, no loss signal. The scripts are
+// those of a Mutex, which show what the library costs, and those of [shape.Redisson], which show what the scripts cost.
+func bares() (list []Contestant) {
 	pipelined := func(rdb *redis.Client) (redis.Scripter, error) { return rdb.AutoPipeline() }
-	return []Contestant{
-		{
-			Name: "bare scripts", Family: "bare", Limit: true, Uncontended: true, Servers: 1,
-			Sends: []string{"evalsha"}, Open: func(addrs []string) (Session, error) { return OpenBare(addrs[0]) },
-		},
-		{
-			Name: "bare scripts, autopipeline", Family: "bare", Limit: true, Uncontended: true, Servers: 1,
-			Sends: []string{"evalsha"}, Open: func(addrs []string) (Session, error) { return openBare(addrs[0], pipelined) },
-		},
+	for _, of := range []struct {
+		name, family string
+		shape        shape.Shape
+	}{{"bare scripts", "bare", shape.Mutex()}, {shape.RedissonName, shape.RedissonName, shape.Redisson()}} {
+		with := func(name string, through func(*redis.Client) (redis.Scripter, error)) Contestant {
+			return Contestant{
+				Name: name, Family: of.family, Limit: true, Uncontended: true, Servers: 1, Sends: []string{"evalsha"},
+				Open: func(addrs []string) (Session, error) { return openBare(addrs[0], of.shape, through) },
+			}
+		}
+		list = append(list, with(of.name, plain), with(of.name+", autopipeline", pipelined))
 	}
+	return list
 }
 
 type bare struct {
-	rdb              *redis.Client
-	through          redis.Scripter
-	acquire, release *redis.Script
-	client           string // no id is used twice, see acquire.lua
-	last             *atomic.Int64
+	rdb     *redis.Client
+	through redis.Scripter
+	shape   shape.Shape
 }
 
-// OpenBare connects the bare scripts through a plain client of go-redis.
+// lastHold is the number of the last hold of this process: no number is used twice, because a script remembers released
+// holds.
+var lastHold atomic.Int64
+
+// OpenBare connects the bare scripts of a Mutex through a plain client of go-redis.
 func OpenBare(addr string) (Session, error) {
-	return openBare(addr, func(rdb *redis.Client) (redis.Scripter, error) { return rdb, nil })
+	return openBare(addr, shape.Mutex(), plain)
 }
 
-func openBare(addr string, through func(*redis.Client) (redis.Scripter, error)) (Session, error) {
-	acquire := luasource.Script("acquire_fast", "mutex_common", "acquire")
-	release := luasource.Script("publish", "wake_next", "release")
-	b := bare{rdb: connect(addr), acquire: acquire, release: release, client: uuid.NewString(), last: new(atomic.Int64)}
-	for _, s := range []*redis.Script{acquire, release} {
-		if err := s.Load(context.Background(), b.rdb).Err(); err != nil {
-			return nil, fmt.Errorf("load a script: %w", err)
-		}
+func plain(rdb *redis.Client) (redis.Scripter, error) { return rdb, nil }
+
+func openBare(addr string, s shape.Shape, through func(*redis.Client) (redis.Scripter, error)) (b bare, err error) {
+	b = bare{rdb: connect(addr), shape: s}
+	if err := load(context.Background(), b.rdb, s); err != nil {
+		return b, err
 	}
-	var err error
 	b.through, err = through(b.rdb)
 	return b, err
 }
 
-// hold is what the scripts need to know of one pair.
-type hold struct{ lock, tag, id, released string }
-
-func (b bare) hold(name string) hold {
-	h := hold{lock: "lock:" + name, tag: ":{lock:" + name + "}"}
-	h.id = b.client + ":" + strconv.FormatInt(b.last.Add(1), 10)
-	h.released = "holdfast:released" + h.tag + ":" + h.id
-	return h
-}
-
-func (b bare) enter(ctx context.Context, h hold) error {
-	const remembered = 2 * 60 * 60 * 1000
-	reply, err := b.acquire.EvalSha(ctx, b.through, []string{h.lock, "holdfast:token" + h.tag, h.released, "holdfast:waiting_clients" + h.tag},
-		h.id, h.id, TTL.Milliseconds(), remembered, 0, 0).Slice()
-	if err != nil {
-		return err
-	}
-	if reply[0] != int64(1) {
-		return ErrTaken
+// load loads the scripts of a shape into the server.
+func load(ctx context.Context, rdb *redis.Client, s shape.Shape) error {
+	for _, script := range s.Scripts {
+		if err := script.Load(ctx, rdb).Err(); err != nil {
+			return fmt.Errorf("load a script: %w", err)
+		}
 	}
 	return nil
 }
 
-func (b bare) leave(ctx context.Context, h hold) error {
-	return b.release.EvalSha(ctx, b.through, []string{h.lock, h.released, "holdfast:waiting_clients" + h.tag},
-		h.id, h.id, 15000, 0, "PUBLISH").Err()
+// enter returns the hold, and the reply to its lock.
+func (b bare) enter(ctx context.Context, name string) (h *shape.Hold, reply any, err error) {
+	h = &shape.Hold{Name: name, Number: lastHold.Add(1)}
+	reply, err = b.shape.Lock(h).Run(ctx, b.through)
+	if err == nil && !b.shape.Granted(reply) {
+		err = ErrTaken
+	}
+	return h, reply, err
+}
+
+func (b bare) leave(ctx context.Context, h *shape.Hold, locked any) error {
+	reply, err := b.shape.Unlock(h, locked).Run(ctx, b.through)
+	if err == nil && !b.shape.Released(reply) {
+		err = fmt.Errorf("unlock: unexpected reply %v", reply)
+	}
+	return err
 }
 
 func (b bare) Pair(ctx context.Context, name string) error {
-	h := b.hold(name)
-	if err := b.enter(ctx, h); err != nil {
+	h, reply, err := b.enter(ctx, name)
+	if err != nil {
 		return err
 	}
-	return b.leave(ctx, h)
+	return b.leave(ctx, h, reply)
 }
 
 func (b bare) Lock(ctx context.Context, name string) (func(context.Context) error, error) {
-	h := b.hold(name)
-	if err := b.enter(ctx, h); err != nil {
+	h, reply, err := b.enter(ctx, name)
+	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) error { return b.leave(ctx, h) }, nil
+	return func(ctx context.Context) error { return b.leave(ctx, h, reply) }, nil
 }
 
 func (b bare) Close() error { return b.rdb.Close() }

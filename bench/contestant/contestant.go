@@ -5,14 +5,15 @@ package contestant
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/bench/shape"
 )
 
 const (
-	// TTL is that of every lock: whole seconds, because go-zero counts in them.
-	TTL = 30 * time.Second
+	// TTL is that of every lock.
+	TTL = shape.TTL
 	// Connections is the size of every pool of go-redis that can be set. Its default of ten per processor would make
 	// 64 goroutines wait for connections on small machines.
 	Connections = 64

@@ -1,20 +1,33 @@
 package measure
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// StartServers runs redis-servers on free ports of this machine until stop is called.
-func StartServers(n int) (servers []*redistest.Server, stop func()) {
+// StartServers runs redis-servers on this machine until stop is called: on unix sockets, or on free ports with
+// [redistest.TCP].
+func StartServers(n int, options ...redistest.Option) (servers []*redistest.Server, stop func()) {
 	p := &process{}
 	for range n {
-		servers = append(servers, redistest.Start(p, redistest.TCP()))
+		servers = append(servers, redistest.Start(p, options...))
 	}
 	return servers, p.end
+}
+
+// StartCluster runs a Cluster of that many masters on this machine until stop is called.
+func StartCluster(masters int) (cluster *redistest.Cluster, stop func()) {
+	p := &process{}
+	return redistest.StartCluster(p, masters), p.end
 }
 
 // Load is what a server was asked to do.
@@ -34,6 +47,31 @@ func Loads(server *redistest.Server, names []string) (l Load) {
 // Since returns what was asked between before and l.
 func (l Load) Since(before Load) Load {
 	return Load{Commands: l.Commands - before.Commands, Usec: l.Usec - before.Usec}
+}
+
+// CPUTime is what a server has used so far, in user and kernel mode: its main thread, where the server tells that apart
+// from the threads that write and free in the background, as Redis 7 does.
+func CPUTime(ctx context.Context, rdb *redis.Client) (time.Duration, error) {
+	text, err := rdb.Info(ctx, "cpu").Result()
+	if err != nil {
+		return 0, fmt.Errorf("time of the server: %w", err)
+	}
+	return parseCPUTime(text)
+}
+
+func parseCPUTime(info string) (time.Duration, error) {
+	fields := infoFields(info)
+	const thread = "_main_thread"
+	suffix := ""
+	if fields["used_cpu_user"+thread] != "" && fields["used_cpu_sys"+thread] != "" {
+		suffix = thread
+	}
+	user, err := strconv.ParseFloat(fields["used_cpu_user"+suffix], 64)
+	system, failure := strconv.ParseFloat(fields["used_cpu_sys"+suffix], 64)
+	if err := errors.Join(err, failure); err != nil {
+		return 0, fmt.Errorf("time of the server: %w", err)
+	}
+	return time.Duration((user + system) * float64(time.Second)), nil
 }
 
 // process is what redistest needs of a test, for a program.

@@ -37,6 +37,18 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
+// TestFastestTenth: it is that of high rates, and of short times.
+func TestFastestTenth(t *testing.T) {
+	t.Parallel()
+	values := []float64{11, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+	if got := measure.FastestRate(values); got != 10 {
+		t.Errorf("rate %v, want 10", got)
+	}
+	if got := measure.FastestTime(values); got != 2 {
+		t.Errorf("time %v, want 2", got)
+	}
+}
+
 func TestJain(t *testing.T) {
 	t.Parallel()
 	for want, got := range map[float64][]float64{1: {2, 2, 2, 2}, 0.25: {7, 0, 0, 0}, 0.9: {1, 2}} {

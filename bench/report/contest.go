@@ -28,20 +28,20 @@ func contest(book *measure.Book, all []contestant.Contestant) string {
 				continue
 			}
 			median := func(figure string) float64 { return book.Median(key(c.Name, figure)) }
-			wait := func(q float64) string { return number(median(workload.WaitFigure(q)) / 1000) }
+			wait := func(q float64) string { return Number(median(workload.WaitFigure(q)) / 1000) }
 			rows = append(rows, []string{
-				c.Name, number(median("grants/s")), number(median("handoff p50 us")) + ", " + number(median("handoff p99 us")),
-				number(measure.Median(measure.Ratios(handoffs, floor))), spread(handoffs),
-				fmt.Sprintf("%.0f%%", 100*median("utilisation")), number(median("commands")),
-				fmt.Sprintf("%.0f%%", 100*median("between")), number(median("jain")),
+				c.Name, Number(median("grants/s")), Number(median("handoff p50 us")) + ", " + Number(median("handoff p99 us")),
+				Number(measure.Median(measure.Ratios(handoffs, floor))), spread(handoffs),
+				fmt.Sprintf("%.0f%%", 100*median("utilisation")), Number(median("commands")),
+				fmt.Sprintf("%.0f%%", 100*median("between")), Number(median("jain")),
 				wait(0.5) + ", " + wait(0.99) + ", " + wait(1),
 			})
 		}
 		message, script := book.Median(key(workload.Floor, "delivery us")), book.Median(key(workload.Floor, "script us"))
 		hold := measure.Microseconds([]time.Duration{workload.HoldFor})[0]
-		b.WriteString(table(rows))
+		b.WriteString(Table(rows))
 		fmt.Fprintf(&b, "\nBare: %s µs for a message, %s µs for a script. With no more than those between two holders, the lock "+
-			"would be\nin use for %.0f%% of the time.\n\n", number(message), number(script), 100*hold/(hold+message+script))
+			"would be\nin use for %.0f%% of the time.\n\n", Number(message), Number(script), 100*hold/(hold+message+script))
 	}
 	return b.String()
 }
@@ -57,9 +57,9 @@ func barging(book *measure.Book, all []contestant.Contestant) string {
 			continue
 		}
 		rows = append(rows, []string{
-			c.Name, number(book.Median(key("grants/s"))), fmt.Sprintf("%.0f%%", 100*book.Median(key("between"))),
-			number(book.Median(key("jain"))),
+			c.Name, Number(book.Median(key("grants/s"))), fmt.Sprintf("%.0f%%", 100*book.Median(key("between"))),
+			Number(book.Median(key("jain"))),
 		})
 	}
-	return table(rows) + "\n"
+	return Table(rows) + "\n"
 }

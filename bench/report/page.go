@@ -11,6 +11,7 @@ import (
 const (
 	SummaryPart = "bench:summary"
 	TextPart    = "bench"
+	ServerPart  = "bench:server"
 )
 
 // Put replaces a part of a page.

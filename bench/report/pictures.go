@@ -19,7 +19,7 @@ func Throughput(book *measure.Book, all []contestant.Contestant) string {
 		x:     axis{label: "goroutines", low: 1, top: 512, ticks: []float64{1, 64, 512}, text: plain},
 		y: axis{
 			label: "pairs per second", low: 1000, top: 200_000,
-			ticks: []float64{1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000}, text: number,
+			ticks: []float64{1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000}, text: Number,
 		},
 	}
 	for i, k := range all {

@@ -25,8 +25,8 @@ func scaleGoals(book *measure.Book) []goal {
 	once := func(who, figure string) measure.Key {
 		return measure.Key{Work: workload.WorkOnce, Who: who, Size: 1, Figure: figure}
 	}
-	held := fmt.Sprintf("%s leases for %s s: ", number(float64(leases)), number(lease("seconds")))
-	waiting := fmt.Sprintf("%s waiters on as many names: ", number(float64(waits)))
+	held := fmt.Sprintf("%s leases for %s s: ", Number(float64(leases)), Number(lease("seconds")))
+	waiting := fmt.Sprintf("%s waiters on as many names: ", Number(float64(waits)))
 	return []goal{
 		{work: held + "lost", limit: 0, reached: lease("lost")},
 		{work: held + "goroutines", limit: 10, reached: lease("goroutines")},
@@ -50,12 +50,12 @@ func scaleGoals(book *measure.Book) []goal {
 			reached: book.Median(waiter("wake-up us")) / book.Median(few(waiter("wake-up us"))),
 		},
 		{
-			work:  fmt.Sprintf("Fair, %s waiters: server time of a grant, of that beside 10", number(float64(crowd))),
+			work:  fmt.Sprintf("Fair, %s waiters: server time of a grant, of that beside 10", Number(float64(crowd))),
 			limit: 1.5, unit: " ×",
 			reached: ratio(book, cost("holdfast Fair", crowd), cost("holdfast Fair", workload.Few)),
 		},
 		{
-			work:  fmt.Sprintf("Read, %s readers: server time of a pair, of that beside 10", number(float64(readers))),
+			work:  fmt.Sprintf("Read, %s readers: server time of a pair, of that beside 10", Number(float64(readers))),
 			limit: 1.5, unit: " ×",
 			reached: ratio(book, cost("holdfast Read", readers), cost("holdfast Read", workload.Few)),
 		},
@@ -87,9 +87,9 @@ func scale(book *measure.Book) string {
 				around = spread(values)
 			}
 			rows = append(rows, []string{
-				k.Who, number(float64(k.Size)), work + ": " + k.Figure, number(measure.Median(values)), around,
+				k.Who, Number(float64(k.Size)), work + ": " + k.Figure, Number(measure.Median(values)), around,
 			})
 		}
 	}
-	return table(rows)
+	return Table(rows)
 }

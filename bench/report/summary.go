@@ -41,7 +41,7 @@ func pairsSummary(book *measure.Book, all []contestant.Contestant, size int) str
 		goroutines = "goroutine"
 	}
 	return fmt.Sprintf("* **Free locks, %d %s:** a `Mutex` does %s pairs of lock and unlock a second. Faster: %s.\n",
-		size, goroutines, number(book.Median(key)), faster(book, all, key, nil))
+		size, goroutines, Number(book.Median(key)), faster(book, all, key, nil))
 }
 
 // faster lists the peers with a greater median than that of key, the fastest first. More, if it is not nil, says
@@ -66,7 +66,7 @@ func faster(book *measure.Book, all []contestant.Contestant, key measure.Key, mo
 		if more != nil {
 			detail = ", " + more(p.name)
 		}
-		texts = append(texts, fmt.Sprintf("%s (%s%s)", p.name, number(p.figure), detail))
+		texts = append(texts, fmt.Sprintf("%s (%s%s)", p.name, Number(p.figure), detail))
 	}
 	return cmp.Or(strings.Join(texts, "; "), "none")
 }
@@ -92,12 +92,12 @@ func contestSummary(book *measure.Book, all []contestant.Contestant) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "* **One lock, %d waiters, held for 2 ms:** the longest wait is %s ms with `Mutex`, %s ms with `Fair`, "+
 		"and %s to %s ms with the peers.\n",
-		waitersSummed, number(longest(ourName)), number(longest(fairName)), number(least), number(most))
+		waitersSummed, Number(longest(ourName)), Number(longest(fairName)), Number(least), Number(most))
 	others := faster(book, all, key(ourName, "grants/s"), func(who string) string {
 		return fmt.Sprintf("%.0f%% to another holder", 100*book.Median(key(who, "between")))
 	})
 	fmt.Fprintf(&b, "* **The same, grants a second:** %s with `Mutex`, of which %.0f%% go to another holder. More: %s.\n",
-		number(book.Median(key(ourName, "grants/s"))), 100*book.Median(key(ourName, "between")), others)
+		Number(book.Median(key(ourName, "grants/s"))), 100*book.Median(key(ourName, "between")), others)
 	return b.String()
 }
 
@@ -106,18 +106,18 @@ func scaleSummary(book *measure.Book) string {
 	var b strings.Builder
 	leases := many(book, workload.WorkLeases, ourName)
 	lease := func(figure string) string {
-		return number(book.Median(measure.Key{Work: workload.WorkLeases, Who: ourName, Size: leases, Figure: figure}))
+		return Number(book.Median(measure.Key{Work: workload.WorkLeases, Who: ourName, Size: leases, Figure: figure}))
 	}
 	if leases > 0 {
 		fmt.Fprintf(&b, "* **%s leases in one process:** %s goroutines renew them with %s of a core. %s were lost.\n",
-			number(float64(leases)), lease("goroutines"), lease("cpu"), lease("lost"))
+			Number(float64(leases)), lease("goroutines"), lease("cpu"), lease("lost"))
 	}
 	once := measure.Key{Work: workload.WorkOnce, Who: workload.OnceName, Size: 1, Figure: "commands"}
 	if len(book.Values(once)) > 0 {
-		commands := number(book.Median(once))
+		commands := Number(book.Median(once))
 		once.Figure = "p50 us"
 		fmt.Fprintf(&b, "* **An HTTP request through `httplock.Once`:** %s commands. The median request takes %s µs.\n",
-			commands, number(book.Median(once)))
+			commands, Number(book.Median(once)))
 	}
 	return b.String()
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// table renders rows in Markdown; the first row is the head.
-func table(rows [][]string) string {
+// Table renders rows in Markdown; the first row is the head.
+func Table(rows [][]string) string {
 	var b strings.Builder
 	for i, row := range rows {
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
@@ -19,9 +19,9 @@ func table(rows [][]string) string {
 	return b.String()
 }
 
-// number writes three significant digits, no fraction where there is none, with commas in thousands, and a dash for what
+// Number writes three significant digits, no fraction where there is none, with commas in thousands, and a dash for what
 // was not measured.
-func number(v float64) string {
+func Number(v float64) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return "–"

@@ -23,6 +23,8 @@ type Bench struct {
 
 	PairRounds    int           // beside one that warms up
 	PairTime      time.Duration // of one contestant at one concurrency in one round
+	LoneRounds    int           // the same of one goroutine
+	LoneTime      time.Duration
 	ContestRounds int
 	ContestTime   time.Duration
 	LeaseTime     time.Duration // for how long the leases are held

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/contestant"
@@ -40,13 +39,13 @@ func (b *Bench) ManyLeases(ctx context.Context) error {
 	}
 	held := measure.InUse()
 	add("heap per lease", (float64(held.Heap)-float64(memory.Heap))/float64(b.Leases))
-	reads, before, cpu, began := b.reads(), renewed.Load(), cpuTime(), time.Now()
+	reads, before, cpu, began := b.reads(), renewed.Load(), measure.OwnCPUTime(), time.Now()
 	most, err := mostGoroutines(ctx, b.LeaseTime)
 	if err != nil {
 		return err
 	}
 	took := time.Since(began)
-	add("cpu", (cpuTime()-cpu).Seconds()/took.Seconds())
+	add("cpu", (measure.OwnCPUTime()-cpu).Seconds()/took.Seconds())
 	add("renewals per read", float64(renewed.Load()-before)/max(1, b.reads()-reads))
 	add("renewals/s", float64(renewed.Load()-before)/took.Seconds())
 	add("goroutines", float64(most-goroutines))
@@ -94,15 +93,6 @@ func lost(leases []*core.Lease) (n float64) {
 func (b *Bench) reads() float64 {
 	n, _ := strconv.ParseFloat(b.Servers[0].Info("stats", "total_reads_processed"), 64)
 	return n
-}
-
-// cpuTime is what this process has used so far, in user and kernel mode.
-func cpuTime() time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0 // never on Unix
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // client is one of holdfast, on the first server.

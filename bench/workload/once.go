@@ -56,7 +56,7 @@ func (b *Bench) Once(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("what a request records: %w", err)
 	}
-	bare, err := contestant.OpenBareOnce(ctx, b.Servers[0].Addr(), value)
+	bare, err := contestant.OpenBareOnce(b.Servers[0].Addr(), value)
 	if err != nil {
 		return err
 	}

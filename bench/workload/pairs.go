@@ -30,9 +30,9 @@ func (b *Bench) Pairs(ctx context.Context) error {
 	for _, size := range PairSizes {
 		rounds, each := b.PairRounds, b.PairTime
 		if size == 1 {
-			// Where the scheduler puts one goroutine and the server decides a round, by a third of its time: only many of
-			// them even that out.
-			rounds, each = 80*rounds, each/40
+			// Where the scheduler puts one goroutine and the server decides a round, by a third of its time: only many short
+			// rounds even that out.
+			rounds, each = b.LoneRounds, b.LoneTime
 		}
 		b.logf("pairs: %d goroutines, %d rounds of %d contestants", size, rounds, len(players))
 		err := turns(ctx, players, rounds, func(p player, round int) error {

@@ -44,6 +44,14 @@ func (s *story) lock(strategy, by string, called, from, until, token int64) *sto
 	return s.add(called, call).add(from, back)
 }
 
+// ask is a lock that was asked for, and not granted until the call gave up.
+func (s *story) ask(by string, called, back int64) *story {
+	e := history.Event{By: by, Call: 1, Op: "lock", Strategy: "mutex", Kind: history.Call}
+	s.add(called, e)
+	e.Kind, e.Err = history.Return, worker.Cancelled
+	return s.add(back, e)
+}
+
 func (s *story) unlock(by string, called, back int64, err string) *story {
 	e := history.Event{By: by, Call: 1, Op: "unlock", Kind: history.Call}
 	s.add(called, e)
@@ -154,6 +162,10 @@ func writes() map[string]judged {
 		"a valid write, refused":  {"refusal", begin().grant("a", 1, 2, 9, 5).write(4, "a", 5, true, false)},
 		"a release of what another one has": {"order", begin().grant("a", 1, 2, 4, 5).grant("b", 5, 6, 9, 6).
 			unlock("a", 7, 8, "")},
+		"a release of what another one has, after a loss": {"", begin().grant("a", 1, 2, 9, 5).fault(3, 4, "FLUSHALL").
+			grant("b", 5, 6, 9, 6).unlock("a", 7, 8, "")},
+		"a release of what another one has, before a loss": {"order", begin().grant("a", 1, 2, 4, 5).grant("b", 5, 6, 9, 6).
+			unlock("a", 7, 8, "").fault(9, 10, "FLUSHALL")},
 		"a release that was refused": {"", begin().grant("a", 1, 2, 4, 5).grant("b", 5, 6, 9, 6).
 			unlock("a", 7, 8, worker.NotHeld)},
 	}
@@ -166,6 +178,10 @@ func ends() map[string]judged {
 		"a key without an end":  {"left", begin().add(9, history.Event{Kind: history.Key, Name: "k", Value: -1})},
 		"a lock freed in time":  {"", begin().add(0, history.Event{Kind: history.Calm}).grant("a", 500, 2900, 2950, 5).add(4000, history.Event{})},
 		"a lock freed too late": {"liveness", begin().add(0, history.Event{Kind: history.Calm}).grant("a", 500, 3500, 3600, 5).add(4000, history.Event{})},
+		"a lock that is asked for, and given up": {"", begin().add(0, history.Event{Kind: history.Calm}).
+			ask("a", 500, 2000).add(4000, history.Event{})},
+		"a lock that is asked for in vain": {"liveness", begin().add(0, history.Event{Kind: history.Calm}).grant("z", -9, -8, -7, 1).
+			ask("a", 500, 3900).add(4000, history.Event{})},
 		"a lock freed too late, in a fault": {"", begin().add(0, history.Event{Kind: history.Calm}).fault(9, 99, "").
 			grant("a", 500, 3500, 3600, 5).add(4000, history.Event{})},
 	}

@@ -32,7 +32,7 @@ func (r *Report) liveness(v *view) {
 			next := sort.Search(len(leases), func(i int) bool { return leases[i].from > e.At })
 			free := freeFrom(leases[:next], e.At)
 			end := free + int64(limit)
-			if !v.askedFor(name, e.At, e.At+int64(v.ttl)) || !v.quiet(e.At, end) {
+			if !v.askedFor(name, e.At, e.At+int64(v.ttl), end) || !v.quiet(e.At, end) {
 				continue
 			}
 			if next < len(leases) {
@@ -54,11 +54,10 @@ func freeFrom(leases []*lease, at int64) int64 {
 	return free
 }
 
-// askedFor tells whether anybody asks for a lock, and for no other one with it, in that time.
-func (v *view) askedFor(name string, from, to int64) bool {
-	asked := v.asked[name]
-	next, _ := slices.BinarySearch(asked, from)
-	return next < len(asked) && asked[next] <= to
+// askedFor tells whether a call begins in that time to ask for a lock, and for no other one with it, and does not give up before
+// the end.
+func (v *view) askedFor(name string, from, to, end int64) bool {
+	return slices.ContainsFunc(v.asked[name], func(r *request) bool { return from <= r.from && r.from <= to && r.to >= end })
 }
 
 // quiet tells whether no fault begins or goes on in that time, and the run lasts as long.

@@ -59,12 +59,18 @@ func (r *Report) order(v *view) {
 	}
 	for name, leases := range v.byName {
 		if !slices.ContainsFunc(leases, func(l *lease) bool { return l.shared }) {
-			r.orderOf(name, leases, released)
+			r.orderOf(v, name, leases, released)
 		}
 	}
 }
 
-func (r *Report) orderOf(name string, leases []*lease, released map[key][2]int64) {
+// lostBetween tells whether a fault made Redis lose data in that time. An unlock whose answer was lost then takes the loss for its
+// own doing, see core/internal/lockscript/release.go. So its success proves nothing.
+func (v *view) lostBetween(from, to int64) bool {
+	return slices.ContainsFunc(v.faults, func(w *window) bool { return w.loses != "" && w.from >= from && w.from <= to })
+}
+
+func (r *Report) orderOf(v *view, name string, leases []*lease, released map[key][2]int64) {
 	leases = slices.Clone(leases)
 	slices.SortFunc(leases, func(a, b *lease) int { return int(a.token - b.token) })
 	for part := range slices.Chunk(leases, atOnce) {
@@ -74,7 +80,7 @@ func (r *Report) orderOf(name string, leases []*lease, released map[key][2]int64
 			grant := step{token: l.token, previous: previous}
 			previous = l.token
 			all = append(all, porcupine.Operation{ClientId: i, Input: grant, Call: l.called, Return: l.from})
-			if at, ok := released[l.key]; ok && l.op != "do" {
+			if at, ok := released[l.key]; ok && l.op != "do" && !v.lostBetween(l.from, at[1]) {
 				all = append(all, porcupine.Operation{
 					ClientId: i, Input: step{release: true, token: l.token}, Call: at[0], Return: at[1],
 				})

@@ -53,6 +53,9 @@ type window struct {
 	from, to int64
 }
 
+// request is how long a call asked for a lock: until it failed, for ever if it did not.
+type request struct{ from, to int64 }
+
 // view is a history made easy to ask.
 type view struct {
 	topology string
@@ -60,16 +63,17 @@ type view struct {
 	events   []history.Event
 	leases   []*lease // in the order of their grants
 	byKey    map[key]*lease
-	byName   map[string][]*lease // in the order of their grants
-	asked    map[string][]int64  // when, alone
-	lined    map[string]bool     // waiters stand in a line that Redis keeps
+	byName   map[string][]*lease   // in the order of their grants
+	asked    map[string][]*request // for this name alone
+	lined    map[string]bool       // waiters stand in a line that Redis keeps
+	waiting  map[key]*request      // by the calls that ask
 	faults   []*window
 }
 
 func newView(events []history.Event) *view {
 	v := &view{
 		events: events, byKey: make(map[key]*lease), byName: make(map[string][]*lease),
-		asked: make(map[string][]int64), lined: make(map[string]bool),
+		asked: make(map[string][]*request), lined: make(map[string]bool), waiting: make(map[key]*request),
 	}
 	called := make(map[key]int64)
 	open := make(map[string]*window)
@@ -113,7 +117,9 @@ func newView(events []history.Event) *view {
 // ask takes in who asks for which lock.
 func (v *view) ask(e history.Event) {
 	if len(e.Names) == 1 {
-		v.asked[e.Names[0]] = append(v.asked[e.Names[0]], e.At)
+		r := &request{from: e.At, to: never}
+		v.asked[e.Names[0]] = append(v.asked[e.Names[0]], r)
+		v.waiting[key{e.By, e.Call}] = r
 	}
 	for _, name := range e.Names {
 		// Of what is locked together, some members may be of any strategy.
@@ -126,6 +132,10 @@ func acquires(op string) bool { return op == "lock" || op == "trylock" || op == 
 
 func (v *view) returned(k key, called int64, e history.Event) {
 	switch {
+	case e.Err != "" && acquires(e.Op):
+		if r := v.waiting[k]; r != nil {
+			r.to = e.At
+		}
 	case e.Err != "":
 	case e.Op == "extend":
 		v.believed(k, e.Until)

@@ -42,8 +42,8 @@ func inRound(topology string) Killer {
 // All are the mutants. The first ones are those that a short run takes.
 var All = []Mutant{
 	{
-		"TTL counted from the reply", "a slow reply makes the holder believe for longer than the server does", "core/acquisition.go",
-		[][2]string{{"r.attemptNumber, r.began = max(r.sentAt, a.SentAt),", "r.attemptNumber, r.began = max(r.keeper.now(), a.SentAt),"}},
+		"TTL counted from the reply", "a slow reply makes the holder believe for longer than the server does", "core/internal/acquire/ask.go",
+		[][2]string{{"a.sentAt = max(a.sentAt, granted.SentAt)", "a.sentAt = max(a.Env.Now(), granted.SentAt)"}},
 		inCore("TestValidityCountsFromSending"),
 	},
 	{
@@ -69,7 +69,10 @@ var All = []Mutant{
 	},
 	{
 		"renew without owner check", "one holder prolongs the lease of the next", "core/internal/lockscript/lua/renew.lua",
-		[][2]string{{"if not held[5] and (not held[1] or held[6] == 'reading') then", "if not held[5] and not held[2] then"}},
+		[][2]string{
+			{"string.match(held[8] and held[6] or '', '^(%a* ?)(%d+)$')", "string.match(held[6] or '', '^(%a* ?)(%d+)$')"},
+			{"if not held[5] and (not held[1] or held[6] == 'reading') then", "if not held[5] and not held[2] then"},
+		},
 		inCore("TestRenewalOfASuccessorsLock"),
 	},
 	{
@@ -107,13 +110,23 @@ var All = []Mutant{
 	},
 	{
 		"tombstone missing", "an acquire that arrives after its release is granted to nobody", "core/internal/lockscript/lua/release.lua",
-		[][2]string{{"  redis.call('SET', KEYS[2], 0, 'PX', ARGV[6] or ARGV[3])\n  return 0", "  return 0"}},
+		[][2]string{{"  return remember(0, missingMemory)", "  return 0"}},
 		inCore("TestAcquireAfterItsRelease"),
 	},
 	{
-		"token forgotten", "a counter that begins anew after FLUSHALL", "core/internal/lockscript/lua/acquire_fast.lua",
-		[][2]string{{"local token = now\n", "local token = 1\n"}},
+		"token forgotten", "a counter that begins anew after FLUSHALL", "core/internal/lockscript/lua/token.lua",
+		[][2]string{{"token = math.max(now, (beyond", "token = math.max(1, (beyond"}},
 		inCore("TestConformance/^Mutex$/TokensGrow"),
+	},
+	{
+		"last token always fresh", "a failover that loses the last tokens draws them again", "core/internal/lockscript/lua/token.lua",
+		[][2]string{{"local tokenFresh = 7199990", "local tokenFresh = 0"}},
+		inCore("TestTokensAfterALossyFailover"),
+	},
+	{
+		"compact share renewed with two keys", "a reader loses its lease while its slot moves", "core/internal/lockscript/one_redis.go",
+		[][2]string{{"	if h.Shares && !h.Compact {", "	if h.Shares {"}},
+		inCore("TestLeasesSurviveAMigration/plain"),
 	},
 	{
 		"no timer for the loss", "the holder is told when the server answers, or never", "core/internal/keepalive/validity.go",
@@ -124,10 +137,10 @@ var All = []Mutant{
 		inCore("TestConformance/^Mutex$/(FixedTTLExpires|FrozenServersLoseTheLease)$"),
 	},
 	{
-		"release heeds a context that is over", "bsm/redislock: it is never sent", "core/release.go",
+		"release heeds a context that is over", "bsm/redislock: it is never sent", "core/internal/acquire/release.go",
 		[][2]string{
 			{"p.Release(h.ReleaseCtx.Reset(ctx, transport.FirstAnswerTimeout), h, what)", "p.Release(ctx, h, what)"},
-			{"err error) {\n\tdetached, cancel := detach(ctx)\n", "err error) {\n\tdetached, cancel := context.WithCancel(ctx)\n"},
+			{"err error) {\n\tdetached, cancel := Detach(ctx)\n", "err error) {\n\tdetached, cancel := context.WithCancel(ctx)\n"},
 		},
 		inCore("TestConformance/^Mutex$/UnlockWithDeadContextWorks"),
 	},
@@ -140,25 +153,43 @@ var All = []Mutant{
 		inCore("TestFullServer"),
 	},
 	{
-		"half a grant stays", "a script that dies halfway leaves a lock without an end", "core/internal/lockscript/lua/acquire_fast.lua",
-		[][2]string{{"    redis.call('SET', KEYS[1], '', 'PX', 1)\n", ""}},
+		"half a grant stays", "a script that dies halfway leaves a lock without an end", "core/internal/lockscript/lua/compact_grant.lua",
+		[][2]string{{"    if type(redis.pcall('DEL', lock)) == 'table' then\n      redis.call('SET', lock, '', 'PX', 1)\n    end\n", ""}},
 		inCore("TestHalfAnAcquire|TestHalfAScript"),
 	},
 	{
 		"keys without a tag", "in a Cluster they lie in several slots", "core/internal/lockscript/keys.go",
 		[][2]string{{`open, shut, colon := ":{", "}", ":{"`, `open, shut, colon := ":", "", ":"`}},
-		inCore("TestKeysOfALock"),
+		inCore("FuzzKeys"),
 	},
 	{
-		"once recorded by whoever comes last", "a run that was overtaken overwrites the record", "core/internal/oncescript/lua/finish_common.lua",
-		[][2]string{{"  if superseded(r) then", "  if false then"}},
+		"once recorded by whoever comes last", "a run that was overtaken overwrites the record", "core/internal/oncescript/lua/finish.lua",
+		[][2]string{{"  elseif superseded(r) then", "  elseif false then"}},
 		inCore("TestLateComplete"),
 	},
 	{
 		"once recorded though overtaken by one that released", "a released record does not tell that it had a later attempt",
-		"core/internal/oncescript/lua/finish_common.lua",
-		[][2]string{{"  return tonumber(r.token or 0) > tonumber(ARGV[6])\n", "  return false\n"}},
+		"core/internal/oncescript/lua/finish.lua",
+		[][2]string{{"  return tonumber(r.token or 0) > tonumber(ARGV[3])\n", "  return false\n"}},
 		inCore("TestLateComplete|TestOnceModel"),
+	},
+	{
+		"end without an answer, recorded anew", "a repeated Complete brings a record back that was forgotten",
+		"core/internal/oncescript/lua/marks.lua",
+		[][2]string{{"  call('ZADD', marks, integer(ms + memory), r.token)\n", ""}},
+		inCore("TestEndWithoutAnswer"),
+	},
+	{
+		"own end taken for another one", "a repeated Complete does not recognise the record that it has left",
+		"core/internal/oncescript/lua/finish.lua",
+		[][2]string{{"if ownEnd(r) or call(", "if call("}},
+		inCore("TestEndWithoutAnswer"),
+	},
+	{
+		"request in doubt, forgotten at the end", "the end of an attempt whose begin may still arrive is not remembered",
+		"core/internal/oncescript/end.go",
+		[][2]string{{"	case h.Unanswered > 0:\n", "	case false:\n"}},
+		inCore("TestEndOfABeginInDoubt"),
 	},
 	{
 		"quota without failures", "a run that fails leaves the quota, and its record stays", "core/internal/oncescript/lua/release.lua",
@@ -178,15 +209,41 @@ var All = []Mutant{
 	{
 		"ValidUntil read after the process was stopped", "found by the work on this suite", "core/lease.go",
 		[][2]string{
-			{"	now := time.Now() // first:", "	left := l.keeper.renewer.ValidUntil(&l.entry).Sub(l.keeper.now()) //"},
-			{"	return now.Add(l.keeper.renewer.ValidUntil(&l.entry).Sub(l.keeper.now()))", "	return time.Now().Add(left)"},
+			{"	now := time.Now() // first:", "	left := l.engine.renewer.ValidUntil(&l.entry).Sub(l.engine.now()) //"},
+			{"	return now.Add(l.engine.renewer.ValidUntil(&l.entry).Sub(l.engine.now()))", "	return time.Now().Add(left)"},
 		},
 		inCore("TestValidUntilOfAPausedProcess"),
 	},
 	{
-		"late request granted", "the end of a hold is forgotten while a request of it may arrive", "core/internal/lockscript/hold.go",
+		"late request granted", "the end of a hold is forgotten while a request of it may arrive", "core/internal/lockscript/release.go",
 		[][2]string{{"	case what == NeverHeld || h.Unanswered > 0:", "	case what == NeverHeld:"}},
 		inCore("TestRequestArrivesAfterItsHold/Mutex|TestBeginArrivesAfterItsAttempt"),
+	},
+	{
+		"waiter's late request granted", "the end of a hold that was granted in the queue is forgotten while a request of it may arrive",
+		"core/internal/lockscript/release.go",
+		[][2]string{{"h.Unanswered == 1 && !h.Stored:", "h.Unanswered == 1:"}},
+		inCore("TestRequestArrivesAfterItsWaiter"),
+	},
+	{
+		"forced out, and called released", "a repeated unlock that finds nothing takes it for its own doing", "core/internal/lockscript/lua/force.lua",
+		[][2]string{{"  if mark[1] then", "  if false then"}},
+		inCore("TestReleaseWithoutAnswer/^forced"),
+	},
+	{
+		"released, and called lost", "an unlock whose answer was lost is reported as a lost lock", "core/internal/lockscript/release.go",
+		[][2]string{{"	if h.ReleasesUnanswered == 0 ||", "	if h.ReleasesUnanswered >= 0 ||"}},
+		inCore("TestReleaseWithoutAnswer/^taken_between"),
+	},
+	{
+		"expired or released, nobody knows", "the lease ends during the retries of an unlock", "core/internal/lockscript/release.go",
+		[][2]string{{"h.ValidUntil.Sub(i.Now()) < releaseMemory", "h.ValidUntil.Sub(i.Now()) < 0"}},
+		inCore("TestUnlockOutlivesTheLease"),
+	},
+	{
+		"token key of another slot", "a Cluster behind one address refuses each lock", "core/internal/lockscript/token_key.go",
+		[][2]string{{"	return t.Arg(lock) != used", "	return false"}},
+		inCore("TestClusterBehindOneAddress"),
 	},
 	{
 		"late request not barred", "a lease that runs out is not released, so nothing refuses its late request", "core/internal/lockscript/one_redis.go",
@@ -232,12 +289,12 @@ var All = []Mutant{
 	{
 		"record that was given up, begun", "a begin that arrives after its release", "core/internal/oncescript/lua/begin_fast.lua",
 		[][2]string{{"redis.call('EXISTS', KEYS[1], KEYS[3])", "redis.call('EXISTS', KEYS[1])"}},
-		inCore("TestBeginAfterItsEnd"),
+		inCore("TestBeginArrivesAfterItsAttempt"),
 	},
 	{
 		"bound context forgotten", "the context of a run does not end with its lease", "core/internal/keepalive/end.go",
 		[][2]string{{"		bound.end(cause)\n", "		_ = cause\n"}},
-		inCore("Once|Do"),
+		inCore("TestAttemptBind"),
 	},
 	{
 		"majority taken for a split vote", "who meets a holder without all of the servers asks on and on", "core/internal/redlock/vote_round.go",
@@ -245,8 +302,8 @@ var All = []Mutant{
 		inCore("TestRedlockLeavesAMinority"),
 	},
 	{
-		"token forgotten, in a round", "the same as above, found by what comes of it", "core/internal/lockscript/lua/acquire_fast.lua",
-		[][2]string{{"local token = now\n", "local token = 1\n"}},
+		"token forgotten, in a round", "the same as above, found by what comes of it", "core/internal/lockscript/lua/token.lua",
+		[][2]string{{"token = math.max(now, (beyond", "token = math.max(1, (beyond"}},
 		inRound("memory"),
 	},
 	{

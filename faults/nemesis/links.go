@@ -2,7 +2,6 @@ package nemesis
 
 import (
 	"bytes"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -113,16 +112,19 @@ func slow(n *Nemesis) func() {
 
 // The scripts by their hashes, which is what requests carry.
 var (
-	acquiring = hashes("acquire_fast mutex_common acquire", "mutex_common acquire_all", "publish queue_common queue_acquire",
-		"oncescript/begin_fast oncescript/common oncescript/group oncescript/begin")
-	renewing  = hashes("renew", "oncescript/common oncescript/renew")
-	releasing = hashes("publish wake_next release", "publish queue_common queue_release",
-		"publish oncescript/common oncescript/group oncescript/finish_common oncescript/complete")
+	acquiring = hashes(luasource.Acquire, luasource.AcquireAll, luasource.QueueAcquire,
+		[]string{"oncescript/begin_fast", "oncescript/common", "oncescript/group", "oncescript/begin"})
+	renewing  = hashes([]string{"renew"}, []string{"oncescript/common", "oncescript/renew"})
+	releasing = hashes(luasource.Release, luasource.QueueRelease,
+		[]string{
+			"oncescript/complete_fast", "publish", "oncescript/common", "oncescript/group", "oncescript/finish_common",
+			"oncescript/finish", "oncescript/complete",
+		})
 )
 
-func hashes(scripts ...string) (all []string) {
-	for _, names := range scripts {
-		all = append(all, luasource.Script(strings.Fields(names)...).Hash())
+func hashes(scripts ...[]string) (all []string) {
+	for _, files := range scripts {
+		all = append(all, luasource.Script(files...).Hash())
 	}
 	return all
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/holdfast-go/holdfast/faults/history"
 )
 
-// probeScript asks a server who holds a lock exclusively, and for how long: the time of the key for a Mutex, a field of
-// its own for the strategies with a line. Returns {token, µs left}; token 0 if nobody does.
+// probeScript asks a server who holds a lock exclusively, and for how long: the time of the key, or a field of its own for
+// the strategies with a queue once another client has asked. Returns {token, µs left}; token 0 if nobody does.
 var probeScript = redis.NewScript(`
 local time = redis.call('TIME')
 local held = redis.call('HMGET', KEYS[1], 'mode', 'token', 'exclusive_until')
-if not held[2] then
+if not held[2] or string.find(held[1] or '', '^reading') then
 	return {0, 0}
 end
 local left = redis.call('PTTL', KEYS[1]) * 1000

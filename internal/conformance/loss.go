@@ -188,7 +188,7 @@ func crashedHolderCostsItsTTL(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	ctx := context.Background()
 	crashing := w.relayed()
-	lease := w.must(crashing.lock("name").Lock(ctx, core.WithTTL(time.Second)))
+	lease := w.must(crashing.lock("name").Lock(ctx, core.WithTTL(3*time.Second)))
 	waiting := w.process().lineUp(ctx, "name")
 	until := lease.ValidUntil()
 	for _, r := range crashing.relays {

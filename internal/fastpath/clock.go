@@ -5,7 +5,7 @@ package fastpath
 // compared roughly.
 //
 //   - TIME replies the given time, and INFO a fixed uptime.
-//   - PTTL, PEXPIRE and SET with PX count from that time: they become PEXPIRETIME, PEXPIREAT and SET with PXAT. The time
+//   - PTTL, PEXPIRE, PEXPIREAT and SET with PX count from that time: they become PEXPIRETIME, PEXPIREAT and SET with PXAT. The time
 //     is far in the future, so no key expires during the test. Lifetimes that are no positive integers stay as they
 //     are: Redis refuses them, or deletes the key.
 //   - Other commands that depend on time are errors, so that nobody overlooks them here.
@@ -47,6 +47,9 @@ const frozenClock = `local redis = (function(server)
       local at = fromNow(lifetime)
       return run(at and 'PEXPIREAT' or 'PEXPIRE', key, at or lifetime, ...)
     end,
+    PEXPIREAT = function(run, key, at) -- a time between the two clocks is in the past of this one
+      return run('PEXPIREAT', key, tonumber(at) > now and at or 1)
+    end,
     SET = function(run, key, value, ...)
       local options = {...}
       for i, option in ipairs(options) do
@@ -63,7 +66,7 @@ const frozenClock = `local redis = (function(server)
     end,
   }
   replaced.SPUBLISH = replaced.PUBLISH
-  for _, name in ipairs({'EXPIRE', 'EXPIREAT', 'EXPIRETIME', 'GETEX', 'PEXPIREAT', 'PEXPIRETIME', 'PSETEX', 'SETEX', 'TTL'}) do
+  for _, name in ipairs({'EXPIRE', 'EXPIREAT', 'EXPIRETIME', 'GETEX', 'PEXPIRETIME', 'PSETEX', 'SETEX', 'TTL'}) do
     replaced[name] = function() error('frozenClock does not know ' .. name, 0) end
   end
 

@@ -28,11 +28,17 @@ type Path struct {
 	// Replies are the first elements of replies that the script must have given after all states, or "error". They prove
 	// that the states reach every branch of the slow path.
 	Replies []string
+	// Expand is Lua that turns what only the fast path writes into what the slow path writes, in the same keys. It is run
+	// before keys are compared. It is "" if the paths write the same.
+	Expand string
+	// Long returns the reply of the slow path that stands for a shorter reply of the fast path, and other replies as they
+	// are. It is nil if the paths reply the same.
+	Long func(reply any) any
 }
 
 // Compare runs each script with its fast path on random states, and its slow path alone on the same states. The reply, all
 // keys with type, content and expiry, and the published messages must be the same. The fast path by itself must answer or
-// leave the state as it is.
+// leave the state as it is. See Path for what a fast path may write and reply more briefly.
 //
 // All runs have the same clock, which stands still: see frozenClock. So no value is left out of the comparison.
 //
@@ -50,7 +56,7 @@ func Compare(t *testing.T, files fs.FS, paths ...Path) {
 		t.Run(p.File, func(t *testing.T) {
 			t.Parallel()
 			fast, slow := p.parts(t, files)
-			c := compare(t, fast, slow, p.Draw, seed, states)
+			c := compare(t, fast, slow, p, seed, states)
 			t.Logf("seed %d: %d states, of which the fast path answered %d; replies: %v", seed, states, c.answered, c.replies)
 			if c.found > 0 {
 				t.Errorf("%d of %d states differ, the simplest of them in this:\n%s\nTo see this again, add "+
@@ -83,17 +89,17 @@ func checkFiles(t *testing.T, files fs.FS, paths []Path) {
 	}
 }
 
-// parts returns the Lua source of the fast path and that of the slow path.
+// parts returns the Lua source of the fast path and that of the slow path. Both have what comes in front of the fast path.
 func (p *Path) parts(t *testing.T, files fs.FS) (fast, slow string) {
 	text, err := fs.ReadFile(files, "lua/"+p.File+".lua")
 	if err != nil {
 		t.Fatal(err)
 	}
-	slow, first := strings.CutPrefix(p.Source, string(text))
-	if !first || slow == "" {
+	common, slow, found := strings.Cut(p.Source, string(text))
+	if !found || slow == "" {
 		t.Fatalf("the script does not consist of %s.lua and a slow path", p.File)
 	}
-	return string(text), slow
+	return common + string(text), common + slow
 }
 
 // stateBatch is how many states are sent to Redis in one pipeline.
@@ -109,16 +115,16 @@ type comparison struct {
 }
 
 // compare compares two parts of a script on so many random states.
-func compare(t *testing.T, fast, slow string, draw func(*Draw), seed uint64, states int) *comparison {
+func compare(t *testing.T, fast, slow string, p Path, seed uint64, states int) *comparison {
 	server := redistest.Start(t)
 	c := &comparison{
-		whole: newRunner(t, server, 0, fast+slow), slow: newRunner(t, server, 1, slow), fast: newRunner(t, server, 2, fast),
+		whole: newRunner(t, server, 0, fast+slow, p), slow: newRunner(t, server, 1, slow, p), fast: newRunner(t, server, 2, fast, p),
 		replies: make(map[string]int),
 	}
 	for first := 0; first < states; first += stateBatch {
 		batch := make([]*State, min(stateBatch, states-first))
 		for i := range batch {
-			batch[i] = newState(seed, first+i, draw)
+			batch[i] = newState(seed, first+i, p.Draw)
 		}
 		c.run(t, batch)
 	}
@@ -149,8 +155,8 @@ func difference(whole, slow, fast outcome) string {
 	if whole.reply != slow.reply {
 		text += fmt.Sprintf("reply\n with the fast path: %s\n slow path alone:    %s\n", whole.reply, slow.reply)
 	}
-	if whole.after != slow.after {
-		text += fmt.Sprintf("keys\n with the fast path:\n%s slow path alone:\n%s", whole.after, slow.after)
+	if whole.expanded != slow.expanded {
+		text += fmt.Sprintf("keys\n with the fast path:\n%s slow path alone:\n%s", whole.expanded, slow.expanded)
 	}
 	if fast.reply == noReply && fast.after != fast.before {
 		text += fmt.Sprintf("keys changed by the fast path, which has not answered:\n%s", fast.after)

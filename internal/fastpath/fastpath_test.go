@@ -44,7 +44,7 @@ func TestDifferencesAreFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			fast := strings.Replace(free+grant+"end\n", edit.old, edit.new, 1)
-			if c := compare(t, fast, slow, draw, 1, 200); (c.found > 0) != (name != "nothing") {
+			if c := compare(t, fast, slow, Path{Draw: draw}, 1, 200); (c.found > 0) != (name != "nothing") {
 				t.Errorf("%d of 200 states differ:\n%s", c.found, c.simplest)
 			}
 		})

@@ -19,6 +19,7 @@ import (
 // outcome is what a run of a script made of a state.
 type outcome struct {
 	before, after string // the keys, as text that can be compared
+	expanded      string // the keys after Path.Expand
 	reply         string
 	status        string // the first number of the reply, or "error"
 }
@@ -30,10 +31,12 @@ const noReply = "none"
 type runner struct {
 	rdb    *redis.Client
 	script *redis.Script
+	expand *redis.Script
 	reader *redis.Script
+	long   func(any) any
 }
 
-func newRunner(t *testing.T, server *redistest.Server, db int, source string) *runner {
+func newRunner(t *testing.T, server *redistest.Server, db int, source string, p Path) *runner {
 	ctx := context.Background()
 	r := &runner{
 		rdb: server.Client(func(o *redis.Options) {
@@ -41,9 +44,11 @@ func newRunner(t *testing.T, server *redistest.Server, db int, source string) *r
 			o.DB, o.MaxRetries, o.ReadTimeout, o.WriteTimeout = db, -1, time.Minute, time.Minute
 		}),
 		script: redis.NewScript(frozenClock + source),
+		expand: redis.NewScript(frozenClock + p.Expand),
 		reader: redis.NewScript(frozenClock + readState),
+		long:   p.Long,
 	}
-	for _, script := range []*redis.Script{r.script, r.reader} {
+	for _, script := range []*redis.Script{r.script, r.expand, r.reader} {
 		if err := script.Load(ctx, r.rdb).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +71,7 @@ func (r *runner) run(ctx context.Context, t *testing.T, states []*State) []outco
 	for _, c := range commands {
 		// Only the script itself may fail. A state that cannot be made or read would compare nothing with nothing.
 		err := c.Err()
-		if err != nil && !scripts[c] {
+		if err != nil && err != redis.Nil && !scripts[c] {
 			t.Fatalf("%v: %v", c, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "frozenClock does not know") {
@@ -77,13 +82,14 @@ func (r *runner) run(ctx context.Context, t *testing.T, states []*State) []outco
 	for i, trial := range trials {
 		stored, o := states[i].stored(), &outcomes[i]
 		o.before, o.after = describeKeys(stored, trial.before.Val()), describeKeys(stored, trial.after.Val())
-		o.reply, o.status = describeReply(trial.script)
+		o.expanded = describeKeys(stored, trial.expanded.Val())
+		o.reply, o.status = r.describeReply(trial.script)
 	}
 	return outcomes
 }
 
-// trial is the commands that run the script once, between two looks at the keys.
-type trial struct{ before, script, after *redis.Cmd }
+// trial is the commands that run the script once, between looks at the keys.
+type trial struct{ before, script, after, expanded *redis.Cmd }
 
 // send appends to the pipeline what makes a state and runs the script on it.
 func (r *runner) send(ctx context.Context, pipe redis.Pipeliner, s *State) (sent trial) {
@@ -99,6 +105,8 @@ func (r *runner) send(ctx context.Context, pipe redis.Pipeliner, s *State) (sent
 	sent.before = r.reader.EvalSha(ctx, pipe, s.stored(), slices.Concat(clock, []any{"", ""})...)
 	sent.script = r.script.EvalSha(ctx, pipe, s.Keys, slices.Concat(args, clock, []any{refused, s.messages})...)
 	sent.after = r.reader.EvalSha(ctx, pipe, s.stored(), slices.Concat(clock, []any{"", ""})...)
+	r.expand.EvalSha(ctx, pipe, s.Keys, slices.Concat(clock, []any{"", ""})...)
+	sent.expanded = r.reader.EvalSha(ctx, pipe, s.stored(), slices.Concat(clock, []any{"", ""})...)
 	return sent
 }
 
@@ -130,16 +138,20 @@ func describeKeys(keys []string, reply any) string {
 // place is what an error says of the script: its hash and the line. They differ between a script and its part.
 var place = regexp.MustCompile(`[0-9a-f]{40}|user_script: ?\d+`)
 
-func describeReply(c *redis.Cmd) (text, status string) {
+func (r *runner) describeReply(c *redis.Cmd) (text, status string) {
 	switch err := c.Err(); {
 	case errors.Is(err, redis.Nil):
 		return noReply, noReply
 	case err != nil:
 		return "error " + place.ReplaceAllString(err.Error(), "..."), "error"
 	}
-	list, ok := c.Val().([]any)
+	reply := c.Val()
+	if r.long != nil {
+		reply = r.long(reply)
+	}
+	list, ok := reply.([]any)
 	if !ok || len(list) == 0 {
-		return fmt.Sprintf("%#v", c.Val()), "malformed"
+		return fmt.Sprintf("%#v", reply), fmt.Sprint(reply)
 	}
 	return fmt.Sprintf("%#v", list), fmt.Sprint(list[0])
 }

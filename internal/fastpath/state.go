@@ -54,6 +54,9 @@ func newState(seed uint64, i int, draw func(*Draw)) *State {
 	return d.State
 }
 
+// AllowAll lets the user run all commands, for paths that do the same with different ones.
+func (d *Draw) AllowAll() { d.refused = nil }
+
 // OneOf returns one of the values.
 func OneOf[T any](d *Draw, all []T) T { return all[d.IntN(len(all))] }
 

@@ -34,8 +34,8 @@ func testSequential(t *testing.T, s *suite) {
 		guard   Guard
 		key     func(i int) string
 	}{
-		"exclusive":         {created, must(t)(s.Exclusive(s.locks.Mutex, ByUser)), nil},
-		"exclusive flushed": {flushed, s.exclusive(t, middleware.WithWait(patience)), nil},
+		"exclusive":         {created, s.exclusive(t), nil},
+		"exclusive flushed": {flushed, s.exclusive(t), nil},
 		"once replays":      {created, s.once(t, middleware.WithReplay()), nil},
 		"idempotent new":    {created, s.idempotent(t), func(i int) string { return fmt.Sprint("k", i) }},
 		"idempotent same":   {created, s.idempotent(t), func(int) string { return "k" }},

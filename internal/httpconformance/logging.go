@@ -102,7 +102,7 @@ func testLogUnguarded(t *testing.T, s *suite) {
 	locks, j := logged(t, nowhere(t))
 	for _, build := range s.builders() {
 		site := s.mount(t, &counter{}, must(t)(build(locks, ByUser, middleware.FailOpen(),
-			middleware.WithAskTimeout(200*time.Millisecond), middleware.WithWait(200*time.Millisecond))))
+			middleware.WithAskTimeout(patience), middleware.WithWait(0))))
 		for range 3 {
 			site.do(request{user: "ada", key: "k"}).want(t, http.StatusCreated)
 		}
@@ -186,7 +186,7 @@ func testLogElsewhere(t *testing.T, s *suite) {
 	j := &journal{}
 	for _, build := range s.builders() {
 		guard := must(t)(build(locks, ByUser, middleware.WithLogger(j.logger()),
-			middleware.WithAskTimeout(200*time.Millisecond), middleware.WithWait(0)))
+			middleware.WithAskTimeout(patience), middleware.WithWait(0)))
 		s.mount(t, &counter{}, guard).do(request{user: "ada", key: "k"}).want(t, http.StatusServiceUnavailable)
 	}
 	j.want(t, 3, "ERROR", "no answer from Redis")
@@ -196,7 +196,7 @@ func testLogElsewhere(t *testing.T, s *suite) {
 func testLogOff(t *testing.T, s *suite) {
 	locks, j := logged(t, nowhere(t))
 	site := s.mount(t, &counter{}, must(t)(s.Once(locks, ByUser, middleware.WithLogger(nil),
-		middleware.WithAskTimeout(200*time.Millisecond))))
+		middleware.WithAskTimeout(patience))))
 	site.do(request{user: "ada"}).want(t, http.StatusServiceUnavailable)
 	j.want(t, 0, "", "")
 }
@@ -207,7 +207,7 @@ func testLogStrategy(t *testing.T, s *suite) {
 	both := func(name string, opts ...core.LockOption) core.Locker {
 		return core.Multi(locks.Mutex(name+":a", opts...), locks.Fair(name+":b", opts...))
 	}
-	guard := must(t)(s.Exclusive(both, ByUser, middleware.WithAskTimeout(200*time.Millisecond), middleware.WithWait(0)))
+	guard := must(t)(s.Exclusive(both, ByUser, middleware.WithAskTimeout(patience), middleware.WithWait(0)))
 	s.mount(t, &counter{}, guard).do(request{user: "ada"}).want(t, http.StatusServiceUnavailable)
 	j.want(t, 1, "ERROR", "no answer from Redis")
 }

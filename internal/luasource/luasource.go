@@ -12,6 +12,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// The scripts of locks, by the files that core composes them of.
+var (
+	Acquire      = []string{"token", "compact_grant", "acquire_fast", "compact", "mutex_common", "acquire"}
+	AcquireAll   = []string{"token", "compact", "mutex_common", "acquire_all"}
+	Release      = []string{"publish", "wake_next", "release_fast", "compact", "release"}
+	QueueAcquire = []string{"token", "compact_grant", "queue_acquire_fast", "publish", "compact", "queue_common", "queue_acquire"}
+	QueueRelease = []string{"publish", "queue_release_fast", "token", "compact", "queue_common", "queue_release"}
+)
+
 // Script returns the script of these files, in order. A file is named as "oncescript/begin", or as "acquire" for one of
 // lockscript. Script panics if a file is missing.
 func Script(files ...string) *redis.Script { return redis.NewScript(Text(files...)) }

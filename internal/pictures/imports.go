@@ -17,17 +17,18 @@ const packageHeight = 46
 
 // drawnPackages are the packages. Each stands above those that it imports.
 var drawnPackages = []drawnPackage{
-	{"core", "public API, leases, Once, Multi, the acquisition loop", 20, 16, 480},
+	{"core", "public API, leases, Once, Multi", 20, 16, 480},
 	{"redlock", "majority", 20, 92, 111},
 	{"oncescript", "Once in Redis", 143, 92, 111},
-	{"waiters", "in this process", 266, 92, 111},
+	{"acquire", "loop, release", 266, 92, 111},
 	{"preflight", "INFO checks", 389, 92, 111},
-	{"lockscript", "a lock in Redis: keys, scripts, strategies", 20, 168, 357},
-	{"keepalive", "renewal, end", 20, 244, 111},
-	{"pubsub", "subscriptions to releases", 143, 244, 234},
-	{"transport", "scripts to Redis: batches, direct path, retries", 143, 320, 357},
-	{"clock", "continues in a suspend", 20, 396, 234},
-	{"lifecycle", "operations, pauses, signals", 266, 396, 234},
+	{"waiters", "in this process", 266, 168, 111},
+	{"lockscript", "a lock in Redis: keys, scripts, strategies", 20, 244, 357},
+	{"keepalive", "renewal, end", 20, 320, 111},
+	{"pubsub", "subscriptions to releases", 143, 320, 234},
+	{"transport", "scripts to Redis: batches, direct path, retries", 143, 396, 357},
+	{"clock", "continues in a suspend", 20, 472, 234},
+	{"lifecycle", "operations, pauses, signals", 266, 472, 234},
 }
 
 // drawnArrow is an import, drawn as a vertical arrow at x.
@@ -41,10 +42,11 @@ type drawnArrow struct {
 var drawnArrows = []drawnArrow{
 	{"core", "redlock", 75},
 	{"core", "oncescript", 198},
-	{"core", "waiters", 321},
+	{"core", "acquire", 321},
 	{"core", "preflight", 444},
 	{"redlock", "lockscript", 75},
 	{"oncescript", "lockscript", 198},
+	{"acquire", "waiters", 321},
 	{"waiters", "lockscript", 321},
 	{"preflight", "transport", 444},
 	{"lockscript", "keepalive", 75},
@@ -57,7 +59,7 @@ var drawnArrows = []drawnArrow{
 
 // imports draws which package of core imports which.
 func imports() *svg.Picture {
-	p := svg.New(458, "The imports of the packages of core", importsText())
+	p := svg.New(534, "The imports of the packages of core", importsText())
 	at := make(map[string]drawnPackage)
 	for _, r := range drawnPackages {
 		at[r.name] = r

@@ -70,6 +70,9 @@ func TestFailoverIsNotUndone(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartSentinel(t)
 	leader, chosen := s.Sentinels[0], s.Servers[1]
+	if err := leader.Client().Do(t.Context(), "sentinel", "debug").Err(); err != nil {
+		t.Skip("before Redis 7 a sentinel that stood still for 2 s does nothing for 30 s (TILT), and cannot be told otherwise")
+	}
 	rdb := chosen.Client()
 	var master *redistest.Server
 	done := make(chan struct{})

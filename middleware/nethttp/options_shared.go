@@ -29,7 +29,8 @@ func WithWait(limit time.Duration) Option { return middleware.WithWait(limit) }
 // WithPreferWait lets clients choose the wait by "Prefer: wait=10", up to a limit. Defaults to 0: they cannot.
 func WithPreferWait(limit time.Duration) Option { return middleware.WithPreferWait(limit) }
 
-// WithAskTimeout sets how long Redis may take to answer a request that does not wait. Defaults to 1 s.
+// WithAskTimeout sets how long Redis may take to answer a request that does not wait, or waits for less than that.
+// Defaults to 1 s.
 func WithAskTimeout(limit time.Duration) Option { return middleware.WithAskTimeout(limit) }
 
 // WithFinishTimeout sets how long the end of a run waits for Redis before the answer is sent all the same. Defaults to

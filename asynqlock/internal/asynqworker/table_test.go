@@ -147,7 +147,8 @@ func (tb *table) take(conn net.Conn, e asynqworker.Entry) (v asynqworker.Verdict
 
 func (tb *table) begin(conn net.Conn, e asynqworker.Entry) asynqworker.Verdict {
 	tb.figures.runs++
-	if tb.sealed[e.KeyHash] && e.KeyHash != "" {
+	// A run whose process stood still between its grant and this word of it has a smaller token: it began before.
+	if tb.sealed[e.KeyHash] && e.KeyHash != "" && e.Token > tb.fence[e.KeyHash] {
 		tb.figures.late++
 		tb.strange = append(tb.strange, e)
 	}

@@ -1,7 +1,7 @@
 // Package lockscript is what a lock is in Redis: its keys, its scripts, and the strategies that call the scripts.
 //
 // A [Strategy] acquires, renews and releases a [Hold] with one script each. It knows nothing of waiting, of retries or of
-// leases. The scripts lie in lua/, one file an operation; the files *_common.lua are parts that several scripts share. Each
+// leases. The scripts lie in lua/, one file an operation; files whose names end in _common are parts that several scripts share. Each
 // script runs atomically on one server, and every request of a hold is idempotent: it may be sent again after an unknown
 // outcome.
 //

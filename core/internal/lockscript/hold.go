@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
@@ -19,21 +20,23 @@ type Hold struct {
 	MinHold  time.Duration // for which the lock stays taken at least; 0 for none
 	Ack      transport.Ack
 
-	Released   string // the key of the memory of its end
+	Released   string // the key that bars requests of the hold, see bar.lua
 	ScriptArgs ScriptArgs
 	ReleaseCtx transport.DetachedContext // memory for the context of the release
 	// Unanswered is how many requests have an unknown outcome. Each of them may still arrive, even if a later one was
 	// answered.
 	Unanswered int
+	// Stored is true if an answer has said that Redis has the hold, granted or in the queue. Then a release that finds the hold
+	// does not tell whether the unanswered requests have arrived.
+	Stored bool
+	// ReleasesUnanswered is how many releases have an unknown outcome. Each of them may have ended the hold.
+	ReleasesUnanswered int
+	// ValidUntil is that of the lease when its release begins; zero if no caller had the hold, and in a Redlock. See release.go.
+	ValidUntil clock.Instant
 
-	// Of a Mutex.
-	RegistersClient bool // true if Redis registers the client as waiting while the lock is busy, see internal/pubsub/wake_one.go
-	Woken           bool // true if the client was woken for this request
-
-	// Of a lock with a queue in Redis.
-	MayQueue    bool  // true if the hold is queued unless it is granted at once
-	QueueNumber int64 // 0 before it was in the queue
+	QueueNumber int64 // in the queue in Redis; 0 before it was there
 	Shares      bool  // true if other owners may hold the lock too
+	Compact     bool  // true if the hold was granted in the compact state, see lua/compact_grant.lua
 
 	// Own is what the strategy keeps for this hold; nil for most.
 	Own any
@@ -66,15 +69,15 @@ func (h *Hold) SetID(id string) {
 }
 
 // ScriptArgs are parts of a hold as arguments of scripts. Why kept: each conversion to any costs an allocation. The first
-// three are the same for all holds of a lock, so a caller may set them before it sets the ID.
+// two are the same for all holds of a lock, so a caller may set them before it sets the ID.
 type ScriptArgs struct {
-	Lock, Token, WaitingClients, released, id any
+	Lock, WaitingClients, released, id any
 }
 
 // setScriptArgs sets the arguments that depend on the ID, and the others unless they are set.
 func (h *Hold) setScriptArgs() {
 	if h.ScriptArgs.Lock == nil {
-		h.ScriptArgs.Lock, h.ScriptArgs.Token, h.ScriptArgs.WaitingClients = h.Keys.Lock, h.Keys.Token, h.Keys.WaitingClients
+		h.ScriptArgs.Lock, h.ScriptArgs.WaitingClients = h.Keys.Lock, h.Keys.WaitingClients
 	}
 	h.ScriptArgs.released, h.ScriptArgs.id = h.Released, h.ID
 }
@@ -85,21 +88,4 @@ func (h *Hold) ownerArg() any {
 		return h.ScriptArgs.id
 	}
 	return h.Owner
-}
-
-// ReleaseMemories returns for how many ms Redis remembers the end of a hold: found if the release finds the hold in Redis,
-// missing if it does not. Both are arguments of scripts. They are longer if a request of the hold may still arrive.
-//
-// Why two: a hold with at most one unanswered request, that no caller had, may be found by its release. Then that request has
-// arrived, and no other will.
-func (h *Hold) ReleaseMemories(what ReleaseReason) (found, missing any) {
-	switch {
-	case what == OnlyQueued:
-		return 0, 0
-	case what == NeverHeld && h.Unanswered <= 1:
-		return releaseMemoryArg, AbandonMemoryArg
-	case what == NeverHeld || h.Unanswered > 0:
-		return AbandonMemoryArg, AbandonMemoryArg
-	}
-	return releaseMemoryArg, releaseMemoryArg
 }

@@ -25,6 +25,6 @@ func (ids *IDs) Renew(h *Hold) {
 	number := strconv.AppendUint(digits[:0], ids.counter.Add(1), 10)
 	h.Released = released + h.Keys.tag + ":" + ids.Client + ":" + string(number)
 	h.ID = h.Released[len(h.Released)-len(ids.Client)-1-len(number):]
-	h.Unanswered = 0
+	h.Unanswered, h.Stored = 0, false
 	h.setScriptArgs()
 }

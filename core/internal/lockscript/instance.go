@@ -15,17 +15,25 @@ type Instance struct {
 	Exec            *transport.Executor
 	Subs            *pubsub.Subscriptions
 	IDs             *IDs
+	TokenKeys       TokenKeys
 	Now             clock.Clock
 	ClientNumber    string // see internal/pubsub/wake_one.go
 	ClientNumberArg any    // ClientNumber as an argument of scripts
 	PublishVerb     string // PUBLISH or SPUBLISH, see lua/publish.lua
 	PublishVerbArg  any    // PublishVerb as an argument of scripts
+	OfRedlock       bool   // true for one of several servers, see ReleaseMemories
 	PublishRefused  func() // called if Redis does not let this user publish; waiters poll then
+}
+
+// queueKeys returns the keys of queue_common.lua and those that come after them.
+func (i *Instance) queueKeys(k Keys, more ...string) []string {
+	keys := []string{k.Lock, i.TokenKeys.Of(k.Lock), k.ShareExpiries(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters()}
+	return append(keys, more...)
 }
 
 // queueArgs returns the arguments of queue_common.lua and those that come after them.
 func (i *Instance) queueArgs(k Keys, more ...any) []any {
-	return append([]any{k.Channel, Milliseconds(TokenMemory), Milliseconds(PlaceTTL), i.PublishVerb}, more...)
+	return append([]any{k.Channel, i.PublishVerb}, more...)
 }
 
 // WakeNextIfFree removes the clients in leave from the set of waiting clients. Then it wakes the next client of the set if the
@@ -37,7 +45,7 @@ func (i *Instance) WakeNextIfFree(ctx context.Context, lock, set string, leave .
 
 // Heartbeat returns the command that keeps the places of holds with these IDs in the queue of a lock for PlaceTTL more.
 func (i *Instance) Heartbeat(k Keys, ids ...any) *transport.Command {
-	return transport.NewCommand(QueueHeartbeatScript, k.queueKeys(), i.queueArgs(k, ids...)...)
+	return transport.NewCommand(queueHeartbeatScript, i.queueKeys(k), i.queueArgs(k, ids...)...)
 }
 
 // RunID returns the run ID of the server process. It returns "" if the server does not tell it. The script does not touch the

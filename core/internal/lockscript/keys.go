@@ -1,6 +1,10 @@
 package lockscript
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+)
 
 // Reserved is the prefix of all keys that holdfast keeps beside the locks. Lock names must not begin with it.
 const Reserved = "holdfast:"
@@ -9,7 +13,6 @@ const Reserved = "holdfast:"
 type Keys struct {
 	Lock           string // the hash of the lock, at the same key as Redisson's RLock
 	Channel        string // the same as Redisson's, where releases are announced
-	Token          string // the last fencing token
 	WaitingClients string // the clients that wait for a Mutex, see lua/acquire.lua
 	tag            string // the end of all other keys; it has the same hash tag as the lock
 }
@@ -22,26 +25,35 @@ func NewKeys(prefix, name string) Keys {
 		open, shut, colon = "=", "", ":"
 	}
 	// All keys are parts of one string, so that they cost one allocation.
-	const channel, token, waitingClients = "redisson_lock__channel", Reserved + "token", Reserved + "waiting_clients"
-	text := channel + colon + prefix + name + shut + token + open + prefix + name + shut +
-		waitingClients + open + prefix + name + shut
+	const channel, waitingClients = "redisson_lock__channel", Reserved + "waiting_clients"
+	text := channel + colon + prefix + name + shut + waitingClients + open + prefix + name + shut
 	lock, key := len(channel)+len(colon), len(prefix)+len(name)
-	tokens := lock + key + len(shut)
-	clients := tokens + len(token) + len(open) + key + len(shut)
+	clients := lock + key + len(shut)
 	return Keys{
-		Lock: text[lock : lock+key], Channel: text[:tokens], Token: text[tokens:clients],
+		Lock: text[lock : lock+key], Channel: text[:clients],
 		WaitingClients: text[clients:], tag: text[clients+len(waitingClients):],
 	}
 }
 
-// Deployment returns the key of the ID of the deployment that has the lock, see Strategy.DeploymentID.
-func (k Keys) Deployment() string { return Reserved + "deployment" + k.tag }
+// Deployment returns the key of the ID of the deployment that has the lock, see Strategy.DeploymentID. All locks of a slot
+// share it, also without a Cluster, so that the number of these keys is bounded.
+func (k Keys) Deployment() string {
+	slotKey, _ := slotTokenKeys()[transport.Slot(k.Lock)].(string)
+	tag := slotKey // of TokenKey, which has no braces
+	if _, number, found := strings.Cut(slotKey, "{"); found {
+		tag = strings.TrimSuffix(number, "}")
+	}
+	return Reserved + "deployment:{" + tag + "}"
+}
 
-// released is the prefix of the keys at which the ends of holds are remembered.
+// released is the prefix of the keys that bar requests of holds.
 const released = Reserved + "released"
 
-// Released returns the key at which the end of the hold with that ID is remembered.
+// Released returns the key that bars requests of the hold with that ID, see lua/bar.lua.
 func (k Keys) Released(hold string) string { return released + k.tag + ":" + hold }
+
+// Forced returns the key of the mark that ForceUnlock leaves, see lua/force.lua.
+func (k Keys) Forced() string { return Reserved + "forced" + k.tag }
 
 // The keys of a lock with a queue, see lua/queue_common.lua.
 
@@ -63,6 +75,9 @@ func (k Keys) Once() Keys {
 	k.Lock = Reserved + "once" + k.tag
 	return k
 }
+
+// EndMarks returns the key of the marks of ends of a Once, see oncescript/lua/marks.lua.
+func (k Keys) EndMarks() string { return Reserved + "ended" + k.tag }
 
 // GroupPrefix is the prefix of the keys of groups.
 const GroupPrefix = Reserved + "group"

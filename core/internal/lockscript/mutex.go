@@ -11,14 +11,11 @@ import (
 )
 
 const (
-	// TokenMemory is how long Redis remembers the last token of a name. A token is the server's time in microseconds, or one
-	// more than the last. So the memory only matters after the server's clock was set back. Then it matters for names that
-	// were granted since the time to which the clock was set.
+	// TokenMemory is how long Redis remembers the last token after the last grant, see lua/token.lua. A token is the server's time
+	// in microseconds, or one more than the last. So the memory only matters after the server's clock was set back.
 	TokenMemory = 2 * time.Hour
-	// ReleaseMemory is how long Redis remembers the end of a hold. A repeated release within that time gets the true answer.
-	ReleaseMemory = 15 * time.Second
-	// AbandonMemory is the same for a hold of which a request may arrive late and must be refused, and for ForceUnlock. It
-	// may be longer than ReleaseMemory because such holds are rare.
+	// AbandonMemory is how long Redis refuses requests of a hold that arrive after its end. Only a hold with an unanswered
+	// request has such a memory. ForceUnlock has one too, so that a repetition returns the same.
 	AbandonMemory = 10 * time.Minute
 )
 
@@ -33,8 +30,9 @@ var (
 
 // Durations as arguments of scripts, in ms.
 var (
-	tokenMemoryArg   any = Milliseconds(TokenMemory)
-	releaseMemoryArg any = Milliseconds(ReleaseMemory)
+	redlockMemoryArg any = Milliseconds(redlockMemory)
+	releaseMemoryArg any = Milliseconds(releaseMemory)
+	noMemoryArg      any = int64(0)
 	// AbandonMemoryArg is AbandonMemory.
 	AbandonMemoryArg any = Milliseconds(AbandonMemory)
 
@@ -64,41 +62,43 @@ type Mutex struct {
 }
 
 // Acquire implements [Strategy]. If another strategy holds the lock, Acquire requests it as a [Queue].
-func (m Mutex) Acquire(ctx context.Context, h *Hold) (Result, error) {
-	c := new(transport.Command)
-	c.Init(acquireScript, 4, h.ScriptArgs.Lock, h.ScriptArgs.Token, h.ScriptArgs.released, h.ScriptArgs.WaitingClients,
-		h.ownerArg(), h.ScriptArgs.id, ttlArg(h.TTL), tokenMemoryArg, Milliseconds(h.MinHold), Milliseconds(m.RestartDelay))
-	if h.RegistersClient {
-		c.Args = append(c.Args, m.ClientNumberArg, h.Woken)
+func (m Mutex) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {
+	c, tokenKey := new(transport.Command), m.TokenKeys.Arg(h.Keys.Lock)
+	c.Init(acquireScript, 4, h.ScriptArgs.Lock, tokenKey, h.ScriptArgs.released, h.ScriptArgs.WaitingClients,
+		h.ownerArg(), ttlArg(h.TTL))
+	client := any("")
+	if want.Registration {
+		client = m.ClientNumberArg
 	}
-	if h.ParentID != "" {
-		if !h.RegistersClient {
-			c.Args = append(c.Args, "", 0)
-		}
-		c.Args = append(c.Args, h.ParentID)
-	}
+	c.Args = appendOptional(c.Args,
+		h.idArg(), Milliseconds(h.MinHold), Milliseconds(m.RestartDelay), client, want.Woken, h.ParentID)
 	c.Ack = h.Ack
 	err := m.Exec.Run(ctx, c)
 	h.countRepeated(c)
+	if m.TokenKeys.LearnSlots(err, h.Keys.Lock, tokenKey) {
+		return m.Acquire(ctx, h, want)
+	}
 	if err != nil {
 		return Result{}, err
 	}
-	if len(c.List) < 2 {
-		return Result{}, Unexpected(c.List)
+	if token, ok := c.Reply.(int64); ok { // in the compact state
+		return Result{Granted: true, Token: token}, nil
 	}
-	switch c.List[0] {
+	list, err := Integers(c.Reply, 2, 3)
+	if err != nil {
+		return Result{}, err
+	}
+	switch status, value, flags := list[0], list[1], list[len(list)-1]; status {
 	case 1:
-		before := c.List[len(c.List)-1] // flags, see lua/acquire.lua
-		return Result{Granted: true, Token: c.List[1], TokenCommitted: before&1 != 0, ByParent: before&2 != 0}, nil
+		return Result{
+			Granted: true, Token: value, TokenCommitted: flags&1 != 0, ByParent: flags&2 != 0, Unregistered: want.Registration,
+		}, nil
 	case 0:
-		left := time.Duration(c.List[1]) * time.Millisecond
-		return Result{TokenCommitted: len(c.List) > 2 && c.List[2] == 1, WaitState: WaitState{HolderTTL: left}}, nil
+		return Result{TokenCommitted: flags == 1, WaitState: WaitState{HolderTTL: time.Duration(value) * time.Millisecond}}, nil
 	case -2:
-		h.RegistersClient = false // queue_acquire.lua does not register waiting clients
-		return m.asQueued().Acquire(ctx, h)
+		return m.asQueued().Acquire(ctx, h, Wanted{})
 	case -3:
-		return Result{}, fmt.Errorf("%w: for %v more it grants no locks", errRestarted,
-			time.Duration(c.List[1])*time.Millisecond)
+		return Result{}, fmt.Errorf("%w: for %v more it grants no locks", errRestarted, time.Duration(value)*time.Millisecond)
 	default:
 		return Result{HoldReleased: true}, nil
 	}
@@ -125,27 +125,23 @@ func (m Mutex) asQueued() Queue {
 // Release implements [Strategy]. The script wakes one waiting client. If another strategy holds the lock, Release releases
 // the hold as a [Queue].
 func (m Mutex) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
-	found, missing := h.ReleaseMemories(what)
-	abandoned := 0
-	if what == NeverHeld {
-		abandoned = 1
-	}
+	found, missing := m.releaseMemoryArgs(h, what)
 	c := new(transport.Command)
 	c.Init(releaseScript, 3, h.ScriptArgs.Lock, h.ScriptArgs.released, h.ScriptArgs.WaitingClients,
-		h.ownerArg(), h.ScriptArgs.id, found, abandoned, m.PublishVerbArg)
-	if missing != found {
-		c.Args = append(c.Args, missing)
-	}
-	if err := m.Exec.Run(ctx, c); err != nil {
+		h.ownerArg(), m.PublishVerbArg)
+	c.Args = appendOptional(c.Args, h.idArg(), found, what == NeverHeld, missing)
+	if err := h.SendRelease(ctx, m.Exec, c); err != nil {
 		return false, err
 	}
 	switch c.Reply {
+	case int64(0):
+		return m.wasReleased(ctx, h)
 	case int64(4):
 		return m.asQueued().Release(ctx, h, what)
 	case int64(3):
 		m.PublishRefused()
 	}
-	return c.Reply != int64(0), nil
+	return true, nil
 }
 
 // Commit writes the token of a majority of a Redlock to a hold of this server. If regrant is true and the server has lost the
@@ -155,7 +151,7 @@ func (m Mutex) Commit(ctx context.Context, h *Hold, token int64, regrant bool) (
 	if regrant {
 		grant = 1
 	}
-	reply, err := m.Exec.Do(ctx, redlockCommitScript, []string{h.Keys.Lock, h.Keys.Token, h.Released},
-		h.Owner, h.ID, Milliseconds(h.TTL), token, Milliseconds(TokenMemory), Milliseconds(h.MinHold), grant)
+	reply, err := m.Exec.Do(ctx, redlockCommitScript, []string{h.Keys.Lock, m.TokenKeys.Of(h.Keys.Lock), h.Released},
+		h.Owner, h.ID, Milliseconds(h.TTL), token, Milliseconds(h.MinHold), grant)
 	return reply == int64(1), err
 }

@@ -29,7 +29,7 @@ func (m MutexBatch) MemberHolds(h *Hold) []Hold {
 	holds := slices.Clone(m.Holds)
 	for i := range holds {
 		holds[i].SetID(h.ID)
-		holds[i].Unanswered = h.Unanswered
+		holds[i].Unanswered, holds[i].Stored = h.Unanswered, h.Stored
 		if holds[i].Owner == "" {
 			holds[i].Owner = h.Owner
 		}
@@ -39,15 +39,19 @@ func (m MutexBatch) MemberHolds(h *Hold) []Hold {
 
 // Acquire implements [Strategy], for all mutexes or none. If one is held, h gets its name, for the error. If one is held by
 // another strategy, the error is ErrOtherStrategy.
-func (m MutexBatch) Acquire(ctx context.Context, h *Hold) (Result, error) {
+func (m MutexBatch) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {
 	holds := m.MemberHolds(h)
 	keys := make([]string, 0, 3*len(holds))
-	args := []any{h.ID, Milliseconds(TokenMemory)}
+	args := []any{h.ID}
+	tokenKey := m.TokenKeys.Of(h.Keys.Lock) // all are in one slot
 	for _, member := range holds {
-		keys = append(keys, member.Keys.Lock, member.Keys.Token, member.Released)
+		keys = append(keys, member.Keys.Lock, tokenKey, member.Released)
 		args = append(args, member.Owner, Milliseconds(member.TTL), Milliseconds(member.MinHold), member.ParentID)
 	}
 	reply, err := h.Do(ctx, m.Exec, acquireAllScript, keys, args...)
+	if m.TokenKeys.LearnSlots(err, h.Keys.Lock, tokenKey) {
+		return m.Acquire(ctx, h, want)
+	}
 	if err != nil {
 		return Result{}, err
 	}

@@ -16,11 +16,10 @@ type OneRedis struct {
 	*Instance
 }
 
-// Renew implements [Strategy]. If Redis has renewed an exclusive hold whose owner may have shares too, a second command
-// follows with the keys of shares.
+// Renew implements [Strategy]. A second command follows with the keys of shares if Redis says that it needs them.
 func (r OneRedis) Renew(ctx context.Context, h *Hold, ttl time.Duration) (bool, error) {
 	reply, err := r.Exec.DoWithAck(ctx, h.Ack, renewScript, h.renewed(), h.ID, Milliseconds(ttl))
-	if err == nil && reply == renewedInPart {
+	if err == nil && (reply == renewedInPart || reply == sharedHold) {
 		reply, err = r.Exec.DoWithAck(ctx, h.Ack, renewScript, h.Keys.shared(), h.ID, Milliseconds(ttl))
 	}
 	if err != nil {
@@ -29,10 +28,12 @@ func (r OneRedis) Renew(ctx context.Context, h *Hold, ttl time.Duration) (bool, 
 	return reply == int64(1), nil
 }
 
-// renewedInPart is the reply to a renewal that has prolonged an exclusive hold, but not the shares beside it. Then the renewal
-// must be repeated with the keys of shares. Why not always with these: in a Cluster, a script with one key runs even while
-// its slot moves, see lua/renew.lua.
-const renewedInPart = int64(2)
+// Replies to a renewal that must be repeated with the keys of shares. Why not always with these: in a Cluster, a script with
+// one key runs even while its slot moves, see lua/renew.lua.
+const (
+	renewedInPart = int64(2) // an exclusive hold was prolonged, but not the shares beside it
+	sharedHold    = int64(3) // nothing was prolonged: the hold is a share, and the lock has lost its compact state
+)
 
 // RenewAll implements [Strategy]. Each renewal is one command, and one batch has all commands.
 func (r OneRedis) RenewAll(renewals []*Renewal) {
@@ -45,13 +46,27 @@ func (r OneRedis) RenewAll(renewals []*Renewal) {
 
 // RenewalCommand returns the command of a renewal, which calls done with the outcome, see keepalive.Renewal.
 func (r OneRedis) RenewalCommand(renewal *Renewal, done func(sentAt clock.Instant, held bool, err error)) *transport.Command {
-	c := transport.NewCommand(renewScript, renewal.Hold.renewed(), renewal.Hold.ID, Milliseconds(renewal.Hold.TTL))
+	c := r.renewalWith(renewal.Hold.renewed(), renewal, done)
+	answered := c.Done
+	c.Done = func(c *transport.Command) {
+		switch c.Reply {
+		case sharedHold:
+			r.Exec.SubmitRenewals([]*transport.Command{r.renewalWith(renewal.Hold.Keys.shared(), renewal, done)})
+			return
+		case renewedInPart:
+			r.renewRest(renewal.Hold)
+		}
+		answered(c)
+	}
+	return c
+}
+
+// renewalWith returns the command of a renewal with these keys.
+func (r OneRedis) renewalWith(keys []string, renewal *Renewal, done func(sentAt clock.Instant, held bool, err error)) *transport.Command {
+	c := transport.NewCommand(renewScript, keys, renewal.Hold.ID, Milliseconds(renewal.Hold.TTL))
 	c.Ack = renewal.Hold.Ack
 	c.OnSend = func() { renewal.Sent.Store(true) }
 	c.Done = func(c *transport.Command) {
-		if c.Reply == renewedInPart {
-			r.renewRest(renewal.Hold)
-		}
 		done(c.SentAt, c.Reply == int64(1) || c.Reply == renewedInPart, cmp.Or(c.Err, lostBy(c.Reply)))
 	}
 	return c
@@ -78,7 +93,7 @@ func (r OneRedis) renewRest(h *Hold) {
 
 // renewed returns the keys of the first command of a renewal, see lua/renew.lua.
 func (h *Hold) renewed() []string {
-	if h.Shares {
+	if h.Shares && !h.Compact {
 		return h.Keys.shared()
 	}
 	return []string{h.Keys.Lock}
@@ -89,8 +104,8 @@ func (k Keys) shared() []string { return []string{k.Lock, k.ShareExpiries()} }
 
 // Raise implements [Strategy].
 func (r OneRedis) Raise(ctx context.Context, h *Hold, token int64) (bool, error) {
-	reply, err := r.Exec.DoWithAck(ctx, h.Ack, raiseScript, []string{h.Keys.Lock, h.Keys.Token, h.Keys.ShareExpiries()},
-		h.ID, token, Milliseconds(TokenMemory))
+	reply, err := r.Exec.DoWithAck(ctx, h.Ack, raiseScript, []string{h.Keys.Lock, r.TokenKeys.Of(h.Keys.Lock), h.Keys.ShareExpiries()},
+		h.ID, token)
 	if err != nil {
 		return false, err
 	}
@@ -125,7 +140,7 @@ func (r OneRedis) Pending(h *Hold) *transport.Pending { return r.Exec.PendingOf(
 // deploymentMemory is how long a deployment ID outlives its last use. It must be longer than any wait.
 const deploymentMemory = 24 * time.Hour
 
-// DeploymentID implements [Strategy]. The ID is kept beside the lock. Why not what the server tells of itself: the ID lives
+// DeploymentID implements [Strategy]. The ID is kept in the slot of the lock. Why not what the server tells of itself: the ID lives
 // exactly as long as the state of the lock, through restarts, failovers and moves of slots. And it needs no rights that the
 // lock does not need.
 func (r OneRedis) DeploymentID(ctx context.Context, k Keys) (string, error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 const (
@@ -26,30 +28,26 @@ type Queue struct {
 	ReadersNext bool
 }
 
-// QueueOf returns the strategy as a Queue if its waiters are in a queue in Redis. It returns nil for other strategies, whose
-// lock is granted to the first request after a release.
-func QueueOf(s Strategy) *Queue {
-	if q, ok := s.(Queue); ok {
-		return &q
-	}
-	return nil
-}
-
 // Channel returns the channel of this client for the lock. Each message on it has the hold ID of one waiter as its address.
 func (q Queue) Channel(k Keys) string { return k.Channel + ":" + q.IDs.Client }
 
-// Acquire implements [Strategy]. If the hold is not granted and MayQueue is true, it is in the queue afterwards, and h has its
+// Acquire implements [Strategy]. If the hold is not granted and want.Place is true, it is in the queue afterwards, and h has its
 // number.
-func (q Queue) Acquire(ctx context.Context, h *Hold) (Result, error) {
-	h.Shares = q.Mode == "reading"
-	mayQueue := 0
-	if h.MayQueue {
-		mayQueue = 1
+func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {
+	h.Shares, h.Compact = q.Mode == "reading", false
+	tokenKey := q.TokenKeys.Arg(h.Keys.Lock)
+	args := q.queueArgs(h.Keys, h.ownerArg(), ttlArg(h.TTL), q.Mode, want.Place)
+	reply, err := h.Do(ctx, q.Exec, queueAcquireScript, q.queueKeys(h.Keys, h.Released),
+		appendOptional(args, h.idArg(), h.QueueNumber, Milliseconds(h.MinHold), h.ParentID)...)
+	if q.TokenKeys.LearnSlots(err, h.Keys.Lock, tokenKey) {
+		return q.Acquire(ctx, h, want)
 	}
-	reply, err := h.Do(ctx, q.Exec, QueueAcquireScript, h.Keys.queueKeys(h.Released), q.queueArgs(h.Keys,
-		h.Owner, h.ID, Milliseconds(h.TTL), Milliseconds(h.MinHold), q.Mode, mayQueue, h.QueueNumber, h.ParentID)...)
 	if err != nil {
 		return Result{}, err
+	}
+	if token, ok := reply.(int64); ok {
+		h.Compact = true
+		return Result{Granted: true, Token: token}, nil
 	}
 	list, err := Integers(reply, 1, 2, 6)
 	switch {
@@ -70,30 +68,21 @@ func (q Queue) Acquire(ctx context.Context, h *Hold) (Result, error) {
 
 // Release implements [Strategy]. The script grants the lock to the next waiters.
 func (q Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
-	found, missing := h.ReleaseMemories(what)
-	abandoned, readersNext := 0, 0
-	if what != HeldByCaller {
-		abandoned = 1
-	}
-	if q.ReadersNext {
-		readersNext = 1
-	}
-	reply, err := q.Exec.Do(ctx, QueueReleaseScript, h.Keys.queueKeys(h.Released), q.queueArgs(h.Keys,
-		h.Owner, h.ID, found, abandoned, readersNext, missing)...)
-	if err != nil {
+	found, missing := q.releaseMemoryArgs(h, what)
+	args := appendOptional(q.queueArgs(h.Keys, h.ownerArg(), q.ReadersNext), h.idArg(), found, what != HeldByCaller, missing)
+	c := transport.NewCommand(queueReleaseScript, q.queueKeys(h.Keys, h.Released), args...)
+	if err := h.SendRelease(ctx, q.Exec, c); err != nil {
 		return false, err
 	}
-	list, err := Integers(reply, 2)
-	if err != nil {
-		return false, err
+	status, ok := c.Reply.(int64)
+	if !ok {
+		return false, Unexpected(c.Reply)
 	}
-	if list[1] == 1 {
+	if status >= 2 {
 		q.PublishRefused()
 	}
-	return list[0] == 1, nil
-}
-
-// queueKeys returns the keys of queue_common.lua and those that come after them.
-func (k Keys) queueKeys(more ...string) []string {
-	return append([]string{k.Lock, k.Token, k.ShareExpiries(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters()}, more...)
+	if status%2 == 0 {
+		return q.wasReleased(ctx, h)
+	}
+	return true, nil
 }

@@ -11,17 +11,18 @@ var luaFiles embed.FS
 
 // The scripts, one per operation. Each file opens with its contract.
 var (
-	acquireScript        = load("acquire_fast", "mutex_common", "acquire").ReturnsIntegers()
-	acquireAllScript     = load("mutex_common", "acquire_all")
-	releaseScript        = load("publish", "wake_next", "release")
+	acquireScript        = load("token", "compact_grant", "acquire_fast", "compact", "mutex_common", "acquire")
+	acquireAllScript     = load("token", "compact", "mutex_common", "acquire_all")
+	releaseScript        = load("publish", "wake_next", "release_fast", "compact", "release")
 	wakeNextIfFreeScript = load("publish", "wake_next", "wake_next_if_free")
-	QueueAcquireScript   = load("publish", "queue_common", "queue_acquire")
-	QueueReleaseScript   = load("publish", "queue_common", "queue_release")
-	QueueHeartbeatScript = load("publish", "queue_common", "queue_heartbeat")
-	ForceScript          = load("publish", "queue_common", "force")
+	queueAcquireScript   = load("token", "compact_grant", "queue_acquire_fast", "publish", "compact", "queue_common", "queue_acquire")
+	queueReleaseScript   = load("publish", "queue_release_fast", "token", "compact", "queue_common", "queue_release")
+	queueHeartbeatScript = load("publish", "token", "compact", "queue_common", "queue_heartbeat")
+	forceScript          = load("publish", "token", "compact", "queue_common", "force")
+	wasForcedScript      = load("was_forced")
 	renewScript          = load("renew")
-	raiseScript          = load("raise")
-	redlockCommitScript  = load("mutex_common", "redlock_commit")
+	raiseScript          = load("token", "compact", "raise")
+	redlockCommitScript  = load("token", "compact", "mutex_common", "redlock_commit")
 	barScript            = load("bar")
 	serverRunIDScript    = load("server_run_id")
 	deploymentIDScript   = load("deployment_id")
@@ -31,5 +32,5 @@ var (
 // load returns the script of these files. The last one is its own file, the others are parts that scripts share.
 func load(names ...string) *transport.Script { return transport.NewScript(Source(names...)) }
 
-// Source returns the text of the files lua/NAME.lua of this package, one behind the other. It panics if there is no such file.
+// Source returns the text of the files lua/<name>.lua of this package, one behind the other. It panics if there is no such file.
 func Source(names ...string) string { return transport.ReadScripts(luaFiles, names...) }

@@ -16,7 +16,7 @@ import (
 // transport, or have an Outcome of their own.
 type Strategy interface {
 	// Acquire requests the hold once. A nil error does not mean a grant, see Result.
-	Acquire(ctx context.Context, h *Hold) (Result, error)
+	Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error)
 	// Release ends the hold. It returns false if the hold was not there. A request of this hold that arrives later is not
 	// granted.
 	Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error)
@@ -41,6 +41,14 @@ type Strategy interface {
 	DeploymentID(ctx context.Context, k Keys) (string, error)
 }
 
+// Wanted is what one request wants if another owner has the lock. The zero value wants only the answer. A strategy ignores what it
+// has no means for.
+type Wanted struct {
+	Place        bool // true if the hold is queued in Redis unless it is granted at once
+	Registration bool // true if Redis registers the client as waiting, see internal/pubsub/wake_one.go
+	Woken        bool // true if the client was woken for this request
+}
+
 // ReleaseReason is the state of a hold that is released. It decides how long Redis remembers the release.
 type ReleaseReason int
 
@@ -59,6 +67,7 @@ type Result struct {
 	SentAt         clock.Instant // of the request that was granted; 0 if that was the only one
 	TokenCommitted bool          // the holder has the lock with a token that a majority of a Redlock has committed
 	ByParent       bool          // it was granted as a re-entry under the hold's parent
+	Unregistered   bool          // it has taken the client out of the set of clients that wait
 	HoldReleased   bool          // the hold was released before the request arrived
 	Refused        error         // the request is refused, and waiting would not change that
 	Attempt        int           // number of the attempt of a Once, from 1

@@ -15,6 +15,52 @@
 // record was resolved. [Recreated] means that the record was lost meanwhile and is written anew. [Recorded] is the usual
 // one. So an attempt can record its end even after its lease has expired, unless another attempt has begun.
 //
+// # An end without an answer
+//
+// The client sends an end again if it had no answer. Each copy must change nothing that an earlier one has done, whatever has
+// happened between them. What Redis has decides what a copy of Complete or Hold finds, see lua/finish.lua:
+//
+//	(1) the attempt runs in the record   the end is recorded
+//	(2) a result, for 15 s               that result
+//	(3) the end of this very token       1: an earlier copy has recorded it
+//	(4) a mark of this token             1: an earlier copy has recorded it, and it was forgotten or resolved since
+//	(5) another attempt or a resolve     0: stale. The result is kept
+//	(6) no record                        2: it is written anew. The result is kept
+//
+// A result is kept in case 1 only if a request of the begin had no answer, if an earlier copy of the end had none, or if the
+// retention is shorter than the result would be kept. Why not otherwise: a completed record and one of unknown outcome change only
+// by Forget and Resolve, which leave marks, and by the end of the retention.
+//
+// These are the rows of TestEndWithoutAnswer. The first copy is executed and its answer lost, or it arrives late, after the second:
+//
+//	first copy   before it   between the copies     second copy   the late one   the record at last
+//	executed     nothing     nothing                1 (case 3)                   the end
+//	executed     nothing     forgotten              1 (4)                        none
+//	executed     nothing     forgotten, begun       1 (4)                        of the other attempt, running
+//	executed     nothing     forgotten, done        1 (4)                        of the other attempt, completed
+//	executed     nothing     forgotten twice        1 (4)                        none
+//	executed     nothing     held, then resolved    1 (4)                        resolved
+//	executed     nothing     resolved, forgotten    1 (4)                        none
+//	executed     nothing     expired: a short       1 (2)                        none
+//	                         retention
+//	executed     nothing     lost                   2 (6)                        the end, anew
+//	executed     nothing     lost, begun            0 (5)                        of the other attempt, running
+//	executed     forgotten   nothing                2 (2)                        the end, anew
+//	executed     forgotten   lost                   2 (6)                        the end, anew
+//	executed     overtaken   nothing                0 (2)                        of the other attempt, running
+//	late                     nothing                1 (1)         1 (3)          the end
+//	late                     forgotten              1 (1)         1 (4)          none
+//	late                     forgotten, begun       1 (1)         1 (4)          of the other attempt, running
+//	late                     held, then resolved    1 (1)         1 (4)          resolved
+//	late                     lost                   1 (1)         2 (6)          the end, anew
+//	late                     lost, begun            1 (1)         0 (5)          of the other attempt, running
+//
+// Lost means by FLUSHALL, eviction, DEL or a failover. The rows "lost, begun" cannot be told from an attempt that was overtaken.
+// If a failover has lost the end alone, the record still has the running attempt: case 1. TestEndOfABeginInDoubt holds that a late
+// request of the begin is refused, and TestBeginAfterItsRelease the same for a begin that was given up.
+//
+// A release is always remembered for 15 s, because the next attempt overwrites what the record could tell.
+//
 // # Terms
 //
 //   - Terms: what an attempt says of the record that it is to leave, such as its retention.

@@ -13,8 +13,20 @@ func TestFastPaths(t *testing.T) {
 	t.Parallel()
 	fastpath.Compare(t, luaFiles, fastpath.Path{
 		File: "begin_fast", Source: beginScript.Source, Fields: recordFields.all(), Draw: drawBegin,
-		Replies: []string{"1", "0", "-1", "-2", "-3", "-4", "-5", "-6", "-7", "-8", "error"},
+		Replies: []string{"1", "0", "-1", "-2", "-3", "-4", "-5", "-6", "-7", "-8", "error"}, Long: longBegin,
+	}, fastpath.Path{
+		File: "complete_fast", Source: completeScript.Source, Draw: drawComplete,
+		Fields:  []string{recordFields.state, recordFields.id, recordFields.attempt, recordFields.token, "value"},
+		Replies: []string{"0", "1", "2", "error"},
 	})
+}
+
+// longBegin returns the long reply for the token that is the reply for a first attempt.
+func longBegin(reply any) any {
+	if token, ok := reply.(int64); ok {
+		return []any{int64(1), token, int64(1), token}
+	}
+	return reply
 }
 
 // recordNames are the fields of a record that begin.lua reads or writes, see lua/common.lua.
@@ -42,19 +54,20 @@ const (
 func drawBegin(d *fastpath.Draw) {
 	record, token, ended := d.Key("record"), d.Key("token"), d.Key("ended")
 	d.Keys = []string{record, token, ended}
-	d.Args = beginArgs(d)
+	args := drawBeginArgs(d)
 	if d.Chance(50) {
 		drawRecord(d, record)
 	}
 	d.LastToken(token)
 	d.Remembered(ended)
 	if d.Chance(30) {
-		drawGroup(d, record)
+		args = append(args, drawGroup(d, record)...)
 	}
+	d.Args = drawShort(d, args)
 }
 
-// beginArgs returns random arguments for begin.lua, without those of a group.
-func beginArgs(d *fastpath.Draw) []string {
+// drawBeginArgs returns random arguments for begin.lua, without those of a group.
+func drawBeginArgs(d *fastpath.Draw) []string {
 	window := func() string { // in ms; "" for no bound
 		if d.Chance(85) {
 			return ""
@@ -63,9 +76,45 @@ func beginArgs(d *fastpath.Draw) []string {
 	}
 	return []string{
 		askingAttempt, strconv.FormatInt(d.Lifetime(), 10), strconv.FormatInt(d.Lifetime(), 10),
-		strconv.FormatInt(d.Lifetime(), 10), fastpath.OneOf(d, []string{ExpiryAllowsRetry, ExpiryMeansUnknown}),
-		fastpath.OneOf(d, []string{"", fingerprint}), "0", window(), window(), fastpath.OneOf(d, []string{"", "note"}),
+		strconv.FormatInt(d.Lifetime(), 10), fastpath.OneOf(d, []string{"", ExpiryMeansUnknown}),
+		fastpath.OneOf(d, []string{"", fingerprint}), fastpath.OneOf(d, []string{"", "note"}), window(), window(),
 	}
+}
+
+// drawShort leaves out the arguments at the end that are "", at times.
+func drawShort(d *fastpath.Draw, args []string) []string {
+	for d.Chance(90) && args[len(args)-1] == "" {
+		args = args[:len(args)-1]
+	}
+	return args
+}
+
+// drawComplete makes a random state and a random request for complete.lua.
+func drawComplete(d *fastpath.Draw) {
+	record, ended, marks := d.Key("record"), d.Key("ended"), d.Key("marks")
+	d.Keys = []string{record, ended, marks}
+	if d.Chance(85) {
+		drawRecord(d, record)
+	}
+	d.Remembered(ended)
+	token := d.Micro(d.Around(1, 1_000_000))
+	switch n := d.IntN(100); {
+	case n < 70:
+	case n < 97:
+		d.Do("ZADD", marks, d.Milli(d.Around(1, 60_000)), fastpath.OneOf(d, []string{token, d.Micro(7)}))
+		d.Expire(marks)
+	default:
+		d.OtherType(marks)
+	}
+	args := []string{
+		askingAttempt, strconv.FormatInt(d.Lifetime(), 10), token, fastpath.OneOf(d, []string{"PUBLISH", "SPUBLISH"}), "channel",
+		fastpath.OneOf(d, []string{"", "value"}), fastpath.OneOf(d, []string{"", "", "600000"}), fastpath.OneOf(d, []string{"", "", "1"}),
+		fastpath.OneOf(d, []string{"", fingerprint}), fastpath.OneOf(d, []string{"", "5"}),
+	}
+	if d.Chance(15) {
+		args = append(args, drawGroup(d, record)[0])
+	}
+	d.Args = drawShort(d, args)
 }
 
 // drawRecord writes a record: of an attempt that runs, has expired, has an outcome or was released.
@@ -76,11 +125,11 @@ func drawRecord(d *fastpath.Draw, key string) {
 	}
 	fields := map[string]string{
 		recordFields.state: fastpath.OneOf(d, []string{"", "running", "running", "running", "completed", "unknown"}),
-		recordFields.id:    fastpath.OneOf(d, []string{otherAttempt, otherAttempt, askingAttempt}), recordFields.attempt: fastpath.OneOf(d, []string{"1", "5"}),
-		recordFields.token: d.Micro(d.Around(1, 1_000_000)), recordFields.began: d.Micro(-1_000_000),
+		recordFields.id:    fastpath.OneOf(d, []string{"", otherAttempt, otherAttempt, askingAttempt, askingAttempt}), recordFields.attempt: fastpath.OneOf(d, []string{"", "1", "5"}),
+		recordFields.token: d.Micro(d.Around(1, 1_000_000)), recordFields.began: fastpath.OneOf(d, []string{"", "0", d.Micro(-1_000_000)}),
 		recordFields.ttl:             strconv.FormatInt(d.Lifetime(), 10),
-		recordFields.deadline:        strconv.FormatInt(d.Milli(d.Around(1, 2, 10_000, 600_000)), 10),
-		recordFields.outcomeOnExpiry: fastpath.OneOf(d, []string{ExpiryAllowsRetry, ExpiryMeansUnknown, ExpiryMeansCompleted}),
+		recordFields.deadline:        fastpath.OneOf(d, []string{"", strconv.FormatInt(d.Milli(d.Around(1, 2, 10_000, 600_000)), 10)}),
+		recordFields.outcomeOnExpiry: fastpath.OneOf(d, []string{"", ExpiryAllowsRetry, ExpiryMeansUnknown, ExpiryMeansCompleted}),
 		recordFields.fingerprint:     fastpath.OneOf(d, []string{"", "", fingerprint, "another"}),
 		recordFields.note:            fastpath.OneOf(d, []string{"", "old note"}),
 		"ended":                      d.Micro(-1000),
@@ -94,22 +143,20 @@ func drawRecord(d *fastpath.Draw, key string) {
 	d.Hash(key, percent, fields)
 }
 
-// drawGroup puts the record into a group with some others, see lua/group.lua. Most groups are bounded.
-func drawGroup(d *fastpath.Draw, record string) {
+// drawGroup puts the record into a group with some others, see lua/group.lua. Most groups are bounded. It returns the
+// arguments that tell so.
+func drawGroup(d *fastpath.Draw, record string) []string {
 	group := d.Key("group")
 	d.Keys = append(d.Keys, group)
-	most, bytes := 0, 0
+	most, bytes := "", ""
 	if d.Chance(70) {
-		tokens := d.Key("grouptokens")
-		d.Keys = append(d.Keys, tokens)
-		d.LastToken(tokens)
-		most, bytes = fastpath.OneOf(d, []int{0, 1, 1, 2}), fastpath.OneOf(d, []int{0, 2048, 4096, 8192})
+		most = fastpath.OneOf(d, []string{"", "1", "1", "2"})
+		bytes = fastpath.OneOf(d, []string{"", "2048", "4096", "8192"})
 	}
-	d.Args[6] = strconv.Itoa(most)
-	d.Args = append(d.Args, fastpath.OneOf(d, []string{"1536", "2048", "3000"}), strconv.Itoa(bytes))
+	args := []string{fastpath.OneOf(d, []string{"1536", "2048", "3000"}), most, bytes}
 	if d.Chance(5) {
 		d.OtherType(group)
-		return
+		return args
 	}
 	for _, member := range []string{record, d.Key("second"), d.Key("third")} {
 		if d.Chance(50) {
@@ -118,4 +165,5 @@ func drawGroup(d *fastpath.Draw, record string) {
 		}
 	}
 	d.Expire(group)
+	return args
 }

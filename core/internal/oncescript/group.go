@@ -2,8 +2,6 @@ package oncescript
 
 import (
 	"math/bits"
-
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
 // Group is the group in which a record counts, see lua/group.lua. The zero value is no group.
@@ -22,20 +20,6 @@ func (g Group) withGroup(keys ...string) []string {
 		return keys
 	}
 	return append(keys, g.Key)
-}
-
-// beginKeys returns the keys of a script that begins an attempt: these, and those of the group.
-func (g Group) beginKeys(keys ...string) []string {
-	keys = g.withGroup(keys...)
-	if g.bounded() {
-		keys = append(keys, g.Tokens())
-	}
-	return keys
-}
-
-// Tokens returns the key at which the last token of a bounded group is remembered. The group must have a key.
-func (g Group) Tokens() string {
-	return lockscript.Reserved + "grouptoken" + g.Key[len(lockscript.GroupPrefix):]
 }
 
 // recordOverhead is how many bytes a record takes in Redis beside its content, with its membership in the group.

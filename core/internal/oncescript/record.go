@@ -30,20 +30,39 @@ func readRecord(reply any) (Record, error) {
 	lease, _ := list[2].(int64)
 	retention, _ := list[3].(int64)
 	fields := lockscript.Pairs(list[4])
-	r := Record{State: state, Attempt: int(lockscript.Number(fields["attempt"]))}
+	r := Record{State: state, Attempt: int(lockscript.Number(usually(fields, "attempt", firstAttempt(fields))))}
 	if state == "" {
 		return r, nil
 	}
 	r.Token = lockscript.Number(fields["token"])
-	r.Began, r.Ended = moment(fields["began"]), moment(fields["ended"])
+	r.Began, r.Ended = moment(usually(fields, "began", fields["token"])), moment(fields["ended"])
 	r.Fingerprint, r.Reason = bytesOf(fields, "fingerprint"), fields["reason"]
 	r.Note = fields["note"]
 	r.Lease, r.Retention = time.Duration(lease)*time.Millisecond, time.Duration(retention)*time.Millisecond
-	if state == "completed" {
-		r.Value = bytesOf(fields, "value")
-		r.Omitted = r.Value == nil
+	if state != "completed" {
+		return r, nil
+	}
+	// A run that was declared completed and has crashed since has left no value. Its record still says that it is running.
+	if r.Omitted = fields["omitted"] != "" || fields["state"] != state; !r.Omitted {
+		r.Value = []byte(fields["value"])
 	}
 	return r, nil
+}
+
+// usually returns the value of a field. It returns usual if the field is absent, see lua/common.lua.
+func usually(fields map[string]string, name, usual string) string {
+	if value, ok := fields[name]; ok {
+		return value
+	}
+	return usual
+}
+
+// firstAttempt returns the number of an attempt that is not in the record: a record with a token has had one.
+func firstAttempt(fields map[string]string) string {
+	if fields["token"] != "" {
+		return "1"
+	}
+	return "0"
 }
 
 // moment returns the time of a text with microseconds since 1970. It returns the zero time if the text has none.

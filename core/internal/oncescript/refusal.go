@@ -28,3 +28,8 @@ const (
 
 // Error returns a text for logs. The API has an error type or value for each kind.
 func (r *Refusal) Error() string { return "the attempt is refused" }
+
+// Settled returns true if no attempt will begin unless an operator decides so. Then waiting helps no caller of the key.
+func (r *Refusal) Settled() bool {
+	return r.Kind == Completed || r.Kind == OutcomeUnknown && r.Record.State == "unknown"
+}

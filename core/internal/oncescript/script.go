@@ -19,11 +19,12 @@ var (
 	peekScript    = load("common", "peek")
 	listScript    = load("list")
 
-	completeScript = loadPublishing("common", "group", "finish_common", "complete")
-	holdScript     = loadPublishing("common", "group", "finish_common", "hold")
-	releaseScript  = loadPublishing("common", "group", "release")
-	resolveScript  = loadPublishing("common", "group", "finish_common", "resolve")
-	forgetScript   = loadPublishing("common", "forget")
+	completeScript = transport.NewScript(source("complete_fast") + lockscript.Source("publish") +
+		source("common", "group", "finish_common", "finish", "complete"))
+	holdScript    = loadPublishing("common", "group", "finish_common", "finish", "hold")
+	releaseScript = loadPublishing("common", "group", "release")
+	resolveScript = loadPublishing("common", "group", "marks", "finish_common", "resolve")
+	forgetScript  = loadPublishing("common", "marks", "forget")
 )
 
 // load returns the script of these files. The last one is its own file, the others are parts that scripts share.
@@ -34,5 +35,5 @@ func loadPublishing(names ...string) *transport.Script {
 	return transport.NewScript(lockscript.Source("publish") + source(names...))
 }
 
-// source returns the text of the files lua/NAME.lua of this package, one behind the other. It panics if there is no such file.
+// source returns the text of the files lua/<name>.lua of this package, one behind the other. It panics if there is no such file.
 func source(names ...string) string { return transport.ReadScripts(luaFiles, names...) }

@@ -1,6 +1,10 @@
 package oncescript
 
-import "time"
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+)
 
 // Terms are what an attempt says of the record that it is to leave. The field Own of its hold refers to them.
 type Terms struct {
@@ -13,4 +17,22 @@ type Terms struct {
 	Earliest     time.Time     // the window in which an attempt may begin, by the server's clock; zero for no bound
 	Latest       time.Time
 	Note         string // for readers of the record
+}
+
+// question is what an answer depends on beside the record.
+type question struct {
+	ack              transport.Ack
+	fingerprint      string
+	holdFailures     bool
+	group            Group
+	size             int64 // that the attempt counts in the group
+	earliest, latest any
+}
+
+// Question returns a comparable value. Callers of one key with equal questions get equal answers from one state of Redis.
+func (t *Terms) Question(ack transport.Ack) any {
+	return question{
+		ack: ack, fingerprint: string(t.Fingerprint), holdFailures: t.HoldFailures, group: t.Group,
+		size: Counted(t.Content(t.MaxValue)), earliest: WindowBound(t.Earliest), latest: WindowBound(t.Latest),
+	}
 }

@@ -15,26 +15,29 @@ import (
 )
 
 const (
-	// inspections is how often the setup is looked at if Redis does not answer. Once it has, that was all.
+	// inspections is how often the setup is inspected at most. The first inspection that Redis answers is the last. Why not for
+	// as long as it takes: the check is a help for new setups, not a monitor.
 	inspections = 3
-	// inspectionTimeout is how long one look may take.
+	// inspectionTimeout bounds one inspection of all servers.
 	inspectionTimeout = 5 * time.Second
-	// inspectionInterval is the time between two looks.
+	// inspectionInterval is the pause between two inspections. It is long enough for most failovers and restarts.
 	inspectionInterval = time.Minute
 )
 
-// Check looks at one Redis client. Its fields must not change after Start.
+// Check inspects the setup behind one Redis client. Its fields must not change after Start.
 type Check struct {
 	Client     redis.UniversalClient
-	Background *transport.Background
+	Background *transport.Background // Recovered must not be nil
 	Logger     *slog.Logger
 
-	findings sync.Map // that were warned of
+	// findings has the warnings that were logged, as keys. It is a sync.Map because the masters of a Cluster are inspected
+	// concurrently, and because an abandoned inspection may still run beside the next.
+	findings sync.Map
 }
 
-// Start looks, in the background, for settings with which Redis loses locks or refuses them, and warns of them. It
-// must be called once Redis has answered for the first time: before, there is nothing to look at, and connecting stays with
-// the first lock. If the logger drops warnings, it does nothing.
+// Start inspects the setup in the background, and warns of settings with which Redis loses locks or refuses them. The caller
+// must call it once, after the first reply of Redis. Why not before: a client whose locks are not used makes no
+// connection. If the logger drops warnings, Start does nothing. The inspection ends with the client.
 func (c *Check) Start() {
 	if !c.Logger.Enabled(context.Background(), slog.LevelWarn) {
 		return
@@ -52,15 +55,19 @@ func (c *Check) Start() {
 	})
 }
 
-// inspectOnce reports whether that was enough. It leaves a look that takes too long to end by itself: go-redis does not
-// interrupt it. Close waits for it like for other work in the background, because a go-redis client that is closed with
-// a command in flight may wait for ever.
+// inspectOnce inspects the setup once. It returns true if no further inspection is needed: Redis has answered, or has
+// refused INFO, or a hook of the user's client has panicked. It returns false if an answer is missing that may come later.
+//
+// The inspection runs on a goroutine of its own, which inspectOnce abandons after inspectionTimeout. Why: go-redis does not
+// end a read when its context ends. The channel has room for the result, so an abandoned goroutine ends too. Close of the
+// client waits until inspectOnce has returned. Why: a go-redis client that is closed with a command in flight may wait for
+// ever.
 func (c *Check) inspectOnce(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, inspectionTimeout)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		err := transport.ErrPanic
+		err := transport.ErrPanic // unless the call returns; Recovered has logged the panic
 		defer func() { done <- err }()
 		c.Background.Recovered(func() { err = c.inspectSetup(ctx) })
 	}()
@@ -73,12 +80,13 @@ func (c *Check) inspectOnce(ctx context.Context) bool {
 	}
 }
 
-// inspectSetup looks at the server, or at each master of a Cluster: scripts go nowhere else.
+// inspectSetup inspects the server, or each master of a Cluster. It leaves replicas alone, because scripts are not sent
+// there. It returns the first error. In a Cluster the other masters are inspected nevertheless.
 func (c *Check) inspectSetup(ctx context.Context) error {
 	switch rdb := c.Client.(type) {
 	case *redis.ClusterClient:
 		return rdb.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) (err error) {
-			err = transport.ErrPanic
+			err = transport.ErrPanic // go-redis calls this on goroutines of its own, where a panic would end the process
 			c.Background.Recovered(func() { err = c.inspectServer(ctx, master, master.Options().Addr) })
 			return err
 		})
@@ -89,7 +97,8 @@ func (c *Check) inspectSetup(ctx context.Context) error {
 	}
 }
 
-// inspectServer asks with INFO, which more users may call than CONFIG.
+// inspectServer inspects one server, by its INFO, and warns of what it finds. addr is its name in the log; "" if it is not
+// known. A field that the server does not tell is no finding. Why: servers that are compatible with Redis leave fields out.
 func (c *Check) inspectServer(ctx context.Context, rdb redis.Cmdable, addr string) error {
 	text, err := rdb.Info(ctx).Result()
 	if err != nil {
@@ -113,14 +122,15 @@ func (c *Check) inspectServer(ctx context.Context, rdb redis.Cmdable, addr strin
 // sentinelAddr is what go-redis calls the address that Sentinel tells. During a failover it may be that of a replica.
 const sentinelAddr = "FailoverClient"
 
-// found warns of something, once.
+// found logs a warning, unless it was logged before with the same arguments. So each server has one line for each setting,
+// however often the setup is inspected.
 func (c *Check) found(message string, args ...any) {
 	if _, known := c.findings.LoadOrStore(message+fmt.Sprint(args...), true); !known {
 		c.Logger.Warn("holdfast: "+message, args...)
 	}
 }
 
-// readInfo reads the fields of a reply to INFO.
+// readInfo returns the fields of a reply to INFO. Lines without a colon are left out.
 func readInfo(text string) map[string]string {
 	info := make(map[string]string)
 	for line := range strings.Lines(text) {
@@ -131,6 +141,8 @@ func readInfo(text string) map[string]string {
 	return info
 }
 
+// tooOld returns true for versions before 6.2. The scripts call SET with GET, which 6.2 has added. It returns false for a
+// text that is no version.
 func tooOld(version string) bool {
 	var major, minor int
 	_, err := fmt.Sscanf(version, "%d.%d", &major, &minor)

@@ -1,4 +1,12 @@
 // Package preflight looks for settings with which Redis loses locks or refuses them, and warns of them in the log.
 //
-// It reads INFO, which more users may call than CONFIG: the eviction policy, the role, the version.
+// It reads INFO, which more users may call than CONFIG: the eviction policy, the role, the version. A [Check] passes through
+// these states:
+//
+//	first reply of Redis ── Start ──► inspecting ──┬── every server has answered, or refused INFO ──► finished
+//	                                      ▲        └── no answer ──► pause ──┬── for the last time ──► finished
+//	                                      └────────────────────────────────┘
+//
+// Nothing depends on its result: a lock neither waits for it nor fails because of it. So an error is logged at debug level
+// only, and a user without the right to INFO gets no warnings.
 package preflight

@@ -9,7 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// Environment is what a quorum needs of the client.
+// Environment is what a quorum needs of the client. It must not be changed after New. Its functions are called from many
+// goroutines at once.
 type Environment struct {
 	transport.Background
 	IDs    *lockscript.IDs
@@ -19,10 +20,10 @@ type Environment struct {
 	NodeTimeout  time.Duration // for each request to one server; 0 for one that follows from the TTL
 	RestartDelay time.Duration // for which a server grants no locks after a start
 
-	// TrustedUntil returns until when a grant of that TTL which was sent at t is valid.
+	// TrustedUntil returns until when a grant of that TTL is valid whose first request was sent at t: the TTL less the drift.
 	TrustedUntil func(t clock.Instant, ttl time.Duration) clock.Instant
-	// SameServer returns the error of two nodes, numbered from 1, that are the same server.
+	// SameServer returns the error of two nodes, numbered from 1, that are the same server. a is the smaller number.
 	SameServer func(a, b int) error
-	// Closed is the error of a request of a client that is closed.
+	// Closed is the error of a request of a client that has finished, and so runs no goroutine for a server any more.
 	Closed error
 }

@@ -12,34 +12,42 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// node is one of the independent servers of a Redlock.
+// node is one of the independent servers of a Redlock: the Mutex of that server, with a vote. It is safe for concurrent use.
 type node struct {
 	lockscript.Mutex
 	number int // from 1, as the user counts them
 	quorum *Quorum
 
-	verified      atomic.Bool  // it is a server of its own, see verifyIdentity
-	failedAt      atomic.Int64 // when it last failed to answer, an instant
-	warnedRefusal sync.Once    // requests, which it should not
+	// verified is true once the node may vote, see verifyIdentity. It never becomes false again, although the server gets
+	// another run ID when it restarts.
+	verified      atomic.Bool
+	failedAt      atomic.Int64 // a clock.Instant: when the server last failed to answer
+	warnedRefusal sync.Once    // the log has one line for a server that refuses requests, however many it refuses
 }
 
-// suspectMemory is how long a server that has not answered is asked last.
+// suspectMemory is how long a server that has not answered is suspect. Why short: a server that is back has to count again.
 const suspectMemory = clock.Instant(time.Second)
 
+// errSlow is the error of a request that took longer than nodeTimeout. Its outcome is unknown, so a lost round releases the
+// hold on that server. Why not the error of the context: it would look as if the time of the caller were up.
 var errSlow = errors.New("not answered in the time that one server of several gets")
 
+// newRedlockNode returns a node that is not verified yet, and not suspect.
 func newRedlockNode(number int, instance *lockscript.Instance, q *Quorum) *node {
 	v := &node{
 		Mutex:  lockscript.Mutex{OneRedis: lockscript.OneRedis{Instance: instance}, RestartDelay: q.env.RestartDelay},
 		number: number, quorum: q,
 	}
-	v.failedAt.Store(int64(-suspectMemory))
-	v.pendingReleases().UntilClose = true // the other servers are a majority
+	v.failedAt.Store(int64(-suspectMemory)) // not 0: a clock may begin there
+	v.pendingReleases().UntilClose = true   // Close does not wait for a server that is down: the others are a majority
 	return v
 }
 
-// verifyIdentity checks that no other client of the Redlock connects to the same server. A node has no vote before that.
-// Why: a server that two clients connect to would have two votes. A server that does not allow the check is trusted.
+// verifyIdentity checks that no other node of the Redlock is the same server. It returns nil if the node may vote, and an
+// identityError if the server is that of another node. If the server did not answer, it returns the error of the request.
+// After an error the caller must send nothing else. The next request checks again.
+//
+// A server that refuses to tell its run ID is trusted. Why: the check must not need rights that the lock does not need.
 func (v *node) verifyIdentity(ctx context.Context) error {
 	if v.verified.Load() {
 		return nil
@@ -61,7 +69,13 @@ func (v *node) verifyIdentity(ctx context.Context) error {
 	return nil
 }
 
-// ask runs a request of one server, for no longer than each server gets.
+// ask runs a request of this server for at most nodeTimeout, and records what the answer says of the server. All requests
+// but renewals come this way. So an unverified node has no vote in a round. If ctx is that of transport.WithoutEnd, the
+// server is asked even if the caller has left.
+//
+// It warns, once, of a server that will refuse the next request too. Why: the Redlock works without that server, so the
+// user would otherwise learn of it only when others fail. A server that did not answer becomes suspect. One that answers
+// that a hold is not there (errNotCommitted) does not.
 func (v *node) ask(ctx context.Context, ttl time.Duration, request func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, v.quorum.nodeTimeout(ttl))
 	defer cancel()
@@ -70,27 +84,37 @@ func (v *node) ask(ctx context.Context, ttl time.Duration, request func(ctx cont
 		err = request(ctx)
 	}
 	if err != nil && ctx.Err() != nil {
-		err = errSlow // whichever way the connection puts it: it is not the caller whose time is up
+		err = errSlow // whatever the connection returns: the time of the server is up, not that of the caller
 	}
-	if transport.Classify(err) == transport.Failed || err != nil && (transport.RefusesUser(err) || transport.UnknownCommand(err)) || isIdentityError(err) {
+	if err != nil && refusesRequests(err) {
 		v.warnedRefusal.Do(func() {
 			v.quorum.env.Logger.Warn("holdfast: a server of a Redlock refuses requests: fewer of the others may fail",
 				"node", v.number, "error", err)
 		})
 	}
-	if transport.Transient(err) && !errors.Is(err, errNotCommitted) { // that is an answer: the hold was released before it was settled
+	if transport.Transient(err) && !errors.Is(err, errNotCommitted) {
 		v.failedAt.Store(int64(v.quorum.env.Now()))
 	}
 	return err
 }
 
-// suspect reports whether the server has failed to answer within suspectTime.
+// refusesRequests returns true if the server will refuse the next request too. err must not be nil.
+func refusesRequests(err error) bool {
+	return transport.Classify(err) == transport.Failed || transport.RefusesUser(err) || transport.UnknownCommand(err) ||
+		transport.OutOfMemory(err) || isIdentityError(err)
+}
+
+// suspect returns true if the server has failed to answer within the last suspectMemory.
 func (v *node) suspect() bool {
 	return v.quorum.env.Now()-clock.Instant(v.failedAt.Load()) < suspectMemory
 }
 
-// commitToken writes the token of a majority to a hold of this server. If regrant is true, it grants the hold anew if the
-// server has lost it (read repair).
+// commitToken writes the token of a majority to a hold of this server. It returns errNotCommitted if the server does not
+// have the hold. If regrant is true, a server that has lost the hold is granted it anew (read repair). That does not apply
+// if another owner has the lock there, or if the hold was released.
+//
+// In a round regrant must be false. Why: a hold that ended between vote and commit would come back, although another client
+// may have had the lock on this server meanwhile.
 func (v *node) commitToken(ctx context.Context, h *lockscript.Hold, token int64, regrant bool) error {
 	return v.ask(ctx, h.TTL, func(ctx context.Context) error {
 		committed, err := v.Commit(ctx, h, token, regrant)
@@ -101,22 +125,27 @@ func (v *node) commitToken(ctx context.Context, h *lockscript.Hold, token int64,
 	})
 }
 
-// releaseHold releases a hold on the server, now or as soon as the server answers.
+// releaseHold releases a hold on the server. It returns true if the server had the hold. If it returns an error, the release
+// is pending, and a goroutine in the background sends it again. So the caller need not repeat it.
+//
+// It writes to h, so each goroutine must pass a hold of its own.
 func (v *node) releaseHold(ctx context.Context, h *lockscript.Hold, what lockscript.ReleaseReason) (held bool, err error) {
 	err = v.ask(ctx, h.TTL, func(ctx context.Context) (err error) {
 		held, err = v.Release(ctx, h, what)
 		return err
 	})
-	if err != nil && !isIdentityError(err) { // then nothing was ever granted
+	if err != nil && !isIdentityError(err) { // a node that is refused its vote was never asked for the hold
 		v.releaseLater(*h, what)
 	}
 	return held, err
 }
 
-// pendingReleases returns the releases that the server has not confirmed.
+// pendingReleases returns the releases that the server has not confirmed, of all holds.
 func (v *node) pendingReleases() *transport.Pending { return v.Exec.PendingOf("") }
 
-// releaseLater sends a release until the server has confirmed it, or the hold has expired on the server.
+// releaseLater adds a pending release. It is sent until the server has confirmed it, or until the hold has expired there.
+// A hold whose release is pending gets no second one, by its ID. Why: the caller of Release repeats it while too few servers
+// answer, and each try would add one.
 func (v *node) releaseLater(h lockscript.Hold, what lockscript.ReleaseReason) {
 	v.pendingReleases().Add(&transport.PendingCommand{
 		ID: h.ID,

@@ -14,12 +14,14 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// Quorum is the protocol of [Redlock.Mutex]: that of a Mutex on each of several independent servers. The answer of a
+// Quorum is the lockscript.Strategy of core.Redlock: that of a Mutex on each of several independent servers. The answer of a
 // majority is the answer. No operation waits for a minority: its missed commands are sent again in the background.
+//
+// It is safe for concurrent use. What it remembers of an acquisition is in the hold, see rounds.
 type Quorum struct {
 	env      *Environment
 	nodes    []*node
-	majority int
+	majority int // more than half of the nodes, so any two majorities have a node in common
 	roster   *roster
 }
 
@@ -29,17 +31,19 @@ const (
 	minNodeTimeout = 50 * time.Millisecond
 	// maxNodeTimeout bounds that time for long TTLs, because callers wait for the answer.
 	maxNodeTimeout = time.Second
-	// splitPatience times the timeout of a server is how long attempts are repeated in which no client got a majority. After
-	// that the lock counts as busy.
+	// splitPatience times the timeout of a server is how long rounds are repeated in which no client got a majority. After
+	// that the lock counts as busy, and the caller may wait for it.
 	splitPatience = 4
 )
 
 var (
+	// errLateMajority is the error of a round that was won too late for a lease of use.
 	errLateMajority = errors.New("answered after the lease had ended")
+	// errNotCommitted is the error of a server that answers that it does not have the hold whose token is to be committed.
 	errNotCommitted = errors.New("expired, forced or taken over before its token was committed")
 )
 
-// New returns the quorum of these servers.
+// New returns the quorum of these servers, an odd number. It sends nothing, see Introduce. It keeps env.
 func New(env *Environment, instances []*lockscript.Instance) *Quorum {
 	q := &Quorum{env: env, majority: len(instances)/2 + 1, roster: &roster{byRunID: make(map[string]*node)}}
 	for i, instance := range instances {
@@ -48,7 +52,7 @@ func New(env *Environment, instances []*lockscript.Instance) *Quorum {
 	return q
 }
 
-// nodeTimeout is how long one server has for its answer.
+// nodeTimeout returns how long one server has for its answer. A ttl of 0 is for requests that belong to no hold.
 func (q *Quorum) nodeTimeout(ttl time.Duration) time.Duration {
 	if q.env.NodeTimeout > 0 {
 		return q.env.NodeTimeout
@@ -56,12 +60,13 @@ func (q *Quorum) nodeTimeout(ttl time.Duration) time.Duration {
 	return min(max(minNodeTimeout, ttl/100), maxNodeTimeout)
 }
 
-// Error is the error of an operation that too few servers have answered.
+// Error is the error of an operation that too few servers have answered, or whose answers decide nothing.
 type Error struct {
-	answered, of int
-	errs         []error
+	answered, of int     // servers that have granted, refused or confirmed, and all servers
+	errs         []error // of the others, as far as they are known
 }
 
+// Error returns how many of how many servers have answered, and their errors.
 func (e *Error) Error() string {
 	text := fmt.Sprintf("%d of %d servers answered", e.answered, e.of)
 	if err := errors.Join(e.errs...); err != nil {
@@ -70,9 +75,12 @@ func (e *Error) Error() string {
 	return text
 }
 
+// Unwrap returns the errors of the servers.
 func (e *Error) Unwrap() []error { return e.errs }
 
-// Outcome is that of a request which every server was asked for and which was taken back where it succeeded.
+// Outcome returns NotExecuted if the same request may succeed later: the error of at least one server is transient.
+// Otherwise it returns Rejected. Why never Unknown: a lost round releases its hold on all servers that may have it, so the
+// caller has nothing to take back.
 func (e *Error) Outcome() transport.Outcome {
 	if slices.ContainsFunc(e.errs, transport.Transient) {
 		return transport.NotExecuted
@@ -80,10 +88,16 @@ func (e *Error) Outcome() transport.Outcome {
 	return transport.Rejected
 }
 
-// Acquire runs vote rounds until any client has won. Several clients that ask all servers at the same time may get a
-// minority each (split vote). So after the first lost round a client waits for a random, growing time. Then it asks the
-// servers one by one in a fixed order until one grants, and all others after that.
-func (q *Quorum) Acquire(ctx context.Context, h *lockscript.Hold) (lockscript.Result, error) {
+// Acquire implements lockscript.Strategy. It runs vote rounds until any client has won, at most for splitPatience. It gives
+// h a new ID for each round after the first. So after Acquire, h.ID is that of the last round.
+//
+// Why not all servers at once in each round: clients that wait for the same release would split the votes again and again.
+//
+//  1. Clients A, B and C ask five servers at the same time. A and B get two servers each, and C gets one.
+//  2. Each client releases what it has, and pauses for a random time that grows with each split.
+//  3. Each client asks one server after the other, all in the same order. A is the first to ask s1, and s1 grants.
+//  4. A asks all other servers at once. B is refused by s1, and pauses before it asks s2, so A is faster.
+func (q *Quorum) Acquire(ctx context.Context, h *lockscript.Hold, _ lockscript.Wanted) (lockscript.Result, error) {
 	until := q.env.Now().Add(splitPatience * q.nodeTimeout(h.TTL))
 	for {
 		a, split, err := q.vote(ctx, h)
@@ -93,13 +107,16 @@ func (q *Quorum) Acquire(ctx context.Context, h *lockscript.Hold) (lockscript.Re
 	}
 }
 
-// rounds is what a Redlock keeps for a hold: its vote rounds so far.
+// rounds is what a Redlock remembers of an acquisition from round to round, and from one Acquire to the next. It is in the
+// field Own of the hold. Only the goroutine that acquires uses it.
 type rounds struct {
-	lost int           // in a row that were split
-	rtt  time.Duration // that the servers' answers took
+	// lost is 0 before the first round, and 1 after a round that was not won. After a split, or after a majority without a
+	// lease, it is one more than before. Unless it is 0, the next round asks the servers one by one.
+	lost int
+	rtt  time.Duration // the longest time that an answer took lately, the scale of the pauses
 }
 
-// roundsOf returns the rounds of a hold.
+// roundsOf returns the rounds of a hold. For a hold without them it makes them.
 func roundsOf(h *lockscript.Hold) *rounds {
 	r, ok := h.Own.(*rounds)
 	if !ok {
@@ -109,15 +126,23 @@ func roundsOf(h *lockscript.Hold) *rounds {
 	return r
 }
 
-// vote runs one round. It reports a split vote if, as far as is known, no client has a majority. A server that has
-// refused reports whether its holder's token was committed, and so whether another client has won.
+// vote runs one round. These are the results:
+//
+//   - a.Granted is true: a majority has granted the hold and has its token. Validity counts from the begin of this round.
+//   - a.WaitState is set: the lock is held or contested.
+//   - err is not nil: too few servers have answered, a re-entry is unclear, or the majority came too late.
+//   - split is true beside a.WaitState: some servers have granted, some have refused, and no client is known to have won.
+//     Then the round is worth repeating soon. A server that refuses says whether its holder's token is committed.
+//
+// If the round was not won, its hold is released in the background. So err is ErrNotSent if ctx has ended before the
+// decision.
 func (q *Quorum) vote(ctx context.Context, h *lockscript.Hold) (a lockscript.Result, split bool, err error) {
 	past := roundsOf(h)
 	if past.lost > 0 {
 		lifecycle.Pause(ctx, min(splitBackoff(past.lost, past.rtt), q.nodeTimeout(h.TTL)), nil, nil)
-		q.env.IDs.Renew(h) // the old one is being given up
+		q.env.IDs.Renew(h) // servers may still be releasing the hold of the last round, and would refuse its ID
 	}
-	began := q.env.Now()
+	began := q.env.Now() // after the pause: rounds that were lost take nothing off the lease
 	b := newVoteRound(q, h)
 	won := b.run(ctx, past.lost > 0)
 	past.rtt = max(b.rtt, past.rtt/2)
@@ -127,7 +152,7 @@ func (q *Quorum) vote(ctx context.Context, h *lockscript.Hold) (a lockscript.Res
 			err = errLateMajority
 		}
 		if err != nil {
-			q.releaseAllLater(h)
+			q.releaseAllLater(h) // the goroutines of a round that was won do not release
 			past.lost++
 			return lockscript.Result{}, false, err
 		}
@@ -149,21 +174,26 @@ func (q *Quorum) vote(ctx context.Context, h *lockscript.Hold) (a lockscript.Res
 }
 
 // splitBackoff returns how long to wait before the next round: the time in which a release or a vote reaches all servers,
-// and a random time on top, so that clients wait for different times.
+// and a random time on top. Why random: clients must wait for different times. Why in proportion to the trip: a pause that
+// is shorter than a round trip keeps no two clients apart.
 func splitBackoff(defeats int, trip time.Duration) time.Duration {
 	trip = max(trip, time.Millisecond)
 	return trip + rand.N(trip<<min(defeats, 8))
 }
 
-// releaseAllLater releases a hold on all servers, in the background.
+// releaseAllLater releases a hold that no caller had on all servers, in the background. A commit that is still in flight
+// does no harm: a server that gets it after the release refuses it.
 func (q *Quorum) releaseAllLater(h *lockscript.Hold) {
-	abandoned := *h
+	abandoned := *h // the next round gives h another ID
 	for _, v := range q.nodes {
-		q.env.Go(func(ctx context.Context) { _, _ = v.releaseHold(ctx, &abandoned, lockscript.NeverHeld) })
+		mine := abandoned // each release writes to its own copy
+		q.env.Go(func(ctx context.Context) { _, _ = v.releaseHold(ctx, &mine, lockscript.NeverHeld) })
 	}
 }
 
-// agree asks all servers concurrently, and returns the answer of a majority as soon as it is known.
+// agree asks all servers concurrently, and returns the answer of a majority as soon as it is known. It returns an Error if
+// neither true nor false gets a majority, and ErrNotAnswered if ctx ends before. All servers are asked in any case. So ask
+// runs on several goroutines at once and may outlive agree: it must not write to what the caller shares.
 func (q *Quorum) agree(ctx context.Context, ask func(ctx context.Context, v *node) (bool, error)) (bool, error) {
 	type vote struct {
 		yes bool
@@ -198,14 +228,15 @@ func (q *Quorum) agree(ctx context.Context, ask func(ctx context.Context, v *nod
 		switch {
 		case yes >= q.majority:
 			return true, nil
-		case no > len(q.nodes)-q.majority:
+		case no > len(q.nodes)-q.majority: // a majority of yes is out of reach
 			return false, nil
 		}
 	}
 	return false, &Error{answered: yes + no, of: len(q.nodes), errs: errs}
 }
 
-// Release implements lockscript.Strategy.
+// Release implements lockscript.Strategy. A server that does not answer gets the release later, whatever Release returns.
+// Each goroutine has a copy of the hold, because a release writes to it.
 func (q *Quorum) Release(ctx context.Context, h *lockscript.Hold, what lockscript.ReleaseReason) (bool, error) {
 	return q.agree(ctx, func(ctx context.Context, v *node) (bool, error) {
 		mine := *h
@@ -213,7 +244,8 @@ func (q *Quorum) Release(ctx context.Context, h *lockscript.Hold, what lockscrip
 	})
 }
 
-// Renew implements lockscript.Strategy.
+// Renew implements lockscript.Strategy: it extends the hold on demand. Unlike RenewAll, it repairs no server. The next
+// renewal of the lease does that, with the extended TTL.
 func (q *Quorum) Renew(ctx context.Context, h *lockscript.Hold, ttl time.Duration) (bool, error) {
 	return q.agree(ctx, func(ctx context.Context, v *node) (held bool, err error) {
 		err = v.ask(ctx, h.TTL, func(ctx context.Context) (err error) {
@@ -235,14 +267,16 @@ func (q *Quorum) Raise(ctx context.Context, h *lockscript.Hold, token int64) (bo
 	})
 }
 
-// Bar does nothing. Why: a request is sent to each server once, and one that a server runs late is granted by a minority.
+// Bar implements lockscript.Strategy. It does nothing, although a request without an answer may still arrive. Why: it was
+// sent to each server only once. While the lease lasts, the server grants what belongs to the lease. After the release the
+// server refuses it, as long as it remembers the release. Even later, a minority has a hold until its TTL expires.
 func (q *Quorum) Bar(*lockscript.Hold) {}
 
-// Pending returns nil: each node has its own.
+// Pending implements lockscript.Strategy. It returns nil: each node has its own, and Release adds to them by itself.
 func (q *Quorum) Pending(*lockscript.Hold) *transport.Pending { return nil }
 
-// DeploymentID returns the smallest of the names that the servers have for the place. So it is the same for all clients while
-// the same servers answer. That is why it waits for all of them, each for as long as one gets.
+// DeploymentID returns the smallest of the IDs of the servers. So it is the same for all clients while the same servers
+// answer. That is why it waits for all servers, each for as long as one gets.
 func (q *Quorum) DeploymentID(ctx context.Context, k lockscript.Keys) (string, error) {
 	type reply struct {
 		name string
@@ -282,7 +316,7 @@ func (q *Quorum) DeploymentID(ctx context.Context, k lockscript.Keys) (string, e
 	return slices.Min(names), nil
 }
 
-// Force takes the lock from its holders on all servers. It returns true if a majority had it.
+// Force takes the lock from its holders on all servers. It returns true if the lock was held on a majority.
 func (q *Quorum) Force(ctx context.Context, k lockscript.Keys) (bool, error) {
 	id := q.env.IDs.Next()
 	return q.agree(ctx, func(ctx context.Context, v *node) (bool, error) {
@@ -290,7 +324,8 @@ func (q *Quorum) Force(ctx context.Context, k lockscript.Keys) (bool, error) {
 	})
 }
 
-// AskNode runs a request of one server, numbered from 0, for no longer than each server gets.
+// AskNode runs a request of one server, numbered from 0, for no longer than each server gets. It serves Inspect,
+// which needs the answer of each server instead of a majority.
 func (q *Quorum) AskNode(ctx context.Context, i int, request func(ctx context.Context) error) error {
 	return q.nodes[i].ask(ctx, 0, request)
 }

@@ -28,7 +28,7 @@ func TestRoundsBeforeTakeNothingOff(t *testing.T) {
 	h := &lockscript.Hold{Keys: lockscript.NewKeys("", "name"), TTL: time.Hour, Owner: "owner", Own: &rounds{lost: 8}}
 	q.env.IDs.Renew(h)
 	began := q.env.Now()
-	a, err := q.Acquire(context.Background(), h)
+	a, err := q.Acquire(context.Background(), h, lockscript.Wanted{})
 	if err != nil || !a.Granted || a.SentAt.Sub(began) < time.Millisecond {
 		t.Errorf("%+v, %v: counted from %v after the call", a, err, a.SentAt.Sub(began))
 	}

@@ -8,12 +8,13 @@ import (
 
 // quorumSubscription subscribes to releases on all servers of a Redlock. The first message of any server notifies.
 type quorumSubscription struct {
-	c    chan struct{}
+	c    chan struct{} // shared by all subscribers; it holds one value, so messages that come together notify once
 	each []*pubsub.Subscriber
-	need int // subscriptions to be confirmed, for a message to be expected
+	need int // servers that must have confirmed, for a message to be expected
 }
 
-// Subscribe implements lockscript.Strategy.
+// Subscribe implements lockscript.Strategy. A majority must confirm the subscription. Why: the servers that had granted the
+// lock are a majority too, so at least one of them is subscribed when they publish its release.
 func (q *Quorum) Subscribe(k lockscript.Keys) lockscript.Subscription {
 	e := &quorumSubscription{c: make(chan struct{}, 1), need: q.majority}
 	for _, v := range q.nodes {
@@ -22,11 +23,13 @@ func (q *Quorum) Subscribe(k lockscript.Keys) lockscript.Subscription {
 	return e
 }
 
-// SubscribeIfActive returns nil.
+// SubscribeIfActive implements lockscript.Strategy. It returns nil, so a waiter asks once before it subscribes.
 func (*Quorum) SubscribeIfActive(lockscript.Keys) lockscript.Subscription { return nil }
 
+// Notifications implements lockscript.Subscription.
 func (e *quorumSubscription) Notifications() <-chan struct{} { return e.c }
 
+// Confirmed implements lockscript.Subscription. It becomes false again if connections break.
 func (e *quorumSubscription) Confirmed() bool {
 	confirmed := 0
 	for _, l := range e.each {
@@ -37,8 +40,11 @@ func (e *quorumSubscription) Confirmed() bool {
 	return confirmed >= e.need
 }
 
+// StartAsking implements lockscript.Subscription. It returns false, because a release of a Redlock wakes all clients. Why:
+// each server might wake another client, and none of them would learn that a majority is free.
 func (*quorumSubscription) StartAsking() bool { return false }
 
+// Close implements lockscript.Subscription. It ends the subscription on each server.
 func (e *quorumSubscription) Close() {
 	for _, l := range e.each {
 		l.Close()

@@ -14,29 +14,38 @@ import (
 // voteRound requests one hold from all servers of a Redlock, once. Each request has a goroutine, which also acts on the
 // decision. If the round is won, it commits the token of the majority to its server. If it is lost, it releases a hold
 // that its server has granted, or may have granted.
+//
+// The round has no mutex. The goroutine of run counts, the goroutines of the servers send it their votes, and closing
+// decided hands the decision back to them:
+//
+//  1. run starts a goroutine for each server, and counts the votes as they come.
+//  2. run decides, sets won, and closes decided. It does so even if votes are missing, or if ctx has ended.
+//  3. The goroutine of each server commits or releases, also if its server answers only now.
+//
+// All channels have room for one value of each server, so no goroutine waits for a reader.
 type voteRound struct {
 	quorum  *Quorum
-	request lockscript.Hold
+	request lockscript.Hold // a copy; each goroutine makes its own, because a request may write to its hold
 	votes   chan vote
 
-	// Used by the goroutine that counts only, until the round is decided.
-	pending      map[*node]bool // true if the server has lately failed to answer
-	granted      int
-	reentries    int             // those of them that the owner has held before, with a token that was agreed on
-	parentGrants int             // those of them that grant it because the hold's parent is in
-	holderTTLs   []time.Duration // of the servers that refused
-	othersWon    bool            // one of them says that another client has won
-	rtt          time.Duration   // the longest time that an answer took
-	failed       []error
+	// Used by the goroutine of run only.
+	pending      map[*node]bool  // servers that were asked and have not answered; true if the server was suspect then
+	granted      int             // servers that have granted the hold
+	reentries    int             // those of them that had the owner before, with a committed token
+	parentGrants int             // those of them that had the parent, so that the grant is a re-entry under it
+	holderTTLs   []time.Duration // one for each server that has refused
+	othersWon    bool            // true if a refusal says that its holder's token is committed, so another client has won
+	rtt          time.Duration   // the longest time that a vote took
+	failed       []error         // one for each server that gave no vote
 
-	decided      chan struct{}
-	won          bool  // set before decided is closed
-	token        int64 // the same
-	reentryToken int64 // the token with which it was entered
-	commits      chan error
+	decided      chan struct{} // closed by run
+	won          bool          // set before decided is closed, and read after it
+	token        int64         // to commit, like won: the greatest that was counted, or reentryToken
+	reentryToken int64         // the greatest committed token of reentries; used by the goroutine of run only
+	commits      chan error    // nil for each server that has committed; used only if the round is won
 }
 
-// vote is the answer of one server.
+// vote is the answer of one server. If err is not nil, there was none, and the Result has no meaning.
 type vote struct {
 	node *node
 	lockscript.Result
@@ -44,6 +53,7 @@ type vote struct {
 	err  error
 }
 
+// newVoteRound returns a round that has asked no server yet. It copies the hold, because the round outlives the use of h.
 func newVoteRound(q *Quorum, h *lockscript.Hold) *voteRound {
 	n := len(q.nodes)
 	return &voteRound{
@@ -53,10 +63,12 @@ func newVoteRound(q *Quorum, h *lockscript.Hold) *voteRound {
 }
 
 // run requests the hold from all servers concurrently, and returns as soon as the decision of a majority is known. It
-// returns true if the round is won.
+// returns true if the round is won. Then the caller must call awaitCommits. It returns false if the round is lost, or if ctx
+// has ended.
 //
-// With oneFirst it asks one server after the other, until one grants or a majority has refused, and then all others.
-// Why go on after a refusal: a minority may have a hold of a crashed client, or of one that has lost its round.
+// If oneFirst is true, it asks one server after the other until one grants, and then all others at once. It gives up if the
+// votes are conclusive before. Why not after the first refusal: a minority may have a hold of a crashed client, or of one
+// that has lost its round. That would keep all clients from the lock.
 func (b *voteRound) run(ctx context.Context, oneFirst bool) (won bool) {
 	defer func() {
 		b.won = won
@@ -68,7 +80,8 @@ func (b *voteRound) run(ctx context.Context, oneFirst bool) (won bool) {
 		nodes = b.fixedOrder()
 		for b.granted == 0 && !b.conclusive() && len(nodes) > 0 {
 			if b.refused() {
-				lifecycle.Pause(ctx, splitBackoff(1, b.rtt), nil, nil) // the client that holds this one is asking the others now
+				// The client that has the last server is asking all others now. Its requests must come first.
+				lifecycle.Pause(ctx, splitBackoff(1, b.rtt), nil, nil)
 			}
 			b.ask(apart, nodes[0])
 			nodes = nodes[1:]
@@ -88,14 +101,20 @@ func (b *voteRound) run(ctx context.Context, oneFirst bool) (won bool) {
 			return false
 		}
 	}
-	if b.reentries >= b.quorum.majority {
+	if b.reentries >= b.quorum.majority { // the owner has the lock without a gap, so its token stays
 		b.token = b.reentryToken
 	}
 	return !b.reentryUnclear()
 }
 
-// countingGrants returns the number of grants that count. A re-entry under the parent does not count together with new
-// grants. Why: a parent without a majority has ended, but its minority would grant a re-entry to every hold under it.
+// countingGrants returns the number of grants that count towards a majority. A re-entry under the parent does not count
+// together with new grants. Why, with five servers:
+//
+//  1. The parent has lost its majority, so its lease ends. Only s1 and s2 still have it.
+//  2. Goroutines A and B ask with the context of that lease, so both ask as its owner, under the parent.
+//  3. s1 and s2 grant both a re-entry. s3 is free and grants A, s4 is free and grants B.
+//
+// With three servers each, both would have the lock.
 func (b *voteRound) countingGrants() int {
 	if b.request.ParentID == "" {
 		return b.granted
@@ -103,15 +122,21 @@ func (b *voteRound) countingGrants() int {
 	return max(b.parentGrants, b.granted-b.parentGrants)
 }
 
-// reentryUnclear reports whether the owner holds the lock on some servers, and perhaps on a majority that has not answered
-// in full. Then the round must be repeated. Why: if it is a re-entry, the committed token must not be replaced.
+// reentryUnclear returns true if the owner holds the lock with a committed token on some servers, and perhaps on a
+// majority. Then the round is neither won nor busy, and must be repeated. Why, with five servers:
+//
+//  1. The owner holds the lock on s1, s2 and s3, with the token 10. s4 and s5 were down, and are back.
+//  2. A re-entry is granted by s1 and s2 with the token 10, and by s4 and s5 anew with 11. The answer of s3 is lost.
+//
+// If 11 were committed, the resource would refuse the work under the outer lease, whose token is 10.
 func (b *voteRound) reentryUnclear() bool {
 	return b.reentries > 0 && b.reentries < b.quorum.majority &&
 		b.reentries+len(b.failed)+len(b.pending) >= b.quorum.majority
 }
 
-// winnable reports whether a majority is possible. After a refusal, suspect servers are not waited for. Why: meanwhile the
-// minority that was granted would keep all other clients from a majority.
+// winnable returns true if a majority is still possible with the votes that are worth waiting for. After a refusal, the
+// votes of suspect servers are not. Why: until they time out, the minority that was granted would keep all other clients
+// from a majority.
 func (b *voteRound) winnable() bool {
 	hopes := 0
 	for _, troubled := range b.pending {
@@ -122,15 +147,18 @@ func (b *voteRound) winnable() bool {
 	return b.countingGrants()+hopes >= b.quorum.majority
 }
 
+// refused returns true if a server has refused, because another owner has the lock there.
 func (b *voteRound) refused() bool { return len(b.holderTTLs) > 0 }
 
-// mayBeReentry reports whether more votes can show that the owner already holds the lock on a majority. Then no other owner
-// held it meanwhile, and the token stays, although servers that were down before have granted the lock anew.
+// mayBeReentry returns true if votes that are still to come can show that the owner already holds the lock on a majority.
+// Then run waits for them, even if a majority has granted the hold. Why: if they show that, no other owner held the lock
+// meanwhile, so the token stays. Servers that were down may have granted the lock anew with greater tokens.
 func (b *voteRound) mayBeReentry() bool {
 	return b.reentries < b.quorum.majority && b.reentries+len(b.pending) >= b.quorum.majority
 }
 
-// fixedOrder returns the servers in an order that is the same for all clients, with suspect servers last.
+// fixedOrder returns the servers in the order of NewRedlock, with suspect servers last. Why fixed: clients that begin with
+// the same server do not split the votes. Other orders are safe too, and only make splits more likely.
 func (b *voteRound) fixedOrder() []*node {
 	nodes := slices.Clone(b.quorum.nodes)
 	suspects := make(map[*node]int)
@@ -143,7 +171,7 @@ func (b *voteRound) fixedOrder() []*node {
 	return nodes
 }
 
-// count records one vote. It returns false if ctx ends before there is one.
+// count waits for one vote and records it. It returns false if ctx ends before there is one.
 func (b *voteRound) count(ctx context.Context) bool {
 	select {
 	case v := <-b.votes:
@@ -173,7 +201,8 @@ func (b *voteRound) count(ctx context.Context) bool {
 	}
 }
 
-// ask starts the goroutine of one server: it sends the request, and acts on the decision of the round.
+// ask starts the goroutine of one server: it sends the request, and acts on the decision of the round. ctx must not end with
+// the caller's, because the release of a lost round is sent even if the caller has left.
 func (b *voteRound) ask(ctx context.Context, v *node) {
 	b.pending[v] = v.suspect()
 	running := b.quorum.env.Go(func(context.Context) {
@@ -181,7 +210,7 @@ func (b *voteRound) ask(ctx context.Context, v *node) {
 		got := vote{node: v}
 		began := b.quorum.env.Now()
 		got.err = v.ask(ctx, claim.TTL, func(ctx context.Context) (err error) {
-			got.Result, err = v.Acquire(ctx, &claim)
+			got.Result, err = v.Acquire(ctx, &claim, lockscript.Wanted{})
 			return err
 		})
 		got.took = b.quorum.env.Now().Sub(began)
@@ -194,8 +223,10 @@ func (b *voteRound) ask(ctx context.Context, v *node) {
 	}
 }
 
-// finishNode commits the token or releases the hold, by the decision of the round. A server that has refused has nothing to
-// release.
+// finishNode commits the token or releases the hold, by the decision of the round. If the round is won, it sends one value
+// on commits, whatever the vote was. A server that has the committed token of a re-entry already needs no commit. A server
+// without an answer is left alone: if it has the hold, that belongs to the lease. If the round is lost, such a server is
+// released.
 func (b *voteRound) finishNode(ctx context.Context, got vote, claim *lockscript.Hold) {
 	switch o := transport.Classify(got.err); {
 	case b.won && got.Result.Granted && !(got.TokenCommitted && got.Token == b.token):
@@ -209,8 +240,11 @@ func (b *voteRound) finishNode(ctx context.Context, got vote, claim *lockscript.
 	}
 }
 
-// awaitCommits waits until a majority has committed the token. Every later majority shares a server with this one, so it
-// draws a greater token.
+// awaitCommits waits until a majority has committed the token. It returns an Error if a majority cannot any more, and
+// ErrNotAnswered if ctx ends before. Then the caller must release the hold on all servers, because the goroutines of a round
+// that was won do not.
+//
+// Why a majority: every later majority shares a server with this one, and that server draws a greater token.
 func (b *voteRound) awaitCommits(ctx context.Context) error {
 	var errs []error
 	for committed := 0; committed < b.quorum.majority; {
@@ -231,31 +265,35 @@ func (b *voteRound) awaitCommits(ctx context.Context) error {
 	return nil
 }
 
-// busy reports whether enough servers have answered to say that the lock is held, or contested.
+// busy returns true if a majority has voted. If the round is not won, the lock is then held or contested.
 func (b *voteRound) busy() bool { return b.granted+len(b.holderTTLs) >= b.quorum.majority }
 
-// conclusive reports whether it is certain that the lock is held or contested, or that too few servers answer. Why: a
-// refusal must not be reported as an outage, nor an outage as a refusal.
+// conclusive returns true if it is certain that the lock is held or contested, or that too few servers answer. Until then,
+// a round that cannot be won waits for more votes. Why: a refusal must not be returned as an outage, nor an outage as a
+// refusal.
 func (b *voteRound) conclusive() bool {
 	return b.busy() || len(b.failed) > len(b.quorum.nodes)-b.quorum.majority
 }
 
+// err returns the error of a round in which too few servers have answered, or a re-entry is unclear.
 func (b *voteRound) err() error {
 	return &Error{answered: b.granted + len(b.holderTTLs), of: len(b.quorum.nodes), errs: b.failed}
 }
 
-// holderTTL returns the time until a majority is free, if no holder renews. It is negative if there is no end.
+// holderTTL returns the time until a majority is free, if no holder renews. It is negative if there is no end. It returns
+// nodeTimeout if enough servers have granted, but not together, see countingGrants: their release comes first.
 func (b *voteRound) holderTTL() time.Duration {
 	slices.SortFunc(b.holderTTLs, func(x, y time.Duration) int {
 		return cmp.Or(cmp.Compare(endless(x), endless(y)), cmp.Compare(x, y))
 	})
 	refusals := b.quorum.majority - b.granted // that would have to be grants
 	if refusals <= 0 || len(b.holderTTLs) == 0 {
-		return b.quorum.nodeTimeout(b.request.TTL) // the parent's minority has to be given up first
+		return b.quorum.nodeTimeout(b.request.TTL)
 	}
 	return b.holderTTLs[min(refusals, len(b.holderTTLs))-1]
 }
 
+// endless returns 1 for a TTL without an end, and 0 for others, so that the former is the last in an order.
 func endless(left time.Duration) int {
 	if left < 0 {
 		return 1

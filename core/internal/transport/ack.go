@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -40,6 +41,12 @@ type AckError struct{ Acknowledged, Wanted int }
 // Error returns how many replicas have acknowledged, and how many had to.
 func (e *AckError) Error() string {
 	return fmt.Sprintf("acknowledged by %d of %d replicas", e.Acknowledged, e.Wanted)
+}
+
+// Unacknowledged returns true if err says that too few replicas have acknowledged a command.
+func Unacknowledged(err error) bool {
+	var missing *AckError
+	return errors.As(err, &missing)
 }
 
 // sendAcked sends a batch, and WAIT behind it on the same connection. One WAIT serves the whole batch.
@@ -159,14 +166,16 @@ func (e *waitError) Outcome() Outcome {
 	return Unknown
 }
 
-// successful returns true if the reply is 1 or 2, or a list that begins with 1 or 2. All scripts answer so if they have
+// lastStatus is not less than any status that a script replies. Greater numbers are fencing tokens.
+const lastStatus = 255
+
+// successful returns true if the reply is 1, 2 or a token, or a list that begins so. All scripts answer so if they have
 // written what they were sent for: 2 means renewed in part, released in part, or recorded anew.
 func (c *Command) successful() bool {
 	reply := c.Reply
 	if list, ok := reply.([]any); ok && len(list) > 0 {
 		reply = list[0]
-	} else if len(c.List) > 0 {
-		reply = c.List[0]
 	}
-	return reply == int64(1) || reply == int64(2)
+	status, _ := reply.(int64)
+	return status == 1 || status == 2 || status > lastStatus
 }

@@ -37,12 +37,10 @@ type Command struct {
 	// Repeated is true if the command was sent a second time because the first had no answer in directTimeout. The first
 	// may still arrive, whatever the answer to the second is.
 	Repeated bool
-	Reply    any     // nil if the script returns integers, see Script.ReturnsIntegers
-	List     []int64 // the reply of such a script
-	Err      error   // nil if the script has returned a reply
+	Reply    any
+	Err      error // nil if the script has returned a reply
 
-	cmd     singleTryCmd
-	intsCmd singleTryIntsCmd
+	cmd singleTryCmd
 }
 
 // States of a command in a batch queue. Both changes are from commandQueued: a command is sent or withdrawn, never both.
@@ -101,13 +99,6 @@ type singleTryCmd struct{ redis.Cmd }
 // NoRetry returns true, so that go-redis does not send the command again.
 func (*singleTryCmd) NoRetry() bool { return true }
 
-// singleTryIntsCmd is singleTryCmd for a reply that is a list of integers. Why: such a reply takes less memory this way, and
-// most requests for locks have one.
-type singleTryIntsCmd struct{ redis.IntSliceCmd }
-
-// NoRetry returns true, so that go-redis does not send the command again.
-func (*singleTryIntsCmd) NoRetry() bool { return true }
-
 // newSingleTryCmd makes a command that is no script, such as WAIT.
 func newSingleTryCmd(args ...any) *singleTryCmd {
 	return &singleTryCmd{*redis.NewCmd(context.Background(), args...)}
@@ -130,11 +121,6 @@ func byText(c *Command) redis.Cmder {
 // prepare makes the go-redis command with these arguments. Its context is the background: the one that counts is passed
 // when the command is sent.
 func (c *Command) prepare(args []any) redis.Cmder {
-	if c.script.integers {
-		c.intsCmd.IntSliceCmd = *redis.NewIntSliceCmd(context.Background(), args...)
-		c.intsCmd.SetFirstKeyPos(firstKey)
-		return &c.intsCmd
-	}
 	c.cmd.Cmd = *redis.NewCmd(context.Background(), args...)
 	c.cmd.SetFirstKeyPos(firstKey)
 	return &c.cmd
@@ -142,11 +128,7 @@ func (c *Command) prepare(args []any) redis.Cmder {
 
 // readResult sets the reply or the error of the command from its go-redis command.
 func (c *Command) readResult() {
-	if c.script.integers {
-		c.List, c.Err = c.intsCmd.Result()
-	} else {
-		c.Reply, c.Err = c.cmd.Result()
-	}
+	c.Reply, c.Err = c.cmd.Result()
 	c.Err = c.markUnwritten(unwrapScript(c.Err))
 }
 

@@ -200,7 +200,7 @@ func (e *Executor) sendBatch(batch []*Command) {
 			e.Nodes.RequestRefresh()
 		}
 		if c.Err == nil && e.Nodes.rerouted(c) {
-			c.Reply, c.List, c.Err = nil, nil, ErrNotAnswered
+			c.Reply, c.Err = nil, ErrNotAnswered
 		}
 		c.deliver()
 	}
@@ -234,7 +234,7 @@ func (e *Executor) sendRecovered(batch []*Command) {
 func catch(commands ...*Command) {
 	if p := recover(); p != nil {
 		for _, c := range commands {
-			c.Reply, c.List = nil, nil
+			c.Reply = nil
 			c.Err = c.markUnwritten(fmt.Errorf("%w of the Redis client: %v", ErrPanic, p))
 		}
 	}

@@ -81,7 +81,7 @@ func Classify(err error) Outcome {
 			return NotExecuted
 		}
 	}
-	if WrongType(err) || CrossSlot(err) || notLoggedIn(err) || notAllowed(err) || UnknownCommand(err) {
+	if WrongType(err) || CrossSlot(err) || notLoggedIn(err) || notAllowed(err) || UnknownCommand(err) || OutOfMemory(err) {
 		return Rejected // the scripts meet a key of another type before they write
 	}
 	return Failed
@@ -124,14 +124,13 @@ func WrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
 
 // notLoggedIn returns true if the server has refused user or password, or requires them. Then it has executed nothing.
 func notLoggedIn(err error) bool {
-	return redis.HasErrorPrefix(err, "NOAUTH") || redis.HasErrorPrefix(err, "WRONGPASS") ||
-		Unauthenticated(err)
+	return WantsPassword(err) || redis.HasErrorPrefix(err, "WRONGPASS")
 }
 
-// Unauthenticated returns true if the server has refused a command for its many arguments, because no user has logged in. err
-// must not be nil.
-func Unauthenticated(err error) bool {
-	return redis.HasErrorPrefix(err, "Protocol error: unauthenticated")
+// WantsPassword returns true if the server has refused a command because no user has logged in. It refuses a command with many
+// arguments with a text of its own. err must not be nil.
+func WantsPassword(err error) bool {
+	return redis.HasErrorPrefix(err, "NOAUTH") || redis.HasErrorPrefix(err, "Protocol error: unauthenticated")
 }
 
 // RefusesUser returns true if the server has refused the user, before a script or inside one. err must not be nil.
@@ -140,7 +139,7 @@ func RefusesUser(err error) bool {
 		redis.HasErrorPrefix(err, "ACL failure") || redis.HasErrorPrefix(err, "The user executing the script can't")
 }
 
-// notAllowed reports that the user has no right to the script command or to a key. Nothing has run then, unlike after a
+// notAllowed returns true if the user has no right to the script command or to a key. Nothing has run then, unlike after a
 // refusal from inside a script.
 func notAllowed(err error) bool {
 	return redis.HasErrorPrefix(err, "NOPERM") && !fromScript(err)
@@ -151,6 +150,10 @@ func fromScript(err error) bool {
 	var inside *scriptError
 	return errors.As(err, &inside) || strings.Contains(err.Error(), "@user_script") || strings.Contains(err.Error(), "in script")
 }
+
+// OutOfMemory returns true if the server is full. It refuses only the first write of a script for that, so the script has written
+// nothing. err must not be nil.
+func OutOfMemory(err error) bool { return redis.HasErrorPrefix(err, "OOM") }
 
 // UnknownCommand returns true if the server does not know the command, or has it under another name. err must not be nil.
 func UnknownCommand(err error) bool { return redis.HasErrorPrefix(err, "unknown command") }

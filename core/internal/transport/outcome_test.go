@@ -55,7 +55,7 @@ func TestClassify(t *testing.T) {
 		{&waitError{reply("NOPERM this user has no permissions to run the 'wait' command")}, Failed},
 		{&waitError{reply("READONLY You can't write against a read only replica.")}, Failed},
 		{&waitError{io.EOF}, Unknown},
-		{reply("OOM command not allowed when used memory > 'maxmemory'."), Failed},
+		{reply("OOM command not allowed when used memory > 'maxmemory'."), Rejected},
 		{reply("NOAUTH Authentication required."), Rejected},
 		{reply("WRONGPASS invalid username-password pair or user is disabled."), Rejected},
 		{reply("ERR Protocol error: unauthenticated multibulk length"), Rejected},

@@ -22,8 +22,8 @@ const (
 	maxRetryInterval   = time.Second
 	// MaxRequestRetryInterval is the maximum for a request, because it goes on for OutageLimit only.
 	MaxRequestRetryInterval = 250 * time.Millisecond
-	// MaxMigrationRetryInterval is the maximum while a slot moves from one master of a Cluster to another, so that its locks
-	// can be used soon after the move.
+	// MaxMigrationRetryInterval is the maximum while a slot moves from one master of a Cluster to another. It is short, so
+	// that the locks of the slot can be used soon after the move.
 	MaxMigrationRetryInterval = 100 * time.Millisecond
 )
 

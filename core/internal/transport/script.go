@@ -7,12 +7,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Script is a Lua script and the SHA-1 under which servers know it. It is not changed after ReturnsIntegers, so it is safe
-// for concurrent use.
+// Script is a Lua script and the SHA-1 under which servers know it. It is not changed, so it is safe for concurrent use.
 type Script struct {
-	Source   string // the text
-	shaArg   any    // the SHA-1 in hexadecimal digits, a string; kept as any to save an allocation for each command
-	integers bool   // true if every reply is a list of integers
+	Source string // the text
+	shaArg any    // the SHA-1 in hexadecimal digits, a string; kept as any to save an allocation for each command
 }
 
 // NewScript returns the script of a Lua source.
@@ -23,14 +21,7 @@ func NewScript(source string) *Script {
 // evalsha is the command that runs a script by its hash.
 var evalsha any = "evalsha"
 
-// ReturnsIntegers declares that every reply of the script is a list of integers, and returns the script. Commands with that
-// script have their reply in List.
-func (s *Script) ReturnsIntegers() *Script {
-	s.integers = true
-	return s
-}
-
-// ReadScripts returns the text of the files lua/NAME.lua, one behind the other. It panics if one is missing, because the
+// ReadScripts returns the text of the files lua/<name>.lua, one behind the other. It panics if one is missing, because the
 // files are part of the program.
 func ReadScripts(files embed.FS, names ...string) string {
 	var source strings.Builder

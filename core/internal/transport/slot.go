@@ -6,6 +6,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// IsOneServer returns true if rdb is known to send all commands to one server or Sentinel group.
+func IsOneServer(rdb redis.UniversalClient) bool {
+	_, ok := rdb.(*redis.Client)
+	return ok
+}
+
 // SameSlot returns true if one script may take all these keys, of which there must be one at least. It returns false if a
 // Cluster has them in several slots. It also returns false for clients that are not of go-redis or spread keys over several
 // servers, because their rules are not known.
@@ -25,7 +31,7 @@ func SameSlot(rdb redis.UniversalClient, keys []string) bool {
 }
 
 // Slot returns the hash slot of a key: CRC16 (XMODEM) of its hash tag, modulo 16384. The hash tag is the part between the
-// first "{" and the next "}", or the whole key if there is no such part or it is empty. Source: Redis Cluster
+// first "{" and the next "}". If there is no such part, or it is empty, the whole key is the hash tag. Source: Redis Cluster
 // specification, key distribution model.
 func Slot(key string) uint16 {
 	if _, rest, found := strings.Cut(key, "{"); found {

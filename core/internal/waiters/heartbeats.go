@@ -12,45 +12,53 @@ import (
 
 // Heartbeats sends the heartbeats of this client's waiters, which keep their places in the queues in Redis. One timer serves
 // all waiters. The waiters of one queue share commands, and the commands share round trips with renewals. The replies
-// update the wait state of the waiters.
+// update the wait state of the waiters. It is safe for concurrent use.
+//
+// The timer runs only while there are places. So a client without queued waiters sends nothing.
 type Heartbeats struct {
 	instance *lockscript.Instance
 	now      clock.Clock
 
-	mu     sync.Mutex
-	groups map[string]*waiterGroup // by the lock's key
-	timer  *time.Timer             // nil: not set
+	mu sync.Mutex
+
+	// Guarded by mu, with the fields of all groups and places. No command is sent while it is locked.
+	groups map[string]*waiterGroup // by the lock's key; none is empty
+	timer  *time.Timer             // nil if there are no places; otherwise tick is due
 }
 
-// waiterGroup is this client's waiters in one queue.
+// waiterGroup is this client's waiters in one queue. It lasts from the first Register to the last Unregister. Commands that
+// are in flight then still refer to it, without effect on a later group of the same queue.
 type waiterGroup struct {
-	places map[string]*Place // by hold id
-	unsent int               // commands that have not been sent yet
+	places map[string]*Place // by hold ID
+	unsent int               // commands that wait in the renewal queue; none of them was sent
 }
 
-// Place is one waiter's place in a queue.
+// Place is one waiter's place in a queue. The waiter reads it by State, and heartbeats write to it.
 type Place struct {
-	C          chan struct{} // notified of changes
+	C          chan struct{} // receives a value when the waiter is first in the queue, or must ask; it holds one value
 	keys       lockscript.Keys
-	id         string
+	id         string // of the hold
 	heartbeats *Heartbeats
 
 	// Guarded by the mutex of heartbeats.
 	lockscript.WaitState
-	AskedAt    clock.Instant // when the request with this wait state was sent: the waiter was in the queue after that
-	AnsweredAt clock.Instant
-	MustAsk    bool // the waiter must ask: it is not in the queue, or its owner holds the lock by another request
+	// AskedAt is when the request or heartbeat with this wait state was sent. Its reply says that the waiter is in the queue,
+	// so a grant is later than AskedAt.
+	AskedAt    clock.Instant
+	AnsweredAt clock.Instant // when its reply came, from which HolderTTL counts
+	MustAsk    bool          // true if the place is gone, or the owner has the lock by another request; until Update
 }
 
 // maxWaitersPerHeartbeat bounds the waiters in one command, and so the time that the server is blocked by it.
 const maxWaitersPerHeartbeat = 64
 
-// NewHeartbeats returns heartbeats that are sent to s.
+// NewHeartbeats returns heartbeats that are sent to s. It starts no timer.
 func NewHeartbeats(s *lockscript.Instance, now clock.Clock) *Heartbeats {
 	return &Heartbeats{instance: s, now: now, groups: make(map[string]*waiterGroup)}
 }
 
-// Register starts heartbeats for a place in the queue that was just taken. The caller must call unregister.
+// Register starts heartbeats for a place that the hold has just taken, with the wait state of that reply. askedAt is when
+// the request was sent. The caller must call Unregister.
 func (b *Heartbeats) Register(h *lockscript.Hold, s lockscript.WaitState, askedAt clock.Instant) *Place {
 	p := &Place{C: make(chan struct{}, 1), keys: h.Keys, id: h.ID, heartbeats: b}
 	p.Update(s, askedAt)
@@ -68,7 +76,8 @@ func (b *Heartbeats) Register(h *lockscript.Hold, s lockscript.WaitState, askedA
 	return p
 }
 
-// Unregister ends the heartbeats.
+// Unregister ends the heartbeats of the place. It must be called once. The place stays in the queue for up to PlaceTTL,
+// unless the caller releases the hold.
 func (p *Place) Unregister() {
 	b := p.heartbeats
 	b.mu.Lock()
@@ -80,21 +89,26 @@ func (p *Place) Unregister() {
 	}
 }
 
-// State returns a copy of the place with its present wait state.
+// State returns a copy of the place, so that the waiter sees fields of one reply together. The copy is not updated.
 func (p *Place) State() Place {
 	p.heartbeats.mu.Lock()
 	defer p.heartbeats.mu.Unlock()
 	return *p
 }
 
-// Update records the reply to a request of the waiter itself.
+// Update records the reply to a request of the waiter itself, which was sent at askedAt. Replies to heartbeats that were
+// sent before are ignored from then on. So MustAsk is false until a later heartbeat.
 func (p *Place) Update(s lockscript.WaitState, askedAt clock.Instant) {
 	p.heartbeats.mu.Lock()
 	defer p.heartbeats.mu.Unlock()
 	p.WaitState, p.AskedAt, p.AnsweredAt, p.MustAsk = s, askedAt, p.heartbeats.now(), false
 }
 
-// tick sends a heartbeat for every place. A group whose last heartbeat has not been sent yet is skipped.
+// tick sends a heartbeat for every place, and sets the timer again if there is one. The timer calls it.
+//
+// A group is skipped while commands of its last heartbeat wait in the queue. Why: while Redis does not answer, each tick
+// would make the queue longer, and the commands would be sent all at once afterwards. Nothing is skipped for a command that
+// was sent and has no answer yet: several heartbeats may get lost within PlaceTTL.
 func (b *Heartbeats) tick() {
 	b.mu.Lock()
 	var calls []*transport.Command
@@ -111,7 +125,8 @@ func (b *Heartbeats) tick() {
 	b.instance.Exec.SubmitRenewals(calls)
 }
 
-// commandsLocked makes the commands for one group.
+// commandsLocked makes the commands for one group, each for at most maxWaitersPerHeartbeat places. The order of places is
+// that of the map, so it differs from tick to tick.
 func (b *Heartbeats) commandsLocked(c *waiterGroup) []*transport.Command {
 	var calls []*transport.Command
 	var batch []*Place
@@ -128,6 +143,7 @@ func (b *Heartbeats) commandsLocked(c *waiterGroup) []*transport.Command {
 	return calls
 }
 
+// newHeartbeatLocked makes the command for these places of one group, and counts it as unsent. places must not be empty.
 func (b *Heartbeats) newHeartbeatLocked(c *waiterGroup, places []*Place) *transport.Command {
 	k := places[0].keys
 	ids := make([]any, len(places))
@@ -145,7 +161,16 @@ func (b *Heartbeats) newHeartbeatLocked(c *waiterGroup, places []*Place) *transp
 	return beat
 }
 
-// answered records a reply. If there is none, the waiters ask by themselves after heartbeatTimeout.
+// answered records the reply to a heartbeat of these places. If there is none, it does nothing: the waiters ask by
+// themselves once no reply has come for some heartbeats. Some places may have been unregistered meanwhile, which does no
+// harm.
+//
+// A reply must not replace that of a later request of the waiter. Why:
+//
+//  1. Redis has dropped the place of a waiter, because heartbeats were late.
+//  2. The next heartbeat is sent. Its reply says: not in the queue.
+//  3. Meanwhile the waiter asks by itself, takes a new place, and calls Update.
+//  4. The reply of step 2 arrives. It would have the waiter ask again in vain.
 func (b *Heartbeats) answered(answer *transport.Command, places []*Place) {
 	list, err := lockscript.Integers(answer.Reply, 3+len(places))
 	if answer.Err != nil || err != nil {
@@ -155,7 +180,7 @@ func (b *Heartbeats) answered(answer *transport.Command, places []*Place) {
 	defer b.mu.Unlock()
 	for i, p := range places {
 		if p.AskedAt >= answer.SentAt {
-			continue // the waiter has asked since
+			continue // the waiter has asked since, see above
 		}
 		before := list[3+i]
 		if before < 0 {
@@ -166,7 +191,7 @@ func (b *Heartbeats) answered(answer *transport.Command, places []*Place) {
 			}
 			p.AskedAt, p.AnsweredAt = answer.SentAt, b.now()
 		}
-		if before <= 0 {
+		if before <= 0 { // the first in the queue has to watch the end of the holder's lease
 			lifecycle.Signal(p.C)
 		}
 	}

@@ -5,12 +5,15 @@ import (
 )
 
 // Limit bounds how many callers wait for one name, whatever the strategy. Each name has its own count, so that a busy
-// name does not affect callers of other names.
+// name does not affect callers of other names. It is safe for concurrent use.
+//
+// Why a limit: each waiter keeps a goroutine, and mostly a request of a user, in memory. While the lock is held, they would
+// pile up without end.
 type Limit struct {
-	Most int
+	Most int // callers for one name; must not be changed after the first TryAdd
 
 	mu      sync.Mutex
-	waiting map[string]int // by the lock's key; only those with waiters
+	waiting map[string]int // by the lock's key, without zeros, so names that are not used take no memory; guarded by mu
 }
 
 // NewLimit returns a limit of that many callers for one name.
@@ -18,7 +21,8 @@ func NewLimit(most int) *Limit {
 	return &Limit{Most: most, waiting: make(map[string]int)}
 }
 
-// TryAdd reports whether one more caller may wait. If it returns true, the caller must call remove.
+// TryAdd counts one more caller that waits for a name. It returns false, and counts nothing, if there are as many as may be.
+// If it returns true, the caller must call Remove once, when it waits no more.
 func (c *Limit) TryAdd(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -29,7 +33,7 @@ func (c *Limit) TryAdd(key string) bool {
 	return true
 }
 
-// Remove ends what TryAdd has added.
+// Remove ends the wait of one caller that TryAdd has counted.
 func (c *Limit) Remove(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

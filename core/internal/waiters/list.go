@@ -11,21 +11,27 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// PollSubscribed is the interval between two polls of a busy lock while the subscription is confirmed. Why poll a
-// subscribed lock: notifications are only a hint.
+// subscribedPollInterval bounds the interval between two polls of a busy lock while the subscription is confirmed. Why poll
+// a subscribed lock: messages are only hints, and get lost. The longest grace of a woken client is about as long, see
+// internal/pubsub/wake_one.go.
 const subscribedPollInterval = 2 * time.Second
 
-// manyNames is how many names a client may wait for before it polls each of them more rarely. So it polls at most
-// manyNames times in a PollSubscribed.
+// manyNames is how many names a client may wait for before it polls each of them more rarely. So it sends at most about
+// manyNames polls in a subscribedPollInterval, however many names there are.
 const manyNames = 1000
 
 // ErrTimeUp is the end of a wait: of the caller's context, of its longest wait, or of the client.
 var ErrTimeUp = errors.New("time is up")
 
 // Lists has a FIFO list of local waiters for each name. Only the first of a list asks Redis. Why: otherwise every
-// goroutine that waits for a busy lock would poll Redis.
+// goroutine that waits for a busy lock would poll Redis. It is safe for concurrent use.
+//
+// Each removal of a first waiter wakes its successor under mu. So a list with waiters always has a first one that asks, or
+// is about to.
 type Lists struct {
-	mu     sync.Mutex
+	mu sync.Mutex
+
+	// Guarded by mu, with the fields of all lists, and of all waiters unless their comment says otherwise.
 	byLock map[string]*waitList // by the lock's key; none is empty
 	unused []*waitList          // to be reused: most lists have one waiter, and a short life
 }
@@ -33,18 +39,23 @@ type Lists struct {
 // maxUnusedLists bounds the lists that are kept for reuse.
 const maxUnusedLists = 64
 
-// waitList is the waiters of one name. The first asks Redis.
+// waitList is the waiters of one name, doubly linked. It lasts while it has waiters. After that it may be reused for another
+// name, so a waiter that was removed must not use its list once mu is unlocked.
 type waitList struct {
 	first, last *Waiter
-	// The last answer to the first, and when it came; the first polls at every pollInterval at least.
+	// The last answer to any first waiter, and when it came. A first waiter polls at every pollInterval at least, so an older
+	// answer means that Redis does not answer.
 	holderTTL  time.Duration // of the present holder's lease
-	answeredAt clock.Instant // zero: never
-	registered bool          // the client is registered as waiting in Redis, see internal/pubsub/wake_one.go
+	answeredAt clock.Instant // zero if there was no answer
+	registered bool          // true if the client may be registered as waiting in Redis, see internal/pubsub/wake_one.go
 
-	entered, asked uint64 // the number of arrivals, in all and before the first asked; see shared_answer.go
+	// Arrivals are numbered from 1. entered is the last, and asked is the last before the first waiter asked. See
+	// shared_answer.go.
+	entered, asked uint64
 }
 
-// Waiter is one waiter in a list.
+// Waiter is one waiter in a list. Its memory may be used again after Leave. It belongs to one goroutine, the waiter's, which
+// may set Question before Enter and read Unregister after Leave.
 type Waiter struct {
 	lists *Lists
 	Key   string
@@ -52,13 +63,13 @@ type Waiter struct {
 	ack   transport.Ack // that the caller wants
 
 	Question any    // what an answer depends on; nil if no answer holds for two; see shared_answer.go
-	arrival  uint64 // in the order of arrival
+	arrival  uint64 // its number in the order of arrival
 
 	before, behind *Waiter
-	ready          chan struct{} // closed when it is the first, or was dismissed; nil if it was the first from the start
-	err            error         // why it was dismissed; set before ready is closed
-	removed        bool          // from the list
-	Unregister     bool          // it has left an empty list whose client is registered
+	ready          chan struct{} // closed once, when it is the first or dismissed; nil if it was the first from the start
+	err            error         // why it was dismissed, nil if it was not; set before ready is closed, and read after it
+	removed        bool          // true once it has left or was dismissed
+	Unregister     bool          // true if it was the last, and the client may be registered: the caller must unregister it
 }
 
 // NewLists returns lists without waiters.
@@ -66,7 +77,8 @@ func NewLists() *Lists {
 	return &Lists{byLock: make(map[string]*waitList)}
 }
 
-// Enter appends a waiter to the list of a name. The waiter must call leave.
+// Enter appends a waiter to the list of a name. The waiter must call Leave, even after it was dismissed. Until then its
+// memory must not be moved, because its neighbours refer to it.
 func (q *Lists) Enter(t *Waiter, key string, a transport.Ack) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -85,6 +97,7 @@ func (q *Lists) Enter(t *Waiter, key string, a transport.Ack) {
 	}
 }
 
+// newListLocked adds an empty list for a name. The caller must append a waiter before it unlocks mu.
 func (q *Lists) newListLocked(key string) *waitList {
 	var l *waitList
 	if n := len(q.unused); n > 0 {
@@ -97,18 +110,22 @@ func (q *Lists) newListLocked(key string) *waitList {
 	return l
 }
 
-// Empty reports whether no local caller waits for a name.
+// Empty returns true if no local caller waits for a name. That may change before the caller uses it.
 func (q *Lists) Empty(key string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.byLock[key] == nil
 }
 
-// MustWait reports whether the waiter is not the first yet.
+// MustWait returns true if the waiter is not the first yet, and was not dismissed. It needs no mutex: only ready is read,
+// which is not changed after Enter.
 func (t *Waiter) MustWait() bool { return t.ready != nil && !lifecycle.Closed(t.ready) }
 
-// Wait returns when the waiter is the first. It returns errTimeUp if ctx has ended or the client is closed, and another
-// error if the waiter was dismissed.
+// Wait returns nil once the waiter is the first. It returns ErrTimeUp if ctx has ended or the client is closed, and another
+// error if the waiter was dismissed. Whatever it returns, the waiter must call Leave.
+//
+// If ready is closed at the same moment as ctx ends, it may return ErrTimeUp to the first of the list. No wake-up gets lost:
+// Leave then wakes the next waiter.
 func (t *Waiter) Wait(ctx context.Context, closing <-chan struct{}) error {
 	if !t.MustWait() {
 		return t.err
@@ -123,7 +140,7 @@ func (t *Waiter) Wait(ctx context.Context, closing <-chan struct{}) error {
 	}
 }
 
-// Leave removes the waiter, and wakes the next if it was the first.
+// Leave removes the waiter, and wakes the next if it was the first. It does nothing if the waiter was dismissed.
 func (t *Waiter) Leave() {
 	t.lists.mu.Lock()
 	defer t.lists.mu.Unlock()
@@ -137,7 +154,7 @@ func (t *Waiter) Leave() {
 	}
 }
 
-// removeLocked removes the waiter from its list.
+// removeLocked removes the waiter from its list. The caller must call wakeFirstLocked if the waiter may have been the first.
 func (t *Waiter) removeLocked() {
 	t.removed = true
 	if t.before == nil {
@@ -153,8 +170,10 @@ func (t *Waiter) removeLocked() {
 	t.before, t.behind = nil, nil // so that a removed waiter keeps no others in memory
 }
 
-// FailAll dismisses all waiters of the list with err. If short is true, too few replicas were the reason, and waiters that
-// need fewer replicas stay. Only the first may call it.
+// FailAll removes the waiter, and dismisses all behind it with err. If short is true, too few replicas were the reason, and
+// waiters that need fewer replicas stay. Only the first may call it.
+//
+// Why: each waiter behind it would become the first, wait in vain for as long, and get the same error.
 func (t *Waiter) FailAll(err error, short bool) {
 	t.lists.mu.Lock()
 	defer t.lists.mu.Unlock()
@@ -173,14 +192,19 @@ func (t *Waiter) FailAll(err error, short bool) {
 	t.wakeFirstLocked()
 }
 
-// dismissLocked removes a waiter from its list, and has its wait return err.
+// dismissLocked removes a waiter from its list, and has its wait return err. The waiter must not be the first: that has no
+// ready channel, or one that is closed.
 func (t *Waiter) dismissLocked(err error) {
 	t.removeLocked()
 	t.err = err
 	close(t.ready)
 }
 
-// wakeFirstLocked wakes the new first waiter after the first has left, or drops the empty list.
+// wakeFirstLocked wakes the new first waiter after the first has left, or drops the empty list. The caller must have
+// removed the first: the ready channel of a waiter is closed only once.
+//
+// The waiter that empties the list learns whether the client must be unregistered. Why not each waiter: as long as one
+// waits, a release has to be able to wake this client.
 func (t *Waiter) wakeFirstLocked() {
 	if next := t.list.first; next != nil {
 		close(next.ready)
@@ -193,27 +217,32 @@ func (t *Waiter) wakeFirstLocked() {
 	}
 }
 
-// SetHolderTTL records the answer to the first, for the waiters behind it whose time ends.
+// SetHolderTTL records the answer to the first, which came now, for the waiters behind it. If their time ends, they can
+// return for how long the lock is held, without having asked. A negative TTL does not end. Only the first may call it,
+// before Leave.
 func (t *Waiter) SetHolderTTL(left time.Duration, now clock.Instant) {
 	t.lists.mu.Lock()
 	defer t.lists.mu.Unlock()
 	t.list.holderTTL, t.list.answeredAt = left, now
 }
 
-// SetRegistered records whether the client is registered as waiting for this lock in Redis.
+// SetRegistered records whether the client may be registered as waiting for this lock in Redis. The first must set true
+// before it asks. Why not after the answer: without an answer, the client may be registered all the same.
 func (t *Waiter) SetRegistered(registered bool) {
 	t.lists.mu.Lock()
 	defer t.lists.mu.Unlock()
 	t.list.registered = registered
 }
 
-// PollInterval is the longest time between two polls of the first in a list, if it is subscribed.
+// PollInterval returns the longest time between two polls of the first in a list, if it is subscribed. It grows with the
+// number of names, see manyNames.
 func (q *Lists) PollInterval() time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.pollIntervalLocked()
 }
 
+// pollIntervalLocked is PollInterval with mu locked.
 func (q *Lists) pollIntervalLocked() time.Duration {
 	return max(subscribedPollInterval, subscribedPollInterval*time.Duration(len(q.byLock))/manyNames)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// TestClosingEndsTheLine: whoever waits for a turn does not outlast Close.
+// TestClosingEndsTheLine: no waiter outlasts Close.
 func TestClosingEndsTheLine(t *testing.T) {
 	t.Parallel()
 	q := NewLists()
@@ -27,7 +27,7 @@ func TestClosingEndsTheLine(t *testing.T) {
 	first.Leave()
 }
 
-// TestFailureOfReplicasStays: who wants fewer replicas than the first keeps its place, and its turn comes.
+// TestFailureOfReplicasStays: a waiter that wants fewer replicas than the first one keeps its place, and its turn comes.
 func TestFailureOfReplicasStays(t *testing.T) {
 	t.Parallel()
 	q := NewLists()
@@ -47,8 +47,8 @@ func TestFailureOfReplicasStays(t *testing.T) {
 	}
 }
 
-// TestSharedAnswer: an answer is given to those who came before it was asked for, and ask the same. Of the others, those
-// who came in time ask by themselves if the record is settled.
+// TestSharedAnswer: an answer is given to the waiters that came before it was asked for, and ask the same. Of the others,
+// those that came in time ask by themselves if the record is settled.
 func TestSharedAnswer(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

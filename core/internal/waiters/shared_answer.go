@@ -4,15 +4,19 @@ import (
 	"errors"
 )
 
-// The first waiter of a queue may get an answer that holds for others behind it: a Once was completed. This file gives
+// The first waiter of a list may get an answer that holds for others behind it: a Once was completed. This file gives
 // them that answer at once. Why: one after the other, 500 waiters take 500 round trips.
 
-// ErrAskAlone sends a waiter out of its queue to ask by itself.
+// ErrAskAlone dismisses a waiter, which must then ask once by itself, and may enter the list again.
 var ErrAskAlone = errors.New("ask alone")
 
-// StartAsking notes which waiters are in the queue before the first one asks. Only these may be given its answer. Why: (1) the
-// first asks, and Redis answers "completed"; (2) the record is forgotten; (3) a waiter comes, whose caller knows of that;
-// (4) the answer arrives. It is outdated for that waiter.
+// StartAsking records which waiters are in the list before the first one asks. Only these may be given its answer. The first
+// must call it before each request. Why:
+//
+//  1. The first asks, and Redis answers "completed".
+//  2. The record is forgotten.
+//  3. A waiter enters the list, whose caller knows of step 2.
+//  4. The answer of step 1 arrives. It is outdated for that waiter.
 func (t *Waiter) StartAsking() {
 	if t.Question == nil {
 		return
@@ -22,9 +26,11 @@ func (t *Waiter) StartAsking() {
 	t.list.asked = t.list.entered
 }
 
-// Share gives a refusal to the waiters that came before the first one asked and have the same question. The others keep
-// their places. But if the refusal is settled, so that waiting helps no more, they are sent to ask at the same time, each
-// for itself. Only the first may call it.
+// Share dismisses, with a refusal, the waiters that came before the first one asked and have the same question. The others
+// keep their places. A settled refusal says that waiting helps no waiter. Then those of the others that came before are
+// dismissed with ErrAskAlone, and ask at the same time. Only the first may call it. It stays in the list until Leave.
+//
+// Arrivals are in the order of the list, so it stops at the first waiter that came too late.
 func (t *Waiter) Share(refusal error, settled bool) {
 	if t.Question == nil {
 		return

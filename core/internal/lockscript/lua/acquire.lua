@@ -1,6 +1,7 @@
 -- Grants a mutex to an owner, re-enters it, or returns the TTL of the present holder.
 --
--- KEYS[1] lock      hash. Redisson's RLock state is <owner> -> number of entries. Redisson ignores these fields:
+-- KEYS[1] lock      hash, in the compact state of compact_grant.lua, or with these fields. Redisson's RLock state is
+--                   <owner> -> number of entries. Redisson ignores the others:
 --                     mode                   mutex
 --                     token                  fencing token of the grant
 --                     granted                us, when the lock was granted
@@ -10,22 +11,25 @@
 --                     has_waiting_clients    1 if KEYS[4] may have members
 --                     token_committed        1 if the token is committed, see redlock_commit.lua
 --                   The fields of the other strategies are in queue_common.lua.
--- KEYS[2] token     string, the last fencing token granted for this name
+-- KEYS[2] token     string, the last fencing token granted, for all locks of the server or slot, see token_key.go
 -- KEYS[3] released  string, exists if this very hold was released, or given up before this request arrived
 -- KEYS[4] waiting   sorted set of the clients that wait, by the time (us) when they began to wait, or 0 for a client
---                   that was woken. release.lua wakes one of them, so that not all of them ask. Absent for a Redlock
--- ARGV[1] owner     ARGV[2] hold id     ARGV[3] TTL in ms
--- ARGV[4] ms for which the last token is kept
--- ARGV[5] ms for which the lock stays taken at least, 0 for none
--- ARGV[6] ms for which the server must have been up to grant a free lock, because it may have lost the locks it had;
---         0 for none; may be absent
--- ARGV[7] number of the client if it registers as waiting; may be absent or empty
--- ARGV[8] 1 if the client was woken for this request; may be absent
--- ARGV[9] id of the hold under which the owner re-enters, see mutex_common.lua; may be absent
+--                   that was woken. release.lua wakes one of them, so that not all of them ask. The key may be absent
+--                   without ARGV[6]. A Redlock passes the key, but no ARGV[6]: it registers no client
+-- ARGV[1] owner     ARGV[2] TTL in ms
+-- All others may be absent from some number on:
+-- ARGV[3] hold id, if it is not the owner's name; otherwise empty
+-- ARGV[4] ms for which the lock stays taken at least, 0 for none
+-- ARGV[5] ms for which the server must have been up to grant a free lock, because it may have lost the locks it had;
+--         0 for none
+-- ARGV[6] number of the client if it registers as waiting; otherwise empty
+-- ARGV[7] 1 if the client was woken for this request
+-- ARGV[8] id of the hold under which the owner re-enters, see mutex_common.lua; otherwise empty
 --
--- Returns {1, token, flags}  held: granted now, re-entered, or granted by an earlier run of this request. flags is 0
+-- Returns token       granted now, in the compact state
+--         {1, token, flags}  held: granted now, re-entered, or granted by an earlier run of this request. flags is 0
 --                     for a new grant. Otherwise it is the sum of 1 if the token is committed (Redlock) and 2 if the
---                     hold of ARGV[9] is in the lock
+--                     hold of ARGV[8] is in the lock
 --         {0, pttl, committed}  another owner holds the lock for so many ms (-1: without end). committed is 1 if the
 --                     holder's token is committed: then a majority of a Redlock has the same holder
 --         {-1, 0}     this hold was released before the request arrived: nothing is granted
@@ -38,16 +42,16 @@
 -- If the request is refused and the client waits, the script registers the client and marks the lock. It ignores
 -- failures of these writes. Why: a client that is not woken polls.
 --
--- Order of writes: the token first, because SET is what a full or restricted server refuses. A token without a lock
+-- Order of writes: the token first, because INCR or SET is what a full or restricted server refuses. A token without a lock
 -- does no harm. Then the lock, see mutex_common.lua, which comes in front of this file.
 
-local r = newRequest(1, ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[9])
+local r = newRequest(1, ARGV[1], ARGV[3], ARGV[2], ARGV[4], ARGV[8])
 r.waitingClients = KEYS[4]
-local client = ARGV[7] ~= '' and ARGV[7]
+local client = ARGV[6] ~= '' and ARGV[6]
 local refusal = check(r)
 if refusal then
   if client and r.longestTTL then
-    redis.pcall('ZADD', r.waitingClients, 'NX', ARGV[8] == '1' and 0 or integer(microseconds()), client)
+    redis.pcall('ZADD', r.waitingClients, 'NX', ARGV[7] == '1' and 0 or integer(microseconds()), client)
     redis.pcall('PEXPIRE', r.waitingClients, 10000) -- a waiting client asks more often than that
     if not r.hasWaitingClients then
       redis.pcall('HSET', r.lock, 'has_waiting_clients', 1)
@@ -64,18 +68,13 @@ if r.heldToken then
   return {1, r.heldToken, (r.tokenCommitted and 1 or 0) + (r.parentHeld and 2 or 0)}
 end
 
-if not r.lockTTL and tonumber(ARGV[6] or 0) > 0 then
+if not r.lockTTL and tonumber(ARGV[5] or 0) > 0 then
   local up = tonumber(string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)') or 0)
-  if up * 1000 < tonumber(ARGV[6]) then
-    return {-3, ARGV[6] - up * 1000}
+  if up * 1000 < tonumber(ARGV[5]) then
+    return {-3, ARGV[5] - up * 1000}
   end
 end
 
 local now = microseconds()
-local token = now
-local last = tonumber(redis.call('SET', r.token, integer(token), 'PX', ARGV[4], 'GET') or '')
-if last and last >= token then
-  token = last + 1
-  redis.call('SET', r.token, integer(token), 'PX', ARGV[4])
-end
+local token = nextToken(r.token, now)
 return grant(r, token, now) or {1, token, 0}

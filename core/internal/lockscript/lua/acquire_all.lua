@@ -1,8 +1,8 @@
 -- Grants several mutexes at once, or none of them. Their owners may differ. The contract of acquire.lua holds for each.
 --
 -- KEYS     three for each mutex: lock, token, released, see acquire.lua
--- ARGV[1]  hold id, the same for all     ARGV[2] ms for which the last tokens are kept
--- ARGV[3…] four for each mutex: owner; TTL in ms; ms for which it stays taken at least, 0 for none; id of the hold
+-- ARGV[1]  hold id, the same for all
+-- ARGV[2…] four for each mutex: owner; TTL in ms; ms for which it stays taken at least, 0 for none; id of the hold
 --          under which the owner re-enters, empty for none, see mutex_common.lua
 --
 -- Returns {1, token, 0}  all are held, with one token that is greater than that of every earlier grant of each
@@ -20,7 +20,7 @@
 
 local requests = {}
 for n = 1, #KEYS / 3 do
-  local a = 4 * n - 1
+  local a = 4 * n - 2
   local r = newRequest(3 * n - 2, ARGV[a], ARGV[1], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3])
   local refusal = check(r)
   if refusal then
@@ -42,7 +42,7 @@ end
 
 for _, r in ipairs(requests) do
   if not r.heldToken or r.heldToken < token then
-    redis.call('SET', r.token, integer(token), 'PX', ARGV[2])
+    redis.call('SET', r.token, integer(token), 'PX', tokenMemory)
   end
 end
 for _, r in ipairs(requests) do

@@ -1,5 +1,8 @@
--- Makes Redis refuse requests of ended holds that arrive late. A copy of such a request may still be on its way,
--- because its answer was lost or late.
+-- Makes Redis refuse all further requests of some holds, whether these are still valid or have ended. A copy of a
+-- request may still be on its way, because its answer was lost or late.
+--
+-- It bars requests only: a hold that is valid is renewed and released as before. The sender must have its answer, because
+-- a repetition of its own request is refused too.
 --
 -- KEYS[...] released   strings, one for each hold, see acquire.lua and oncescript/lua/begin.lua
 -- ARGV[1]   ms for which Redis refuses them

@@ -1,15 +1,18 @@
 -- Takes a lock of any strategy from its holders, and grants it to the next waiters.
 --
--- KEYS[1..6], ARGV[1..4]  see queue_common.lua, which comes in front of this file
+-- KEYS[1..6], ARGV[1..2]  see queue_common.lua, which comes in front of this file
 -- KEYS[7] forced  string, the result of this call, so that a repetition returns the same
--- ARGV[5] ms for which the result is kept
+-- KEYS[8] mark    hash with a field for each hold that was forced out, or with the field * if there were many. It outlasts
+--                 their leases. A client whose release had no answer reads it, see was_forced.lua
+-- ARGV[3] ms for which the result is kept
 --
 -- Returns 1 if there was a lock, 0 if the name was free.
 --
 -- Running it twice changes nothing: a repetition never takes the lock from a later holder.
 --
--- Order of writes: HLEN refuses a key that is no hash before the script deletes anything. A full server accepts UNLINK,
--- and after it the other writes of the script.
+-- Order of writes: HLEN refuses a key that is no hash before the script deletes anything. A full server accepts UNLINK and
+-- what expand does, and after it the other writes of the script. If the script stops after HSET, the next ForceUnlock gives the mark its
+-- expiry.
 
 local before = call('GET', KEYS[7])
 if before then
@@ -17,13 +20,31 @@ if before then
 end
 local held = call('HLEN', lock) > 0
 if held then
+  if isCompact(call('HGET', lock, 'mode')) then
+    expand(lock, shareExpiries)
+  end
+  local mark, left = {'*', 1}, call('PTTL', lock)
+  if call('HLEN', lock) <= 1000 then
+    mark = {}
+    for _, text in ipairs(call('HGETALL', lock)) do
+      local id = string.match(text, '^hold:(.+)$') or string.match(text, '^share:(.+)$')
+      if id then
+        mark[#mark + 1], mark[#mark + 2] = id, 1
+      end
+    end
+  end
+  call('UNLINK', lock)
+  if mark[1] then
+    call('HSET', KEYS[8], unpack(mark))
+    call('PEXPIRE', KEYS[8], math.max(call('PTTL', KEYS[8]), (left > 0 and left or tonumber(ARGV[3])) + 1000))
+  end
   deleteLock()
-  call('SET', KEYS[7], 1, 'PX', ARGV[5])
+  call('SET', KEYS[7], 1, 'PX', ARGV[3])
 else
-  redis.pcall('SET', KEYS[7], 0, 'PX', ARGV[5])
+  redis.pcall('SET', KEYS[7], 0, 'PX', ARGV[3])
 end
 grantWaiters() -- even if the lock was free: a hold may have expired since the last script ran
 if held and not mode then
-  publish(ARGV[4], channel, '0')
+  publish(ARGV[2], channel, '0')
 end
 return held and 1 or 0

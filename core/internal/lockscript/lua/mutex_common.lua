@@ -1,5 +1,5 @@
 -- The common beginning of acquire.lua, acquire_all.lua and redlock_commit.lua: it checks a mutex, grants it, and
--- re-enters it. By itself this file does nothing.
+-- re-enters it. It comes after token.lua and compact.lua. By itself this file does nothing.
 --
 -- All functions take a request, which is a table:
 --   lock, token, released   keys, see acquire.lua, which also sets waitingClients
@@ -18,12 +18,17 @@ local function integer(n)
 end
 
 local function newRequest(key, owner, hold, ttl, minHold, parent)
-  minHold = tonumber(minHold)
+  minHold = tonumber(minHold or 0)
   return {
     lock = KEYS[key], token = KEYS[key + 1], released = KEYS[key + 2],
-    owner = owner, hold = 'hold:' .. hold, ttl = math.max(tonumber(ttl), minHold), minHold = minHold, count = 0,
+    owner = owner, hold = 'hold:' .. (hold and hold ~= '' and hold or owner), ttl = math.max(tonumber(ttl), minHold), minHold = minHold, count = 0,
     parent = parent and parent ~= '' and 'hold:' .. parent or nil,
   }
+end
+
+local function readFields(r)
+  return redis.call('HMGET', r.lock, r.owner, r.hold, 'token', 'ttl', 'min_hold_until', 'mode', 'token_committed',
+    r.parent or '')
 end
 
 -- check returns the reply that refuses the request, or nil if there is none. If it returns nil, these fields are set:
@@ -46,8 +51,11 @@ local function check(r)
   if redis.call('EXISTS', r.lock) == 0 then
     return nil
   end
-  local held = redis.call('HMGET', r.lock, r.owner, r.hold, 'token', 'ttl', 'min_hold_until', 'mode', 'token_committed',
-    r.parent or '')
+  local held = readFields(r)
+  if tonumber(held[6] or '') then
+    expand(r.lock)
+    held = readFields(r)
+  end
   if held[6] and held[6] ~= 'mutex' then
     return {-2, 0}
   end
@@ -89,8 +97,8 @@ end
 
 -- grant grants the lock. It returns nil, or the error if the server refuses PEXPIRE.
 --
--- Order of writes: one HSET makes the lock with all its fields. If PEXPIRE is refused, SET with an expiry replaces the
--- lock, so that no lock without a TTL is left. The server has just accepted SET for the token.
+-- Order of writes: one HSET makes the lock with all its fields. If PEXPIRE is refused, the lock is deleted, or replaced by a
+-- key with an expiry if DEL is refused too. So no lock without a TTL is left.
 local function grant(r, token, now)
   local fields = {
     r.owner, r.count + 1, r.hold, 1, 'mode', 'mutex', 'ttl', r.ttl, 'token', integer(token), 'granted', integer(now),
@@ -106,7 +114,7 @@ local function grant(r, token, now)
   redis.call('HSET', r.lock, unpack(fields))
   local expiring = redis.pcall('PEXPIRE', r.lock, r.ttl)
   if type(expiring) == 'table' and expiring.err then
-    if r.count == 0 then
+    if r.count == 0 and type(redis.pcall('DEL', r.lock)) == 'table' then
       redis.call('SET', r.lock, '', 'PX', 1)
     end
     return expiring

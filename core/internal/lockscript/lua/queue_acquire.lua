@@ -1,14 +1,18 @@
 -- Grants a lock if it is the caller's turn, re-enters it, or takes a place in the queue.
 --
--- KEYS[1..6], ARGV[1..4]  see queue_common.lua, which comes in front of this file
+-- KEYS[1..6], ARGV[1..2]  see queue_common.lua, which comes in front of this file
 -- KEYS[7] released  string, exists if this very hold was released, or given up before this request arrived
--- ARGV[5] owner     ARGV[6] hold id     ARGV[7] TTL in ms
--- ARGV[8] ms for which the lock stays taken at least, 0 for none
--- ARGV[9] requested mode: fair or writing for the exclusive lock, reading for a share
--- ARGV[10] 1 to queue if the lock is not granted     ARGV[11] the queue number that the caller had before, 0 for none
--- ARGV[12] id of the hold under which the owner re-enters, empty if any hold of the owner will do
+-- ARGV[3] owner     ARGV[4] TTL in ms
+-- ARGV[5] requested mode: fair or writing for the exclusive lock, reading for a share
+-- ARGV[6] 1 to queue if the lock is not granted
+-- All others may be absent from some number on:
+-- ARGV[7] hold id, if it is not the owner's name; otherwise empty
+-- ARGV[8] the queue number that the caller had before, 0 for none
+-- ARGV[9] ms for which the lock stays taken at least, 0 for none
+-- ARGV[10] id of the hold under which the owner re-enters, empty if any hold of the owner will do
 --
--- Returns {1, token}   held: granted now or by another script before, re-entered, or granted by an earlier run
+-- Returns token        granted now, in the compact state
+--         {1, token}   held: granted now or by another script before, re-entered, or granted by an earlier run
 --         {0, ms left (-1: without end), waiters before the caller, its queue number, last token,
 --          1 if the lock is a Mutex's or Redisson's}     not held
 --         {-1}         this hold was released before the request arrived: nothing is granted
@@ -18,16 +22,17 @@
 -- stays the same. The repetition renews the TTL, because its sender counts the TTL from its last sending.
 --
 -- No caller passes a waiter in the queue, whether the caller queues or not. Owners that hold the lock already are
--- excepted. An owner is not excepted if the hold of ARGV[12] no longer exists, even if the owner has another hold. Why:
+-- excepted. An owner is not excepted if the hold of ARGV[10] no longer exists, even if the owner has another hold. Why:
 -- the caller has the context of a lease that ended without its client's knowledge. Several such callers must exclude
 -- each other.
 --
 -- Order of writes: see queue_common.lua. A caller leaves the queue before it gets the lock: if the script stops in
--- between, the next request takes the place again, with ARGV[11].
+-- between, the next request takes the place again, with ARGV[8].
 
-local released, owner, id, minHold = KEYS[7], ARGV[5], ARGV[6], tonumber(ARGV[8])
-local ttl = math.max(tonumber(ARGV[7]), minHold)
-local wantedMode, mayQueue, parent = ARGV[9], ARGV[10] == '1', ARGV[12]
+local released, owner, minHold = KEYS[7], ARGV[3], tonumber(ARGV[9] or 0)
+local id = (ARGV[7] or '') ~= '' and ARGV[7] or owner
+local ttl = math.max(tonumber(ARGV[4]), minHold)
+local wantedMode, mayQueue, parent = ARGV[5], ARGV[6] == '1', ARGV[10] or ''
 local queue = wantedMode == 'reading' and sharedQueue or exclusiveQueue
 
 -- share grants a share of the lock and returns the token.
@@ -81,8 +86,9 @@ end
 -- reenter re-enters a lock that the owner holds exclusively, and returns the token.
 local function reenter()
   call('PEXPIREAT', lock, integer(math.max(exclusiveUntil, now + ttl)))
-  call('HSET', lock, 'hold:' .. id, grantID)
-  call('HINCRBY', lock, owner, 1)
+  -- One write for both. Otherwise a script that stops in between leaves a hold that is not counted, and its release would
+  -- end the owner's other hold.
+  call('HSET', lock, owner, call('HGET', lock, owner) + 1, 'hold:' .. id, grantID)
   extend('hold:')
   return token
 end
@@ -124,7 +130,7 @@ local function tryAcquire()
       return
     end
   elseif occupied(exclusiveQueue) or wantedMode ~= 'reading' and occupied(sharedQueue) then
-    return -- waiters to whom the budget did not allow to grant the lock yet
+    return -- there are waiters that could have the lock, but the budget is used up
   end
   if isQueued then
     dequeue(id)
@@ -143,7 +149,7 @@ end
 local function enqueue()
   local number = tonumber(call('ZSCORE', queue, id) or nil)
   if not number then
-    number = tonumber(ARGV[11])
+    number = tonumber(ARGV[8] or 0)
     if number == 0 then
       local lastExclusive = call('ZREVRANGE', exclusiveQueue, 0, 0, 'WITHSCORES')[2] or 0
       local lastShared = call('ZREVRANGE', sharedQueue, 0, 0, 'WITHSCORES')[2] or 0

@@ -1,7 +1,9 @@
 -- The state of a lock that owners may share and for which they queue. It is the common beginning of queue_acquire.lua,
--- queue_release.lua, queue_heartbeat.lua and force.lua, after publish.lua. By itself this file does nothing.
+-- queue_release.lua, queue_heartbeat.lua and force.lua, after publish.lua, token.lua and compact.lua. By itself this file
+-- does nothing.
 --
--- KEYS[1] lock     hash; exists exactly while the lock is held. Its fields:
+-- KEYS[1] lock     hash; exists exactly while the lock is held. It has the compact state of compact_grant.lua, or these
+--                  fields:
 --                    mode       fair, writing or reading; any other value is a Mutex's or Redisson's, see acquire.lua
 --                    ttl        ms, the longest TTL requested
 --                    readers_first_until    readers with at most this queue number enter before any writer
@@ -18,7 +20,7 @@
 --                    read:<owner>  number of entries, token and time of the grant (us)
 --                    share:<id>    minimum hold time as in min_hold_until, and the owner
 --                    has_shares    1 if there was a share since the lock was free
--- KEYS[2] token    string, the last fencing token granted for this name
+-- KEYS[2] token    string, the last fencing token granted, see acquire.lua
 -- KEYS[3] share_expiries   sorted set, id of a shared hold -> its expiry (ms); without has_shares in the hash, it is
 --                          left of an earlier lock and means nothing
 -- KEYS[4] exclusive_queue  sorted set, id of a waiter for the exclusive lock -> queue number
@@ -26,9 +28,7 @@
 -- KEYS[6] waiters  hash, id of a waiter -> deadline (ms), TTL, requested mode and owner. The field '' is a
 --                  readers_first_until, left by an exclusive hold whose lock stays taken for its minimum hold time
 -- ARGV[1] channel on which releases are published; <channel>:<client> is that of one client's waiters
--- ARGV[2] ms for which the last token is kept
--- ARGV[3] ms without a heartbeat after which a waiter loses its place; also the longest TTL of a grant to a waiter
--- ARGV[4] SPUBLISH or PUBLISH, see publish.lua
+-- ARGV[2] SPUBLISH or PUBLISH, see publish.lua
 --
 -- A queue number is the server's time in us, or the last number plus one if that is greater. So numbers grow even if
 -- the clock was set back. Waiters send their number again, so they return to a lost queue in the old order.
@@ -48,7 +48,10 @@
 -- Why this order of declarations: every run creates all these functions. The cost grows with the number of variables
 -- that they capture, and is least for the variables declared last. So what many functions capture comes at the end.
 
-local lastToken, channel, tokenMemory, placeTTL = KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3])
+local lastToken, channel = KEYS[2], ARGV[1]
+-- ms without a heartbeat after which a waiter loses its place, and the longest TTL of a grant to a waiter: PlaceTTL in
+-- queue.go
+local placeTTL = 5000
 local clock = redis.call('TIME')
 local micros = clock[1] * 1000000 + clock[2]
 local maxExpired = 100 -- expired shares that one run removes
@@ -182,8 +185,15 @@ local function refresh()
   if left == -2 then
     return
   end
-  local state = call('HMGET', lock, 'mode', 'exclusive_owner', 'exclusive_until', 'token', 'granted', 'has_shares',
-    'ttl', 'readers_first_until', 'grant_id')
+  local function readFields()
+    return call('HMGET', lock, 'mode', 'exclusive_owner', 'exclusive_until', 'token', 'granted', 'has_shares', 'ttl',
+      'readers_first_until', 'grant_id')
+  end
+  local state = readFields()
+  if isCompact(state[1]) then
+    expand(lock, shareExpiries)
+    state = readFields()
+  end
   mode, longestTTL, readersFirstUntil = state[1] or 'mutex', tonumber(state[7] or 0), tonumber(state[8] or 0)
   if mode ~= 'fair' and mode ~= 'writing' and mode ~= 'reading' then
     foreign = true
@@ -244,13 +254,7 @@ local function remainingTTL()
 end
 
 local function newToken()
-  local new = micros
-  local before = tonumber(call('SET', lastToken, integer(new), 'PX', tokenMemory, 'GET') or '')
-  if before and before >= new then
-    new = before + 1
-    call('SET', lastToken, integer(new), 'PX', tokenMemory)
-  end
-  return integer(new)
+  return integer(nextToken(lastToken, micros))
 end
 
 local function minHoldUntil(minHold)
@@ -293,12 +297,7 @@ local function grantShare(id, owner, ttl, minHold)
     before = nil
   end
   local at = integer(now + ttl)
-  latestExpiry = math.max(tonumber(before or 0), now + ttl)
   call('PEXPIREAT', shareExpiries, at)
-  call('ZADD', shareExpiries, at, id)
-  if not shared then
-    call('PEXPIREAT', shareExpiries, at)
-  end
   longestTTL = math.max(longestTTL, ttl)
   if not mode then
     mode = 'reading'
@@ -308,6 +307,12 @@ local function grantShare(id, owner, ttl, minHold)
   end
   call('HSET', lock, 'share:' .. id, minHoldUntil(minHold) .. ' ' .. owner,
     'read:' .. owner, (count + 1) .. ' ' .. ownToken .. ' ' .. since, 'has_shares', 1, 'ttl', longestTTL)
+  -- After the hash, because a share without an expiry is not valid, and an expiry without a share keeps the lock taken.
+  call('ZADD', shareExpiries, at, id)
+  if not shared then
+    call('PEXPIREAT', shareExpiries, at)
+  end
+  latestExpiry = math.max(tonumber(before or 0), now + ttl)
   hasShares, shared = true, true
   return ownToken
 end
@@ -315,7 +320,7 @@ end
 -- notify sends a message to one waiter. With a token the message says that the waiter holds the lock, without one that
 -- it should send its request again.
 local function notify(id, grantedToken)
-  if not publish(ARGV[4], channel .. ':' .. string.match(id, '^(.*):'),
+  if not publish(ARGV[2], channel .. ':' .. string.match(id, '^(.*):'),
     id .. (grantedToken and ' ' .. grantedToken or '')) then
     unpublished = 1
   end
@@ -351,7 +356,7 @@ local function first(queue)
 end
 
 -- grantWaiters grants the lock to the next waiters: to the readers before the first writer, or to that writer if there
--- are no readers. The grant has the TTL ARGV[3] at most, until the waiter renews it.
+-- are no readers. The grant has placeTTL at most, until the waiter renews it.
 local function grantWaiters()
   if foreign or exclusiveOwner then
     return

@@ -1,7 +1,7 @@
 -- Keeps the places of some waiters of one client in the queues of one lock, and returns where they are.
 --
--- KEYS[1..6], ARGV[1..4]  see queue_common.lua, which comes in front of this file
--- ARGV[5...] hold ids
+-- KEYS[1..6], ARGV[1..2]  see queue_common.lua, which comes in front of this file
+-- ARGV[3...] hold ids
 --
 -- Returns {ms that the lock is held for (-1: without end), last token, 1 if the lock is a Mutex's or Redisson's,
 --          then for each id the number of waiters before it, or -1 if the waiter should send its request again}
@@ -17,7 +17,7 @@ call('PEXPIRE', waiters, placeTTL)
 call('PEXPIRE', exclusiveQueue, placeTTL)
 call('PEXPIRE', sharedQueue, placeTTL)
 local places = {}
-for i = 5, #ARGV do
+for i = 3, #ARGV do
   local waiter = call('HGET', waiters, ARGV[i])
   if waiter then
     local wantedMode, owner = string.match(waiter, '^%d+ %d+ (%a+) (.+)$')
@@ -38,7 +38,7 @@ local function ownerHolds(place)
 end
 
 local reply = {remainingTTL(), tonumber(call('GET', lastToken) or 0), foreign and 1 or 0}
-for i = 5, #ARGV do
+for i = 3, #ARGV do
   local place, before = places[i], -1
   local number = place and call('ZSCORE', place.shared and sharedQueue or exclusiveQueue, ARGV[i])
   if number and not ownerHolds(place) then

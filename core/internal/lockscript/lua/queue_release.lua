@@ -1,30 +1,33 @@
 -- Ends one hold, or gives up a place in the queue, and grants the lock to the next waiters.
 --
--- KEYS[1..6], ARGV[1..4]  see queue_common.lua, which comes in front of this file
--- KEYS[7] released  string, the result of this release, so that a repetition returns the same
--- ARGV[5] owner     ARGV[6] hold id
--- ARGV[7] ms for which the result is kept, 0 for a place in the queue if no request of it can arrive any more
--- ARGV[8] 1 if no caller ever had the hold: its minimum hold time does not count then
--- ARGV[9] 1 if all waiting readers go before the next writer when this ends the exclusive lock. If the lock stays taken
+-- KEYS[1..6], ARGV[1..2]  see queue_common.lua, which comes in front of this file
+-- KEYS[7] released  string, makes queue_acquire.lua refuse requests of the hold that arrive later, see bar.lua
+-- ARGV[3] owner
+-- ARGV[4] 1 if all waiting readers go before the next writer when this ends the exclusive lock. If the lock stays taken
 --         for its minimum hold time, they do so after that
--- ARGV[10] ms for which the result is kept if the hold is not in the lock; may be absent: ARGV[7]
+-- All others may be absent from some number on:
+-- ARGV[5] hold id, if it is not the owner's name; otherwise empty
+-- ARGV[6] ms for which KEYS[7] is kept, 0 if no request of the hold can arrive any more
+-- ARGV[7] 1 if no caller ever had the hold: its minimum hold time does not count then
+-- ARGV[8] ms for which KEYS[7] is kept if the hold is not in the lock; ARGV[6] if absent
 --
--- Returns {status, 1 if a message could not be published: waiters find out by polling}
---   status 1  released
---          0  not held: the hold expired, was forced out, or was never granted. An earlier run of this release did not
---             end it
+-- Returns 1  released
+--         0  not held: the hold expired, was forced out, was never granted, or an earlier run has ended it. The caller
+--            knows which, see wasReleased in release.go
+--         3, 2  the same, but a message could not be published: waiters find out by polling
 --
--- Running it twice changes nothing and returns the same, however many other owners held the lock between the runs.
--- If the hold is released before its request arrives, KEYS[7] makes queue_acquire.lua refuse that request.
+-- Running it twice changes nothing, however many other owners held the lock between the runs. If KEYS[7] is kept, a
+-- repetition returns the same.
 --
 -- Order of writes: the hold goes before the count. If the script stops between them, the lock is held too long rather
 -- than free too early. A full server accepts the first write (UNLINK, ZREM, HDEL or PEXPIREAT), and after it the other
 -- writes of the script.
 
-local released, owner, id = KEYS[7], ARGV[5], ARGV[6]
+local released, owner = KEYS[7], ARGV[3]
+local id = (ARGV[5] or '') ~= '' and ARGV[5] or owner
 
 local function remember(status)
-  local memory = tonumber(status == 0 and ARGV[10] or ARGV[7])
+  local memory = tonumber(status == 0 and ARGV[8] or ARGV[6] or 0)
   if memory > 0 then
     redis.pcall('SET', released, status, 'PX', memory)
   end
@@ -32,7 +35,7 @@ end
 
 -- takenUntil returns until when (ms) the lock must stay taken, by a minimum hold time in us; 0 if it need not.
 local function takenUntil(minHold)
-  return ARGV[8] ~= '1' and math.ceil(tonumber(minHold or 0) / 1000) or 0
+  return ARGV[7] ~= '1' and math.ceil(tonumber(minHold or 0) / 1000) or 0
 end
 
 -- endHold ends a hold of the exclusive lock. With the owner's last hold it ends the exclusive grant.
@@ -44,7 +47,7 @@ local function endHold()
     return
   end
   local untilMin = takenUntil(state[2])
-  local lastReader = ARGV[9] == '1' and call('ZREVRANGE', sharedQueue, 0, 0, 'WITHSCORES')[2]
+  local lastReader = ARGV[4] == '1' and call('ZREVRANGE', sharedQueue, 0, 0, 'WITHSCORES')[2]
   if untilMin > now then
     exclusiveUntil, exclusiveOwner = math.min(exclusiveUntil, untilMin), ''
     call('HDEL', lock, 'hold:' .. id, owner)
@@ -96,7 +99,7 @@ elseif kind == 'share:' then
 else
   local before = tonumber(call('GET', released) or '') -- also nil if bar.lua has written it
   if before then
-    return {math.min(before, 1), 0} -- release.lua also writes 2
+    return math.min(before, 1) -- release.lua also writes 2
   end
 end
 local wasQueued = dequeue(id) > 0
@@ -109,8 +112,8 @@ if wasQueued and foreign then
   end
 end
 if status == 1 and not mode then
-  if not publish(ARGV[4], channel, '0') then
+  if not publish(ARGV[2], channel, '0') then
     unpublished = 1
   end
 end
-return {status, unpublished}
+return status + 2 * unpublished

@@ -1,26 +1,30 @@
--- Raises the token of a hold, so that locks that were granted one after the other have one token in common.
+-- Raises the token of a hold, so that locks that were granted one after the other have one token in common. This file
+-- comes after token.lua and compact.lua.
 --
 -- KEYS[1] lock    hash, see acquire.lua and queue_common.lua
--- KEYS[2] token   string, the last fencing token granted for this name
+-- KEYS[2] token   string, the last fencing token granted, see acquire.lua
 -- KEYS[3] share_expiries  sorted set, see queue_common.lua
--- ARGV[1] hold id     ARGV[2] the token     ARGV[3] ms for which the last token is kept
+-- ARGV[1] hold id     ARGV[2] the token
 --
 -- Returns 1 if the hold is in the lock, 0 if it is not. The owner's other holds get the token too.
 --
 -- Running it twice changes nothing. It never makes a token smaller.
 --
--- Order of writes: the last token first, because SET is what a full server refuses. If the script stops after it, the
--- next grant gets a greater token than necessary.
+-- Order of writes: the last token comes before the token of the hold. If the script stops between them, the next grant
+-- gets a greater token than necessary.
 
 local lock, id, token = KEYS[1], ARGV[1], tonumber(ARGV[2])
 
 local function raiseLastToken()
   local last = tonumber(redis.call('GET', KEYS[2]) or '')
   if not last or last < token then
-    redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+    redis.call('SET', KEYS[2], ARGV[2], 'PX', tokenMemory)
   end
 end
 
+if isCompact(redis.call('HGET', lock, 'mode')) then
+  expand(lock, KEYS[3])
+end
 local held = redis.call('HMGET', lock, 'hold:' .. id, 'token', 'grant_id', 'share:' .. id)
 if held[1] and held[1] == (held[3] or held[1]) then
   if tonumber(held[2]) < token then

@@ -1,7 +1,7 @@
 -- Gives a hold its full TTL again, counted from now. It serves renewal and Extend of all strategies.
 --
 -- KEYS[1] lock    hash, see acquire.lua and queue_common.lua
--- KEYS[2] share_expiries  sorted set, see queue_common.lua; only for a shared hold, and after the reply 2
+-- KEYS[2] share_expiries  sorted set, see queue_common.lua; only after the replies 2 and 3
 -- ARGV[1] hold id     ARGV[2] TTL in ms
 --
 -- Returns 1   the hold is in the lock
@@ -9,9 +9,10 @@
 --         -1  other holds have the lock
 --         2   the hold is in the lock and was renewed, but must be renewed with KEYS[2] too: its owner also has, or
 --             had, shares of the lock
+--         3   nothing was done: the hold is shared, and must be renewed with KEYS[2] too
 --
 -- Why two keys only if necessary: a Cluster runs a script with one key even while the slot moves. It runs one with two
--- keys only if both exist on one node, and share_expiries seldom exists.
+-- keys only if both exist on one node, and share_expiries seldom exists. In the compact state no lock has it.
 --
 -- Running it twice changes nothing. It never shortens the TTL of another hold, and extends the hold of no other owner.
 -- One exception: if the key lives longer than the longest TTL requested, the server's clock was set back. The expiry is
@@ -25,7 +26,16 @@
 local lock, shareExpiries, id, ttl = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
 
 local held = redis.call('HMGET', lock, 'hold:' .. id, 'ttl', 'exclusive_until', 'grant_id', 'share:' .. id, 'mode',
-  'has_shares')
+  'has_shares', id)
+local kind, compactTTL = string.match(held[8] and held[6] or '', '^(%a* ?)(%d+)$')
+if compactTTL then -- see compact_grant.lua
+  local left = math.max(redis.call('PTTL', lock), ttl)
+  redis.call('PEXPIRE', lock, math.min(left, math.max(compactTTL, ttl)))
+  if ttl > tonumber(compactTTL) then
+    redis.call('HSET', lock, 'mode', kind .. ARGV[2])
+  end
+  return 1
+end
 if not held[5] and (not held[1] or held[6] == 'reading') then
   redis.call('HDEL', lock, '')
   return -redis.call('EXISTS', lock) -- an expired exclusive hold may be left in the hash while its owner's shares last
@@ -64,7 +74,7 @@ end
 
 if held[5] then
   if not shareExpiries then
-    return redis.error_reply('ERR a shared hold is renewed with two keys')
+    return 3
   end
   local before = tonumber(redis.call('ZSCORE', shareExpiries, id) or 0)
   if before <= now then

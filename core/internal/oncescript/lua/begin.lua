@@ -1,21 +1,21 @@
 -- Begins an attempt for a key, or returns why none may begin now.
 --
--- KEYS[1] record    see common.lua, which comes in front of this file, with group.lua
--- KEYS[2] token     string, the last fencing token granted for this name
+-- KEYS[1] record    see common.lua, which comes in front of this file, with group.lua, after begin_fast.lua
+-- KEYS[2] token     string, the last fencing token granted, see lockscript/lua/acquire.lua
 -- KEYS[3] ended     string, exists if this very attempt has ended, or was given up before this request arrived
 -- KEYS[4] group     sorted set, see group.lua; may be absent
--- KEYS[5] tokens    string, the last fencing token granted of the group's records; present if the group has a quota
--- ARGV[1] id of the attempt     ARGV[2] TTL of its lease in ms     ARGV[3] ms for which the record is kept
+-- ARGV[1] id of the attempt     ARGV[2] TTL of its lease in ms
+-- ARGV[3] ms for which the record is kept, the TTL at least
 -- ARGV[4] ms for which the last token is kept
--- ARGV[5] what the attempt counts as when its lease has expired: retry or unknown
--- ARGV[6] fingerprint of what is asked for, '' for none
--- ARGV[7] how many records the group may have, 0 for any number
--- ARGV[8], ARGV[9] the attempt may begin between these times, in ms since 1970; '' for no bound; 0 and less count
--- ARGV[10] note for readers of the record, '' for none
--- With KEYS[4] also: ARGV[11] bytes that a running record counts in its group     ARGV[12] how many bytes the group may
--- count, 0 for any number
+-- The other ARGV may be '' or absent:
+-- ARGV[5] unknown if the outcome is unknown once the lease has expired; otherwise another attempt may follow then
+-- ARGV[6] fingerprint of what is asked for     ARGV[7] note for readers of the record
+-- ARGV[8], ARGV[9] the attempt may begin between these times, in ms since 1970; 0 and less count
+-- ARGV[10] bytes that a running record counts in its group; present with KEYS[4]
+-- ARGV[11], ARGV[12] how many records, and how many bytes, the group may have
 --
--- Returns {1, token, attempt, us}  the attempt runs: it began now, or by an earlier run of this request, at that time
+-- Returns token                 the first attempt runs, since the us that the token says
+--         {1, token, attempt, us}  the attempt runs: it began now, or by an earlier run of this request, at that time
 --         {0, ms}               another attempt is running, whose lease has so much left
 --         {-1, 0}               this attempt was given up before the request arrived: nothing begins
 --         {-2, 0}               the record has another fingerprint; it is not touched
@@ -31,14 +31,28 @@
 -- Running it twice changes nothing: the id tells a repetition from another attempt. The repetition renews the lease,
 -- because its sender counts the TTL from its last sending.
 --
--- A group with a quota has one last token for all of its records, so a key leaves nothing that the group does not
--- count. If
--- KEYS[2] exists, a lock of this name or a record without a quota has written it. The script reads and updates it then.
---
 -- Order of writes: the token first, because SET is what a full or restricted server refuses. A token without a record
 -- does no harm. Then the record with its fixed fields in one HSET, then its optional fields, its expiry and its group.
 
-local id, ttl, retention, outcomeOnExpiry, fingerprint = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[5], ARGV[6]
+local id, ttl, retention = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local outcomeOnExpiry, fingerprint, note = ARGV[5] or '', ARGV[6] or '', ARGV[7] or ''
+
+-- nextToken draws a token: the server's time, or more if the last token or that of the record is not less. Then it is the
+-- last one, for ARGV[4] ms. Why not the function of lockscript/lua/token.lua: its tokens may be late, and a token that is
+-- the time saves the field began.
+local function nextToken(least)
+  local last = tonumber(call('SET', KEYS[2], integer(least), 'PX', ARGV[4], 'GET') or '')
+  if last and last >= least then
+    least = last + 1
+    call('SET', KEYS[2], integer(least), 'PX', ARGV[4])
+  end
+  return least
+end
+
+-- granted returns the reply for an attempt that runs.
+local function granted(token, attempt, began)
+  return attempt == 1 and began == token and token or {1, token, attempt, began}
+end
 
 if call('EXISTS', KEYS[3]) == 1 then
   return {-1, 0}
@@ -47,12 +61,12 @@ end
 local r = read('state', 'id', 'attempt', 'token', 'ttl', 'deadline', 'outcome_on_expiry', 'fingerprint', 'began')
 local deadline = integer(math.floor(now / 1000) + ttl)
 if r.state == 'running' and r.id == id then
-  call('PEXPIRE', record, math.max(retention, ttl)) -- a full server accepts this, and then also the next write
+  call('PEXPIRE', record, retention) -- a full server accepts this, and then also the next write
   call('HSET', record, 'deadline', deadline)
   if KEYS[4] then
-    enlist(KEYS[4], ARGV[11])
+    enlist(KEYS[4], ARGV[10])
   end
-  return {1, tonumber(r.token), tonumber(r.attempt), tonumber(r.began)}
+  return granted(tonumber(r.token), tonumber(r.attempt or 1), tonumber(r.began or r.token))
 end
 if r.state and r.fingerprint and fingerprint ~= '' and r.fingerprint ~= fingerprint then
   return {-2, 0}
@@ -66,59 +80,52 @@ elseif state == 'unknown' or state and outcomeOnExpiry == 'unknown' then
   return report(-3)
 end
 
-local earliest, latest = tonumber(ARGV[8]), tonumber(ARGV[9])
+local earliest, latest = tonumber(ARGV[8] or ''), tonumber(ARGV[9] or '')
 if earliest and now < earliest * 1000 then
   return {-6, now}
 elseif latest and now > latest * 1000 then
   return {-7, now}
 end
-if KEYS[5] then
-  local maxRecords, maxBytes, own = tonumber(ARGV[7]), tonumber(ARGV[12]), countedBytes(KEYS[4])
+local maxRecords, maxBytes = tonumber(ARGV[11] or ''), tonumber(ARGV[12] or '')
+if maxRecords or maxBytes then
+  local own = countedBytes(KEYS[4])
   local count, bytes, untilExpiry = usage(KEYS[4])
-  local added = classSize(sizeClass(ARGV[11])) - (own or 0)
-  if maxRecords > 0 and not own and count >= maxRecords then
+  local added = classSize(sizeClass(ARGV[10])) - (own or 0)
+  if maxRecords and not own and count >= maxRecords then
     return {-5, untilExpiry}
-  elseif maxBytes > 0 and added > 0 and bytes + added > maxBytes then
+  elseif maxBytes and added > 0 and bytes + added > maxBytes then
     return {-8, untilExpiry}
   end
 end
 
--- newToken writes the last token at the key and returns it. It is at least the given one, and greater than the last
--- one.
-local function newToken(key, token)
-  local last = tonumber(call('SET', key, integer(token), 'PX', ARGV[4], 'GET') or '')
-  if last and last >= token then
-    token = last + 1
-    call('SET', key, integer(token), 'PX', ARGV[4])
+local token = nextToken(math.max(now, (tonumber(r.token) or 0) + 1))
+local attempt = (r.attempt or r.token and 1 or 0) + 1
+local fields = {'state', 'running', 'id', id, 'token', integer(token), 'ttl', ttl}
+
+-- add writes a field. A usual value is written only over another one, see common.lua.
+local function add(field, value, usual)
+  if value ~= usual or r[field] then
+    fields[#fields + 1], fields[#fields + 2] = field, value
   end
-  return token
 end
 
-local token = math.max(now, (tonumber(r.token) or 0) + 1)
-if KEYS[5] then
-  local last = tonumber(call('GET', KEYS[2]) or '')
-  token = newToken(KEYS[5], math.max(token, (last or 0) + 1))
-  if last then
-    call('SET', KEYS[2], integer(token), 'PX', ARGV[4])
-  end
-else
-  token = newToken(KEYS[2], token)
-end
-local attempt = (r.attempt or 0) + 1
-call('HSET', record, 'state', 'running', 'id', id, 'attempt', integer(attempt), 'token', integer(token),
-  'began', integer(now), 'ttl', ttl, 'deadline', deadline, 'outcome_on_expiry', outcomeOnExpiry)
-for field, value in pairs({fingerprint = fingerprint, note = ARGV[10]}) do
+add('attempt', integer(attempt), '1')
+add('began', integer(now), integer(token))
+add('deadline', deadline, deadline)
+add('outcome_on_expiry', outcomeOnExpiry == '' and 'retry' or outcomeOnExpiry, 'retry')
+call('HSET', record, unpack(fields))
+for field, value in pairs({fingerprint = fingerprint, note = note}) do
   if value ~= '' then
     call('HSET', record, field, value)
   else
     call('HDEL', record, field)
   end
 end
-local refused = expire(math.max(retention, ttl))
+local refused = expire(retention)
 if refused then
   return refused
 end
 if KEYS[4] then
-  enlist(KEYS[4], ARGV[11])
+  enlist(KEYS[4], ARGV[10])
 end
-return {1, token, attempt, now}
+return granted(token, attempt, now)

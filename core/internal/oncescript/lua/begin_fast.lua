@@ -8,31 +8,37 @@
 --
 -- Why: without functions and tables the script takes half of the server's time.
 
-if not KEYS[4] and ARGV[8] == '' and ARGV[9] == '' and redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
-  local time = redis.call('TIME')
-  local now = time[1] .. string.format('%06d', time[2]) -- microseconds
-  local token = now
-  local last = tonumber(redis.call('SET', KEYS[2], token, 'PX', ARGV[4], 'GET') or '')
-  if last and last >= tonumber(now) then
+if not KEYS[4] and not ARGV[8] and redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
+  local call = redis.call
+  local time = call('TIME')
+  local began = time[1] .. string.format('%06d', time[2]) -- microseconds
+  local now, token = tonumber(began), began
+  local last = call('SET', KEYS[2], token, 'PX', ARGV[4], 'GET')
+  last = last and tonumber(last)
+  if last and last >= now then
     token = string.format('%.0f', last + 1)
-    redis.call('SET', KEYS[2], token, 'PX', ARGV[4])
+    call('SET', KEYS[2], token, 'PX', ARGV[4])
   end
-  local deadline = string.format('%.0f', math.floor(now / 1000) + ARGV[2])
-  redis.call('HSET', KEYS[1], 'state', 'running', 'id', ARGV[1], 'attempt', 1, 'token', token, 'began', now,
-    'ttl', ARGV[2], 'deadline', deadline, 'outcome_on_expiry', ARGV[5])
-  if ARGV[6] ~= '' then
-    redis.call('HSET', KEYS[1], 'fingerprint', ARGV[6])
+  call('HSET', KEYS[1], 'state', 'running', 'id', ARGV[1], 'token', token, 'ttl', ARGV[2])
+  if token ~= began then
+    call('HSET', KEYS[1], 'began', began)
   end
-  if ARGV[10] ~= '' then
-    redis.call('HSET', KEYS[1], 'note', ARGV[10])
+  if ARGV[5] and ARGV[5] ~= '' then
+    call('HSET', KEYS[1], 'outcome_on_expiry', ARGV[5])
   end
-  local expiring = redis.pcall('PEXPIRE', KEYS[1], math.max(ARGV[2], ARGV[3]))
+  if ARGV[6] and ARGV[6] ~= '' then
+    call('HSET', KEYS[1], 'fingerprint', ARGV[6])
+  end
+  if ARGV[7] and ARGV[7] ~= '' then
+    call('HSET', KEYS[1], 'note', ARGV[7])
+  end
+  local expiring = redis.pcall('PEXPIRE', KEYS[1], ARGV[3])
   if type(expiring) == 'table' and expiring.err then
     local undone = redis.pcall('DEL', KEYS[1])
     if type(undone) == 'table' and undone.err then
-      redis.call('SET', KEYS[1], '', 'PX', 1)
+      call('SET', KEYS[1], '', 'PX', 1)
     end
     return expiring
   end
-  return {1, tonumber(token), 1, tonumber(now)}
+  return token == began and now or {1, tonumber(token), 1, now}
 end

@@ -2,18 +2,22 @@
 --
 -- A record is one hash, at KEYS[1]:
 --   state        running, completed, or unknown (an attempt ran and its outcome is not known); absent after a release
---   id           of the attempt that is running or was the last, or of the resolve that ended the record
---   attempt      number of the attempt, from 1; a release keeps it
+--   id           of the attempt while it is running, or of the resolve that ended the record
+--   attempt      number of the attempt, from 1; a release keeps it. Absent beside a token: 1
 --   token        fencing token of the attempt; a release keeps it, which tells an earlier attempt that it was followed
---   began, ended us
+--   began        us; absent if it is the same number as the token; 0 if it is not known
+--   ended        us
 --   ttl          ms, of the lease while the attempt is running
---   deadline     ms, when the lease expires
---   outcome_on_expiry   what a running attempt counts as when its lease has expired: retry, unknown or completed
+--   deadline     ms, when the lease expires; absent before the first renewal: began and ttl say it
+--   outcome_on_expiry   what a running attempt counts as when its lease has expired: retry, unknown or completed;
+--                absent: retry
 --   fingerprint  of what was asked for; may be absent
---   value        of a completed run
---   omitted      1 if a completed run had a value that was not recorded; then there is no field value
+--   value        of a completed run; absent if it is empty, or if there is omitted
+--   omitted      1 if a completed run had a value that was not recorded
 --   reason       why the outcome is unknown
 --   note         text for readers of the record; may be absent
+--
+-- A field that has its usual value is absent. Why: the record of a completed run may be one of millions.
 --
 -- The key expires at the end of the record's retention. So the record outlives the lease of its attempt, and later
 -- attempts can read the outcome. The lease is compared with the server's clock.
@@ -28,11 +32,16 @@ local function integer(n)
   return string.format('%.0f', n)
 end
 
+-- deadlineOf returns when the lease of a running attempt expires, in ms.
+local function deadlineOf(r)
+  return r.deadline or math.floor((r.began or r.token) / 1000) + r.ttl
+end
+
 -- leaseLeft returns the ms until the lease of a running attempt expires, 0 or less if it has expired. It never returns
 -- more than the TTL. Why: if more is left, the server's clock was set back, and a crash would block the key for as
 -- long.
-local function leaseLeft(deadline, ttl)
-  return math.min(deadline - math.floor(now / 1000), tonumber(ttl))
+local function leaseLeft(r)
+  return math.min(deadlineOf(r) - math.floor(now / 1000), tonumber(r.ttl))
 end
 
 -- stateNow returns the state of the record at this time, nil if there is none, and the ms left of a running attempt.
@@ -41,11 +50,11 @@ local function stateNow(r)
   if r.state ~= 'running' then
     return r.state, 0
   end
-  local left = leaseLeft(r.deadline, r.ttl)
+  local left = leaseLeft(r)
   if left > 0 then
     return 'running', left
   end
-  return r.outcome_on_expiry, 0
+  return r.outcome_on_expiry or 'retry', 0
 end
 
 -- read returns the fields with the given names, by name. Without names it returns all fields.
@@ -67,7 +76,7 @@ end
 -- report returns the record as Go reads it: the status, the state of stateNow, ms of the lease, ms of the retention,
 -- and the fields.
 local function report(status)
-  local state, left = stateNow(read('state', 'deadline', 'ttl', 'outcome_on_expiry'))
+  local state, left = stateNow(read('state', 'token', 'began', 'deadline', 'ttl', 'outcome_on_expiry'))
   return {status, state or '', left, call('PTTL', record), call('HGETALL', record)}
 end
 
@@ -91,7 +100,7 @@ end
 -- correctDeadline returns the ms that a running attempt has left. If the server's clock was set back, the recorded
 -- deadline is later than that, and correctDeadline writes the right one.
 local function correctDeadline(r, left)
-  if left < r.deadline - math.floor(now / 1000) then
+  if left < deadlineOf(r) - math.floor(now / 1000) then
     allowWrites()
     call('HSET', record, 'deadline', integer(math.floor(now / 1000) + left))
   end

@@ -1,80 +1,51 @@
--- The common beginning of complete.lua, hold.lua and resolve.lua, which write the end of an attempt. It
--- comes after publish.lua, common.lua and group.lua. By itself this file does nothing.
+-- The common beginning of complete.lua, hold.lua and resolve.lua, which write the end of an attempt. It comes after
+-- publish.lua, common.lua and group.lua. By itself this file does nothing.
 --
 -- KEYS[1] record   see common.lua
--- KEYS[2] ended    string, the result of this end, so that a repetition returns the same
--- KEYS[3] group    sorted set, see group.lua; may be absent
+-- KEYS[2] ended    string, the result of this end, so that a repetition returns the same; mostly absent
+-- KEYS[3] marks    sorted set, see marks.lua
+-- KEYS[4] group    sorted set, see group.lua; may be absent
 -- ARGV[1] id of the attempt, or of the resolve     ARGV[2] ms for which the record is kept
--- ARGV[3] ms for which the result is kept
 -- ARGV[4] SPUBLISH or PUBLISH     ARGV[5] channel to which waiters for the record subscribe
--- The last ARGV, with KEYS[3]: bytes that the record counts in its group from now on
+-- The last ARGV, with KEYS[4]: bytes that the record counts in its group from now on
 --
--- Order of writes: the end is written before the fields of the running attempt are deleted. If the script stops in
--- between, the record has the end all the same, because its state says so.
+-- Order of writes: PEXPIRE first, which a full server accepts, and then the other writes. The end is written before
+-- the fields of the running attempt are deleted. If the script stops in between, the record has the end all the same,
+-- because its state says so.
 
-local group = KEYS[3]
+local group = KEYS[4]
 
--- writeEnd writes the given fields into the record and deletes the obsolete ones. It returns {result, announced}, or an
--- error if the server refuses the expiry. announced is 0 if the message could not be published, so that waiters have to
--- poll.
-local function writeEnd(result, obsolete, ...)
-  call('HSET', record, 'id', ARGV[1], 'ended', integer(now), ...)
-  local refused = expire(ARGV[2])
-  if refused then
-    return refused
+-- writeEnd writes the given fields into the record and deletes the obsolete ones.
+local function writeEnd(obsolete, ...)
+  local existed = call('PEXPIRE', record, ARGV[2]) == 1
+  call('HSET', record, 'ended', integer(now), ...)
+  if not existed then
+    call('PEXPIRE', record, ARGV[2])
   end
   call('HDEL', record, unpack(obsolete))
   if group then
     enlist(group, ARGV[#ARGV])
   end
-  call('SET', KEYS[2], result, 'PX', ARGV[3])
-  return {result, publish(ARGV[4], ARGV[5], '0') and 1 or 0}
 end
 
--- superseded returns true if another attempt has followed this one. A released record has no id but keeps the token of
--- its last attempt, which is greater than ARGV[6] if that attempt was a later one.
-local function superseded(r)
-  if r.state then
-    return r.id ~= ARGV[1]
-  end
-  return tonumber(r.token or 0) > tonumber(ARGV[6])
+-- remember makes repetitions return the result, for so many ms.
+local function remember(result, memory)
+  call('SET', KEYS[2], result, 'PX', memory)
+  return result
 end
 
--- finish ends an attempt, whose token is ARGV[6] and whose number is ARGV[7].
---
--- Returns {1, announced}  recorded
---         {2, announced}  recorded, although the record of the attempt had been evicted or forgotten. Why: the attempt
---                         ran all the same, and a late record is better than none
---         {0, 1}          stale: another attempt has followed, whatever became of it, or the record was resolved;
---                         the record is not written
--- For announced see writeEnd.
---
--- Running it twice changes nothing and returns the same, whatever has become of the record since.
-local function finish(state, ...)
-  local r = read('state', 'id', 'token')
-  local before = earlierResult(KEYS[2], ARGV[3])
-  if before then
-    return {before, 1}
-  end
-  allowWrites()
-  if superseded(r) then
-    call('SET', KEYS[2], 0, 'PX', ARGV[3])
-    return {0, 1}
-  end
-  return writeEnd(r.state and 1 or 2, {'deadline', 'ttl', 'outcome_on_expiry'},
-    'state', state, 'token', ARGV[6], 'attempt', ARGV[7], ...)
+-- announce publishes the end. It returns the result, or {result, 0} if the message could not be published: then waiters
+-- have to poll.
+local function announce(result)
+  return publish(ARGV[4], ARGV[5], '0') and result or {result, 0}
 end
 
--- valueFields returns the fields of a completed run and their values: its value, or that it had one which is not
--- recorded; and the fingerprint of what was asked for, unless that is ''.
-local function valueFields(value, omitted, fingerprint)
-  local fields = {'value', value}
+-- valueFields returns the fields of a completed run and their values: its value unless that is '', or that it had one
+-- which is not recorded.
+local function valueFields(value, omitted)
   if omitted == '1' then
-    fields = {'omitted', 1}
+    return 'omitted', 1
+  elseif value and value ~= '' then
+    return 'value', value
   end
-  if fingerprint ~= '' then
-    fields[3], fields[4] = 'fingerprint', fingerprint
-  end
-  return unpack(fields)
 end
-

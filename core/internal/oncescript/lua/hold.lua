@@ -1,8 +1,10 @@
 -- Records that an attempt has ended with an unknown outcome. No other attempt may follow.
 --
--- KEYS[1..3], ARGV[1..7]  see finish_common.lua, which comes in front of this file
--- ARGV[8] reason
+-- KEYS, ARGV  see finish.lua, which comes in front of this file
 --
--- Returns what finish in finish_common.lua returns.
+-- Returns what finish in finish.lua returns.
 
-return finish('unknown', 'reason', ARGV[8])
+if (ARGV[6] or '') == '' then
+  return finish('unknown')
+end
+return finish('unknown', 'reason', ARGV[6])

@@ -10,9 +10,10 @@
 -- ARGV[6] ms for which the result is kept if there was nothing to release; may be absent: ARGV[2]
 -- ARGV[7] bytes that a released record counts in its group; present if the group has a quota
 --
--- Returns {1, announced}  released; announced is 0 if the message could not be published: waiters find out by polling
---         {0, 1}          nothing to release: the attempt was followed by another one, forgotten, evicted, completed,
---                         or released before
+-- Returns 1       released
+--         {1, 0}  released, but the message could not be published: waiters find out by polling
+--         0       nothing to release: the attempt was followed by another one, forgotten, evicted, completed, or
+--                 released before
 --
 -- In a group with a quota, the record is deleted if this was the first attempt. Why: everything that the records of
 -- such a group leave in Redis must count. After a later attempt the record stays, and counts: by its token, an earlier
@@ -26,21 +27,22 @@
 local r = read('state', 'id', 'attempt')
 local before = earlierResult(KEYS[2], ARGV[6] or ARGV[2])
 if before then
-  return {before, 1}
+  return before
 end
+local attempt = tonumber(r.attempt or 1)
 allowWrites()
 if r.id ~= ARGV[1] or r.state == 'completed' or not r.state then
   call('SET', KEYS[2], 0, 'PX', ARGV[6] or ARGV[2])
-  return {0, 1}
+  return 0
 end
 call('HDEL', record, 'state', 'id', 'began', 'ended', 'ttl', 'deadline', 'outcome_on_expiry', 'fingerprint', 'reason',
   'note')
 if ARGV[3] == '1' then
-  call('HSET', record, 'attempt', r.attempt - 1)
+  call('HSET', record, 'attempt', attempt - 1)
   call('HDEL', record, 'token')
 end
-local counts = ARGV[7] and r.attempt ~= '1'
-if r.attempt == '1' and (ARGV[7] or ARGV[3] == '1') then
+local counts = ARGV[7] and attempt > 1
+if attempt == 1 and (ARGV[7] or ARGV[3] == '1') then
   call('DEL', record)
 end
 if counts then
@@ -49,4 +51,4 @@ elseif KEYS[3] then
   call('ZREM', KEYS[3], record)
 end
 call('SET', KEYS[2], 1, 'PX', ARGV[2])
-return {1, publish(ARGV[4], ARGV[5], '0') and 1 or 0}
+return publish(ARGV[4], ARGV[5], '0') and 1 or {1, 0}

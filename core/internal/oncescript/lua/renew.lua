@@ -9,12 +9,12 @@
 --
 -- Order of writes: PEXPIRE first, which a full server accepts. After it the server accepts HSET of the same script.
 
-local r = read('state', 'id', 'deadline', 'ttl')
+local r = read('state', 'id', 'token', 'began', 'deadline', 'ttl')
 if r.state ~= 'running' or r.id ~= ARGV[1] then
   allowWrites()
   return 0
 end
-local ttl = math.max(leaseLeft(r.deadline, r.ttl), tonumber(ARGV[2])) -- never shorter than it was
+local ttl = math.max(leaseLeft(r), tonumber(ARGV[2])) -- never shorter than it was
 call('PEXPIRE', record, math.max(ARGV[3], ttl))
 call('HSET', record, 'deadline', integer(math.floor(now / 1000) + ttl), 'ttl', math.max(r.ttl, ARGV[2]))
 return 1

@@ -1,14 +1,15 @@
 -- Records that a run took effect, on behalf of an operator or a program other than the attempt.
 --
--- KEYS[1..3], ARGV[1..5]  see finish_common.lua, which comes in front of this file
+-- KEYS[1..4], ARGV[1..5]  see finish_common.lua, which comes in front of this file, after marks.lua
+-- ARGV[3] ms for which the result is kept
 -- ARGV[6] value     ARGV[7] 1 if there is a value that is too large to be recorded
 -- ARGV[8] fingerprint of what was asked for, '' for none: for a record that has none
 -- ARGV[9] 1 to make the record a member of its group, 0 to update its membership only if it has one
 --
--- Returns {1, announced}   recorded, now or by an earlier run; announced is 0 if the message could not be published:
---                          waiters find out by polling
---         {0, ms}          an attempt is running, whose lease has so much left; it is not touched
---         {-4, record...}  completed before; it is not touched, so the first result counts; see report in common.lua
+-- Returns 1               recorded, now or by an earlier run
+--         {1, 0}          the same, but the message could not be published: waiters find out by polling
+--         {0, ms}         an attempt is running, whose lease has so much left; it is not touched
+--         {-4, record...} completed before; it is not touched, so the first result counts; see report in common.lua
 --
 -- The record keeps the number and the token of the attempt, but gets another id. By that id, an attempt that ends late
 -- finds out that it is stale.
@@ -16,10 +17,10 @@
 -- Running it twice changes nothing. A refused request may be sent again. What was recorded is not recorded twice,
 -- whatever has become of the record since.
 
-local r = read('state', 'id', 'ttl', 'deadline', 'outcome_on_expiry', 'fingerprint')
+local r = read('state', 'id', 'token', 'began', 'ttl', 'deadline', 'outcome_on_expiry', 'fingerprint')
 local before = earlierResult(KEYS[2], ARGV[3])
 if before then
-  return {before, 1}
+  return before
 end
 if r.id ~= ARGV[1] then -- equal if an earlier run stopped halfway
   local state, left = stateNow(r)
@@ -33,5 +34,13 @@ if group and ARGV[9] == '0' and not countedBytes(group) then
   group = nil
 end
 allowWrites()
-return writeEnd(1, {'deadline', 'ttl', 'outcome_on_expiry', 'reason'},
-  'state', 'completed', valueFields(ARGV[6], ARGV[7], r.fingerprint or ARGV[8]))
+markEnd(KEYS[3], r, ARGV[3])
+local fields = {'state', 'completed', 'id', ARGV[1], valueFields(ARGV[6], ARGV[7])}
+if not r.fingerprint and ARGV[8] ~= '' then
+  fields[#fields + 1], fields[#fields + 2] = 'fingerprint', ARGV[8]
+end
+if not r.state and r.token then
+  fields[#fields + 1], fields[#fields + 2] = 'began', 0 -- the last attempt was released
+end
+writeEnd({'deadline', 'ttl', 'outcome_on_expiry', 'reason'}, unpack(fields))
+return announce(remember(1, ARGV[3]))

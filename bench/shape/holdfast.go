@@ -1,0 +1,132 @@
+package shape
+
+import (
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/luasource"
+)
+
+// What core sends beside names and IDs, in milliseconds.
+var (
+	tokenMemory = milliseconds(2 * time.Hour)
+	retention   = milliseconds(24 * time.Hour)
+)
+
+// tag is the end of the keys that core keeps beside a lock.
+func (h *Hold) tag() string {
+	if h.tagText == "" {
+		h.tagText = ":{" + h.key() + "}"
+	}
+	return h.tagText
+}
+
+func (h *Hold) released() string {
+	if h.releasedText == "" {
+		h.releasedText = "holdfast:released" + h.tag() + ":" + h.id()
+	}
+	return h.releasedText
+}
+
+func (h *Hold) channel() string { return "redisson_lock__channel" + h.tag() }
+
+// Mutex sends what core.Client.Mutex does.
+func Mutex() Shape {
+	acquire := luasource.Script(luasource.Acquire...)
+	release := luasource.Script(luasource.Release...)
+	return Shape{
+		Name: "holdfast Mutex", Scripts: []*redis.Script{acquire, release},
+		Lock: func(h *Hold) Command {
+			id := h.id()
+			keys := []string{h.key(), "holdfast:token", h.released(), "holdfast:waiting_clients" + h.tag()}
+			return Command{acquire, keys, []any{id, milliseconds(TTL)}}
+		},
+		Granted: isGrant,
+		Unlock: func(h *Hold, _ any) Command {
+			id := h.id()
+			keys := []string{h.key(), h.released(), "holdfast:waiting_clients" + h.tag()}
+			return Command{release, keys, []any{id, "PUBLISH"}}
+		},
+		Released: equals(int64(1)),
+	}
+}
+
+// Fair sends what core.Client.Fair does.
+func Fair() Shape { return queue("holdfast Fair", "fair", 0) }
+
+// Read sends what core.Client.Read does.
+func Read() Shape { return queue("holdfast Read", "reading", 0) }
+
+// Write sends what core.Client.Write does.
+func Write() Shape { return queue("holdfast Write", "writing", 1) }
+
+// queue is a lock with a queue in Redis. readersNext is 1 if its unlock lets readers go first.
+func queue(name, mode string, readersNext int) Shape {
+	acquire := luasource.Script(luasource.QueueAcquire...)
+	release := luasource.Script(luasource.QueueRelease...)
+	command := func(script *redis.Script, h *Hold, args ...any) Command {
+		tag := h.tag()
+		keys := []string{
+			h.key(), "holdfast:token", "holdfast:share_expiries" + tag, "holdfast:exclusive_queue" + tag,
+			"holdfast:shared_queue" + tag, "holdfast:waiters" + tag, h.released(),
+		}
+		return Command{script, keys, append([]any{h.channel(), "PUBLISH", h.id()}, args...)}
+	}
+	return Shape{
+		Name: name, Scripts: []*redis.Script{acquire, release},
+		Lock: func(h *Hold) Command {
+			return command(acquire, h, milliseconds(TTL), mode, 1)
+		},
+		Granted: isGrant,
+		Unlock: func(h *Hold, _ any) Command {
+			return command(release, h, readersNext)
+		},
+		Released: equals(int64(1)),
+	}
+}
+
+// Once sends what core.Client.Once does for a run that completes with a value.
+func Once(value string) Shape {
+	begin := luasource.Script("oncescript/begin_fast", "oncescript/common", "oncescript/group", "oncescript/begin")
+	complete := luasource.Script("oncescript/complete_fast", "publish", "oncescript/common", "oncescript/group",
+		"oncescript/finish_common", "oncescript/finish", "oncescript/complete")
+	return Shape{
+		Name: "holdfast Once", Scripts: []*redis.Script{begin, complete},
+		Lock: func(h *Hold) Command {
+			return Command{
+				begin,
+				[]string{"holdfast:once" + h.tag(), "holdfast:token", h.released()},
+				[]any{h.id(), milliseconds(TTL), retention, tokenMemory},
+			}
+		},
+		Granted: func(reply any) bool {
+			token, _ := reply.(int64)
+			return token > 0
+		},
+		Unlock: func(h *Hold, locked any) Command { // locked is the token, see Granted
+			return Command{
+				complete,
+				[]string{"holdfast:once" + h.tag(), h.released(), "holdfast:ended" + h.tag()},
+				[]any{h.id(), retention, locked, "PUBLISH", h.channel(), value},
+			}
+		},
+		Released: equals(int64(1)),
+	}
+}
+
+// OnceByHand is a Once without a library: SET with NX and the TTL of a lease begins, and SET with the retention
+// completes. It does not notice if the lease has expired meanwhile.
+func OnceByHand(value string) Shape {
+	return Shape{
+		Name: "once by hand: `SET NX PX`, `SET PX`",
+		Lock: func(h *Hold) Command {
+			return Command{Args: []any{"set", h.key(), h.value(22), "nx", "px", milliseconds(TTL)}}
+		},
+		Granted: equals("OK"),
+		Unlock: func(h *Hold, _ any) Command {
+			return Command{Args: []any{"set", h.key(), value, "px", retention}}
+		},
+		Released: equals("OK"),
+	}
+}

@@ -1,0 +1,53 @@
+package core_test
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/conformance"
+)
+
+// TestConformance runs the suite on all pairs on a server by itself.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	for name, pair := range pairs {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conformance.Run(t, pair.on(nil))
+		})
+	}
+}
+
+var allTopologies = flag.Bool("topologies", false, "run the conformance suite on all strategies on Sentinel and Cluster")
+
+// TestTopologies runs the suite where replicas stand behind the servers and clients find their way by themselves. By
+// default it takes two strategies for all.
+func TestTopologies(t *testing.T) {
+	t.Parallel()
+	for name, topology := range map[string]struct {
+		start  func(testing.TB) *conformance.Deployment
+		sample string // the pair that is run without -topologies
+	}{
+		"Sentinel": {conformance.Sentinel, "Mutex"}, "Cluster": {conformance.Cluster, "ReadAndWrite"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			deployment := topology.start(t)
+			for name, pair := range pairs {
+				if !*allTopologies && name != topology.sample {
+					continue
+				}
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					conformance.Run(t, pair.on(deployment))
+				})
+			}
+		})
+	}
+}
+
+// TestRedlockConformance runs the suite on five masters.
+func TestRedlockConformance(t *testing.T) {
+	t.Parallel()
+	conformance.Run(t, onMasters(5))
+}

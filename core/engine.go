@@ -1,0 +1,158 @@
+package core
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/acquire"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/pubsub"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/core/internal/waiters"
+)
+
+// engine acquires and keeps leases: it is what a [Client] and a [Redlock] have in common, whatever servers their locks live on.
+type engine struct {
+	clientConfig
+	ids          lockscript.IDs
+	clientNumber string // of this client, see internal/pubsub/wake_one.go
+	now          clock.Clock
+	redis        []redis.UniversalClient // where the locks live
+
+	renewer      *keepalive.Renewer[lockscript.Hold]
+	acquiring    acquire.Environment
+	acquisitions sync.Pool // of *acquisition
+
+	operations *lifecycle.Operations
+	base       context.Context // of work in the background; ends when Close has waited long enough
+	stop       context.CancelFunc
+
+	renewals keepalive.Log
+	overdue  sync.Once // too many holds wait to be released
+}
+
+// newEngine makes an engine whose leases are trusted for their TTL less the drift.
+func newEngine(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl time.Duration) time.Duration) *engine {
+	e := &engine{
+		clientConfig: config,
+		ids:          lockscript.IDs{Client: uuid.NewString()},
+		clientNumber: pubsub.NewClientNumber(),
+		now:          clock.New(),
+		redis:        rdbs,
+		operations:   lifecycle.New(),
+	}
+	e.base, e.stop = context.WithCancel(context.Background())
+	e.renewer = keepalive.NewRenewer[lockscript.Hold](e.now, drift)
+	e.acquisitions.New = func() any { return new(acquisition) }
+	e.acquiring = acquire.Environment{
+		Background: e.work(), IDs: &e.ids, OneServer: len(rdbs) == 1,
+		Lists: waiters.NewLists(), Limit: waiters.NewLimit(config.maxWaiters),
+		NotReleased: e.warnNotReleased, TooManyPending: e.warnPending,
+	}
+	return e
+}
+
+// nowFor reads the clock if wanted is true, and returns 0 otherwise. Why: to read a clock that continues in a suspend is a
+// system call.
+func (e *engine) nowFor(wanted bool) clock.Instant {
+	if !wanted {
+		return 0
+	}
+	return e.now()
+}
+
+// background runs work that outlives its caller but not the engine. It reports false if that has come to rest.
+func (e *engine) background(work func(ctx context.Context)) bool {
+	if !e.operations.StartInternal() {
+		return false
+	}
+	go func() {
+		defer e.operations.Finish()
+		work(e.base)
+	}()
+	return true
+}
+
+// lost ends a lease that was not unlocked. Its hold may still be in Redis, if the answer to a renewal was late or
+// lost, so it is taken out, unless it is left to run out.
+func (e *engine) lost(l *Lease, cause error) {
+	l.end.Set(cause)
+	if !leftToExpire(cause) {
+		e.acquiring.ReleaseInBackground(l.strategy, l.outstanding(), lockscript.HeldByCaller)
+	}
+	e.report(l, cause)
+}
+
+// work is what commands need of this client beyond the call that started them.
+func (e *engine) work() transport.Background {
+	return transport.Background{Now: e.now, Operations: e.operations, Go: e.background, Recovered: e.recovered}
+}
+
+// maxClosingReleases is how many leases are released at a time when a client closes: enough to fill round trips. More
+// would only wait for each other, and a release without an answer for transport.FirstAnswerTimeout is sent again.
+const maxClosingReleases = 2 * transport.MaxBatch
+
+// close ends all leases with the cause [ErrClosed] and releases their locks. It reports false if that was done before.
+func (e *engine) close() (first bool, err error) {
+	if !e.operations.BeginClose() {
+		<-e.operations.Finished
+		return false, nil
+	}
+	// However many leases there are, they are released for as long as Redis goes on answering.
+	silence := time.AfterFunc(acquire.ReleaseTimeout, e.stop)
+	err = e.releaseAll(e.renewer.Close(), func() { silence.Reset(acquire.ReleaseTimeout) })
+	e.operations.Finish()
+	<-e.operations.Finished
+	silence.Stop()
+	e.stop()
+	return true, err
+}
+
+// releaseAll ends leases, and takes them out of Redis side by side; the executor makes batches of it. It calls released
+// after each that was. The error is that of the first that was not.
+func (e *engine) releaseAll(leases []keepalive.Lease[lockscript.Hold], released func()) error {
+	left := make(chan *Lease, len(leases))
+	for _, kept := range leases {
+		l := kept.(keptLease).Lease
+		l.end.Set(ErrClosed)
+		left <- l
+	}
+	close(left)
+	var all sync.WaitGroup
+	var once sync.Once
+	var first error
+	for range min(len(leases), maxClosingReleases) {
+		all.Go(func() {
+			for l := range left {
+				if err := e.releaseLast(l); err != nil {
+					once.Do(func() { first = err })
+				} else {
+					released()
+				}
+			}
+		})
+	}
+	all.Wait()
+	return first
+}
+
+// releaseLast takes the hold of a lease that has ended out of Redis.
+func (e *engine) releaseLast(l *Lease) error {
+	h := l.outstanding()
+	err := transport.RetryUntilAnswered(e.base, func(ctx context.Context) error {
+		_, err := l.strategy.Release(ctx, h, lockscript.HeldByCaller)
+		return err
+	})
+	if err != nil {
+		return errorf("holdfast: close: release of lock %q not confirmed, it expires after its TTL: %w", h.Name,
+			failure(context.Background(), h.Keys.Lock, err))
+	}
+	return nil
+}

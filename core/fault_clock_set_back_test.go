@@ -1,0 +1,160 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+// TestClockSetBack: after the server's clock was set back, a lock's expiry lies far in the future, as it does
+// here. Neither a living nor a crashed holder may block the name for that long.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb)
+	for name, crashed := range map[string]bool{"renewed": false, "crashed": true} {
+		option := core.WithTTL(time.Second)
+		if crashed {
+			option = core.WithFixedTTL(time.Second)
+		}
+		lease := mustLock(t, locks.Mutex(name), option)
+		rdb.PExpire(ctx, "lock:"+name, time.Hour)
+		if crashed {
+			_, _ = newClient(t, rdb).Mutex(name).TryLock(ctx)
+		}
+		redistest.Eventually(t, within, "the expiry to be cut back", func() bool {
+			return rdb.PTTL(ctx, "lock:"+name).Val() <= time.Second
+		})
+		_ = lease
+	}
+}
+
+// TestTokenOutlivesAClockStep: a grant after the clock was set back gets a greater token all the same. The step
+// is made by writing the token that a clock an hour ahead would have left.
+func TestTokenOutlivesAClockStep(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb)
+	ahead := time.Now().Add(time.Hour).UnixMicro()
+	rdb.Set(ctx, "holdfast:token", ahead, time.Hour)
+	last := ahead
+	for range 3 {
+		lease := mustLock(t, locks.Mutex("name"))
+		if lease.Token() != last+1 {
+			t.Errorf("token %d after %d", lease.Token(), last)
+		}
+		last = lease.Token()
+		unlock(t, lease)
+	}
+	if ttl := rdb.PTTL(ctx, "holdfast:token").Val(); ttl < time.Hour {
+		t.Errorf("the token is remembered for %v", ttl)
+	}
+}
+
+// TestCrashedHolderAfterClockStep: what TestClockSetBack checks, for a holder that has really gone.
+func TestCrashedHolderAfterClockStep(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	rdb.HSet(ctx, "lock:name", "dead:1", 1, "hold:dead:1", 1, "mode", "mutex", "token", 1, "ttl", 60_000)
+	rdb.PExpire(ctx, "lock:name", time.Hour)
+	if left := leftFor(t, rdb, "name"); left > time.Minute {
+		t.Errorf("the waiter is told to wait for %v", left)
+	}
+	if left := rdb.PTTL(ctx, "lock:name").Val(); left > time.Minute || left <= 0 {
+		t.Errorf("blocked for %v", left)
+	}
+
+	lease := mustLock(t, newClient(t, rdb).Mutex("extended"), core.WithFixedTTL(10*time.Second))
+	rdb.PExpire(ctx, "lock:extended", time.Hour)
+	if err := lease.Extend(ctx, long); err != nil {
+		t.Errorf("extend: %v", err)
+	}
+	if left := rdb.PTTL(ctx, "lock:extended").Val(); left > long || left < long-within {
+		t.Errorf("%v left after Extend(%v)", left, long)
+	}
+}
+
+// TestClockSetBackInLine: after the server's clock was set back, expiries lie far in the future, as they do here. No
+// crashed holder may block the name for that long, nor a crashed waiter.
+func TestClockSetBackInLine(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb)
+	ahead := time.Now().Add(time.Hour).UnixMilli()
+	mustLock(t, locks.Fair("writer"), core.WithFixedTTL(time.Second))
+	expand(t, locks, "writer")
+	rdb.HSet(ctx, "lock:writer", "exclusive_until", ahead)
+	rdb.PExpire(ctx, "lock:writer", time.Hour)
+	reader := mustLock(t, locks.Read("reader"), core.WithFixedTTL(time.Second))
+	expand(t, locks, "reader")
+	id := strings.TrimPrefix(field(t, rdb.HKeys(ctx, "lock:reader").Val(), "share:"), "share:")
+	rdb.ZAdd(ctx, "holdfast:share_expiries:{lock:reader}", redis.Z{Score: float64(ahead), Member: id})
+	rdb.PExpire(ctx, "lock:reader", time.Hour)
+	rdb.PExpire(ctx, "holdfast:share_expiries:{lock:reader}", time.Hour)
+
+	mustLock(t, locks.Fair("line"), core.WithFixedTTL(time.Second))
+	rdb.ZAdd(ctx, "holdfast:exclusive_queue:{lock:line}", redis.Z{Score: 1, Member: "dead:1"})
+	rdb.HSet(ctx, "holdfast:waiters:{lock:line}", "dead:1", fmt.Sprint(ahead, " 1000 fair dead"))
+	mustLock(t, locks.Fair("compact writer"), core.WithFixedTTL(time.Second)) // no other client has asked for these two
+	mustLock(t, locks.Read("compact reader"), core.WithFixedTTL(time.Second))
+	rdb.PExpire(ctx, "lock:compact writer", time.Hour)
+	rdb.PExpire(ctx, "lock:compact reader", time.Hour)
+	for _, name := range []string{"writer", "reader", "line", "compact writer", "compact reader"} {
+		unlock(t, mustLock(t, locks.Fair(name)))
+	}
+	waitFor(t, reader.Done(), "the reader's lease to end")
+}
+
+// TestClockSetBackKeepsTheOrder: a waiter that comes after the server's clock was set back stands behind those that came before.
+func TestClockSetBackKeepsTheOrder(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	holder := mustLock(t, newClient(t, rdb).Fair("name"), core.WithTTL(long))
+	inLine := func(n int64) {
+		redistest.Eventually(t, within, "the waiters to be in line", func() bool {
+			return rdb.ZCard(ctx, "holdfast:exclusive_queue:{lock:name}").Val() == n
+		})
+	}
+	order := make(chan string, 2)
+	wait := func(who string) {
+		lock := newClient(t, rdb).Fair("name")
+		go func() {
+			lease, err := lock.Lock(ctx)
+			if err != nil {
+				order <- err.Error()
+				return
+			}
+			order <- who
+			_ = lease.Unlock(ctx) // the order is told already
+		}()
+	}
+	wait("first")
+	inLine(1)
+	id := rdb.ZRange(ctx, "holdfast:exclusive_queue:{lock:name}", 0, 0).Val()[0]
+	ahead := float64(time.Now().Add(time.Hour).UnixMicro())
+	rdb.ZAdd(ctx, "holdfast:exclusive_queue:{lock:name}", redis.Z{Score: ahead, Member: id}) // of an hour ago
+	wait("second")
+	inLine(2)
+	unlock(t, holder)
+	for _, want := range []string{"first", "second"} {
+		select {
+		case got := <-order:
+			if got != want {
+				t.Fatalf("%s was let in instead of the %s", got, want)
+			}
+		case <-time.After(within):
+			t.Fatal("nobody is let in")
+		}
+	}
+}

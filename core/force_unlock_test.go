@@ -1,0 +1,82 @@
+package core_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestRenewalOfASuccessorsLock: a lease that was forced must not renew, nor live on, when another holds the lock.
+func TestRenewalOfASuccessorsLock(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks, other := newClient(t, rdb), newClient(t, rdb)
+	old := mustLock(t, locks.Mutex("name"), core.WithTTL(long))
+	if forced, err := other.ForceUnlock(ctx, "name"); !forced || err != nil {
+		t.Fatalf("ForceUnlock = %v, %v", forced, err)
+	}
+	next := mustLock(t, other.Mutex("name"), core.WithFixedTTL(long))
+	wantErr(t, old.Extend(ctx, 2*long), core.ErrNotHeld)
+	waitFor(t, old.Done(), "the former holder's lease to end")
+	wantErr(t, context.Cause(old.Context()), core.ErrLeaseLost)
+	if left := rdb.PTTL(ctx, "lock:name").Val(); left > long {
+		t.Errorf("the successor's lock was prolonged to %v", left)
+	}
+	unlock(t, next)
+}
+
+// TestForceUnlockTwice: a repetition spares the lock's next holder and says what the first run did; the waiters
+// are told by message.
+func TestForceUnlockTwice(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	rdb, relay := server.Client(), server.Relay()
+	admin, locks := newClient(t, relay.Client()), newClient(t, rdb, core.WithTTL(long))
+	if _, err := admin.ForceUnlock(ctx, "warm"); err != nil {
+		t.Fatal(err)
+	}
+	mustLock(t, locks.Mutex("name"))
+	told := subscribe(t, rdb, "redisson_lock__channel:{lock:name}")
+	relay.LoseReplies("lock:name", 1, redistest.Closed)
+	var next *core.Lease
+	nth(relay, "lock:name", 2, func() { next, _ = locks.Mutex("name").TryLock(ctx) })
+	if forced, err := admin.ForceUnlock(ctx, "name"); !forced || err != nil {
+		t.Errorf("ForceUnlock = %v, %v", forced, err)
+	}
+	if got := told(); got != "0" {
+		t.Errorf("message %q, want 0", got)
+	}
+	if next == nil {
+		t.Fatal("nobody took the lock between the two runs")
+	}
+	unlock(t, next)
+
+	relay.LoseReplies("lock:free", 1, redistest.Closed)
+	nth(relay, "lock:free", 2, func() { next, _ = locks.Mutex("free").TryLock(ctx) })
+	if forced, err := admin.ForceUnlock(ctx, "free"); forced || err != nil {
+		t.Errorf("ForceUnlock of a free lock = %v, %v", forced, err)
+	}
+	unlock(t, next)
+}
+
+// TestLossFoundByUnlock: a lock that was forced is reported when Unlock finds out, and Do tells its caller.
+func TestLossFoundByUnlock(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	var lost atomic.Int32
+	locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{Lost: func(core.Lost) { lost.Add(1) }}))
+	err := core.Do(ctx, locks.Mutex("name"), func(context.Context) error {
+		_, err := locks.ForceUnlock(ctx, "name")
+		return err
+	})
+	wantErr(t, err, core.ErrLeaseLost)
+	if lost.Load() != 1 {
+		t.Errorf("%d losses told", lost.Load())
+	}
+}

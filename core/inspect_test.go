@@ -1,0 +1,179 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+// TestInspectAndForce: what operators see and do.
+func TestInspectAndForce(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb)
+	if info, err := locks.Inspect(ctx, "name"); err != nil || info.Mode != "" || len(info.Holders) != 0 {
+		t.Errorf("free lock: %+v, %v", info, err)
+	}
+	if forced, err := locks.ForceUnlock(ctx, "name"); forced || err != nil {
+		t.Errorf("ForceUnlock of a free lock = %v, %v", forced, err)
+	}
+	lease := mustLock(t, newClient(t, rdb).Mutex("name"), core.WithTTL(time.Second))
+	waiting := lockLater(locks.Mutex("name"))
+	awaitListeners(t, locks, "name", 1)
+	info, err := locks.Inspect(ctx, "name")
+	if err != nil || info.Mode != core.ModeMutex || len(info.Holders) != 1 || info.Waiters != 1 ||
+		info.TTL <= 0 || info.TTL > time.Second {
+		t.Fatalf("held lock: %+v, %v", info, err)
+	}
+	if h := info.Holders[0]; h.Owner != lease.Owner() || h.Token != lease.Token() || h.Holds != 1 ||
+		h.Granted.IsZero() {
+		t.Errorf("holder %+v", h)
+	}
+	if forced, err := locks.ForceUnlock(ctx, "name"); !forced || err != nil {
+		t.Errorf("ForceUnlock = %v, %v", forced, err)
+	}
+	if err := receive(t, waiting); err != nil {
+		t.Errorf("the waiter did not get the forced lock: %v", err)
+	}
+	waitFor(t, lease.Done(), "the holder to hear of it")
+	wantErr(t, context.Cause(lease.Context()), core.ErrLeaseLost)
+	wantErr(t, lease.Unlock(ctx), core.ErrNotHeld)
+
+	rdb.Set(ctx, "lock:text", "foreign", 0)
+	_, err = locks.Inspect(ctx, "text")
+	wantErr(t, err, core.ErrWrongType)
+	_, err = locks.ForceUnlock(ctx, "text")
+	wantErr(t, err, core.ErrWrongType)
+	_, err = locks.Inspect(ctx, "")
+	wantErr(t, err, core.ErrInvalidName)
+	_, err = locks.ForceUnlock(ctx, "a{")
+	wantErr(t, err, core.ErrInvalidName)
+}
+
+// TestInspectWithoutPubSub: a user without the right to count subscribers still sees the lock.
+func TestInspectWithoutPubSub(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	locks := newClient(t, restricted(t, server, "+@all", "-pubsub"))
+	mustLock(t, locks.Mutex("name"))
+	info, err := locks.Inspect(context.Background(), "name")
+	if err != nil || info.Waiters != -1 || len(info.Holders) != 1 {
+		t.Errorf("Inspect = %+v, %v", info, err)
+	}
+}
+
+// TestInspectIsBounded: a lock that many share and wait for is told of in part, and counted in whole.
+func TestInspectIsBounded(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	rdb := server.Client()
+	locks := newClient(t, server.Client())
+	mustLock(t, locks.Read("name"), core.WithTTL(long))
+	expand(t, locks, "name")
+	shareOut(t, rdb, 3000, time.Now().Add(time.Hour))
+	if _, err := rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i := range 3000 {
+			id := fmt.Sprintf("waiting:%d", i)
+			pipe.ZAdd(ctx, "holdfast:exclusive_queue:{lock:name}", redis.Z{Score: float64(i + 1), Member: id})
+			pipe.HSet(ctx, "holdfast:waiters:{lock:name}", id, fmt.Sprintf("%d 1000 writing %s", time.Now().Add(time.Hour).UnixMilli(), id))
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := locks.Inspect(ctx, "name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode != core.ModeRead || info.Shares != 3001 || len(info.Holders) != 1000 || info.Places != 3000 || len(info.Queue) != 1000 {
+		t.Errorf("mode %q, %d of %d holders, %d of %d waiters", info.Mode, len(info.Holders), info.Shares, len(info.Queue), info.Places)
+	}
+	if first := info.Queue[0].Owner; first != "waiting:0" {
+		t.Errorf("the first in line is %s", first)
+	}
+}
+
+// TestLineIsSeen: Inspect lists the waiters in the order of arrival, with their modes; the hook tells each its position.
+func TestLineIsSeen(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	waits := make(chan core.Wait, 8)
+	locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{
+		Wait: func(_ context.Context, w core.Wait) { waits <- w },
+	}))
+	holder := mustLock(t, locks.Write("name"))
+	var done []<-chan error
+	var owners []string
+	for i, strategy := range []core.Strategy{locks.Read, locks.FairWrite, locks.Fair, locks.FairRead} {
+		done = append(done, lockLater(strategy("name")))
+		w := <-waits
+		if w.Name != "name" || w.Position != i+1 || w.RetryAfter < long-within {
+			t.Errorf("waiter %d: %+v", i+1, w)
+		}
+		owners = append(owners, w.Owner)
+	}
+	info, err := locks.Inspect(ctx, "name")
+	if err != nil || info.Mode != core.ModeWrite || len(info.Holders) != 1 || info.Holders[0].Owner != holder.Owner() {
+		t.Errorf("Inspect = %+v, %v", info, err)
+	}
+	want := []core.Waiter{
+		{Owner: owners[0], Mode: core.ModeRead},
+		{Owner: owners[1], Mode: core.ModeWrite},
+		{Owner: owners[2], Mode: core.ModeFair},
+		{Owner: owners[3], Mode: core.ModeRead},
+	}
+	if !slices.Equal(info.Queue, want) {
+		t.Errorf("queue %+v, want %+v", info.Queue, want)
+	}
+	unlock(t, holder)
+	for _, waiting := range done {
+		if err := receive(t, waiting); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestHoldersAreSeen: Inspect lists every reader with its own time, count and token.
+func TestHoldersAreSeen(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb)
+	fair := mustLock(t, locks.Fair("fair"))
+	if info, err := locks.Inspect(ctx, "fair"); err != nil || info.Mode != core.ModeFair ||
+		len(info.Holders) != 1 || info.Holders[0].Token != fair.Token() || info.Holders[0].Granted.IsZero() {
+		t.Errorf("Inspect = %+v, %v", info, err)
+	}
+	first := mustLock(t, locks.Read("name"), core.WithTTL(long))
+	again := mustLockWith(t, first.Context(), locks.Read("name"), core.WithTTL(10*time.Second))
+	second := mustLock(t, locks.FairRead("name"), core.WithTTL(20*time.Second))
+	info, err := locks.Inspect(ctx, "name")
+	if err != nil || info.Mode != core.ModeRead || len(info.Holders) != 2 || info.TTL < long-within {
+		t.Fatalf("Inspect = %+v, %v", info, err)
+	}
+	for _, h := range info.Holders {
+		l, holds, ttl := first, 2, long
+		if h.Owner == second.Owner() {
+			l, holds, ttl = second, 1, 20*time.Second
+		}
+		if h.Owner != l.Owner() || h.Holds != holds || h.Token != l.Token() || h.TTL > ttl || h.TTL < ttl-within ||
+			h.Granted.IsZero() {
+			t.Errorf("holder %+v, want %d holds and token %d for %v", h, holds, l.Token(), ttl)
+		}
+	}
+	unlock(t, first)
+	unlock(t, again)
+	unlock(t, second)
+	if info, err := locks.Inspect(ctx, "name"); err != nil || info.Mode != "" || len(info.Holders) != 0 {
+		t.Errorf("Inspect = %+v, %v", info, err)
+	}
+}

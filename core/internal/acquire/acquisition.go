@@ -1,0 +1,163 @@
+package acquire
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/core/internal/waiters"
+)
+
+// Request says what to acquire, and how long to wait for it.
+type Request struct {
+	Env      *Environment
+	Strategy lockscript.Strategy
+	Hold     lockscript.Hold // with an ID and an owner
+	Caller   Caller
+
+	Wait       time.Duration // the longest wait for another owner; 0 for none, negative for no limit
+	SingleTry  bool          // true if the request is sent until there is one answer, even if Wait is not 0
+	NamedOwner bool          // true if WithOwner has named the owner
+	Parents    []Parent      // by hold: the lease under which it is a re-entry, nil if there is none; see reentry.go
+	Reenters   bool          // true if the owner may hold the lock already
+	// RenewsGrants is true if a grant by message may become a lease. It is false if the time of the lease begins only when
+	// Redis is asked for it.
+	RenewsGrants bool
+	// Question is what the answer depends on beside the state of the lock. Waiters with equal questions get equal answers. It
+	// is nil if no answer holds for two.
+	Question any
+}
+
+// Caller is the call that an acquisition serves. Its methods run on the goroutine of Run.
+type Caller interface {
+	// Accept makes the lease of a grant. It returns an error if the time of the grant was up. ctx is that of Run.
+	Accept(ctx context.Context, h *lockscript.Hold, g Grant) error
+	// Waiting is called once, when the wait for another owner begins. position is that in the queue in Redis, from 1, or 0 if
+	// there is no queue. holderTTL is the rest of the holder's lease, or 0.
+	Waiting(ctx context.Context, position int, holderTTL time.Duration)
+}
+
+// Grant is what Redis has granted: a token, and a TTL that began after SentAt.
+type Grant struct {
+	Token  int64
+	SentAt clock.Instant
+	TTL    time.Duration
+
+	Attempt int       // number of the attempt of a Once, from 1
+	Began   time.Time // of that attempt, by the server's clock
+}
+
+// Acquisition is one run of a [Request]. Its exported fields tell how the run went, after Run. One goroutine uses it, that
+// of Run. So it needs no mutex: what other goroutines tell it comes by channels, by the wait lists or by heartbeats.
+//
+// The hold changes its ID when it is replaced. So what refers to the hold by its ID, such as a place in the queue, must be
+// made anew then.
+type Acquisition struct {
+	Request
+	Requests int   // that were sent
+	Answered bool  // true if Redis has answered at least once
+	LastErr  error // of the last request; nil if Redis has answered it
+	Outage   error // the last error that was not merely the end of the wait; nil if Redis has answered since
+	lockscript.WaitState
+
+	ctx          context.Context   // the caller's, with the values of its hooks
+	localWaiter  waiters.Waiter    // in the list of this process, without a queue in Redis
+	want         lockscript.Wanted // by the next request
+	unregistered bool              // true if the last grant has taken the client out of the set of waiting clients
+	sentAt       clock.Instant     // of the last request
+	outage       transport.Outage  // failures in a row, through all states
+	uncertain    bool              // true if the outcome of a request is unknown, of this hold or of an earlier one
+	queued       bool              // true if a hold of this acquisition has been in the queue in Redis
+	waitReported bool              // true if Waiting was called
+	accepted     bool              // true if the caller has a lease: then nothing is released
+}
+
+// Reusable returns true if nothing refers to the memory of the acquisition after Run: after a Mutex on one server without an
+// uncertain request. Otherwise a release in the background may still use the hold.
+func (a *Acquisition) Reusable() bool {
+	_, plain := a.Strategy.(lockscript.Mutex)
+	return plain && !a.uncertain && !a.queued
+}
+
+// Run acquires the lock. If it returns nil, the caller has accepted a grant, and its lease has the hold. Otherwise Run
+// leaves no hold in Redis, and the error is waiters.ErrTimeUp, [ErrWaiterLimit], a [RefusedError], an [UnavailableError] or
+// a [FailedError]. It must be called once.
+//
+// The longest wait ends a context that only Run knows. Hooks and the lease get the caller's. Why: a lease that was granted
+// at the last moment must not end with the wait.
+func (a *Acquisition) Run(caller context.Context) error {
+	a.ctx = caller
+	if caller.Err() != nil {
+		return waiters.ErrTimeUp
+	}
+	ctx, cancel := caller, context.CancelFunc(func() {})
+	if a.Wait > 0 {
+		ctx, cancel = context.WithTimeout(caller, a.Wait)
+	}
+	defer cancel()
+	defer func() {
+		if !a.accepted { // also if a hook panics
+			a.cleanUp()
+		}
+	}()
+	return a.acquire(ctx)
+}
+
+// acquire asks for the lock, and waits for it if it is held and the limit allows one more waiter.
+func (a *Acquisition) acquire(ctx context.Context) error {
+	if a.SingleTry || a.Wait == 0 {
+		return a.askWithoutWaiting(ctx, waiters.ErrTimeUp)
+	}
+	key := a.Hold.Keys.Lock
+	if !a.Env.Limit.TryAdd(key) {
+		return a.askAtWaiterLimit(ctx)
+	}
+	defer a.Env.Limit.Remove(key)
+	if queue, ok := a.Strategy.(lockscript.Queue); ok {
+		return a.waitInQueue(ctx, queue)
+	}
+	return a.waitWithoutQueue(ctx)
+}
+
+// askWithoutWaiting asks until Redis answers. It returns busy if another owner has the lock. It does not let Redis queue the
+// request. Why: without heartbeats, its place would only delay the waiters behind it.
+func (a *Acquisition) askWithoutWaiting(ctx context.Context, busy error) error {
+	err := a.ask(ctx)
+	if err == errBusy {
+		return busy
+	}
+	return err
+}
+
+// askAtWaiterLimit is askWithoutWaiting beyond the limit of waiters. Only a re-entry asks Redis. Why: it may be granted at
+// once, and the waiters may be waiting for its own release. Other callers get the last answer to the first waiter of the
+// list.
+func (a *Acquisition) askAtWaiterLimit(ctx context.Context) error {
+	if a.Reenters {
+		return a.askWithoutWaiting(ctx, ErrWaiterLimit)
+	}
+	a.HolderTTL, _ = a.Env.Lists.HolderTTL(a.Hold.Keys.Lock, a.Env.Now())
+	return ErrWaiterLimit
+}
+
+// reportWait calls Waiting, unless it was called before. A position of 0 is unknown.
+func (a *Acquisition) reportWait(position int) {
+	if !a.waitReported {
+		a.waitReported = true
+		a.Caller.Waiting(a.ctx, position, max(a.HolderTTL, 0))
+	}
+}
+
+// cleanUp releases a hold that may have been granted or queued, in the background. A hold whose requests were all answered,
+// and never queued, is not in Redis. If requests are unanswered, Redis must remember the release, because they may still
+// arrive.
+func (a *Acquisition) cleanUp() {
+	switch {
+	case a.Hold.Unanswered > 0:
+		a.Env.ReleaseInBackground(a.Strategy, &a.Hold, lockscript.NeverHeld)
+	case a.queued:
+		a.Env.ReleaseInBackground(a.Strategy, &a.Hold, lockscript.OnlyQueued)
+	}
+}

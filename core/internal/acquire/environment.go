@@ -1,0 +1,35 @@
+package acquire
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/core/internal/waiters"
+)
+
+// Environment is what the acquisitions and releases of one client share. It must not be changed after the first of them,
+// and is safe for concurrent use.
+type Environment struct {
+	transport.Background
+	IDs *lockscript.IDs
+	// OneServer is true if locks live on one server or Cluster, whose executor knows transport.DetachedContext. It is false
+	// for a Redlock.
+	OneServer bool
+
+	Lists      *waiters.Lists      // for locks without a queue in Redis
+	Heartbeats *waiters.Heartbeats // nil for a Redlock, which has no queues
+	Limit      *waiters.Limit
+
+	// NotReleased is called with the hold of an acquisition that was given up and could not be removed from Redis. It runs on
+	// the goroutine that sends pending commands, so it must not block.
+	NotReleased func(h *lockscript.Hold, err error)
+	// TooManyPending is called if a hold is left to expire because transport.MaxPending releases are pending.
+	TooManyPending func()
+}
+
+// timeUp returns true if ctx has ended or Close of the client has begun. Then the acquisition must end with
+// waiters.ErrTimeUp.
+func (e *Environment) timeUp(ctx context.Context) bool {
+	return ctx.Err() != nil || e.Operations.IsClosed()
+}

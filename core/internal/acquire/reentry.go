@@ -1,0 +1,49 @@
+package acquire
+
+import (
+	"context"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+)
+
+// Parent is the lease under which a request is a re-entry.
+type Parent interface {
+	// Ended returns true if the lease has ended.
+	Ended() bool
+}
+
+// hasEnded returns true for a parent that has ended. It returns false if there is no parent.
+func hasEnded(p Parent) bool { return p != nil && p.Ended() }
+
+// dropEndedParents makes a re-entry a new owner if the lease under which it re-enters has ended. It must be called before
+// each request, because the lease may end while the acquisition waits. Why:
+//
+//  1. The lease of A ends, for instance at its MaxHold. Redis keeps its hold until the TTL expires.
+//  2. Callers B and C still have the context of that lease, and lock the same name. Both ask as the owner of A.
+//  3. Redis would grant both a re-entry, and they would be in the lock together.
+//
+// As new owners, B and C exclude each other. If Redis knows of the end before the client, the scripts refuse the owner by
+// the ID of the parent, see lockscript/lua/mutex_common.lua. If an earlier request is uncertain or queued, its hold is
+// replaced first, because it belongs to the old owner.
+func (a *Acquisition) dropEndedParents(ctx context.Context) {
+	if !slices.ContainsFunc(a.Parents, hasEnded) {
+		return
+	}
+	if a.uncertain || a.queued {
+		a.replaceHold(ctx, a.LastErr)
+	}
+	holds := []*lockscript.Hold{&a.Hold}
+	if batch, ok := a.Strategy.(lockscript.MutexBatch); ok {
+		holds = batch.MemberPointers()
+	}
+	for i, h := range holds {
+		if !hasEnded(a.Parents[i]) {
+			continue
+		}
+		h.Owner, h.ParentID, a.Parents[i] = "", "", nil // a member of a batch without an owner gets that of the batch
+		if h == &a.Hold {
+			h.Owner = h.ID
+		}
+	}
+}

@@ -1,0 +1,51 @@
+-- The compact state of a lock, see compact_grant.lua, for the scripts that need all fields. By itself this file does
+-- nothing.
+
+-- isCompact returns true if a lock with this mode is in the compact state.
+local function isCompact(mode)
+  return mode and string.find(mode, '%d$') ~= nil
+end
+
+-- expand gives a compact lock all its fields, see acquire.lua and queue_common.lua. share_expiries is the key of that
+-- name; a script that knows only mutexes leaves it out, and must not expand other locks.
+--
+-- Running it twice changes nothing. Order of writes: PEXPIRE first, which a full server accepts. After it the server
+-- accepts the other writes of the script. One HSET writes all fields, also the mode, so the lock is compact until then.
+local function expand(lock, shareExpiries)
+  local owner, entries, mode, token
+  local fields = redis.call('HGETALL', lock)
+  for i = 1, #fields, 2 do
+    if fields[i] == 'mode' then
+      mode = fields[i + 1]
+    elseif fields[i] == 'token' then
+      token = fields[i + 1]
+    else
+      owner, entries = fields[i], fields[i + 1]
+    end
+  end
+  local kind, ttl = string.match(mode, '^(%a*) ?(%d+)$')
+  local left = redis.call('PTTL', lock)
+  if left < 0 then
+    left = tonumber(ttl) -- an operator has removed the expiry
+  end
+  left = math.max(left, 1) -- PTTL replies 0 in the last ms, and PEXPIRE with 0 deletes the key, which HSET would make anew
+  redis.call('PEXPIRE', lock, left)
+  if kind == '' then
+    redis.call('HSET', lock, 'hold:' .. owner, 1, 'mode', 'mutex', 'ttl', ttl, 'granted', token)
+    return
+  end
+  local time = redis.call('TIME')
+  local expiry = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + left)
+  if kind == 'reading' then
+    redis.call('UNLINK', shareExpiries) -- left of an earlier lock that was deleted by hand
+    redis.call('PEXPIREAT', shareExpiries, expiry) -- refused before the first write, if the user may not use it
+    redis.call('ZADD', shareExpiries, expiry, owner)
+    redis.call('PEXPIREAT', shareExpiries, expiry)
+    redis.call('HSET', lock, 'share:' .. owner, '0 ' .. owner, 'read:' .. owner, entries .. ' ' .. token .. ' ' .. token,
+      'has_shares', 1, 'mode', kind, 'ttl', ttl)
+    redis.call('HDEL', lock, owner, 'token')
+    return
+  end
+  redis.call('HSET', lock, 'hold:' .. owner, token, 'grant_id', token, 'exclusive_owner', owner, 'exclusive_until', expiry,
+    'granted', token, 'min_hold_until', 0, 'mode', kind, 'ttl', ttl)
+end

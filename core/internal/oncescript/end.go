@@ -1,0 +1,167 @@
+package oncescript
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+)
+
+// endMemory is how long Redis remembers an end that the record does not tell. A repetition within that time gets the true
+// answer. It is also leastMemory in lua/finish.lua.
+const endMemory = 15 * time.Second
+
+// The answers of the scripts that end an attempt.
+const (
+	Stale     = int64(0) // a later attempt has begun, or the record was resolved: nothing was written
+	Recorded  = int64(1) // the end is recorded
+	Recreated = int64(2) // the end is recorded, in a new record: the one of the attempt was lost
+)
+
+// Complete records that the attempt has taken effect, with a value. A value longer than Terms.MaxValue is not recorded. The
+// token and the number are those of the attempt. It returns Stale, Recorded or Recreated.
+func (s Strategy) Complete(ctx context.Context, h *lockscript.Hold, token int64, number int, value []byte) (int64, error) {
+	value, omitted := termsOf(h).recorded(value)
+	return s.finish(ctx, completeScript, h, token, number, value, omitted)
+}
+
+// Hold records that the outcome of the attempt is unknown, with a reason. It returns Stale, Recorded or Recreated.
+func (s Strategy) Hold(ctx context.Context, h *lockscript.Hold, token int64, number int, reason string) (int64, error) {
+	return s.finish(ctx, holdScript, h, token, number, []byte(reason), "")
+}
+
+// finish runs a script that uses lua/finish.lua. The content is the value or the reason.
+func (s Strategy) finish(
+	ctx context.Context, script *transport.Script, h *lockscript.Hold, token int64, number int, content []byte, omitted any,
+) (int64, error) {
+	t := termsOf(h)
+	args := []any{
+		h.ID, lockscript.Milliseconds(t.Retention), token, s.PublishVerbArg, h.Keys.Channel, text(content), endMemoryArg(h),
+		omitted, "", "",
+	}
+	if script == completeScript {
+		args[8] = text(t.Fingerprint)
+	}
+	if number != 1 {
+		args[9] = number
+	}
+	if t.Group.Key != "" {
+		args = append(args, Counted(t.Content(len(content))))
+	}
+	c := transport.NewCommand(script, t.Group.withGroup(h.Keys.Lock, h.Released, h.Keys.EndMarks()), shorten(args)...)
+	c.Ack = h.Ack
+	if err := h.SendRelease(ctx, s.Exec, c); err != nil {
+		return 0, err
+	}
+	return s.readEnd(c.Reply)
+}
+
+// endMemoryArg returns for how many ms Redis remembers an end that it records, as an argument of scripts. It returns "" if the
+// record is memory enough: no request of the attempt is without an answer, and the record outlasts the repetitions.
+func endMemoryArg(h *lockscript.Hold) any {
+	switch {
+	case h.Unanswered > 0:
+		return lockscript.AbandonMemoryArg
+	case h.ReleasesUnanswered > 0, termsOf(h).Retention < endMemory:
+		return lockscript.Milliseconds(endMemory)
+	}
+	return ""
+}
+
+// recorded returns the value as it is recorded, and whether it is omitted, as an argument of scripts.
+func (t *Terms) recorded(value []byte) (kept []byte, omitted any) {
+	if len(value) > t.MaxValue {
+		return nil, 1
+	}
+	return value, ""
+}
+
+// readEnd returns the answer in the reply of a script that ends an attempt. It calls PublishRefused if Redis has refused to
+// announce the end.
+func (s Strategy) readEnd(reply any) (int64, error) {
+	if result, ok := reply.(int64); ok {
+		return result, nil
+	}
+	list, err := lockscript.Integers(reply, 2)
+	if err != nil {
+		return 0, err
+	}
+	s.PublishRefused()
+	return list[0], nil
+}
+
+// Release implements [lockscript.Strategy]. It discards an attempt that no caller was given. It leaves any other attempt as it
+// is and returns true, even if the lease was lost or the client is closed. Why: the run may have taken effect. Its outcome on
+// expiry decides when the lease has expired.
+func (s Strategy) Release(ctx context.Context, h *lockscript.Hold, what lockscript.ReleaseReason) (bool, error) {
+	if what != lockscript.NeverHeld {
+		return true, nil
+	}
+	return s.Discard(ctx, h, what)
+}
+
+// Discard ends an attempt without an outcome, so that the next attempt may begin. It returns false if the attempt is not
+// running in the record any more.
+//
+// Redis always remembers it. Why: the next attempt overwrites what the record could tell.
+func (s Strategy) Discard(ctx context.Context, h *lockscript.Hold, what lockscript.ReleaseReason) (bool, error) {
+	found, missing := s.ReleaseMemories(h, what)
+	found, missing = lockscript.AtLeast(endMemory, found), lockscript.AtLeast(endMemory, missing)
+	abandoned := 0
+	if what == lockscript.NeverHeld {
+		abandoned = 1
+	}
+	args := []any{h.ID, found, abandoned, s.PublishVerbArg, h.Keys.Channel, missing}
+	if termsOf(h).Group.bounded() {
+		args = append(args, Counted(termsOf(h).Content(0)))
+	}
+	reply, err := s.Exec.DoWithAck(ctx, h.Ack, releaseScript, termsOf(h).Group.withGroup(h.Keys.Lock, h.Released), args...)
+	if err != nil {
+		return false, err
+	}
+	result, err := s.readEnd(reply)
+	return result != Stale, err
+}
+
+// Resolve records that the run has taken effect, on behalf of an operator. It returns a refusal if a run has completed before,
+// or if an attempt is running. If it returns nil for both, the record is completed.
+func (s Strategy) Resolve(ctx context.Context, h *lockscript.Hold, g Group, value []byte) (refused *Refusal, err error) {
+	t := termsOf(h)
+	grouped := 0
+	if t.Grouped {
+		grouped = 1
+	}
+	value, omitted := t.recorded(value)
+	reply, err := s.Exec.DoWithAck(ctx, h.Ack, resolveScript, g.withGroup(h.Keys.Lock, h.Released, h.Keys.EndMarks()),
+		h.ID, lockscript.Milliseconds(t.Retention), lockscript.AbandonMemoryArg, s.PublishVerbArg, h.Keys.Channel,
+		value, omitted, t.Fingerprint, grouped, Counted(t.Content(len(value))))
+	if err != nil {
+		return nil, err
+	}
+	list, _ := reply.([]any)
+	switch {
+	case len(list) > 0 && list[0] == int64(-4):
+		found, err := readRecord(reply)
+		return &Refusal{Kind: Completed, Record: found}, err
+	case len(list) == 2 && list[0] == int64(0):
+		numbers, err := lockscript.Integers(reply, 2)
+		if err != nil {
+			return nil, err
+		}
+		return &Refusal{Kind: InProgress, RetryAfter: time.Duration(numbers[1]) * time.Millisecond}, nil
+	}
+	_, err = s.readEnd(reply)
+	return nil, err
+}
+
+// Forget deletes the record, and takes it out of its group. The key forgot makes it idempotent: a repetition with the same key
+// deletes no later record, for AbandonMemory.
+func (s Strategy) Forget(ctx context.Context, a transport.Ack, k lockscript.Keys, g Group, forgot string) error {
+	reply, err := s.Exec.DoWithAck(ctx, a, forgetScript, g.withGroup(k.Lock, forgot, k.EndMarks()),
+		lockscript.AbandonMemoryArg, s.PublishVerbArg, k.Channel)
+	if err == nil {
+		_, err = s.readEnd(reply)
+	}
+	return err
+}

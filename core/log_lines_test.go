@@ -1,0 +1,89 @@
+package core_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestLog provokes every message: each has to appear, and none may tell the name of a lock or an owner.
+func TestLog(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	log := &record{}
+	logger := core.WithLogger(textLogger(log))
+	lost := make(chan struct{}, 1)
+	hooks := core.WithHooks(core.Hooks{Lost: func(core.Lost) { lost <- struct{}{} }})
+	const name = "customer Lovelace"
+
+	mute := newClient(t, restricted(t, server, "+@all", "-publish"), logger)
+	unlock(t, mustLock(t, mute.Mutex(name)))
+
+	relay := server.Relay()
+	locks := newClient(t, relay.Client(), logger, hooks)
+	lease := mustLock(t, locks.Mutex(name), core.WithTTL(6*time.Second))
+	relay.Refuse(true)
+	relay.Reset()
+	redistest.Eventually(t, within, "a failed renewal", func() bool {
+		return strings.Contains(log.String(), "renewal failed")
+	})
+	relay.Heal()
+	redistest.Eventually(t, within, "a renewal or the loss", func() bool {
+		return strings.Contains(log.String(), "renewals succeed again") || lease.Context().Err() != nil
+	})
+	server.Client().Del(ctx, "lock:"+name)
+	select {
+	case <-lost:
+	case <-time.After(within):
+		t.Fatal("the loss was not told")
+	}
+	text := log.String()
+	for _, message := range []string{"refuses PUBLISH", "renewal failed", "lease lost", "lock=3d7121ef"} {
+		if !strings.Contains(text, message) {
+			t.Errorf("the log does not have %q:\n%s", message, text)
+		}
+	}
+	for _, secret := range []string{name, "Lovelace", lease.Owner()} {
+		if strings.Contains(text, secret) {
+			t.Errorf("the log tells %q:\n%s", secret, text)
+		}
+	}
+}
+
+// TestLogOfUnconfirmedEnds: nor does what is logged of a lock that could not be released, and of an attempt whose end came
+// too late.
+func TestLogOfUnconfirmedEnds(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	relay, log := server.Relay(), &record{}
+	locks := newClient(t, relay.Client(), core.WithLogger(textLogger(log)), core.WithTTL(long))
+	const name = "customer Lovelace"
+	a := mustBegin(t, locks.Once(name, core.WithFixedTTL(time.Second)))
+	err := core.Do(ctx, locks.Mutex(name), func(context.Context) error {
+		relay.Refuse(true)
+		relay.Reset()
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	wantErr(t, a.Complete(ctx, nil), core.ErrUnavailable)
+	second := newClient(t, server.Client()).Once(name)
+	redistest.Eventually(t, within, "another attempt", func() bool {
+		_, err := second.Begin(ctx)
+		return err == nil
+	})
+	relay.Heal()
+	for _, message := range []string{"lock not released", "end of an attempt could not be recorded"} {
+		redistest.Eventually(t, within, message, func() bool { return strings.Contains(log.String(), message) })
+	}
+	if text := log.String(); strings.Contains(text, "Lovelace") {
+		t.Errorf("the log tells the name:\n%s", text)
+	}
+}

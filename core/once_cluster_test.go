@@ -1,0 +1,55 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestOnceInCluster uses Once on names all over a Cluster, among them such with a hash tag.
+func TestOnceInCluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3)
+	a, b := newClient(t, cluster.Client()), newClient(t, cluster.Client())
+	for i := range 8 {
+		name := fmt.Sprint("name", i)
+		if i%4 == 0 {
+			name = fmt.Sprintf("{tag%d}:name", i)
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			endEveryWay(t, a, b, name)
+		})
+	}
+}
+
+// TestKeysOfARecord: everything about it has the hash tag of its name, hence one slot.
+func TestKeysOfARecord(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, tag := range map[string]string{"plain": "lock:plain", "{tag}:x": "tag"} {
+		rdb := redistest.Start(t).Client()
+		once := newClient(t, rdb).Once(name)
+		if err := mustBegin(t, once).Complete(ctx, nil); err != nil {
+			t.Error(err)
+		}
+		forget(t, once)
+		if err := once.Resolve(ctx, nil); err != nil {
+			t.Error(err)
+		}
+		forget(t, once)
+		mustBegin(t, once)
+		keys := rdb.Keys(ctx, "*").Val()
+		if len(keys) != 6 {
+			t.Errorf("%q: keys %q, want the record, the token, a Complete, a Resolve and two Forgets", name, keys)
+		}
+		for _, key := range keys {
+			if got := hashTag(key); got != tag && key != "holdfast:token" {
+				t.Errorf("%q: key %q hashes by %q, not %q", name, key, got, tag)
+			}
+		}
+		wantExpiries(t, rdb)
+	}
+}

@@ -1,0 +1,243 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// onceLoser is a client of Once whose replies get lost.
+type onceLoser struct {
+	*core.Once
+	rdb     *redis.Client // past the relay
+	renewed chan error
+	lose    func()
+}
+
+// TestOnceLostReplies loses the reply to each kind of command on a client with go-redis's default options.
+func TestOnceLostReplies(t *testing.T) {
+	t.Parallel()
+	for mode, how := range map[string]redistest.LossMode{"Silent": redistest.Silent, "Closed": redistest.Closed} {
+		for step, test := range map[string]func(*testing.T, *onceLoser){
+			"Begin": loseBegin, "Renew": loseOnceRenew, "Complete": loseComplete, "Release": loseOnceRelease,
+			"Hold": loseHold, "Declare": loseDeclare, "Forget": loseForget, "Resolve": loseResolve,
+		} {
+			t.Run(step+mode, func(t *testing.T) {
+				t.Parallel()
+				server := redistest.Start(t)
+				relay := server.Relay()
+				log := &record{}
+				l := &onceLoser{rdb: server.Client(), renewed: make(chan error, 64)}
+				l.lose = func() { relay.LoseReplies(recordOf("name"), 1, how) }
+				rdb := relay.Client()
+				warmPool(t, rdb)
+				loadOnce(t, rdb)
+				locks := newClient(t, rdb, core.WithTTL(6*time.Second), core.WithLogger(textLogger(log)),
+					core.WithHooks(core.Hooks{Renewed: func(r core.Renewed) { l.renewed <- r.Err }}))
+				l.Once = locks.Once("name")
+				test(t, l)
+				if n := relay.LostReplies(); n != 1 {
+					t.Errorf("%d replies were lost", n)
+				}
+				if strings.Contains(log.String(), "PUBLISH") {
+					t.Errorf("a repetition is taken for a missing right: %s", log.String())
+				}
+				wantExpiries(t, l.rdb)
+			})
+		}
+	}
+}
+
+func loseBegin(t *testing.T, l *onceLoser) {
+	l.lose()
+	var ran atomic.Int64
+	got, err := l.Do(context.Background(), answers(&ran, "value"))
+	if err != nil || got.Replayed || got.Attempt != 1 || ran.Load() != 1 {
+		t.Errorf("%+v, %v, ran %d times", got, err, ran.Load())
+	}
+	wantState(t, l.Once, core.StateCompleted, 1)
+}
+
+func loseOnceRenew(t *testing.T, l *onceLoser) {
+	a := mustBegin(t, l.Once)
+	l.lose()
+	for renewals := 0; renewals < 2; {
+		select {
+		case err := <-l.renewed:
+			if err == nil {
+				renewals++
+			}
+		case <-a.Done():
+			t.Fatalf("lost: %v", context.Cause(a.Context()))
+		case <-time.After(within):
+			t.Fatal("no renewal")
+		}
+	}
+	wantState(t, l.Once, core.StateRunning, 1)
+}
+
+func loseComplete(t *testing.T, l *onceLoser) {
+	a := mustBegin(t, l.Once)
+	l.lose()
+	if err := a.Complete(context.Background(), []byte("value")); err != nil {
+		t.Errorf("Complete: %v", err)
+	}
+	if r := wantState(t, l.Once, core.StateCompleted, 1); string(r.Value) != "value" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func loseOnceRelease(t *testing.T, l *onceLoser) {
+	a := mustBegin(t, l.Once)
+	l.lose()
+	if err := a.Release(context.Background()); err != nil {
+		t.Errorf("Release: %v", err)
+	}
+	wantState(t, l.Once, core.StateNone, 1)
+}
+
+func loseHold(t *testing.T, l *onceLoser) {
+	a := mustBegin(t, l.Once)
+	l.lose()
+	if err := a.Hold(context.Background(), "reason"); err != nil {
+		t.Errorf("Hold: %v", err)
+	}
+	wantState(t, l.Once, core.StateUnknown, 1)
+}
+
+func loseDeclare(t *testing.T, l *onceLoser) {
+	a := mustBegin(t, l.Once)
+	l.lose()
+	if err := a.Declare(context.Background(), core.StateUnknown); err != nil {
+		t.Errorf("Declare: %v", err)
+	}
+	wantState(t, l.Once, core.StateRunning, 1)
+	if outcome := contents(t, l.rdb, "name")["outcome_on_expiry"]; outcome != "unknown" {
+		t.Errorf("counts as %q", outcome)
+	}
+}
+
+func loseForget(t *testing.T, l *onceLoser) {
+	if err := mustBegin(t, l.Once).Complete(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	l.lose()
+	forget(t, l.Once)
+	wantState(t, l.Once, core.StateNone, 0)
+}
+
+func loseResolve(t *testing.T, l *onceLoser) {
+	if err := mustBegin(t, l.Once).Hold(context.Background(), "reason"); err != nil {
+		t.Fatal(err)
+	}
+	l.lose()
+	if err := l.Resolve(context.Background(), []byte("value")); err != nil {
+		t.Errorf("Resolve: %v", err)
+	}
+	if r := wantState(t, l.Once, core.StateCompleted, 1); string(r.Value) != "value" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestForgetTwice: another attempt begins between the two runs of a Forget, and stays.
+func TestForgetTwice(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	relay := server.Relay()
+	loadOnce(t, server.Client())
+	other := newClient(t, server.Client(), core.WithTTL(long)).Once("name")
+	once := newClient(t, relay.Client()).Once("name")
+	mustBegin(t, other)
+	relay.LoseReplies(recordOf("name"), 1, redistest.Closed)
+	nth(relay, recordOf("name"), 2, func() { mustBegin(t, other) })
+	forget(t, once)
+	wantState(t, other, core.StateRunning, 1)
+}
+
+// TestCompleteTwice: the record is forgotten and made anew between the two runs of a Complete, which has been heard.
+func TestCompleteTwice(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	relay := server.Relay()
+	loadOnce(t, server.Client())
+	other := newClient(t, server.Client(), core.WithTTL(long)).Once("name")
+	once := newClient(t, relay.Client(), core.WithTTL(long)).Once("name")
+	a := mustBegin(t, once)
+	relay.LoseReplies(recordOf("name"), 1, redistest.Closed)
+	nth(relay, recordOf("name"), 2, func() { forget(t, other); mustBegin(t, other) })
+	if err := a.Complete(ctx, nil); err != nil || relay.LostReplies() != 1 {
+		t.Errorf("Complete: %v", err)
+	}
+	wantState(t, other, core.StateRunning, 1)
+}
+
+// TestBeginGivenUp: the context ends while the request is on its way, in either direction; nothing is left, not even
+// the number of an attempt, whatever the policy.
+func TestBeginGivenUp(t *testing.T) {
+	t.Parallel()
+	for policy := range core.HoldFailures + 1 {
+		for name, way := range map[string]redistest.Direction{"request": redistest.ToServer, "reply": redistest.ToClient} {
+			t.Run(name+[]string{" retry", " hold"}[policy], func(t *testing.T) {
+				t.Parallel()
+				ctx, cancel := context.WithCancel(context.Background())
+				server := redistest.Start(t)
+				rdb, relay := server.Client(), server.Relay()
+				locks := newClient(t, relay.Client(), core.WithTTL(long))
+				once := locks.Once("name", core.WithFailurePolicy(policy))
+				loadOnce(t, rdb)
+				nth(relay, recordOf("name"), 1, func() { relay.Hold(way); cancel() })
+				_, err := once.Begin(ctx)
+				wantErr(t, err, context.Canceled)
+				if errors.Is(err, core.ErrInProgress) {
+					t.Error(err)
+				}
+				relay.Deliver()
+				redistest.Eventually(t, within, "the attempt to be taken back", func() bool {
+					keys := rdb.Keys(context.Background(), "holdfast:released:{lock:name}*").Val()
+					return len(keys) == 1 && contents(t, rdb, "name")["state"] == ""
+				})
+				wantExpiries(t, rdb)
+				if a := mustBegin(t, once); a.Number() != 1 {
+					t.Errorf("attempt %d", a.Number())
+				}
+			})
+		}
+	}
+}
+
+// TestBeginAfterItsRelease: the request arrives after its caller has given up, and after the release.
+func TestBeginAfterItsRelease(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	server := redistest.Start(t)
+	rdb, relay := server.Client(), server.Relay()
+	locks := newClient(t, relay.Client(), core.WithTTL(long))
+	loadOnce(t, rdb)
+	mustPeek(t, locks.Once("warm")) // connects
+	pass, passed := make(chan struct{}), make(chan struct{})
+	nth(relay, recordOf("name"), 1, func() { cancel(); <-pass; close(passed) })
+	_, err := holding(locks, "name").Begin(ctx)
+	wantErr(t, err, context.Canceled)
+	redistest.Eventually(t, within, "the release", func() bool {
+		keys := rdb.Keys(context.Background(), "holdfast:released:{lock:name}*").Val()
+		return len(keys) == 1 && rdb.PTTL(context.Background(), keys[0]).Val() > 5*time.Minute
+	})
+	calls := server.CommandStats()["evalsha"].Calls
+	close(pass)
+	waitFor(t, passed, "the request to go on")
+	redistest.Eventually(t, within, "the request to be executed", func() bool {
+		return server.CommandStats()["evalsha"].Calls > calls
+	})
+	if fields := contents(t, rdb, "name"); len(fields) != 0 {
+		t.Errorf("claimed for a caller that had given up: %v", fields)
+	}
+}

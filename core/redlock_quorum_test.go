@@ -1,0 +1,346 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func TestRedlockRefusesNodes(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5).clients()
+	again := func(i int) redis.UniversalClient { // another client of the same server
+		return redis.NewClient(five[i].(*redis.Client).Options())
+	}
+	twin := again(3)
+	t.Cleanup(func() { _ = twin.Close() })
+	var none *redis.Client
+	for name, nodes := range map[string][]redis.UniversalClient{
+		"none":             nil,
+		"one":              five[:1],
+		"even":             five[:4],
+		"nil":              {five[0], nil, five[1]},
+		"nil pointer":      {five[0], none, five[1]},
+		"same client":      {five[0], five[1], five[0]},
+		"same server":      {five[3], five[1], twin},
+		"more than one":    {five[0], five[1], redis.NewRing(&redis.RingOptions{})},
+		"a whole Cluster":  {five[0], five[1], redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})},
+		"same five, twice": append(slices.Clone(five), five...),
+	} {
+		r, err := core.NewRedlock(nodes)
+		if r != nil {
+			_ = r.Close()
+		}
+		wantErr(t, err, core.ErrInvalidOption)
+		for _, node := range nodes {
+			if node != nil && node != redis.UniversalClient(none) && !slices.Contains(five, node) {
+				_ = node.Close()
+			}
+		}
+		t.Logf("%s: %v", name, err)
+	}
+	for _, limit := range []time.Duration{0, -time.Second, time.Hour} {
+		_, err := core.NewRedlock(five, core.WithNodeTimeout(limit))
+		wantErr(t, err, core.ErrInvalidOption)
+	}
+	_, err := core.NewRedlock(five, core.WithRestartDelay(-time.Second))
+	wantErr(t, err, core.ErrInvalidOption)
+	for _, opt := range []core.Option{core.WithNodeTimeout(time.Second), core.WithRestartDelay(time.Second)} {
+		_, err := core.New(five[0], opt)
+		wantErr(t, err, core.ErrInvalidOption)
+	}
+}
+
+// TestRedlockTwinThatWasDown leads two clients to one server which is down when they are introduced. It must not get
+// two votes later.
+func TestRedlockTwinThatWasDown(t *testing.T) {
+	t.Parallel()
+	two := startMasters(t, 2)
+	servers := two.servers
+	servers[0].Kill()
+	servers[1].Kill()
+	nodes := append(two.clients(), servers[0].Client())
+	log := &record{}
+	r := newRedlock(t, nodes, core.WithNodeTimeout(time.Second), core.WithLogger(textLogger(log)))
+	servers[0].Restart() // two of three clients lead to it
+	_, err := r.Mutex("name").TryLock(context.Background())
+	wantErr(t, err, core.ErrUnavailable)
+	servers[1].Restart()
+	unlock(t, mustLock(t, r.Mutex("name")))
+	if !strings.Contains(log.String(), "are the same server") {
+		t.Errorf("nobody is told: %s", log)
+	}
+}
+
+// TestRedlockTellsOfAServerThatRefuses fills the memory of one server: otherwise it would go unnoticed until others fail.
+func TestRedlockTellsOfAServerThatRefuses(t *testing.T) {
+	t.Parallel()
+	three := startMasters(t, 3)
+	fillUp(three.looks[1])
+	log := &record{}
+	r := three.redlock(t, core.WithLogger(textLogger(log)))
+	for range 2 {
+		unlock(t, mustLock(t, r.Mutex("name")))
+	}
+	redistest.Eventually(t, within, "the log to tell", func() bool {
+		return strings.Contains(log.String(), "refuses requests")
+	})
+	if n := strings.Count(log.String(), "node=2"); n != 1 {
+		t.Errorf("told %d times:\n%s", n, log)
+	}
+	three.awaitHolders(t, "lock:name", 0)
+}
+
+// TestRedlockWithoutAMinority has two of five servers down, in each of the ways that a server can be down.
+func TestRedlockWithoutAMinority(t *testing.T) {
+	t.Parallel()
+	for name, takeDown := range map[string]func(*redistest.Server){
+		"killed": (*redistest.Server).Kill,
+		"frozen": (*redistest.Server).Pause,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			five := startMasters(t, 5)
+			a, b := five.redlock(t, core.WithNodeTimeout(time.Second)), five.redlock(t)
+			before := mustLock(t, a.Mutex("before"))
+			five.awaitHolders(t, "lock:before", 5) // where it arrives after its release, it was not held
+			takeDown(five.servers[1])
+			takeDown(five.servers[4])
+			unlock(t, before)
+			lease := mustLock(t, a.Mutex("name"), core.WithTTL(9*time.Second))
+			if lease.Token() <= before.Token() {
+				t.Errorf("token %d after %d", lease.Token(), before.Token())
+			}
+			if _, err := b.Mutex("name").TryLock(context.Background()); !errors.Is(err, core.ErrNotAcquired) {
+				t.Errorf("a second holder: %v", err)
+			}
+			inner := mustLockWith(t, lease.Context(), a.Mutex("name"))
+			if inner.Token() != lease.Token() {
+				t.Errorf("token %d on re-entry, want %d", inner.Token(), lease.Token())
+			}
+			unlock(t, inner)
+			awaitRenewed(t, []*core.Lease{lease}, 9*time.Second)
+			if err := lease.Extend(context.Background(), 15*time.Second); err != nil {
+				t.Errorf("extend: %v", err)
+			}
+			waiting := lockLater(b.Mutex("name"))
+			unlock(t, lease)
+			if err := receive(t, waiting); err != nil {
+				t.Errorf("waiter: %v", err)
+			}
+		})
+	}
+}
+
+// TestRedlockWithoutAMajority has three of five servers frozen: no client gets a lock, a lease ends by itself, and Lock
+// returns when its context ends.
+func TestRedlockWithoutAMajority(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	r := five.redlock(t, core.WithNodeTimeout(time.Second))
+	lease := mustLock(t, r.Mutex("held"), core.WithTTL(2*time.Second))
+	for _, s := range five.servers[:3] {
+		s.Pause()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	deadline, _ := ctx.Deadline()
+	_, err := r.Mutex("name").Lock(ctx)
+	t.Logf("Lock returned %v after its deadline: %v", time.Since(deadline), err)
+	wantErr(t, err, core.ErrUnavailable)
+	wantErr(t, err, context.DeadlineExceeded)
+	_, err = r.Mutex("name").TryLock(context.Background())
+	wantErr(t, err, core.ErrUnavailable)
+	waitFor(t, lease.Done(), "the lease to end")
+	wantErr(t, context.Cause(lease.Context()), core.ErrLeaseLost)
+	for _, s := range five.servers[:3] {
+		s.Resume()
+	}
+	unlock(t, mustLock(t, r.Mutex("name")))
+	five.awaitHolders(t, "lock:name", 0)
+	five.awaitHolders(t, "lock:held", 0)
+}
+
+// TestRedlockElectsSomebody lets many processes try at the same moment, again and again: votes split, but one of them
+// wins. Not always: a client that meets only what the losers have not yet taken back takes the lock for held, and on a busy
+// machine that may be all of them.
+func TestRedlockElectsSomebody(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	var processes []*core.Redlock
+	for range 8 {
+		// Pauses grow with the time of the answers, which a busy machine makes long.
+		processes = append(processes, five.redlock(t, core.WithNodeTimeout(2*time.Second)))
+	}
+	const rounds = 20
+	elections := 0
+	for round := range rounds {
+		var all sync.WaitGroup
+		won := make(chan *core.Lease, len(processes))
+		for _, r := range processes {
+			all.Go(func() {
+				lease, err := r.Mutex("name").TryLock(context.Background())
+				if err == nil {
+					won <- lease
+				} else if !errors.Is(err, core.ErrNotAcquired) {
+					t.Errorf("TryLock: %v", err)
+				}
+			})
+		}
+		all.Wait()
+		if len(won) > 1 {
+			t.Fatalf("round %d: %d of %d got the lock", round, len(won), len(processes))
+		}
+		if len(won) == 1 {
+			elections++
+			unlock(t, <-won)
+		}
+		five.awaitHolders(t, "lock:name", 0)
+	}
+	if elections < rounds/2 {
+		t.Errorf("%d of %d times somebody got the lock", elections, rounds)
+	}
+}
+
+// TestRedlockLeavesAMinority: a holder that has not all of the servers is no split vote, which would be repeated until it
+// has taken four times as long as a server may.
+func TestRedlockLeavesAMinority(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	holder, other := five.redlock(t), five.redlock(t, core.WithNodeTimeout(time.Minute))
+	lease := mustLock(t, holder.Mutex("name"), core.WithTTL(long))
+	five.awaitHolders(t, "lock:name", 5)
+	for _, rdb := range five.looks[:2] {
+		rdb.Del(context.Background(), "lock:name")
+	}
+	for range 20 { // mostly the three are not the first to answer
+		refused := make(chan error, 1)
+		go func() {
+			_, err := other.Mutex("name").TryLock(context.Background())
+			refused <- err
+		}()
+		wantErr(t, receive(t, refused), core.ErrNotAcquired)
+	}
+	unlock(t, lease)
+	five.awaitHolders(t, "lock:name", 0)
+}
+
+// TestRedlockAgainAtOnce: a client that locks again right after an unlock does not wait for the minority that does not know of it.
+func TestRedlockAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	waits := 0
+	r := startMasters(t, 3).redlock(t, core.WithNodeTimeout(time.Minute), core.WithHooks(core.Hooks{
+		Wait: func(context.Context, core.Wait) { waits++ },
+	}))
+	for range 1000 {
+		unlock(t, mustLock(t, r.Mutex("name"), core.WithTTL(long)))
+	}
+	if waits > 0 {
+		t.Errorf("waited %d times", waits)
+	}
+}
+
+// TestRedlockOperations looks at a lock with one server frozen, and takes it from its holder.
+func TestRedlockOperations(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	r := five.redlock(t, core.WithNodeTimeout(time.Second))
+	lease := mustLock(t, r.Mutex("name"), core.WithTTL(9*time.Second)) // a server that was too slow gets it at a renewal
+	five.awaitHolders(t, "lock:name", 5)
+	five.servers[2].Pause()
+	nodes, err := r.Inspect(context.Background(), "name")
+	if err != nil || len(nodes) != 5 {
+		t.Fatalf("%d nodes, %v", len(nodes), err)
+	}
+	for i, n := range nodes {
+		switch {
+		case i == 2:
+			wantErr(t, n.Err, core.ErrUnavailable)
+		case n.Err != nil || n.Mode != core.ModeMutex || len(n.Holders) != 1 || n.Holders[0].Owner != lease.Owner():
+			t.Errorf("node %d: %+v", i+1, n)
+		}
+	}
+	if forced, err := r.ForceUnlock(context.Background(), "name"); !forced || err != nil {
+		t.Errorf("ForceUnlock = %v, %v", forced, err)
+	}
+	if forced, err := r.ForceUnlock(context.Background(), "name"); forced || err != nil {
+		t.Errorf("ForceUnlock of a free lock = %v, %v", forced, err)
+	}
+	wantErr(t, lease.Unlock(context.Background()), core.ErrNotHeld)
+	five.servers[2].Resume()
+	for _, name := range []string{"", "{}"} {
+		_, err := r.Inspect(context.Background(), name)
+		wantErr(t, err, core.ErrInvalidName)
+		_, err = r.ForceUnlock(context.Background(), name)
+		wantErr(t, err, core.ErrInvalidName)
+	}
+	_ = r.Close()
+	_, err = r.Inspect(context.Background(), "name")
+	wantErr(t, err, core.ErrClosed)
+	_, err = r.ForceUnlock(context.Background(), "name")
+	wantErr(t, err, core.ErrClosed)
+}
+
+// TestRedlockInMulti joins a lock on five servers with one on a single server.
+func TestRedlockInMulti(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	r, other := five.redlock(t), five.redlock(t)
+	single := redistest.Start(t)
+	locks := newClient(t, single.Client())
+	lease := mustLock(t, core.Multi(r.Mutex("many"), locks.Fair("one")))
+	for _, rdb := range five.looks {
+		redistest.Eventually(t, within, "the joint token to arrive", func() bool {
+			token, _ := rdb.Get(context.Background(), "holdfast:token").Int64()
+			return token >= lease.Token()
+		})
+	}
+	again := mustLock(t, other.Mutex("many"), core.WithOwner(lease.Owner()))
+	if again.Token() != lease.Token() {
+		t.Errorf("token %d on re-entry, the joint one is %d", again.Token(), lease.Token())
+	}
+	unlock(t, again)
+	if _, err := core.Multi(locks.Mutex("two"), other.Mutex("many")).TryLock(context.Background()); err == nil {
+		t.Error("a member was granted twice")
+	}
+	if n := single.Client().Exists(context.Background(), "lock:two").Val(); n != 0 {
+		t.Error("a member was not released after another was refused")
+	}
+	unlock(t, lease)
+	next := mustLock(t, other.Mutex("many"))
+	if next.Token() <= lease.Token() {
+		t.Errorf("token %d after the joint one %d", next.Token(), lease.Token())
+	}
+	_, err := core.Multi(r.Mutex("many"), other.Mutex("many")).TryLock(context.Background())
+	wantErr(t, err, core.ErrInvalidOption)
+}
+
+// TestRedlockTwinsInMulti joins locks of one key on different servers, whose order has to be asked for. One of those
+// servers is frozen: Lock waits for its answer, but not beyond its own end.
+func TestRedlockTwinsInMulti(t *testing.T) {
+	t.Parallel()
+	slow := func(o *redis.Options) { o.ReadTimeout = time.Hour }
+	five, three := startMasters(t, 5), startMasters(t, 3)
+	patient := newRedlock(t, five.clients(slow), core.WithNodeTimeout(time.Minute))
+	twins := core.Multi(patient.Mutex("name"), newRedlock(t, three.clients(), core.WithNodeTimeout(time.Minute)).Mutex("name"))
+	unlock(t, mustLock(t, twins))
+	five.servers[0].Pause()
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	refused := make(chan error, 1)
+	go func() {
+		_, err := twins.Lock(ctx)
+		refused <- err
+	}()
+	wantErr(t, receive(t, refused), context.DeadlineExceeded)
+	five.servers[0].Resume()
+}

@@ -1,0 +1,250 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestRedlockRestoresForgottenHolds has every server restart empty, one after the other while a lease lasts: each is
+// given the holds again at a renewal, so the majority is never lost.
+func TestRedlockRestoresForgottenHolds(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	a, b := five.redlock(t), five.redlock(t)
+	outer := mustLock(t, a.Mutex("name"), core.WithTTL(3*time.Second))
+	inner := mustLockWith(t, outer.Context(), a.Mutex("name"), core.WithTTL(3*time.Second))
+	for i, s := range five.servers {
+		s.Restart()
+		five.awaitHolders(t, "lock:name", 5)
+		redistest.Eventually(t, within, "both holds to be there again", func() bool {
+			return five.looks[i].HGet(context.Background(), "lock:name", outer.Owner()).Val() == "2"
+		})
+	}
+	for _, rdb := range five.looks {
+		if token, err := rdb.HGet(context.Background(), "lock:name", "token").Int64(); token != outer.Token() {
+			t.Errorf("token %d on a server that has forgotten %d: %v", token, outer.Token(), err)
+		}
+	}
+	if _, err := b.Mutex("name").TryLock(context.Background()); !errors.Is(err, core.ErrNotAcquired) {
+		t.Errorf("a second holder: %v", err)
+	}
+	unlock(t, inner)
+	unlock(t, outer)
+	five.awaitHolders(t, "lock:name", 0)
+}
+
+// TestRedlockRestoresHoldsAsTheyWere has every server restart empty, one after the other, while a lease lasts that was
+// extended, raised to a greater token by a Multi, and that has a minimum time: nothing of that may be forgotten.
+func TestRedlockRestoresHoldsAsTheyWere(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	five := startMasters(t, 5)
+	r := five.redlock(t)
+	single := redistest.Start(t).Client()
+	ahead := time.Now().Add(time.Hour).UnixMicro()
+	single.Set(ctx, "holdfast:token", ahead, time.Hour)
+	locks := core.Multi(r.Mutex("name", core.WithMinHold(long)), newClient(t, single).Mutex("one"))
+	outer := mustLock(t, r.Mutex("name"), core.WithTTL(3*time.Second))
+	lease := mustLockWith(t, outer.Context(), locks, core.WithTTL(3*time.Second))
+	if err := lease.Extend(ctx, 2*long); err != nil {
+		t.Fatalf("extend: %v", err)
+	}
+	for i, s := range five.servers {
+		s.Restart()
+		redistest.Eventually(t, within, "both holds to be there again", func() bool {
+			return five.looks[i].HGet(ctx, "lock:name", outer.Owner()).Val() == "2"
+		})
+	}
+	kept, until := 0, lease.ValidUntil()
+	for _, rdb := range five.looks {
+		if token, err := rdb.HGet(ctx, "lock:name", "token").Int64(); token != lease.Token() {
+			t.Errorf("token %d on a server that has forgotten %d: %v", token, lease.Token(), err)
+		}
+		if rdb.PTTL(ctx, "lock:name").Val() >= time.Until(until) {
+			kept++
+		}
+	}
+	if kept < 3 {
+		t.Errorf("valid until %v, and only %d servers keep it for so long", until, kept)
+	}
+	unlock(t, lease)
+	unlock(t, outer)
+	if n := five.holders("lock:name"); n < 3 {
+		t.Errorf("only %d servers keep it for the minimum time", n)
+	}
+	for _, rdb := range five.looks {
+		rdb.Del(ctx, "lock:name")
+	}
+	if next := mustLock(t, r.Mutex("name")); next.Token() <= lease.Token() {
+		t.Errorf("token %d after %d", next.Token(), lease.Token())
+	}
+}
+
+// TestRedlockLosesALeaseWithTheMajority flushes three servers: another client could have had the lock since, so the
+// lease is over, although all servers would give it back.
+func TestRedlockLosesALeaseWithTheMajority(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	r := five.redlock(t)
+	lease := mustLock(t, r.Mutex("name"), core.WithTTL(24*time.Second)) // renewed after all are flushed
+	five.awaitHolders(t, "lock:name", 5)                                // no request for it arrives after the flush
+	var flushed sync.WaitGroup
+	for _, rdb := range five.looks[2:] {
+		flushed.Go(func() { rdb.FlushAll(context.Background()) })
+	}
+	flushed.Wait()
+	waitFor(t, lease.Done(), "the loss to be noticed")
+	wantErr(t, context.Cause(lease.Context()), core.ErrLeaseLost)
+	wantErr(t, lease.Unlock(context.Background()), core.ErrNotHeld)
+	five.awaitHolders(t, "lock:name", 0)
+	if next := mustLock(t, r.Mutex("name")); next.Token() <= lease.Token() {
+		t.Errorf("token %d after %d", next.Token(), lease.Token())
+	}
+}
+
+// TestRedlockRestartDelay restarts three of five servers, which come back empty, while a lease lasts. Without the delay
+// they would grant the lock at once; with it, no client gets it before the lease is over.
+func TestRedlockRestartDelay(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	const ttl = 2 * time.Second
+	for _, rdb := range five.looks {
+		redistest.Eventually(t, within, "the servers to be up for long enough", func() bool {
+			up := rdb.InfoMap(context.Background(), "server").Val()["Server"]["uptime_in_seconds"]
+			seconds, _ := strconv.Atoi(up)
+			return seconds >= 3
+		})
+	}
+	delay := core.WithRestartDelay(3 * time.Second)
+	holder, other, hasty := five.redlock(t, delay), five.redlock(t, delay), five.redlock(t)
+	lease := mustLock(t, holder.Mutex("name"), core.WithFixedTTL(ttl))
+	_ = mustLock(t, holder.Mutex("control"), core.WithFixedTTL(long))
+	five.awaitHolders(t, "lock:name", 5)
+	five.awaitHolders(t, "lock:control", 5)
+	for _, s := range five.servers[2:] {
+		s.Restart()
+	}
+	_ = mustLock(t, hasty.Mutex("control")) // granted twice
+	if early, err := other.Mutex("name").TryLock(context.Background()); err == nil {
+		if lease.Context().Err() == nil {
+			t.Error("servers that have forgotten the lock granted it")
+		}
+		unlock(t, early) // on a slow machine the delay is over
+	}
+	next := mustLock(t, other.Mutex("name"))
+	if lease.Context().Err() == nil {
+		t.Error("granted while the lease lasted")
+	}
+	if next.Token() <= lease.Token() {
+		t.Errorf("token %d after %d", next.Token(), lease.Token())
+	}
+}
+
+// TestRedlockReleasesOnServersThatWereAway unlocks while two servers are frozen, and takes a lock that these get to
+// hear of late. When they are back, nothing is held there.
+func TestRedlockReleasesOnServersThatWereAway(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	r := five.redlock(t, core.WithNodeTimeout(time.Second))
+	early := mustLock(t, r.Mutex("early"), core.WithTTL(long))
+	five.awaitHolders(t, "lock:early", 5)
+	for _, s := range five.servers[:2] {
+		s.Pause()
+	}
+	unlock(t, early)
+	late := mustLock(t, r.Mutex("late"), core.WithTTL(long))
+	unlock(t, late)
+	if _, err := r.Mutex("given up").TryLock(cancelled()); err == nil {
+		t.Error("locked with an ended context")
+	}
+	for _, s := range five.servers[:2] {
+		s.Resume()
+	}
+	for _, key := range []string{"lock:early", "lock:late", "lock:given up"} {
+		five.awaitHolders(t, key, 0)
+	}
+}
+
+// TestRedlockReleasesWhatWasExtended unlocks a lease that was extended while a server is down that knows it when it is
+// back, after the lease's TTL, and not before what it was extended by.
+func TestRedlockReleasesWhatWasExtended(t *testing.T) {
+	t.Parallel()
+	three := startMasters(t, 3, redistest.AOF())
+	r := three.redlock(t)
+	lease := mustLock(t, r.Mutex("name"), core.WithFixedTTL(5*time.Second))
+	three.awaitHolders(t, "lock:name", 3)
+	if err := lease.Extend(context.Background(), long); err != nil {
+		t.Fatalf("extend: %v", err)
+	}
+	redistest.Eventually(t, within, "all servers to extend it", func() bool {
+		return three.looks[0].PTTL(context.Background(), "lock:name").Val() > long/2
+	})
+	three.servers[0].Kill()
+	unlock(t, lease)
+	longer := mustLock(t, r.Mutex("longer"), core.WithFixedTTL(6*time.Second))
+	waitFor(t, longer.Done(), "the first lease's TTL to be over")
+	three.servers[0].Restart()
+	three.awaitHolders(t, "lock:name", 0)
+}
+
+// TestRedlockRestoresNothingOverOthers gives two servers to another owner while a lease lasts: they must not be given
+// the hold again.
+func TestRedlockRestoresNothingOverOthers(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	five := startMasters(t, 5)
+	lease := mustLock(t, five.redlock(t).Mutex("name"), core.WithTTL(3*time.Second))
+	five.awaitHolders(t, "lock:name", 5)
+	var others []*core.Lease
+	for _, rdb := range five.looks[:2] {
+		other := newClient(t, rdb, core.WithTTL(long)).Mutex("name")
+		redistest.Eventually(t, within, "the lock, before it is restored", func() bool {
+			rdb.Del(ctx, "lock:name")
+			got, err := other.TryLock(ctx)
+			if err == nil {
+				others = append(others, got)
+			}
+			return err == nil
+		})
+	}
+	for range 2 {
+		awaitRenewed(t, []*core.Lease{lease}, 3*time.Second)
+	}
+	for i, other := range others {
+		state := five.looks[i].HGetAll(ctx, "lock:name").Val()
+		if state[lease.Owner()] != "" || state["token"] != strconv.FormatInt(other.Token(), 10) {
+			t.Errorf("somebody else's lock is now %v", state)
+		}
+		unlock(t, other)
+	}
+	unlock(t, lease)
+}
+
+// TestRedlockGrantForgottenAtOnce has two of three servers forget a grant before they are given the token. Another owner
+// may have had the lock since, so they do not count any more.
+func TestRedlockGrantForgottenAtOnce(t *testing.T) {
+	t.Parallel()
+	three := startMasters(t, 3)
+	nodes := three.clients()
+	for i, s := range three.servers[:2] {
+		relay := s.Relay()
+		nodes[i] = relay.Client()
+		nth(relay, "lock:name", 2, func() { three.looks[i].Del(context.Background(), "lock:name") })
+	}
+	var end core.AcquireEnd
+	r := newRedlock(t, nodes, core.WithNodeTimeout(time.Second), core.WithHooks(core.Hooks{
+		AcquireEnd: func(_ context.Context, e core.AcquireEnd) { end = e },
+	}))
+	unlock(t, mustLock(t, r.Mutex("warm")))
+	unlock(t, mustLock(t, r.Mutex("name")))
+	if end.Asked < 2 {
+		t.Error("granted by servers that had forgotten it")
+	}
+}

@@ -1,0 +1,72 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// TestRedlockWaiterPassesAMinority has the name locked for good on each two of five servers, as crashed callers leave
+// it, or others that lock on these servers only. A waiter for the Redlock must get it nevertheless.
+func TestRedlockWaiterPassesAMinority(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	waits := make(chan struct{}, 1)
+	holder := five.redlock(t)
+	other := five.redlock(t, core.WithHooks(core.Hooks{Wait: func(context.Context, core.Wait) { waits <- struct{}{} }}))
+	for first := range five.servers {
+		minority := []*core.Lease{
+			mustLock(t, newClient(t, five.looks[first]).Mutex("name")),
+			mustLock(t, newClient(t, five.looks[(first+1)%5]).Fair("name")),
+		}
+		lease := mustLock(t, holder.Mutex("name"))
+		waiting := lockLater(other.Mutex("name"))
+		waitFor(t, waits, "the other to be refused")
+		unlock(t, lease)
+		if err := receive(t, waiting); err != nil {
+			t.Errorf("waiter: %v", err)
+		}
+		for _, l := range minority {
+			unlock(t, l)
+		}
+		five.awaitHolders(t, "lock:name", 0)
+	}
+}
+
+// TestRedlockDefeatLeavesNothing has a majority held by others: what the two other servers grant is taken back, and
+// kept for no minimum time.
+func TestRedlockDefeatLeavesNothing(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	for _, rdb := range five.looks[:3] {
+		_ = mustLock(t, newClient(t, rdb).Mutex("name"))
+	}
+	_, err := five.redlock(t).Mutex("name").TryLock(context.Background(), core.WithMinHold(long))
+	wantErr(t, err, core.ErrNotAcquired)
+	five.awaitHolders(t, "lock:name", 3)
+}
+
+// TestRedlockTellsAnOutageFromARefusal has one of the two servers that are left of five hold the lock: that is too few
+// to say that it is held.
+func TestRedlockTellsAnOutageFromARefusal(t *testing.T) {
+	t.Parallel()
+	five := startMasters(t, 5)
+	r := newRedlock(t, five.clients(), core.WithNodeTimeout(time.Second))
+	unlock(t, mustLock(t, r.Mutex("name")))
+	_ = mustLock(t, newClient(t, five.looks[0]).Mutex("name"))
+	for _, s := range five.servers[2:] {
+		s.Pause()
+	}
+	_, err := r.Mutex("name").TryLock(context.Background())
+	wantErr(t, err, core.ErrUnavailable)
+	if errors.Is(err, core.ErrNotAcquired) {
+		t.Errorf("%v is a refusal", err)
+	}
+	for _, s := range five.servers[2:] {
+		s.Resume()
+	}
+	five.awaitHolders(t, "lock:name", 1)
+}

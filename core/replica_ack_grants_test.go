@@ -1,0 +1,210 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+const (
+	// soon is a time for replicas that is used up by a test in which they do not answer.
+	soon = 100 * time.Millisecond
+	// patient is one that is not.
+	pipelineWithWait = 10 * time.Second
+)
+
+// TestReplicaAckIsWaitedFor takes, enters, extends and frees each kind of lock with the option, and without it, when
+// nothing more than before may be sent.
+func TestReplicaAckIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, asked := range map[string]bool{"asked": true, "not asked": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := startReplicated(t)
+			opts := []core.Option{core.WithTTL(long)}
+			if asked {
+				opts = append(opts, core.WithReplicaAck(1, pipelineWithWait))
+			}
+			locks := newClient(t, p.master.Client(), opts...)
+			before := p.waits()
+			var want int64
+			for kind, lock := range lockers(locks) {
+				lease := mustLock(t, lock)
+				inner := mustLockWith(t, lease.Context(), lock)
+				if err := inner.Extend(ctx, 2*long); err != nil {
+					t.Errorf("%s: extend: %v", kind, err)
+				}
+				if !lease.ValidUntil().Before(inner.ValidUntil()) {
+					t.Errorf("%s: Extend did not count", kind)
+				}
+				unlock(t, inner)
+				unlock(t, lease)
+				want += 3
+			}
+			waited := p.waits() - before
+			if !asked && waited != 0 || asked && waited < want {
+				t.Errorf("asked to wait %d times for %d grants and extensions", waited, want)
+			}
+		})
+	}
+}
+
+// TestUnacknowledgedGrantsAreTakenBack: without the replica no kind of lock is granted, and nothing stays behind. Many
+// try at once, over several connections, and over such as have heard an acknowledgement before.
+func TestUnacknowledgedGrantsAreTakenBack(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := startReplicated(t)
+	rdb := p.master.Client()
+	warmPool(t, rdb)
+	locks := newClient(t, rdb, core.WithTTL(long), core.WithReplicaAck(1, soon))
+	for _, lock := range lockers(locks) {
+		unlock(t, mustLock(t, lock, core.WithReplicaAck(1, pipelineWithWait)))
+	}
+	p.awaitRest(t) // to a connection that writes nothing from now on, WAIT says yes
+	p.link.Drop(redistest.Both)
+	var all sync.WaitGroup
+	for kind, lock := range lockers(locks) {
+		all.Go(func() {
+			lease, err := lock.TryLock(ctx)
+			if lease != nil {
+				t.Errorf("%s was granted", kind)
+			}
+			wantNotReplicated(t, err, 0, 1)
+		})
+	}
+	for i := range 100 {
+		all.Go(func() {
+			_, err := locks.Mutex(fmt.Sprint("name", i)).TryLock(ctx)
+			wantNotReplicated(t, err, 0, 1)
+		})
+	}
+	all.Wait()
+	awaitTidy(t, rdb)
+}
+
+// TestUnacknowledgedReentry: the inner lease is refused, the outer one stays.
+func TestUnacknowledgedReentry(t *testing.T) {
+	t.Parallel()
+	p := startReplicated(t)
+	locks := newClient(t, p.master.Client(), core.WithTTL(long), core.WithReplicaAck(1, soon))
+	lease := mustLock(t, locks.Mutex("name"), core.WithReplicaAck(1, pipelineWithWait))
+	p.link.Drop(redistest.Both)
+	_, err := locks.Mutex("name").TryLock(lease.Context())
+	wantNotReplicated(t, err, 0, 1)
+	redistest.Eventually(t, within, "the inner hold to be taken back", func() bool {
+		info, err := locks.Inspect(context.Background(), "name")
+		return err == nil && len(info.Holders) == 1 && info.Holders[0].Holds == 1
+	})
+	unlock(t, lease)
+}
+
+// TestLockWaitsForReplicas: Lock asks again while the replica is away, until its context ends, or the replica is back.
+func TestLockWaitsForReplicas(t *testing.T) {
+	t.Parallel()
+	p := startReplicated(t)
+	locks := newClient(t, p.master.Client(), core.WithTTL(long), core.WithReplicaAck(1, 2*soon))
+	p.link.Hold(redistest.ToServer) // what the replica acknowledges
+	before := p.waits()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	given := make(chan error, 1)
+	go func() {
+		_, err := locks.Mutex("given up").Lock(ctx)
+		given <- err
+	}()
+	waiting := map[string]<-chan error{}
+	for kind, lock := range lockers(locks) {
+		waiting[kind] = lockLater(lock)
+	}
+	redistest.Eventually(t, within, "some tries", func() bool { return p.waits() > before+3 })
+	cancel()
+	err := receive(t, given)
+	wantErr(t, err, context.Canceled)
+	wantErr(t, err, core.ErrUnavailable)
+	p.link.Deliver()
+	for kind, done := range waiting {
+		if err := receive(t, done); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	awaitTidy(t, p.master.Client())
+}
+
+// TestHandoverIsAcknowledged: an unlock grants the lock to the first in line and notifies it. With the option,
+// the grant counts only if the replica acknowledges it.
+func TestHandoverIsAcknowledged(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"Fair", "Read", "Write"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			p := startReplicated(t)
+			locks := newClient(t, p.master.Client(), core.WithTTL(long))
+			held := mustLock(t, locks.Write("name"))
+			waiting := leaseLater(t, strategies(locks)[kind]("name"), core.WithReplicaAck(1, 5*soon))
+			awaitQueue(t, locks, "name", 1)
+			p.link.Hold(redistest.ToServer) // what the replica acknowledges
+			before := p.waits()
+			unlock(t, held)
+			redistest.Eventually(t, within, "the waiter to ask", func() bool { return p.waits() > before+1 })
+			info, err := locks.Inspect(context.Background(), "name")
+			if err != nil || len(info.Holders) != 1 {
+				t.Errorf("holders %+v, %v", info.Holders, err)
+			}
+			select {
+			case <-waiting:
+				t.Error("the lock was handed over without an acknowledgement")
+			default:
+			}
+			p.link.Deliver()
+			unlock(t, awaitLease(t, waiting))
+		})
+	}
+}
+
+// TestUnacknowledgedRenewalsDoNotCount: while the replica is away, ValidUntil stays where it is, and the lease ends
+// there, though the master goes on renewing it.
+func TestUnacknowledgedRenewalsDoNotCount(t *testing.T) {
+	t.Parallel()
+	p := startReplicated(t)
+	var mu sync.Mutex
+	var failed, renewed int
+	locks := newClient(t, p.master.Client(), core.WithTTL(6*time.Second), core.WithReplicaAck(1, time.Second),
+		core.WithHooks(core.Hooks{Renewed: func(r core.Renewed) {
+			mu.Lock()
+			defer mu.Unlock()
+			if r.Err == nil {
+				renewed++
+			} else if failed++; !errors.Is(r.Err, core.ErrNotReplicated) {
+				t.Errorf("renewal: %v", r.Err)
+			}
+		}}))
+	lease := mustLock(t, locks.Mutex("name"))
+	redistest.Eventually(t, within, "the script to be known", func() bool {
+		return lease.Extend(context.Background(), 6*time.Second) == nil
+	})
+	p.link.Drop(redistest.Both)
+	mu.Lock()
+	known := renewed
+	mu.Unlock()
+	until := lease.ValidUntil()
+	wantNotReplicated(t, lease.Extend(context.Background(), long), 0, 1)
+	waitFor(t, lease.Done(), "the lease to end")
+	wantErr(t, context.Cause(lease.Context()), core.ErrLeaseLost)
+	mu.Lock()
+	defer mu.Unlock()
+	if moved := lease.ValidUntil().Sub(until); renewed == known && moved > 20*time.Millisecond { // two clocks are read
+		t.Errorf("ValidUntil moved by %v", moved)
+	}
+	if failed == 0 || renewed > known+1 { // one may have been on its way when the link was cut
+		t.Errorf("%d renewals failed, %d succeeded without the replica", failed, renewed-known)
+	}
+	awaitFree(t, newClient(t, p.master.Client()), "name")
+}

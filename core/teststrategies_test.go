@@ -1,0 +1,167 @@
+package core_test
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/conformance"
+)
+
+// side is one of the strategies of a client, with what the suite has to know of it.
+type side func(*core.Client) conformance.Side
+
+func mutex(c *core.Client) conformance.Side { return conformance.Side{Strategy: c.Mutex} }
+
+// waitState is the side of a strategy whose waiters stand in line.
+func waitState(c *core.Client, strategy core.Strategy, shared bool) conformance.Side {
+	return conformance.Side{
+		Strategy: strategy,
+		Shared:   shared,
+		Waiters: func(ctx context.Context, name string) (int, error) {
+			info, err := c.Inspect(ctx, name)
+			return len(info.Queue), err
+		},
+	}
+}
+
+func fair(c *core.Client) conformance.Side { return waitState(c, c.Fair, false) }
+
+func read(c *core.Client) conformance.Side { return waitState(c, c.Read, true) }
+
+func write(c *core.Client) conformance.Side { return waitState(c, c.Write, false) }
+
+func fairRead(c *core.Client) conformance.Side { return waitState(c, c.FairRead, true) }
+
+func fairWrite(c *core.Client) conformance.Side { return waitState(c, c.FairWrite, false) }
+
+// atOnce is a Multi that one script grants.
+func atOnce(c *core.Client) conformance.Side {
+	return conformance.Side{Members: 2, Strategy: func(name string, opts ...core.LockOption) core.Locker {
+		return core.Multi(c.Mutex(name+" too", opts...), c.Mutex(name, opts...))
+	}}
+}
+
+// oneByOne is a Multi whose members are locked one after the other.
+func oneByOne(c *core.Client) conformance.Side {
+	s := fair(c)
+	s.Members, s.Strategy = 2, func(name string, opts ...core.LockOption) core.Locker {
+		return core.Multi(c.Write(name+" too", opts...), c.Fair(name, opts...))
+	}
+	return s
+}
+
+// pair is two strategies that meet on one name, or one twice, and what its names in Redis begin with.
+type pair struct {
+	lock, rival side
+	prefix      string
+}
+
+// pairs are every strategy, and those that meet on one name both ways round.
+var pairs = map[string]pair{
+	"Mutex":                  {lock: mutex, rival: mutex},
+	"MutexOfOneSlot":         {lock: mutex, rival: mutex, prefix: "{lock}:"},
+	"Fair":                   {lock: fair, rival: fair},
+	"FairOfOneSlot":          {lock: fair, rival: fair, prefix: "{lock}:"},
+	"ReadAndWrite":           {lock: read, rival: write},
+	"WriteAndRead":           {lock: write, rival: read},
+	"WriteOfOneSlot":         {lock: write, rival: write, prefix: "{lock}:"},
+	"ReadOfOneSlot":          {lock: read, rival: fairWrite, prefix: "{lock}:"},
+	"FairReadAndFairWrite":   {lock: fairRead, rival: fairWrite},
+	"FairWriteAndFairRead":   {lock: fairWrite, rival: fairRead, prefix: "{lock}:"},
+	"MutexAndFair":           {lock: mutex, rival: fair},
+	"FairAndMutex":           {lock: fair, rival: mutex},
+	"MutexAndRead":           {lock: mutex, rival: read},
+	"ReadAndMutex":           {lock: read, rival: mutex},
+	"MultiAtOnceAndMutex":    {lock: atOnce, rival: mutex},
+	"MultiOneByOne":          {lock: oneByOne, rival: oneByOne},
+	"MultiOneByOneOfOneSlot": {lock: oneByOne, rival: mutex, prefix: "{lock}:"},
+}
+
+// on makes a pair a subject that lives on one server, or on a deployment.
+func (p pair) on(d *conformance.Deployment) conformance.Subject {
+	s := conformance.Subject{Deployment: d, Prefix: p.prefix}
+	if d == nil {
+		s.Servers = 1
+	}
+	s.Connect = func(clients []redis.UniversalClient, opts ...core.Option) (conformance.Pair, io.Closer, error) {
+		c, err := core.New(clients[0], opts...)
+		if err != nil {
+			return conformance.Pair{}, nil, err
+		}
+		return conformance.Pair{Lock: p.lock(c), Rival: p.rival(c)}, c, nil
+	}
+	return s
+}
+
+// onMasters is a Redlock as a subject.
+func onMasters(n int) conformance.Subject {
+	return conformance.Subject{
+		Servers:  n,
+		Patience: []core.Option{core.WithNodeTimeout(within)},
+		Connect: func(clients []redis.UniversalClient, opts ...core.Option) (conformance.Pair, io.Closer, error) {
+			// Each server has time enough to answer on a busy machine.
+			r, err := core.NewRedlock(clients, append([]core.Option{core.WithNodeTimeout(time.Second)}, opts...)...)
+			if err != nil {
+				return conformance.Pair{}, nil, err
+			}
+			side := conformance.Side{Strategy: r.Mutex}
+			return conformance.Pair{Lock: side, Rival: side}, r, nil
+		},
+	}
+}
+
+// strategies returns all strategies of a client, by name.
+func strategies(c *core.Client) map[string]core.Strategy {
+	return map[string]core.Strategy{
+		"Mutex": c.Mutex, "Fair": c.Fair, "Read": c.Read, "Write": c.Write,
+		"FairRead": c.FairRead, "FairWrite": c.FairWrite,
+	}
+}
+
+// enterEveryWay locks a name, enters again, prolongs, and lets one caller wait and another one give up.
+func enterEveryWay(t testing.TB, name string, lock, other core.Strategy) {
+	t.Helper()
+	ctx := context.Background()
+	outer := mustLock(t, lock(name), core.WithTTL(3*time.Second))
+	inner := mustLockWith(t, outer.Context(), lock(name))
+	if err := inner.Extend(ctx, 5*time.Second); err != nil {
+		t.Errorf("%s: extend: %v", name, err)
+	}
+	waiting := lockLater(other(name))
+	if lease, err := other(name).Lock(ctx, core.WithWait(10*time.Millisecond)); err == nil {
+		unlock(t, lease) // a reader beside a reader
+	}
+	unlock(t, inner)
+	unlock(t, outer)
+	if err := receive(t, waiting); err != nil {
+		t.Errorf("%s: waiter: %v", name, err)
+	}
+}
+
+// onlyQueued returns the strategies whose waiters stand in a line.
+func onlyQueued(c *core.Client) map[string]core.Strategy {
+	all := strategies(c)
+	delete(all, "Mutex")
+	return all
+}
+
+func exclusives(c *core.Client) map[string]core.Strategy {
+	return map[string]core.Strategy{"Mutex": c.Mutex, "Fair": c.Fair, "Write": c.Write, "FairWrite": c.FairWrite}
+}
+
+// lockers are one of each kind.
+func lockers(c *core.Client) map[string]core.Locker {
+	all := map[string]core.Locker{
+		"all at once":   core.Multi(c.Mutex("all at once"), c.Mutex("and this")),
+		"one after one": core.Multi(c.Write("one after one"), c.Mutex("that too")),
+	}
+	for kind, strategy := range strategies(c) {
+		all[kind] = strategy(kind)
+	}
+	return all
+}

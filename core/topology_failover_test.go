@@ -1,0 +1,113 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// seldom lets go-redis ask by itself so seldom for the owners of the slots that it does not in a test.
+func seldom(o *redis.ClusterOptions) { o.ClusterStateReloadInterval = time.Hour }
+
+// replicaOf returns the replica that a master had at the start.
+func replicaOf(t testing.TB, cluster *redistest.Cluster, master *redistest.Server) *redistest.Server {
+	t.Helper()
+	for i, s := range cluster.Masters {
+		if s == master {
+			return cluster.Replicas[i]
+		}
+	}
+	t.Fatal("no replica")
+	return nil
+}
+
+// TestMasterCrash kills a master. Its replica is promoted with all that it had; then holders must still have their
+// leases, and waiters on that shard get the lock by message, whatever go-redis knows by itself.
+func TestMasterCrash(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3, redistest.Replicas(1), redistest.DownAfter(time.Second))
+	holder := newClient(t, cluster.Client(seldom), core.WithTTL(15*time.Second))
+	other := newClient(t, cluster.Client(seldom), core.WithTTL(15*time.Second))
+	victim := cluster.Owner(cluster.Slot("lock:{c}"))
+	held := make(map[string]*core.Lease)
+	waiting := make(map[string]<-chan *core.Lease)
+	for _, kind := range []string{"Mutex", "Fair"} {
+		held[kind] = mustLock(t, strategies(holder)[kind]("{c}:"+kind))
+		waiting[kind] = leaseLater(t, strategies(other)[kind]("{c}:"+kind))
+	}
+	awaitListeners(t, holder, "{c}:Mutex", 1)
+	awaitQueue(t, holder, "{c}:Fair", 1)
+	replicaOf(t, cluster, victim).AwaitInSync(victim)
+	victim.Kill()
+	after := mustLock(t, holder.Mutex("{c}:new")) // as soon as the shard works again
+	unlock(t, after)
+	awaitRenewed(t, []*core.Lease{held["Mutex"], held["Fair"]}, 15*time.Second)
+	awaitListeners(t, holder, "{c}:Mutex", 1)
+	for kind, lease := range held {
+		unlock(t, lease)
+		next := awaitLease(t, waiting[kind])
+		if next.Token() <= lease.Token() {
+			t.Errorf("%s: token %d came after %d", kind, next.Token(), lease.Token())
+		}
+		unlock(t, next)
+	}
+}
+
+// TestCoordinatedFailover lets replicas take the places of their masters, one after the other, while locks all over
+// the Cluster are held, waited for and contended for. Nothing must be lost.
+func TestCoordinatedFailover(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3, redistest.Replicas(1), redistest.DownAfter(2*time.Second))
+	a, b := newClient(t, cluster.Client(seldom), core.WithTTL(10*time.Second)), newClient(t, cluster.Client(seldom))
+	var held []*core.Lease
+	var names []string
+	var locks []core.Locker
+	for i := range 9 {
+		for kind, lock := range strategies(a) {
+			held = append(held, mustLock(t, lock(fmt.Sprint("held", kind, i))))
+		}
+		name := fmt.Sprint("name", i)
+		names = append(names, name)
+		locks = append(locks, a.Mutex(name), b.Mutex(name), a.Fair(name), b.Write(name))
+	}
+	r := contend(t, locks...)
+	for _, replica := range cluster.Replicas {
+		before := r.least(names)
+		cluster.Failover(replica)
+		redistest.Eventually(t, within, "all locks to be taken again", func() bool { return r.least(names) > before+2 })
+	}
+	awaitRenewed(t, held, 10*time.Second)
+	r.check(t)
+	for _, l := range held {
+		if l.Context().Err() != nil {
+			t.Errorf("%s was lost: %v", l.Name(), context.Cause(l.Context()))
+		}
+	}
+}
+
+// TestFrozenMasterIsReplaced freezes a master with commands under way, which go-redis would wait for in vain for a
+// minute. They must be sent to its replica once that is promoted.
+func TestFrozenMasterIsReplaced(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3, redistest.Replicas(1), redistest.DownAfter(time.Second))
+	patient := func(o *redis.ClusterOptions) { o.ReadTimeout = time.Minute }
+	locks := newClient(t, cluster.Client(seldom, patient), core.WithTTL(20*time.Second))
+	held := []*core.Lease{mustLock(t, locks.Mutex("{f}:held")), mustLock(t, locks.Fair("{f}:fair"))}
+	victim := cluster.Owner(cluster.Slot("{f}"))
+	replicaOf(t, cluster, victim).AwaitInSync(victim)
+	victim.Pause()
+	for _, kind := range []string{"Mutex", "Fair"} {
+		unlock(t, awaitLease(t, leaseLater(t, strategies(locks)[kind]("{f}:"+kind))))
+	}
+	awaitRenewed(t, held, 20*time.Second)
+	for _, l := range held {
+		unlock(t, l)
+	}
+	victim.Resume()
+}

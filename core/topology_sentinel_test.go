@@ -1,0 +1,239 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// replacements are the ways in which a master is replaced; what it has is on the replica by then.
+var replacements = map[string]func(s *redistest.Sentinel) *redistest.Server{
+	"planned": func(s *redistest.Sentinel) *redistest.Server { return s.Failover() },
+	"crash": func(s *redistest.Sentinel) *redistest.Server {
+		old := s.Master()
+		old.Kill()
+		return s.AwaitMaster(old)
+	},
+}
+
+// joins counts how often a client asks for a place in a fair lock, or for the lock.
+type joins struct{ n atomic.Int64 }
+
+func (j *joins) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (j *joins) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		j.see(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (j *joins) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			j.see(cmd)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+func (j *joins) see(cmd redis.Cmder) {
+	if slices.Contains(cmd.Args(), any("fair")) {
+		j.n.Add(1)
+	}
+}
+
+// TestLocksFollowTheMaster replaces the master under leases and waiters whose state the replica has: leases stay, with
+// their tokens; waiters hear the new master, which does not know a single script.
+func TestLocksFollowTheMaster(t *testing.T) {
+	t.Parallel()
+	for kind, replace := range replacements {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.StartSentinel(t, redistest.DownAfter(time.Second))
+			holder := newClient(t, s.Client(), core.WithTTL(long))
+			rdb, asked := s.Client(), &joins{}
+			rdb.AddHook(asked)
+			other := newClient(t, rdb, core.WithTTL(long))
+			mutex, fair := mustLock(t, holder.Mutex("mutex")), mustLock(t, holder.Fair("fair"))
+			first, next := leaseLater(t, other.Mutex("mutex")), leaseLater(t, other.Fair("fair"))
+			awaitListeners(t, holder, "mutex", 1)
+			awaitQueue(t, holder, "fair", 1)
+			s.AwaitInSync()
+
+			now := replace(s)
+			extendSoon(t, mutex)
+			extendSoon(t, fair)
+			there := now.Client()
+			awaitSubscribed(t, there, "redisson_lock__channel:{lock:mutex}")
+			awaitSubscribed(t, there, "redisson_lock__channel:{lock:fair}:*")
+			if n := len(state(t, there, "fair").Queue); n != 1 {
+				t.Errorf("%d in line at the new master", n)
+			}
+
+			unlock(t, fair)
+			handed := awaitLease(t, next)
+			wantPushed(t, holder, other, asked)
+			unlock(t, mutex)
+			woken := awaitLease(t, first)
+			if handed.Token() <= fair.Token() || woken.Token() <= mutex.Token() {
+				t.Error("tokens do not grow")
+			}
+			extendSoon(t, handed)
+			unlock(t, handed)
+			unlock(t, woken)
+			if now.CommandStats()["eval"].Calls == 0 {
+				t.Error("no script was sent to the new master: it was not replaced")
+			}
+		})
+	}
+}
+
+// wantPushed hands a fair lock to a waiter many times. One that is notified asks once, for its place in line; one that finds
+// out by a sign of life asks again. Some may do that on a busy machine.
+func wantPushed(t *testing.T, holder, other *core.Client, asked *joins) {
+	t.Helper()
+	const rounds = 20
+	before := asked.n.Load()
+	for range rounds {
+		held := mustLock(t, holder.Fair("pushed"))
+		next := leaseLater(t, other.Fair("pushed"))
+		awaitQueue(t, holder, "pushed", 1)
+		unlock(t, held)
+		unlock(t, awaitLease(t, next))
+	}
+	if n := asked.n.Load() - before; n >= rounds*3/2 {
+		t.Errorf("%d waiters asked %d times", rounds, n)
+	}
+}
+
+// awaitSubscribed returns once a client listens to a channel that is like this.
+func awaitSubscribed(t *testing.T, rdb *redis.Client, pattern string) {
+	t.Helper()
+	redistest.Eventually(t, within, "somebody to listen to "+pattern, func() bool {
+		return len(rdb.PubSubChannels(context.Background(), pattern).Val()) > 0
+	})
+}
+
+// state looks at a lock by way of one server.
+func state(t *testing.T, rdb *redis.Client, name string) core.Info {
+	t.Helper()
+	info, err := newClient(t, rdb).Inspect(context.Background(), name)
+	if err != nil {
+		t.Errorf("inspect: %v", err)
+	}
+	return info
+}
+
+// TestLostStateIsTold kills a master that has granted what its replica does not know: the holder is told at its next
+// renewal, and the next token is greater.
+func TestLostStateIsTold(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartSentinel(t, redistest.DownAfter(time.Second))
+	locks := newClient(t, s.Client(), core.WithTTL(long))
+	other := newClient(t, s.Client(), core.WithTTL(long))
+	kept := mustLock(t, locks.Fair("kept"))
+	s.AwaitInSync()
+	s.Servers[1].CutReplication()
+	lost := mustLock(t, locks.Mutex("lost"), core.WithTTL(15*time.Second))
+	s.Servers[0].Kill()
+	s.AwaitMaster(s.Servers[0])
+	again := mustLock(t, other.Mutex("lost"))
+	if again.Token() <= lost.Token() {
+		t.Errorf("token %d came after %d", again.Token(), lost.Token())
+	}
+	waitFor(t, lost.Done(), "the holder to be told")
+	wantErr(t, context.Cause(lost.Context()), core.ErrLeaseLost)
+	wantErr(t, lost.Unlock(context.Background()), core.ErrNotHeld)
+	extendSoon(t, kept)
+	unlock(t, kept)
+	unlock(t, again)
+}
+
+// TestAcknowledgedGrantOutlivesTheMaster: the same with an acknowledgement. Without the replica nothing is granted;
+// what was granted before is known to the next master.
+func TestAcknowledgedGrantOutlivesTheMaster(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartSentinel(t, redistest.DownAfter(time.Second))
+	locks := newClient(t, s.Client(), core.WithTTL(long), core.WithReplicaAck(1, time.Second))
+	kept := mustLock(t, locks.Mutex("kept"))
+	s.Servers[1].CutReplication()
+	_, err := locks.Mutex("refused").TryLock(context.Background(), core.WithReplicaAck(1, soon))
+	wantNotReplicated(t, err, 0, 1)
+	s.Servers[0].Kill()
+	now := s.AwaitMaster(s.Servers[0])
+	if token := now.Client().HGet(context.Background(), "lock:kept", "token").Val(); token != strconv.FormatInt(kept.Token(), 10) {
+		t.Errorf("the new master knows token %q, want %d", token, kept.Token())
+	}
+	s.Servers[1].RestoreReplication()
+	s.Servers[0].Restart() // as a replica, without which nothing is acknowledged
+	s.AwaitInSync()
+	extendSoon(t, kept)
+	unlock(t, kept)
+	unlock(t, mustLock(t, locks.Mutex("refused")))
+}
+
+// TestCallsDuringFailover: calls that are under way while the master goes get the lock, or are told of an outage, and
+// leave nothing behind.
+func TestCallsDuringFailover(t *testing.T) {
+	t.Parallel()
+	for kind, replace := range replacements {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.StartSentinel(t, redistest.DownAfter(time.Second))
+			rdb := s.Client()
+			locks := newClient(t, rdb, core.WithTTL(5*time.Second), core.WithLogger(nil))
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			var ended []<-chan struct{}
+			var granted atomic.Int64
+			for _, lock := range lockers(locks) {
+				done := make(chan struct{})
+				ended = append(ended, done)
+				go func() {
+					defer close(done)
+					for ctx.Err() == nil {
+						lease, err := lock.Lock(ctx, core.WithWait(100*time.Millisecond))
+						if err == nil {
+							granted.Add(1)
+							err = lease.Unlock(context.Background())
+						}
+						if err != nil && ctx.Err() == nil {
+							allowed(t, lock.Name(), err)
+						}
+					}
+				}()
+			}
+			redistest.Eventually(t, within, "some grants", func() bool { return granted.Load() > 20 })
+			replace(s)
+			before := granted.Load()
+			redistest.Eventually(t, within, "grants by the new master", func() bool { return granted.Load() > before+20 })
+			cancel()
+			for _, done := range ended {
+				waitFor(t, done, "the calls to return")
+			}
+			awaitTidy(t, rdb)
+		})
+	}
+}
+
+// allowed checks an error that a call may return while the master is replaced. A lock whose release was lost stays
+// held, one whose grant was lost is not held any more.
+func allowed(t *testing.T, name string, err error) {
+	t.Helper()
+	for _, target := range []error{core.ErrUnavailable, core.ErrNotAcquired, core.ErrNotHeld} {
+		if errors.Is(err, target) {
+			return
+		}
+	}
+	t.Errorf("%s: %v", name, err)
+}

@@ -1,0 +1,232 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestHundredThousandWaiters lets 100,000 goroutines ask for one name: as many as may wait, and get it in the order in
+// which they came; all others are told at once, and nothing is left of them, neither here nor in Redis. It is no parallel
+// test, because it counts goroutines and memory.
+func TestHundredThousandWaiters(t *testing.T) {
+	const most = 200
+	callers := 100_000
+	if underRace {
+		callers = 20_000
+	}
+	flood(t, callers, func() error { return nil }) // the runtime keeps what it knows goroutines by
+	for _, kind := range []string{"Mutex", "Fair"} {
+		t.Run(kind, func(t *testing.T) {
+			server := redistest.Start(t)
+			rdb := server.Client()
+			begun := make(chan core.Wait, 1)
+			locks := newClient(t, rdb, core.WithTTL(long), core.WithMaxWaiters(most), core.WithHooks(core.Hooks{
+				Wait: func(_ context.Context, w core.Wait) { begun <- w },
+			}))
+			lock := strategies(locks)[kind]("name")
+			holder := mustLock(t, lock)
+			before := footprint()
+			served := waitInLine(t, lock, most, begun)
+			refused := wantTooMany(t, server, lock, callers-most)
+			if n := waiting(rdb, locks, kind); n != most || refused != callers-most {
+				t.Errorf("%d refused, %d in line", refused, n)
+			}
+			unlock(t, holder)
+			want := 0
+			for got := range served {
+				if got != want {
+					t.Fatalf("waiter %d was served in place %d", got, want)
+				}
+				want++
+			}
+			if want != most {
+				t.Errorf("%d were served", want)
+			}
+			before.wantBack(t)
+		})
+	}
+}
+
+// waitInLine lets n callers wait for a lock, each behind the one before it. It returns a channel of their numbers in the
+// order in which they get the lock, which is closed when all have released it.
+func waitInLine(t *testing.T, lock core.Locker, n int, begun <-chan core.Wait) <-chan int {
+	t.Helper()
+	served := make(chan int, n)
+	var waiters sync.WaitGroup
+	for i := range n {
+		waiters.Go(func() {
+			err := core.Do(context.Background(), lock, func(context.Context) error {
+				served <- i
+				return nil
+			})
+			if err != nil {
+				t.Errorf("waiter %d: %v", i, err)
+			}
+		})
+		<-begun // in line
+	}
+	go func() {
+		waiters.Wait()
+		close(served)
+	}()
+	return served
+}
+
+// wantTooMany lets so many callers ask for a lock at once, and checks that each is told that there are too many, and that
+// hardly any of them asks Redis. It returns how many were told.
+func wantTooMany(t *testing.T, server *redistest.Server, lock core.Locker, callers int) int {
+	t.Helper()
+	asked, began := server.CommandStats()["evalsha"].Calls, time.Now()
+	refused := flood(t, callers, func() error {
+		_, err := lock.Lock(context.Background())
+		if !errors.Is(err, core.ErrNotAcquired) || errors.Is(err, core.ErrUnavailable) {
+			t.Errorf("refused with %v", err)
+		}
+		return err
+	})
+	took := time.Since(began)
+	asked = server.CommandStats()["evalsha"].Calls - asked
+	if asked > int64(callers)/100 { // heartbeats of those in line
+		t.Errorf("Redis was asked %d times", asked)
+	}
+	t.Logf("%d refused in %v, in which Redis was asked %d times", refused, took, asked)
+	return refused
+}
+
+// waiting counts the waiters: for a Mutex in the process, of which only the first asks Redis, for the others in Redis.
+func waiting(rdb *redis.Client, locks *core.Client, kind string) int {
+	if kind == "Mutex" {
+		return core.Waiting(locks, "lock:name")
+	}
+	return int(rdb.ZCard(context.Background(), "holdfast:exclusive_queue:{lock:name}").Val())
+}
+
+// flood calls from so many goroutines at once, and counts those that were refused because there are too many.
+func flood(t *testing.T, callers int, call func() error) int {
+	t.Helper()
+	var all sync.WaitGroup
+	var refused atomic.Int64
+	gate := make(chan struct{})
+	for range callers {
+		all.Go(func() {
+			<-gate
+			if errors.Is(call(), core.ErrTooManyWaiters) {
+				refused.Add(1)
+			}
+		})
+	}
+	close(gate)
+	all.Wait()
+	return int(refused.Load())
+}
+
+// releaseReason is what a process needs.
+type releaseReason struct {
+	goroutines int
+	heap       uint64
+}
+
+func footprint() releaseReason {
+	runtime.GC()
+	runtime.GC() // pools are emptied by the second
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return releaseReason{runtime.NumGoroutine(), stats.HeapAlloc}
+}
+
+// wantBack checks that no more is needed than before, but for the pools of connections.
+func (u releaseReason) wantBack(t *testing.T) {
+	t.Helper()
+	var now releaseReason
+	redistest.Eventually(t, within, "goroutines and memory to come back", func() bool {
+		now = footprint()
+		return now.goroutines <= u.goroutines+20 && now.heap < u.heap+4<<20
+	})
+	t.Logf("%d goroutines and %d KiB more than before", now.goroutines-u.goroutines, (int64(now.heap)-int64(u.heap))/1024)
+}
+
+// TestTooManyWaitForOnce: those within the bound get the value, the others are told that an attempt is running.
+func TestTooManyWaitForOnce(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	const callers, most = 2000, 20
+	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long), core.WithMaxWaiters(most))
+	once := locks.Once("name", core.WithWait(within))
+	a := mustBegin(t, once)
+	var replayed atomic.Int64
+	all := make(chan int)
+	go func() {
+		all <- flood(t, callers, func() error {
+			got, err := once.Do(ctx, answers(nil, ""))
+			if err == nil && got.Replayed && string(got.Value) == "value" {
+				replayed.Add(1)
+			} else if !errors.Is(err, core.ErrInProgress) || errors.Is(err, core.ErrUnavailable) {
+				t.Errorf("%+v, %v", got, err)
+			}
+			return err
+		})
+	}()
+	redistest.Eventually(t, within, "as many to wait as may", func() bool {
+		return core.Waiting(locks, core.OnceKey(locks, "name")) == most
+	})
+	// A caller that does not wait gets the usual answer, and other keys have room of their own.
+	_, err := locks.Once("name").Begin(ctx)
+	if wantErr(t, err, core.ErrInProgress); errors.Is(err, core.ErrTooManyWaiters) {
+		t.Errorf("error %v", err)
+	}
+	mustBegin(t, locks.Once("other", core.WithWait(within)))
+	time.Sleep(50 * time.Millisecond) // or more of them would find room later, which is as well
+	if err := a.Complete(ctx, []byte("value")); err != nil {
+		t.Fatal(err)
+	}
+	if refused := <-all; refused+int(replayed.Load()) != callers || replayed.Load() < most {
+		t.Errorf("%d refused, %d replayed", refused, replayed.Load())
+	}
+}
+
+// TestManyMayWait: by default, 10,000 for one name, and as many as that for each of others.
+func TestManyMayWait(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	if got := core.MaxWaiters(locks); got != 10_000 {
+		t.Errorf("%d may wait", got)
+	}
+	rdb := redistest.Start(t).Client()
+	for _, most := range []int{0, -1} {
+		_, err := core.New(rdb, core.WithMaxWaiters(most))
+		wantInvalid(t, err, core.ErrInvalidOption, fmt.Sprintf("WithMaxWaiters(%d)", most))
+		_, err = core.NewRedlock([]redis.UniversalClient{rdb, server(t), server(t)}, core.WithMaxWaiters(most))
+		wantInvalid(t, err, core.ErrInvalidOption, "WithMaxWaiters")
+	}
+	var full *core.NotAcquiredError
+	locks = newClient(t, rdb, core.WithMaxWaiters(1))
+	holder := mustLock(t, newClient(t, rdb).Mutex("name"), core.WithTTL(long))
+	waits := lockLater(locks.Mutex("name"))
+	awaitListeners(t, locks, "name", 1)
+	_, err := locks.Mutex("name").Lock(t.Context())
+	if wantErr(t, err, core.ErrTooManyWaiters); !errors.As(err, &full) || full.RetryAfter < long-within || full.Name != "name" {
+		t.Errorf("error %v", err)
+	}
+	_, err = locks.Mutex("name").Lock(t.Context(), core.WithOwner("somebody")) // which might hold it
+	wantErr(t, err, core.ErrTooManyWaiters)
+	again := mustLock(t, newClient(t, rdb).Mutex("other"), core.WithOwner("somebody"))
+	mustLock(t, locks.Mutex("other"), core.WithOwner("somebody"))
+	unlock(t, again)
+	unlock(t, holder)
+	if err := receive(t, waits); err != nil {
+		t.Error(err)
+	}
+}
+
+func server(t testing.TB) redis.UniversalClient { return redistest.Start(t).Client() }
