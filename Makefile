@@ -135,6 +135,10 @@ fairness: needed ## let 16, 64 and 256 waiters contest for a fair lock, and meas
 model: needed ## compare the scripts with a model over 100,000 random operations; make test takes a quarter of them
 	$(GO) test -race -count=1 -v -run 'TestModel$$' ./core/internal/lockscript -model.ops 100000
 
+.PHONY: names
+names: needed ## lock and unlock a million names, on one server and in a Cluster, and measure what is left: docs/redis.md
+	$(GO) test -count=1 -timeout 30m -v -run TestNamesLeaveNothing ./core -names 1000000
+
 .PHONY: topologies
 topologies: needed ## run the conformance suite on all strategies on Sentinel and Cluster; make test takes one on each
 	$(GO) test -race -count=1 -timeout 30m -run TestTopologies ./core -topologies
