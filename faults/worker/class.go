@@ -70,9 +70,9 @@ func Class(err error) string {
 // loss tells how a lease was lost, which is in the text only.
 func loss(err error) string {
 	switch text := err.Error(); {
-	case strings.Contains(text, "ran out"):
+	case strings.Contains(text, "TTL expired"):
 		return Expired
-	case strings.Contains(text, "longest time"):
+	case strings.Contains(text, "WithMaxHold"):
 		return TooLong
 	default:
 		return Taken
