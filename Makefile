@@ -4,6 +4,8 @@ SHELL   := bash
 GO      ?= go
 # Modules of this repository beside the root; each keeps its dependencies to itself.
 MODULES := . examples faults internal/fencing internal/frameworks
+# The packages whose tests take longest come first, so that none of them runs alone at the end.
+LONGEST := ./core ./internal/frameworks
 TOOL    := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # go test, which says at its end once more what failed; the argument is GOWORK.
 gotest   = $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
@@ -20,7 +22,7 @@ help: ## show this list
 test: needed ## run all tests with the race detector, on real Redis servers
 	@events=$$(mktemp); trap 'rm -f "$$events"' EXIT; \
 	$(TOOL) gotestsum --jsonfile "$$events" --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
-		env GOWORK=$(GOWORK) $(GO) test -json -race -shuffle=on -vet=off -p 3 -timeout 20m $(MODULES:%=./%/...) ; \
+		env GOWORK=$(GOWORK) $(GO) test -json -race -shuffle=on -vet=off -p 3 -timeout 20m $(LONGEST) $(MODULES:%=./%/...) ; \
 	GOWORK=off $(GO) -C tools run ./verdict "$$events"
 
 .PHONY: test-portable
