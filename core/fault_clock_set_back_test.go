@@ -91,22 +91,22 @@ func TestClockSetBackInLine(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	locks := newClient(t, rdb)
 	ahead := time.Now().Add(time.Hour).UnixMilli()
-	mustLock(t, locks.Fair("writer"), core.WithFixedTTL(time.Second))
+	mustLock(t, locks.Fair("writer"), core.WithFixedTTL(5*time.Second))
 	expand(t, locks, "writer")
 	rdb.HSet(ctx, "lock:writer", "exclusive_until", ahead)
 	rdb.PExpire(ctx, "lock:writer", time.Hour)
-	reader := mustLock(t, locks.Read("reader"), core.WithFixedTTL(time.Second))
+	reader := mustLock(t, locks.Read("reader"), core.WithFixedTTL(5*time.Second))
 	expand(t, locks, "reader")
 	id := strings.TrimPrefix(field(t, rdb.HKeys(ctx, "lock:reader").Val(), "share:"), "share:")
 	rdb.ZAdd(ctx, "holdfast:share_expiries:{lock:reader}", redis.Z{Score: float64(ahead), Member: id})
 	rdb.PExpire(ctx, "lock:reader", time.Hour)
 	rdb.PExpire(ctx, "holdfast:share_expiries:{lock:reader}", time.Hour)
 
-	mustLock(t, locks.Fair("line"), core.WithFixedTTL(time.Second))
+	mustLock(t, locks.Fair("line"), core.WithFixedTTL(5*time.Second))
 	rdb.ZAdd(ctx, "holdfast:exclusive_queue:{lock:line}", redis.Z{Score: 1, Member: "dead:1"})
 	rdb.HSet(ctx, "holdfast:waiters:{lock:line}", "dead:1", fmt.Sprint(ahead, " 1000 fair dead"))
-	mustLock(t, locks.Fair("compact writer"), core.WithFixedTTL(time.Second)) // no other client has asked for these two
-	mustLock(t, locks.Read("compact reader"), core.WithFixedTTL(time.Second))
+	mustLock(t, locks.Fair("compact writer"), core.WithFixedTTL(5*time.Second)) // no other client has asked for these two
+	mustLock(t, locks.Read("compact reader"), core.WithFixedTTL(5*time.Second))
 	rdb.PExpire(ctx, "lock:compact writer", time.Hour)
 	rdb.PExpire(ctx, "lock:compact reader", time.Hour)
 	for _, name := range []string{"writer", "reader", "line", "compact writer", "compact reader"} {

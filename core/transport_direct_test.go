@@ -89,6 +89,7 @@ func TestFrozenServerWithoutTimeout(t *testing.T) {
 	server := redistest.Start(t)
 	locks := newClient(t, server.Client(func(o *redis.Options) { o.ReadTimeout = -1 }), core.WithTTL(long))
 	held := mustLock(t, locks.Mutex("held"))
+	awaitQuick(t, locks)
 	server.Pause()
 	t.Cleanup(server.Resume) // before the client is closed, which waits for what is in the background
 	ctx, cancel := context.WithCancel(context.Background())
@@ -102,6 +103,19 @@ func TestFrozenServerWithoutTimeout(t *testing.T) {
 	unlocked := make(chan error, 1)
 	go func() { unlocked <- held.Unlock(context.Background()) }()
 	wantErr(t, receive(t, unlocked), core.ErrUnavailable)
+}
+
+// awaitQuick locks and unlocks until the server has answered so quickly that the next command goes the direct path.
+func awaitQuick(t *testing.T, locks *core.Client) {
+	t.Helper()
+	for range 1000 {
+		began := time.Now()
+		unlock(t, mustLock(t, locks.Mutex("quick")))
+		if time.Since(began) < 2*time.Millisecond {
+			return
+		}
+	}
+	t.Fatal("the server is not quick")
 }
 
 // TestNoConnectionToBeHad: an Unlock does not wait for as long as go-redis dials, not even just after the server was
@@ -128,7 +142,7 @@ func TestNoConnectionToBeHad(t *testing.T) {
 			}), core.WithTTL(long), core.WithLogger(nil))
 			t.Cleanup(func() { close(up) }) // before the client is closed, which waits for what is in the background
 			held := mustLock(t, locks.Mutex("held"))
-			unlock(t, mustLock(t, locks.Mutex("other"))) // the server is quick
+			awaitQuick(t, locks)
 			down.Store(true)
 			if err := server.Client().ClientKillByFilter(t.Context(), "TYPE", "normal").Err(); err != nil {
 				t.Fatal(err)
