@@ -30,6 +30,7 @@ func (r *Report) Add(other *Report) {
 	r.Writes += other.Writes
 	r.Refused += other.Refused
 	r.Stale += other.Stale
+	r.Permits += other.Permits
 	r.OnceKeys += other.OnceKeys
 	r.Linear += other.Linear
 	r.Freed.Add(other.Freed)

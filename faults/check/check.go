@@ -26,6 +26,7 @@ type Report struct {
 	Writes     int // fenced
 	Refused    int // of them
 	Stale      int // unfenced writes with an old token: the control
+	Permits    int // leases of semaphores whose limit was checked
 	OnceKeys   int
 	Linear     int      // names whose order porcupine has found
 	Unclear    []string // those for which it had no time
@@ -47,7 +48,7 @@ func Check(events []history.Event) *Report {
 	r.Topology, r.TTL = v.topology, v.ttl
 	r.count(events)
 	for _, check := range []func(*view){
-		r.enough, r.exclusion, r.tokens, r.belief, r.losses, r.fence, r.liveness, r.left, r.once, r.order, r.punctuality,
+		r.enough, r.exclusion, r.limits, r.tokens, r.belief, r.losses, r.fence, r.liveness, r.left, r.once, r.order, r.punctuality,
 	} {
 		check(v)
 	}
@@ -122,6 +123,7 @@ func (r *Report) count(events []history.Event) {
 func (r *Report) Print(out io.Writer) {
 	fmt.Fprintf(out, "%s, %v: %d grants, %d tokens compared, %d probes, %d writes, %d refused; %d stale without a fence\n",
 		r.Topology, r.Lasted.Round(time.Second), r.Grants, r.Tokens, r.Probes, r.Writes, r.Refused, r.Stale)
+	fmt.Fprintf(out, "%d leases of semaphores\n", r.Permits)
 	fmt.Fprintf(out, "%d keys of Once; porcupine: %d names in order, %d unclear\n", r.OnceKeys, r.Linear, len(r.Unclear))
 	fmt.Fprintf(out, "freed after a heal: %v\ncalls beyond their deadline: %v\nlosses told late: %v\n",
 		r.Freed, r.Overdue, r.Told)

@@ -115,6 +115,36 @@ func overlaps() map[string]judged {
 	}
 }
 
+// permit is permits of a semaphore that were asked for at one time, granted at the next, and certain until the third.
+func (s *story) permit(by string, called, from, until, token int64, limit, permits, slot int) *story {
+	e := history.Event{By: by, Call: 1, Op: "lock", Strategy: "semaphore", Shared: true, Limit: limit, Permits: permits, Slot: slot}
+	call, back := e, e
+	call.Kind, back.Kind = history.Call, history.Return
+	back.Token, back.Until = token, until*ms
+	return s.add(called, call).add(from, back)
+}
+
+// limits are histories of semaphores.
+func limits() map[string]judged {
+	return map[string]judged{
+		"two of two": {"", begin().permit("a", 1, 2, 9, 1, 2, 1, 0).permit("b", 1, 3, 9, 2, 2, 1, 1)},
+		"three of two": {"limit", begin().permit("a", 1, 2, 9, 1, 2, 1, 0).permit("b", 1, 3, 9, 2, 2, 1, 1).
+			permit("c", 1, 4, 9, 3, 2, 1, 2)},
+		"three of two, after the first ended": {"", begin().permit("a", 1, 2, 3, 1, 2, 1, 0).permit("b", 1, 3, 9, 2, 2, 1, 1).
+			permit("c", 1, 4, 9, 3, 2, 1, 0)},
+		"three, the last of whom allows three": {"", begin().permit("a", 1, 2, 9, 1, 2, 1, 0).
+			permit("b", 1, 3, 9, 2, 2, 1, 1).permit("c", 1, 4, 9, 3, 3, 1, 2)},
+		"three, of whom the first allows two and is told last": {"", begin().permit("b", 1, 3, 9, 2, 2, 1, 1).
+			permit("c", 1, 4, 9, 3, 3, 1, 2).permit("a", 1, 5, 9, 1, 2, 1, 0)},
+		"two permits and one of two": {"limit", begin().permit("a", 1, 2, 9, 1, 2, 2, 0).permit("b", 1, 3, 9, 2, 2, 1, 2)},
+		"a reader and two of two": {"limit", begin().lock("read", "r", 1, 2, 9, 1).permit("a", 1, 3, 9, 2, 2, 1, 0).
+			permit("b", 1, 4, 9, 3, 2, 1, 1)},
+		"one slot twice":              {"slot", begin().permit("a", 1, 2, 9, 1, 2, 1, 0).permit("b", 1, 3, 9, 2, 2, 1, 0)},
+		"a slot that is not known":    {"", begin().permit("a", 1, 2, 9, 1, 2, 1, -1).permit("b", 1, 3, 9, 2, 2, 1, -1)},
+		"three of two, after a fault": {"", begin().permit("a", 1, 2, 9, 1, 1, 1, 0).fault(2, 3, "FLUSHALL").permit("b", 2, 4, 9, 2, 1, 1, 1)},
+	}
+}
+
 // tokenOrders are histories of the tokens of grants.
 func tokenOrders() map[string]judged {
 	return map[string]judged{
@@ -206,7 +236,7 @@ func attempts() map[string]judged {
 
 // TestCheckersFindWhatIsWrong gives each checker a history that it must refuse, and its right twin that it must not.
 func TestCheckersFindWhatIsWrong(t *testing.T) {
-	for _, histories := range []map[string]judged{overlaps(), tokenOrders(), beliefs(), writes(), ends(), attempts()} {
+	for _, histories := range []map[string]judged{overlaps(), limits(), tokenOrders(), beliefs(), writes(), ends(), attempts()} {
 		for name, test := range histories {
 			t.Run(name, func(t *testing.T) {
 				got := test.story.check().Violations

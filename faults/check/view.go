@@ -22,6 +22,9 @@ type lease struct {
 	strategy string
 	names    []string
 	shared   bool
+	limit    int // of a semaphore
+	permits  int
+	slot     int
 	token    int64
 	called   int64 // when it was asked for
 	from     int64 // when the grant was returned
@@ -142,6 +145,7 @@ func (v *view) returned(k key, called int64, e history.Event) {
 	case acquires(e.Op) && e.Token > 0 && v.byKey[k] == nil:
 		l := &lease{
 			key: k, op: e.Op, strategy: e.Strategy, names: e.Names, shared: e.Shared, token: e.Token,
+			limit: e.Limit, permits: max(e.Permits, 1), slot: e.Slot,
 			called: called, from: e.At, until: e.Until, unlocked: never, lost: never,
 		}
 		v.byKey[k] = l

@@ -43,6 +43,9 @@ type Event struct {
 	Names    []string `json:"names,omitempty"`
 	Shared   bool     `json:"shared,omitempty"`  // others may hold it too
 	Reentry  bool     `json:"reentry,omitempty"` // of the lease that is held already
+	Limit    int      `json:"limit,omitempty"`   // n of a semaphore
+	Permits  int      `json:"permits,omitempty"` // that are taken of it
+	Slot     int      `json:"slot,omitempty"`    // of the first of them
 	Token    int64    `json:"token,omitempty"`
 	Owner    string   `json:"owner,omitempty"`
 	Until    int64    `json:"until,omitempty"`

@@ -11,7 +11,7 @@ import (
 )
 
 // shortLived are keys that are gone soon after the last client.
-var shortLived = []string{"lock:", "holdfast:exclusive_queue", "holdfast:shared_queue", "holdfast:waiters", "holdfast:share_expiries"}
+var shortLived = []string{"lock:", "holdfast:exclusive_queue", "holdfast:shared_queue", "holdfast:waiters", "holdfast:share_expiries", "holdfast:slots"}
 
 // sweep looks for what is left after all workers have ended: nothing asks for a lock any more, every key has an expiry,
 // and what belongs to holders and waiters goes within their time.

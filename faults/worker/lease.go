@@ -29,7 +29,7 @@ func (w *worker) lock(
 	opts ...core.LockOption,
 ) *held {
 	h := &held{w: w, call: w.next()}
-	h.event = history.Event{Call: h.call, Op: op, Strategy: t.strategy, Names: t.names, Shared: t.shared}
+	h.event = history.Event{Call: h.call, Op: op, Strategy: t.strategy, Names: t.names, Shared: t.shared, Limit: t.limit, Permits: t.permits}
 	call := h.event
 	call.Kind, call.Row = history.Call, row
 	deadline := deadlineOf(ctx)
@@ -39,7 +39,8 @@ func (w *worker) lock(
 	back.Kind, back.At, back.Deadline = history.Return, history.Now(), deadline
 	back.Err, back.Detail = Class(err), detail(err)
 	if err == nil {
-		h.lease, h.event.Token = lease, lease.Token()
+		h.lease, h.event.Token, h.event.Slot = lease, lease.Token(), lease.Slot()
+		back.Slot = lease.Slot()
 		back.Token, back.Owner, back.Until = lease.Token(), lease.Owner(), until(lease.ValidUntil)
 	}
 	w.log.Say(back)
@@ -70,6 +71,7 @@ func (h *held) watch() {
 
 func (h *held) say(e history.Event) {
 	e.Call, e.Strategy, e.Names, e.Shared, e.Token = h.call, h.event.Strategy, h.event.Names, h.event.Shared, h.event.Token
+	e.Limit, e.Permits, e.Slot = h.event.Limit, h.event.Permits, h.event.Slot
 	h.w.log.Say(e)
 }
 

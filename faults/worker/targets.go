@@ -1,12 +1,18 @@
 package worker
 
-import "github.com/holdfast-go/holdfast/core"
+import (
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/core"
+)
 
 // target is something to lock.
 type target struct {
 	strategy string
 	names    []string
 	shared   bool
+	limit    int // of a semaphore
+	permits  int
 	lock     core.Locker
 }
 
@@ -14,6 +20,12 @@ type target struct {
 func targets(c *core.Client) []target {
 	one := func(strategy string, make core.Strategy, name string) target {
 		return target{strategy: strategy, names: []string{name}, shared: strategy == "read", lock: make(name)}
+	}
+	limited := func(limit, permits int) target {
+		return target{
+			strategy: fmt.Sprintf("%d of %d", permits, limit), names: []string{"h"}, shared: true, limit: limit, permits: permits,
+			lock: c.Semaphore("h", limit, core.WithPermits(permits)),
+		}
 	}
 	both := func(a, b target) target {
 		return target{
@@ -25,6 +37,7 @@ func targets(c *core.Client) []target {
 		one("fair", c.Fair, "c"), one("fair", c.Fair, "d"), one("fair", c.Fair, "d"),
 		one("read", c.Read, "e"), one("read", c.Read, "e"), one("write", c.Write, "e"),
 		one("mutex", c.Mutex, "f"), one("fair", c.Fair, "f"), one("read", c.Read, "f"), one("write", c.Write, "f"),
+		limited(3, 1), limited(3, 1), limited(3, 2), limited(4, 1), one("write", c.Write, "h"),
 		both(one("mutex", c.Mutex, "{a}2"), one("mutex", c.Mutex, "{a}1")),
 		both(one("fair", c.Fair, "c"), one("mutex", c.Mutex, "g")),
 	}

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -56,6 +57,9 @@ func (w *worker) work(random *rand.Rand, h *held) {
 	}
 	for range random.IntN(4) {
 		time.Sleep(upTo(random, 8*time.Millisecond))
+		if h.valid() && h.event.Limit > 0 { // each slot is a resource of its own
+			w.write(h.call, fmt.Sprintf("%s slot %d", name, h.event.Slot), h.event.Token, false)
+		}
 		if h.valid() && !h.event.Shared {
 			w.write(h.call, name, h.event.Token, false)
 		}
@@ -154,7 +158,10 @@ func (w *worker) forget(h *held) {
 // panics panics under the lock. What it knows of the lease is what the context says.
 func (w *worker) panics(ctx context.Context, t target) {
 	call := w.next()
-	e := history.Event{Call: call, Op: "do", Strategy: t.strategy, Names: t.names, Shared: t.shared}
+	e := history.Event{Call: call, Op: "do", Strategy: t.strategy, Names: t.names, Shared: t.shared, Limit: t.limit, Permits: t.permits}
+	if t.limit > 0 {
+		e.Slot = -1 // not known
+	}
 	e.Kind, e.Row = history.Call, rowPanic
 	w.log.Say(e)
 	e.Row = 0
