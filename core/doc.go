@@ -85,7 +85,8 @@
 //	holdfast:exclusive_queue…  the queue for the exclusive lock
 //	holdfast:shared_queue…     the queue for a share
 //	holdfast:waiters…          what the waiters in the queues have asked for
-//	holdfast:share_expiries…   the shares that readers hold, with their expiries
+//	holdfast:share_expiries…   the shares that readers and owners of permits hold, with their expiries
+//	holdfast:slots…            the permits of a semaphore, with their slots
 //	holdfast:deployment…       the id of the deployment, one for each slot, for a day: for a [Multi] across clients
 //	holdfast:once…             the record of a [Once], for its retention
 //	holdfast:group…            the records of a group, [WithGroup]

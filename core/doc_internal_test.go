@@ -17,7 +17,7 @@ func TestKeysAreDocumented(t *testing.T) {
 	var tokens lockscript.TokenKeys
 	derived := map[string]bool{}
 	for _, key := range append([]string{group, tokens.Of(k.Lock)}, k.WaitingClients, k.Released("id"), k.Forced(),
-		k.Deployment(), k.ShareExpiries(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters(), k.Once().Lock, k.EndMarks()) {
+		k.Deployment(), k.ShareExpiries(), k.Slots(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters(), k.Once().Lock, k.EndMarks()) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(key, lockscript.Reserved), "=")
 		name, _, _ = strings.Cut(name, ":")
 		derived[name] = true

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"fmt"
 )
 
 // ForceUnlock takes the lock of that name from its holders, of whatever strategy. It returns true if the lock was
@@ -23,6 +24,34 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	forced, err := c.server.Force(ctx, k, c.ids.Next())
 	if err != nil {
 		return false, errorf("holdfast: force lock %q: %w", name, failure(ctx, k.Lock, err))
+	}
+	return forced, nil
+}
+
+// ForceUnlockHolder takes the lock of that name from one of its owners, with all of the owner's holds: from the one with
+// the Owner and the Token of holder, as [Client.Inspect] returns it. It returns true if that owner held the lock. Either
+// field may be empty; other fields are ignored. Waiters are granted what becomes free. Otherwise it is
+// [Client.ForceUnlock].
+//
+// With a Token it never ends a later hold. With only an Owner it ends the holds that the owner has now.
+func (c *Client) ForceUnlockHolder(ctx context.Context, name string, holder Holder) (bool, error) {
+	k, err := keysOf(c.prefix, name)
+	if err != nil {
+		return false, err
+	}
+	if holder.Token <= 0 {
+		if err := checkOwner(holder.Owner); err != nil {
+			return false, fmt.Errorf("holdfast: force lock %q: neither a token nor an owner: %w", name, err)
+		}
+		holder.Token = 0
+	}
+	if !c.operations.Start() {
+		return false, ErrClosed
+	}
+	defer c.operations.Finish()
+	forced, err := c.server.ForceHolder(ctx, k, holder.Owner, holder.Token)
+	if err != nil {
+		return forced, errorf("holdfast: force lock %q: %w", name, failure(ctx, k.Lock, err))
 	}
 	return forced, nil
 }

@@ -17,6 +17,8 @@ const (
 	ModeFair  Mode = "fair"  // by one owner, with Fair
 	ModeRead  Mode = "read"  // by readers
 	ModeWrite Mode = "write" // by a writer, which may also read
+
+	ModeSemaphore Mode = "semaphore" // by owners with permits, and perhaps by readers
 )
 
 // maxInspected bounds of how many holds and of how many waiters one [Info] tells: while a server reads them, it does
@@ -33,7 +35,7 @@ type Info struct {
 	// Holders are sorted by owner. There are none while a lock stays taken only for its [WithMinHold]. With more than
 	// 1,000 of them, those of a foreign client are left out.
 	Holders []Holder
-	// Shares counts the shared holds.
+	// Shares counts the shared holds, and the permits that stay taken only for [WithMinHold].
 	Shares int
 	// TTL is the time after which the lock becomes free if it is not renewed. It is zero if the lock is free. It is
 	// negative if the lock never becomes free, which only a foreign client can cause.
@@ -54,6 +56,8 @@ type Waiter struct {
 	Owner string
 	// Mode is how the owner will hold the lock.
 	Mode Mode
+	// Permits are those that the owner waits for, and Limit is its n of the [Client.Semaphore]; 0 for other locks.
+	Permits, Limit int
 }
 
 // Holder is one owner of a lock.
@@ -69,6 +73,10 @@ type Holder struct {
 	Token int64
 	// Granted is when the lock was granted, by the server's clock, to within 10 ms; zero if a Redisson client holds it.
 	Granted time.Time
+	// Permits of a [Client.Semaphore], and Limit, the n with which they were granted; 0 for other locks.
+	Permits, Limit int
+	// Slot is that of the first permit, see [Lease.Slot].
+	Slot int
 }
 
 // Inspect reads the state of the lock of that name, for operators and tests. The answer may be outdated when it
@@ -136,7 +144,7 @@ func (s *server) inspect(ctx context.Context, k lockscript.Keys) (Info, error) {
 		info.Holders = append(info.Holders, Holder(h))
 	}
 	for _, w := range state.Queue {
-		info.Queue = append(info.Queue, Waiter{Owner: w.Owner, Mode: Mode(w.Mode)})
+		info.Queue = append(info.Queue, Waiter{Owner: w.Owner, Mode: Mode(w.Mode), Permits: w.Permits, Limit: w.Limit})
 	}
 	return info, nil
 }

@@ -57,7 +57,7 @@ func (c *waiterLimit) id(n int) string {
 func (c *waiterLimit) run(s *redis.Script, n int, args ...any) {
 	keys := []string{
 		"lock:" + c.name, "holdfast:token", c.key("share_expiries"), c.key("exclusive_queue"),
-		c.key("shared_queue"), c.key("waiters"), c.key("released") + ":" + c.id(n),
+		c.key("shared_queue"), c.key("waiters"), c.key("released") + ":" + c.id(n), c.key("slots"),
 	}
 	args = append([]any{"redisson_lock__channel:{lock:" + c.name + "}", "PUBLISH", c.id(n)}, args...)
 	s.EvalSha(context.Background(), c.pipe, keys, args...)
@@ -193,4 +193,31 @@ func TestServerTimeBesideReaders(t *testing.T) {
 	few, many := beside(10), beside(5000)
 	compare(t, "reader beside 10 and 5,000 readers", reader(few), reader(many))
 	compare(t, "writer in line beside 10 and 5,000 readers", writer(few), writer(many))
+}
+
+// TestServerTimeOfPermits: a permit is taken, renewed and released, and handed to a waiter, beside ten holders and beside ten
+// thousand, of which one has crashed in the middle so that slots have a gap.
+func TestServerTimeOfPermits(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	next := 1_000_000 // no id is used twice
+	beside := func(holders int) func() float64 {
+		c := newWaiterLimit(t, server.Client(), "permits"+fmt.Sprint(holders))
+		mode := fmt.Sprintf("semaphore:%d:1", holders)
+		c.gather(t, mode, 0, holders, 1)
+		c.end(holders / 2)
+		c.send(t, 1)
+		return func() float64 {
+			for range rounds {
+				next += 2
+				c.tryAdd(mode, next)
+				c.prolong(next)
+				c.tryAdd(mode, next+1)
+				c.end(next) // grants it to the waiter
+				c.end(next + 1)
+			}
+			return microseconds(t, server, func() { c.send(t, 1, 1, 0, 1, 1) })
+		}
+	}
+	compare(t, "permit beside 10 and 10,000 holders", beside(10), beside(10_000))
 }

@@ -67,7 +67,7 @@ func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lea
 	if l.err != nil {
 		return nil, l.err
 	}
-	if err := config.check(l.engine.redis); err != nil {
+	if err := config.check(l.engine.redis, l.limit()); err != nil {
 		return nil, err
 	}
 	if try {

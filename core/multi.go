@@ -122,7 +122,7 @@ func (m *multi) acquire(ctx context.Context, try bool, opts []LockOption) (*Leas
 			continue
 		}
 		// Before anything is locked, rather than when its turn comes.
-		if err := member.own.config.with(opts).check(member.own.engine.redis); err != nil {
+		if err := member.own.config.with(opts).check(member.own.engine.redis, member.own.limit()); err != nil {
 			return nil, err
 		}
 	}

@@ -96,6 +96,7 @@ func allKeys(t *testing.T, prefix, name string) map[string]string {
 	add("lock", k.Lock)
 	add("forced", k.Forced())
 	add("share expiries", k.ShareExpiries())
+	add("slots", k.Slots())
 	add("exclusive queue", k.ExclusiveQueue())
 	add("shared queue", k.SharedQueue())
 	add("waiters", k.Waiters())

@@ -71,7 +71,7 @@ func (c *onceConfig) check(rdbs []redis.UniversalClient) error {
 	if most := c.record.Group.MaxBytes; most > 0 && most < largest {
 		c.lock.refuse(invalidOption("WithQuotaBytes(%d): one record may count %d, see WithMaxValue", most, largest))
 	}
-	return c.lock.check(rdbs)
+	return c.lock.check(rdbs, 0)
 }
 
 type onceOption func(*onceConfig)

@@ -56,6 +56,7 @@ type lockConfig struct {
 	maxHold time.Duration
 	minHold time.Duration
 	owner   string
+	permits int // of a semaphore; 0 for any other lock
 	ack     transport.Ack
 	err     error // the first invalid option
 }
@@ -75,7 +76,7 @@ func newClientConfig(opts []Option) clientConfig {
 
 // hold returns a hold of a lock with these options, yet without an ID.
 func (c *lockConfig) hold(name string, k lockscript.Keys) lockscript.Hold {
-	return lockscript.Hold{Name: name, Keys: k, Owner: c.owner, TTL: c.ttl, MinHold: c.minHold, Ack: c.ack}
+	return lockscript.Hold{Name: name, Keys: k, Owner: c.owner, TTL: c.ttl, MinHold: c.minHold, Ack: c.ack, Permits: c.permits}
 }
 
 func (c *lockConfig) with(opts []LockOption) lockConfig {
@@ -95,9 +96,10 @@ func (c *lockConfig) with(opts []LockOption) lockConfig {
 // adapters, which take options long before use.
 func CheckOptions(opts ...LockOption) error { return new(lockConfig).with(opts).err }
 
-// check returns the first invalid option, or what is wrong with them taken together, for locks on these servers.
-func (c lockConfig) check(rdbs []redis.UniversalClient) error {
-	return cmp.Or(c.err, checkAck(c.ack, c.ttl, rdbs))
+// check returns the first invalid option, or what is wrong with them taken together, for locks on these servers. The limit is
+// that of a semaphore, 0 for any other lock.
+func (c lockConfig) check(rdbs []redis.UniversalClient, limit int) error {
+	return cmp.Or(c.err, checkAck(c.ack, c.ttl, rdbs), checkPermits(c.permits, limit))
 }
 
 func (c *lockConfig) refuse(err error) {

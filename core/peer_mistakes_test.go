@@ -82,7 +82,7 @@ func TestPeerLeaseOffersLocking(t *testing.T) {
 	for i := range lease.NumMethod() {
 		methods = append(methods, lease.Method(i).Name)
 	}
-	want := []string{"Abandon", "Context", "Done", "Extend", "Name", "Owner", "Token", "Unlock", "ValidUntil"}
+	want := []string{"Abandon", "Context", "Done", "Extend", "Name", "Owner", "Slot", "Token", "Unlock", "ValidUntil"}
 	if !slices.Equal(methods, want) {
 		t.Errorf("methods of Lease: %v, want %v", methods, want)
 	}

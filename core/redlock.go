@@ -34,7 +34,7 @@ type Redlock struct {
 // asks servers that do not answer yet again before their votes count. It fails with [ErrInvalidOption].
 func NewRedlock(nodes []redis.UniversalClient, opts ...Option) (*Redlock, error) {
 	config := newClientConfig(opts)
-	if err := errors.Join(checkNodes(nodes), config.lock.check(nodes), checkPrefix(config.prefix)); err != nil {
+	if err := errors.Join(checkNodes(nodes), config.lock.check(nodes, 0), checkPrefix(config.prefix)); err != nil {
 		return nil, err
 	}
 	e := newEngine(config, nodes, redlockDrift)

@@ -39,6 +39,12 @@ func fairRead(c *core.Client) conformance.Side { return waitState(c, c.FairRead,
 
 func fairWrite(c *core.Client) conformance.Side { return waitState(c, c.FairWrite, false) }
 
+// semaphore has one permit, so that its holders exclude each other.
+func semaphore(c *core.Client) conformance.Side { return waitState(c, c.Limit(1), false) }
+
+// permits are shared by more holders than the suite has.
+func permits(c *core.Client) conformance.Side { return waitState(c, c.Limit(100), true) }
+
 // atOnce is a Multi that one script grants.
 func atOnce(c *core.Client) conformance.Side {
 	return conformance.Side{Members: 2, Strategy: func(name string, opts ...core.LockOption) core.Locker {
@@ -77,6 +83,10 @@ var pairs = map[string]pair{
 	"FairAndMutex":           {lock: fair, rival: mutex},
 	"MutexAndRead":           {lock: mutex, rival: read},
 	"ReadAndMutex":           {lock: read, rival: mutex},
+	"Semaphore":              {lock: semaphore, rival: semaphore},
+	"SemaphoreOfOneSlot":     {lock: semaphore, rival: semaphore, prefix: "{lock}:"},
+	"PermitsAndWrite":        {lock: permits, rival: write},
+	"FairAndPermits":         {lock: fair, rival: permits, prefix: "{lock}:"},
 	"MultiAtOnceAndMutex":    {lock: atOnce, rival: mutex},
 	"MultiOneByOne":          {lock: oneByOne, rival: oneByOne},
 	"MultiOneByOneOfOneSlot": {lock: oneByOne, rival: mutex, prefix: "{lock}:"},
@@ -119,7 +129,7 @@ func onMasters(n int) conformance.Subject {
 func strategies(c *core.Client) map[string]core.Strategy {
 	return map[string]core.Strategy{
 		"Mutex": c.Mutex, "Fair": c.Fair, "Read": c.Read, "Write": c.Write,
-		"FairRead": c.FairRead, "FairWrite": c.FairWrite,
+		"FairRead": c.FairRead, "FairWrite": c.FairWrite, "Semaphore": c.Limit(1),
 	}
 }
 

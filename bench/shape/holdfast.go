@@ -69,7 +69,7 @@ func queue(name, mode string, readersNext int) Shape {
 		tag := h.tag()
 		keys := []string{
 			h.key(), "holdfast:token", "holdfast:share_expiries" + tag, "holdfast:exclusive_queue" + tag,
-			"holdfast:shared_queue" + tag, "holdfast:waiters" + tag, h.released(),
+			"holdfast:shared_queue" + tag, "holdfast:waiters" + tag, h.released(), "holdfast:slots" + tag,
 		}
 		return Command{script, keys, append([]any{h.channel(), "PUBLISH", h.id()}, args...)}
 	}

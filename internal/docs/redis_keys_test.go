@@ -114,6 +114,8 @@ func leaveEveryKey(t *testing.T, rdb *redis.Client) {
 	wait(other.Mutex("mutex"))
 	hold(locks.Read("shared"))
 	hold(locks.Read("shared"))
+	hold(locks.Semaphore("permits", 2))
+	hold(locks.Semaphore("permits", 2))
 	hold(locks.Write("queue"))
 	wait(other.Fair("queue"))
 	wait(other.Read("queue"))

@@ -17,8 +17,8 @@ var (
 	Acquire      = []string{"token", "compact_grant", "acquire_fast", "compact", "mutex_common", "acquire"}
 	AcquireAll   = []string{"token", "compact", "mutex_common", "acquire_all"}
 	Release      = []string{"publish", "wake_next", "release_fast", "compact", "release"}
-	QueueAcquire = []string{"token", "compact_grant", "queue_acquire_fast", "publish", "compact", "queue_common", "queue_acquire"}
-	QueueRelease = []string{"publish", "queue_release_fast", "token", "compact", "queue_common", "queue_release"}
+	QueueAcquire = []string{"token", "compact_grant", "queue_acquire_fast", "publish", "compact", "permits", "queue_common", "queue_acquire"}
+	QueueRelease = []string{"publish", "queue_release_fast", "token", "compact", "permits", "queue_common", "queue_release"}
 )
 
 // Script returns the script of these files, in order. A file is named as "oncescript/begin", or as "acquire" for one of

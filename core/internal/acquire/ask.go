@@ -101,6 +101,7 @@ func (a *Acquisition) record(err error) {
 // do not count.
 func (a *Acquisition) accept(ctx context.Context, granted *lockscript.Result) error {
 	a.sentAt = max(a.sentAt, granted.SentAt)
+	a.Hold.Slot = granted.Slot
 	err := a.Caller.Accept(a.ctx, &a.Hold, Grant{
 		Token: granted.Token, SentAt: a.sentAt, TTL: a.Hold.TTL, Attempt: granted.Attempt, Began: granted.Began,
 	})

@@ -102,7 +102,7 @@ func (w *queuedWaiter) awaitGrant(ctx context.Context) error {
 		select {
 		case <-w.own.C:
 			timer.Stop()
-			w.acceptMessage(w.own.LastToken())
+			w.acceptMessage(w.own.LastGrant())
 			return nil
 		case <-broadcasts:
 			timer.Stop()
@@ -157,7 +157,7 @@ func nextQueuePoll(p *waiters.Place, now clock.Instant) time.Duration {
 //  2. The grant expires, because no holder renews it. Others have the lock.
 //  3. A heartbeat is answered: the last token is that of step 1, or greater.
 //  4. The message arrives. Its token is not greater than the last one, so it is ignored.
-func (w *queuedWaiter) acceptMessage(token int64) {
+func (w *queuedWaiter) acceptMessage(token int64, slot int) {
 	at := w.place.State()
 	ttl := min(w.Hold.TTL, lockscript.PlaceTTL)
 	switch {
@@ -170,6 +170,7 @@ func (w *queuedWaiter) acceptMessage(token int64) {
 	case w.Env.Now() > at.AskedAt.Add(ttl/2):
 		return // a renewal might come too late
 	}
+	w.Hold.Slot = slot
 	err := w.Caller.Accept(w.ctx, &w.Hold, Grant{Token: token, SentAt: at.AskedAt, TTL: ttl})
 	if err == nil {
 		w.markAccepted()

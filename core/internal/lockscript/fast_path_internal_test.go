@@ -34,7 +34,7 @@ if redis.call('TYPE', KEYS[1]).ok ~= 'hash' then
 end
 local held = redis.call('HMGET', KEYS[1], 'mode', 'token', 'granted')
 if isCompact(held[1]) and held[2] then
-  expand(KEYS[1], KEYS[3])
+  expand(KEYS[1], KEYS[3], KEYS[#KEYS])
 elseif held[2] and held[3] then
   redis.call('HSET', KEYS[1], 'granted', held[2])
 end

@@ -7,7 +7,7 @@ import (
 )
 
 // queueModes are the modes of locks with a queue.
-var queueModes = []string{"fair", "writing", "reading"}
+var queueModes = []string{"fair", "writing", "reading", "semaphore:3:1", "semaphore:4:2"}
 
 // drawQueueAcquire makes a random state and a random request for queue_acquire.lua.
 func drawQueueAcquire(d *fastpath.Draw) {
@@ -24,6 +24,10 @@ func drawQueueAcquire(d *fastpath.Draw) {
 	} else if d.Chance(20) { // left of a lock that was deleted by hand
 		d.Do("ZADD", d.Keys[2], d.Milli(d.Lifetime()), otherHold)
 		d.Expire(d.Keys[2])
+		if d.Chance(50) {
+			d.Do("ZADD", d.Keys[7], "0", "1:"+otherOwner, "-1", otherHold)
+			d.Expire(d.Keys[7])
+		}
 	}
 	d.LastToken(d.Keys[1])
 	d.Remembered(d.Keys[6])
@@ -47,7 +51,7 @@ func drawQueueRelease(d *fastpath.Draw) {
 
 // drawQueueKeys sets the keys, and sometimes writes a waiter into a queue.
 func drawQueueKeys(d *fastpath.Draw) {
-	for _, name := range []string{"lock", "token", "share_expiries", "exclusive_queue", "shared_queue", "waiters", "released"} {
+	for _, name := range []string{"lock", "token", "share_expiries", "exclusive_queue", "shared_queue", "waiters", "released", "slots"} {
 		d.Keys = append(d.Keys, d.Key(name))
 	}
 	if d.Chance(80) {
@@ -55,7 +59,7 @@ func drawQueueKeys(d *fastpath.Draw) {
 	}
 	queue, mode := d.Keys[3], "fair"
 	if d.Chance(50) {
-		queue, mode = d.Keys[4], "reading"
+		queue, mode = d.Keys[4], fastpath.OneOf(d, []string{"reading", "semaphore:2:1"})
 	}
 	waiter := "client:3:9"
 	d.Do("ZADD", queue, d.Micro(-1000), waiter)
@@ -89,6 +93,11 @@ func drawHeldQueue(d *fastpath.Draw) {
 			"read:"+owner, "1 "+token+" "+token)
 		d.Do("ZADD", d.Keys[2], expiry, id)
 		d.Expire(d.Keys[2])
+		if d.Chance(50) {
+			d.Do("HSET", d.Keys[0], "has_shares", 2, "permits:"+owner, "3 1")
+			d.Do("ZADD", d.Keys[7], "0", "1:"+owner, "-1", id)
+			d.Expire(d.Keys[7])
+		}
 	} else {
 		d.Do("HSET", d.Keys[0], owner, 1, "hold:"+id, token, "mode", fastpath.OneOf(d, queueModes[:2]), "exclusive_owner", owner,
 			"exclusive_until", expiry, "token", token, "granted", token, "ttl", 30_000, "min_hold_until", 0, "grant_id", token)

@@ -9,19 +9,53 @@ import (
 // Force takes the lock from its holders, of whatever strategy. It returns true if the lock was held. It is idempotent: another
 // call with the same id returns the same, for AbandonMemory.
 func (i *Instance) Force(ctx context.Context, k Keys, id string) (bool, error) {
+	reply, err := i.force(ctx, forceScript, k, id)
+	return reply == int64(1), err
+}
+
+// ForceHolder takes the lock from the owner with that name and that token, with all of its holds. An empty name and a token of 0
+// are those of any owner. It returns true if it ended a hold.
+//
+// Why it begins anew: one script looks at some shares only, and renewals move others past it meanwhile.
+func (i *Instance) ForceHolder(ctx context.Context, k Keys, owner string, token int64) (bool, error) {
+	found, endedInPass := false, int64(0)
+	for from := int64(0); ; {
+		reply, err := i.force(ctx, forceHolderScript, k, i.IDs.Next(), owner, token, from)
+		if err != nil {
+			return found, err
+		}
+		list, err := Integers(reply, 2)
+		if err != nil {
+			return found, err
+		}
+		endedInPass += list[0]
+		found = found || list[0] > 0
+		whole := from == 0
+		if from = list[1]; from >= 0 {
+			continue
+		}
+		if whole || endedInPass == 0 {
+			return found, nil
+		}
+		from, endedInPass = 0, 0
+	}
+}
+
+// force runs a script that takes the lock, until it is answered.
+func (i *Instance) force(ctx context.Context, script *transport.Script, k Keys, id string, args ...any) (reply any, err error) {
 	// The timeout lets no repetition arrive after Redis has forgotten the first one.
 	bounded, cancel := context.WithTimeout(ctx, transport.AnswerTimeout)
 	defer cancel()
 	done := k.Released("forced:" + id)
-	var reply any
-	force := func(ctx context.Context) (err error) {
-		reply, err = i.Exec.Do(ctx, forceScript, i.queueKeys(k, done, k.Forced()), i.queueArgs(k, Milliseconds(AbandonMemory))...)
+	all := i.queueArgs(k, append([]any{Milliseconds(AbandonMemory)}, args...)...)
+	send := func(ctx context.Context) (err error) {
+		reply, err = i.Exec.Do(ctx, script, i.queueKeys(k, done, k.Forced()), all...)
 		return err
 	}
 	tokenKey := i.TokenKeys.Arg(k.Lock)
-	err := transport.RetryUntilAnswered(bounded, force)
+	err = transport.RetryUntilAnswered(bounded, send)
 	if i.TokenKeys.LearnSlots(err, k.Lock, tokenKey) {
-		err = transport.RetryUntilAnswered(bounded, force)
+		err = transport.RetryUntilAnswered(bounded, send)
 	}
-	return reply == int64(1), err
+	return reply, err
 }

@@ -35,6 +35,8 @@ type Hold struct {
 	ValidUntil clock.Instant
 
 	QueueNumber int64 // in the queue in Redis; 0 before it was there
+	Permits     int   // of a semaphore that the hold takes; 0 for any other lock
+	Slot        int   // of the first of its permits, as of the last grant
 	Shares      bool  // true if other owners may hold the lock too
 	Compact     bool  // true if the hold was granted in the compact state, see lua/compact_grant.lua
 

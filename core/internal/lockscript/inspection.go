@@ -13,7 +13,7 @@ import (
 
 // State is the state of a lock at one instant. Package core has the same type as Info, and says what its fields mean.
 type State struct {
-	Mode    string // mutex, fair, read or write; "" for a free lock
+	Mode    string // mutex, fair, read, write or semaphore; "" for a free lock
 	Holders []Holder
 	Shares  int
 	TTL     time.Duration
@@ -23,15 +23,20 @@ type State struct {
 }
 
 // Waiter is a place in the queue of a lock.
-type Waiter struct{ Owner, Mode string }
+type Waiter struct {
+	Owner, Mode    string
+	Permits, Limit int // of a semaphore
+}
 
 // Holder is one owner of a lock.
 type Holder struct {
-	Owner   string
-	Holds   int
-	TTL     time.Duration
-	Token   int64     // 0 for a client of Redisson
-	Granted time.Time // zero for a client of Redisson
+	Owner          string
+	Holds          int
+	TTL            time.Duration
+	Token          int64     // 0 for a client of Redisson
+	Granted        time.Time // zero for a client of Redisson
+	Permits, Limit int       // of a semaphore, and n with which they were requested
+	Slot           int       // of the first permit
 }
 
 // State reads the state of a lock. The reply of lua/inspect.lua has at most limit shares and limit waiters.
@@ -39,7 +44,7 @@ func (i *Instance) State(ctx context.Context, k Keys, limit int) (State, error) 
 	var reply any
 	err := transport.Retry(ctx, 0, transport.Transient, func() (err error) {
 		reply, err = i.Exec.Do(ctx, inspectScript,
-			[]string{k.Lock, k.ShareExpiries(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters()}, k.Channel, i.PublishVerb, limit)
+			[]string{k.Lock, k.ShareExpiries(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters(), k.Slots()}, k.Channel, i.PublishVerb, limit)
 		return err
 	})
 	if err != nil {
@@ -63,12 +68,13 @@ type snapshot struct {
 	waiters   map[string]string // by the same: deadline, ttl, mode and owner
 	shares    int               // that are alive, in all
 	places    int               // in the queue, in all
+	slots     map[string]string // by owner: the slot of the first permit
 }
 
 // readSnapshot returns the state in a reply.
 func readSnapshot(reply any) (s snapshot, err error) {
 	list, _ := reply.([]any)
-	if len(list) != 10 {
+	if len(list) != 11 {
 		return snapshot{}, Unexpected(reply)
 	}
 	ttl, _ := list[0].(int64)
@@ -76,7 +82,7 @@ func readSnapshot(reply any) (s snapshot, err error) {
 	s.ttl, s.listeners = time.Duration(ttl)*time.Millisecond, int(listeners)
 	s.now, _ = list[3].(int64)
 	s.fields, s.reads, s.waiters = Pairs(list[1]), Pairs(list[4]), Pairs(list[7])
-	s.lines = Pairs(list[5], list[6])
+	s.lines, s.slots = Pairs(list[5], list[6]), Pairs(list[10])
 	shares, _ := list[8].(int64)
 	places, _ := list[9].(int64)
 	s.shares, s.places = int(shares), int(places)
@@ -95,16 +101,20 @@ func (s *snapshot) expand() {
 	}
 	token := s.fields["token"]
 	s.fields["mode"], s.fields["granted"] = mode, token
-	if mode != "reading" {
+	limit, permits := permitsOf(mode)
+	if mode != "reading" && limit == 0 {
 		return
 	}
-	s.reads, s.shares, s.fields["has_shares"] = make(map[string]string), 1, "1"
+	s.reads, s.shares, s.fields["mode"], s.fields["has_shares"] = make(map[string]string), 1, "reading", "1"
 	for field, entries := range s.fields {
 		if !IsLockField(field) {
 			s.reads[field] = strconv.FormatInt(s.now+int64(s.ttl/time.Millisecond), 10)
 			s.fields["share:"+field] = "0 " + field
 			s.fields[readField+field] = entries + " " + token + " " + token
 			delete(s.fields, field)
+			if limit > 0 {
+				s.fields[permitsField+field] = strconv.Itoa(limit) + " " + strconv.Itoa(permits)
+			}
 			return
 		}
 	}
@@ -134,6 +144,9 @@ func (s snapshot) state(limit int) State {
 		info.Mode = "read"
 	}
 	info.Holders = append(s.readers(), s.exclusive()...)
+	if info.Mode == "read" && slices.ContainsFunc(info.Holders, func(h Holder) bool { return h.Permits > 0 }) {
+		info.Mode = "semaphore"
+	}
 	slices.SortFunc(info.Holders, func(a, b Holder) int { return strings.Compare(a.Owner, b.Owner) })
 	return info
 }
@@ -180,6 +193,8 @@ func (s snapshot) readers() (holders []Holder) {
 		h := byOwner[owner]
 		if h == nil {
 			h = &Holder{Owner: owner, Token: Number(state[1]), Granted: time.UnixMicro(Number(state[2]))}
+			limit, permits, _ := strings.Cut(s.fields[permitsField+owner], " ")
+			h.Limit, h.Permits, h.Slot = int(Number(limit)), int(Number(permits)), int(Number(s.slots[owner]))
 			byOwner[owner] = h
 		}
 		h.Holds++
@@ -209,10 +224,13 @@ func (s snapshot) queue(limit int) (queue []Waiter) {
 			continue
 		}
 		w := Waiter{Owner: state[3], Mode: "fair"}
-		switch state[2] {
-		case "reading":
+		w.Limit, w.Permits = permitsOf(state[2])
+		switch {
+		case w.Limit > 0:
+			w.Mode = "semaphore"
+		case state[2] == "reading":
 			w.Mode = "read"
-		case "writing":
+		case state[2] == "writing":
 			w.Mode = "write"
 		}
 		queue = append(queue, w)
@@ -232,7 +250,7 @@ func IsLockField(field string) bool {
 		"readers_first_until", "grant_id", "token_committed", "has_waiting_clients":
 		return true
 	}
-	for _, prefix := range []string{"hold:", "share:", readField} {
+	for _, prefix := range []string{"hold:", "share:", readField, permitsField} {
 		if strings.HasPrefix(field, prefix) {
 			return true
 		}
@@ -240,5 +258,17 @@ func IsLockField(field string) bool {
 	return false
 }
 
-// readField begins the fields of owners that share the lock.
-const readField = "read:"
+// The prefixes of the fields of owners that share the lock, and that have permits.
+const (
+	readField    = "read:"
+	permitsField = "permits:"
+)
+
+// permitsOf returns the limit and the permits of a mode, see SemaphoreMode. Both are 0 for the mode of another lock.
+func permitsOf(mode string) (limit, permits int) {
+	if _, numbers, ok := strings.Cut(mode, "semaphore:"); ok {
+		before, after, _ := strings.Cut(numbers, ":")
+		return int(Number(before)), int(Number(after))
+	}
+	return 0, 0
+}

@@ -25,10 +25,10 @@ type Instance struct {
 	PublishRefused  func() // called if Redis does not let this user publish; waiters poll then
 }
 
-// queueKeys returns the keys of queue_common.lua and those that come after them.
+// queueKeys returns the keys of queue_common.lua, and those that come between them and the last one.
 func (i *Instance) queueKeys(k Keys, more ...string) []string {
 	keys := []string{k.Lock, i.TokenKeys.Of(k.Lock), k.ShareExpiries(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters()}
-	return append(keys, more...)
+	return append(append(keys, more...), k.Slots())
 }
 
 // queueArgs returns the arguments of queue_common.lua and those that come after them.

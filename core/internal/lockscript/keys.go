@@ -66,6 +66,9 @@ func (k Keys) ExclusiveQueue() string { return Reserved + "exclusive_queue" + k.
 // SharedQueue returns the key of the queue of readers.
 func (k Keys) SharedQueue() string { return Reserved + "shared_queue" + k.tag }
 
+// Slots returns the key of the sorted set of the permits of a semaphore, see lua/permits.lua.
+func (k Keys) Slots() string { return Reserved + "slots" + k.tag }
+
 // Waiters returns the key of the hash of all waiters in both queues.
 func (k Keys) Waiters() string { return Reserved + "waiters" + k.tag }
 

@@ -92,7 +92,7 @@ func (e *episode) pass(seconds int) {
 	e.do(false, func() string {
 		e.note("%d seconds pass", seconds)
 		e.model.expire()
-		all := []string{e.keys.Lock, e.keys.ShareExpiries(), e.keys.ExclusiveQueue(), e.keys.SharedQueue(), e.keys.Waiters(), e.keys.Forced()}
+		all := []string{e.keys.Lock, e.keys.ShareExpiries(), e.keys.ExclusiveQueue(), e.keys.SharedQueue(), e.keys.Waiters(), e.keys.Forced(), e.keys.Slots()}
 		for id := range e.model.released {
 			all = append(all, e.keys.Released(id))
 		}
@@ -170,7 +170,8 @@ func (e *episode) checkInfo() {
 	sortHolders(got.Holders)
 	for i, h := range want.Holders {
 		g := got.Holders[i]
-		if g.Owner != h.Owner || g.Holds != h.Holds || g.Granted.IsZero() {
+		if g.Owner != h.Owner || g.Holds != h.Holds || g.Granted.IsZero() ||
+			g.Permits != h.Permits || g.Limit != h.Limit || g.Slot != h.Slot {
 			e.differs("State: %+v, want %+v", got, want)
 			return
 		}
@@ -182,7 +183,7 @@ func (e *episode) checkInfo() {
 // sortHolders puts the two of an owner that holds the lock in both ways in a certain order.
 func sortHolders(all []lockscript.Holder) {
 	slices.SortFunc(all, func(a, b lockscript.Holder) int {
-		return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Holds, b.Holds), cmp.Compare(a.TTL, b.TTL))
+		return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Permits, b.Permits), cmp.Compare(a.Holds, b.Holds), cmp.Compare(a.TTL, b.TTL))
 	})
 }
 
@@ -192,13 +193,20 @@ func (m *model) info() (info lockscript.State) {
 	byOwner := make(map[string]lockscript.Holder)
 	for _, s := range m.shares {
 		h := byOwner[s.owner]
-		byOwner[s.owner] = lockscript.Holder{Owner: s.owner, Holds: h.Holds + 1, TTL: max(h.TTL, left(s.expires)), Token: int64(s.grant)}
+		h = lockscript.Holder{Owner: s.owner, Holds: h.Holds + 1, TTL: max(h.TTL, left(s.expires)), Token: int64(s.grant)}
+		if p := m.permits[s.owner]; p != nil {
+			h.Permits, h.Limit, h.Slot = len(p.slots), p.limit, p.slots[0]
+		}
+		byOwner[s.owner] = h
 	}
 	for _, h := range byOwner {
 		info.Holders = append(info.Holders, h)
 	}
 	if !m.free() {
 		info.Mode, info.TTL = modeRead, left(m.until())
+	}
+	if len(m.permits) > 0 {
+		info.Mode = modeSemaphore
 	}
 	if m.sole != nil {
 		info.Mode = m.sole.mode
@@ -210,7 +218,7 @@ func (m *model) info() (info lockscript.State) {
 	sortHolders(info.Holders)
 	for _, s := range m.line {
 		if s.dies > m.now {
-			info.Queue = append(info.Queue, lockscript.Waiter{Owner: s.Owner, Mode: s.mode})
+			info.Queue = append(info.Queue, lockscript.Waiter{Owner: s.Owner, Mode: s.mode, Permits: s.k, Limit: s.limit})
 		}
 	}
 	return info

@@ -49,6 +49,8 @@ func (e *episode) acquire(c *contender) {
 		case got.Granted != want.Granted || got.HoldReleased != want.HoldReleased || (got.Refused != nil) != (want.Refused != nil):
 			e.differs("acquire: granted=%v gone=%v upgrade=%v, want %v, %v, %v",
 				got.Granted, got.HoldReleased, (got.Refused != nil), want.Granted, want.HoldReleased, (want.Refused != nil))
+		case got.Granted && got.Slot != want.slot:
+			e.differs("acquire: slot %d, want %d", got.Slot, want.slot)
 		case got.Granted:
 			e.learn(want.grant, got.Token)
 		case !got.HoldReleased && !(got.Refused != nil):

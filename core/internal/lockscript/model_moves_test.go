@@ -34,6 +34,9 @@ func (e *episode) draw() {
 		{seldom(4), e.loseAll},
 	}
 	all := []kind{aMutex, aFair, aWrite, aFairWrite, aRead, aRead}
+	if modelPermits && e.rand.IntN(2) == 0 {
+		all = append(all, aPermit, aPermit, twoPermits, threePermits, theOnly)
+	}
 	for len(e.kinds) == 0 {
 		for _, k := range all {
 			if e.rand.IntN(3) > 0 {
@@ -69,6 +72,8 @@ func (e *episode) protocol(k kind) lockscript.Strategy {
 	switch k.mode {
 	case modeMutex:
 		return lockscript.Mutex{OneRedis: r}
+	case modeSemaphore:
+		return lockscript.Queue{OneRedis: r, Mode: "semaphore", Limit: k.limit}
 	case modeRead:
 		return lockscript.Queue{OneRedis: r, Mode: "reading"}
 	case modeWrite:

@@ -114,7 +114,11 @@ func (e *episode) compareNews(heard []string, told []news) {
 		if i == len(told) {
 			break
 		}
-		id, token, _ := strings.Cut(message, " ")
+		id, grant, _ := strings.Cut(message, " ")
+		token, slot, _ := strings.Cut(grant, " ")
+		if slot != told[i].slot {
+			e.differs("message %d: %q, want %+v", i, message, told[i])
+		}
 		if id == told[i].id && token != "" {
 			e.learn(told[i].grant, lockscript.Number(token))
 		} else if told[i].id != "" || message != "0" {

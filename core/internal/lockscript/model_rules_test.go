@@ -1,6 +1,10 @@
 package lockscript_test
 
-import "github.com/holdfast-go/holdfast/core/internal/lockscript"
+import (
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+)
 
 // The operations of the model.
 
@@ -31,6 +35,8 @@ func (m *model) acquire(c *contender) verdict {
 		m.handOver(false)
 	}
 	switch {
+	case c.k > m.permitsOf(c.Owner) && m.shareOf(c.Owner) != nil && m.proves(c):
+		return verdict{Result: lockscript.Result{Refused: lockscript.ErrUpgrade}}
 	case m.holds(c) || m.admits(c):
 		return m.grant(c)
 	case !c.shared() && m.shareOf(c.Owner) != nil && m.proves(c):
@@ -52,17 +58,22 @@ func (m *model) admits(c *contender) bool {
 	case m.sole != nil:
 		return false
 	case c.shared():
-		return len(m.living(false)) == 0
+		return len(m.living(false)) == 0 && len(m.living(true)) == 0 && m.fits(c)
 	}
 	return m.free() && len(m.living(false)) == 0 && len(m.living(true)) == 0
 }
 
 func (m *model) grant(c *contender) verdict {
-	return verdict{Result: lockscript.Result{Granted: true}, grant: m.enter(c, c.time(), seconds(c.MinHold))}
+	v := verdict{Result: lockscript.Result{Granted: true}, grant: m.enter(c, c.time(), seconds(c.MinHold))}
+	v.slot = m.slotOf(c)
+	return v
 }
 
 func (m *model) refuse(c *contender) verdict {
 	v := verdict{left: m.until() - m.now}
+	if c.limit > 0 && m.sole == nil {
+		v.left = m.earliest() - m.now
+	}
 	v.Broadcasts = m.isPlain() && !c.plain()
 	if m.seatOf(c.ID) != nil && c.mayQueue {
 		v.Ahead, v.atMost = m.before(c.ID)
@@ -99,8 +110,12 @@ func (m *model) end(c *contender, what lockscript.ReleaseReason) bool {
 	if c.shared() {
 		if s := m.shares[c.ID]; what == lockscript.HeldByCaller && s.keep > m.now {
 			m.kept[c.ID] = s.keep
+			for i := 2; i <= m.permitsOf(c.Owner); i++ {
+				m.kept[fmt.Sprint(c.ID, "+", i)] = s.keep
+			}
 		}
 		delete(m.shares, c.ID)
+		m.endPermits()
 		return false
 	}
 	delete(m.sole.ids, c.ID)
@@ -165,6 +180,7 @@ func (m *model) force(id string) bool {
 func (m *model) lose() {
 	m.sole = nil
 	clear(m.shares)
+	clear(m.permits)
 	clear(m.kept)
 }
 

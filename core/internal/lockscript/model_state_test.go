@@ -3,6 +3,7 @@ package lockscript_test
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
@@ -16,7 +17,8 @@ type model struct {
 	known    int     // grants before the last flush: nothing in Redis tells of them any more
 	sole     *sole   // nil: no owner holds the lock exclusively
 	shares   map[string]*share
-	kept     map[string]int // by id of a share that has ended: its minimum time keeps the lock shared until then
+	permits  map[string]*permits // by owner
+	kept     map[string]int      // by id of a share that has ended, and by each other permit of its owner: its minimum time keeps the lock shared until then
 	line     []*seat
 	gate     int // readers up to that place go before any writer once the minimum time of a write is over
 	seats    int // given so far
@@ -28,6 +30,7 @@ type model struct {
 type news struct {
 	id    string
 	grant int
+	slot  string // of a semaphore
 }
 
 // sole is the exclusive part of a lock. All entries of its owner last as long as the longest.
@@ -46,6 +49,13 @@ type share struct {
 	expires int
 	keep    int
 	grant   int
+	covered bool // by permits of its owner
+}
+
+// permits are those of an owner of a semaphore, until its last share ends.
+type permits struct {
+	limit int
+	slots []int
 }
 
 // seat is a place in line.
@@ -76,6 +86,8 @@ const (
 	modeFair  = "fair"
 	modeRead  = "read"
 	modeWrite = "write"
+
+	modeSemaphore = "semaphore"
 )
 
 // kind is a strategy as the model sees it.
@@ -83,9 +95,10 @@ type kind struct {
 	strategy    string
 	mode        string
 	readersNext bool
+	limit, k    int // of a semaphore
 }
 
-func (k kind) shared() bool { return k.mode == modeRead }
+func (k kind) shared() bool { return k.mode == modeRead || k.mode == modeSemaphore }
 func (k kind) plain() bool  { return k.mode == modeMutex }
 
 // verdict is what an acquire must be answered.
@@ -94,10 +107,11 @@ type verdict struct {
 	grant             int // if granted
 	atMost            int // before, counting the dead, which Redis may still have in line
 	left              int // of the present holders, in seconds
+	slot              int // of a semaphore, if granted
 }
 
 func newModel() *model {
-	return &model{shares: make(map[string]*share), kept: make(map[string]int), released: make(map[string]memory)}
+	return &model{shares: make(map[string]*share), permits: make(map[string]*permits), kept: make(map[string]int), released: make(map[string]memory)}
 }
 
 func seconds(d time.Duration) int { return int(d / time.Second) }
@@ -112,6 +126,7 @@ func (m *model) expire() {
 			delete(m.shares, id)
 		}
 	}
+	m.endPermits()
 	maps.DeleteFunc(m.kept, func(_ string, until int) bool { return until <= m.now })
 	for id, was := range m.released {
 		if was.expires <= m.now {
@@ -133,6 +148,75 @@ func (m *model) until() int {
 		last = max(last, until)
 	}
 	return last
+}
+
+// endPermits ends the permits of owners without a share.
+func (m *model) endPermits() {
+	maps.DeleteFunc(m.permits, func(owner string, _ *permits) bool { return m.shareOf(owner) == nil })
+}
+
+// inUse returns how many permits are in use. A share without permits counts as one.
+func (m *model) inUse() int {
+	n := len(m.kept)
+	for _, s := range m.shares {
+		if !s.covered {
+			n++
+		}
+	}
+	for _, p := range m.permits {
+		n += len(p.slots)
+	}
+	return n
+}
+
+// fits reports whether a contender for a share does not exceed its limit.
+func (m *model) fits(c *contender) bool {
+	return c.limit == 0 || m.shareOf(c.Owner) == nil && m.inUse()+c.k <= c.limit
+}
+
+// permitsOf returns how many permits an owner has.
+func (m *model) permitsOf(owner string) int {
+	if p := m.permits[owner]; p != nil {
+		return len(p.slots)
+	}
+	return 0
+}
+
+// take gives an owner the smallest free slots.
+func (m *model) take(owner string, limit, k int) {
+	taken := make(map[int]bool)
+	for _, p := range m.permits {
+		for _, slot := range p.slots {
+			taken[slot] = true
+		}
+	}
+	p := &permits{limit: limit}
+	for slot := 0; len(p.slots) < k; slot++ {
+		if !taken[slot] {
+			p.slots = append(p.slots, slot)
+		}
+	}
+	m.permits[owner] = p
+}
+
+// slotOf returns the slot that a contender is told.
+func (m *model) slotOf(c *contender) int {
+	if p := m.permits[c.Owner]; p != nil && c.limit > 0 {
+		return p.slots[0]
+	}
+	return 0
+}
+
+// earliest returns when the first of the shared holds ends.
+func (m *model) earliest() int {
+	first := m.until()
+	for _, s := range m.shares {
+		first = min(first, s.expires)
+	}
+	for _, until := range m.kept {
+		first = min(first, until)
+	}
+	return first
 }
 
 func (m *model) free() bool { return m.until() == 0 }
@@ -226,9 +310,10 @@ func (m *model) handOver(gate bool) {
 		m.gate = 0
 	}
 	for _, reader := range readers {
-		if gate || first == nil || reader.place < first.place || reader.place <= due {
-			m.admit(reader)
+		if !gate && first != nil && reader.place > first.place && reader.place > due || !m.fits(reader.contender) {
+			break
 		}
+		m.admit(reader)
 	}
 	if first != nil && m.free() {
 		m.admit(first)
@@ -238,7 +323,11 @@ func (m *model) handOver(gate bool) {
 // admit grants the lock to a contender in line, for as long as it may take them to ask for more.
 func (m *model) admit(s *seat) {
 	grant := m.enter(s.contender, min(s.time(), seconds(lockscript.PlaceTTL)), 0)
-	m.told = append(m.told, news{s.ID, grant})
+	told := news{id: s.ID, grant: grant}
+	if s.limit > 0 {
+		told.slot = strconv.Itoa(m.slotOf(s.contender))
+	}
+	m.told = append(m.told, told)
 }
 
 // announce tells all that the lock is free, if it is.
@@ -261,7 +350,10 @@ func (m *model) enter(c *contender, ttl, keep int) int {
 	if c.shared() {
 		s := m.shares[c.ID]
 		if s == nil {
-			s = &share{owner: c.Owner, grant: m.grantFor(c.Owner)}
+			if c.limit > 0 && m.shareOf(c.Owner) == nil {
+				m.take(c.Owner, c.limit, c.k)
+			}
+			s = &share{owner: c.Owner, grant: m.grantFor(c.Owner), covered: m.permitsOf(c.Owner) > 0}
 			m.shares[c.ID] = s
 			delete(m.kept, c.ID) // its minimum time, if it asks for one, begins anew
 		}

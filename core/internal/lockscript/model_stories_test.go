@@ -15,6 +15,11 @@ var (
 	aWrite     = kind{strategy: "Write", mode: modeWrite, readersNext: true}
 	aFairWrite = kind{strategy: "FairWrite", mode: modeWrite}
 	aRead      = kind{strategy: "Read", mode: modeRead}
+
+	aPermit      = kind{strategy: "Semaphore(3)", mode: modeSemaphore, limit: 3, k: 1}
+	twoPermits   = kind{strategy: "Semaphore(4) for 2", mode: modeSemaphore, limit: 4, k: 2}
+	threePermits = kind{strategy: "Semaphore(5) for 3", mode: modeSemaphore, limit: 5, k: 3}
+	theOnly      = kind{strategy: "Semaphore(1)", mode: modeSemaphore, limit: 1, k: 1}
 )
 
 // stories are short courses of events of which the scripts once had, or easily might have, another idea than the model,
@@ -196,7 +201,7 @@ func (e *episode) contend(owner string, k kind, ttl time.Duration) *contender {
 	c := &contender{kind: k}
 	c.Name, c.Keys, c.Owner = e.name, e.keys, owner
 	c.SetID(fmt.Sprintf("%s:%d", owner, e.nextID))
-	c.TTL, c.mayQueue, c.Shares = ttl*time.Second, !k.plain(), k.shared()
+	c.TTL, c.mayQueue, c.Shares, c.Permits = ttl*time.Second, !k.plain(), k.shared(), k.k
 	e.active = append(e.active, c)
 	return c
 }

@@ -20,7 +20,7 @@ type OneRedis struct {
 func (r OneRedis) Renew(ctx context.Context, h *Hold, ttl time.Duration) (bool, error) {
 	reply, err := r.Exec.DoWithAck(ctx, h.Ack, renewScript, h.renewed(), h.ID, Milliseconds(ttl))
 	if err == nil && (reply == renewedInPart || reply == sharedHold) {
-		reply, err = r.Exec.DoWithAck(ctx, h.Ack, renewScript, h.Keys.shared(), h.ID, Milliseconds(ttl))
+		reply, err = r.Exec.DoWithAck(ctx, h.Ack, renewScript, h.shared(), h.ID, Milliseconds(ttl))
 	}
 	if err != nil {
 		return false, err
@@ -51,7 +51,7 @@ func (r OneRedis) RenewalCommand(renewal *Renewal, done func(sentAt clock.Instan
 	c.Done = func(c *transport.Command) {
 		switch c.Reply {
 		case sharedHold:
-			r.Exec.SubmitRenewals([]*transport.Command{r.renewalWith(renewal.Hold.Keys.shared(), renewal, done)})
+			r.Exec.SubmitRenewals([]*transport.Command{r.renewalWith(renewal.Hold.shared(), renewal, done)})
 			return
 		case renewedInPart:
 			r.renewRest(renewal.Hold)
@@ -86,7 +86,7 @@ func lostBy(reply any) error {
 // renewRest repeats a renewal that was made in part. Why no outcome: if the repetition fails, the next renewal will be made in
 // part too, and be repeated.
 func (r OneRedis) renewRest(h *Hold) {
-	c := transport.NewCommand(renewScript, h.Keys.shared(), h.ID, Milliseconds(h.TTL))
+	c := transport.NewCommand(renewScript, h.shared(), h.ID, Milliseconds(h.TTL))
 	c.Done = func(*transport.Command) {}
 	r.Exec.SubmitRenewals([]*transport.Command{c})
 }
@@ -94,17 +94,23 @@ func (r OneRedis) renewRest(h *Hold) {
 // renewed returns the keys of the first command of a renewal, see lua/renew.lua.
 func (h *Hold) renewed() []string {
 	if h.Shares && !h.Compact {
-		return h.Keys.shared()
+		return h.shared()
 	}
 	return []string{h.Keys.Lock}
 }
 
-// shared returns the keys of the renewal of a share.
-func (k Keys) shared() []string { return []string{k.Lock, k.ShareExpiries()} }
+// shared returns the keys of the renewal of a share. Why slots only for permits: in a Cluster, a script runs while its slot moves
+// only if all its keys exist.
+func (h *Hold) shared() []string {
+	if h.Permits > 0 {
+		return []string{h.Keys.Lock, h.Keys.ShareExpiries(), h.Keys.Slots()}
+	}
+	return []string{h.Keys.Lock, h.Keys.ShareExpiries()}
+}
 
 // Raise implements [Strategy].
 func (r OneRedis) Raise(ctx context.Context, h *Hold, token int64) (bool, error) {
-	reply, err := r.Exec.DoWithAck(ctx, h.Ack, raiseScript, []string{h.Keys.Lock, r.TokenKeys.Of(h.Keys.Lock), h.Keys.ShareExpiries()},
+	reply, err := r.Exec.DoWithAck(ctx, h.Ack, raiseScript, []string{h.Keys.Lock, r.TokenKeys.Of(h.Keys.Lock), h.Keys.ShareExpiries(), h.Keys.Slots()},
 		h.ID, token)
 	if err != nil {
 		return false, err

@@ -3,6 +3,7 @@ package lockscript
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/transport"
@@ -23,7 +24,9 @@ var errUpgrade = errors.New("read lock cannot be upgraded")
 // notifies only that one. See lua/queue_common.lua.
 type Queue struct {
 	OneRedis
-	Mode string // as in Redis: fair, writing or reading
+	Mode string // as in Redis: fair, writing, reading or semaphore
+	// Limit is how many permits of a semaphore may be in use; 0 for any other mode.
+	Limit int
 	// ReadersNext is true if all readers that wait at the end of a write go before the next writer.
 	ReadersNext bool
 }
@@ -34,9 +37,9 @@ func (q Queue) Channel(k Keys) string { return k.Channel + ":" + q.IDs.Client }
 // Acquire implements [Strategy]. If the hold is not granted and want.Place is true, it is in the queue afterwards, and h has its
 // number.
 func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {
-	h.Shares, h.Compact = q.Mode == "reading", false
+	h.Shares, h.Compact = q.Mode == "reading" || q.Limit > 0, false
 	tokenKey := q.TokenKeys.Arg(h.Keys.Lock)
-	args := q.queueArgs(h.Keys, h.ownerArg(), ttlArg(h.TTL), q.Mode, want.Place)
+	args := q.queueArgs(h.Keys, h.ownerArg(), ttlArg(h.TTL), q.modeArg(h), want.Place)
 	reply, err := h.Do(ctx, q.Exec, queueAcquireScript, q.queueKeys(h.Keys, h.Released),
 		appendOptional(args, h.idArg(), h.QueueNumber, Milliseconds(h.MinHold), h.ParentID)...)
 	if q.TokenKeys.LearnSlots(err, h.Keys.Lock, tokenKey) {
@@ -49,10 +52,12 @@ func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 		h.Compact = true
 		return Result{Granted: true, Token: token}, nil
 	}
-	list, err := Integers(reply, 1, 2, 6)
+	list, err := Integers(reply, 1, 2, 3, 6)
 	switch {
 	case err != nil:
 		return Result{}, err
+	case list[0] == 1 && len(list) == 3:
+		return Result{Granted: true, Token: list[1], Slot: int(list[2])}, nil
 	case list[0] == 1:
 		return Result{Granted: true, Token: list[1]}, nil
 	case list[0] == -1:
@@ -65,6 +70,17 @@ func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 		HolderTTL: time.Duration(list[1]) * time.Millisecond, Ahead: int(list[2]), LastToken: list[4], Broadcasts: list[5] == 1,
 	}}, nil
 }
+
+// modeArg returns the mode as an argument of scripts, see lua/permits.lua.
+func (q Queue) modeArg(h *Hold) any {
+	if q.Limit == 0 {
+		return q.Mode
+	}
+	return SemaphoreMode(q.Limit, h.Permits)
+}
+
+// SemaphoreMode returns the mode of a request for permits of a semaphore with that limit, see lua/permits.lua.
+func SemaphoreMode(limit, permits int) string { return fmt.Sprintf("semaphore:%d:%d", limit, permits) }
 
 // Release implements [Strategy]. The script grants the lock to the next waiters.
 func (q Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {

@@ -64,6 +64,7 @@ const (
 type Result struct {
 	Granted        bool
 	Token          int64         // of the grant; 0 without one
+	Slot           int           // of the first permit of a semaphore
 	SentAt         clock.Instant // of the request that was granted; 0 if that was the only one
 	TokenCommitted bool          // the holder has the lock with a token that a majority of a Redlock has committed
 	ByParent       bool          // it was granted as a re-entry under the hold's parent

@@ -58,6 +58,7 @@ type Subscriber struct {
 	address   string         // "" if it receives broadcasts
 	client    *waitingClient // nil unless it is woken by the client's number, see wake_one.go
 	lastToken int64          // the greatest in a message to the address; guarded by the mutex of Subscriptions
+	lastSlot  int            // in the same message
 }
 
 const (
@@ -160,11 +161,12 @@ func (sub *Subscriber) Close() {
 	}
 }
 
-// LastToken returns the greatest token in a message to the address of the subscriber. It returns 0 if there was none.
-func (sub *Subscriber) LastToken() int64 {
+// LastGrant returns the greatest token in a message to the address of the subscriber, and the slot of a semaphore in the same
+// message. It returns 0 if there was none.
+func (sub *Subscriber) LastGrant() (token int64, slot int) {
 	sub.subs.mu.Lock()
 	defer sub.subs.mu.Unlock()
-	return sub.lastToken
+	return sub.lastToken, sub.lastSlot
 }
 
 // Notifications returns the field C. It exists for interfaces.
@@ -237,10 +239,13 @@ func (s *Subscriptions) dispatch(channel, message string) {
 	if ch == nil {
 		return
 	}
-	address, token, _ := strings.Cut(message, " ")
+	address, grant, _ := strings.Cut(message, " ")
 	if sub := ch.addressed[address]; sub != nil {
-		n, _ := strconv.ParseInt(token, 10, 64)
-		sub.lastToken = max(sub.lastToken, n)
+		text, slot, _ := strings.Cut(grant, " ")
+		if token, _ := strconv.ParseInt(text, 10, 64); token > sub.lastToken {
+			sub.lastToken = token
+			sub.lastSlot, _ = strconv.Atoi(slot)
+		}
 		lifecycle.Signal(sub.c)
 		return
 	}

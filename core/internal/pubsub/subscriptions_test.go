@@ -59,21 +59,28 @@ func TestAddressedMessages(t *testing.T) {
 	if len(two.C) != 0 {
 		t.Error("notified of a subscription that was confirmed before")
 	}
-	s.dispatch("c", "a:1 7")
-	s.dispatch("c", "a:1") // a message without a token leaves LastToken as it is
-	s.dispatch("c", "a:3 9")
-	if len(one.C) != 1 || one.LastToken() != 7 || len(two.C) != 0 || two.LastToken() != 0 {
-		t.Errorf("last tokens %d and %d", one.LastToken(), two.LastToken())
+	granted := func(sub *Subscriber, token int64, slot int) {
+		t.Helper()
+		if gotToken, gotSlot := sub.LastGrant(); gotToken != token || gotSlot != slot {
+			t.Errorf("last grant %d in slot %d, want %d in %d", gotToken, gotSlot, token, slot)
+		}
 	}
+	s.dispatch("c", "a:1 7 3")
+	s.dispatch("c", "a:1") // a message without a token leaves LastGrant as it is
+	s.dispatch("c", "a:1 6 2")
+	s.dispatch("c", "a:3 9")
+	if len(one.C) != 1 || len(two.C) != 0 {
+		t.Error("not notified, or of a grant to another waiter")
+	}
+	granted(one, 7, 3)
+	granted(two, 0, 0)
 	s.dispatch("c", "0")
 	if len(all.C) != 1 {
 		t.Error("missed a broadcast")
 	}
 	one.Close()
 	s.dispatch("c", "a:1 8")
-	if one.LastToken() != 7 {
-		t.Error("received a message after Close")
-	}
+	granted(one, 7, 3) // no message after Close
 }
 
 // TestChannelsThatMove: channels that a master refuses, or unsubscribes by itself, are requested again. No others are.

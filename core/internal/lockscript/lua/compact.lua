@@ -6,12 +6,12 @@ local function isCompact(mode)
   return mode and string.find(mode, '%d$') ~= nil
 end
 
--- expand gives a compact lock all its fields, see acquire.lua and queue_common.lua. share_expiries is the key of that
--- name; a script that knows only mutexes leaves it out, and must not expand other locks.
+-- expand gives a compact lock all its fields, see acquire.lua and queue_common.lua. share_expiries and slots are the keys
+-- of these names; a script that knows only mutexes leaves them out, and must not expand other locks.
 --
 -- Running it twice changes nothing. Order of writes: PEXPIRE first, which a full server accepts. After it the server
 -- accepts the other writes of the script. One HSET writes all fields, also the mode, so the lock is compact until then.
-local function expand(lock, shareExpiries)
+local function expand(lock, shareExpiries, slots)
   local owner, entries, mode, token
   local fields = redis.call('HGETALL', lock)
   for i = 1, #fields, 2 do
@@ -23,7 +23,7 @@ local function expand(lock, shareExpiries)
       owner, entries = fields[i], fields[i + 1]
     end
   end
-  local kind, ttl = string.match(mode, '^(%a*) ?(%d+)$')
+  local kind, ttl = string.match(mode, '^(.-) ?(%d+)$')
   local left = redis.call('PTTL', lock)
   if left < 0 then
     left = tonumber(ttl) -- an operator has removed the expiry
@@ -36,13 +36,23 @@ local function expand(lock, shareExpiries)
   end
   local time = redis.call('TIME')
   local expiry = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + left)
-  if kind == 'reading' then
-    redis.call('UNLINK', shareExpiries) -- left of an earlier lock that was deleted by hand
+  local limit, permits = string.match(kind, '^semaphore:(%d+):(%d+)$')
+  if kind == 'reading' or permits then
+    redis.call('UNLINK', shareExpiries, slots) -- left of an earlier lock that was deleted by hand
     redis.call('PEXPIREAT', shareExpiries, expiry) -- refused before the first write, if the user may not use it
+    if permits then
+      redis.call('ZADD', slots, -1, owner)
+      redis.call('PEXPIREAT', slots, expiry)
+      for i = 1, tonumber(permits) do
+        redis.call('ZADD', slots, i - 1, i .. ':' .. owner)
+      end
+      redis.call('HSET', lock, 'permits:' .. owner, limit .. ' ' .. permits)
+      redis.call('PEXPIREAT', slots, expiry) -- in the last ms, the first one has deleted the key
+    end
     redis.call('ZADD', shareExpiries, expiry, owner)
     redis.call('PEXPIREAT', shareExpiries, expiry)
     redis.call('HSET', lock, 'share:' .. owner, '0 ' .. owner, 'read:' .. owner, entries .. ' ' .. token .. ' ' .. token,
-      'has_shares', 1, 'mode', kind, 'ttl', ttl)
+      'has_shares', permits and 2 or 1, 'mode', 'reading', 'ttl', ttl)
     redis.call('HDEL', lock, owner, 'token')
     return
   end

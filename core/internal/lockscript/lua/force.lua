@@ -21,7 +21,7 @@ end
 local held = call('HLEN', lock) > 0
 if held then
   if isCompact(call('HGET', lock, 'mode')) then
-    expand(lock, shareExpiries)
+    expand(lock, shareExpiries, slots)
   end
   local mark, left = {'*', 1}, call('PTTL', lock)
   if call('HLEN', lock) <= 1000 then

@@ -3,7 +3,7 @@
 -- KEYS[1..6], ARGV[1..2]  see queue_common.lua, which comes in front of this file
 -- KEYS[7] released  string, exists if this very hold was released, or given up before this request arrived
 -- ARGV[3] owner     ARGV[4] TTL in ms
--- ARGV[5] requested mode: fair or writing for the exclusive lock, reading for a share
+-- ARGV[5] requested mode: fair or writing for the exclusive lock, reading for a share, or that of permits.lua
 -- ARGV[6] 1 to queue if the lock is not granted
 -- All others may be absent from some number on:
 -- ARGV[7] hold id, if it is not the owner's name; otherwise empty
@@ -12,11 +12,13 @@
 -- ARGV[10] id of the hold under which the owner re-enters, empty if any hold of the owner will do
 --
 -- Returns token        granted now, in the compact state
---         {1, token}   held: granted now or by another script before, re-entered, or granted by an earlier run
+--         {1, token, slot}  held: granted now or by another script before, re-entered, or granted by an earlier run. The
+--                      slot of a semaphore is absent if it is 0
 --         {0, ms left (-1: without end), waiters before the caller, its queue number, last token,
 --          1 if the lock is a Mutex's or Redisson's}     not held
 --         {-1}         this hold was released before the request arrived: nothing is granted
---         {-2}         the owner has a share and requests the exclusive lock, so it would wait for itself
+--         {-2}         the owner has a share and requests the exclusive lock, or more permits than it has, so it would
+--                      wait for itself
 --
 -- Running it twice changes nothing. The hold id tells a repetition from a second entry, and its place in the queue
 -- stays the same. The repetition renews the TTL, because its sender counts the TTL from its last sending.
@@ -33,17 +35,24 @@ local released, owner, minHold = KEYS[7], ARGV[3], tonumber(ARGV[9] or 0)
 local id = (ARGV[7] or '') ~= '' and ARGV[7] or owner
 local ttl = math.max(tonumber(ARGV[4]), minHold)
 local wantedMode, mayQueue, parent = ARGV[5], ARGV[6] == '1', ARGV[10] or ''
-local queue = wantedMode == 'reading' and sharedQueue or exclusiveQueue
+local sharing = isSharing(wantedMode)
+local queue = sharing and sharedQueue or exclusiveQueue
 
 -- share grants a share of the lock and returns the token.
 local function share()
-  local ownToken = grantShare(id, owner, ttl, minHold)
+  local ownToken = grantShare(id, owner, ttl, wantedMode, minHold)
   setExpiry()
   return ownToken
 end
 
+-- reply returns the reply to a request that has got the lock.
+local function reply(ownToken)
+  local slot = hasSlots and wantedMode ~= 'reading' and tonumber(call('ZSCORE', slots, '1:' .. owner) or nil)
+  return {1, tonumber(ownToken), slot and slot > 0 and slot or nil}
+end
+
 if call('EXISTS', lock, exclusiveQueue, sharedQueue, released) == 0 then
-  return {1, tonumber(wantedMode == 'reading' and share() or grantExclusive(id, owner, ttl, wantedMode, minHold))}
+  return reply(sharing and share() or grantExclusive(id, owner, ttl, wantedMode, minHold))
 end
 
 local function extendMinHold(before)
@@ -123,26 +132,35 @@ local function tryAcquire()
       convert()
     end
     local isOwner = exclusiveOwner == owner and mayReenter()
-    if foreign or wantedMode ~= 'reading' and not isOwner then
+    if foreign or not sharing and not isOwner then
       return
-    elseif wantedMode == 'reading' and not isOwner and not (hasShare(owner) and mayReenter())
-      and (exclusiveOwner or occupied(exclusiveQueue)) then
+    elseif sharing and not isOwner and not (hasShare(owner) and mayReenter())
+      and (exclusiveOwner or occupied(exclusiveQueue) or occupied(sharedQueue) or not fits(owner, wantedMode)) then
       return
     end
-  elseif occupied(exclusiveQueue) or wantedMode ~= 'reading' and occupied(sharedQueue) then
+  elseif occupied(exclusiveQueue) or occupied(sharedQueue) then
     return -- there are waiters that could have the lock, but the budget is used up
   end
   if isQueued then
     dequeue(id)
   end
-  if wantedMode ~= 'reading' then
+  if not sharing then
     return exclusiveOwner and reenter() or grantExclusive(id, owner, ttl, wantedMode, minHold)
   end
   return share()
 end
 
+-- isUpgrade returns true if the owner would wait for its own share.
 local function isUpgrade()
-  return wantedMode ~= 'reading' and exclusiveOwner ~= owner and hasShare(owner) and mayReenter()
+  local _, permits = permitsOf(wantedMode)
+  return (permits and permits > countPermits(lock, owner) or not sharing and exclusiveOwner ~= owner)
+    and hasShare(owner) and mayReenter()
+end
+
+-- timeLeft returns the ms after which a share expires, if the request is for permits, or otherwise the lock.
+local function timeLeft()
+  local earliest = shared and not exclusiveOwner and permitsOf(wantedMode) and call('ZRANGE', shareExpiries, 0, 0, 'WITHSCORES')[2]
+  return earliest and math.max(earliest - now, 0) or remainingTTL()
 end
 
 -- enqueue takes or keeps a place in the queue and returns its number.
@@ -188,8 +206,8 @@ end
 
 local ownToken = tryAcquire()
 if ownToken then
-  return {1, tonumber(ownToken)}
+  return reply(ownToken)
 end
 local number = mayQueue and enqueue() or 0
-return {0, remainingTTL(), number > 0 and countBefore(number) or 0, number, tonumber(call('GET', lastToken) or 0),
+return {0, timeLeft(), number > 0 and countBefore(number) or 0, number, tonumber(call('GET', lastToken) or 0),
   foreign and 1 or 0}

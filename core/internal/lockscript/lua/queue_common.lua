@@ -1,6 +1,6 @@
 -- The state of a lock that owners may share and for which they queue. It is the common beginning of queue_acquire.lua,
--- queue_release.lua, queue_heartbeat.lua and force.lua, after publish.lua, token.lua and compact.lua. By itself this file
--- does nothing.
+-- queue_release.lua, queue_heartbeat.lua and force.lua, after publish.lua, token.lua, compact.lua and permits.lua. By itself
+-- this file does nothing.
 --
 -- KEYS[1] lock     hash; exists exactly while the lock is held. It has the compact state of compact_grant.lua, or these
 --                  fields:
@@ -19,7 +19,8 @@
 --                  of shares:
 --                    read:<owner>  number of entries, token and time of the grant (us)
 --                    share:<id>    minimum hold time as in min_hold_until, and the owner
---                    has_shares    1 if there was a share since the lock was free
+--                    has_shares    1 if there was a share since the lock was free, 2 if one of them had permits
+--                    permits:<owner>  see permits.lua
 -- KEYS[2] token    string, the last fencing token granted, see acquire.lua
 -- KEYS[3] share_expiries   sorted set, id of a shared hold -> its expiry (ms); without has_shares in the hash, it is
 --                          left of an earlier lock and means nothing
@@ -27,6 +28,7 @@
 -- KEYS[5] shared_queue     sorted set, the same for waiters for a share
 -- KEYS[6] waiters  hash, id of a waiter -> deadline (ms), TTL, requested mode and owner. The field '' is a
 --                  readers_first_until, left by an exclusive hold whose lock stays taken for its minimum hold time
+-- KEYS[#KEYS] slots  sorted set, see permits.lua
 -- ARGV[1] channel on which releases are published; <channel>:<client> is that of one client's waiters
 -- ARGV[2] SPUBLISH or PUBLISH, see publish.lua
 --
@@ -81,13 +83,16 @@ end
 
 -- deleteLock deletes whatever is left of the lock.
 local function deleteLock()
-  call('UNLINK', lock, shareExpiries)
-  mode, exclusiveOwner, hasShares, shared, expiredLeft, latestExpiry, readersFirstUntil, longestTTL =
-    nil, nil, false, false, false, 0, 0, 0
+  call('UNLINK', lock, shareExpiries, slots)
+  mode, exclusiveOwner, hasShares, hasSlots, shared, expiredLeft, latestExpiry, readersFirstUntil, longestTTL =
+    nil, nil, false, false, false, false, 0, 0, 0
 end
 
--- removeShare removes a shared hold from the hash.
+-- removeShare removes a shared hold from the hash, and with the owner's last one the owner's permits.
 local function removeShare(id)
+  if hasSlots then
+    call('ZREM', slots, id)
+  end
   local owner = string.match(call('HGET', lock, 'share:' .. id) or '', '^%d+ (.+)$')
   call('HDEL', lock, 'share:' .. id)
   if not owner then
@@ -97,6 +102,7 @@ local function removeShare(id)
   if tonumber(count or 0) > 1 then
     call('HSET', lock, 'read:' .. owner, (count - 1) .. rest)
   else
+    dropPermits(lock, owner)
     call('HDEL', lock, 'read:' .. owner)
   end
 end
@@ -117,6 +123,9 @@ local function setExpiry()
   call('PEXPIREAT', lock, at)
   if hasShares then
     call('PEXPIREAT', shareExpiries, at)
+  end
+  if hasSlots then
+    call('PEXPIREAT', slots, at)
   end
 end
 
@@ -191,7 +200,7 @@ local function refresh()
   end
   local state = readFields()
   if isCompact(state[1]) then
-    expand(lock, shareExpiries)
+    expand(lock, shareExpiries, slots)
     state = readFields()
   end
   mode, longestTTL, readersFirstUntil = state[1] or 'mutex', tonumber(state[7] or 0), tonumber(state[8] or 0)
@@ -205,7 +214,7 @@ local function refresh()
   if state[2] then
     exclusiveOwner, exclusiveUntil, token, granted, grantID = state[2], tonumber(state[3]), state[4], state[5], state[9]
   end
-  hasShares = state[6] and true
+  hasShares, hasSlots = state[6] and true, state[6] == '2'
   if hasShares or left > longestTTL then
     correctExpiries(left)
   end
@@ -274,9 +283,16 @@ local function grantExclusive(id, owner, ttl, newMode, minHold)
   return token
 end
 
--- grantShare grants a share of the lock, or one more share to an owner that has one, and returns the token. The caller
--- must call setExpiry afterwards.
-local function grantShare(id, owner, ttl, minHold)
+-- fits returns true if a request for a share does not exceed its limit. A share of a reader has none. A request for permits
+-- does not fit if its owner has a share: the owner re-enters by itself, see tryAcquire in queue_acquire.lua.
+local function fits(owner, wantedMode)
+  local limit, permits = permitsOf(wantedMode)
+  return not limit or not hasShares or not hasShare(owner) and countInUse(shareExpiries) + permits <= limit
+end
+
+-- grantShare grants a share of the lock, or one more share to an owner that has one. It returns the token, and the slot if
+-- the mode is that of a semaphore. The caller must call setExpiry afterwards.
+local function grantShare(id, owner, ttl, wantedMode, minHold)
   -- setExpiry needs this command. If the user may not use it, the script must fail before the first write.
   local before = call('ZREVRANGE', shareExpiries, 0, 0, 'WITHSCORES')[2]
   if expiredLeft then
@@ -284,7 +300,8 @@ local function grantShare(id, owner, ttl, minHold)
   end
   local count, ownToken, since =
     string.match(mode and call('HGET', lock, 'read:' .. owner) or '', '^(%d+) (%d+) (%d+)$')
-  if not ownToken or not hasShare(owner) then
+  local isNew = not ownToken or not hasShare(owner)
+  if isNew then
     count = count or 0 -- of expired shares that are left
     if exclusiveOwner == owner then
       ownToken, since = token, granted
@@ -293,7 +310,7 @@ local function grantShare(id, owner, ttl, minHold)
     end
   end
   if not hasShares then
-    call('UNLINK', shareExpiries) -- left of an earlier lock that was deleted by hand
+    call('UNLINK', shareExpiries, slots) -- left of an earlier lock that was deleted by hand
     before = nil
   end
   local at = integer(now + ttl)
@@ -305,8 +322,20 @@ local function grantShare(id, owner, ttl, minHold)
     call('HSET', lock, 'mode', mode)
     call('PEXPIREAT', lock, at)
   end
+  local limit, permits = permitsOf(wantedMode)
+  if limit then
+    call('PEXPIREAT', slots, at)
+    hasSlots = true
+    call('HSET', lock, 'has_shares', 2)
+    if isNew then
+      takePermits(lock, owner, limit, permits, at)
+    end
+  end
+  if countPermits(lock, owner) > 0 then
+    call('ZADD', slots, -1, id)
+  end
   call('HSET', lock, 'share:' .. id, minHoldUntil(minHold) .. ' ' .. owner,
-    'read:' .. owner, (count + 1) .. ' ' .. ownToken .. ' ' .. since, 'has_shares', 1, 'ttl', longestTTL)
+    'read:' .. owner, (count + 1) .. ' ' .. ownToken .. ' ' .. since, 'has_shares', hasSlots and 2 or 1, 'ttl', longestTTL)
   -- After the hash, because a share without an expiry is not valid, and an expiry without a share keeps the lock taken.
   call('ZADD', shareExpiries, at, id)
   if not shared then
@@ -314,14 +343,14 @@ local function grantShare(id, owner, ttl, minHold)
   end
   latestExpiry = math.max(tonumber(before or 0), now + ttl)
   hasShares, shared = true, true
-  return ownToken
+  return ownToken, limit and call('ZSCORE', slots, '1:' .. owner)
 end
 
--- notify sends a message to one waiter. With a token the message says that the waiter holds the lock, without one that
--- it should send its request again.
-local function notify(id, grantedToken)
+-- notify sends a message to one waiter. With a token, and the slot of a semaphore, the message says that the waiter holds
+-- the lock. Without a token it says that the waiter should send its request again.
+local function notify(id, grantedToken, slot)
   if not publish(ARGV[2], channel .. ':' .. string.match(id, '^(.*):'),
-    id .. (grantedToken and ' ' .. grantedToken or '')) then
+    id .. (grantedToken and ' ' .. grantedToken or '') .. (slot and ' ' .. slot or '')) then
     unpublished = 1
   end
 end
@@ -340,7 +369,7 @@ local function first(queue)
       return
     end
     local waiter = call('HGET', waiters, head[1])
-    local deadline, ttl, wantedMode, owner = string.match(waiter or '', '^(%d+) (%d+) (%a+) (.+)$')
+    local deadline, ttl, wantedMode, owner = string.match(waiter or '', '^(%d+) (%d+) (%S+) (.+)$')
     if deadline and tonumber(deadline) > now then
       if deadline - now > placeTTL then -- the clock was set back
         call('HSET', waiters, head[1], integer(now + placeTTL) .. string.match(waiter, ' .+'))
@@ -356,7 +385,8 @@ local function first(queue)
 end
 
 -- grantWaiters grants the lock to the next waiters: to the readers before the first writer, or to that writer if there
--- are no readers. The grant has placeTTL at most, until the waiter renews it.
+-- are no readers. Requests for permits count as readers, and the first that does not fit holds back those behind it, so
+-- that small requests do not starve a large one. The grant has placeTTL at most, until the waiter renews it.
 local function grantWaiters()
   if foreign or exclusiveOwner then
     return
@@ -368,10 +398,12 @@ local function grantWaiters()
     readersFirstUntil = math.max(readersFirstUntil, tonumber(postponed))
     call('HDEL', waiters, '')
   end
-  while reader and budget > 0 and (not writer or reader.number < writer.number or reader.number <= readersFirstUntil) do
-    budget, readersGranted = budget - 1, true
+  while reader and budget > 0 and (not writer or reader.number < writer.number or reader.number <= readersFirstUntil)
+    and fits(reader.owner, reader.mode) do
+    local _, permits = permitsOf(reader.mode)
+    budget, readersGranted = math.max(budget - (permits or 1), 0), true
     dequeue(reader.id)
-    notify(reader.id, grantShare(reader.id, reader.owner, reader.ttl, 0))
+    notify(reader.id, grantShare(reader.id, reader.owner, reader.ttl, reader.mode, 0))
     reader = first(sharedQueue)
   end
   if budget > 0 and writer and not mode then

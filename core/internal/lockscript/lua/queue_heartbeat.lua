@@ -20,9 +20,9 @@ local places = {}
 for i = 3, #ARGV do
   local waiter = call('HGET', waiters, ARGV[i])
   if waiter then
-    local wantedMode, owner = string.match(waiter, '^%d+ %d+ (%a+) (.+)$')
+    local wantedMode, owner = string.match(waiter, '^%d+ %d+ (%S+) (.+)$')
     -- An owner that is called like the hold has no other request.
-    places[i] = {shared = wantedMode == 'reading', owner = owner ~= ARGV[i] and owner}
+    places[i] = {shared = isSharing(wantedMode), owner = owner ~= ARGV[i] and owner}
     call('HSET', waiters, ARGV[i], integer(now + placeTTL) .. string.match(waiter, ' .+'))
   end
 end

@@ -66,9 +66,15 @@ end
 local function endShare(minHold)
   local before = lastExpiry()
   local untilMin = takenUntil(minHold)
+  local permits = countPermits(lock, owner)
   removeShare(id)
   if untilMin > now then
-    call('ZADD', shareExpiries, integer(math.min(untilMin, tonumber(call('ZSCORE', shareExpiries, id)))), id)
+    -- Each permit stays taken, as an expiry without a share.
+    local at = integer(math.min(untilMin, tonumber(call('ZSCORE', shareExpiries, id))))
+    call('ZADD', shareExpiries, at, id)
+    for i = 2, permits do
+      call('ZADD', shareExpiries, at, id .. '+' .. i)
+    end
   else
     call('ZREM', shareExpiries, id)
   end

@@ -3,7 +3,7 @@
 --
 -- KEYS[1] lock    hash, see acquire.lua and queue_common.lua
 -- KEYS[2] token   string, the last fencing token granted, see acquire.lua
--- KEYS[3] share_expiries  sorted set, see queue_common.lua
+-- KEYS[3] share_expiries, KEYS[4] slots  sorted sets, see queue_common.lua
 -- ARGV[1] hold id     ARGV[2] the token
 --
 -- Returns 1 if the hold is in the lock, 0 if it is not. The owner's other holds get the token too.
@@ -23,7 +23,7 @@ local function raiseLastToken()
 end
 
 if isCompact(redis.call('HGET', lock, 'mode')) then
-  expand(lock, KEYS[3])
+  expand(lock, KEYS[3], KEYS[4])
 end
 local held = redis.call('HMGET', lock, 'hold:' .. id, 'token', 'grant_id', 'share:' .. id)
 if held[1] and held[1] == (held[3] or held[1]) then

@@ -2,6 +2,7 @@
 --
 -- KEYS[1] lock    hash, see acquire.lua and queue_common.lua
 -- KEYS[2] share_expiries  sorted set, see queue_common.lua; only after the replies 2 and 3
+-- KEYS[3] slots   sorted set, see queue_common.lua; only with KEYS[2], and only for a hold with permits
 -- ARGV[1] hold id     ARGV[2] TTL in ms
 --
 -- Returns 1   the hold is in the lock
@@ -27,7 +28,7 @@ local lock, shareExpiries, id, ttl = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2]
 
 local held = redis.call('HMGET', lock, 'hold:' .. id, 'ttl', 'exclusive_until', 'grant_id', 'share:' .. id, 'mode',
   'has_shares', id)
-local kind, compactTTL = string.match(held[8] and held[6] or '', '^(%a* ?)(%d+)$')
+local kind, compactTTL = string.match(held[8] and held[6] or '', '^(.-)(%d+)$')
 if compactTTL then -- see compact_grant.lua
   local left = math.max(redis.call('PTTL', lock), ttl)
   redis.call('PEXPIRE', lock, math.min(left, math.max(compactTTL, ttl)))
@@ -81,6 +82,9 @@ if held[5] then
     return 0
   end
   extendKey(shareExpiries)
+  if KEYS[3] then
+    extendKey(KEYS[3])
+  end
   redis.call('ZADD', shareExpiries, newExpiry(before), id)
   return renewLock()
 end

@@ -1,0 +1,103 @@
+package core_test
+
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestForceUnlockHolder: one owner loses all its holds, by its name, its token or both. The others keep theirs, and waiters
+// are granted what became free.
+func TestForceUnlockHolder(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	for _, kind := range []string{"Mutex", "Fair", "Write", "Read", "Semaphore"} {
+		for _, by := range []string{"owner", "token", "both"} {
+			t.Run(kind+" by "+by, func(t *testing.T) {
+				t.Parallel()
+				rdb := redistest.Start(t).Client()
+				locks, admin := newClient(t, rdb, core.WithTTL(long)), newClient(t, rdb)
+				strategy := strategies(locks)[kind]
+				if kind == "Semaphore" {
+					strategy = locks.Limit(2)
+				}
+				lease := mustLock(t, strategy("name"))
+				again := mustLockWith(t, lease.Context(), strategy("name"))
+				var beside *core.Lease
+				if kind == "Read" || kind == "Semaphore" {
+					beside = mustLock(t, strategy("name"))
+				}
+				holder := core.Holder{Owner: lease.Owner(), Token: lease.Token()}
+				for _, wrong := range []core.Holder{{Owner: "nobody"}, {Token: lease.Token() - 1}, {Owner: "nobody", Token: lease.Token()}} {
+					if forced, err := admin.ForceUnlockHolder(ctx, "name", wrong); forced || err != nil {
+						t.Errorf("ForceUnlockHolder(%+v) = %v, %v", wrong, forced, err)
+					}
+				}
+				if by == "owner" {
+					holder.Token = 0
+				} else if by == "token" {
+					holder.Owner = ""
+				}
+				next := strategy
+				if kind == "Read" {
+					next = locks.Read
+				}
+				waiting := leaseLater(t, next("name"))
+				if kind != "Read" && kind != "Mutex" {
+					awaitQueue(t, locks, "name", 1)
+				}
+				if forced, err := admin.ForceUnlockHolder(ctx, "name", holder); !forced || err != nil {
+					t.Fatalf("ForceUnlockHolder = %v, %v", forced, err)
+				}
+				granted := awaitLease(t, waiting)
+				if kind != "Read" && granted.Token() <= lease.Token() {
+					t.Errorf("token %d after %d", granted.Token(), lease.Token())
+				}
+				for _, l := range []*core.Lease{lease, again} {
+					wantErr(t, l.Unlock(ctx), core.ErrNotHeld)
+				}
+				if beside != nil {
+					unlock(t, beside)
+				}
+				unlock(t, granted)
+				if info, err := admin.Inspect(ctx, "name"); err != nil || info.Mode != "" {
+					t.Errorf("Inspect = %+v, %v", info, err)
+				}
+			})
+		}
+	}
+}
+
+// TestForceUnlockHolderOfMany: an owner is found among more shares than one script looks at.
+func TestForceUnlockHolderOfMany(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	leases := mustHold(t, locks.Read("name"), 2500)
+	for _, i := range []int{0, 1200, 2499} {
+		if forced, err := locks.ForceUnlockHolder(ctx, "name", core.Holder{Token: leases[i].Token()}); !forced || err != nil {
+			t.Errorf("reader %d: ForceUnlockHolder = %v, %v", i, forced, err)
+		}
+	}
+	if info, err := locks.Inspect(ctx, "name"); err != nil || info.Shares != 2497 {
+		t.Errorf("%d shares, %v", info.Shares, err)
+	}
+}
+
+// TestForceUnlockHolderRefuses bad input.
+func TestForceUnlockHolderRefuses(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	_, err := locks.ForceUnlockHolder(t.Context(), "name", core.Holder{})
+	wantErr(t, err, core.ErrInvalidOption)
+	_, err = locks.ForceUnlockHolder(t.Context(), "name", core.Holder{Owner: "mode"})
+	wantErr(t, err, core.ErrInvalidOption)
+	_, err = locks.ForceUnlockHolder(t.Context(), "", core.Holder{Owner: "a"})
+	wantErr(t, err, core.ErrInvalidName)
+	if err := locks.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = locks.ForceUnlockHolder(t.Context(), "name", core.Holder{Owner: "a"})
+	wantErr(t, err, core.ErrClosed)
+}

@@ -1,0 +1,92 @@
+package core
+
+import (
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+)
+
+const (
+	// maxLimit bounds n of a semaphore, so that its state fits in a sorted set that Redis handles in no time.
+	maxLimit = 1_000_000
+	// maxPermits bounds the permits of one hold, because one script writes them all.
+	maxPermits = 1_000
+)
+
+// Semaphore returns a lock for at most n owners at a time. Each has a permit, or several by [WithPermits], with a TTL
+// of its own. Semaphore does no I/O; Lock and TryLock report a wrong name, n or option. n is 1 to 1,000,000.
+//
+// Permits are granted in the order of arrival, across all processes. Unlocking grants as many waiters as fit, at once.
+// A permit whose holder crashed is free after its TTL. What is held is a set of permits, and no counter exists: a late
+// or repeated Unlock frees no permit of another holder.
+//
+// n belongs to the request, and is not stored: the first waiter gets its permits as soon as they fit into its own n.
+// So a deployment may change n while the old one still runs. A smaller n revokes nothing: new holders wait until few
+// enough are left. A greater n lets waiters in as soon as one with that n is the first.
+//
+// A Semaphore is reentrant: a Lock under a lease takes no further permit. It returns [ErrUpgrade] if it wants more
+// permits than the owner has, because it would wait for itself.
+//
+// The fencing token of a later holder is greater, but of n valid tokens any may be the greatest. A resource that
+// refuses smaller tokens would refuse valid holders. Divide it into n parts, and let each part check tokens by itself:
+// see [Lease.Slot].
+//
+// On the same name, [Client.Mutex], [Client.Fair] and [Client.Write] wait until no permit is in use, and hold back
+// permits while they hold the lock: use Write to drain a semaphore for maintenance. Each hold of [Client.Read] counts
+// as one permit, but is not limited by n.
+//
+// There is no Semaphore over a [Redlock]. Why: each of its servers would grant other n owners, so a majority of them
+// need not agree on n owners in all, or on any.
+func (c *Client) Semaphore(name string, n int, opts ...LockOption) Locker {
+	queue := lockscript.Queue{OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "semaphore", Limit: n}
+	return c.locker(name, queue, append([]LockOption{WithPermits(1), withLimit(n)}, opts...))
+}
+
+// withLimit refuses a wrong n of a semaphore. Why an option: Lock and TryLock report wrong options.
+func withLimit(n int) LockOption {
+	return lockOption(func(c *lockConfig) {
+		if n < 1 || n > maxLimit {
+			c.refuse(invalidOption("Semaphore(n = %d): 1 to %d is allowed", n, maxLimit))
+		}
+	})
+}
+
+// Limit returns the strategy of a [Client.Semaphore] with that n, for adapters.
+func (c *Client) Limit(n int) Strategy {
+	return func(name string, opts ...LockOption) Locker { return c.Semaphore(name, n, opts...) }
+}
+
+// WithPermits sets how many permits of a [Client.Semaphore] are taken at once: all or none. A request for many holds
+// back those that came later, so that it gets its turn. 1 to 1,000, and n at most. Other locks refuse the option.
+// Defaults to 1.
+func WithPermits(k int) LockOption {
+	return lockOption(func(c *lockConfig) {
+		if k < 1 || k > maxPermits {
+			c.refuse(invalidOption("WithPermits(%d): 1 to %d is allowed", k, maxPermits))
+		}
+		c.permits = k
+	})
+}
+
+// limit returns n of a semaphore. It returns 0 for any other lock.
+func (l *locker) limit() int {
+	queue, _ := l.strategy.(lockscript.Queue)
+	return queue.Limit
+}
+
+// checkPermits refuses permits that the lock cannot have. The limit is 0 for a lock that is not a semaphore.
+func checkPermits(permits, limit int) error {
+	switch {
+	case limit == 0 && permits > 0:
+		return invalidOption("WithPermits(%d): only a Semaphore has permits", permits)
+	case permits > limit:
+		return invalidOption("WithPermits(%d): the semaphore has only %d", permits, limit)
+	}
+	return nil
+}
+
+// Slot returns the slot of a [Client.Semaphore]: 0 to n-1, the smallest that was free at the grant. Valid leases never
+// have the same slot, and the tokens of one slot rise. So a resource in n parts can be fenced: the holder uses the
+// part of its slot only, and the part refuses smaller tokens than it has seen. While clients request different n,
+// slots go up to the largest n.
+//
+// With [WithPermits] it is the first of the permits' slots. It is 0 for other locks.
+func (l *Lease) Slot() int { return l.hold.Slot }

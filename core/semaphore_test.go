@@ -1,0 +1,254 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// mustHold takes permits of one semaphore until n leases have them.
+func mustHold(t *testing.T, l core.Locker, n int) []*core.Lease {
+	t.Helper()
+	var leases []*core.Lease
+	for range n {
+		leases = append(leases, mustLock(t, l))
+	}
+	return leases
+}
+
+// TestSemaphoreLimit: n hold it and no more, each in a slot of its own with a token of its own. A release lets in the first
+// that waits, in the slot that has become free.
+func TestSemaphoreLimit(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	locks, other := newClient(t, rdb, core.WithTTL(long)), newClient(t, rdb, core.WithTTL(long))
+	three := locks.Semaphore("name", 3)
+	leases := mustHold(t, three, 3)
+	for i, lease := range leases {
+		if lease.Slot() != i || i > 0 && lease.Token() <= leases[i-1].Token() {
+			t.Errorf("lease %d has slot %d and token %d", i, lease.Slot(), lease.Token())
+		}
+	}
+	_, err := other.Semaphore("name", 3).TryLock(t.Context())
+	var refused *core.NotAcquiredError
+	if !errors.As(err, &refused) || refused.RetryAfter <= 0 {
+		t.Errorf("the fourth: %v", err)
+	}
+	first := leaseLater(t, other.Semaphore("name", 3))
+	awaitQueue(t, locks, "name", 1)
+	second := leaseLater(t, three)
+	awaitQueue(t, locks, "name", 2)
+	last := leases[2].Token()
+	for i, next := range []<-chan *core.Lease{first, second} {
+		unlock(t, leases[1-i])
+		lease := awaitLease(t, next)
+		if lease.Slot() != 1-i || lease.Token() <= last {
+			t.Errorf("waiter %d has slot %d and token %d after %d", i, lease.Slot(), lease.Token(), last)
+		}
+		last = lease.Token()
+	}
+}
+
+// TestSemaphorePermits: several permits are granted all or none, and a large request is not starved by small ones.
+func TestSemaphorePermits(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	four := locks.Semaphore("name", 4)
+	two := mustLock(t, four, core.WithPermits(2))
+	one := mustLock(t, four)
+	wantErr(t, tryLock(locks.Semaphore("name", 4, core.WithPermits(2))), core.ErrNotAcquired)
+	large := leaseLater(t, four, core.WithPermits(3))
+	awaitQueue(t, locks, "name", 1)
+	wantErr(t, tryLock(four), core.ErrNotAcquired) // one is free, but it is not its turn
+	small := leaseLater(t, four)
+	awaitQueue(t, locks, "name", 2)
+	unlock(t, two)
+	if lease := awaitLease(t, large); lease.Slot() != 0 {
+		t.Errorf("slot %d of the large request", lease.Slot())
+	}
+	wantErr(t, tryLock(four), core.ErrNotAcquired)
+	unlock(t, one)
+	if lease := awaitLease(t, small); lease.Slot() != 2 {
+		t.Errorf("slot %d of the small request, want that of the released one", lease.Slot())
+	}
+}
+
+// TestSemaphoreChangingLimit: n is that of each request. A smaller one revokes nothing, a greater one lets in at once.
+func TestSemaphoreChangingLimit(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	leases := mustHold(t, locks.Semaphore("name", 5), 5)
+	lower := leaseLater(t, locks.Semaphore("name", 3))
+	awaitQueue(t, locks, "name", 1)
+	unlock(t, leases[4])
+	unlock(t, leases[3])
+	awaitQueue(t, locks, "name", 1)
+	unlock(t, leases[2])
+	if lease := awaitLease(t, lower); lease.Slot() != 2 {
+		t.Errorf("slot %d, want 2", lease.Slot())
+	}
+	mustHold(t, locks.Semaphore("name", 8), 5)
+	wantErr(t, tryLock(locks.Semaphore("name", 8)), core.ErrNotAcquired)
+}
+
+// TestSemaphoreReleaseAddsNothing: releases that are repeated, late or forced out free no permit of another holder.
+func TestSemaphoreReleaseAddsNothing(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	rdb := redistest.Start(t).Client()
+	locks, other := newClient(t, rdb, core.WithTTL(long)), newClient(t, rdb, core.WithTTL(long))
+	two := locks.Semaphore("name", 2)
+	lost, kept := mustLock(t, two), mustLock(t, two)
+	if forced, err := other.ForceUnlockHolder(ctx, "name", core.Holder{Token: lost.Token()}); !forced || err != nil {
+		t.Fatalf("ForceUnlockHolder = %v, %v", forced, err)
+	}
+	next := mustLock(t, two)
+	if next.Slot() != 0 {
+		t.Errorf("slot %d, want that of the holder that was forced out", next.Slot())
+	}
+	for range 2 {
+		wantErr(t, lost.Unlock(ctx), core.ErrNotHeld)
+	}
+	wantErr(t, tryLock(two), core.ErrNotAcquired)
+	unlock(t, kept)
+	wantErr(t, kept.Unlock(ctx), core.ErrNotHeld)
+	mustLock(t, two)
+	wantErr(t, tryLock(two), core.ErrNotAcquired)
+}
+
+// TestSemaphoreCrash: a holder that crashed costs its permit until its TTL is over, and nothing else.
+func TestSemaphoreCrash(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	two := locks.Semaphore("name", 2)
+	kept := mustLock(t, two)
+	mustLock(t, two, core.WithFixedTTL(100*time.Millisecond)) // never unlocked
+	next := mustLock(t, two)                                  // waits for the TTL
+	if kept.Context().Err() != nil || next.Slot() != 1 {
+		t.Errorf("the other holder: %v; slot %d", context.Cause(kept.Context()), next.Slot())
+	}
+	wantErr(t, tryLock(two), core.ErrNotAcquired)
+}
+
+// TestSemaphoreReentry: an owner enters again without a permit, and cannot have more than at first. Its permits are held
+// until its last lease ends.
+func TestSemaphoreReentry(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	two := locks.Semaphore("name", 2)
+	outer := mustLock(t, two, core.WithPermits(2))
+	inner := mustLockWith(t, outer.Context(), two, core.WithPermits(2))
+	if inner.Token() != outer.Token() || inner.Slot() != outer.Slot() {
+		t.Errorf("token %d and slot %d, want %d and %d", inner.Token(), inner.Slot(), outer.Token(), outer.Slot())
+	}
+	read := mustLockWith(t, outer.Context(), locks.Read("name"))
+	_, err := locks.Write("name").Lock(outer.Context())
+	wantErr(t, err, core.ErrUpgrade)
+	unlock(t, outer)
+	unlock(t, inner)
+	wantErr(t, tryLock(two), core.ErrNotAcquired)
+	unlock(t, read)
+
+	one := mustLock(t, two)
+	_, err = two.Lock(one.Context(), core.WithPermits(2))
+	wantErr(t, err, core.ErrUpgrade)
+	reader := mustLock(t, locks.Read("other"))
+	_, err = locks.Semaphore("other", 2).Lock(reader.Context())
+	wantErr(t, err, core.ErrUpgrade)
+	if _, err := locks.Semaphore("other", 2).TryLock(ctx); err != nil {
+		t.Errorf("beside a reader: %v", err)
+	}
+}
+
+// TestSemaphoreDrain: exclusive locks of the same name wait for all permits, and hold back those that come later. A reader
+// counts as one.
+func TestSemaphoreDrain(t *testing.T) {
+	t.Parallel()
+	for name, strategy := range map[string]func(*core.Client) core.Strategy{
+		"Write": func(c *core.Client) core.Strategy { return c.Write },
+		"Fair":  func(c *core.Client) core.Strategy { return c.Fair },
+		"Mutex": func(c *core.Client) core.Strategy { return c.Mutex },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+			three := locks.Semaphore("name", 3)
+			leases := append(mustHold(t, three, 2), mustLock(t, locks.Read("name")))
+			wantErr(t, tryLock(three), core.ErrNotAcquired)
+			drained := leaseLater(t, strategy(locks)("name"))
+			if name != "Mutex" { // which is in no queue
+				awaitQueue(t, locks, "name", 1)
+			}
+			unlock(t, leases[0])
+			if name != "Mutex" {
+				wantErr(t, tryLock(three), core.ErrNotAcquired)
+			}
+			unlock(t, leases[1])
+			unlock(t, leases[2])
+			exclusive := awaitLease(t, drained)
+			wantErr(t, tryLock(three), core.ErrNotAcquired)
+			unlock(t, exclusive)
+			mustHold(t, three, 3)
+		})
+	}
+}
+
+// TestSemaphoreMulti: permits of several semaphores are taken all or none.
+func TestSemaphoreMulti(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	all := locks.Semaphore("all", 2)
+	both := func(tenant string) core.Locker { return core.Multi(locks.Semaphore(tenant, 1), all) }
+	first := mustLock(t, both("tenant:1"))
+	wantErr(t, tryLock(both("tenant:1")), core.ErrNotAcquired)
+	second := mustLock(t, both("tenant:2"))
+	wantErr(t, tryLock(both("tenant:3")), core.ErrNotAcquired)
+	mustLock(t, locks.Semaphore("tenant:3", 1)) // what was refused has left nothing
+	if second.Token() <= first.Token() {
+		t.Errorf("token %d after %d", second.Token(), first.Token())
+	}
+	unlock(t, first)
+	mustLock(t, both("tenant:1"))
+}
+
+// TestSemaphoreMinHold: each permit stays taken for the minimum time.
+func TestSemaphoreMinHold(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	three := locks.Semaphore("name", 3)
+	early := mustLock(t, three, core.WithPermits(2), core.WithMinHold(long))
+	mustLock(t, three)
+	unlock(t, early)
+	wantErr(t, tryLock(three), core.ErrNotAcquired)
+	wantErr(t, tryLock(locks.Semaphore("name", 4, core.WithPermits(2))), core.ErrNotAcquired)
+	mustLock(t, locks.Semaphore("name", 4))
+}
+
+// TestSemaphoreOptions: what cannot be is refused with a message that names it, before anything is sent.
+func TestSemaphoreOptions(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	for want, lock := range map[string]core.Locker{
+		"Semaphore(n = 0)":             locks.Semaphore("name", 0),
+		"Semaphore(n = -1)":            locks.Limit(-1)("name"),
+		"Semaphore(n = 1000001)":       locks.Semaphore("name", 1_000_001),
+		"WithPermits(0)":               locks.Semaphore("name", 5, core.WithPermits(0)),
+		"WithPermits(1001)":            locks.Semaphore("name", 5000, core.WithPermits(1001)),
+		"WithPermits(6)":               locks.Semaphore("name", 5, core.WithPermits(6)),
+		"WithPermits(1)":               locks.Mutex("name", core.WithPermits(1)),
+		"WithPermits(2)":               locks.Read("name", core.WithPermits(2)),
+		"WithPermits(3)":               core.Multi(locks.Semaphore("a", 2, core.WithPermits(3)), locks.Mutex("b")),
+		"only a Semaphore has permits": core.Multi(locks.Mutex("a", core.WithPermits(1)), locks.Mutex("b")),
+	} {
+		wantInvalid(t, tryLock(lock), core.ErrInvalidOption, want)
+	}
+	_, err := core.New(redistest.Start(t).Client(), core.WithPermits(2))
+	wantInvalid(t, err, core.ErrInvalidOption, "WithPermits(2)")
+	_, err = locks.Once("key", core.WithPermits(2)).Begin(t.Context())
+	wantInvalid(t, err, core.ErrInvalidOption, "WithPermits(2)")
+}
