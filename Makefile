@@ -215,6 +215,11 @@ simulate: ## contend for locks under faults in virtual time: 50 seeds of 2 hours
 	cd faults && $(GO) test -count=1 -timeout 0 -tags holdfast_simulation ./simulate \
 		-seeds $(SEEDS) -hours $(HOURS) -seed $(SEED) -out $(RESULTS)
 
+.PHONY: limits
+limits: needed ## let 64 callers in 4 processes contend for a semaphore whose n changes, under faults for a minute
+	cd faults && $(GO) test -count=1 -timeout 5m -v -run TestFaults ./round \
+		-faults 60s -each 60s -only aof -limits -seed $(SEED) -out $(RESULTS)
+
 .PHONY: mutants
 mutants: needed ## put known bugs into core, one at a time, and run the test that has to find each
 	cd faults && $(GO) test -count=1 -timeout 0 -v ./mutants -kill -baseline

@@ -4,6 +4,7 @@ package check
 func NewReport() *Report {
 	return &Report{
 		Apart: make(map[string]int), Faults: make(map[string]int), Rows: make(map[int]int), Returns: make(map[string]int),
+		InUse: make(map[int]int),
 	}
 }
 
@@ -31,6 +32,9 @@ func (r *Report) Add(other *Report) {
 	r.Refused += other.Refused
 	r.Stale += other.Stale
 	r.Permits += other.Permits
+	for limit, most := range other.InUse {
+		r.InUse[limit] = max(r.InUse[limit], most)
+	}
 	r.OnceKeys += other.OnceKeys
 	r.Linear += other.Linear
 	r.Freed.Add(other.Freed)

@@ -23,10 +23,11 @@ type Report struct {
 	Grants     int
 	Tokens     int // compared
 	Probes     int
-	Writes     int // fenced
-	Refused    int // of them
-	Stale      int // unfenced writes with an old token: the control
-	Permits    int // leases of semaphores whose limit was checked
+	Writes     int         // fenced
+	Refused    int         // of them
+	Stale      int         // unfenced writes with an old token: the control
+	Permits    int         // leases of semaphores whose limit was checked
+	InUse      map[int]int // the most permits in use at once, by n of the last one granted
 	OnceKeys   int
 	Linear     int      // names whose order porcupine has found
 	Unclear    []string // those for which it had no time
@@ -123,7 +124,11 @@ func (r *Report) count(events []history.Event) {
 func (r *Report) Print(out io.Writer) {
 	fmt.Fprintf(out, "%s, %v: %d grants, %d tokens compared, %d probes, %d writes, %d refused; %d stale without a fence\n",
 		r.Topology, r.Lasted.Round(time.Second), r.Grants, r.Tokens, r.Probes, r.Writes, r.Refused, r.Stale)
-	fmt.Fprintf(out, "%d leases of semaphores\n", r.Permits)
+	fmt.Fprintf(out, "%d leases of semaphores; the most permits in use by n:", r.Permits)
+	for _, limit := range slices.Sorted(maps.Keys(r.InUse)) {
+		fmt.Fprintf(out, " %d of %d;", r.InUse[limit], limit)
+	}
+	fmt.Fprintln(out)
 	fmt.Fprintf(out, "%d keys of Once; porcupine: %d names in order, %d unclear\n", r.OnceKeys, r.Linear, len(r.Unclear))
 	fmt.Fprintf(out, "freed after a heal: %v\ncalls beyond their deadline: %v\nlosses told late: %v\n",
 		r.Freed, r.Overdue, r.Told)

@@ -21,6 +21,7 @@ func (r *Report) limits(v *view) {
 					r.judge(v, a.called, l.from, "slot", "%q: slot %d is held by %v and by %v", name, l.slot, a, l)
 				}
 			}
+			r.InUse[l.limit] = max(r.InUse[l.limit], inUse)
 			if inUse > l.limit {
 				r.judge(v, from, l.from, "limit", "%q: %d permits are in use with %v, which allows %d", name, inUse, l, l.limit)
 			}

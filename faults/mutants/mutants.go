@@ -70,7 +70,7 @@ var All = []Mutant{
 	{
 		"renew without owner check", "one holder prolongs the lease of the next", "core/internal/lockscript/lua/renew.lua",
 		[][2]string{
-			{"string.match(held[8] and held[6] or '', '^(%a* ?)(%d+)$')", "string.match(held[6] or '', '^(%a* ?)(%d+)$')"},
+			{"string.match(held[8] and held[6] or '', '^(.-)(%d+)$')", "string.match(held[6] or '', '^(%a* ?)(%d+)$')"},
 			{"if not held[5] and (not held[1] or held[6] == 'reading') then", "if not held[5] and not held[2] then"},
 		},
 		inCore("TestRenewalOfASuccessorsLock"),
@@ -270,6 +270,32 @@ var All = []Mutant{
 		"detached command without timeout", "a release waits for ever for the answer to its first try", "core/internal/transport/executor.go",
 		[][2]string{{"timeout = detachedCtx.timeout\n", "timeout = detachedCtx.timeout + time.Hour\n"}},
 		inCore("TestFrozenServerWithoutTimeout"),
+	},
+	{
+		"counter instead of a set", "a counter of permits that drifts: those of a crashed holder are in use for ever", "core/internal/lockscript/lua/permits.lua",
+		[][2]string{
+			{"  if not hasSlots then\n    return shares\n  end\n", "  if true then\n    return tonumber(redis.call('GET', slots .. '+') or 0)\n  end\n"},
+			{"  redis.call('PEXPIREAT', slots, at)\nend", "  redis.call('PEXPIREAT', slots, at)\n  redis.call('INCRBY', slots .. '+', permits)\nend"},
+		},
+		inCore("TestSemaphoreCrash"),
+	},
+	{
+		"release that adds a permit", "redisson/redisson#4678: a late release frees the permit of another holder", "core/internal/lockscript/lua/queue_release.lua",
+		[][2]string{{"local wasQueued = dequeue(id) > 0\n", "local wasQueued = dequeue(id) > 0\nif status == 0 and hasSlots then\n  call('ZREM', slots, call('ZREVRANGE', slots, 0, 0)[1])\nend\n"}},
+		inCore("TestSemaphoreReleaseAddsNothing"),
+	},
+	{
+		"stored n", "the first request sets n, and a deployment cannot change it", "core/internal/lockscript/lua/queue_common.lua",
+		[][2]string{{
+			"  return not limit or not hasShares or not hasShare(owner) and countInUse(shareExpiries) + permits <= limit\n",
+			"  local stored = tonumber(limit and call('SET', slots .. '+', limit, 'NX', 'GET') or limit)\n  return not limit or not hasShares or not hasShare(owner) and countInUse(shareExpiries) + permits <= stored\n",
+		}},
+		inCore("TestSemaphoreChangingLimit"),
+	},
+	{
+		"small requests pass a large one", "a request for many permits starves", "core/internal/lockscript/lua/queue_acquire.lua",
+		[][2]string{{"(exclusiveOwner or occupied(exclusiveQueue) or occupied(sharedQueue) or not", "(exclusiveOwner or occupied(exclusiveQueue) or not"}},
+		inCore("TestSemaphorePermits"),
 	},
 	{
 		"wait without end", "whose context has no end waits for as long as go-redis dials", "core/internal/transport/executor.go",

@@ -28,6 +28,8 @@ type Plan struct {
 	// Counts has how often each fault was injected before, and is brought up to date: what was rare is made up for.
 	Counts map[string]int
 	Clocks bool // the workers' clocks can be set
+	// Lossless leaves out the faults by which servers forget locks.
+	Lossless bool
 }
 
 // Nemesis breaks one deployment and its workers.
@@ -143,7 +145,8 @@ func (n *Nemesis) window() {
 func (n *Nemesis) pick(except part) (chosen fault, ok bool) {
 	total := 0.0
 	for _, f := range all {
-		if f.part == except || !f.applies(n.d.Kind) || f.row == rowClock && !n.Clocks {
+		if f.part == except || !f.applies(n.d.Kind) || f.row == rowClock && !n.Clocks ||
+			n.Lossless && f.loses != nil && f.loses(n.d.Kind) != "" {
 			continue
 		}
 		count := float64(n.Counts[f.name] + 1)

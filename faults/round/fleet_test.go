@@ -27,6 +27,7 @@ type fleet struct {
 	log      *history.Log
 	register string
 	seed     uint64
+	limits   *worker.Limits
 	calm     bool
 	members  []*member
 }
@@ -39,9 +40,9 @@ type member struct {
 	ended   chan error
 }
 
-func newFleet(t testing.TB, program string, d *topology.Deployment, log *history.Log, register string, seed uint64) *fleet {
+func newFleet(t testing.TB, program string, d *topology.Deployment, log *history.Log, register string, seed uint64, limits *worker.Limits) *fleet {
 	t.Helper()
-	f := &fleet{t: t, program: program, d: d, log: log, register: register, seed: seed}
+	f := &fleet{t: t, program: program, d: d, log: log, register: register, seed: seed, limits: limits}
 	for range workers {
 		f.members = append(f.members, &member{})
 	}
@@ -66,7 +67,7 @@ func (f *fleet) Restart(i int) {
 	order, err := json.Marshal(worker.Order{
 		ID: fmt.Sprintf("w%d.%d", i+1, m.process), Seed: f.seed + uint64(1000*m.process+i), Link: f.d.Link(i),
 		Register: f.register, TTL: ttl, ReplicaAck: f.d.Acknowledging(), Goroutines: goroutines,
-		Pause: 40 * time.Millisecond, SmallPool: i%2 == 1, Replicas: i%3 == 0,
+		Pause: 40 * time.Millisecond, SmallPool: i%2 == 1, Replicas: i%3 == 0, Limits: f.limits,
 	})
 	if err != nil {
 		f.t.Fatal(err)

@@ -14,15 +14,16 @@ import (
 	"github.com/holdfast-go/holdfast/faults/nemesis"
 	"github.com/holdfast-go/holdfast/faults/register"
 	"github.com/holdfast-go/holdfast/faults/topology"
+	"github.com/holdfast-go/holdfast/faults/worker"
 )
 
 const (
-	workers    = 5
-	goroutines = 5
-	ttl        = time.Second
-
+	ttl    = time.Second
 	warmUp = 2 * time.Second
 )
+
+// Processes and callers in each.
+var workers, goroutines = 5, 5
 
 var (
 	total    = flag.Duration("faults", 0, "for how long to inject faults, in all; 0: a few seconds on one server")
@@ -33,6 +34,7 @@ var (
 	shim     = flag.Bool("shim", false, "build workers whose wall clock can be set, and with them the standard library")
 	only     = flag.String("only", "", "the one topology to run; all if empty")
 	together = flag.Bool("together", false, "make all rounds at the same time; not with the topology clock")
+	limits   = flag.Bool("limits", false, "let 4 processes of 16 callers contend for one semaphore, with n = 5, then 3, then 8")
 	topped   = flag.Int("kinds", len(topology.Kinds), "of how many topologies, from the first, rounds are made")
 )
 
@@ -57,6 +59,9 @@ func TestFaults(t *testing.T) {
 	if *total == 0 {
 		length, rounds, kinds = 4*time.Second, 1, kinds[:1]
 	}
+	if *limits {
+		workers, goroutines = 4, 16
+	}
 	counts := make(map[string]int)
 	s := newSummary()
 	t.Run("rounds", func(t *testing.T) {
@@ -75,6 +80,11 @@ func TestFaults(t *testing.T) {
 		}
 	})
 	s.write(t, filepath.Join(dir, "summary.md"))
+	for _, n := range changingLimits {
+		if *limits && s.all.InUse[n] < n {
+			t.Errorf("inconclusive: at most %d permits of %d were in use", s.all.InUse[n], n)
+		}
+	}
 }
 
 // round is one deployment, its workers and a nemesis for a while.
@@ -138,9 +148,9 @@ func (r round) record(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	wait := watch(ctx, d, log)
 	defer func() { stop(); wait() }()
-	f := newFleet(t, r.program, d, log, filepath.Join(dir, "r"), r.seed)
+	f := newFleet(t, r.program, d, log, filepath.Join(dir, "r"), r.seed, r.limits())
 	time.Sleep(warmUp)
-	nemesis.New(t, d, f, log, nemesis.Plan{Seed: r.seed, TTL: ttl, Counts: r.counts, Clocks: *shim}).Rage(r.length)
+	nemesis.New(t, d, f, log, nemesis.Plan{Seed: r.seed, TTL: ttl, Counts: r.counts, Clocks: *shim, Lossless: *limits}).Rage(r.length)
 	d.Settle()
 	f.calmDown()
 	log.Say(history.Event{Kind: history.Final})
@@ -152,6 +162,17 @@ func (r round) record(t *testing.T) {
 	if err := log.Err(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// changingLimits are n of the semaphore with -limits.
+var changingLimits = []int{5, 3, 8}
+
+// limits returns n of the semaphore during the round, nil if all kinds of locks are taken.
+func (r round) limits() *worker.Limits {
+	if !*limits {
+		return nil
+	}
+	return &worker.Limits{N: changingLimits, Began: history.Now(), For: warmUp + r.length}
 }
 
 // testWriter logs lines.

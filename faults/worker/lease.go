@@ -20,6 +20,7 @@ type held struct {
 	w     *worker
 	call  int64
 	event history.Event // what all events about it have in common
+	lock  core.Locker
 	lease *core.Lease
 }
 
@@ -28,7 +29,7 @@ func (w *worker) lock(
 	ctx context.Context, t target, op string, row int, ask func(context.Context, ...core.LockOption) (*core.Lease, error),
 	opts ...core.LockOption,
 ) *held {
-	h := &held{w: w, call: w.next()}
+	h := &held{w: w, call: w.next(), lock: t.lock}
 	h.event = history.Event{Call: h.call, Op: op, Strategy: t.strategy, Names: t.names, Shared: t.shared, Limit: t.limit, Permits: t.permits}
 	call := h.event
 	call.Kind, call.Row = history.Call, row

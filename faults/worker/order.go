@@ -1,6 +1,10 @@
 package worker
 
-import "time"
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/faults/history"
+)
 
 // Env names the environment variable that holds an [Order], in JSON, and makes a program a worker.
 const Env = "HOLDFAST_FAULTS_WORKER"
@@ -39,6 +43,20 @@ type Order struct {
 	Pause      time.Duration // between two locks of a goroutine, at most
 	SmallPool  bool
 	Replicas   bool // ask replicas where go-redis may
+	Limits     *Limits
+}
+
+// Limits are n of the only semaphore that is locked, one after the other, each for the same time. Nil for all kinds of locks.
+type Limits struct {
+	N     []int
+	Began int64         // by the clock of the history
+	For   time.Duration // all together
+}
+
+// now returns n of this moment. The last one stays.
+func (l *Limits) now() int {
+	phase := int(time.Duration(history.Now()-l.Began) * time.Duration(len(l.N)) / l.For)
+	return l.N[min(phase, len(l.N)-1)]
 }
 
 // Command is sent to a worker while it works, in a line of JSON. The end of the input ends the work.

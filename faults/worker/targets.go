@@ -21,12 +21,6 @@ func targets(c *core.Client) []target {
 	one := func(strategy string, make core.Strategy, name string) target {
 		return target{strategy: strategy, names: []string{name}, shared: strategy == "read", lock: make(name)}
 	}
-	limited := func(limit, permits int) target {
-		return target{
-			strategy: fmt.Sprintf("%d of %d", permits, limit), names: []string{"h"}, shared: true, limit: limit, permits: permits,
-			lock: c.Semaphore("h", limit, core.WithPermits(permits)),
-		}
-	}
 	both := func(a, b target) target {
 		return target{
 			strategy: "multi", names: append(append([]string(nil), a.names...), b.names...), lock: core.Multi(a.lock, b.lock),
@@ -37,9 +31,17 @@ func targets(c *core.Client) []target {
 		one("fair", c.Fair, "c"), one("fair", c.Fair, "d"), one("fair", c.Fair, "d"),
 		one("read", c.Read, "e"), one("read", c.Read, "e"), one("write", c.Write, "e"),
 		one("mutex", c.Mutex, "f"), one("fair", c.Fair, "f"), one("read", c.Read, "f"), one("write", c.Write, "f"),
-		limited(3, 1), limited(3, 1), limited(3, 2), limited(4, 1), one("write", c.Write, "h"),
+		limited(c, 3, 1), limited(c, 3, 1), limited(c, 3, 2), limited(c, 4, 1), one("write", c.Write, "h"),
 		both(one("mutex", c.Mutex, "{a}2"), one("mutex", c.Mutex, "{a}1")),
 		both(one("fair", c.Fair, "c"), one("mutex", c.Mutex, "g")),
+	}
+}
+
+// limited is some permits of a semaphore.
+func limited(c *core.Client, limit, permits int) target {
+	return target{
+		strategy: fmt.Sprintf("%d of %d", permits, limit), names: []string{"h"}, shared: true, limit: limit, permits: permits,
+		lock: c.Semaphore("h", limit, core.WithPermits(permits)),
 	}
 }
 

@@ -103,9 +103,8 @@ func (w *worker) leave(random *rand.Rand, h *held) {
 func (h *held) enterAgain() {
 	ctx, cancel := context.WithTimeout(h.lease.Context(), h.w.order.TTL)
 	defer cancel()
-	t := h.w.find(h.event.Strategy, h.event.Names)
 	h.say(history.Event{Kind: history.Call, Op: "enter", Reentry: true})
-	lease, err := t.lock.Lock(ctx)
+	lease, err := h.lock.Lock(ctx)
 	e := history.Event{Kind: history.Return, Op: "enter", Reentry: true, Err: Class(err), Detail: detail(err)}
 	if err == nil {
 		e.Value = lease.Token()
@@ -114,15 +113,6 @@ func (h *held) enterAgain() {
 	if err == nil {
 		_ = lease.Unlock(context.Background()) // it may have been lost with the outer one
 	}
-}
-
-func (w *worker) find(strategy string, names []string) target {
-	for _, t := range w.targets {
-		if t.strategy == strategy && t.names[0] == names[0] {
-			return t
-		}
-	}
-	panic("no target " + strategy)
 }
 
 func (h *held) extend(random *rand.Rand) {

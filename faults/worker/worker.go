@@ -105,9 +105,12 @@ func (w *worker) close() error {
 // loop locks this and that. It ends the process if the register is gone, since nothing would be worth anything then.
 func (w *worker) loop(ctx context.Context, random *rand.Rand) {
 	for ctx.Err() == nil {
-		if w.locks != nil && random.IntN(8) == 0 {
+		switch {
+		case w.order.Limits != nil:
+			w.visit(ctx, random, limited(w.locks, w.order.Limits.now(), 1))
+		case w.locks != nil && random.IntN(8) == 0:
 			w.once(ctx, random)
-		} else {
+		default:
 			w.visit(ctx, random, w.targets[random.IntN(len(w.targets))])
 		}
 		sleep(ctx, time.Duration(random.Int64N(int64(w.order.Pause))))
