@@ -149,8 +149,9 @@ func TestElectionWithOwnContext(t *testing.T) {
 	locks := newClient(t, server.Client())
 	e := locks.Election("name")
 	lead := mustCampaign(t, e)
-	_, err := e.Campaign(lead.Context())
-	wantErr(t, err, core.ErrLeading)
+	if _, err := e.Campaign(lead.Context()); !errors.Is(err, core.ErrLeading) {
+		t.Fatalf("campaign of the leader: %v", err)
+	}
 	wantErr(t, locks.Election("name").Run(lead.Context(), func(context.Context) error { return nil }), core.ErrLeading)
 	other, err := newClient(t, elsewhere.Client()).Election("name").Campaign(lead.Context())
 	if err != nil {
