@@ -15,8 +15,8 @@ import (
 // nothing by itself, and may be used by many goroutines at once. Each call of Run or Campaign is a candidate of its own.
 //
 // The leader's context ends before another candidate can win, with the reservations that apply to every lock on Redis.
-// So let the resource that the leader writes to refuse smaller terms, see [TokenFrom]. While Redis is away, nobody is
-// elected, and the leader's context ends after the TTL at most.
+// So let the resource that the leader writes to refuse smaller terms, see [TokenFrom]. While Redis is away, no
+// candidate is elected, and the leader's context ends after the TTL at most.
 //
 // An election is a [Client.Fair] lock of the same name: candidates win in the order of arrival, [Client.Inspect] and
 // [Client.ForceUnlock] work on it, and hooks see it. Do not use the name for a lock too. Its holder would count as a

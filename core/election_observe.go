@@ -9,13 +9,13 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/waiters"
 )
 
-// Leader is who leads an election, or that nobody does.
+// Leader is the leader of an election, or a vacancy.
 type Leader struct {
-	// Owner is the leader as Redis knows it. It is "" if nobody leads, which only [Election.Observe] returns.
+	// Owner is the leader as Redis knows it. It is "" of a vacancy, which only [Election.Observe] returns.
 	Owner string
 	// Value is what the leader proclaims, see [WithValue].
 	Value string
-	// Term is the fencing token of the leader, greater than those of all leaders before. If nobody leads, it is the term
+	// Term is the fencing token of the leader, greater than those of all leaders before. Of a vacancy, it is the term
 	// of the last leader that this Observe has seen, or 0.
 	Term int64
 	// Since is when the leader was elected, by the server's clock, to within 10 ms.
@@ -28,8 +28,8 @@ func newLeader(l lockscript.Leader) Leader {
 	return Leader{Owner: l.Owner, Value: l.Value, Term: l.Token, Since: l.Granted, TTL: l.TTL}
 }
 
-// Leader reads who leads, which may be outdated when it arrives. It returns [ErrNoLeader] if nobody does. Right after its
-// election, a leader may be returned without its value. Any process may ask, without a candidate.
+// Leader reads the present leader, which may be outdated when it arrives. It returns [ErrNoLeader] if no process leads.
+// Right after its election, a leader may be returned without its value. Any process may ask, without a candidate.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	if err := e.check(); err != nil {
 		return Leader{}, err
@@ -53,7 +53,7 @@ func (e *Election) read(ctx context.Context) (lockscript.Leader, error) {
 	return e.locker.strategy.(lockscript.Queue).Leader(ctx, e.locker.keys)
 }
 
-// Observe returns the present leader, and each change of the leader or its value, also when nobody leads any more. Terms
+// Observe returns the present leader, and each change of the leader or its value, vacancies included. Terms
 // never go back, even if a replica or a master that was replaced answers. A loop that is slow gets only the newest state.
 // Any process may observe, without a candidate.
 //

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// wantTold checks who leads, and with which value. A nil lead is none.
+// wantTold checks which lead the observer is told of, and with which value. A nil lead is a vacancy.
 func wantTold(t testing.TB, got core.Leader, lead *core.Leadership, value string) {
 	t.Helper()
 	switch {
@@ -124,14 +124,18 @@ func TestObserveExpiry(t *testing.T) {
 func TestObserveNeverGoesBack(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
+	server := redistest.Start(t)
+	rdb := server.Client()
 	locks := newClient(t, rdb)
+	reads := func() int64 { return server.CommandStats()["evalsha"].Calls }
 	dump := func() string { return rdb.Dump(ctx, "lock:name").Val() }
 	restore := func(state string) {
 		if err := rdb.RestoreReplace(ctx, "lock:name", long, state).Err(); err != nil {
 			t.Fatal(err)
 		}
+		before := reads()
 		rdb.Publish(ctx, "redisson_lock__channel:{lock:name}:leader", "0")
+		redistest.Eventually(t, within, "the observer to read that", func() bool { return reads() > before })
 	}
 	old := mustCampaign(t, locks.Election("name", core.WithValue("old")))
 	oldTerm := dump()
@@ -142,11 +146,13 @@ func TestObserveNeverGoesBack(t *testing.T) {
 	second := dump()
 	next := observe(t, locks.Election("name"))
 	wantTold(t, next(), lead, "second")
+	told := make(chan core.Leader, 1)
+	go func() { told <- next() }()
 	restore(oldTerm)
 	restore(first)
 	restore(second)
 	proclaim(t, lead, "third")
-	wantTold(t, next(), lead, "third")
+	wantTold(t, <-told, lead, "third")
 	resign(t, lead)
 }
 

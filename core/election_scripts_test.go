@@ -53,6 +53,25 @@ func TestProclaimTwice(t *testing.T) {
 	awaitTidy(t, p.rdb)
 }
 
+// TestProclamationArrivesLate: the value of the later call stays.
+func TestProclamationArrivesLate(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	e := newClient(t, redistest.Start(t).Client()).Election("name", core.WithValue("first"))
+	lead := mustCampaign(t, e)
+	proclaim(t, lead, "second")
+	proclaim(t, lead, "third")
+	for i, value := range []string{"first", "second"} {
+		if held, err := core.SendProclamation(ctx, lead, int64(i+1), value); err != nil || !held {
+			t.Errorf("number %d: %t, %v", i+1, held, err)
+		}
+	}
+	if l := mustLeader(t, e); l.Value != "third" {
+		t.Errorf("the value is %q", l.Value)
+	}
+	resign(t, lead)
+}
+
 // TestProclaimOfOthers: only the hold that has the lock now, with its token, writes. Anything else writes nothing.
 func TestProclaimOfOthers(t *testing.T) {
 	t.Parallel()

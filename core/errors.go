@@ -31,7 +31,7 @@ var (
 	// ErrUpgrade refuses a write lock to an owner that holds the read side: it would wait for itself.
 	ErrUpgrade = errors.New("holdfast: read lock cannot be upgraded to a write lock")
 
-	// ErrNoLeader says that nobody leads an [Election] at this moment.
+	// ErrNoLeader says that no process leads the [Election] at this moment.
 	ErrNoLeader = errors.New("holdfast: no leader")
 
 	// ErrNotLeader says that this [Election] of this process does not lead.

@@ -27,11 +27,11 @@ func ExampleElection_Run() {
 	})
 	fmt.Println("stopped:", err)
 	_, err = election.Leader(context.Background())
-	fmt.Println("nobody leads:", errors.Is(err, core.ErrNoLeader))
+	fmt.Println("no leader any more:", errors.Is(err, core.ErrNoLeader))
 	// Output:
 	// leading at 10.0.0.7:8080 with the token of the term: true
 	// stopped: <nil>
-	// nobody leads: true
+	// no leader any more: true
 }
 
 // Followers send requests to the leader, and follow its changes.
@@ -43,7 +43,7 @@ func ExampleElection_Observe() {
 
 	for l := range server.NewClient().Election("scheduler").Observe(ctx) {
 		if l.Owner == "" {
-			fmt.Println("nobody leads")
+			fmt.Println("no leader")
 			break
 		}
 		fmt.Println("the leader is at", l.Value)
@@ -56,7 +56,7 @@ func ExampleElection_Observe() {
 	// Output:
 	// the leader is at 10.0.0.7:8080
 	// the leader is at 10.0.0.7:9090
-	// nobody leads
+	// no leader
 }
 
 // Schedulers ask before each job whether they lead.

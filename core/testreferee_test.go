@@ -111,7 +111,7 @@ func (r *referee) violations(most time.Duration) (all []string) {
 	return all
 }
 
-// vacancyBefore returns for how long nobody led before a term.
+// vacancyBefore returns how long the vacancy before a term was.
 func (r *referee) vacancyBefore(term int64) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -309,7 +309,7 @@ var All = []Mutant{
 	{
 		"late proclamation", "a repetition overwrites the newer value", "core/internal/lockscript/lua/proclaim.lua",
 		[][2]string{{"tonumber(before) < number then", "tonumber(before) ~= number then"}},
-		inCore("TestProclaimTwice"),
+		inCore("TestProclamationArrivesLate"),
 	},
 	{
 		"lead freed under its function", "a panic frees the lead while goroutines of the leader may be at work", "core/leadership.go",

@@ -15,9 +15,9 @@ import (
 // with the channel of the lock, so the rights of a Redis user cover both.
 func (k Keys) LeaderChannel() string { return k.Channel + ":leader" }
 
-// Leader is who leads an election at one instant. The zero value means that nobody does.
+// Leader is the leader of an election at one instant. The zero value is a vacancy.
 type Leader struct {
-	Owner   string // "" if nobody leads
+	Owner   string // "" of a vacancy
 	Value   string
 	Token   int64
 	Granted time.Time // by the server's clock
@@ -25,7 +25,7 @@ type Leader struct {
 	Number  int64 // of the proclamation, which grows with each in a grant; 0 until the first
 }
 
-// Leader reads who leads the election of that lock.
+// Leader reads the leader of the election of that lock.
 func (i *Instance) Leader(ctx context.Context, k Keys) (Leader, error) {
 	var reply any
 	err := transport.Retry(ctx, 0, transport.Transient, func() (err error) {

@@ -32,6 +32,6 @@
 //   - Registered: the client is in the set of waiting clients in Redis, so that a release can wake it.
 //   - Place: a waiter's place in a queue in Redis.
 //   - Heartbeat: the command that keeps places, and brings the wait state of the lock.
-//   - Vacancy: a state of an election in which nobody leads.
+//   - Vacancy: a state of an election without a leader.
 //   - Unproclaimed: a leader that was granted the lock, and has not written its value yet.
 package waiters

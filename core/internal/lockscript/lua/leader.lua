@@ -1,9 +1,9 @@
--- Reads who leads an election, at one instant.
+-- Reads the leader of an election, at one instant.
 --
 -- KEYS[1] lock    hash, see queue_common.lua and compact_grant.lua
 --
 -- Returns {owner, token, us of the grant, ms until the lead ends without a renewal, number of the proclamation, value}
---         {} if nobody leads: the lock is free, has expired, stays taken for its minimum hold time only, or is held by
+--         {} of a vacancy: the lock is free, has expired, stays taken for its minimum hold time only, or is held by
 --            another strategy
 --
 -- The number is 0 from the grant until the leader has proclaimed a value, see proclaim.lua. In the compact state it has not.
