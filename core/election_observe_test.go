@@ -111,7 +111,7 @@ func TestObserveExpiry(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	relay := server.Relay()
-	lead := mustCampaign(t, newClient(t, relay.Client(), core.WithTTL(time.Second)).Election("name"))
+	lead := mustCampaign(t, newClient(t, relay.Client(), core.WithTTL(5*time.Second)).Election("name"))
 	next := observe(t, newClient(t, server.Client()).Election("name"))
 	wantTold(t, next(), lead, "")
 	relay.Drop(redistest.Both)
