@@ -170,6 +170,10 @@ tasks: needed ## send tasks five times each to servers that are killed and stopp
 	$(GO) test -count=1 -v -timeout 30m -run TestStorm ./asynqlock/internal/asynqworker -tasks
 	$(GO) test -count=1 -v -timeout 30m -run TestLinesMeasured ./asynqlock -lines
 
+.PHONY: elections
+elections: needed ## kill, stop and cut off the leaders of five processes for a minute, and count terms: docs/elections.md
+	$(GO) test -count=1 -v -timeout 30m -run TestElectionAmongProcesses ./core -elections 60s
+
 # Versions of Redisson; the first one is that of the tests that take only one.
 REDISSON ?= 4.7.0,3.52.0
 INTEROP  := ./internal/interop -interop -redisson $(REDISSON)

@@ -37,4 +37,7 @@ func TestNamesAreKept(t *testing.T) {
 	if key := locks.Once("{order}:42").Key(); key != "{order}:42" {
 		t.Errorf("record %q", key)
 	}
+	if name := locks.Election("{order}:42").Name(); name != "{order}:42" {
+		t.Errorf("election %q", name)
+	}
 }

@@ -51,6 +51,11 @@
 // of a run is unknown, an operator finds out and calls [Once.Resolve] or [Once.Forget]. [Once.Begin] gives you the
 // steps one by one.
 //
+// # Elections
+//
+// [Client.Election] elects one leader among processes. Its context ends before another candidate can win, its term is its
+// fencing token, and the others can read and observe the present leader.
+//
 // # Waiting
 //
 // Lock waits until its context ends. Within a process, waiters of a Mutex get the lock in the order of arrival, and

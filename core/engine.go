@@ -84,7 +84,7 @@ func (e *engine) background(work func(ctx context.Context)) bool {
 // lost, so it is taken out, unless it is left to run out.
 func (e *engine) lost(l *Lease, cause error) {
 	l.end.Set(cause)
-	if !leftToExpire(cause) {
+	if !l.leftToExpire(cause) {
 		e.acquiring.ReleaseInBackground(l.strategy, l.outstanding(), lockscript.HeldByCaller)
 	}
 	e.report(l, cause)

@@ -31,6 +31,16 @@ var (
 	// ErrUpgrade refuses a write lock to an owner that holds the read side: it would wait for itself.
 	ErrUpgrade = errors.New("holdfast: read lock cannot be upgraded to a write lock")
 
+	// ErrNoLeader says that no process leads the [Election] at this moment.
+	ErrNoLeader = errors.New("holdfast: no leader")
+
+	// ErrNotLeader says that this [Election] of this process does not lead.
+	ErrNotLeader = errors.New("holdfast: not the leader")
+
+	// ErrLeading refuses a campaign with the context of a leader of the same election, or of a lease of the lock with its
+	// name: the candidate would wait for itself.
+	ErrLeading = errors.New("holdfast: leading already")
+
 	// ErrClosed is returned after [Client.Close], and is the cause with which Close ends leases.
 	ErrClosed = errors.New("holdfast: client closed")
 

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"context"
+
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 
 	"github.com/holdfast-go/holdfast/core/internal/oncescript"
@@ -16,6 +18,11 @@ func OnceKey(c *Client, key string) string { return lockscript.NewKeys(c.prefix,
 
 // MaxWaiters is how many may wait for one name.
 func MaxWaiters(c *Client) int { return c.acquiring.Limit.Most }
+
+// SendProclamation sends a proclamation of a leader with a number of its own, as one that arrives late.
+func SendProclamation(ctx context.Context, l *Leadership, number int64, value string) (bool, error) {
+	return l.send(ctx, number, value)
+}
 
 // Counted is how many bytes a record with so much content counts in its group.
 func Counted(content int) int64 { return oncescript.Counted(content) }

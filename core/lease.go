@@ -28,6 +28,8 @@ type Lease struct {
 	base leaseContext // what its context is made of
 	end  keepalive.End
 
+	leavesLosses bool // see lockConfig
+
 	multi *multiLease // nil if the lease is of a single lock; otherwise there is no protocol
 }
 
@@ -39,12 +41,14 @@ type grant struct {
 
 	fixed   bool // as WithFixedTTL and WithMaxHold say
 	maxHold time.Duration
+
+	leavesLosses bool
 }
 
 // newLease makes a lease of a grant. Its context has the values of ctx but
 // not its end: ctx bounded the waiting, not the holding.
 func (e *engine) newLease(ctx context.Context, p lockscript.Strategy, h lockscript.Hold, g grant) (*Lease, error) {
-	l := &Lease{engine: e, strategy: p, hold: h, token: g.token}
+	l := &Lease{engine: e, strategy: p, hold: h, token: g.token, leavesLosses: g.leavesLosses}
 	l.hold.ParentID = "" // it was for the requests
 	l.base = leaseContext{holding{lease: l, token: l.token, outer: holdingFrom(ctx)}, ctx}
 	live := e.renewer.Add(&l.entry, keptLease{l}, keepalive.Terms{
@@ -167,7 +171,7 @@ func (l *Lease) release(ctx context.Context, what lockscript.ReleaseReason) erro
 
 func (l *Lease) unlock(ctx context.Context, live bool, what lockscript.ReleaseReason) error {
 	if !live {
-		if leftToExpire(l.end.Cause()) {
+		if l.leftToExpire(l.end.Cause()) {
 			l.engine.acquiring.ReleaseInBackground(l.strategy, l.outstanding(), lockscript.HeldByCaller) // the holder has stopped before the TTL is over
 		}
 		return l.notHeld()
@@ -204,6 +208,11 @@ func (l *Lease) Abandon() {
 	if l.engine.renewer.Remove(&l.entry) {
 		l.engine.lost(l, errAbandoned)
 	}
+}
+
+// leftToExpire reports whether the lease, if it ended for this cause, is left in Redis for the rest of its TTL.
+func (l *Lease) leftToExpire(cause error) bool {
+	return leftToExpire(cause) || l.leavesLosses && errors.Is(cause, ErrLeaseLost)
 }
 
 func (l *Lease) notHeld() error {

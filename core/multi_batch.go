@@ -118,7 +118,7 @@ func (g *multiAcquire) newLeases(ctx context.Context, m lockscript.MutexBatch, c
 	e := g.multi.batch[0].engine
 	var leases []*Lease
 	for i, o := range m.MemberHolds(h) {
-		l, err := e.newLease(ctx, m.Mutex, o, grant{granted.Token, granted.SentAt, o.TTL, configs[i].fixed, configs[i].maxHold})
+		l, err := e.newLease(ctx, m.Mutex, o, grant{granted.Token, granted.SentAt, o.TTL, configs[i].fixed, configs[i].maxHold, false})
 		if err != nil { // too late: the request gives all holds up
 			for _, l := range leases {
 				e.renewer.Remove(&l.entry)

@@ -22,6 +22,7 @@ type Option interface{ applyClient(*clientConfig) }
 type LockOption interface {
 	Option
 	OnceOption
+	ElectionOption
 	applyLock(*lockConfig)
 }
 
@@ -58,7 +59,9 @@ type lockConfig struct {
 	owner   string
 	permits int // of a semaphore; 0 for any other lock
 	ack     transport.Ack
-	err     error // the first invalid option
+	// leavesLosses is true if a lost lease is left to expire in Redis, as after Abandon: a leader may need time to stop.
+	leavesLosses bool
+	err          error // the first invalid option
 }
 
 func newClientConfig(opts []Option) clientConfig {
@@ -117,6 +120,8 @@ type lockOption func(*lockConfig)
 func (o lockOption) applyClient(c *clientConfig) { o(&c.lock) }
 func (o lockOption) applyLock(c *lockConfig)     { o(c) }
 func (o lockOption) applyOnce(c *onceConfig)     { o(&c.lock) }
+
+func (o lockOption) applyElection(c *electionConfig) { o(&c.lock) }
 
 // WithPrefix sets the prefix of names in Redis. Use "" to share locks with Redisson clients that lock the bare name.
 // Defaults to "lock:".

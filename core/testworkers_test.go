@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// workerEnv makes the test binary a worker process. Its value is an order: "visit", "many", "once", "bid", "follow" or
+// workerEnv makes the test binary a worker process. Its value is an order: "visit", "many", "once", "bid", "follow", "elect" or
 // a strategy, network and address of the server (for "bid" and "follow", of several), and two numbers.
 const workerEnv = "HOLDFAST_TEST_WORKER"
 
@@ -58,6 +58,8 @@ func work(order string) error {
 		return holdMany(rdb, say, int(first), time.Duration(second))
 	case "once":
 		return runOnce(rdb, say, core.FailurePolicy(first), time.Duration(second))
+	case "elect":
+		return campaignUntilTold(rdb, say, int(first), time.Duration(second))
 	case "visit":
 		return visitOften(rdb, say, int(first), int(second))
 	}

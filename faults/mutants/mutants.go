@@ -313,6 +313,41 @@ var All = []Mutant{
 		inCore("TestHooksSeeLoneCommands"),
 	},
 	{
+		"leader that goes on", "the context of a leader does not end with its lead", "core/leadership.go",
+		[][2]string{{"	defer l.lease.end.Bind(cancel)()\n", "	_ = cancel\n"}},
+		inCore("TestRunAfterALoss|TestRunEndsItsContextFirst"),
+	},
+	{
+		"two leaders of one term", "a candidate enters the lead of its own context again", "core/election.go",
+		[][2]string{{"	case h == nil:\n		return ctx, nil", "	case true:\n		return ctx, nil"}},
+		inCore("TestElectionWithOwnContext"),
+	},
+	{
+		"term that does not rise", "a counter that begins anew after FLUSHALL, found by an election", "core/internal/lockscript/lua/token.lua",
+		[][2]string{{"token = math.max(now, (beyond", "token = math.max(1, (beyond"}},
+		inCore("TestElectionTermsAfterFlush"),
+	},
+	{
+		"observer that goes back", "a replica tells of an earlier leader", "core/internal/waiters/news.go",
+		[][2]string{{"l.Token < n.newest.Token, l.Token", "l.Token"}},
+		inCore("TestObserveNeverGoesBack"),
+	},
+	{
+		"late proclamation", "a repetition overwrites the newer value", "core/internal/lockscript/lua/proclaim.lua",
+		[][2]string{{"tonumber(before) < number then", "tonumber(before) ~= number then"}},
+		inCore("TestProclamationArrivesLate"),
+	},
+	{
+		"lead freed under its function", "a panic frees the lead while goroutines of the leader may be at work", "core/leadership.go",
+		[][2]string{{"			l.lease.Abandon()\n			return\n", ""}},
+		inCore("TestRunAbandons"),
+	},
+	{
+		"lost lead freed at once", "the next leader is elected while the work of the last one stops", "core/lease.go",
+		[][2]string{{"leftToExpire(cause) || l.leavesLosses", "leftToExpire(cause) || false && l.leavesLosses"}},
+		inCore("TestResignAfterALoss"),
+	},
+	{
 		"record that was given up, begun", "a begin that arrives after its release", "core/internal/oncescript/lua/begin_fast.lua",
 		[][2]string{{"redis.call('EXISTS', KEYS[1], KEYS[3])", "redis.call('EXISTS', KEYS[1])"}},
 		inCore("TestBeginArrivesAfterItsAttempt"),

@@ -247,7 +247,7 @@ func (s snapshot) left(expiry string) time.Duration {
 func IsLockField(field string) bool {
 	switch field {
 	case "mode", "token", "granted", "ttl", "min_hold_until", "exclusive_owner", "exclusive_until", "has_shares",
-		"readers_first_until", "grant_id", "token_committed", "has_waiting_clients":
+		"readers_first_until", "grant_id", "token_committed", "has_waiting_clients", "leader_value":
 		return true
 	}
 	for _, prefix := range []string{"hold:", "share:", readField, permitsField} {

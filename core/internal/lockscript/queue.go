@@ -29,6 +29,8 @@ type Queue struct {
 	Limit int
 	// ReadersNext is true if all readers that wait at the end of a write go before the next writer.
 	ReadersNext bool
+	// Observed is true for an election, whose observers are told of each release.
+	Observed bool
 }
 
 // Channel returns the channel of this client for the lock. Each message on it has the hold ID of one waiter as its address.
@@ -96,6 +98,9 @@ func (q Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 	}
 	if status >= 2 {
 		q.PublishRefused()
+	}
+	if q.Observed {
+		q.announce(ctx, h.Keys)
 	}
 	if status%2 == 0 {
 		return q.wasReleased(ctx, h)

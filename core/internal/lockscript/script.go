@@ -28,6 +28,9 @@ var (
 	serverRunIDScript    = load("server_run_id")
 	deploymentIDScript   = load("deployment_id")
 	inspectScript        = load("inspect")
+	proclaimScript       = load("publish", "compact", "proclaim")
+	leaderScript         = load("leader")
+	announceScript       = load("publish", "announce")
 )
 
 // load returns the script of these files. The last one is its own file, the others are parts that scripts share.

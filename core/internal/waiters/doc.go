@@ -1,4 +1,4 @@
-// Package waiters has the callers of this process that wait for a lock.
+// Package waiters has the callers of this process that wait for a lock, and those that observe an election.
 //
 // Where a lock has no queue in Redis, the [Lists] have one local list for each name, and only the first waiter of a list
 // asks Redis. Where it has one, [Heartbeats] keep the places of all waiters in it. A [Limit] bounds both.
@@ -17,6 +17,13 @@
 //	                │ └───── heartbeat: the place is gone, or the owner has the lock ──► MustAsk ── Update ──► waiting
 //	                └── Unregister ──► without heartbeats, Redis drops the place after PlaceTTL
 //
+// An [Observer] waits for changes of the lead. A message is only a hint, so it also polls:
+//
+//	reading ──► nothing new, an older answer, or an error ──► waiting ── a message, or the poll interval is over ──► reading
+//	   └──────► a new state ──► its caller is told, and works ──► waiting
+//
+// While the caller works, nothing is read and nothing is kept. So a slow caller is told of the newest state only.
+//
 // # Terms
 //
 //   - First: the only waiter of a list that asks Redis.
@@ -25,4 +32,6 @@
 //   - Registered: the client is in the set of waiting clients in Redis, so that a release can wake it.
 //   - Place: a waiter's place in a queue in Redis.
 //   - Heartbeat: the command that keeps places, and brings the wait state of the lock.
+//   - Vacancy: a state of an election without a leader.
+//   - Unproclaimed: a leader that was granted the lock, and has not written its value yet.
 package waiters

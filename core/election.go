@@ -1,0 +1,172 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+)
+
+// Election elects one leader at a time among all candidates of a name, in all processes. It is cheap to make, holds
+// nothing by itself, and may be used by many goroutines at once. Each call of Run or Campaign is a candidate of its own.
+//
+// The leader's context ends before another candidate can win, with the reservations that apply to every lock on Redis.
+// So let the resource that the leader writes to refuse smaller terms, see [TokenFrom]. While Redis is away, no
+// candidate is elected, and the leader's context ends after the TTL at most.
+//
+// An election is a [Client.Fair] lock of the same name: candidates win in the order of arrival, [Client.Inspect] and
+// [Client.ForceUnlock] work on it, and hooks see it. Do not use the name for a lock too. Its holder would count as a
+// leader.
+type Election struct {
+	locker *locker
+	value  string
+
+	mu      sync.Mutex
+	current *Leadership // with the greatest term that this Election has won; guarded by mu
+}
+
+// Election returns the [Election] of that name. Election does no I/O; its methods report a wrong name or option.
+func (c *Client) Election(name string, opts ...ElectionOption) *Election {
+	config := newElectionConfig(c.lock, opts)
+	l := c.locker(name, lockscript.Queue{
+		OneRedis: lockscript.OneRedis{Instance: c.server.Instance}, Mode: "fair", Observed: true,
+	}, nil)
+	l.config = config.lock
+	return &Election{locker: l, value: config.value}
+}
+
+// Name returns the name of the election, without prefix.
+func (e *Election) Name() string { return e.locker.name }
+
+const (
+	// campaignInterval is how long Run pauses after an outage that Lock has not endured. Up to as much is added at random,
+	// so that candidates do not all return at the same moment.
+	campaignInterval = 500 * time.Millisecond
+)
+
+// Run campaigns, and calls lead once it has won. If the lead is lost, Run waits for lead to return, and campaigns again,
+// until ctx ends. So lead is never called again while an earlier call of this Run is running.
+//
+// The context that lead gets carries the term as its fencing token: see [TokenFrom]. It ends when ctx ends, or when the
+// lead does, with [ErrLeaseLost] as its cause if the lead was lost.
+//
+// If lead returns while it leads, Run gives up the lead, which elects the next candidate at once, and returns what lead
+// returned. If lead returns after the lead was lost, the client logs an error of lead that the end of its context does not
+// explain.
+//
+// If lead panics, or calls [runtime.Goexit], what it has started may still run. So the lead is abandoned, and free after
+// the TTL at most; the panic continues. See [Lease.Abandon].
+//
+// While Redis does not answer, Run goes on campaigning. It returns other errors of Campaign. With [WithWait], that is
+// [ErrNotAcquired] after that time. If ctx ends during a campaign, the error is also that of ctx.
+func (e *Election) Run(ctx context.Context, lead func(context.Context) error) error {
+	if lead == nil {
+		return invalidOption("Run: the function is nil")
+	}
+	for {
+		l, err := e.campaignThroughOutages(ctx)
+		if err != nil {
+			return err
+		}
+		err, lost := l.run(ctx, lead)
+		switch {
+		case lost == nil:
+			return err
+		case ctx.Err() != nil, errors.Is(lost, ErrClosed):
+			if err == nil || !errors.Is(err, lost) {
+				err = errors.Join(err, lost)
+			}
+			return err
+		case err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrLeaseLost):
+			e.locker.engine.logger.Warn("holdfast: error of a leader after its lead was lost",
+				"lock", digest(e.locker.keys.Lock), "error", err)
+		}
+	}
+}
+
+// campaignThroughOutages is Campaign until Redis answers.
+func (e *Election) campaignThroughOutages(ctx context.Context) (*Leadership, error) {
+	for logged := false; ; logged = true {
+		l, err := e.Campaign(ctx)
+		if err == nil || !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrNotAcquired) || ctx.Err() != nil {
+			return l, err
+		}
+		if !logged {
+			e.locker.engine.logger.Warn("holdfast: campaign failed, trying again until Redis answers",
+				"lock", digest(e.locker.keys.Lock), "error", nameless(err))
+		}
+		lifecycle.Pause(ctx, campaignInterval+rand.N(campaignInterval), nil, e.locker.engine.operations.Closing)
+	}
+}
+
+// Campaign waits until this candidate is elected, or ctx ends; ctx bounds the waiting, not the lead. The caller must call
+// [Leadership.Resign] when its work has stopped. With an error, the candidate does not lead, now or later.
+//
+// Errors are those of [Locker.Lock]. Another one is [ErrLeading], if ctx is, or descends from, the context of a leader of
+// this election.
+func (e *Election) Campaign(ctx context.Context) (*Leadership, error) {
+	ctx, err := e.candidate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lease, err := e.locker.Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := &Leadership{election: e, lease: lease}
+	e.won(l)
+	l.introduce(ctx)
+	return l, nil
+}
+
+// candidate returns the context of a new candidate. Why not ctx in any case: a lock enters again with the context of its
+// holder, and two leaders would share a term. If ctx carries the lease of another client, which may reach another Redis, the
+// candidate has to forget it.
+func (e *Election) candidate(ctx context.Context) (context.Context, error) {
+	h := holdingFrom(ctx).of(e.locker.engine, e.locker.keys.Lock)
+	switch {
+	case h == nil:
+		return ctx, nil
+	case sameRedis(h.lease.engine, e.locker.engine):
+		return nil, errorf("%w: election %q: the context is that of its leader", ErrLeading, e.locker.name)
+	}
+	return context.WithValue(ctx, holdingKey{}, (*holding)(nil)), nil
+}
+
+// won notes a lead. Several candidates of this Election may have won one after the other before any of them gets here, so the
+// greatest term counts.
+func (e *Election) won(l *Leadership) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.current == nil || e.current.Term() < l.Term() {
+		e.current = l
+	}
+}
+
+// IsLeader returns nil while a call of Run or Campaign of this very Election leads, and [ErrNotLeader] otherwise. It does no
+// I/O: it returns nil only while the context of the lead is valid. Use it for schedulers that ask before each run. The lead
+// may end right after the answer, so work that takes long needs the context of the lead.
+func (e *Election) IsLeader(context.Context) error {
+	if err := e.check(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	l := e.current
+	e.mu.Unlock()
+	if l == nil || !l.valid() {
+		return errorf("%w: election %q", ErrNotLeader, e.locker.name)
+	}
+	return nil
+}
+
+// check returns what is wrong with the name or the options.
+func (e *Election) check() error {
+	if e.locker.err != nil {
+		return e.locker.err
+	}
+	return e.locker.config.check(e.locker.engine.redis, 0)
+}

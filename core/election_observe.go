@@ -1,0 +1,87 @@
+package core
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/waiters"
+)
+
+// Leader is the leader of an election, or a vacancy.
+type Leader struct {
+	// Owner is the leader as Redis knows it. It is "" of a vacancy, which only [Election.Observe] returns.
+	Owner string
+	// Value is what the leader proclaims, see [WithValue].
+	Value string
+	// Term is the fencing token of the leader, greater than those of all leaders before. Of a vacancy, it is the term
+	// of the last leader that this Observe has seen, or 0.
+	Term int64
+	// Since is when the leader was elected, by the server's clock, to within 10 ms.
+	Since time.Time
+	// TTL is the time after which the lead ends if it is not renewed.
+	TTL time.Duration
+}
+
+func newLeader(l lockscript.Leader) Leader {
+	return Leader{Owner: l.Owner, Value: l.Value, Term: l.Token, Since: l.Granted, TTL: l.TTL}
+}
+
+// Leader reads the present leader, which may be outdated when it arrives. It returns [ErrNoLeader] if no process leads.
+// Right after its election, a leader may be returned without its value. Any process may ask, without a candidate.
+func (e *Election) Leader(ctx context.Context) (Leader, error) {
+	if err := e.check(); err != nil {
+		return Leader{}, err
+	}
+	c := e.locker.engine
+	if !c.operations.Start() {
+		return Leader{}, ErrClosed
+	}
+	defer c.operations.Finish()
+	found, err := e.read(ctx)
+	switch {
+	case err != nil:
+		return Leader{}, errorf("holdfast: leader of election %q: %w", e.Name(), failure(ctx, e.locker.keys.Lock, err))
+	case found.Owner == "":
+		return Leader{}, errorf("%w: election %q", ErrNoLeader, e.Name())
+	}
+	return newLeader(found), nil
+}
+
+func (e *Election) read(ctx context.Context) (lockscript.Leader, error) {
+	return e.locker.strategy.(lockscript.Queue).Leader(ctx, e.locker.keys)
+}
+
+// Observe returns the present leader, and each change of the leader or its value, vacancies included. Terms
+// never go back, even if a replica or a master that was replaced answers. A loop that is slow gets only the newest state.
+// Any process may observe, without a candidate.
+//
+// Changes arrive by a message, or with the next poll: after the TTL of the leader, and after two to three seconds at most.
+// While Redis does not answer, nothing is returned: the leader may have changed, or have ended after its [Leader.TTL].
+//
+// The loop ends when ctx ends or the client closes. It ends at once for a wrong name or option, which [Election.Leader]
+// reports.
+func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
+	return func(yield func(Leader) bool) {
+		if e.check() != nil {
+			return
+		}
+		c := e.locker.engine
+		if !c.operations.Start() {
+			return
+		}
+		news := e.locker.strategy.(lockscript.Queue).SubscribeToLeader(e.locker.keys)
+		c.operations.Finish()
+		defer news.Close()
+		observer := waiters.Observer{
+			Read: e.read, Start: c.operations.Start, Finish: c.operations.Finish,
+			Notifications: news.Notifications(), Closing: c.operations.Closing,
+			Failed: func(err error) {
+				c.logger.Warn("holdfast: leader not known, asking again until Redis answers",
+					"lock", digest(e.locker.keys.Lock), "error", err)
+			},
+		}
+		observer.Run(ctx, func(l lockscript.Leader) bool { return yield(newLeader(l)) })
+	}
+}

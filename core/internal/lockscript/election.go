@@ -1,0 +1,88 @@
+package lockscript
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/pubsub"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+)
+
+// An election is a lock of the strategy Queue. Its leader is the holder, and what the leader proclaims is one more field of
+// the lock. Observers have a channel of their own. Why: the subscribers of the main channel count as waiters.
+
+// LeaderChannel returns the channel on which observers of an election are told that they should ask for the state. It begins
+// with the channel of the lock, so the rights of a Redis user cover both.
+func (k Keys) LeaderChannel() string { return k.Channel + ":leader" }
+
+// Leader is the leader of an election at one instant. The zero value is a vacancy.
+type Leader struct {
+	Owner   string // "" of a vacancy
+	Value   string
+	Token   int64
+	Granted time.Time // by the server's clock
+	TTL     time.Duration
+	Number  int64 // of the proclamation, which grows with each in a grant; 0 until the first
+}
+
+// Leader reads the leader of the election of that lock.
+func (i *Instance) Leader(ctx context.Context, k Keys) (Leader, error) {
+	var reply any
+	err := transport.Retry(ctx, 0, transport.Transient, func() (err error) {
+		reply, err = i.Exec.Do(ctx, leaderScript, []string{k.Lock})
+		return err
+	})
+	if err != nil {
+		return Leader{}, err
+	}
+	return readLeader(reply)
+}
+
+// readLeader returns the leader in a reply of lua/leader.lua.
+func readLeader(reply any) (Leader, error) {
+	list, ok := reply.([]any)
+	if ok && len(list) == 0 {
+		return Leader{}, nil
+	}
+	if len(list) != 6 {
+		return Leader{}, Unexpected(reply)
+	}
+	numbers, err := Integers(list[1:5], 4)
+	if err != nil {
+		return Leader{}, err
+	}
+	owner, _ := list[0].(string)
+	value, _ := list[5].(string)
+	return Leader{
+		Owner: owner, Value: value, Token: numbers[0], Granted: time.UnixMicro(numbers[1]),
+		TTL: time.Duration(numbers[2]) * time.Millisecond, Number: numbers[3],
+	}, nil
+}
+
+// Proclaim writes the value of a leader into the lock that it holds, and tells the observers. It returns false if the hold
+// does not have the lock with that token any more. Of two proclamations of one hold the one with the greater number wins,
+// whichever arrives last.
+func (i *Instance) Proclaim(ctx context.Context, k Keys, id string, token, number int64, value string) (bool, error) {
+	reply, err := i.Exec.Do(ctx, proclaimScript, []string{k.Lock}, id, token, number, value, k.LeaderChannel(), i.PublishVerb)
+	if err != nil {
+		return false, err
+	}
+	status, ok := reply.(int64)
+	if !ok {
+		return false, Unexpected(reply)
+	}
+	if status >= 2 {
+		i.PublishRefused()
+	}
+	return status != 0, nil
+}
+
+// announce tells the observers that the lead was given up. Nothing follows from an error: observers also poll.
+func (i *Instance) announce(ctx context.Context, k Keys) {
+	_, _ = i.Exec.Do(ctx, announceScript, []string{k.Lock}, k.LeaderChannel(), i.PublishVerb)
+}
+
+// SubscribeToLeader subscribes to the changes of the lead. The caller must call Close.
+func (i *Instance) SubscribeToLeader(k Keys) *pubsub.Subscriber {
+	return i.Subs.Subscribe(k.LeaderChannel(), "")
+}

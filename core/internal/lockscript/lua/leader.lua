@@ -1,0 +1,36 @@
+-- Reads the leader of an election, at one instant.
+--
+-- KEYS[1] lock    hash, see queue_common.lua and compact_grant.lua
+--
+-- Returns {owner, token, us of the grant, ms until the lead ends without a renewal, number of the proclamation, value}
+--         {} of a vacancy: the lock is free, has expired, stays taken for its minimum hold time only, or is held by
+--            another strategy
+--
+-- The number is 0 from the grant until the leader has proclaimed a value, see proclaim.lua. In the compact state it has not.
+-- Writes nothing.
+
+local call, lock = redis.call, KEYS[1]
+local state = call('HMGET', lock, 'mode', 'token', 'granted', 'exclusive_owner', 'exclusive_until', 'leader_value')
+local mode, token, owner, left = state[1], state[2], state[4], call('PTTL', lock)
+
+if mode and string.find(mode, '^fair %d+$') then
+  local fields = call('HGETALL', lock)
+  for i = 1, #fields, 2 do
+    if fields[i] ~= 'mode' and fields[i] ~= 'token' then
+      return {fields[i], tonumber(token), tonumber(token), left, 0, ''}
+    end
+  end
+end
+if mode ~= 'fair' or not owner or owner == '' then
+  return {}
+end
+local clock = call('TIME')
+left = tonumber(state[5]) - (clock[1] * 1000 + math.floor(clock[2] / 1000))
+if left <= 0 then
+  return {}
+end
+local ofToken, number, value = string.match(state[6] or '', '^(%d+) (%d+) (.*)$')
+if ofToken ~= token then
+  number, value = 0, ''
+end
+return {owner, tonumber(token), tonumber(state[3]), left, tonumber(number), value}

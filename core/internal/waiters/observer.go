@@ -1,0 +1,81 @@
+package waiters
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+)
+
+const (
+	// pollInterval is how often an observer reads without a message, because messages get lost. It is lengthened by up to
+	// half at random, so that observers do not all ask at the same moment.
+	pollInterval = 2 * time.Second
+	// proclamationGrace is how long a leader that was granted the lock has to write its value before it is told without.
+	proclamationGrace = 250 * time.Millisecond
+	// minPollInterval bounds how often an observer reads an election with a very short TTL.
+	minPollInterval = 20 * time.Millisecond
+)
+
+// Observer tells a caller of the leaders of one election, on the goroutine of the caller.
+type Observer struct {
+	// Read reads the state.
+	Read func(ctx context.Context) (lockscript.Leader, error)
+	// Start is called before each read. If it returns false, the observer ends. Otherwise Finish is called after the read.
+	Start  func() bool
+	Finish func()
+	// Notifications receives a value when the state may have changed.
+	Notifications <-chan struct{}
+	// Closing is closed when the client of the caller closes.
+	Closing <-chan struct{}
+	// Failed is called with the first error, and with the first one after each success.
+	Failed func(err error)
+
+	news    news
+	failing bool
+}
+
+// Run calls tell with the present state, and with each new one, until tell returns false, ctx ends, or Start returns false.
+func (o *Observer) Run(ctx context.Context, tell func(lockscript.Leader) bool) {
+	for ctx.Err() == nil {
+		state, ok := o.read(ctx)
+		interval := pollInterval
+		if ok {
+			leader, isNew, wait := o.news.next(state)
+			if isNew && (ctx.Err() != nil || !tell(leader)) {
+				return
+			}
+			interval = pollAfter(state, wait)
+		} else if lifecycle.Closed(o.Closing) {
+			return
+		}
+		lifecycle.Pause(ctx, interval+rand.N(interval/2), o.Notifications, o.Closing)
+	}
+}
+
+// read reads the state. It returns false if it has failed, or if the client is closing.
+func (o *Observer) read(ctx context.Context) (lockscript.Leader, bool) {
+	if !o.Start() {
+		return lockscript.Leader{}, false
+	}
+	defer o.Finish()
+	state, err := o.Read(ctx)
+	if err != nil && !o.failing && ctx.Err() == nil {
+		o.Failed(err)
+	}
+	o.failing = err != nil
+	return state, err == nil
+}
+
+// pollAfter returns the interval until the next read. It ends with the lease of the leader, if that is sooner.
+func pollAfter(state lockscript.Leader, wait bool) time.Duration {
+	switch {
+	case wait:
+		return proclamationGrace
+	case state.Owner == "" || state.TTL < 0:
+		return pollInterval
+	}
+	return min(max(state.TTL, minPollInterval), pollInterval)
+}

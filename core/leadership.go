@@ -1,0 +1,159 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+)
+
+// Leadership is one term of a leader, from its election to its end. The client renews it until the leader resigns. Its
+// methods may be called from several goroutines at once.
+type Leadership struct {
+	election *Election
+	lease    *Lease
+	number   atomic.Int64 // of the last proclamation
+
+	resigning   sync.Mutex // held during Resign
+	unconfirmed bool       // a Resign without an answer has ended the lead; guarded by resigning
+}
+
+// Context returns a context that ends with the lead, before another candidate can win. Its cause is [ErrLeaseLost],
+// [ErrNotHeld] after Resign, or [ErrClosed]. It carries the term as its fencing token, see [TokenFrom]. It has the values
+// of the context given to Campaign, but not its deadline.
+func (l *Leadership) Context() context.Context { return l.lease.Context() }
+
+// Term returns the fencing token of the lead: greater than the terms of all leaders before.
+func (l *Leadership) Term() int64 { return l.lease.token }
+
+// Proclaim changes the value that [Election.Leader] and [Election.Observe] return for this leader. Of two values the one of
+// the later call stays, whichever reaches Redis last. Values are as for [WithValue].
+//
+// Proclaim returns [ErrNotHeld] if the lead had already ended. After any other error the value may have changed or not.
+func (l *Leadership) Proclaim(ctx context.Context, value string) error {
+	if err := checkLeaderValue("Proclaim", value); err != nil {
+		return err
+	}
+	if l.lease.end.Cause() != nil {
+		return l.lease.notHeld()
+	}
+	e := l.lease.engine
+	if !e.operations.Start() {
+		return ErrClosed
+	}
+	defer e.operations.Finish()
+	number := l.number.Add(1)
+	var held bool
+	err := transport.Retry(ctx, 0, transport.Transient, func() (err error) {
+		held, err = l.send(ctx, number, value)
+		return err
+	})
+	if err != nil {
+		return errorf("holdfast: proclaim in election %q: %w", l.election.Name(), failure(ctx, l.lease.hold.Keys.Lock, err))
+	}
+	if !held {
+		return l.lease.notHeld()
+	}
+	return nil
+}
+
+// send proclaims a value once. If Redis says that the lead is over, it ends the lease.
+func (l *Leadership) send(ctx context.Context, number int64, value string) (held bool, err error) {
+	h := &l.lease.hold
+	held, err = l.election.locker.strategy.(lockscript.Queue).Proclaim(ctx, h.Keys, h.ID, l.lease.token, number, value)
+	if err == nil && !held && l.lease.engine.renewer.Remove(&l.lease.entry) {
+		l.lease.engine.lost(l.lease, errTaken)
+	}
+	return held, err
+}
+
+// introduce proclaims the first value, which tells the observers of the new leader. Without an answer it goes on in the
+// background while the lead lasts, because the leader leads without it.
+func (l *Leadership) introduce(ctx context.Context) {
+	e, number, value := l.lease.engine, l.number.Add(1), l.election.value
+	if !e.operations.StartInternal() {
+		return
+	}
+	defer e.operations.Finish()
+	_, err := l.send(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswerTimeout), number, value)
+	if err == nil {
+		return
+	}
+	e.background(func(ctx context.Context) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer l.lease.end.Bind(func(error) { cancel() })()
+		err := transport.Retry(ctx, transport.NoLimit, transport.Transient, func() error {
+			bounded, cancel := context.WithTimeout(ctx, transport.AnswerTimeout)
+			defer cancel()
+			_, err := l.send(bounded, number, value)
+			return err
+		})
+		if err != nil && ctx.Err() == nil {
+			e.logger.Warn("holdfast: the value of a leader could not be written",
+				"lock", digest(l.lease.hold.Keys.Lock), "error", err)
+		}
+	})
+}
+
+// Resign ends the lead, and elects the next candidate at once. It works although ctx was cancelled. A limit of some seconds
+// bounds it, and ctx does only if it ends while Resign waits. Call it after the work of the leader has stopped: the
+// leader's context ends at once, and another candidate may win before Resign returns.
+//
+// Resign returns [ErrNotHeld] if the lead had already ended, by a loss or by an earlier Resign. A lost lead may stay in
+// Redis for the rest of its TTL, so that the work has time to stop: Resign then ends it early. Any other error means that
+// Redis did not confirm it. The client then retries in the background, and Redis ends the lead after the TTL. Resign may
+// be called again to learn when it has ended: nil says that it has.
+func (l *Leadership) Resign(ctx context.Context) error {
+	l.resigning.Lock()
+	defer l.resigning.Unlock()
+	if !l.unconfirmed {
+		err := l.lease.Unlock(ctx)
+		l.unconfirmed = err != nil && !errors.Is(err, ErrNotHeld)
+		return err
+	}
+	e, h := l.lease.engine, *l.lease.outstanding() // a copy, because the background uses another one
+	if !e.operations.StartInternal() {
+		return ErrClosed
+	}
+	defer e.operations.Finish()
+	err := e.acquiring.RunDetached(ctx, func(ctx context.Context) error {
+		_, err := l.lease.strategy.Release(ctx, &h, lockscript.HeldByCaller) // if it is gone, it has ended too
+		return err
+	})
+	if err != nil {
+		return errorf("holdfast: resignation from election %q not confirmed: %w", l.election.Name(),
+			failure(ctx, h.Keys.Lock, err))
+	}
+	l.unconfirmed = false
+	return nil
+}
+
+// valid returns true if the lead has not ended. It compares with the clock too. Why: after a pause of the process, the timer
+// that ends the context may come later than this call.
+func (l *Leadership) valid() bool {
+	e := l.lease.engine
+	return l.lease.end.Cause() == nil && e.now() < e.renewer.ValidUntil(&l.lease.entry)
+}
+
+// run calls lead and ends the term. It returns the cause if the lead was lost before lead had returned. The context of lead
+// ends before the lead is given up. Why: lead may have left goroutines behind.
+func (l *Leadership) run(ctx context.Context, lead func(context.Context) error) (err, lost error) {
+	leading, cancel := context.WithCancelCause(l.lease.within(ctx))
+	defer cancel(nil)
+	defer l.lease.end.Bind(cancel)()
+	returned := false
+	defer func() {
+		if !returned { // a panic or Goexit: goroutines of lead may still be at work
+			l.lease.Abandon()
+			return
+		}
+		lost = l.lease.finish(ctx)
+	}()
+	err = lead(leading)
+	returned = true
+	return err, nil
+}
