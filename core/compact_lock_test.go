@@ -70,7 +70,7 @@ func TestCompactLockExtended(t *testing.T) {
 // more key.
 func TestCompactShareIsRenewedBesideOthers(t *testing.T) {
 	t.Parallel()
-	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(time.Second))
+	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(5*time.Second))
 	first := mustLock(t, locks.Read("name"))
 	second := mustLock(t, locks.Read("name"))
 	awaitRenewal(t, first)

@@ -119,9 +119,6 @@ func leaveEveryKey(t *testing.T, rdb *redis.Client) {
 	hold(locks.Write("queue"))
 	wait(other.Fair("queue"))
 	wait(other.Read("queue"))
-	if err := hold(locks.Mutex("short"), core.WithTTL(time.Second)).Unlock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	hold(locks.Mutex("forced"))
 	if _, err := locks.ForceUnlock(t.Context(), "forced"); err != nil {
 		t.Fatal(err)
@@ -141,6 +138,10 @@ func leaveEveryKey(t *testing.T, rdb *redis.Client) {
 		return rdb.Exists(ctx, "holdfast:waiting_clients:{lock:mutex}", "holdfast:exclusive_queue:{lock:queue}",
 			"holdfast:shared_queue:{lock:queue}").Val() == 3
 	})
+	// Last, because it is remembered for some seconds only.
+	if err := hold(locks.Mutex("short"), core.WithTTL(time.Second)).Unlock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // leaveForgotten leaves the mark of a record that was forgotten, and a record of an attempt.
