@@ -16,7 +16,7 @@ func TestRelayGoesOnWhileItReachesTasks(t *testing.T) {
 	const tasks = 4 * relayLimit
 	r := relays{interval: time.Millisecond}
 	var calls atomic.Int64
-	r.watch("key", func(context.Context) []string {
+	r.end("key", 1, true, func(context.Context, int) []string {
 		return []string{"first", strconv.FormatInt(min(calls.Add(1), tasks), 10)}
 	})
 	awaitNoRelay(t, &r)
@@ -31,15 +31,15 @@ func TestRelayIsStopped(t *testing.T) {
 	r := relays{interval: time.Millisecond}
 	var calls atomic.Int64
 	stopped := make(chan struct{})
-	r.watch("key", func(context.Context) []string {
+	r.end("key", 1, true, func(context.Context, int) []string {
 		if calls.Add(1) == 1 {
-			r.stop("key")
+			r.begin("key", "task", 1, nil)
 			close(stopped)
 		}
 		return nil
 	})
 	<-stopped
-	r.watch("other", func(context.Context) []string { return nil }) // takes as long as the first one would have taken
+	r.end("other", 1, true, func(context.Context, int) []string { return nil }) // takes as long as the first one would have taken
 	awaitNoRelay(t, &r)
 	if n := calls.Load(); n != 1 {
 		t.Errorf("%d calls", n)

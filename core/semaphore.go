@@ -54,6 +54,25 @@ func (c *Client) Limit(n int) Strategy {
 	return func(name string, opts ...LockOption) Locker { return c.Semaphore(name, n, opts...) }
 }
 
+// LimitOf returns how many owners can hold l at a time, for adapters that get a [Strategy]: n of a [Client.Semaphore],
+// divided by the permits of each. For a [Multi] of semaphores it is the smallest of its members' limits. It is 0 for
+// other locks.
+func LimitOf(l Locker) int {
+	switch l := l.(type) {
+	case *locker:
+		return l.limit() / max(l.config.permits, 1)
+	case *multi:
+		least := 0
+		for i, member := range l.members {
+			if limit := LimitOf(member.Locker); i == 0 || limit < least {
+				least = limit
+			}
+		}
+		return least
+	}
+	return 0
+}
+
 // WithPermits sets how many permits of a [Client.Semaphore] are taken at once: all or none. A request for many holds
 // back those that came later, so that it gets its turn. 1 to 1,000, and n at most. Other locks refuse the option.
 // Defaults to 1.
