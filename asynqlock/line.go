@@ -54,9 +54,9 @@ type line struct {
 	places    places
 	relays    relays
 	running   sync.Map // the tasks in lines that run in this process
-	called    recent // tasks that were made due
-	elsewhere recent // tasks that were found to be due already, or with a worker
-	bounced   recent // tasks that went back into the line, of which asynq may not know that yet
+	called    recent   // tasks that were made due
+	elsewhere recent   // tasks that were found to be due already, or with a worker
+	bounced   recent   // tasks that went back into the line, of which asynq may not know that yet
 	found     atomic.Bool
 }
 
