@@ -14,7 +14,7 @@ import (
 
 // Exclusive returns a middleware that prevents two tasks of one key from running at the same time, on any server. A
 // task that arrives while another runs is deferred, or waits as [WithWait] says. The strategy makes the locks:
-// locks.Mutex, or locks.Fair for tasks that wait.
+// locks.Mutex, or locks.Fair for tasks that wait. With locks.Limit(n), at most n tasks of a key run at a time.
 //
 // Exclusive keeps no record: a task that is redelivered runs again, after the first run. Put [Once] in front to
 // prevent that. Tasks of all types that have equal keys exclude each other: see [ByType] and [Keys].
