@@ -16,15 +16,15 @@ func TestLimitOf(t *testing.T) {
 		locker core.Locker
 		want   int
 	}{
-		"Semaphore":                  {locks.Semaphore("a", 5), 5},
-		"Limit":                      {locks.Limit(5)("a"), 5},
-		"with permits":               {locks.Limit(5)("a", two), 2},
-		"Mutex":                      {locks.Mutex("a"), 0},
-		"Read":                       {locks.Read("a"), 0},
-		"Multi of semaphores":        {core.Multi(locks.Semaphore("a", 100), locks.Semaphore("b", 5)), 5},
-		"Multi with a Mutex":         {core.Multi(locks.Semaphore("a", 100), locks.Mutex("b")), 0},
-		"Multi without members":      {core.Multi(), 0},
-		"none":                       {nil, 0},
+		"Semaphore":                   {locks.Semaphore("a", 5), 5},
+		"Limit":                       {locks.Limit(5)("a"), 5},
+		"with permits":                {locks.Limit(5)("a", two), 2},
+		"Mutex":                       {locks.Mutex("a"), 0},
+		"Read":                        {locks.Read("a"), 0},
+		"Multi of semaphores":         {core.Multi(locks.Semaphore("a", 100), locks.Semaphore("b", 5)), 5},
+		"Multi with a Mutex":          {core.Multi(locks.Semaphore("a", 100), locks.Mutex("b")), 0},
+		"Multi without members":       {core.Multi(), 0},
+		"none":                        {nil, 0},
 		"a Locker of another package": {foreign{locks.Semaphore("a", 5)}, 0},
 	} {
 		if got := core.LimitOf(test.locker); got != test.want {
