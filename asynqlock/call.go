@@ -20,27 +20,27 @@ const (
 )
 
 const (
-	// mostCalled bounds how many places of a line one pass looks at.
+	// mostCalled bounds how many places of a line one pass looks at, beyond those of the tasks that run.
 	mostCalled = 100
 	// earlyPause is how long asynq may take to defer a task that a guard has sent back, and earlyTries how often that is
 	// waited for.
 	earlyPause, earlyTries = 100 * time.Millisecond, 4
 )
 
-// pass makes the next tasks of a key due: no more than may wait in workers, one at least. Tasks that are due already but
-// do not come, because their queue is paused or their worker is dead, take no room from those behind them. next are the
-// first ones in the line. It returns the tasks that are due.
-func (l *line) pass(ctx context.Context, hash string, next []string, w *workers) (due []string) {
-	room := max(w.free(hash), 1)
+// pass makes the next tasks of a visit's key due, as many as there is room for. Tasks that are due already but do not
+// come, because their queue is paused or their worker is dead, take no room from those behind them. Nor do those that
+// run. next are the first ones in the line. It returns the tasks that are due.
+func (l *line) pass(ctx context.Context, v *visit, next []string, room int) (due []string) {
+	hash, most := v.hash, mostCalled+min(v.limit, mostListed)
 	for range earlyTries {
 		early := false
-		for from := 0; room > 0 && len(next) > 0 && from < mostCalled; {
+		for from := 0; room > 0 && len(next) > 0 && from < most; {
 			var gone []string
 			for _, m := range next {
 				if room == 0 {
 					return due
 				}
-				if l.places.has(hash, m) {
+				if _, runs := l.running.Load(m); runs || l.places.has(hash, m) {
 					continue
 				}
 				switch l.call(m) {
@@ -63,7 +63,7 @@ func (l *line) pass(ctx context.Context, hash string, next []string, w *workers)
 			return due
 		}
 		var err error
-		if next, err = l.leave(ctx, hash, 0, room+1); err != nil {
+		if next, err = l.leave(ctx, hash, 0, min(v.limit, mostListed)+room); err != nil {
 			return due
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 // Exclusive returns a middleware that prevents two tasks of one key from running at the same time, on any server. A
 // task that arrives while another runs is deferred, or waits as [WithWait] says. The strategy makes the locks:
-// locks.Mutex, or locks.Fair for tasks that wait.
+// locks.Mutex, or locks.Fair for tasks that wait. With locks.Limit(n), at most n tasks of a key run at a time.
 //
 // Exclusive keeps no record: a task that is redelivered runs again, after the first run. Put [Once] in front to
 // prevent that. Tasks of all types that have equal keys exclude each other: see [ByType] and [Keys].
@@ -60,8 +60,10 @@ func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handl
 	if err != nil {
 		return v.keyless(t, next, err)
 	}
+	locker := e.strategy(prefix+v.hash, e.lockOptions()...)
+	v.limit = max(core.LimitOf(locker), 1)
 	e.enter(v)
-	lock := &patient{Locker: e.strategy(prefix+v.hash, e.lockOptions()...), visit: v}
+	lock := &patient{Locker: locker, visit: v}
 	r := &run{visit: v}
 	started := false
 	var failure error
@@ -98,9 +100,7 @@ func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handl
 // run calls the handler.
 func (e *exclusive) run(ctx context.Context, r *run, t *asynq.Task, next asynq.Handler) error {
 	r.begin()
-	if r.lined {
-		e.line.relays.stop(r.hash)
-	}
+	e.begun(r)
 	ctx, stop := r.context(ctx)
 	defer stop()
 	r.acquired(ctx, 0)
@@ -167,8 +167,13 @@ func (p *patient) request(ctx context.Context, wait time.Duration, opts []core.L
 func (p *patient) inTurn(ctx context.Context, wait time.Duration, opts []core.LockOption) error {
 	v := p.visit
 	busy := fmt.Errorf("%w: %d tasks of the key are before it", core.ErrNotAcquired, v.spot.ahead)
-	if wait == 0 && v.spot.ahead > 0 && !v.spot.again {
+	switch first := v.spot.ahead < v.limit; {
+	case wait == 0 && !first && !v.spot.again:
 		return busy // also if the lock is free, which it is for a moment between two tasks
+	case wait == 0 && first && v.limit > 1:
+		// There should be a permit for each of the first ones. Why not in its place: the task would be deferred while
+		// another one asks, although both of them can run.
+		return p.request(ctx, 0, opts)
 	}
 	place := v.guard.line.places.take(v.hash, member(v.task.Queue, v.task.ID), v.spot.came)
 	defer place.leave()

@@ -24,6 +24,30 @@ func (e *exclusive) enter(v *visit) {
 	}
 }
 
+// begun notes that a task in a line runs: its end is what calls the next ones.
+func (e *exclusive) begun(r *run) {
+	v := r.visit
+	if !v.lined {
+		return
+	}
+	m := member(v.task.Queue, v.task.ID)
+	e.line.running.Store(m, nil)
+	e.line.relays.begin(v.hash, m, v.limit, e.callAgain(v))
+}
+
+// callAgain returns what makes the next tasks due, so many at most, should those that were called not come.
+func (e *exclusive) callAgain(v *visit) func(ctx context.Context, most int) []string {
+	w := workersOf(v.ctx)
+	return func(ctx context.Context, most int) []string {
+		defer v.surviveClient()
+		next, err := e.line.leave(ctx, v.hash, 0, e.line.width(v.hash, v.limit, w))
+		if err != nil {
+			return nil
+		}
+		return e.line.pass(ctx, v, next, min(max(w.free(v.hash), 1), most))
+	}
+}
+
 // leave takes a task that has run out of the line, and makes the next ones due.
 func (e *exclusive) leave(r *run) {
 	v := r.visit
@@ -32,32 +56,26 @@ func (e *exclusive) leave(r *run) {
 	}
 	defer v.surviveClient()
 	e.line.pace.add(v.hash, time.Since(r.began))
+	m := member(v.task.Queue, v.task.ID)
+	e.line.running.Delete(m)
 	w := workersOf(v.ctx)
-	width := e.line.width(v.hash, w)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx), askTimeout)
 	defer cancel()
-	next, err := e.line.leave(ctx, v.hash, 0, width, member(v.task.Queue, v.task.ID))
+	next, err := e.line.leave(ctx, v.hash, 0, e.line.width(v.hash, v.limit, w), m)
 	if err != nil {
 		v.failed("line", err)
 	}
+	e.line.relays.end(v.hash, v.limit, len(next) > 0 || err != nil, e.callAgain(v))
 	if len(next) == 0 {
 		return
 	}
-	e.line.relays.watch(v.hash, func(ctx context.Context) []string {
-		defer v.surviveClient()
-		next, err := e.line.leave(ctx, v.hash, 0, width)
-		if err != nil {
-			return nil
-		}
-		return e.line.pass(ctx, v.hash, next, w)
-	})
 	e.runs.come()
 	go func() {
 		defer e.runs.leave()
 		defer v.surviveClient()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 		defer cancel()
-		e.line.pass(ctx, v.hash, next, w)
+		e.line.pass(ctx, v, next, max(w.free(v.hash), 1))
 	}()
 }
 

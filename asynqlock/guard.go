@@ -33,6 +33,7 @@ type visit struct {
 	traits keyTraits // of the key
 	came   time.Time
 
+	limit  int           // how many tasks of the key can run at a time
 	lined  bool          // it stands in the line of its key, see [WithLine]
 	spot   spot          // there
 	waits  time.Duration // in that, 0 without

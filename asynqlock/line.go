@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,14 +31,19 @@ const (
 	placeTime = 5 * time.Second
 	// calledFor is how long a task that was called is not called once more.
 	calledFor = 2 * time.Second
+	// mostListed bounds how many places of a line one script returns.
+	mostListed = 1000
 	// longestDelay is when a task far behind in a line comes again at the latest, should nothing call it.
 	longestDelay = 10 * time.Minute
 )
 
-// line is where the tasks of a key stand that have found another one running, in order of arrival on all servers. It
-// is in Redis, next to asynq's queues. What ends a run makes the next tasks of the key due, so that none has to wait
-// until asynq looks for deferred tasks. A bounded number of them waits in workers, because an idle server takes a
-// second to see that a task is due.
+// line is where the tasks of a key stand, those that run and those that wait for them, in order of arrival on all
+// servers. It is in Redis, next to asynq's queues. What ends a run makes the next tasks of the key due, so that none has
+// to wait until asynq looks for deferred tasks. A bounded number of them waits in workers, because an idle server takes
+// a second to see that a task is due.
+//
+// As many tasks of a key run at a time as its lock has permits. So the first so many of the line are those that should
+// be running, and only those behind them wait.
 //
 // The line decides in which order tasks are called. It excludes nothing: that is the lock's part. A line that is lost
 // costs the order and some seconds.
@@ -47,9 +53,10 @@ type line struct {
 	pace      pace
 	places    places
 	relays    relays
-	called    recent // tasks that were made due
-	elsewhere recent // tasks that were found to be due already, or with a worker
-	bounced   recent // tasks that went back into the line, of which asynq may not know that yet
+	running   sync.Map // the tasks in lines that run in this process
+	called    recent   // tasks that were made due
+	elsewhere recent   // tasks that were found to be due already, or with a worker
+	bounced   recent   // tasks that went back into the line, of which asynq may not know that yet
 	found     atomic.Bool
 }
 
@@ -111,21 +118,27 @@ func (l *line) leave(ctx context.Context, hash string, from, most int, members .
 	return leaveScript.Run(ctx, l.rdb, []string{lineKey(hash)}, args...).StringSlice()
 }
 
-// width returns how many of the first tasks of a key should be in workers, the running one among them: as many as run
+// width returns how many of the first tasks of a key should be in workers, the running ones among them: as many as run
 // while asynq looks for those that are due, and no more than may wait.
-func (l *line) width(hash string, w *workers) int {
-	return 1 + min(int(lookTime/l.pace.mean(hash))+1, w.places())
+func (l *line) width(hash string, limit int, w *workers) int {
+	limit = min(limit, mostListed)
+	return limit + min(limit*int(lookTime/l.pace.mean(hash))+1, w.places())
+}
+
+// until returns about how long it takes until so many tasks before one have ended. The first of the line, as many as
+// run at a time, need not wait for each other.
+func (l *line) until(hash string, ahead, limit int) float64 {
+	return float64(l.pace.mean(hash)) * float64(max(ahead-limit+1, 0)) / float64(limit)
 }
 
 // near reports whether a task should wait in its worker: it is one of the first or was called, and its turn comes soon.
 func (l *line) near(v *visit) bool {
-	width := l.width(v.hash, workersOf(v.ctx))
+	width := l.width(v.hash, v.limit, workersOf(v.ctx))
 	first := v.spot.ahead < width || l.called.has(member(v.task.Queue, v.task.ID))
-	return first && l.pace.mean(v.hash)*time.Duration(min(v.spot.ahead, width)) <= placeTime
+	return first && l.until(v.hash, min(v.spot.ahead, width), v.limit) <= float64(placeTime)
 }
 
 // delay returns when a task comes again at the latest, should nothing call it: not long before its turn.
 func (l *line) delay(v *visit, least time.Duration) time.Duration {
-	mean := float64(l.pace.mean(v.hash))
-	return max(least, time.Duration(min(1.5*mean*float64(v.spot.ahead), float64(longestDelay))))
+	return max(least, time.Duration(min(1.5*l.until(v.hash, v.spot.ahead, v.limit), float64(longestDelay))))
 }

@@ -43,6 +43,12 @@ func TestLinesMeasured(t *testing.T) {
 		{"Exclusive, WithLine", func(s *shop, hook asynqlock.Option) asynq.MiddlewareFunc {
 			return asynqlock.Exclusive(s.locks.Fair, user, hook, asynqlock.WithLine(s.redis.Client()))
 		}},
+		{"Exclusive, five at a time", func(s *shop, hook asynqlock.Option) asynq.MiddlewareFunc {
+			return asynqlock.Exclusive(s.locks.Limit(5), user, hook)
+		}},
+		{"Exclusive, five at a time, WithLine", func(s *shop, hook asynqlock.Option) asynq.MiddlewareFunc {
+			return asynqlock.Exclusive(s.locks.Limit(5), user, hook, asynqlock.WithLine(s.redis.Client()))
+		}},
 	} {
 		if *only != "" && *only != test.name {
 			continue

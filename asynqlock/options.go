@@ -182,8 +182,9 @@ func WithWait(limit time.Duration) Option {
 	return duration("WithWait", limit, func(c *config) { c.wait = limit })
 }
 
-// WithLine makes [Exclusive] run the tasks of a key one right after the other, in order of arrival at the guard. That is
-// not the order of enqueuing: tasks that workers take at one instant arrive in any order. Tasks that find another one
+// WithLine makes [Exclusive] run the tasks of a key one right after the other, in order of arrival at the guard: with a
+// semaphore of n permits, n at a time. The order is
+// not that of enqueuing: tasks that workers take at one instant arrive in any order. Tasks that find another one
 // running queue in a line, and the end of a run makes the next ones due. Without it asynq redelivers a deferred task
 // after its delay, when asynq looks for due tasks, every five seconds by default. One of the tasks that arrive together
 // then gets the lock.

@@ -1,15 +1,16 @@
 package core
 
 import (
+	"slices"
+
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
-const (
-	// maxLimit bounds n of a semaphore, so that its state fits in a sorted set that Redis handles in no time.
-	maxLimit = 1_000_000
-	// maxPermits bounds the permits of one hold, because one script writes them all.
-	maxPermits = 1_000
-)
+// maxLimit bounds n of a semaphore, so that its state fits in a sorted set that Redis handles in no time.
+const maxLimit = 1_000_000
+
+// maxPermits bounds the permits of one hold, because one script writes them all.
+const maxPermits = 1_000
 
 // Semaphore returns a lock for at most n owners at a time. Each has a permit, or several by [WithPermits], with a TTL
 // of its own. Semaphore does no I/O; Lock and TryLock report a wrong name, n or option. n is 1 to 1,000,000.
@@ -54,6 +55,19 @@ func (c *Client) Limit(n int) Strategy {
 	return func(name string, opts ...LockOption) Locker { return c.Semaphore(name, n, opts...) }
 }
 
+// LimitOf returns how many owners can hold l at a time, for adapters that get a [Strategy]: n of a [Client.Semaphore],
+// divided by the permits of each. For a [Multi] of semaphores it is the smallest of its members' limits. It is 0 for
+// other locks.
+func LimitOf(l Locker) int {
+	if m, ok := l.(*multi); ok && m.err == nil {
+		return LimitOf(slices.MinFunc(m.members, func(a, b member) int { return LimitOf(a.Locker) - LimitOf(b.Locker) }).Locker)
+	}
+	if own, ok := l.(*locker); ok {
+		return own.limit() / max(own.config.permits, 1)
+	}
+	return 0
+}
+
 // WithPermits sets how many permits of a [Client.Semaphore] are taken at once: all or none. A request for many holds
 // back those that came later, so that it gets its turn. 1 to 1,000, and n at most. Other locks refuse the option.
 // Defaults to 1.
@@ -67,10 +81,7 @@ func WithPermits(k int) LockOption {
 }
 
 // limit returns n of a semaphore. It returns 0 for any other lock.
-func (l *locker) limit() int {
-	queue, _ := l.strategy.(lockscript.Queue)
-	return queue.Limit
-}
+func (l *locker) limit() int { return lockscript.LimitOf(l.strategy) }
 
 // checkPermits refuses permits that the lock cannot have. The limit is 0 for a lock that is not a semaphore.
 func checkPermits(permits, limit int) error {

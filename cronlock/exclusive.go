@@ -15,7 +15,7 @@ import (
 
 // Exclusive returns a wrapper for [cron.NewChain] that prevents two runs of a job at the same time, on any replica. A
 // run that finds another one in progress is skipped, or waits as [WithWait] says. The strategy makes the lock of that
-// name, locks.Mutex for instance.
+// name, locks.Mutex for instance. With locks.Limit(n), at most n replicas run the job at a time.
 //
 // Exclusive does not make a tick run once: if the job is shorter than the difference of two clocks, both replicas run
 // it, one after the other. Use [AddFunc] for that. Put Exclusive on one job: in the chain of a whole cron, all jobs

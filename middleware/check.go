@@ -46,7 +46,7 @@ func (c *Config) check() error {
 		return fmt.Errorf("holdfast: body memory of %d bytes: a body takes %d at least", c.BodyMemory, smallestBuffer)
 	case c.KeySecret != nil && len(c.KeySecret) < shortestSecret:
 		return fmt.Errorf("holdfast: key secret of %d bytes: %d are needed at least", len(c.KeySecret), shortestSecret)
-	case c.ConflictStatus < 400 || c.ConflictStatus > 599:
+	case c.ConflictStatus != 0 && (c.ConflictStatus < 400 || c.ConflictStatus > 599):
 		return fmt.Errorf("holdfast: conflict status %d: only 400 to 599 are allowed", c.ConflictStatus)
 	}
 	if err := core.CheckOptions(c.Lock...); err != nil {

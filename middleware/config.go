@@ -46,7 +46,8 @@ type Config struct {
 	// FailOpen lets requests run unguarded while Redis cannot be asked. It does not apply while Redis refuses.
 	// Defaults to false.
 	FailOpen bool
-	// ConflictStatus is the status of a request whose key is held. Defaults to 409.
+	// ConflictStatus is the status of a request whose key is held. Defaults to 0: 409, and 429 where a semaphore has no
+	// permit left.
 	ConflictStatus int
 	// ProblemBase is put in front of the code to make the type of a [Problem]. Defaults to "": about:blank.
 	ProblemBase string
@@ -175,7 +176,7 @@ type Failure struct {
 func DefaultConfig() Config {
 	return Config{
 		Wait: 250 * time.Millisecond, AskTimeout: time.Second, FinishTimeout: 2 * time.Second, WaitersPerKey: 16, Waiters: 1024,
-		BodyLimit: 64 << 10, BodyMemory: 64 << 20, ConflictStatus: http.StatusConflict,
+		BodyLimit: 64 << 10, BodyMemory: 64 << 20,
 	}
 }
 

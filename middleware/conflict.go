@@ -1,8 +1,10 @@
 package middleware
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -17,6 +19,7 @@ const (
 	CodeTooManyBodies   = "too-many-bodies"  // 503: the bodies of other requests take all the memory for bodies
 	CodeScopeRequired   = "scope-required"   // 401: no user is known for the request
 	CodeLockConflict    = "lock-conflict"    // 409: another request of the same key is running
+	CodeLimitReached    = "limit-reached"    // 429: as many requests of the same key as its semaphore allows are running
 	CodeClientGone      = "client-gone"      // 499: the client left before its request could run
 	CodeKeyFailed       = "key-failed"       // 500: the server could not make the key
 	CodeLockUnavailable = "lock-unavailable" // 503: Redis could not be asked
@@ -88,7 +91,9 @@ func (c *Config) conflict(code string, cause error) *Conflict {
 	}
 	switch code {
 	case CodeLockConflict, CodeRequestInProgress:
-		conflict.Status, conflict.RetryAfter = c.ConflictStatus, shortestRetry
+		conflict.Status, conflict.RetryAfter = cmp.Or(c.ConflictStatus, http.StatusConflict), shortestRetry
+	case CodeLimitReached:
+		conflict.Status, conflict.RetryAfter = cmp.Or(c.ConflictStatus, http.StatusTooManyRequests), shortestRetry
 	case CodeLockUnavailable, CodeTooManyBodies:
 		conflict.RetryAfter = afterOutage()
 	case CodeKeyRequired, CodeKeyInvalid:

@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
-// Exclusive prevents two requests of one key from running at the same time. Make it with [NewExclusive]. It is safe
+// Exclusive prevents two requests of one key from running at the same time, or more than n of them if its locks are
+// semaphores ([core.Client.Limit]). Make it with [NewExclusive]. It is safe
 // for concurrent use.
 type Exclusive struct {
 	guard
@@ -52,7 +53,8 @@ func (e *Exclusive) Do(ctx context.Context, req Request, run func(ctx context.Co
 		}
 	})
 	defer leave()
-	held := bounded{e.strategy(lockPrefix+hash, e.config.Lock...), wait, e.config.AskTimeout}
+	lock := e.strategy(lockPrefix+hash, e.config.Lock...)
+	held := bounded{lock, wait, e.config.AskTimeout}
 	started := false
 	released, cancel := context.WithCancel(ctx) // bounds the release too
 	defer cancel()
@@ -86,17 +88,22 @@ func (e *Exclusive) Do(ctx context.Context, req Request, run func(ctx context.Co
 		letThroughInside(ctx)
 		run(context.WithValue(ctx, degradedKey{}, true))
 	default:
-		return e.refuseLock(ctx, hash, time.Since(asked), err)
+		return e.refuseLock(ctx, hash, core.LimitOf(lock), time.Since(asked), err)
 	}
 	return nil
 }
 
-// refuseLock makes the Conflict of a request that did not get its lock.
-func (e *Exclusive) refuseLock(ctx context.Context, hash string, waited time.Duration, err error) *Conflict {
-	c := e.config.conflict(lockCode(ctx, err), err)
+// refuseLock makes the Conflict of a request that did not get its lock. The limit is that of a semaphore, 0 for another
+// lock.
+func (e *Exclusive) refuseLock(ctx context.Context, hash string, limit int, waited time.Duration, err error) *Conflict {
+	code := lockCode(ctx, err)
+	if code == CodeLockConflict && limit > 0 {
+		code = CodeLimitReached
+	}
+	c := e.config.conflict(code, err)
 	c.KeyHash, c.Waited = hash, waited
 	var held *core.NotAcquiredError
-	if c.Code == CodeLockConflict && errors.As(err, &held) {
+	if (c.Code == CodeLockConflict || c.Code == CodeLimitReached) && errors.As(err, &held) {
 		c.RetryAfter = e.retryAfter(hash, held.RetryAfter)
 	}
 	return e.refused(ctx, c)

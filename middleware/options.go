@@ -98,7 +98,7 @@ func FailOpen() Option {
 }
 
 // WithConflictStatus sets the status of a request whose lock is held, for instance 423, 429 or 503. Its code stays
-// lock-conflict. Defaults to 409.
+// lock-conflict, or limit-reached for a semaphore. Defaults to 409, and to 429 for a semaphore.
 func WithConflictStatus(status int) Option {
 	return configOption(func(c *Config) { c.ConflictStatus = status })
 }

@@ -59,6 +59,12 @@ var verdicts = map[string]verdict{
 		title:     "Another request is running",
 		detail:    "Another request for the same thing is being processed. This one was not. Try again later.",
 	},
+	CodeLimitReached: {
+		status:    http.StatusTooManyRequests,
+		retryable: true,
+		title:     "Limit reached",
+		detail:    "As many requests as are allowed at the same time are being processed. This one was not. Try again later.",
+	},
 	CodeClientGone: {
 		status:    StatusClientGone,
 		retryable: true,

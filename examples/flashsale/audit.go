@@ -5,7 +5,7 @@ import (
 	"database/sql"
 )
 
-// audit is what the database says after the sale.
+// audit is what the database says after the sale, and the payment gateway.
 type audit struct {
 	start   int // in stock before the sale
 	left    int
@@ -24,6 +24,9 @@ type audit struct {
 
 	receipts int // sent
 	again    int // orders with more than one
+
+	calls int // of the gateway
+	peak  int // the most of them at a time
 }
 
 // audit asks the database. The tokens are compared in the order in which the database inserted the orders.

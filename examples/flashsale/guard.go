@@ -14,8 +14,8 @@ import (
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
-// guards are what keeps the shop right: three around handlers, a lock within one, one around a job of the schedule, and one
-// around a task.
+// guards are what keeps the shop right: three around handlers, two locks within them, one around a job of the schedule,
+// and one around a task.
 type guards struct {
 	checkout func(http.Handler) http.Handler
 	order    func(http.Handler) http.Handler
@@ -23,6 +23,9 @@ type guards struct {
 	// stock runs work under the lock of that name, waiting for it for a bounded time. The context that work gets
 	// carries the fencing token, and ends if the lock is lost.
 	stock func(ctx context.Context, name string, work func(context.Context) error) error
+	// gateway calls the payment gateway, which allows a bounded number of calls at a time, once there is room for one
+	// more. It waits for a bounded time.
+	gateway func(ctx context.Context, call func(context.Context) error) error
 	// settlement adds the job that all replicas have in their schedules.
 	settlement func(c *cron.Cron, replica string, settle settling) error
 	// receipt makes the guard of the task that sends receipts.
@@ -72,6 +75,12 @@ func locked(locks *core.Client, cfg config) guards {
 			return core.Do(ctx, locks.Mutex(name), work, core.WithWait(cfg.patience))
 		},
 
+		// The contract with the gateway counts the calls of all replicas together. A replica that crashes gives its permits
+		// back when their leases expire.
+		gateway: func(ctx context.Context, call func(context.Context) error) error {
+			return core.Do(ctx, locks.Semaphore("gateway", cfg.gateway), call, core.WithWait(cfg.patience))
+		},
+
 		// All replicas have the same schedule, and each tick is for one of them, whichever comes first.
 		settlement: func(c *cron.Cron, replica string, settle settling) error {
 			_, err := cronlock.AddFunc(c, locks, settlementSpec, "settlement", func(ctx context.Context) error {
@@ -98,6 +107,7 @@ func unlocked(*core.Client, config) guards {
 		stock: func(ctx context.Context, _ string, work func(context.Context) error) error {
 			return work(ctx)
 		},
+		gateway: func(ctx context.Context, call func(context.Context) error) error { return call(ctx) },
 		settlement: func(c *cron.Cron, _ string, settle settling) error {
 			_, err := c.AddFunc(settlementSpec, func() {
 				_ = settle(context.Background(), time.Now().Truncate(time.Second))

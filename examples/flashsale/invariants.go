@@ -38,6 +38,7 @@ func (r *report) invariants() []invariant {
 		check(a.clashed == 0, "each quote of a cart has its own number: %d quotes, %d clashes", a.quotes, a.clashed),
 		check(a.charges == a.orders, "charges = orders: %d = %d", a.charges, a.orders),
 		check(a.twice == 0, "no order is charged twice: %d orders are", a.twice),
+		check(a.peak <= r.config.gateway, "the payment gateway allows %d calls at a time: %d at most", r.config.gateway, a.peak),
 		check(t.differing == 0, "each client got one receipt, however often it paid: %d of %d clients",
 			t.payments-t.differing, t.payments),
 		check(a.settlements == a.ticks, "each tick of the schedule is settled once: %d settlements, %d ticks",
@@ -69,8 +70,9 @@ func (r *report) verdict() string {
 	case r.config.unguarded && r.broken():
 		return wrap(fmt.Sprintf("The control broke, as expected. Without the guards, %d of %d orders have no voucher, "+
 			"and %d users have more than one order. %d orders were charged more than once, and %d have more than one receipt. "+
-			"The exit status is %d because invariants broke.",
-			a.oversold(), a.orders, a.doubled, a.twice, a.again, exitBroken))
+			"The payment gateway, which allows %d calls at a time, got %d. The exit status is %d because invariants broke.",
+			a.oversold(), a.orders, a.doubled, a.twice, a.again, r.config.gateway, a.peak,
+			exitBroken))
 	case r.config.unguarded:
 		return wrap("The control did not break. The crowd was too small to show anything: try more -users, -clients or " +
 			"-attempts.")

@@ -9,6 +9,7 @@
 //	POST /orders               httplock.Once: one order per user; a second one is refused, at any time
 //	POST /payments             httplock.Idempotent: charged once; who asks again gets the same receipt
 //	the stock, within orders   core.Do, waiting for a bounded time: one replica at a time takes from it
+//	the payment gateway        core.Do on a Semaphore: it allows 20 calls at a time, from all replicas together
 //	the settlement             cronlock.AddFunc: in the schedules of all replicas, each tick booked once
 //	the receipts               asynqlock.Once: tasks that are enqueued twice; each order's is sent once
 //
@@ -42,6 +43,7 @@ import (
 type config struct {
 	users, attempts, stock int
 	clients, replicas      int
+	gateway                int // calls at a time that the payment gateway allows
 	seed                   uint64
 	patience               time.Duration
 	guards                 func(*core.Client, config) guards
@@ -51,7 +53,7 @@ type config struct {
 
 var defaults = config{
 	users: 800, attempts: 3, stock: 200,
-	clients: 32, replicas: 3,
+	clients: 32, replicas: 3, gateway: 20,
 	seed:     1,
 	patience: 5 * time.Second,
 	guards:   locked,
@@ -73,6 +75,7 @@ func main() {
 	flag.IntVar(&cfg.stock, "stock", cfg.stock, "vouchers in stock")
 	flag.IntVar(&cfg.clients, "clients", cfg.clients, "users in the shop at the same time")
 	flag.IntVar(&cfg.replicas, "replicas", cfg.replicas, "replicas of the shop")
+	flag.IntVar(&cfg.gateway, "gateway", cfg.gateway, "calls at a time that the payment gateway allows")
 	flag.Uint64Var(&cfg.seed, "seed", cfg.seed, "of the order in which users come and of where they go")
 	flag.DurationVar(&cfg.patience, "patience", cfg.patience, "how long requests wait for their turn")
 	flag.BoolVar(&cfg.unguarded, "unguarded", false, "sell without the guards")
@@ -115,8 +118,8 @@ func run(ctx context.Context, cfg config, serving bool, picture string) (status 
 }
 
 func (c config) check() error {
-	if min(c.users, c.attempts, c.clients, c.replicas) < 1 {
-		return errors.New("-users, -attempts, -clients and -replicas must be at least 1")
+	if min(c.users, c.attempts, c.clients, c.replicas, c.gateway) < 1 {
+		return errors.New("-users, -attempts, -clients, -replicas and -gateway must be at least 1")
 	}
 	if c.stock < 0 || c.patience <= 0 {
 		return errors.New("-stock must not be negative, and -patience must be positive")

@@ -36,9 +36,9 @@ func (s *shop) pay(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusCreated, c)
 }
 
-// charge has the bank take the money and writes that down. An error of the shop's own database before
-// that has charged nothing: the guard is told, so that the client can try again. An error after that says nothing about
-// the money, and the guard holds the key.
+// charge has the payment gateway take the money and writes that down. An error of the shop's own database before that
+// has charged nothing, nor has a wait for the gateway that was too long: the guard is told, so that the client can try
+// again. An error after that says nothing about the money, and the guard holds the key.
 func (s *shop) charge(ctx context.Context, user string, c *charge) error {
 	buyer, err := s.store.buyer(ctx, c.Order)
 	switch {
@@ -48,7 +48,15 @@ func (s *shop) charge(ctx context.Context, user string, c *charge) error {
 		_ = httplock.Release(ctx) // an error means that Redis has not confirmed it: it counts when the handler ends
 		return err
 	}
-	if err := elsewhere(ctx); err != nil {
+	called := false
+	err = s.guards.gateway(ctx, func(ctx context.Context) error {
+		called = true
+		return s.gateway.take(ctx)
+	})
+	if err != nil {
+		if !called {
+			_ = httplock.Release(ctx)
+		}
 		return err
 	}
 	return s.store.addCharge(ctx, c)

@@ -40,7 +40,7 @@ func startReplica(s *site, name string) (*replica, error) {
 		return nil, errors.Join(err, rdb.Close(), store.db.Close())
 	}
 	r := &replica{cron: cron.New(), locks: locks, rdb: rdb}
-	r.shop = &shop{name: name, item: item, store: store, guards: s.config.guards(locks, s.config)}
+	r.shop = &shop{name: name, item: item, store: store, guards: s.config.guards(locks, s.config), gateway: &s.gateway}
 	if err := r.shop.guards.settlement(r.cron, name, r.shop.settle); err != nil {
 		return nil, errors.Join(err, r.close())
 	}

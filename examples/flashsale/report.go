@@ -68,7 +68,7 @@ func (r *report) printRequests(out io.Writer) {
 		row(out, "  refused: ordered before", t.codes[middleware.CodeAlreadyCompleted], "the user has an order")
 	}
 	row(out, "  refused: sold out", t.codes[codeSoldOut], "")
-	rare(out, "  refused: busy", t.codes[codeBusy], fmt.Sprintf("no stock lock within -patience %v", c.patience))
+	rare(out, "  refused: busy", t.codes[codeBusy], fmt.Sprintf("no lock or permit within -patience %v", c.patience))
 	rare(out, "  refused: stale", t.codes[codeStale], "the lock was lost before the write")
 	row(out, "paid", t.codes[codePaid], r.unless("each answer comes from a charge", "the first answer to a payment"))
 	if !c.unguarded {
@@ -84,7 +84,7 @@ func (r *report) printRequests(out io.Writer) {
 // printDatabase writes what the database holds after the sale.
 func (r *report) printDatabase(out io.Writer) {
 	a, c := r.audit, r.config
-	fmt.Fprintln(out, "What the database holds after the sale")
+	fmt.Fprintln(out, "What the database holds after the sale, and what the gateway has seen")
 	row(out, "vouchers in stock", a.left, fmt.Sprintf("of %d", a.start))
 	row(out, "orders", a.orders, "")
 	row(out, "  oversold", a.oversold(), "orders without a voucher")
@@ -93,6 +93,8 @@ func (r *report) printDatabase(out io.Writer) {
 	row(out, "  with a number twice", a.clashed, "two requests priced a cart at once")
 	row(out, "charges", a.charges, "beyond paid: for clients that hung up")
 	row(out, "  orders charged twice", a.twice, "")
+	row(out, "calls of the gateway", a.calls, "counted by the gateway itself")
+	row(out, "  at a time, at most", a.peak, fmt.Sprintf("it allows %d, from %d replicas together", c.gateway, c.replicas))
 	row(out, "settlements", a.settlements, fmt.Sprintf("%d ticks, scheduled on %d replicas", a.ticks, c.replicas))
 	row(out, "receipts sent", a.receipts, "each was enqueued twice")
 	row(out, "  orders with two", a.again, "")

@@ -64,6 +64,7 @@ func hold(ctx context.Context, cfg config, s *site, p progress) (*report, error)
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
+	audit.calls, audit.peak = s.gateway.counts()
 	return &report{
 		config:      cfg,
 		tally:       tally,

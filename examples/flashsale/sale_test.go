@@ -16,7 +16,7 @@ import (
 // small is a sale of a second or less, also under the race detector.
 var small = config{
 	users: 60, attempts: 3, stock: 20,
-	clients: 16, replicas: 3,
+	clients: 16, replicas: 3, gateway: 2,
 	seed:     1,
 	patience: 5 * time.Second,
 	guards:   locked,
@@ -107,7 +107,7 @@ func TestSaleWithoutGuardsBreaks(t *testing.T) {
 	cfg.unguarded, cfg.guards = true, unlocked
 	r := sale(t, cfg)
 	a := r.audit
-	if a.oversold() == 0 || a.doubled == 0 || a.clashed == 0 || a.twice == 0 || a.again == 0 || r.tally.differing == 0 {
+	if a.oversold() == 0 || a.doubled == 0 || a.clashed == 0 || a.twice == 0 || a.again == 0 || a.peak <= cfg.gateway || r.tally.differing == 0 {
 		t.Errorf("not all that can go wrong went wrong: %+v, %d clients with several receipts", a, r.tally.differing)
 	}
 }
@@ -133,6 +133,10 @@ func TestEachGuardIsNeeded(t *testing.T) {
 		"without the stock's": {
 			func(kept *guards, none guards) { kept.stock = none.stock },
 			func(a audit) int { return a.oversold() },
+		},
+		"without the gateway's": {
+			func(kept *guards, none guards) { kept.gateway = none.gateway },
+			func(a audit) int { return max(a.peak-small.gateway, 0) },
 		},
 		"without the receipt's": {
 			func(kept *guards, none guards) { kept.receipt = none.receipt },
@@ -171,6 +175,7 @@ func TestInvariantsNoticeEachFault(t *testing.T) {
 		"quotes clashed":     func(a *audit, _ *tally) { a.clashed = 1 },
 		"not charged":        func(a *audit, _ *tally) { a.charges = 19 },
 		"charged twice":      func(a *audit, _ *tally) { a.twice = 1 },
+		"gateway overrun":    func(a *audit, _ *tally) { a.peak = small.gateway + 1 },
 		"settled twice":      func(a *audit, _ *tally) { a.settlements, a.ticks = 3, 2 },
 		"receipt sent again": func(a *audit, _ *tally) { a.receipts, a.again = 21, 1 },
 		"receipt missing":    func(a *audit, _ *tally) { a.receipts = 19 },

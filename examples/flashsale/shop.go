@@ -16,6 +16,7 @@ type shop struct {
 	item    string
 	store   *store
 	guards  guards
+	gateway *gateway // the same for all replicas
 	tasks   *asynq.Client
 	queue   string      // of the tasks
 	soldOut atomic.Bool // final: nothing is ever put back

@@ -27,6 +27,7 @@ type site struct {
 	dir       string
 	database  string
 	watch     *watch
+	gateway   gateway
 	replicas  []*replica
 }
 

@@ -16,6 +16,7 @@ import (
 var verdictTests = tests{
 	"Verdicts":                 testVerdicts,
 	"ConflictStatus":           testConflictStatus,
+	"Limit":                    testLimit,
 	"ProblemBase":              testProblemBase,
 	"WhatIsMissingIsNamed":     testMissingNamed,
 	"CompletedUntilFixedTime":  testCompletedUntil,

@@ -95,6 +95,7 @@
 //	413 payload-too-large                    the body is larger than what can be compared
 //	422 key-reused                           the key belongs to another request
 //	425 too-early                            TLS early data that was not answered before
+//	429 limit-reached          Retry-After   Exclusive: with Limit(n), n are running
 //	429 too-many-keys          Retry-After   [WithQuota], [WithQuotaBytes]: the scope's records are as many or as large as allowed
 //	499 client-gone                          the client left while it waited; for the log
 //	500 key-failed                           the key could not be made

@@ -9,8 +9,9 @@ import (
 )
 
 // Exclusive returns a middleware that prevents two requests of one key from running at the same time. The strategy
-// makes the lock, for instance locks.Mutex; key identifies what must not run at the same time. Exclusive panics if one
-// of them is nil or an option is invalid: [NewExclusive] returns an error instead.
+// makes the lock, for instance locks.Mutex; key identifies what must not run at the same time. With locks.Limit(n), at
+// most n requests of a key run at a time. Exclusive panics if one of them is nil or an option is invalid:
+// [NewExclusive] returns an error instead.
 //
 // A handler guarded twice with the same key runs: the inner guard enters the lock of the outer one.
 func Exclusive(strategy core.Strategy, key KeyFunc, opts ...Option) func(http.Handler) http.Handler {

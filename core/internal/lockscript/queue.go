@@ -107,3 +107,9 @@ func (q Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 	}
 	return true, nil
 }
+
+// LimitOf returns n of a semaphore. It returns 0 for any other lock.
+func LimitOf(s Strategy) int {
+	queue, _ := s.(Queue)
+	return queue.Limit
+}

@@ -1,0 +1,34 @@
+package core_test
+
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestLimitOf: an adapter that gets a strategy learns how many can hold its locks at a time.
+func TestLimitOf(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	two := core.WithPermits(2)
+	for name, test := range map[string]struct {
+		locker core.Locker
+		want   int
+	}{
+		"Semaphore":                   {locks.Semaphore("a", 5), 5},
+		"Limit":                       {locks.Limit(5)("a"), 5},
+		"with permits":                {locks.Limit(5)("a", two), 2},
+		"Mutex":                       {locks.Mutex("a"), 0},
+		"Read":                        {locks.Read("a"), 0},
+		"Multi of semaphores":         {core.Multi(locks.Semaphore("a", 100), locks.Semaphore("b", 5)), 5},
+		"Multi with a Mutex":          {core.Multi(locks.Semaphore("a", 100), locks.Mutex("b")), 0},
+		"Multi without members":       {core.Multi(), 0},
+		"none":                        {nil, 0},
+		"a Locker of another package": {foreign{locks.Semaphore("a", 5)}, 0},
+	} {
+		if got := core.LimitOf(test.locker); got != test.want {
+			t.Errorf("%s: %d, want %d", name, got, test.want)
+		}
+	}
+}
