@@ -19,8 +19,8 @@ import (
 // candidate is elected, and the leader's context ends after the TTL at most.
 //
 // An election is a [Client.Fair] lock of the same name: candidates win in the order of arrival, [Client.Inspect] and
-// [Client.ForceUnlock] work on it, and hooks see it. Do not use the name for a lock too. Its holder would count as a
-// leader.
+// [Client.ForceUnlock] work on it, and hooks see it. Do not use the name for a lock too. The holder of a
+// Fair lock would count as a leader, and that of any other lock would keep all candidates from winning.
 type Election struct {
 	locker *locker
 	value  string

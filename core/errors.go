@@ -28,8 +28,9 @@ var (
 	// holder called [Lease.Abandon]. The text of the error says which, as far as it is known.
 	ErrLeaseLost = errors.New("holdfast: lease lost")
 
-	// ErrUpgrade refuses a write lock to an owner that holds the read side: it would wait for itself.
-	ErrUpgrade = errors.New("holdfast: read lock cannot be upgraded to a write lock")
+	// ErrUpgrade refuses a write lock to an owner that holds the read side or permits of a semaphore, and more permits
+	// than it has: it would wait for itself.
+	ErrUpgrade = errors.New("holdfast: shared lock cannot be upgraded: its owner would wait for itself")
 
 	// ErrNoLeader says that no process leads the [Election] at this moment.
 	ErrNoLeader = errors.New("holdfast: no leader")

@@ -29,8 +29,8 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 }
 
 // ForceUnlockHolder takes the lock of that name from one of its owners, with all of the owner's holds: from the one with
-// the Owner and the Token of holder, as [Client.Inspect] returns it. It returns true if that owner held the lock. Either
-// field may be empty; other fields are ignored. Waiters are granted what becomes free. Otherwise it is
+// the Owner and the Token of holder, as [Client.Inspect] returns it. It returns true if that owner held the lock. One of
+// both may be empty; other fields are ignored. Waiters are granted what becomes free. Otherwise it is
 // [Client.ForceUnlock].
 //
 // With a Token it never ends a later hold. With only an Owner it ends the holds that the owner has now.
@@ -40,8 +40,11 @@ func (c *Client) ForceUnlockHolder(ctx context.Context, name string, holder Hold
 		return false, err
 	}
 	if holder.Token <= 0 {
+		if holder.Owner == "" {
+			return false, fmt.Errorf("%w: force lock %q: the holder has neither a token nor an owner", ErrInvalidOption, name)
+		}
 		if err := checkOwner(holder.Owner); err != nil {
-			return false, fmt.Errorf("holdfast: force lock %q: neither a token nor an owner: %w", name, err)
+			return false, fmt.Errorf("holdfast: force lock %q: %w", name, err)
 		}
 		holder.Token = 0
 	}

@@ -106,7 +106,8 @@ func (l *Leadership) introduce(ctx context.Context) {
 // Resign returns [ErrNotHeld] if the lead had already ended, by a loss or by an earlier Resign. A lost lead may stay in
 // Redis for the rest of its TTL, so that the work has time to stop: Resign then ends it early. Any other error means that
 // Redis did not confirm it. The client then retries in the background, and Redis ends the lead after the TTL. Resign may
-// be called again to learn when it has ended: nil says that it has.
+// be called again to learn when it has ended: nil says that it has, unless the leader's context has entered a lock of the
+// same name.
 func (l *Leadership) Resign(ctx context.Context) error {
 	l.resigning.Lock()
 	defer l.resigning.Unlock()

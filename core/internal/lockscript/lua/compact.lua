@@ -43,9 +43,11 @@ local function expand(lock, shareExpiries, slots)
     if permits then
       redis.call('ZADD', slots, -1, owner)
       redis.call('PEXPIREAT', slots, expiry)
+      local added = {}
       for i = 1, tonumber(permits) do
-        redis.call('ZADD', slots, i - 1, i .. ':' .. owner)
+        added[2 * i - 1], added[2 * i] = i - 1, i .. ':' .. owner
       end
+      redis.call('ZADD', slots, unpack(added))
       redis.call('HSET', lock, 'permits:' .. owner, limit .. ' ' .. permits)
       redis.call('PEXPIREAT', slots, expiry) -- in the last ms, the first one has deleted the key
     end

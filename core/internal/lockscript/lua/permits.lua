@@ -79,11 +79,17 @@ end
 local function takePermits(lock, owner, limit, permits, at)
   dropPermits(lock, owner)
   redis.call('HSET', lock, 'permits:' .. owner, limit .. ' ' .. permits)
-  local slot = 0
-  for i = 1, permits do
+  local slot, taken = 0, 0
+  while taken < permits do
     slot = freeSlot(slot)
-    redis.call('ZADD', slots, slot, i .. ':' .. owner)
-    slot = slot + 1
+    local next = redis.call('ZRANGEBYSCORE', slots, '(' .. slot, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+    local run = math.min(permits - taken, next and next - slot or permits) -- free slots side by side, for one ZADD
+    local added = {}
+    for i = 1, run do
+      added[2 * i - 1], added[2 * i] = slot + i - 1, (taken + i) .. ':' .. owner
+    end
+    redis.call('ZADD', slots, unpack(added))
+    slot, taken = slot + run, taken + run
   end
   redis.call('PEXPIREAT', slots, at)
 end
