@@ -14,7 +14,7 @@ import (
 func TestNear(t *testing.T) {
 	t.Parallel()
 	l := newLine(redistest.Start(t).Client())
-	v := &visit{guard: &guard{config: config{line: l}}, ctx: t.Context(), hash: "key"}
+	v := &visit{guard: &guard{config: config{line: l}}, ctx: t.Context(), hash: "key", limit: 1}
 	v.task.Queue, v.task.ID = "default", "task"
 	if v.spot.ahead = 0; !l.near(v) {
 		t.Error("the first one does not wait")
@@ -22,6 +22,15 @@ func TestNear(t *testing.T) {
 	if v.spot.ahead = 1000; l.near(v) {
 		t.Error("one far behind waits")
 	}
+	l.pace.add("key", time.Hour)
+	if v.spot.ahead = 4; l.near(v) {
+		t.Error("one behind tasks that take an hour waits")
+	}
+	if v.limit = 5; !l.near(v) {
+		t.Error("the fifth of a line whose tasks run five at a time does not wait")
+	}
+	v.limit, v.spot.ahead = 1, 1000
+	l.pace.keys = nil
 	l.pace.add("key", time.Millisecond)
 	if l.called.add(member("default", "task")); !l.near(v) {
 		t.Error("one that was called does not wait")
