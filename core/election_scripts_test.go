@@ -113,7 +113,7 @@ func TestProclaimExpired(t *testing.T) {
 	ctx := context.Background()
 	p := newProclaimer(t)
 	locks := newClient(t, p.rdb)
-	lease := mustLock(t, locks.Fair("name"), core.WithFixedTTL(200*time.Millisecond))
+	lease := mustLock(t, locks.Fair("name"), core.WithFixedTTL(3*time.Second))
 	share := mustLockWith(t, lease.Context(), locks.Read("name"), core.WithTTL(long))
 	term := lease.Token()
 	p.want(1, fmt.Sprint(term, " 1 a"), lease.Owner(), term, 1, "a")

@@ -57,13 +57,13 @@ func TestPushOverTLS(t *testing.T) {
 	t.Parallel()
 	v := newVault(t)
 	holder, waiter := newClient(t, v.client()), newClient(t, v.client())
-	lease := mustLock(t, holder.Fair("name"), core.WithTTL(2*time.Second))
+	lease := mustLock(t, holder.Fair("name"), core.WithTTL(6*time.Second))
 	waiting := lockLater(waiter.Fair("name"))
 	redistest.Eventually(t, within, "somebody to wait", func() bool {
 		info, err := waiter.Inspect(t.Context(), "name")
 		return err == nil && len(info.Queue) == 1
 	})
-	awaitRenewed(t, []*core.Lease{lease}, 3*time.Second/2)
+	awaitRenewed(t, []*core.Lease{lease}, 9*time.Second/2)
 	rdb := v.Client(admin)
 	redistest.Eventually(t, within, "a subscription", func() bool {
 		return strings.Contains(rdb.ClientList(t.Context()).Val(), " sub=1 ")

@@ -10,6 +10,8 @@ import (
 // gateway stands for the service that takes the money. There is one for all replicas, and its contract allows so many
 // calls at a time. It does not refuse more: it counts how many there were, as a referee.
 type gateway struct {
+	time time.Duration // of a call, at least
+
 	mu    sync.Mutex
 	calls int
 	now   int // calls in progress
@@ -28,7 +30,7 @@ func (g *gateway) take(ctx context.Context) error {
 		defer g.mu.Unlock()
 		g.now--
 	}()
-	timer := time.NewTimer(40*time.Millisecond + rand.N(40*time.Millisecond))
+	timer := time.NewTimer(g.time + rand.N(g.time))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -43,7 +43,8 @@ import (
 type config struct {
 	users, attempts, stock int
 	clients, replicas      int
-	gateway                int // calls at a time that the payment gateway allows
+	gateway                int           // calls at a time that the payment gateway allows
+	gatewayTime            time.Duration // of a call, at least; at most twice as long
 	seed                   uint64
 	patience               time.Duration
 	guards                 func(*core.Client, config) guards
@@ -53,7 +54,7 @@ type config struct {
 
 var defaults = config{
 	users: 800, attempts: 3, stock: 200,
-	clients: 32, replicas: 3, gateway: 20,
+	clients: 32, replicas: 3, gateway: 20, gatewayTime: 40 * time.Millisecond,
 	seed:     1,
 	patience: 5 * time.Second,
 	guards:   locked,

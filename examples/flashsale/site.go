@@ -34,7 +34,7 @@ type site struct {
 // openSite starts everything. Nothing is left if that fails.
 func openSite(ctx context.Context, cfg config) (_ *site, err error) {
 	name := "flashsale:" + rand.Text()[:8]
-	s := &site{config: cfg, watch: new(watch), prefix: name + ":", queue: name}
+	s := &site{config: cfg, watch: new(watch), prefix: name + ":", queue: name, gateway: gateway{time: cfg.gatewayTime}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
