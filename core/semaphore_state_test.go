@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -66,28 +68,61 @@ func TestSemaphoreLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestSemaphoreManyHolders: the slots of thousands are those from 0 on without a gap, and one that is given back is the next.
+// TestSemaphoreManyHolders: the slots of hundreds are those from 0 on without a gap, and one that is given back is the next.
 func TestSemaphoreManyHolders(t *testing.T) {
 	t.Parallel()
-	const n = 3000
+	const n, many = 600, 200
 	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
 	all := locks.Semaphore("name", n)
-	large := mustLock(t, all, core.WithPermits(1000))
-	leases := mustHold(t, all, n-1000)
+	large := mustLock(t, all, core.WithPermits(many))
+	leases := mustHold(t, all, n-many)
 	for i, lease := range leases {
-		if lease.Slot() != 1000+i {
+		if lease.Slot() != many+i {
 			t.Fatalf("lease %d has slot %d", i, lease.Slot())
 		}
 	}
 	wantErr(t, tryLock(all), core.ErrNotAcquired)
-	for _, i := range []int{1500, 3, 700} {
+	for _, i := range []int{300, 3, 150} {
 		unlock(t, leases[i])
-		if lease := mustLock(t, all); lease.Slot() != 1000+i {
-			t.Errorf("slot %d, want %d", lease.Slot(), 1000+i)
+		if lease := mustLock(t, all); lease.Slot() != many+i {
+			t.Errorf("slot %d, want %d", lease.Slot(), many+i)
 		}
 	}
 	unlock(t, large)
-	if lease := mustLock(t, all, core.WithPermits(1000)); lease.Slot() != 0 {
+	if lease := mustLock(t, all, core.WithPermits(many)); lease.Slot() != 0 {
 		t.Errorf("slot %d, want 0", lease.Slot())
+	}
+}
+
+// TestSemaphoreOwnerOfExpiredPermits: an owner whose permits have expired, but not been removed yet, gets new ones in their
+// place. One script removes a hundred expired holds at most.
+func TestSemaphoreOwnerOfExpiredPermits(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(long))
+	many := locks.Semaphore("name", 1000)
+	mustLock(t, many)
+	crashed := mustHold(t, many, 120)
+	named := locks.Semaphore("name", 1000, core.WithOwner("named"))
+	mustLock(t, named, core.WithPermits(3))
+	const expiries, slots = "holdfast:share_expiries:{lock:name}", "holdfast:slots:{lock:name}"
+	past := rdb.Time(ctx).Val().UnixMilli()
+	for _, lease := range crashed {
+		rdb.ZAdd(ctx, expiries, redis.Z{Score: float64(past - 2), Member: lease.Owner()})
+	}
+	for _, id := range rdb.ZRange(ctx, expiries, -2, -1).Val() { // the first holder's, and that of the named owner
+		if rdb.HGet(ctx, "lock:name", "share:"+id).Val() == "0 named" {
+			rdb.ZAdd(ctx, expiries, redis.Z{Score: float64(past - 1), Member: id})
+		}
+	}
+	mustLock(t, named)
+	if n := rdb.ZCount(ctx, slots, "0", "+inf").Val(); n < 2 || n > 25 {
+		t.Fatalf("%d permits are left, so the script has removed none, or all", n)
+	}
+	for _, permit := range []string{"2:named", "3:named"} {
+		if rdb.ZScore(ctx, slots, permit).Err() == nil {
+			t.Errorf("permit %s of the expired hold is left", permit)
+		}
 	}
 }

@@ -1,5 +1,7 @@
 package mutants
 
+import "slices"
+
 // Mutant is one bug.
 type Mutant struct {
 	Name string
@@ -40,7 +42,9 @@ func inRound(topology string) Killer {
 }
 
 // All are the mutants. The first ones are those that a short run takes.
-var All = []Mutant{
+var All = slices.Concat(locks, semaphores, elections)
+
+var locks = []Mutant{
 	{
 		"TTL counted from the reply", "a slow reply makes the holder believe for longer than the server does", "core/internal/acquire/ask.go",
 		[][2]string{{"a.sentAt = max(a.sentAt, granted.SentAt)", "a.sentAt = max(a.Env.Now(), granted.SentAt)"}},
@@ -272,32 +276,6 @@ var All = []Mutant{
 		inCore("TestFrozenServerWithoutTimeout"),
 	},
 	{
-		"counter instead of a set", "a counter of permits that drifts: those of a crashed holder are in use for ever", "core/internal/lockscript/lua/permits.lua",
-		[][2]string{
-			{"  if not hasSlots then\n    return shares\n  end\n", "  if true then\n    return tonumber(redis.call('GET', slots .. '+') or 0)\n  end\n"},
-			{"  redis.call('PEXPIREAT', slots, at)\nend", "  redis.call('PEXPIREAT', slots, at)\n  redis.call('INCRBY', slots .. '+', permits)\nend"},
-		},
-		inCore("TestSemaphoreCrash"),
-	},
-	{
-		"release that adds a permit", "redisson/redisson#4678: a late release frees the permit of another holder", "core/internal/lockscript/lua/queue_release.lua",
-		[][2]string{{"local wasQueued = dequeue(id) > 0\n", "local wasQueued = dequeue(id) > 0\nif status == 0 and hasSlots then\n  call('ZREM', slots, call('ZREVRANGE', slots, 0, 0)[1])\nend\n"}},
-		inCore("TestSemaphoreReleaseAddsNothing"),
-	},
-	{
-		"stored n", "the first request sets n, and a deployment cannot change it", "core/internal/lockscript/lua/queue_common.lua",
-		[][2]string{{
-			"  return not limit or not hasShares or not hasShare(owner) and countInUse(shareExpiries) + permits <= limit\n",
-			"  local stored = tonumber(limit and call('SET', slots .. '+', limit, 'NX', 'GET') or limit)\n  return not limit or not hasShares or not hasShare(owner) and countInUse(shareExpiries) + permits <= stored\n",
-		}},
-		inCore("TestSemaphoreChangingLimit"),
-	},
-	{
-		"small requests pass a large one", "a request for many permits starves", "core/internal/lockscript/lua/queue_acquire.lua",
-		[][2]string{{"(exclusiveOwner or occupied(exclusiveQueue) or occupied(sharedQueue) or not", "(exclusiveOwner or occupied(exclusiveQueue) or not"}},
-		inCore("TestSemaphorePermits"),
-	},
-	{
 		"wait without end", "whose context has no end waits for as long as go-redis dials", "core/internal/transport/executor.go",
 		[][2]string{{"timeout := AnswerTimeout + c.Ack.Timeout", "timeout := AnswerTimeout + time.Hour"}},
 		inTransport("TestEveryWaitEnds"),
@@ -316,21 +294,6 @@ var All = []Mutant{
 		"leader that goes on", "the context of a leader does not end with its lead", "core/leadership.go",
 		[][2]string{{"	defer l.lease.end.Bind(cancel)()\n", "	_ = cancel\n"}},
 		inCore("TestRunAfterALoss|TestRunEndsItsContextFirst"),
-	},
-	{
-		"two leaders of one term", "a candidate enters the lead of its own context again", "core/election.go",
-		[][2]string{{"	case h == nil:\n		return ctx, nil", "	case true:\n		return ctx, nil"}},
-		inCore("TestElectionWithOwnContext"),
-	},
-	{
-		"term that does not rise", "a counter that begins anew after FLUSHALL, found by an election", "core/internal/lockscript/lua/token.lua",
-		[][2]string{{"token = math.max(now, (beyond", "token = math.max(1, (beyond"}},
-		inCore("TestElectionTermsAfterFlush"),
-	},
-	{
-		"observer that goes back", "a replica tells of an earlier leader", "core/internal/waiters/news.go",
-		[][2]string{{"l.Token < n.newest.Token, l.Token", "l.Token"}},
-		inCore("TestObserveNeverGoesBack"),
 	},
 	{
 		"late proclamation", "a repetition overwrites the newer value", "core/internal/lockscript/lua/proclaim.lua",

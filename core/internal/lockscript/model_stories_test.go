@@ -19,12 +19,30 @@ var (
 	aPermit      = kind{strategy: "Semaphore(3)", mode: modeSemaphore, limit: 3, k: 1}
 	twoPermits   = kind{strategy: "Semaphore(4) for 2", mode: modeSemaphore, limit: 4, k: 2}
 	threePermits = kind{strategy: "Semaphore(5) for 3", mode: modeSemaphore, limit: 5, k: 3}
+	oneOfFive    = kind{strategy: "Semaphore(5)", mode: modeSemaphore, limit: 5, k: 1}
 	theOnly      = kind{strategy: "Semaphore(1)", mode: modeSemaphore, limit: 1, k: 1}
 )
 
 // stories are short courses of events of which the scripts once had, or easily might have, another idea than the model,
 // and which random ones do not meet often.
 var stories = map[string]func(*episode){
+	"permits last as long as the renewals of their share": func(e *episode) {
+		a, b := e.asks("A", aPermit, 3), e.asks("B", aPermit, 3)
+		e.renew(a, 29)
+		e.renew(b, 29)
+		e.pass(4)
+		e.asks("C", aPermit, 9)
+		e.check()
+	},
+	"several permits take the slots on both sides of one that is taken": func(e *episode) {
+		a, b := e.asks("A", aPermit, 29), e.asks("B", aPermit, 29)
+		e.release(a, lockscript.HeldByCaller)
+		e.asks("C", threePermits, 29)
+		e.asks("D", oneOfFive, 29)
+		e.release(b, lockscript.HeldByCaller)
+		e.asks("E", oneOfFive, 29)
+		e.check()
+	},
 	"a waiter whose owner was let in enters too, and leaves the line": func(e *episode) {
 		other, first, second := e.asks("B", aFair, 9), e.asks("A", aFair, 9), e.asks("A", aFair, 9)
 		e.release(other, lockscript.HeldByCaller)

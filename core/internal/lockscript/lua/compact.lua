@@ -41,15 +41,13 @@ local function expand(lock, shareExpiries, slots)
     redis.call('UNLINK', shareExpiries, slots) -- left of an earlier lock that was deleted by hand
     redis.call('PEXPIREAT', shareExpiries, expiry) -- refused before the first write, if the user may not use it
     if permits then
-      redis.call('ZADD', slots, -1, owner)
-      redis.call('PEXPIREAT', slots, expiry)
-      local added = {}
+      local added = {-1, owner}
       for i = 1, tonumber(permits) do
-        added[2 * i - 1], added[2 * i] = i - 1, i .. ':' .. owner
+        added[2 * i + 1], added[2 * i + 2] = i - 1, i .. ':' .. owner
       end
       redis.call('ZADD', slots, unpack(added))
+      redis.call('PEXPIREAT', slots, expiry)
       redis.call('HSET', lock, 'permits:' .. owner, limit .. ' ' .. permits)
-      redis.call('PEXPIREAT', slots, expiry) -- in the last ms, the first one has deleted the key
     end
     redis.call('ZADD', shareExpiries, expiry, owner)
     redis.call('PEXPIREAT', shareExpiries, expiry)

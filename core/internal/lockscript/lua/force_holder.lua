@@ -102,7 +102,9 @@ if marks[1] then
   call('HSET', KEYS[8], unpack(marks))
   call('PEXPIRE', KEYS[8], math.max(call('PTTL', KEYS[8]), (left > 0 and left or tonumber(ARGV[3])) + 1000))
 end
-redis.pcall('SET', KEYS[7], ended .. ' ' .. next, 'PX', ARGV[3])
+if ended > 0 or wantedToken == '0' then -- no later hold has the token, so a repetition that ends nothing needs no memory
+  redis.pcall('SET', KEYS[7], ended .. ' ' .. next, 'PX', ARGV[3])
+end
 grantWaiters()
 if ended > 0 and not mode then
   publish(ARGV[2], channel, '0')

@@ -1,0 +1,19 @@
+package mutants
+
+var elections = []Mutant{
+	{
+		"two leaders of one term", "a candidate enters the lead of its own context again", "core/election.go",
+		[][2]string{{"	case h == nil:\n		return ctx, nil", "	case true:\n		return ctx, nil"}},
+		inCore("TestElectionWithOwnContext"),
+	},
+	{
+		"term that does not rise", "a counter that begins anew after FLUSHALL, found by an election", "core/internal/lockscript/lua/token.lua",
+		[][2]string{{"token = math.max(now, (beyond", "token = math.max(1, (beyond"}},
+		inCore("TestElectionTermsAfterFlush"),
+	},
+	{
+		"observer that goes back", "a replica tells of an earlier leader", "core/internal/waiters/news.go",
+		[][2]string{{"l.Token < n.newest.Token, l.Token", "l.Token"}},
+		inCore("TestObserveNeverGoesBack"),
+	},
+}

@@ -1,0 +1,30 @@
+package mutants
+
+var semaphores = []Mutant{
+	{
+		"counter instead of a set", "a counter of permits that drifts: those of a crashed holder are in use for ever", "core/internal/lockscript/lua/permits.lua",
+		[][2]string{
+			{"  if not hasSlots then\n    return shares\n  end\n", "  if true then\n    return tonumber(redis.call('GET', slots .. '+') or 0)\n  end\n"},
+			{"  redis.call('PEXPIREAT', slots, at)\nend", "  redis.call('PEXPIREAT', slots, at)\n  redis.call('INCRBY', slots .. '+', permits)\nend"},
+		},
+		inCore("TestSemaphoreCrash"),
+	},
+	{
+		"release that adds a permit", "redisson/redisson#4678: a late release frees the permit of another holder", "core/internal/lockscript/lua/queue_release.lua",
+		[][2]string{{"local wasQueued = dequeue(id) > 0\n", "local wasQueued = dequeue(id) > 0\nif status == 0 and hasSlots then\n  call('ZREM', slots, call('ZREVRANGE', slots, 0, 0)[1])\nend\n"}},
+		inCore("TestSemaphoreReleaseAddsNothing"),
+	},
+	{
+		"stored n", "the first request sets n, and a deployment cannot change it", "core/internal/lockscript/lua/queue_common.lua",
+		[][2]string{{
+			"  return not limit or not hasShares or not hasShare(owner) and countInUse(shareExpiries) + permits <= limit\n",
+			"  local stored = tonumber(limit and call('SET', slots .. '+', limit, 'NX', 'GET') or limit)\n  return not limit or not hasShares or not hasShare(owner) and countInUse(shareExpiries) + permits <= stored\n",
+		}},
+		inCore("TestSemaphoreChangingLimit"),
+	},
+	{
+		"small requests pass a large one", "a request for many permits starves", "core/internal/lockscript/lua/queue_acquire.lua",
+		[][2]string{{"(exclusiveOwner or occupied(exclusiveQueue) or occupied(sharedQueue) or not", "(exclusiveOwner or occupied(exclusiveQueue) or not"}},
+		inCore("TestSemaphorePermits"),
+	},
+}
