@@ -5,7 +5,7 @@ GO      ?= go
 # Modules of this repository beside the root; each keeps its dependencies to itself.
 MODULES := . examples faults internal/fencing internal/frameworks
 # The packages whose tests take longest come first, so that none of them runs alone at the end.
-LONGEST := ./core ./internal/frameworks
+LONGEST := ./core ./internal/frameworks ./core/internal/lockscript ./examples/flashsale
 TOOL    := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # go test, which says at its end once more what failed; the argument is GOWORK.
 gotest   = $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \

@@ -56,7 +56,7 @@ func TestResignAfterALoss(t *testing.T) {
 	server := redistest.Start(t)
 	relay := server.Relay()
 	rdb := server.Client()
-	const ttl = 3 * time.Second
+	const ttl = 9 * time.Second // of which a quarter is left for the looks below
 	e := newClient(t, relay.Client(), core.WithTTL(ttl)).Election("name")
 	lead := mustCampaign(t, e)
 	other := newClient(t, rdb).Election("name", core.WithWait(0))

@@ -67,22 +67,19 @@ type pair struct {
 	prefix      string
 }
 
-// pairs are every strategy, and those that meet on one name both ways round.
+// pairs are every strategy, and those that meet on one name both ways round. Some have names of one slot of a Cluster, by a
+// hash tag.
 var pairs = map[string]pair{
 	"Mutex":                  {lock: mutex, rival: mutex},
-	"MutexOfOneSlot":         {lock: mutex, rival: mutex, prefix: "{lock}:"},
 	"Fair":                   {lock: fair, rival: fair},
-	"FairOfOneSlot":          {lock: fair, rival: fair, prefix: "{lock}:"},
 	"ReadAndWrite":           {lock: read, rival: write},
-	"WriteAndRead":           {lock: write, rival: read},
-	"WriteOfOneSlot":         {lock: write, rival: write, prefix: "{lock}:"},
-	"ReadOfOneSlot":          {lock: read, rival: fairWrite, prefix: "{lock}:"},
+	"WriteAndRead":           {lock: write, rival: read, prefix: "{lock}:"},
 	"FairReadAndFairWrite":   {lock: fairRead, rival: fairWrite},
 	"FairWriteAndFairRead":   {lock: fairWrite, rival: fairRead, prefix: "{lock}:"},
-	"MutexAndFair":           {lock: mutex, rival: fair},
-	"FairAndMutex":           {lock: fair, rival: mutex},
+	"MutexAndFair":           {lock: mutex, rival: fair, prefix: "{lock}:"},
+	"FairAndMutex":           {lock: fair, rival: mutex, prefix: "{lock}:"},
 	"MutexAndRead":           {lock: mutex, rival: read},
-	"ReadAndMutex":           {lock: read, rival: mutex},
+	"ReadAndMutex":           {lock: read, rival: mutex, prefix: "{lock}:"},
 	"Semaphore":              {lock: semaphore, rival: semaphore},
 	"PermitsAndWrite":        {lock: permits, rival: write, prefix: "{lock}:"},
 	"MultiAtOnceAndMutex":    {lock: atOnce, rival: mutex},

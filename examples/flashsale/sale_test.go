@@ -18,7 +18,7 @@ var small = config{
 	users: 60, attempts: 3, stock: 20,
 	clients: 16, replicas: 3, gateway: 1,
 	// So long that calls overlap, if nothing prevents them, on any machine.
-	gatewayTime: 150 * time.Millisecond,
+	gatewayTime: 100 * time.Millisecond,
 	seed:        1,
 	patience:    15 * time.Second,
 	guards:      locked,

@@ -100,7 +100,7 @@ func renewReplyLost(t *testing.T, s Subject) {
 			}
 		}}))
 		p.known()
-		lease := w.must(p.lock("name").Lock(context.Background(), core.WithTTL(3*time.Second)))
+		lease := w.must(p.lock("name").Lock(context.Background(), core.WithTTL(6*time.Second)))
 		p.lose("name", how)
 		renewed.expect(2 * p.pair.Lock.members())
 		wait(t, renewed.zero(), "two renewals after the lost one")

@@ -77,9 +77,12 @@ func (i *Instance) Proclaim(ctx context.Context, k Keys, id string, token, numbe
 	return status != 0, nil
 }
 
-// announce tells the observers that the lead was given up. Nothing follows from an error: observers also poll.
-func (i *Instance) announce(ctx context.Context, k Keys) {
-	_, _ = i.Exec.Do(ctx, announceScript, []string{k.Lock}, k.LeaderChannel(), i.PublishVerb)
+// announce tells the observers that the lead was given up. It does not wait, because the release has been confirmed. Nothing
+// follows from an error: observers also poll.
+func (i *Instance) announce(k Keys) {
+	c := transport.NewCommand(announceScript, []string{k.Lock}, k.LeaderChannel(), i.PublishVerb)
+	c.Done = func(*transport.Command) {}
+	i.Exec.SubmitRenewals([]*transport.Command{c})
 }
 
 // SubscribeToLeader subscribes to the changes of the lead. The caller must call Close.

@@ -100,7 +100,7 @@ func (q Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 		q.PublishRefused()
 	}
 	if q.Observed {
-		q.announce(ctx, h.Keys)
+		q.announce(h.Keys)
 	}
 	if status%2 == 0 {
 		return q.wasReleased(ctx, h)
