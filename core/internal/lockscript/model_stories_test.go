@@ -160,6 +160,16 @@ var stories = map[string]func(*episode){
 		e.release(reader, lockscript.HeldByCaller)
 		e.check()
 	},
+	"a share that is granted from the queue once more under its id has its minimum time anew": func(e *episode) {
+		reader := e.contend("A", aRead, 9)
+		reader.MinHold = 7 * time.Second
+		e.acquire(reader)
+		e.release(reader, lockscript.HeldByCaller)
+		writer := e.asks("B", aFair, 3)
+		e.acquire(reader)
+		e.release(writer, lockscript.OnlyQueued)
+		e.check()
+	},
 	"readers who waited for a write go first when its minimum time is over": func(e *episode) {
 		writer := e.contend("A", aWrite, 9)
 		writer.MinHold = 5 * time.Second

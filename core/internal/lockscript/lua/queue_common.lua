@@ -294,7 +294,7 @@ end
 -- the mode is that of a semaphore. The caller must call setExpiry afterwards.
 local function grantShare(id, owner, ttl, wantedMode, minHold)
   -- setExpiry needs this command. If the user may not use it, the script must fail before the first write.
-  local before = call('ZREVRANGE', shareExpiries, 0, 0, 'WITHSCORES')[2]
+  local last = call('ZREVRANGE', shareExpiries, 0, 0, 'WITHSCORES')
   if expiredLeft then
     removeShare(id) -- of the same hold, if that has expired and is granted again
   end
@@ -311,7 +311,7 @@ local function grantShare(id, owner, ttl, wantedMode, minHold)
   end
   if not hasShares then
     call('UNLINK', shareExpiries, slots) -- left of an earlier lock that was deleted by hand
-    before = nil
+    last = {}
   end
   local at = integer(now + ttl)
   call('PEXPIREAT', shareExpiries, at)
@@ -341,7 +341,8 @@ local function grantShare(id, owner, ttl, wantedMode, minHold)
   if not shared then
     call('PEXPIREAT', shareExpiries, at)
   end
-  latestExpiry = math.max(tonumber(before or 0), now + ttl)
+  -- The last expiry may be of this very id, left by its minimum hold time, and have been replaced.
+  latestExpiry = last[1] ~= id and math.max(tonumber(last[2] or 0), now + ttl) or nil
   hasShares, shared = true, true
   return ownToken, limit and call('ZSCORE', slots, '1:' .. owner)
 end
