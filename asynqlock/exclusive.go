@@ -43,6 +43,9 @@ func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (asynq.Mi
 	if err := e.checkExclusive(); err != nil {
 		return nil, err
 	}
+	if err := core.CheckLocker(strategy(prefix+"check", e.lockOptions()...)); err != nil {
+		return nil, err
+	}
 	return func(next asynq.Handler) asynq.Handler {
 		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error { return e.process(ctx, t, next) })
 	}, nil

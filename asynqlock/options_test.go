@@ -114,6 +114,10 @@ func TestWhatIsMissing(t *testing.T) {
 			"the strategy is nil", func() (asynq.MiddlewareFunc, error) { return asynqlock.NewExclusive(nil, id) },
 			func() asynq.MiddlewareFunc { return asynqlock.Exclusive(nil, id) },
 		},
+		"n of a semaphore": {
+			"n = 0", func() (asynq.MiddlewareFunc, error) { return asynqlock.NewExclusive(d.locks.Limit(0), id) },
+			func() asynq.MiddlewareFunc { return asynqlock.Exclusive(d.locks.Limit(0), id) },
+		},
 		"key of Once": {
 			"the key function is nil", func() (asynq.MiddlewareFunc, error) { return asynqlock.NewOnce(d.locks, nil) },
 			func() asynq.MiddlewareFunc { return asynqlock.Once(d.locks, nil) },

@@ -24,6 +24,7 @@
 //   - [Client.Fair]: the same, in the order of arrival across all processes.
 //   - [Client.Read] and [Client.Write]: many readers or one writer, with the turns of [sync.RWMutex].
 //   - [Client.FairRead] and [Client.FairWrite]: the same in the order of arrival.
+//   - [Client.Semaphore]: at most n permits at a time, in the order of arrival.
 //
 // [NewRedlock] makes locks on several independent servers. A majority of the servers decides.
 //

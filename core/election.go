@@ -107,7 +107,7 @@ func (e *Election) campaignThroughOutages(ctx context.Context) (*Leadership, err
 // [Leadership.Resign] when its work has stopped. With an error, the candidate does not lead, now or later.
 //
 // Errors are those of [Locker.Lock]. Another one is [ErrLeading], if ctx is, or descends from, the context of a leader of
-// this election.
+// this election through the same go-redis client.
 func (e *Election) Campaign(ctx context.Context) (*Leadership, error) {
 	ctx, err := e.candidate(ctx)
 	if err != nil {
@@ -151,7 +151,7 @@ func (e *Election) won(l *Leadership) {
 // I/O: it returns nil only while the context of the lead is valid. Use it for schedulers that ask before each run. The lead
 // may end right after the answer, so work that takes long needs the context of the lead.
 func (e *Election) IsLeader(context.Context) error {
-	if err := e.check(); err != nil {
+	if err := e.locker.check(); err != nil {
 		return err
 	}
 	e.mu.Lock()
@@ -161,12 +161,4 @@ func (e *Election) IsLeader(context.Context) error {
 		return errorf("%w: election %q", ErrNotLeader, e.locker.name)
 	}
 	return nil
-}
-
-// check returns what is wrong with the name or the options.
-func (e *Election) check() error {
-	if e.locker.err != nil {
-		return e.locker.err
-	}
-	return e.locker.config.check(e.locker.engine.redis, 0)
 }

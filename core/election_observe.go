@@ -31,7 +31,7 @@ func newLeader(l lockscript.Leader) Leader {
 // Leader reads the present leader, which may be outdated when it arrives. It returns [ErrNoLeader] if no process leads.
 // Right after its election, a leader may be returned without its value. Any process may ask, without a candidate.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
-	if err := e.check(); err != nil {
+	if err := e.locker.check(); err != nil {
 		return Leader{}, err
 	}
 	c := e.locker.engine
@@ -64,7 +64,7 @@ func (e *Election) read(ctx context.Context) (lockscript.Leader, error) {
 // reports.
 func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 	return func(yield func(Leader) bool) {
-		if e.check() != nil {
+		if e.locker.check() != nil {
 			return
 		}
 		c := e.locker.engine

@@ -117,7 +117,8 @@ type NotAcquiredError struct {
 	// Name of the lock.
 	Name string
 	// RetryAfter is the rest of the present holder's lease, by the server's clock at the last answer. A holder that
-	// renews may keep the lock longer; one that unlocks frees it sooner. Zero if unknown.
+	// renews may keep the lock longer; one that unlocks frees it sooner. Of a [Client.Semaphore] it is that of the permit that
+	// ends first. Zero if unknown.
 	RetryAfter time.Duration
 
 	cause error // why the wait ended early, or did not begin; nil if the lock was simply held

@@ -206,8 +206,24 @@ func (l *Lease) Abandon() {
 		return
 	}
 	if l.engine.renewer.Remove(&l.entry) {
+		l.keepForTTL()
 		l.engine.lost(l, errAbandoned)
 	}
+}
+
+// keepForTTL makes Redis keep the hold of a lease that has just ended for its TTL, in the background. It does so only if Redis
+// has granted the hold for less, as to a waiter in a queue. If the hold was released meanwhile, Redis does nothing.
+func (l *Lease) keepForTTL() {
+	if !l.engine.renewer.Provisional(&l.entry) {
+		return
+	}
+	h := l.hold // a copy, because a release uses the other
+	l.engine.background(func(ctx context.Context) {
+		_ = transport.RetryUntilAnswered(ctx, func(ctx context.Context) error {
+			_, err := l.strategy.Renew(ctx, &h, h.TTL)
+			return err
+		})
+	})
 }
 
 // leftToExpire reports whether the lease, if it ended for this cause, is left in Redis for the rest of its TTL.

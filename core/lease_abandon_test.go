@@ -109,6 +109,29 @@ func TestAbandon(t *testing.T) {
 	}
 }
 
+// TestAbandonOfQueueGrant: Redis keeps a lock that a message granted to a waiter for its whole TTL, although its first lease is
+// shorter.
+func TestAbandonOfQueueGrant(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(long))
+	for kind, strategy := range onlyQueued(locks) {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			holder := mustLock(t, locks.Write(kind))
+			next := leaseLater(t, strategy(kind))
+			awaitQueue(t, locks, kind, 1)
+			unlock(t, holder)
+			lease := awaitLease(t, next)
+			lease.Abandon()
+			redistest.Eventually(t, within, "the lock to be kept for its TTL", func() bool {
+				return left(t, rdb, kind) > long/2
+			})
+			wantAbandoned(t, lease)
+		})
+	}
+}
+
 // TestUnlockAfterAbandon: the work has stopped after all, so no caller has to wait any longer.
 func TestUnlockAfterAbandon(t *testing.T) {
 	t.Parallel()

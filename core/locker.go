@@ -100,6 +100,36 @@ func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lea
 	return lease, err
 }
 
+// CheckLocker returns the error with which l would refuse its name or its options, or nil. It is for adapters, which get a
+// [Strategy] long before use: they can check a Locker for any name. A Locker of another package may have a method Check() error
+// for it. CheckLocker does no I/O.
+func CheckLocker(l Locker) error {
+	switch l := l.(type) {
+	case nil:
+		return invalidOption("the strategy returns a nil Locker")
+	case *locker:
+		return l.check()
+	case *multi:
+		for _, member := range l.members {
+			if err := CheckLocker(member.Locker); err != nil {
+				return err
+			}
+		}
+		return l.err
+	case interface{ Check() error }:
+		return l.Check()
+	}
+	return nil
+}
+
+// check returns what is wrong with the name or the options.
+func (l *locker) check() error {
+	if l.err != nil {
+		return l.err
+	}
+	return l.config.check(l.engine.redis, l.limit())
+}
+
 // keysOf returns the keys of a name, or [ErrInvalidName].
 func keysOf(prefix, name string) (lockscript.Keys, error) {
 	k, err := lockscript.KeysOf(prefix, name)

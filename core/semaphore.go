@@ -100,5 +100,5 @@ func checkPermits(permits, limit int) error {
 // slots go up to the largest n.
 //
 // [WithMinHold] keeps the permit taken, but not the slot: the next holder may get that at once. With [WithPermits] it is
-// the first of the permits' slots. It is 0 for other locks.
+// the first of the permits' slots. It is 0 for other locks, and for a [Multi].
 func (l *Lease) Slot() int { return l.hold.Slot }

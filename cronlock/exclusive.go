@@ -15,7 +15,8 @@ import (
 
 // Exclusive returns a wrapper for [cron.NewChain] that prevents two runs of a job at the same time, on any replica. A
 // run that finds another one in progress is skipped, or waits as [WithWait] says. The strategy makes the lock of that
-// name, locks.Mutex for instance. With locks.Limit(n), at most n replicas run the job at a time.
+// name, locks.Mutex for instance. With locks.Limit(n), at most n runs are in progress at a time, over all replicas. They may be
+// on one replica, if the job takes longer than its period: [cron.SkipIfStillRunning] in front prevents that.
 //
 // Exclusive does not make a tick run once: if the job is shorter than the difference of two clocks, both replicas run
 // it, one after the other. Use [AddFunc] for that. Put Exclusive on one job: in the chain of a whole cron, all jobs
@@ -46,6 +47,9 @@ func NewExclusive(strategy core.Strategy, name string, opts ...Option) (cron.Job
 		return nil, err
 	}
 	lock := strategy("cron:"+name, slices.Concat(config.lock, []core.LockOption{core.WithMinHold(config.minHold)})...)
+	if err := core.CheckLocker(lock); err != nil {
+		return nil, err
+	}
 	return func(inner cron.Job) cron.Job {
 		j := newJob(name, funcOf(inner), config)
 		return cron.FuncJob(func() { j.exclusive(lock) })

@@ -170,6 +170,7 @@ func TestExclusiveRefuses(t *testing.T) {
 	for name, build := range map[string]func() (cron.JobWrapper, error){
 		"strategy": func() (cron.JobWrapper, error) { return cronlock.NewExclusive(nil, "job") },
 		"no name":  func() (cron.JobWrapper, error) { return cronlock.NewExclusive(locks.Mutex, "") },
+		"n = 0":    func() (cron.JobWrapper, error) { return cronlock.NewExclusive(locks.Limit(0), "job") },
 		"AllowOverlap": func() (cron.JobWrapper, error) {
 			return cronlock.NewExclusive(locks.Mutex, "job", cronlock.AllowOverlap())
 		},

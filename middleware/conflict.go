@@ -22,6 +22,7 @@ const (
 	CodeLimitReached    = "limit-reached"    // 429: as many requests of the same key as its semaphore allows are running
 	CodeClientGone      = "client-gone"      // 499: the client left before its request could run
 	CodeKeyFailed       = "key-failed"       // 500: the server could not make the key
+	CodeGuardFailed     = "guard-failed"     // 500: the guard cannot be used like this, by a mistake of the program
 	CodeLockUnavailable = "lock-unavailable" // 503: Redis could not be asked
 
 	CodeRequestInProgress = "request-in-progress" // 409: another request of the same key is running, behind Once
@@ -138,7 +139,7 @@ func lockCode(ctx context.Context, err error) string {
 	case errors.Is(err, core.ErrNotAcquired):
 		return CodeLockConflict
 	case mistaken(err):
-		return CodeKeyFailed
+		return CodeGuardFailed
 	}
 	return CodeLockUnavailable
 }
@@ -170,7 +171,7 @@ func onceCode(ctx context.Context, err error) string {
 	case errors.Is(err, errEarly):
 		return CodeTooEarly
 	case mistaken(err):
-		return CodeKeyFailed
+		return CodeGuardFailed
 	}
 	return CodeLockUnavailable
 }

@@ -27,6 +27,9 @@ func NewExclusive(strategy core.Strategy, config Config) (*Exclusive, error) {
 	if err := config.checkExclusive(); err != nil {
 		return nil, err
 	}
+	if err := core.CheckLocker(strategy(lockPrefix+"check", config.Lock...)); err != nil {
+		return nil, err
+	}
 	logger := func() *slog.Logger { return loggerOf(strategy) }
 	return &Exclusive{guard: newGuard(config, logger), strategy: strategy}, nil
 }

@@ -16,6 +16,7 @@ import (
 // What is logged. Refusals that clients cause are not: their number is up to the clients.
 const (
 	logKeyFailed   = "holdfast: the key of a request could not be made, the request was refused"
+	logGuardFailed = "holdfast: a guard cannot be used like this, the request was refused"
 	logUnavailable = "holdfast: Redis did not answer or refused the guard's command, the request was refused"
 	logUnguarded   = "holdfast: Redis could not be asked, the request runs unguarded"
 	logLost        = "holdfast: a request has lost its lease while it ran"
@@ -35,6 +36,8 @@ func (l *failureLog) refused(ctx context.Context, c *Conflict) {
 	switch c.Code {
 	case CodeKeyFailed:
 		l.write(ctx, slog.LevelError, logKeyFailed, c.Code, c.KeyHash, keyFailure(c.Cause))
+	case CodeGuardFailed:
+		l.write(ctx, slog.LevelError, logGuardFailed, c.Code, c.KeyHash, lockFailure(c.Cause))
 	case CodeLockUnavailable:
 		l.write(ctx, slog.LevelError, logUnavailable, c.Code+" "+replyCode(c.Cause), c.KeyHash, lockFailure(c.Cause))
 	case CodeOutcomeUnknown:

@@ -76,6 +76,11 @@ var verdicts = map[string]verdict{
 		title:  "Key failed",
 		detail: "The server failed to make the key of the request. The request was not processed.",
 	},
+	CodeGuardFailed: {
+		status: http.StatusInternalServerError,
+		title:  "Guard failed",
+		detail: "The server failed to guard the request. The request was not processed.",
+	},
 	CodeRequestInProgress: {
 		status:    http.StatusConflict,
 		retryable: true,

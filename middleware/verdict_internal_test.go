@@ -107,7 +107,7 @@ func TestLockCodes(t *testing.T) {
 func TestEveryCodeHasItsTexts(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{
-		CodeKeyRequired, CodeKeyInvalid, CodeScopeRequired, CodeLockConflict, CodeLimitReached, CodeClientGone, CodeKeyFailed,
+		CodeKeyRequired, CodeKeyInvalid, CodeScopeRequired, CodeLockConflict, CodeLimitReached, CodeClientGone, CodeKeyFailed, CodeGuardFailed,
 		CodeLockUnavailable, CodeRequestInProgress, CodeAlreadyCompleted, CodeOutcomeUnknown, CodePayloadTooLarge,
 		CodeKeyReused, CodeTooEarly, CodeTooManyKeys,
 		CodeBodyUnreadable, CodeBodyTimeout, CodeTooManyBodies,

@@ -139,7 +139,7 @@ func leaveEveryKey(t *testing.T, rdb *redis.Client) {
 			"holdfast:shared_queue:{lock:queue}").Val() == 3
 	})
 	// Last, because it is remembered for some seconds only.
-	if err := hold(locks.Mutex("short"), core.WithTTL(time.Second)).Unlock(t.Context()); err != nil {
+	if err := hold(locks.Mutex("short"), core.WithTTL(5*time.Second)).Unlock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

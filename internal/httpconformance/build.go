@@ -102,6 +102,14 @@ func testExclusiveOptions(t *testing.T, s *suite) {
 		_, err := s.Exclusive(locks.Mutex, ByUser, option)
 		rejects(t, err, name)
 	}
+	_, err := s.Exclusive(locks.Limit(0), ByUser)
+	rejects(t, err, "n = 0")
+	_, err = s.Exclusive(locks.Limit(3), ByUser, middleware.WithLock(core.WithPermits(4)))
+	rejects(t, err, "WithPermits(4)")
+	_, err = s.Exclusive(locks.Mutex, ByUser, middleware.WithLock(core.WithPermits(1)))
+	rejects(t, err, "WithPermits(1)")
+	_, err = s.Exclusive(func(string, ...core.LockOption) core.Locker { return nil }, ByUser)
+	rejects(t, err, "nil Locker")
 }
 
 func testMissingArguments(t *testing.T, s *suite) {

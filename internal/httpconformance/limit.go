@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
@@ -43,4 +44,21 @@ func testLimit(t *testing.T, s *suite) {
 	all.do(r).want(t, http.StatusCreated)
 	a := s.whileRunning(t, r, limited(middleware.WithWait(0), middleware.WithLock(core.WithPermits(n-1))))
 	a.refused(t, http.StatusTooManyRequests, middleware.CodeLimitReached)
+	testLockWithinItself(t, s)
+}
+
+// testLockWithinItself: a guard inside another one of the same key that would wait for it is a mistake of the program, and
+// the log says so.
+func testLockWithinItself(t *testing.T, s *suite) {
+	locks, j := logged(t, redistest.Start(t).Client())
+	outer := must(t)(s.Exclusive(locks.Limit(2), ByUser, unhurried(nil)...))
+	inner := must(t)(s.Exclusive(locks.Mutex, ByUser, unhurried(nil)...))
+	site := s.mount(t, &counter{}, outer, inner)
+	for range 2 {
+		p := site.do(request{user: "ada"}).refused(t, http.StatusInternalServerError, middleware.CodeGuardFailed)
+		if p.Retryable {
+			t.Errorf("%+v: it fails again", p)
+		}
+	}
+	j.want(t, 1, "ERROR", "cannot be upgraded")
 }

@@ -99,6 +99,7 @@
 //	429 too-many-keys          Retry-After   [WithQuota], [WithQuotaBytes]: the scope's records are as many or as large as allowed
 //	499 client-gone                          the client left while it waited; for the log
 //	500 key-failed                           the key could not be made
+//	500 guard-failed                         the guard cannot be used like this: an invalid option, or a lock within itself
 //	503 lock-unavailable       Retry-After   Redis does not answer, unless [FailOpen]
 //	503 too-many-bodies        Retry-After   other bodies take all of [WithBodyMemory]
 //

@@ -14,6 +14,10 @@ import (
 // set for later would notice too late that leases expired meanwhile.
 const maxSleepLimit = time.Second
 
+// provisionalLimit is how long after a grant for less than the TTL of the lock the first renewal is due, which asks for the
+// whole TTL. Why not at once: most locks are released sooner, and then no renewal is sent.
+const provisionalLimit = 20 * time.Millisecond
+
 // Renewer renews all leases of a client, or ends them in time. It has no goroutine of its own: it has one timer, a heap
 // ordered by the next deadline, and batches that a [Sender] sends. It is safe for concurrent use.
 type Renewer[H any] struct {
@@ -51,7 +55,11 @@ func (r *Renewer[H]) Add(e *Entry[H], lease Lease[H], t Terms) bool {
 	e.validity = validity{
 		validUntil: r.TrustedUntil(t.SentAt, t.Granted), renewAt: Never, endAt: Never, ttl: t.Granted, token: t.Token,
 	}
-	if !t.Fixed {
+	switch {
+	case t.Fixed:
+	case t.Granted < t.TTL:
+		e.validity.renewAt = min(now.Add(provisionalLimit), renewTime(t.SentAt, t.Granted))
+	default:
 		e.validity.renewAt = renewTime(t.SentAt, t.Granted)
 	}
 	if t.MaxHold > 0 {
@@ -149,6 +157,13 @@ func (r *Renewer[H]) Outstanding(e *Entry[H]) time.Duration {
 		return e.ttl
 	}
 	return max(e.ttl, r.leftLocked(e))
+}
+
+// Provisional returns true if Redis has granted the lease for less than the TTL of the lock, and no renewal has succeeded.
+func (r *Renewer[H]) Provisional(e *Entry[H]) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return e.validity.ttl < e.ttl
 }
 
 // leftLocked returns for how long the hold has to be in Redis for the lease to stay valid until validUntil.

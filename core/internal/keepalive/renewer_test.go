@@ -186,6 +186,9 @@ func TestShortGrantIsRenewedInTime(t *testing.T) {
 		if l.end.Cause() != nil {
 			t.Errorf("ended: %v, renewals at %v", l.end.Cause(), s.times())
 		}
+		if first := s.times()[0]; first > provisionalLimit {
+			t.Errorf("the first renewal was sent after %v", first)
+		}
 		if n := len(s.times()); n < 4 || n > 6 {
 			t.Errorf("renewals at %v: one each third of the TTL after the first answer", s.times())
 		}
