@@ -17,7 +17,8 @@ const (
 	checkTimeout = 2 * time.Minute
 )
 
-// Check judges a history. It takes two minutes at most, see [Report.Unknown].
+// Check judges a history. Its searches take two minutes at most, see [Report.Unknown]. Each illegal partition takes as much
+// as 10 s more, for the line that explains it.
 func Check(events []history.Event) *Report {
 	r := NewReport()
 	deadline := time.Now().Add(checkTimeout)
@@ -41,9 +42,9 @@ func parts(events []history.Event) (all []part) {
 			all = append(all, lockParts(name, leases, record.faults)...)
 		}
 	}
-	for model, sides := range map[string]map[string][]write{"register": record.writes, control: record.stale} {
-		for _, name := range slices.Sorted(maps.Keys(sides)) {
-			all = append(all, fenceParts(model, name, sides[name])...)
+	for model, resources := range map[string]map[string][]write{"register": record.writes, control: record.stale} {
+		for _, name := range slices.Sorted(maps.Keys(resources)) {
+			all = append(all, fenceParts(model, name, resources[name])...)
 		}
 	}
 	return all
