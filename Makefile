@@ -200,7 +200,7 @@ RESULTS ?= $(CURDIR)/faults/results
 fault: needed ## break workers, links and servers for a moment, simulate two hours, and find three bugs that are put in
 	cd faults && $(GO) test -count=1 -timeout 5m -v -run TestFaults ./round \
 		-faults 100s -each 20s -kinds 5 -together -seed $(SEED) -out $(RESULTS)
-	cd faults && $(GO) test -count=1 -timeout 5m -tags holdfast_simulation ./simulate \
+	cd faults && $(GO) test -count=1 -timeout 5m -v -tags holdfast_simulation ./simulate \
 		-seeds 4 -hours 0.5 -seed $(SEED) -out $(RESULTS)
 	cd faults && $(GO) test -count=1 -timeout 5m -v ./mutants -kill -most 3
 
@@ -216,7 +216,7 @@ HOURS ?= 2
 
 .PHONY: simulate
 simulate: ## contend for locks under faults in virtual time: 50 seeds of 2 hours
-	cd faults && $(GO) test -count=1 -timeout 0 -tags holdfast_simulation ./simulate \
+	cd faults && $(GO) test -count=1 -timeout 0 -v -tags holdfast_simulation ./simulate \
 		-seeds $(SEEDS) -hours $(HOURS) -seed $(SEED) -out $(RESULTS)
 
 .PHONY: limits

@@ -6,7 +6,9 @@
 //   - register: the resource behind the locks, which refuses old tokens
 //   - topology: the servers, and the links from the workers to them
 //   - nemesis: the faults, each with its row of the catalogue
-//   - check: what must be true of a history, and the command recheck
+//   - check: what must be true of a history
+//   - linear: the same history, judged a second time by models of a lock, a semaphore, an election and the register
+//   - recheck: the command that judges a history again, by both
 //   - round: all of it together, for one topology and one seed at a time
 //   - simulate: virtual time, for volume
 //   - mutants: our own code with a bug put in, which has to be found

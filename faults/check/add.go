@@ -11,7 +11,6 @@ func NewReport() *Report {
 // Add takes in what another report counts.
 func (r *Report) Add(other *Report) {
 	r.Violations = append(r.Violations, other.Violations...)
-	r.Unclear = append(r.Unclear, other.Unclear...)
 	for _, pair := range []struct{ into, from map[string]int }{
 		{r.Apart, other.Apart},
 		{r.Faults, other.Faults},
@@ -36,7 +35,6 @@ func (r *Report) Add(other *Report) {
 		r.InUse[limit] = max(r.InUse[limit], most)
 	}
 	r.OnceKeys += other.OnceKeys
-	r.Linear += other.Linear
 	r.Freed.Add(other.Freed)
 	r.Overdue.Add(other.Overdue)
 	r.Told.Add(other.Told)

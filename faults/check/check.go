@@ -29,11 +29,9 @@ type Report struct {
 	Permits    int         // leases of semaphores whose limit was checked
 	InUse      map[int]int // the most permits in use at once, by n of the last one granted
 	OnceKeys   int
-	Linear     int      // names whose order porcupine has found
-	Unclear    []string // those for which it had no time
-	Freed      Spread   // from a heal to the next grant of a name
-	Overdue    Spread   // of calls beyond their deadline
-	Told       Spread   // of losses after the end of the lease
+	Freed      Spread // from a heal to the next grant of a name
+	Overdue    Spread // of calls beyond their deadline
+	Told       Spread // of losses after the end of the lease
 	Lasted     time.Duration
 }
 
@@ -49,7 +47,7 @@ func Check(events []history.Event) *Report {
 	r.Topology, r.TTL = v.topology, v.ttl
 	r.count(events)
 	for _, check := range []func(*view){
-		r.enough, r.exclusion, r.limits, r.tokens, r.belief, r.losses, r.fence, r.liveness, r.left, r.once, r.order, r.punctuality,
+		r.enough, r.exclusion, r.limits, r.tokens, r.belief, r.losses, r.fence, r.liveness, r.left, r.once, r.punctuality,
 	} {
 		check(v)
 	}
@@ -129,7 +127,7 @@ func (r *Report) Print(out io.Writer) {
 		fmt.Fprintf(out, " %d of %d;", r.InUse[limit], limit)
 	}
 	fmt.Fprintln(out)
-	fmt.Fprintf(out, "%d keys of Once; porcupine: %d names in order, %d unclear\n", r.OnceKeys, r.Linear, len(r.Unclear))
+	fmt.Fprintf(out, "%d keys of Once\n", r.OnceKeys)
 	fmt.Fprintf(out, "freed after a heal: %v\ncalls beyond their deadline: %v\nlosses told late: %v\n",
 		r.Freed, r.Overdue, r.Told)
 	table(out, "faults", r.Faults)

@@ -42,7 +42,7 @@ func inRound(topology string) Killer {
 }
 
 // All are the mutants. The first ones are those that a short run takes.
-var All = slices.Concat(locks, semaphores, elections)
+var All = slices.Concat(locks, semaphores, elections, modelled)
 
 var locks = []Mutant{
 	{

@@ -52,7 +52,7 @@ func (n *Nemesis) pair() pair {
 }
 
 // names are those of the locks, see package worker.
-var names = []string{"{a}1", "b", "c", "d", "e", "f", "g"}
+var names = []string{"{a}1", "b", "c", "d", "e", "f", "g", "l"}
 
 // key is that of one of them.
 func (n *Nemesis) key() string { return "lock:" + names[n.random.IntN(len(names))] }

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/faults/check"
 	"github.com/holdfast-go/holdfast/faults/history"
+	"github.com/holdfast-go/holdfast/faults/linear"
 	"github.com/holdfast-go/holdfast/faults/nemesis"
 	"github.com/holdfast-go/holdfast/faults/register"
 	"github.com/holdfast-go/holdfast/faults/topology"
@@ -35,6 +37,7 @@ var (
 	only     = flag.String("only", "", "the one topology to run; all if empty")
 	together = flag.Bool("together", false, "make all rounds at the same time; not with the topology clock")
 	limits   = flag.Bool("limits", false, "let 4 processes of 16 callers contend for one semaphore, with n = 5, then 3, then 8")
+	models   = flag.Bool("models", false, "fail for what the models of package linear find, and for nothing else")
 	topped   = flag.Int("kinds", len(topology.Kinds), "of how many topologies, from the first, rounds are made")
 )
 
@@ -75,13 +78,14 @@ func TestFaults(t *testing.T) {
 					t.Parallel()
 					r.counts = make(map[string]int)
 				}
-				s.add(r.seed, r.run(t))
+				report, judgement := r.judge(t)
+				s.add(r.seed, report, judgement)
 			})
 		}
 	})
 	s.write(t, filepath.Join(dir, "summary.md"))
 	for _, n := range changingLimits {
-		if *limits && s.all.InUse[n] < n {
+		if *limits && !*models && s.all.InUse[n] < n {
 			t.Errorf("inconclusive: at most %d permits of %d were in use", s.all.InUse[n], n)
 		}
 	}
@@ -97,7 +101,8 @@ type round struct {
 	path    string // of the history
 }
 
-func (r round) run(t *testing.T) *check.Report {
+// judge makes a history, and judges it by the checkers and by the models.
+func (r round) judge(t *testing.T) (*check.Report, *linear.Report) {
 	t.Helper()
 	if !t.Run("run", func(t *testing.T) { r.record(t) }) {
 		t.Logf("the history so far: %s", r.path)
@@ -106,22 +111,39 @@ func (r round) run(t *testing.T) *check.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report := check.Check(events)
-	for i, violation := range report.Violations {
+	report, judgement := check.Check(events), linear.Check(events)
+	findings := judgement.Illegal
+	if !*models {
+		findings = slices.Concat(report.Violations, findings)
+	}
+	for i, finding := range findings {
 		if i == 20 {
-			t.Errorf("and %d more", len(report.Violations)-i)
+			t.Errorf("and %d more", len(findings)-i)
 			break
 		}
-		t.Error(violation)
+		t.Error(finding)
 	}
 	report.Print(testWriter{t})
+	judgement.Print(testWriter{t})
+	pictures, err := judgement.Draw(r.path)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, picture := range pictures {
+		t.Log("picture: ", picture)
+	}
+	r.leave(t)
+	return report, judgement
+}
+
+// leave removes the history, unless the round failed.
+func (r round) leave(t *testing.T) {
 	if t.Failed() || *keep {
 		path, _ := filepath.Abs(r.path)
 		t.Logf("check it again: cd faults && go run ./recheck %s", path)
-	} else {
-		_ = os.Remove(r.path)
+		return
 	}
-	return report
+	_ = os.Remove(r.path)
 }
 
 // record makes the history.

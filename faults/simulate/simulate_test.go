@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,45 +21,54 @@ import (
 
 	"github.com/holdfast-go/holdfast/faults/check"
 	"github.com/holdfast-go/holdfast/faults/history"
+	"github.com/holdfast-go/holdfast/faults/linear"
 )
 
 var (
-	seeds = flag.Int("seeds", 2, "how many simulations to run")
-	first = flag.Uint64("seed", 1, "of the first one")
-	hours = flag.Float64("hours", 0.25, "how long each is, in virtual time")
-	out   = flag.String("out", "", "directory for the histories of those with violations; a temporary one if empty")
+	seeds  = flag.Int("seeds", 2, "how many simulations to run")
+	first  = flag.Uint64("seed", 1, "of the first one")
+	hours  = flag.Float64("hours", 0.25, "how long each is, in virtual time")
+	models = flag.Bool("models", false, "fail for what the models of package linear find, and for nothing else")
+	out    = flag.String("out", "", "directory for the histories of those with violations; a temporary one if empty")
 )
 
 // TestSimulate runs simulations, side by side as far as there are processors.
 func TestSimulate(t *testing.T) {
 	logging.Disable() // go-redis would tell of every dial that is refused
 	var mu sync.Mutex
-	sum := check.NewReport()
+	sum, judgements := check.NewReport(), linear.NewReport()
 	t.Run("seeds", func(t *testing.T) {
 		for i := range *seeds {
 			seed := *first + uint64(i)
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
 				events := simulate(t, seed, time.Duration(*hours*float64(time.Hour)))
-				report := check.Check(events)
-				for _, violation := range report.Violations[:min(20, len(report.Violations))] {
-					t.Error(violation)
+				report, judgement := check.Check(events), linear.Check(events)
+				findings := judgement.Illegal
+				if !*models {
+					findings = slices.Concat(report.Violations, findings)
+				}
+				for _, finding := range findings[:min(20, len(findings))] {
+					t.Error(finding)
 				}
 				if t.Failed() {
-					write(t, seed, events)
+					write(t, seed, events, judgement)
 				}
 				mu.Lock()
 				defer mu.Unlock()
 				sum.Add(report)
+				judgements.Add(judgement)
 			})
 		}
 	})
 	sum.Topology = fmt.Sprint(*seeds, " seeds")
 	sum.Print(os.Stdout)
+	judgements.Print(os.Stdout)
 }
 
-// write leaves the history behind: a seed does not bring it back, since goroutines run in another order each time.
-func write(t *testing.T, seed uint64, events []history.Event) {
+// write leaves the history behind, with pictures of what the models refuse: a seed does not bring it back, since
+// goroutines run in another order each time.
+func write(t *testing.T, seed uint64, events []history.Event, judgement *linear.Report) {
 	dir := *out
 	if dir == "" {
 		dir, _ = os.MkdirTemp("", "holdfast-simulation")
@@ -74,6 +84,13 @@ func write(t *testing.T, seed uint64, events []history.Event) {
 	lines := json.NewEncoder(f)
 	for _, e := range events {
 		_ = lines.Encode(e)
+	}
+	pictures, err := judgement.Draw(path)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, picture := range pictures {
+		t.Log("picture: ", picture)
 	}
 	t.Logf("check it again: cd faults && go run ./recheck %s", path)
 }

@@ -21,6 +21,7 @@ const (
 	OutcomeOpen   = "outcome unknown"
 	Stale         = "stale"
 	Upgrade       = "upgrade"
+	Vacant        = "vacant"
 	WrongType     = "wrong type"
 	Ended         = "context ended"
 	Other         = "other"
@@ -55,6 +56,7 @@ func Class(err error) string {
 		{core.ErrCompleted, Completed},
 		{core.ErrOutcomeUnknown, OutcomeOpen},
 		{core.ErrUpgrade, Upgrade},
+		{core.ErrNoLeader, Vacant},
 		{core.ErrWrongType, WrongType},
 		{core.ErrLeaseLost, loss(err)},
 		{context.Canceled, Ended},

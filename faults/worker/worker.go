@@ -110,6 +110,8 @@ func (w *worker) loop(ctx context.Context, random *rand.Rand) {
 			w.visit(ctx, random, limited(w.locks, w.order.Limits.now(), 1))
 		case w.locks != nil && random.IntN(8) == 0:
 			w.once(ctx, random)
+		case w.locks != nil && random.IntN(16) == 0:
+			w.elect(ctx, random)
 		default:
 			w.visit(ctx, random, w.targets[random.IntN(len(w.targets))])
 		}
