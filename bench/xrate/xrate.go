@@ -24,8 +24,6 @@ const (
 func Contestant(name string, tasks *Tasks, pause time.Duration) permits.Contestant {
 	return permits.Contestant{
 		Name: name, Sends: []string{"evalsha", "eval", "zrem"},
-		Lacks: "only a task of asynq can ask; it cannot wait, and asynq asks again when it retries the task; no renewal: a permit " +
-			"lasts until the deadline of the task; the client's clock decides what has expired; no order, no fencing token",
 		Open: func(c permits.Config) (permits.Process, error) {
 			return &process{rate.NewSemaphore(option(c.Addr), c.Name, c.N), tasks, c.TTL, pause}, nil
 		},
@@ -47,10 +45,10 @@ type process struct {
 	pause time.Duration
 }
 
-// Try gives the task its deadline, which ends the permit too.
-func (p *process) Try(ctx context.Context, caller int) (permits.Permit, error) {
+// Try gives the task its deadline, which ends the permit too. The context is that of the task: if another one ended it, a
+// permit that was just granted could not be released.
+func (p *process) Try(_ context.Context, caller int) (permits.Permit, error) {
 	task, cancel := context.WithTimeout(p.tasks.contexts[caller], p.ttl)
-	defer context.AfterFunc(ctx, cancel)()
 	granted, err := p.Semaphore.Acquire(task)
 	if err != nil || !granted {
 		cancel()
@@ -82,8 +80,7 @@ type permit struct {
 // Valid is what a handler knows: its context ends with the deadline.
 func (p *permit) Valid() bool { return p.task.Err() == nil }
 
-func (p *permit) Release(ctx context.Context) error {
+func (p *permit) Release(context.Context) error {
 	defer p.cancel()
-	defer context.AfterFunc(ctx, p.cancel)()
 	return p.semaphore.Release(p.task)
 }

@@ -10,8 +10,6 @@ type Contestant struct {
 	Name string
 	// Sends are the commands that its clients send. Why: a server also counts the commands that scripts run.
 	Sends []string
-	// Lacks says what it does not do of what holdfast does, for the documentation; "" for nothing.
-	Lacks string
 	Open  func(Config) (Process, error)
 }
 

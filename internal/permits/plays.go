@@ -3,6 +3,8 @@ package permits
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +15,7 @@ import (
 // Play is one fault. It is the same for all contestants.
 type Play struct {
 	Name       string
-	persistent bool                                         // the server keeps its data in a restart
+	persistent bool                                            // the server keeps its data in a restart
 	run        func(context.Context, *stage) ([]Permit, error) // returns what is still held
 }
 
@@ -56,7 +58,15 @@ func lostAcquire(ctx context.Context, s *stage, others int) ([]Permit, error) {
 	if p := s.ask(ctx, s.victim, s.caller()); p != nil {
 		held = append(held, p)
 	}
-	return held, nil
+	return held, s.oneLost()
+}
+
+// oneLost returns an error if the fault did not happen.
+func (s *stage) oneLost() error {
+	if n := s.relay.LostReplies(); n != 1 {
+		return fmt.Errorf("%d replies were lost, want 1", n)
+	}
+	return nil
 }
 
 // lostRelease does the same to a release, while the others hold all other permits.
@@ -68,7 +78,7 @@ func lostRelease(ctx context.Context, s *stage) ([]Permit, error) {
 	held := s.take(ctx, N-1)
 	s.relay.LoseReplies(s.name, 1, redistest.Closed)
 	s.release(ctx, p)
-	return held, nil
+	return held, s.oneLost()
 }
 
 // lateRelease keeps a release until the permit has expired, and the others hold all permits.
@@ -85,6 +95,9 @@ func lateRelease(ctx context.Context, s *stage) ([]Permit, error) {
 		return nil, err
 	}
 	held := s.take(ctx, N)
+	if s.relay.Held(redistest.ToServer) == 0 {
+		return nil, errors.New("no release was kept")
+	}
 	s.relay.Deliver()
 	return held, pause(ctx, settleTime)
 }
@@ -104,15 +117,18 @@ func repeatedRelease(ctx context.Context, s *stage) ([]Permit, error) {
 		again = s.ask(ctx, s.victim, caller)
 	}
 	held := s.take(ctx, N-1)
-	deliver()
+	if !deliver() {
+		return nil, errors.New("no release was kept")
+	}
 	if again != nil {
 		held = append(held, again)
 	}
 	return held, pause(ctx, settleTime)
 }
 
-// keepNext keeps the next request of the victim that names the semaphore, and its connection, until deliver is called.
-func (s *stage) keepNext() (deliver func()) {
+// keepNext keeps the next request of the victim that names the semaphore, and its connection, until deliver is called. That
+// returns false if there was none.
+func (s *stage) keepNext() (deliver func() bool) {
 	var found atomic.Bool
 	kept := make(chan struct{})
 	s.relay.OnRequest(func(request []byte) {
@@ -120,7 +136,10 @@ func (s *stage) keepNext() (deliver func()) {
 			<-kept
 		}
 	})
-	return sync.OnceFunc(func() { close(kept) })
+	return sync.OnceValue(func() bool {
+		close(kept)
+		return found.Load()
+	})
 }
 
 // restart kills the server while all permits are held.
