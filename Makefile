@@ -117,6 +117,10 @@ bench-quick: needed ## the same with few and short rounds, for development: BENC
 bench-server: needed ## measure what the commands of locks cost the server, in four minutes: docs/benchmarks.md
 	cd bench && GOWORK=off $(GO) run . -server -page ../docs/benchmarks.md
 
+.PHONY: limits-bench
+limits-bench: needed ## measure semaphores and elections beside others, also under faults, in four minutes: docs/benchmarks.md
+	cd bench && GOWORK=off $(GO) run ./limits -page ../docs/benchmarks.md
+
 .PHONY: scaling
 scaling: needed ## measure what locks cost a server, for docs/scaling.md and its calculator, in four minutes
 	cd bench && GOWORK=off $(GO) run ./capacity -measure -page ../docs/scaling.md
@@ -188,8 +192,8 @@ interop-long: needed ## let Go and Java alternate for ten minutes while both ren
 	$(GO) test -race -count=1 -v -timeout 30m -run TestWatchdogs $(INTEROP) -watch 10m
 
 .PHONY: interop-bench
-interop-bench: needed ## measure locks of Redisson beside those of holdfast: the table in docs/redisson.md
-	$(GO) test -count=1 -v -timeout 30m -run TestSpeed $(INTEROP) -speed 3s
+interop-bench: needed ## measure locks and semaphores of Redisson beside those of holdfast: the tables in docs/redisson.md
+	$(GO) test -count=1 -v -timeout 30m -run 'TestSpeed|TestPermitsUnderFaults' $(INTEROP) -speed 3s
 
 # The seed of the first round or simulation. It chooses the faults; what comes of them differs from run to run.
 SEED ?= 1

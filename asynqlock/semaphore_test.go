@@ -12,8 +12,8 @@ import (
 )
 
 // semaphore is a control: at most one task of a payload runs, by a set of task IDs that expire with the deadlines of the
-// tasks, as in asynq's package x/rate, of which no released version works with asynq 0.26. A task that is refused comes
-// again within ten seconds and burns no retry.
+// tasks, as in asynq's package x/rate, which refuses the clients that asynq 0.26 makes. A task that is refused comes again
+// within ten seconds and burns no retry.
 func semaphore(rdb redis.UniversalClient) asynq.MiddlewareFunc {
 	return func(next asynq.Handler) asynq.Handler {
 		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {

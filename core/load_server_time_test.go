@@ -195,18 +195,31 @@ func TestServerTimeBesideReaders(t *testing.T) {
 	compare(t, "writer in line beside 10 and 5,000 readers", writer(few), writer(many))
 }
 
-// TestServerTimeOfPermits: a permit is taken, renewed and released, and handed to a waiter, beside ten holders and beside ten
-// thousand, of which one has crashed in the middle so that slots have a gap.
+// TestServerTimeOfPermits: a permit is taken and released, and another one is also renewed and handed to a waiter, beside ten
+// holders and beside ten thousand, of which one has crashed in the middle so that slots have a gap.
 func TestServerTimeOfPermits(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	next := 1_000_000 // no id is used twice
-	beside := func(holders int) func() float64 {
-		c := newWaiterLimit(t, server.Client(), "permits"+fmt.Sprint(holders))
-		mode := fmt.Sprintf("semaphore:%d:1", holders)
+	beside := func(holders int) (c *waiterLimit, mode string) {
+		c = newWaiterLimit(t, server.Client(), "permits"+fmt.Sprint(holders))
+		mode = fmt.Sprintf("semaphore:%d:1", holders)
 		c.gather(t, mode, 0, holders, 1)
 		c.end(holders / 2)
 		c.send(t, 1)
+		return c, mode
+	}
+	pair := func(c *waiterLimit, mode string) func() float64 {
+		return func() float64 {
+			for range rounds {
+				next++
+				c.tryAdd(mode, next)
+				c.end(next)
+			}
+			return microseconds(t, server, func() { c.send(t, 1, 1) })
+		}
+	}
+	handoff := func(c *waiterLimit, mode string) func() float64 {
 		return func() float64 {
 			for range rounds {
 				next += 2
@@ -219,5 +232,8 @@ func TestServerTimeOfPermits(t *testing.T) {
 			return microseconds(t, server, func() { c.send(t, 1, 1, 0, 1, 1) })
 		}
 	}
-	compare(t, "permit beside 10 and 10,000 holders", beside(10), beside(10_000))
+	few, fewMode := beside(10)
+	many, manyMode := beside(10_000)
+	compare(t, "permit beside 10 and 10,000 holders", pair(few, fewMode), pair(many, manyMode))
+	compare(t, "permit renewed and handed on beside 10 and 10,000 holders", handoff(few, fewMode), handoff(many, manyMode))
 }

@@ -24,6 +24,12 @@ func StartServers(n int, options ...redistest.Option) (servers []*redistest.Serv
 	return servers, p.end
 }
 
+// Host returns what starts servers and relays as a test would, until end is called.
+func Host() (host testing.TB, end func()) {
+	p := &process{}
+	return p, p.end
+}
+
 // StartCluster runs a Cluster of that many masters on this machine until stop is called.
 func StartCluster(masters int) (cluster *redistest.Cluster, stop func()) {
 	p := &process{}

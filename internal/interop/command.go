@@ -43,6 +43,12 @@ func (c Command) has(key string) bool {
 	return ok
 }
 
+// number reads a number; it is 0 if there is none.
+func (c Command) number(key string) int {
+	n, _ := strconv.Atoi(c.Arguments[key])
+	return n
+}
+
 // duration reads a number of such units; it is 0 if there is none.
 func (c Command) duration(key string, unit time.Duration) time.Duration {
 	n, _ := strconv.ParseInt(c.Arguments[key], 10, 64)

@@ -64,6 +64,8 @@ func (s *site) locker(c Command) (core.Locker, error) {
 		return s.locks.Read(name), nil
 	case "write":
 		return s.locks.Write(name), nil
+	case "semaphore":
+		return s.locks.Semaphore(name, c.number("n")), nil
 	default:
 		return nil, fmt.Errorf("kind %q", kind)
 	}

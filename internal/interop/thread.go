@@ -53,6 +53,8 @@ func (t *thread) run(c Command) (string, error) {
 		return t.contend(c, locker)
 	case "pairs":
 		return t.pairs(c, locker)
+	case "permits":
+		return t.permits(c, locker)
 	default:
 		return "", fmt.Errorf("verb %q", c.Verb)
 	}

@@ -15,6 +15,9 @@ final class Verbs {
             referee = new Referee(Connection.toReferee(command.text("referee")));
             return "connected";
         }
+        if (command.text("kind").equals("semaphore")) {
+            return Permits.run(client, command);
+        }
         RLock lock = Locks.of(client, command);
         switch (command.verb()) {
             case "lock":
