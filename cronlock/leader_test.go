@@ -133,7 +133,7 @@ func TestLeader(t *testing.T) {
 func TestLeaderLoss(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	here := newCandidate(t, newClient(t, server.Client(), core.WithTTL(time.Second)))
+	here := newCandidate(t, newClient(t, server.Client(), core.WithTTL(6*time.Second)))
 	here.awaitLead(t)
 	stubborn := make(chan struct{})
 	running := make(chan context.Context, 1)

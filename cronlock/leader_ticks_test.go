@@ -76,7 +76,7 @@ func TestLeadLostInARun(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	long := newBlocking()
-	r, leader := newLeaderReplica(t, newClient(t, server.Client(), core.WithTTL(time.Second)), long.run)
+	r, leader := newLeaderReplica(t, newClient(t, server.Client(), core.WithTTL(6*time.Second)), long.run)
 	leader.awaitLead(t)
 	wait := r.start(time.Now().Truncate(time.Second))
 	ctx := receive(t, long.running, "the run")
