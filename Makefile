@@ -3,7 +3,7 @@
 SHELL   := bash
 GO      ?= go
 # Modules of this repository beside the root; each keeps its dependencies to itself.
-MODULES := . examples faults internal/fencing internal/frameworks
+MODULES := . examples faults gocronlock internal/fencing internal/frameworks
 # The packages whose tests take longest come first, so that none of them runs alone at the end.
 LONGEST := ./core ./internal/frameworks ./core/internal/lockscript ./examples/flashsale
 TOOL    := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
@@ -27,7 +27,7 @@ test: needed ## run all tests with the race detector, on real Redis servers
 
 .PHONY: test-portable
 test-portable: ## vet all packages, and run the tests that need no Redis server
-	$(GO) vet ./... ./examples/... ./faults/...
+	$(GO) vet ./... ./examples/... ./faults/... ./gocronlock/...
 	$(GO) test -run '^Fuzz' ./core ./middleware ./asynqlock
 	$(GO) test ./internal/docs ./internal/throttle ./examples/...
 	$(GO) test -tags holdfast_simulation ./faults/simulate -seeds 4 -hours 0.5
@@ -97,13 +97,16 @@ format: ## format all Go code
 .PHONY: floor
 floor: needed ## test with exactly the dependencies of go.mod, as the oldest that users may have
 	$(call gotest,off) ./...
+	cd gocronlock && $(call gotest,off) ./...
 
 .PHONY: latest
 latest: needed ## test with the newest dependencies, and what those need
-	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; cp go.mod go.sum "$$dir"; \
-	newest=$$(GOWORK=off $(GO) list -m -f '{{if not (or .Main .Indirect)}}{{.Path}}@latest{{end}}' all); \
-	GOWORK=off $(GO) get -modfile="$$dir/go.mod" $$newest; \
-	$(call gotest,off) -modfile="$$dir/go.mod" ./...
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; for module in . gocronlock; do \
+		cd "$(CURDIR)/$$module"; cp go.mod go.sum "$$dir"; \
+		newest=$$(GOWORK=off $(GO) list -m -f '{{if not (or .Main .Indirect .Replace)}}{{.Path}}@latest{{end}}' all); \
+		GOWORK=off $(GO) get -modfile="$$dir/go.mod" $$newest; \
+		$(call gotest,off) -modfile="$$dir/go.mod" ./...; \
+	done
 
 .PHONY: bench
 bench: needed ## measure beside other lock libraries, for a quarter of an hour: docs/benchmarks.md

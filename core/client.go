@@ -75,6 +75,9 @@ func (c *Client) Logger() *slog.Logger { return c.engine.logger }
 // Logger returns the logger of [WithLogger]. It is never nil.
 func (r *Redlock) Logger() *slog.Logger { return r.engine.logger }
 
+// Logger returns the logger of [WithLogger]. It is never nil.
+func (e *Election) Logger() *slog.Logger { return e.locker.engine.logger }
+
 // LoggerOf returns the logger of the client that has made l, for adapters that get a [Strategy] instead of a client.
 // For a [Multi] it is that of its first member with a logger. A Locker of another package may have a method Logger of
 // the same type. For a Locker without one, LoggerOf returns [slog.Default]. It is never nil.

@@ -54,8 +54,8 @@ const (
 // The context that lead gets carries the term as its fencing token: see [TokenFrom]. It ends when ctx ends, or when the
 // lead does, with [ErrLeaseLost] as its cause if the lead was lost.
 //
-// If lead returns while it leads, Run gives up the lead, which elects the next candidate at once, and returns what lead
-// returned. If lead returns after the lead was lost, the client logs an error of lead that the end of its context does not
+// If lead returns while it leads, Run waits for calls of TryDo, and gives up the lead, which elects the next candidate at
+// once. It returns what lead returned. If lead returns after the lead was lost, the client logs an error of lead that the end of its context does not
 // explain.
 //
 // If lead panics, or calls [runtime.Goexit], what it has started may still run. So the lead is abandoned, and free after
@@ -91,7 +91,7 @@ func (e *Election) Run(ctx context.Context, lead func(context.Context) error) er
 // campaignThroughOutages is Campaign until Redis answers.
 func (e *Election) campaignThroughOutages(ctx context.Context) (*Leadership, error) {
 	for logged := false; ; logged = true {
-		l, err := e.Campaign(ctx)
+		l, err := e.campaign(ctx, ctx)
 		if err == nil || !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrNotAcquired) || ctx.Err() != nil {
 			return l, err
 		}
@@ -109,6 +109,11 @@ func (e *Election) campaignThroughOutages(ctx context.Context) (*Leadership, err
 // Errors are those of [Locker.Lock]. Another one is [ErrLeading], if ctx is, or descends from, the context of a leader of
 // this election through the same go-redis client.
 func (e *Election) Campaign(ctx context.Context) (*Leadership, error) {
+	return e.campaign(ctx, context.WithoutCancel(ctx))
+}
+
+// campaign is Campaign for a lead whose work ends with the context leading too.
+func (e *Election) campaign(ctx, leading context.Context) (*Leadership, error) {
 	ctx, err := e.candidate(ctx)
 	if err != nil {
 		return nil, err
@@ -118,6 +123,8 @@ func (e *Election) Campaign(ctx context.Context) (*Leadership, error) {
 		return nil, err
 	}
 	l := &Leadership{election: e, lease: lease}
+	l.leading, l.stop = context.WithCancelCause(lease.within(leading))
+	lease.end.Bind(l.stop) // until the lead ends
 	e.won(l)
 	l.introduce(ctx)
 	return l, nil
@@ -149,16 +156,8 @@ func (e *Election) won(l *Leadership) {
 
 // IsLeader returns nil while a call of Run or Campaign of this very Election leads, and [ErrNotLeader] otherwise. It does no
 // I/O: it returns nil only while the context of the lead is valid. Use it for schedulers that ask before each run. The lead
-// may end right after the answer, so work that takes long needs the context of the lead.
+// may end right after the answer, so work that takes long needs the context of the lead: see [Election.TryDo].
 func (e *Election) IsLeader(context.Context) error {
-	if err := e.locker.check(); err != nil {
-		return err
-	}
-	e.mu.Lock()
-	l := e.current
-	e.mu.Unlock()
-	if l == nil || !l.valid() {
-		return errorf("%w: election %q", ErrNotLeader, e.locker.name)
-	}
-	return nil
+	_, err := e.leadership()
+	return err
 }

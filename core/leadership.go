@@ -17,6 +17,11 @@ type Leadership struct {
 	lease    *Lease
 	number   atomic.Int64 // of the last proclamation
 
+	leading   context.Context         // of the work of the leader: ends with the lead, and with the context of Run
+	stop      context.CancelCauseFunc // ends leading
+	beginning sync.Mutex              // held while a call of TryDo begins
+	calls     sync.WaitGroup          // of TryDo
+
 	resigning   sync.Mutex // held during Resign
 	unconfirmed bool       // a Resign without an answer has ended the lead; guarded by resigning
 }
@@ -133,28 +138,29 @@ func (l *Leadership) Resign(ctx context.Context) error {
 	return nil
 }
 
-// valid returns true if the lead has not ended. It compares with the clock too. Why: after a pause of the process, the timer
-// that ends the context may come later than this call.
+// valid returns true if neither the lead nor the context of Run has ended. It compares with the clock too. Why: after a pause
+// of the process, the timer that ends the context may come later than this call.
 func (l *Leadership) valid() bool {
 	e := l.lease.engine
-	return l.lease.end.Cause() == nil && e.now() < e.renewer.ValidUntil(&l.lease.entry)
+	return l.leading.Err() == nil && e.now() < e.renewer.ValidUntil(&l.lease.entry)
 }
 
 // run calls lead and ends the term. It returns the cause if the lead was lost before lead had returned. The context of lead
 // ends before the lead is given up. Why: lead may have left goroutines behind.
 func (l *Leadership) run(ctx context.Context, lead func(context.Context) error) (err, lost error) {
-	leading, cancel := context.WithCancelCause(l.lease.within(ctx))
-	defer cancel(nil)
-	defer l.lease.end.Bind(cancel)()
 	returned := false
 	defer func() {
 		if !returned { // a panic or Goexit: goroutines of lead may still be at work
 			l.lease.Abandon()
-			return
 		}
-		lost = l.lease.finish(ctx)
 	}()
-	err = lead(leading)
+	err = lead(l.leading)
 	returned = true
-	return err, nil
+	lost = l.lease.end.Cause()
+	l.endWork()
+	inTime := l.lease.end.Cause() == nil
+	if cause := l.lease.finish(ctx); inTime {
+		lost = cause
+	}
+	return err, lost
 }

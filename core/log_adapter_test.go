@@ -77,3 +77,13 @@ func TestLoggerOfRedlock(t *testing.T) {
 		t.Error("a Redlock has another logger than WithLogger says")
 	}
 }
+
+// TestLoggerOfElection: an adapter that gets an election logs where its client does.
+func TestLoggerOfElection(t *testing.T) {
+	t.Parallel()
+	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
+	locks := newClient(t, redistest.Start(t).Client(), core.WithLogger(logger))
+	if locks.Election("name").Logger() != logger || locks.Election("").Logger() != logger {
+		t.Error("an election has another logger than its client")
+	}
+}

@@ -2,7 +2,8 @@
 // them, whatever their clocks and however short the job. A replica claims a tick in Redis under the name of the job
 // and the tick's time on the schedule, not under the time of the request. [Exclusive], a wrapper for [cron.NewChain],
 // does less: it prevents two runs at the same time. A job shorter than the difference of two clocks still runs on both
-// replicas, one after the other.
+// replicas, one after the other. [Leader] runs jobs only on the replica that leads an election, and [WithLeader] does so
+// with the promise of a tick.
 //
 //	c := cron.New(cron.WithLocation(time.UTC))
 //	_, err := cronlock.AddFunc(c, locks, "0 3 * * *", "report", func(ctx context.Context) error {
@@ -73,6 +74,7 @@
 //   - [cron.SkipIfStillRunning] in the chain skips before the claim: another replica takes the tick. It is not needed.
 //   - [cron.DelayIfStillRunning] in the chain holds a job back until its tick is too old. Use [WithWait].
 //   - For these two, a tick that is caught up or taken over is an entry of its own: they do not see other runs of it.
+//   - [Leader] comes last in a chain, because the others hide the context of its jobs.
 //   - [Exclusive] in the chain of the whole cron would make all jobs exclude each other.
 //
 // [cron.Cron.Stop] does not cancel a run: [WithContext] does. Stop first, end that context, wait for the context that

@@ -9,6 +9,7 @@ import (
 
 	"github.com/robfig/cron/v3"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
 	"github.com/holdfast-go/holdfast/locktest"
 )
@@ -55,6 +56,50 @@ func ExampleExclusive() {
 	// Output:
 	// error: <nil>
 	// nobody else vacuums now
+}
+
+func ExampleLeader() {
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
+	election := locks.Election("scheduler")
+	ctx, shutdown := context.WithCancel(context.Background())
+
+	c := cron.New(cron.WithChain(cron.Recover(cron.DefaultLogger), cronlock.Leader(election)))
+	id, err := c.AddJob("@hourly", cronlock.JobFunc(func(ctx context.Context) error {
+		_, ok := core.TokenFrom(ctx) // the term, for every write; ctx ends with the lead
+		fmt.Println("the leader runs, with a token:", ok)
+		return nil
+	}))
+	fmt.Println("error:", err)
+	c.Entry(id).WrappedJob.Run() // skipped: no replica leads yet
+
+	_ = election.Run(ctx, func(ctx context.Context) error { // in a goroutine of its own
+		c.Entry(id).WrappedJob.Run() // as the scheduler does
+		shutdown()
+		<-ctx.Done()
+		return nil
+	})
+	// Output:
+	// error: <nil>
+	// the leader runs, with a token: true
+}
+
+func ExampleWithLeader() {
+	server := locktest.NewServer()
+	defer server.Close()
+	locks := server.NewClient()
+	election := locks.Election("scheduler") // some goroutine calls its Run
+
+	c := cron.New(cron.WithLocation(time.UTC))
+	_, err := cronlock.AddFunc(c, locks, "0 3 * * *", "report", func(context.Context) error {
+		return nil
+	}, cronlock.WithLeader(election))
+	fmt.Println("error:", err)
+	fmt.Println(cronlock.RunNow(context.Background(), c, "report"))
+	// Output:
+	// error: <nil>
+	// holdfast: cronlock: job "report": holdfast: not the leader: election "scheduler"
 }
 
 func ExampleRunNow() {

@@ -40,6 +40,8 @@ func NewExclusive(strategy core.Strategy, name string, opts ...Option) (cron.Job
 		return nil, errors.New("holdfast: cronlock: the strategy is nil: pass the method of a client, like locks.Mutex")
 	case config.err != nil:
 		return nil, config.err
+	case config.leader != nil:
+		return nil, errors.New("holdfast: cronlock: WithLeader: put Leader before Exclusive in the chain instead")
 	case config.overlap == overlapAllow:
 		return nil, errors.New("holdfast: cronlock: AllowOverlap: nothing would be excluded")
 	}

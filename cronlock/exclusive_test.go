@@ -174,6 +174,9 @@ func TestExclusiveRefuses(t *testing.T) {
 		"AllowOverlap": func() (cron.JobWrapper, error) {
 			return cronlock.NewExclusive(locks.Mutex, "job", cronlock.AllowOverlap())
 		},
+		"WithLeader": func() (cron.JobWrapper, error) {
+			return cronlock.NewExclusive(locks.Mutex, "job", cronlock.WithLeader(locks.Election("name")))
+		},
 		"WithWait": func() (cron.JobWrapper, error) {
 			return cronlock.NewExclusive(locks.Mutex, "job", cronlock.WithWait(-1))
 		},

@@ -65,10 +65,19 @@ func (j *job) execute(
 	}
 	ctx, cancel := until(held, base, attempt.Context())
 	defer cancel()
-	ctx, end := j.limit(ctx, e.overrun)
+	began, err := j.lead(ctx, &e.run, e.call)
+	if !began {
+		return e.giveBack(base, err)
+	}
+	return err
+}
+
+// call calls the function and records its run.
+func (e *execution) call(ctx context.Context) error {
+	ctx, end := e.limit(ctx, e.overrun)
 	defer end()
-	return j.call(ctx, e.run, func(run Run) {
-		j.current.Store(nil) // the function has returned, though Redis may not hear of that for long
+	return e.job.call(ctx, e.run, func(run Run) {
+		e.current.Store(nil) // the function has returned, though Redis may not hear of that for long
 		e.record(ctx, run)
 	})
 }
@@ -127,6 +136,8 @@ func (j *job) unstarted(base context.Context, err error) Reason {
 	switch {
 	case base.Err() != nil, errors.Is(err, core.ErrClosed):
 		return Stopped
+	case errors.Is(err, core.ErrNotLeader):
+		return NotLeader
 	case errors.Is(err, ErrOverlap), errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable):
 		return Overlapping
 	case outage.Is(err):
@@ -142,7 +153,7 @@ func (e *execution) giveBack(base context.Context, err error) error {
 	if reason == Overlapping && !errors.Is(err, ErrOverlap) {
 		err = fmt.Errorf("%w: %w", ErrOverlap, err)
 	}
-	if reason != Overlapping && e.attempts > 1 {
+	if reason != Overlapping && e.attempts > 1 || reason == NotLeader {
 		e.warnUnrecorded(e.attempt.Withdraw(context.WithoutCancel(base)))
 	} else {
 		run := e.run

@@ -40,6 +40,7 @@ const (
 	Late        Reason = "late"        // its start deadline has passed, or the scheduler passed it over in a stall
 	Unavailable Reason = "unavailable" // Redis did not answer until the start deadline
 	Refused     Reason = "refused"     // Redis answered with an error until then, or with one that a retry does not resolve
+	NotLeader   Reason = "not leader"  // another replica leads, or none does: see [WithLeader]
 	Stopped     Reason = "stopped"     // the context of the jobs has ended, or the cron was stopped
 )
 
@@ -56,7 +57,7 @@ type Skip struct {
 func (j *job) skip(tick time.Time, reason Reason, err error) {
 	level := slog.LevelWarn
 	switch reason {
-	case Taken:
+	case Taken, NotLeader:
 		level = slog.LevelDebug // the rule
 	case Paused, Stopped:
 		level = slog.LevelInfo // as somebody wanted it

@@ -128,6 +128,11 @@ func (j *job) run(tick time.Time, deadline time.Duration) Reason {
 		j.skip(tick, Overlapping, errHere)
 		return Overlapping
 	}
+	if err := j.leads(); err != nil {
+		reason := notLeading(err)
+		j.skip(tick, reason, err)
+		return reason
+	}
 	patience, cancel := j.patience(tick, deadline)
 	defer cancel()
 	attempt, reason, err := j.claim(patience, tick, deadline, 0)
@@ -164,12 +169,18 @@ func (j *job) runUnclaimed(tick time.Time, deadline time.Duration) Reason {
 		}
 		defer leave()
 	}
-	ctx, cancel := j.limit(j.config.context, func() {})
-	defer cancel()
 	run := Run{
 		Job: j.name, Tick: tick, Replica: j.config.replica, Service: j.config.service, Deadline: tick.Add(deadline),
 	}
-	_ = j.call(ctx, run, func(Run) {})
+	began, err := j.lead(j.config.context, &run, func(ctx context.Context) error {
+		ctx, cancel := j.limit(ctx, func() {})
+		defer cancel()
+		return j.call(ctx, run, func(Run) {})
+	})
+	if !began {
+		j.skip(tick, notLeading(err), err)
+		return notLeading(err)
+	}
 	return ""
 }
 
@@ -177,6 +188,9 @@ func (j *job) runUnclaimed(tick time.Time, deadline time.Duration) Reason {
 func (j *job) now(ctx context.Context) error {
 	if j.config.context.Err() != nil {
 		return fmt.Errorf("holdfast: cronlock: job %q: stopped: %w", j.name, context.Cause(j.config.context))
+	}
+	if err := j.leads(); err != nil {
+		return fmt.Errorf("holdfast: cronlock: job %q: %w", j.name, err)
 	}
 	ctx, cancel := until(ctx, j.config.context)
 	defer cancel()

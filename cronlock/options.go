@@ -48,8 +48,9 @@ type config struct {
 	failOpen bool
 	minHold  time.Duration
 	maxHold  time.Duration
-	grace    time.Duration // 0: the default
-	ttl      time.Duration // 0: that of the client
+	grace    time.Duration  // 0: the default
+	ttl      time.Duration  // 0: that of the client
+	leader   *core.Election // nil: any replica may run a tick
 	lock     []core.LockOption
 	err      error
 }
@@ -301,6 +302,10 @@ func (c *config) check(locks *core.Client, name string) error {
 		return c.err
 	case c.overlap == overlapAllow && c.minHold > 0:
 		return errors.New("holdfast: cronlock: WithMinHold with AllowOverlap: there is nothing to hold")
+	case c.leader != nil && c.attempts > 1:
+		return errors.New("holdfast: cronlock: WithFailover with WithLeader: replicas that do not lead take over no run")
+	case c.leader != nil && c.catchUp > 0:
+		return errors.New("holdfast: cronlock: WithCatchUp with WithLeader: a replica that starts does not lead yet")
 	case c.grace > 0 && c.maxHold == 0:
 		return errors.New("holdfast: cronlock: WithZombieGrace without WithMaxHold: no run is ever too long")
 	}

@@ -37,7 +37,7 @@ type Run struct {
 	Attempt int
 	// Token is the fencing token that [core.TokenFrom] finds in the context. It is greater than that of every run of
 	// the job that began before, of this tick or another one. With [AllowOverlap] it is greater than that of earlier
-	// runs of this tick only. It is 0 in the [History] of a run without a recorded end, and if the run began without
+	// runs of this tick only. With [WithLeader] it is the term, the same for all runs of one leader. It is 0 in the [History] of a run without a recorded end, and if the run began without
 	// Redis, see [FailOpen].
 	Token int64
 	// Started is when the tick was claimed, by the clock of Redis; Took is the duration of the run.

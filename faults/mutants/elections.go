@@ -16,4 +16,9 @@ var elections = []Mutant{
 		[][2]string{{"l.Token < n.newest.Token, l.Token", "l.Token"}},
 		inCore("TestObserveNeverGoesBack"),
 	},
+	{
+		"work that outlives its leader", "Run gives up the lead while calls of TryDo are at work", "core/election_do.go",
+		[][2]string{{"	l.calls.Wait()\n", ""}},
+		inCore("TestElectionTryDoOutlivesRun"),
+	},
 }

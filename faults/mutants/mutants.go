@@ -291,8 +291,8 @@ var locks = []Mutant{
 		inCore("TestHooksSeeLoneCommands"),
 	},
 	{
-		"leader that goes on", "the context of a leader does not end with its lead", "core/leadership.go",
-		[][2]string{{"	defer l.lease.end.Bind(cancel)()\n", "	_ = cancel\n"}},
+		"leader that goes on", "the context of a leader does not end with its lead", "core/election.go",
+		[][2]string{{"	lease.end.Bind(l.stop) // until the lead ends\n", ""}},
 		inCore("TestRunAfterALoss|TestRunEndsItsContextFirst"),
 	},
 	{
@@ -302,7 +302,7 @@ var locks = []Mutant{
 	},
 	{
 		"lead freed under its function", "a panic frees the lead while goroutines of the leader may be at work", "core/leadership.go",
-		[][2]string{{"			l.lease.Abandon()\n			return\n", ""}},
+		[][2]string{{"			l.lease.Abandon()\n", "			_ = l.lease.finish(ctx)\n"}},
 		inCore("TestRunAbandons"),
 	},
 	{

@@ -9,13 +9,14 @@ import (
 // TestFloors: docs/compatibility.md names the lowest versions of go.mod.
 func TestFloors(t *testing.T) {
 	t.Parallel()
-	mod, page := readFile(t, "go.mod"), readFile(t, "docs/compatibility.md")
+	mod, page := readFile(t, "go.mod")+readFile(t, "gocronlock/go.mod"), readFile(t, "docs/compatibility.md")
 	for row, version := range map[string]string{
 		"| Go | ":      `(?m)^go (\d+\.\d+)`,
 		"| go-redis |": `redis/go-redis/v9 v(\d+\.\d+)`,
 		"| gin |":      `gin-gonic/gin v(\d+\.\d+)`,
 		"| robfig/":    `robfig/cron/v3 v(\d+\.\d+\.\d+)`,
 		"| asynq |":    `hibiken/asynq v(\d+\.\d+\.\d+)`,
+		"| gocron |":   `go-co-op/gocron/v2 v(\d+\.\d+\.\d+)`,
 	} {
 		found := regexp.MustCompile(version).FindStringSubmatch(mod)
 		if found == nil {

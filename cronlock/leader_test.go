@@ -1,0 +1,243 @@
+package cronlock_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// candidate is a replica that campaigns until it is stopped.
+type candidate struct {
+	election *core.Election
+	stop     func() // and waits for the end of the campaign
+}
+
+func newCandidate(t *testing.T, locks *core.Client) *candidate {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &candidate{election: locks.Election("leader")}
+	var campaign sync.WaitGroup
+	campaign.Go(func() {
+		err := c.election.Run(ctx, func(ctx context.Context) error {
+			<-ctx.Done()
+			return nil
+		})
+		if err != nil && ctx.Err() == nil {
+			t.Errorf("campaign: %v", err)
+		}
+	})
+	c.stop = func() { cancel(); campaign.Wait() }
+	t.Cleanup(c.stop)
+	return c
+}
+
+func (c *candidate) awaitLead(t *testing.T) {
+	t.Helper()
+	redistest.Eventually(t, patience, "the lead", func() bool { return c.election.IsLeader(t.Context()) == nil })
+}
+
+// term is that of the present leader.
+func (c *candidate) term(t *testing.T) int64 {
+	t.Helper()
+	leader, err := c.election.Leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return leader.Term
+}
+
+// skips are the reasons of ticks that did not run.
+type skips struct {
+	mu  sync.Mutex
+	all []cronlock.Reason
+}
+
+func (s *skips) hooks() cronlock.Option {
+	return cronlock.WithHooks(cronlock.Hooks{Skipped: func(skip cronlock.Skip) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.all = append(s.all, skip.Reason)
+	}})
+}
+
+func (s *skips) expect(t *testing.T, want ...cronlock.Reason) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Equal(s.all, want) {
+		t.Errorf("skipped for %q, want %q", s.all, want)
+	}
+}
+
+// TestLeader: of three replicas that have a job each second, only the leader runs it. When it stops, the next one does.
+func TestLeader(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	type ran struct {
+		replica int
+		term    int64
+	}
+	runs := make(chan ran, 1000)
+	replicas := make([]*candidate, 3)
+	var skipped [3]skips
+	for i := range replicas {
+		replicas[i] = newCandidate(t, newClient(t, server.Client()))
+		chain := cron.WithChain(cron.Recover(cron.DiscardLogger),
+			cronlock.Leader(replicas[i].election, cronlock.WithLogger(quiet), skipped[i].hooks()))
+		c := cron.New(cron.WithSeconds(), chain)
+		if _, err := c.AddJob("* * * * * *", cronlock.JobFunc(func(ctx context.Context) error {
+			term, _ := core.TokenFrom(ctx)
+			runs <- ran{i, term}
+			return nil
+		})); err != nil {
+			t.Fatal(err)
+		}
+		c.Start()
+		t.Cleanup(func() { <-c.Stop().Done() })
+	}
+	seen := make(map[int]int64)
+	for last := int64(0); len(seen) < len(replicas); {
+		run := receive(t, runs, "a run of the leader")
+		if term, known := seen[run.replica]; known && term != run.term || run.term < last {
+			t.Fatalf("replica %d ran in term %d after %v", run.replica, run.term, seen)
+		}
+		if _, known := seen[run.replica]; !known {
+			seen[run.replica], last = run.term, run.term
+			if got := replicas[run.replica].term(t); got != run.term {
+				t.Errorf("a run has token %d in term %d", run.term, got)
+			}
+			replicas[run.replica].stop() // no run follows here
+		}
+	}
+	for i := range skipped {
+		skipped[i].mu.Lock()
+		if all := slices.Compact(skipped[i].all); len(all) != 1 || all[0] != cronlock.NotLeader {
+			t.Errorf("replica %d skipped for %q", i, all)
+		}
+		skipped[i].mu.Unlock()
+	}
+}
+
+// TestLeaderLoss forces a leader out during a run: its context ends, and the replica leads again only after the run.
+func TestLeaderLoss(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	here := newCandidate(t, newClient(t, server.Client(), core.WithTTL(6*time.Second)))
+	here.awaitLead(t)
+	stubborn := make(chan struct{})
+	running := make(chan context.Context, 1)
+	job := cronlock.Leader(here.election, cronlock.WithLogger(quiet))(cronlock.JobFunc(func(ctx context.Context) error {
+		running <- ctx
+		<-stubborn
+		return nil
+	}))
+	var ticks sync.WaitGroup
+	ticks.Go(job.Run)
+	ctx := receive(t, running, "the run")
+	if _, err := newClient(t, server.Client()).ForceUnlock(t.Context(), "leader"); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, ctx.Done(), "the end of the lead")
+	if cause := context.Cause(ctx); !errors.Is(cause, core.ErrLeaseLost) {
+		t.Errorf("the context ends with %v", cause)
+	}
+	if err := here.election.IsLeader(t.Context()); !errors.Is(err, core.ErrNotLeader) {
+		t.Errorf("a leader while an old run goes on: %v", err)
+	}
+	close(stubborn)
+	ticks.Wait()
+	here.awaitLead(t)
+}
+
+// TestLeaderEnds: however a job ends, the replica goes on leading. After the end of the jobs' context nothing runs.
+func TestLeaderEnds(t *testing.T) {
+	t.Parallel()
+	here := newCandidate(t, newClient(t, redistest.Start(t).Client()))
+	here.awaitLead(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var skipped skips
+	var panics counter
+	var ends []cronlock.Outcome
+	hooks := cronlock.WithHooks(cronlock.Hooks{
+		Finished: func(_ context.Context, run cronlock.Run, _ error) { ends = append(ends, run.Outcome) },
+	})
+	for _, fn := range []cronlock.JobFunc{
+		idle,
+		func(context.Context) error { return errors.New("no paper") },
+		func(context.Context) error { panic("no paper") },
+		func(context.Context) error { runtime.Goexit(); return nil },
+		func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) },
+	} {
+		wrapped := cron.NewChain(cron.Recover(&panics), cronlock.Leader(here.election, cronlock.WithLogger(quiet), hooks,
+			cronlock.WithMaxHold(500*time.Millisecond))).Then(fn)
+		var tick sync.WaitGroup
+		tick.Go(wrapped.Run)
+		tick.Wait()
+		here.awaitLead(t)
+	}
+	want := []cronlock.Outcome{
+		cronlock.Success, cronlock.Failed, cronlock.Panicked, cronlock.Panicked, cronlock.TimedOut,
+	}
+	if !slices.Equal(ends, want) || panics.count() != 1 {
+		t.Errorf("the runs ended as %q with %d panics, want %q with 1", ends, panics.count(), want)
+	}
+	cancel()
+	cronlock.Leader(here.election, cronlock.WithLogger(quiet), skipped.hooks(), cronlock.WithContext(ctx))(
+		cronlock.JobFunc(func(context.Context) error { t.Error("runs after the end"); return nil })).Run()
+	skipped.expect(t, cronlock.Stopped)
+}
+
+// TestLeaderRefuses what cannot be meant, as an error or a panic.
+func TestLeaderRefuses(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	for want, e := range map[string]*core.Election{
+		"election is nil": nil, "invalid lock name": locks.Election(""),
+		"WithOwner": locks.Election("leader", core.WithOwner("me")),
+	} {
+		if _, err := cronlock.NewLeader(e); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v", want, err)
+		}
+	}
+	if _, err := cronlock.NewLeader(locks.Election("leader"), cronlock.WithMaxHold(-1)); err == nil {
+		t.Error("a wrong option is taken")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("Leader does not panic")
+		}
+	}()
+	cronlock.Leader(nil)
+}
+
+// TestJobFunc: without a wrapper of this package it is a job like any other, and gets a context all the same.
+func TestJobFunc(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	tokens := 0
+	job := cronlock.JobFunc(func(ctx context.Context) error {
+		if _, ok := core.TokenFrom(ctx); ok {
+			tokens++
+		}
+		return ctx.Err()
+	})
+	job.Run()
+	if err := job.RunContext(t.Context()); err != nil || tokens != 0 {
+		t.Errorf("error %v and %d tokens", err, tokens)
+	}
+	cronlock.Exclusive(locks.Mutex, "job", cronlock.WithLogger(quiet))(job).Run()
+	if tokens != 1 {
+		t.Errorf("%d tokens, want that of the lock", tokens)
+	}
+}

@@ -1,0 +1,207 @@
+package gocronlock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/gocronlock"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func idle(context.Context) error { return nil }
+
+var named = gocron.WithName("report")
+
+// TestLocker: with every strategy, jobs of four schedulers run one at a time, or n with a Limit.
+func TestLocker(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for name, test := range map[string]struct {
+		strategy func(*core.Client) core.Strategy
+		most     int32
+	}{
+		"Mutex": {func(c *core.Client) core.Strategy { return c.Mutex }, 1},
+		"Fair":  {func(c *core.Client) core.Strategy { return c.Fair }, 1},
+		"Write": {func(c *core.Client) core.Strategy { return c.Write }, 1},
+		"Limit": {func(c *core.Client) core.Strategy { return c.Limit(2) }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var busy, most, runs atomic.Int32
+			for range 4 {
+				locks := newClient(t, server.Client())
+				locker := gocronlock.Locker(test.strategy(locks), core.WithMinHold(0))
+				s := newScheduler(t, gocron.WithDistributedLocker(locker))
+				_, err := s.NewJob(gocron.DurationJob(5*time.Millisecond), gocron.NewTask(locker.Func(func(ctx context.Context) error {
+					if _, ok := core.TokenFrom(ctx); !ok {
+						t.Error("no token in the context")
+					}
+					now := busy.Add(1)
+					defer busy.Add(-1)
+					for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
+					}
+					time.Sleep(5 * time.Millisecond) // others come meanwhile
+					runs.Add(1)
+					return nil
+				})), gocron.WithName(name))
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			redistest.Eventually(t, patience, "forty runs", func() bool { return runs.Load() > 40 && most.Load() >= test.most })
+			if most.Load() != test.most {
+				t.Errorf("%d at a time, want %d", most.Load(), test.most)
+			}
+		})
+	}
+}
+
+// TestLockerMinHold: the clock of one replica is behind that of another. A short job runs on both, unless the minimum hold
+// covers that. The default covers a moment.
+func TestLockerMinHold(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	unlocked := make(chan struct{}, 1000)
+	hooks := core.WithHooks(core.Hooks{ReleaseEnd: func(context.Context, core.ReleaseEnd) { unlocked <- struct{}{} }})
+	replica := func(name string, opts ...core.LockOption) (gocron.Job, events) {
+		told := newEvents()
+		locker := gocronlock.Locker(newClient(t, server.Client(), hooks).Mutex, opts...)
+		s := newScheduler(t, gocron.WithDistributedLocker(locker))
+		return addJob(t, s, idle, gocron.WithName(name), told.listeners()), told
+	}
+	for name, test := range map[string]struct {
+		minHold time.Duration
+		then    string
+	}{"none": {0, "ran"}, "an hour": {time.Hour, "not acquired"}} {
+		first, told := replica(name, core.WithMinHold(test.minHold))
+		second, toldToo := replica(name, core.WithMinHold(test.minHold))
+		runNow(t, first)
+		told.expect(t, "ran")
+		receive(t, unlocked, "the unlock")
+		runNow(t, second)
+		toldToo.expect(t, test.then)
+		if test.then == "ran" {
+			receive(t, unlocked, "the unlock")
+		}
+	}
+	first, told := replica("default")
+	second, toldToo := replica("default")
+	redistest.Eventually(t, patience, "the default to cover a moment", func() bool {
+		runNow(t, first)
+		if receive(t, told, "the first run") == "ran" {
+			receive(t, unlocked, "the unlock")
+		}
+		runNow(t, second)
+		if receive(t, toldToo, "the second run") == "ran" {
+			receive(t, unlocked, "the unlock")
+			return false
+		}
+		return true
+	})
+}
+
+// TestLockerLongJob: the lease of a job that outlasts its TTL is renewed, and other replicas skip their runs.
+func TestLockerLongJob(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	long, told, toldToo := newBlocking(), newEvents(), newEvents()
+	var logged record
+	here := gocronlock.Locker(newClient(t, server.Client()).Mutex, core.WithTTL(3*time.Second))
+	there := gocronlock.Locker(newClient(t, server.Client(), logged.logger()).Mutex)
+	first := addJob(t, newScheduler(t, gocron.WithDistributedLocker(here)), here.Func(long.run), named, told.listeners())
+	second := addJob(t, newScheduler(t), idle, named, toldToo.listeners(), gocron.WithDistributedJobLocker(there))
+	runNow(t, first)
+	ctx := receive(t, long.running, "the run")
+	for began := time.Now(); time.Since(began) < 5*time.Second; {
+		runNow(t, second)
+		toldToo.expect(t, "locked", "not acquired")
+	}
+	if ctx.Err() != nil {
+		t.Errorf("the context has ended: %v", context.Cause(ctx))
+	}
+	long.release <- nil
+	told.expect(t, "ran")
+	if logged.count("level=WARN msg=\"holdfast: gocronlock") > 0 || logged.count("run skipped") == 0 {
+		t.Error("a skipped run is a warning, or not logged at all")
+	}
+}
+
+// TestLockerLoss forces the lock of a run free: its context ends, gocron gets the error, and the log names the job.
+func TestLockerLoss(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	long, told := newBlocking(), newEvents()
+	var logged record
+	locker := gocronlock.Locker(newClient(t, server.Client(), logged.logger()).Mutex, core.WithTTL(6*time.Second))
+	job := addJob(t, newScheduler(t, gocron.WithDistributedLocker(locker)), locker.Func(long.run), named, told.listeners())
+	runNow(t, job)
+	ctx := receive(t, long.running, "the run")
+	forceUnlock(t, server.Client(), "gocron:report")
+	receive(t, ctx.Done(), "the end of the lease")
+	if cause := context.Cause(ctx); !errors.Is(cause, core.ErrLeaseLost) {
+		t.Errorf("the context ends with %v", cause)
+	}
+	long.release <- nil
+	told.expect(t, "failed", "lease lost")
+	logged.expect(t, `the lease was lost before the job had ended" job=report`)
+}
+
+// TestLockerWithoutRedis: no job runs, which is told, and jobs run again when Redis is back. A lock that is not released
+// meanwhile is told too.
+func TestLockerWithoutRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	long, told := newBlocking(), newEvents()
+	var logged record
+	locker := gocronlock.Locker(newClient(t, server.Client(), logged.logger()).Mutex, core.WithTTL(time.Minute), core.WithMinHold(0))
+	s := newScheduler(t, gocron.WithDistributedLocker(locker))
+	job := addJob(t, s, locker.Func(long.run), named, told.listeners())
+	runNow(t, job)
+	receive(t, long.running, "the run")
+	server.Pause()
+	long.release <- nil
+	told.expect(t, "ran")
+	logged.expect(t, "lock not released, it expires after its TTL")
+	runNow(t, job)
+	told.expect(t, "locked", "no answer from Redis")
+	logged.expect(t, `job does not run" job=report`)
+	server.Resume()
+	redistest.Eventually(t, patience, "a run", func() bool {
+		runNow(t, job)
+		select {
+		case <-long.running:
+			return true
+		case <-told:
+			return false
+		}
+	})
+	long.release <- nil
+}
+
+// TestLockerRefuses what cannot be meant, as an error or a panic.
+func TestLockerRefuses(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	if _, err := gocronlock.NewLocker(nil); err == nil || !strings.Contains(err.Error(), "strategy is nil") {
+		t.Errorf("without a strategy: %v", err)
+	}
+	if _, err := gocronlock.NewLocker(locks.Mutex, core.WithMinHold(-1)); !errors.Is(err, core.ErrInvalidOption) {
+		t.Errorf("with a wrong option: %v", err)
+	}
+	if _, err := gocronlock.Locker(locks.Mutex).Lock(t.Context(), "unbalanced}"); !errors.Is(err, core.ErrInvalidName) {
+		t.Errorf("with a wrong name: %v", err)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("Locker does not panic")
+		}
+	}()
+	gocronlock.Locker(nil)
+}
