@@ -16,9 +16,9 @@ var (
 	// mostOfPackage bounds each package below core/internal.
 	mostOfPackage = size{lines: 2500, files: 25}
 	// mostOfCore is what core has now. It goes down with each package that moves below core/internal, until core meets
-	// mostOfPackage too. Code that is new belongs there. It went up for what users call of a Semaphore and an Election, and for
-	// Election.TryDo and Logger.
-	mostOfCore = size{lines: 3360, files: 33}
+	// mostOfPackage too. Code that is new belongs there. It went up for what users call: Semaphore, Election, CheckLocker, hooks,
+	// names of instances, and lists.
+	mostOfCore = size{lines: 3660, files: 37}
 )
 
 // slackOfCore is how far core may stay below its bound until the bound must go down.
