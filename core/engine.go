@@ -131,6 +131,7 @@ func (e *engine) releaseAll(leases []keepalive.Lease[lockscript.Hold], released 
 	for range min(len(leases), maxClosingReleases) {
 		all.Go(func() {
 			for l := range left {
+				e.loses(l, ErrClosed)
 				if err := e.releaseLast(l); err != nil {
 					once.Do(func() { first = err })
 				} else {

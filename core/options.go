@@ -144,9 +144,10 @@ func WithLogger(logger *slog.Logger) Option {
 	return clientOption(func(c *clientConfig) { c.logger = logger })
 }
 
-// WithHooks sets functions that are called for every acquisition, release, renewal and loss. Defaults to none.
+// WithHooks adds functions that are called for every acquisition, release, renewal and loss. With several of these options
+// all are called, in the order of the options. Defaults to none.
 func WithHooks(hooks Hooks) Option {
-	return clientOption(func(c *clientConfig) { c.hooks = hooks })
+	return clientOption(func(c *clientConfig) { c.hooks = c.hooks.then(hooks) })
 }
 
 // WithMaxWaiters bounds how many callers of this client wait for one name at a time, in Lock or in a [Once] with

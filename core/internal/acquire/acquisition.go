@@ -56,10 +56,12 @@ type Grant struct {
 // made anew then.
 type Acquisition struct {
 	Request
-	Requests int   // that were sent
-	Answered bool  // true if Redis has answered at least once
-	LastErr  error // of the last request; nil if Redis has answered it
-	Outage   error // the last error that was not merely the end of the wait; nil if Redis has answered since
+	Requests  int   // that were sent
+	Answered  bool  // true if Redis has answered at least once
+	LastErr   error // of the last request; nil if Redis has answered it
+	Outage    error // the last error that was not merely the end of the wait; nil if Redis has answered since
+	Contended bool  // true if the lock was held, or others waited before this acquisition
+	Position  int   // in the queue in Redis when the wait began, from 1; 0 if unknown
 	lockscript.WaitState
 
 	ctx          context.Context   // the caller's, with the values of its hooks
@@ -138,6 +140,7 @@ func (a *Acquisition) askAtWaiterLimit(ctx context.Context) error {
 	if a.Reenters {
 		return a.askWithoutWaiting(ctx, ErrWaiterLimit)
 	}
+	a.Contended = true
 	a.HolderTTL, _ = a.Env.Lists.HolderTTL(a.Hold.Keys.Lock, a.Env.Now())
 	return ErrWaiterLimit
 }
@@ -145,7 +148,7 @@ func (a *Acquisition) askAtWaiterLimit(ctx context.Context) error {
 // reportWait calls Waiting, unless it was called before. A position of 0 is unknown.
 func (a *Acquisition) reportWait(position int) {
 	if !a.waitReported {
-		a.waitReported = true
+		a.waitReported, a.Contended, a.Position = true, true, position
 		a.Caller.Waiting(a.ctx, position, max(a.HolderTTL, 0))
 	}
 }

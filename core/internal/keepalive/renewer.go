@@ -220,12 +220,17 @@ func (r *Renewer[H]) answered(e *Entry[H], sentAt clock.Instant, held bool, err 
 		r.mu.Unlock()
 		return // released or lost meanwhile
 	}
+	now := r.now()
+	answer := Answer{Left: e.validity.leftAt(now), Err: err}
+	if sentAt != 0 {
+		answer.Took = now.Sub(sentAt)
+	}
 	switch {
 	case err != nil && !IsCause(err):
 		// This is no loss: the lease is valid until validUntil. The retry is spread at random. Why: renewals that failed
 		// together would otherwise be repeated together.
 		retry := max(e.validity.ttl/12, time.Millisecond)
-		e.validity.renewAt = min(e.validity.renewAt, r.now().Add(retry/2+rand.N(retry)))
+		e.validity.renewAt = min(e.validity.renewAt, now.Add(retry/2+rand.N(retry)))
 	case held:
 		e.validity.validUntil = max(e.validity.validUntil, r.TrustedUntil(sentAt, e.ttl))
 		e.validity.renewAt, e.validity.ttl = renewTime(sentAt, e.ttl), e.ttl
@@ -234,12 +239,12 @@ func (r *Renewer[H]) answered(e *Entry[H], sentAt clock.Instant, held bool, err 
 	}
 	if !lost {
 		r.fixLocked(e)
-		r.armLocked(r.now())
+		r.armLocked(now)
 	}
 	r.mu.Unlock()
 
 	if !lost {
-		e.lease.Renewed(err)
+		e.lease.Renewed(answer)
 		return
 	}
 	cause := cmp.Or(err, error(Taken))

@@ -26,6 +26,9 @@ type validity struct {
 // next returns the first deadline, at which the Renewer has to do something.
 func (v validity) next() clock.Instant { return min(v.validUntil, v.renewAt, v.endAt) }
 
+// leftAt returns for how long the lease is valid without a renewal.
+func (v validity) leftAt(now clock.Instant) time.Duration { return min(v.validUntil, v.endAt).Sub(now) }
+
 // over returns true if the lease has ended by the local clock. Then it counts as lost, whatever Redis answers later.
 func (v validity) over(now clock.Instant) bool { return now >= min(v.validUntil, v.endAt) }
 

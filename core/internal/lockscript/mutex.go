@@ -61,6 +61,9 @@ type Mutex struct {
 	RestartDelay time.Duration // for which a server grants no free locks after it has started; 0 for none
 }
 
+// Name implements [Strategy].
+func (Mutex) Name() string { return "mutex" }
+
 // Acquire implements [Strategy]. If another strategy holds the lock, Acquire requests it as a [Queue].
 func (m Mutex) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {
 	c, tokenKey := new(transport.Command), m.TokenKeys.Arg(h.Keys.Lock)

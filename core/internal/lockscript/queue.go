@@ -36,6 +36,21 @@ type Queue struct {
 // Channel returns the channel of this client for the lock. Each message on it has the hold ID of one waiter as its address.
 func (q Queue) Channel(k Keys) string { return k.Channel + ":" + q.IDs.Client }
 
+// Name implements [Strategy].
+func (q Queue) Name() string {
+	switch {
+	case q.Observed:
+		return "election"
+	case q.Limit > 0:
+		return "semaphore"
+	case q.Mode == "reading":
+		return "read"
+	case q.Mode == "writing":
+		return "write"
+	}
+	return q.Mode
+}
+
 // Acquire implements [Strategy]. If the hold is not granted and want.Place is true, it is in the queue afterwards, and h has its
 // number.
 func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {

@@ -15,6 +15,8 @@ import (
 // Each operation is idempotent per hold: it may be sent again after an unknown outcome. Its errors are those of package
 // transport, or have an Outcome of their own.
 type Strategy interface {
+	// Name returns the kind of lock that it makes: mutex, fair, read, write, semaphore, election, redlock or once.
+	Name() string
 	// Acquire requests the hold once. A nil error does not mean a grant, see Result.
 	Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error)
 	// Release ends the hold. It returns false if the hold was not there. A request of this hold that arrives later is not

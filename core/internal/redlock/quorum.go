@@ -88,6 +88,9 @@ func (e *Error) Outcome() transport.Outcome {
 	return transport.Rejected
 }
 
+// Name implements lockscript.Strategy.
+func (q *Quorum) Name() string { return "redlock" }
+
 // Acquire implements lockscript.Strategy. It runs vote rounds until any client has won, at most for splitPatience. It gives
 // h a new ID for each round after the first. So after Acquire, h.ID is that of the last round.
 //
