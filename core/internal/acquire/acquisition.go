@@ -141,7 +141,7 @@ func (a *Acquisition) askAtWaiterLimit(ctx context.Context) error {
 		return a.askWithoutWaiting(ctx, ErrWaiterLimit)
 	}
 	a.Contended = true
-	a.HolderTTL, _ = a.Env.Lists.HolderTTL(a.Hold.Keys.Lock, a.Env.Now())
+	a.Holder, a.HolderTTL, _ = a.Env.Lists.Holder(a.Hold.Keys.Lock, a.Env.Now())
 	return ErrWaiterLimit
 }
 
