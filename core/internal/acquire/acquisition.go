@@ -37,6 +37,9 @@ type Caller interface {
 	// Waiting is called once, when the wait for another owner begins. position is that in the queue in Redis, from 1, or 0 if
 	// there is no queue. holderTTL is the rest of the holder's lease, or 0.
 	Waiting(ctx context.Context, position int, holderTTL time.Duration)
+	// StillWaiting is called every few seconds while the acquisition waits. Of the callers without a queue in Redis, that is
+	// only the first of their list. since is when Waiting was called.
+	StillWaiting(since clock.Instant)
 }
 
 // Grant is what Redis has granted: a token, and a TTL that began after SentAt.
@@ -119,7 +122,11 @@ func (a *Acquisition) acquire(ctx context.Context) error {
 	if !a.Env.Limit.TryAdd(key) {
 		return a.askAtWaiterLimit(ctx)
 	}
-	defer a.Env.Limit.Remove(key)
+	defer func() {
+		if a.Env.Limit.Remove(key) {
+			a.Env.LastLeft(key)
+		}
+	}()
 	if queue, ok := a.Strategy.(lockscript.Queue); ok {
 		return a.waitInQueue(ctx, queue)
 	}

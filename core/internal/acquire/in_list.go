@@ -118,6 +118,7 @@ func (a *Acquisition) pollAsHead(ctx context.Context, t *waiters.Waiter) error {
 			return err
 		}
 		a.reportWait(0, nil)
+		a.Caller.StillWaiting(a.call.Since)
 		t.SetHolder(a.Holder, a.HolderTTL, a.Env.Now())
 		if sub == nil {
 			sub = a.Strategy.Subscribe(a.Hold.Keys)

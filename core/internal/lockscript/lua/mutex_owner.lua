@@ -1,4 +1,4 @@
--- The owner of a mutex, for the scripts that tell a refused caller who holds the lock. By itself this file does nothing.
+-- The owner of a mutex, for the scripts that name the holder to a refused caller. By itself this file does nothing.
 
 -- mutexOwner returns the owner of a lock of holdfast's Mutex or of Redisson, in any state but the compact one. It returns ''
 -- if the lock only stays taken for a minimum hold time, and if the hash has so many fields that it is none of a usual lock.

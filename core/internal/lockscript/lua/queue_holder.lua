@@ -1,4 +1,4 @@
--- The holder of a lock with a queue, for the scripts that tell a waiter who holds it. It comes after mutex_owner.lua and
+-- The holder of a lock with a queue, for the scripts that name it to a waiter. It comes after mutex_owner.lua and
 -- queue_common.lua. By itself this file does nothing.
 
 -- holder returns the owner that holds the lock exclusively. If owners share it, it returns the one whose share expires last.
