@@ -15,8 +15,8 @@
 // is scanned at its new master. Keys of other slots are left out. So a key that exists during the whole walk is found, as SCAN
 // promises for one server, unless its slot moves away and back within the scan of one master.
 //
-// A cursor of SCAN means nothing to another process: keys would be missing without notice. So the cursor has the run ID of the
-// server. If that changes, after a restart or a failover, the scan of this master begins again, and keys are found twice.
+// A cursor of SCAN means nothing to another process: keys would be missing without notice. So the cursor says which server has
+// answered. If that changes, after a restart or a failover, the scan begins again, and keys are found twice.
 //
 // # Terms
 //

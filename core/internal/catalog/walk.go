@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -15,6 +16,8 @@ const (
 	maxCount = 1000
 	// maxScans bounds how many SCANs one call of Next sends, if few keys match.
 	maxScans = 16
+	// patience is how long a SCAN is sent again while it fails. Why so short: the caller has a cursor, and may go on later.
+	patience = time.Second
 )
 
 // Walk goes over the keys of hashes that match a pattern, and returns their names.
@@ -47,7 +50,7 @@ func (w *Walk) Next(ctx context.Context, at *Cursor, want int) (names []string, 
 	c, count := *at, want
 	for range maxScans {
 		var found []string
-		err := transport.Retry(ctx, 0, transport.Transient, func() (err error) {
+		err := transport.Retry(ctx, patience, transport.Transient, func() (err error) {
 			tried := c
 			if found, end, err = w.scan(ctx, &tried, min(count, maxCount)); err == nil {
 				c = tried
@@ -70,7 +73,7 @@ func (w *Walk) Next(ctx context.Context, at *Cursor, want int) (names []string, 
 	return slices.Compact(names), end, nil
 }
 
-// scan sends one SCAN, and moves the cursor. It returns true at the end of the walk.
+// scan sends one SCAN, and moves the cursor. It returns true at the end of the walk. It may fail after it has chosen a master.
 func (w *Walk) scan(ctx context.Context, c *Cursor, count int) (found []string, end bool, err error) {
 	master, err := w.master(ctx, c)
 	if err != nil {
@@ -79,41 +82,43 @@ func (w *Walk) scan(ctx context.Context, c *Cursor, count int) (found []string, 
 	if c.at == "" {
 		c.at = "0"
 	}
-	reply, err := w.Exec.Scan(ctx, master, c.at, w.Pattern, count)
+	reply, err := w.scanServer(ctx, master, c.at, count)
 	if err != nil {
 		return nil, false, err
 	}
-	if c.runID != "" && reply.RunID != "" && c.runID != reply.RunID {
-		c.at, c.runID = "", "" // another process: its cursors are others
+	if owned := c.scanning; master != nil {
+		if owned.keepAll(&reply.own); owned.empty() {
+			w.Exec.Nodes.RequestRefresh()
+			return nil, false, errNoMaster
+		}
+	}
+	if c.server != "" && reply.server != "" && c.server != reply.server {
+		c.at, c.server = "", "" // its cursors are others
 		return nil, false, nil
 	}
-	c.at, c.runID = reply.Cursor, reply.RunID
-	for _, key := range reply.Keys {
+	c.at, c.server = reply.cursor, reply.server
+	for _, key := range reply.keys {
 		name, wanted := w.NameOf(key)
-		if wanted && (master == nil || c.scanning.has(int(transport.Slot(key)))) {
+		if wanted && (master == nil || !c.done.has(int(transport.Slot(key)))) {
 			found = append(found, name)
 		}
 	}
 	if c.at != "0" {
 		return found, false, nil
 	}
-	return found, w.finish(ctx, c, master), nil
+	return found, master == nil || c.finish(&reply.own), nil
 }
 
-// finish ends the scan of a master. It returns true if that was the last one.
-func (w *Walk) finish(ctx context.Context, c *Cursor, master *redis.Client) bool {
-	if master == nil {
-		return true
-	}
-	owned := w.slotsOf(ctx, c.node)
-	c.scanning.keepAll(&owned)
+// finish ends the scan of a master that owns these slots now. It returns true if that was the last one.
+func (c *Cursor) finish(own *slots) bool {
+	c.scanning.keepAll(own)
 	c.done.addAll(&c.scanning)
 	*c = Cursor{done: c.done}
 	return c.done.firstMissing() == slotCount
 }
 
-// master returns the master to scan, nil without a Cluster. If none is being scanned, or it has lost all slots for which it is,
-// master chooses the owner of the first slot that is not done.
+// master returns the master to scan, nil without a Cluster. If the client knows that it does not own any of the slots for which it
+// is scanned, or if there are none, master chooses the owner of the first slot that is not done.
 func (w *Walk) master(ctx context.Context, c *Cursor) (*redis.Client, error) {
 	if !w.Exec.InCluster() {
 		return nil, nil
@@ -122,26 +127,34 @@ func (w *Walk) master(ctx context.Context, c *Cursor) (*redis.Client, error) {
 		if !c.scanning.has(slot) {
 			continue
 		}
-		if m, err := w.Exec.MasterOf(ctx, lockscript.SlotKey(slot)); err != nil || m.Options().Addr == c.node {
+		if m, err := w.ownerOf(ctx, slot); err != nil || m.Options().Addr == c.node {
 			return m, err
 		}
 	}
-	m, err := w.Exec.MasterOf(ctx, lockscript.SlotKey(c.done.firstMissing()%slotCount))
+	return w.choose(ctx, c)
+}
+
+// choose chooses the next master: the owner of the first slot that is not done. It is scanned for all slots that it owns and that
+// are not done. If there are none, the client does not know the owner yet, or the slot has none.
+func (w *Walk) choose(ctx context.Context, c *Cursor) (*redis.Client, error) {
+	m, err := w.ownerOf(ctx, c.done.firstMissing()%slotCount)
 	if err != nil {
 		return nil, err
 	}
-	*c = Cursor{done: c.done, node: m.Options().Addr}
-	c.scanning = w.slotsOf(ctx, c.node)
+	own, err := w.ownSlots(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	*c = Cursor{done: c.done, node: m.Options().Addr, scanning: own}
 	c.scanning.removeAll(&c.done)
+	if c.scanning.empty() {
+		w.Exec.Nodes.RequestRefresh()
+		return nil, errNoMaster
+	}
 	return m, nil
 }
 
-// slotsOf returns the slots of the master at an address, as far as the client knows.
-func (w *Walk) slotsOf(ctx context.Context, addr string) (owned slots) {
-	for slot := range slotCount {
-		if m, err := w.Exec.MasterOf(ctx, lockscript.SlotKey(slot)); err == nil && m.Options().Addr == addr {
-			owned.add(slot)
-		}
-	}
-	return owned
+// ownerOf returns the master that owns a slot, as far as the client knows.
+func (w *Walk) ownerOf(ctx context.Context, slot int) (*redis.Client, error) {
+	return w.Exec.MasterOf(ctx, lockscript.SlotKey(slot))
 }
