@@ -60,5 +60,6 @@ func link(page string, pairs ...string) string {
 	if len(q) == 0 {
 		return "./" + page
 	}
-	return "./" + page + "?" + q.Encode()
+	// A space as "+" would be right too, but templates would write it as "&#43;".
+	return "./" + page + "?" + strings.ReplaceAll(q.Encode(), "+", "%20")
 }

@@ -34,7 +34,7 @@ var problems = []struct {
 	{errForm, 400, "The form cannot be read", "", true},
 	{errNotHere, 409, "This process cannot run jobs", "Give inspector.WithCron the cron that has the job.", false},
 	{core.ErrPermission, 502, "Redis refuses the user of this service", "A right is missing, or the password is wrong. The lists " +
-		"need +scan, and records +hstrlen: see docs/redis.md. A single lock needs neither: look its name up above.", true},
+		"need the right to SCAN, and those of records HSTRLEN: see docs/redis.md. Without it, look up a name above.", true},
 	{core.ErrClosed, 503, "The client of this service is closed", "The service shuts down.", false},
 	{core.ErrUnavailable, 503, "Redis does not answer", awayHelp, true},
 	{context.DeadlineExceeded, 503, "Redis does not answer", awayHelp, false},
