@@ -13,7 +13,7 @@ type countdown struct {
 }
 
 // newCountdown returns the countdown of a TTL. Redis does not tell the whole TTL of every lease, so that of the client stands
-// for it. A script of the page corrects that while it watches. Negative means never.
+// for it. The script of a page that is open corrects that. Negative means never.
 func newCountdown(left, whole time.Duration) countdown {
 	return countdown{Left: millis(left), Whole: max(millis(left), millis(whole))}
 }

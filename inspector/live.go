@@ -11,6 +11,8 @@ const (
 	leastInterval = 500 * time.Millisecond
 	// mostInterval bounds the pause if reads take long.
 	mostInterval = 30 * time.Second
+	// failedInterval is the pause after a read that has failed, so that a page is soon up to date after an outage.
+	failedInterval = 2 * time.Second
 	// restFactor is how many times as long as a read the pause after it lasts. So a page keeps Redis busy for at most a
 	// twentieth of the time.
 	restFactor = 20
@@ -95,7 +97,7 @@ func (b *broadcaster) readOn(ctx context.Context, t *topic, read func(ctx contex
 			return
 		}
 		b.publish(t, &e)
-		pause := time.NewTimer(min(max(leastInterval, restFactor*time.Since(began)), mostInterval))
+		pause := time.NewTimer(pauseAfter(time.Since(began), e.problem))
 		select {
 		case <-ctx.Done():
 			pause.Stop()
@@ -103,6 +105,14 @@ func (b *broadcaster) readOn(ctx context.Context, t *topic, read func(ctx contex
 		case <-pause.C:
 		}
 	}
+}
+
+// pauseAfter returns the pause after a read that took so long.
+func pauseAfter(took time.Duration, failed bool) time.Duration {
+	if failed {
+		return failedInterval
+	}
+	return min(max(leastInterval, restFactor*took), mostInterval)
 }
 
 // publish hands an event to all viewers of a topic, unless it says what the last one said.

@@ -51,7 +51,7 @@ func (h *Handler) newRecord(r core.Record, size int) recordView {
 		Key: r.Key, Digest: h.locks.Once(r.Key).Digest(), State: r.State, Attempt: r.Attempt, Token: r.Token, Size: size,
 		Omitted: r.Omitted, Fingerprint: hex.EncodeToString(r.Fingerprint), Reason: r.Reason,
 		Began: timeOf(r.Began), Ended: timeOf(r.Ended), Lease: newCountdown(r.Lease, h.locks.TTL()),
-		Retention: newCountdown(r.Retention, defaultRetention), Shown: h.config.values,
+		Retention: newCountdown(r.Retention, 0), Shown: h.config.values,
 	}
 	if h.config.values {
 		view.Value, view.Note = string(r.Value), r.Note

@@ -33,7 +33,7 @@ var functions = template.FuncMap{
 	"visible": visible, "short": short, "link": link, "plain": plain, "ago": ago, "clock": clock, "seconds": seconds,
 	"shortOwner": shortOwner, "asset": assetAddress, "modeOf": modeOf, "bytes": byteCount,
 	"tab": newTab, "pager": newPager, "place": func(i int) int { return i + 1 },
-	"took": func(ms int64) string { return (time.Duration(ms) * time.Millisecond).String() },
+	"took": took,
 }
 
 // tab is a link of the frame.
@@ -91,6 +91,14 @@ func rough(d time.Duration) string {
 	return fmt.Sprintf("%d s", d/time.Second)
 }
 
+// took returns how long something took, in ms.
+func took(ms int64) string {
+	if ms == 0 {
+		return "< 1 ms"
+	}
+	return (time.Duration(ms) * time.Millisecond).String()
+}
+
 // seconds returns a time that runs out. The script of the page writes the same.
 func seconds(c countdown) string {
 	left := time.Duration(c.Left) * time.Millisecond
@@ -104,7 +112,7 @@ func clock(t *time.Time) string {
 	if t == nil {
 		return ""
 	}
-	return t.Format("2006-01-02 15:04:05.000 MST")
+	return t.Format("2006-01-02 15:04:05.999 MST")
 }
 
 // shortOwner returns an owner for a list: the first digits of the UUID of its client, and the number.

@@ -38,7 +38,9 @@ func TestSchedules(t *testing.T) {
 	s := newSite(t, newClient(t, server.Client()), inspector.WithActions(asAda), inspector.WithCron(c))
 	const job = "?name=report%20%3Cb%3E"
 	redistest.Eventually(t, patience, "the registration", func() bool {
-		var list struct{ Jobs []struct{ Name, Service string } }
+		var list struct {
+			Jobs []struct{ Name, Service string }
+		}
 		s.data("cron", &list)
 		return len(list.Jobs) == 1 && list.Jobs[0].Name == "report <b>" && list.Jobs[0].Service == "billing"
 	})

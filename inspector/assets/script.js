@@ -14,6 +14,8 @@ function say(text, kind) {
 // morph makes a node like another one, and keeps what is equal: the focus and a selection stay where they are.
 function morph(node, wanted) {
   for (const { name } of [...node.attributes]) if (!wanted.hasAttribute(name)) node.removeAttribute(name);
+  // Redis does not tell the whole TTL of a lease: the most that was ever left is a full bar.
+  if (node.nodeName === "PROGRESS") wanted.max = Math.max(wanted.max, node.max);
   for (const { name, value } of wanted.attributes) if (node.getAttribute(name) !== value) node.setAttribute(name, value);
   const olds = [...node.childNodes], news = [...wanted.childNodes];
   const byId = new Map(olds.filter((o) => o.id).map((o) => [o.id, o]));
