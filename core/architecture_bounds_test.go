@@ -16,9 +16,9 @@ var (
 	// mostOfPackage bounds each package below core/internal.
 	mostOfPackage = size{lines: 2500, files: 25}
 	// mostOfCore is what core has now. It goes down with each package that moves below core/internal, until core meets
-	// mostOfPackage too. Code that is new belongs there. It went up twice, for what users call of a Semaphore
-	// and an Election, and for what hooks tell.
-	mostOfCore = size{lines: 3650, files: 37}
+	// mostOfPackage too. Code that is new belongs there. It went up for what users call of a Semaphore and an Election,
+	// for what hooks tell, and for lists.
+	mostOfCore = size{lines: 3950, files: 41}
 )
 
 // slackOfCore is how far core may stay below its bound until the bound must go down.

@@ -19,10 +19,11 @@ const packageHeight = 46
 var drawnPackages = []drawnPackage{
 	{"core", "public API, leases, Once, Multi", 20, 16, 480},
 	{"redlock", "majority", 20, 92, 86},
-	{"oncescript", "Once in Redis", 118, 92, 88},
+	{"catalog", "lists", 118, 92, 88},
 	{"acquire", "loop, release", 218, 92, 88},
 	{"clientinfo", "who holds", 318, 92, 84},
 	{"preflight", "INFO checks", 414, 92, 86},
+	{"oncescript", "Once in Redis", 118, 168, 88},
 	{"waiters", "in this process", 218, 168, 88},
 	{"lockscript", "a lock in Redis: keys, scripts, strategies", 20, 244, 357},
 	{"keepalive", "renewal, end", 20, 320, 111},
@@ -42,11 +43,12 @@ type drawnArrow struct {
 // docs/architecture.md.
 var drawnArrows = []drawnArrow{
 	{"core", "redlock", 63},
-	{"core", "oncescript", 162},
+	{"core", "catalog", 162},
 	{"core", "acquire", 262},
 	{"core", "clientinfo", 360},
 	{"core", "preflight", 457},
 	{"redlock", "lockscript", 63},
+	{"catalog", "oncescript", 162},
 	{"oncescript", "lockscript", 162},
 	{"acquire", "waiters", 262},
 	{"waiters", "lockscript", 262},
