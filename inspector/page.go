@@ -50,7 +50,7 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, p page) {
 		return
 	}
 	who, acts := h.operator(r)
-	if wanted(r) == asEvents && p.live {
+	if r.Method == http.MethodGet && wanted(r) == asEvents && p.live {
 		h.serveEvents(w, r, p, acts)
 		return
 	}

@@ -70,6 +70,17 @@ function show(html) {
   count();
 }
 
+// watch lets events come while the page can be seen: a browser has few connections for all of its tabs.
+let events = null;
+function watch() {
+  if (document.hidden) {
+    if (events) events.close();
+    events = null;
+  } else if (!events) {
+    events = open();
+  }
+}
+
 function open() {
   const address = new URL(location.href);
   address.searchParams.set("format", "events");
@@ -83,12 +94,12 @@ function open() {
     if (events.readyState === EventSource.CLOSED) say("not kept up to date: reload the page", "");
     else say("connection lost: not up to date", "bad");
   };
-  addEventListener("pagehide", () => events.close());
-  addEventListener("pageshow", (e) => e.persisted && location.reload());
+  return events;
 }
 
 if (live && live.dataset.live) {
-  open();
+  watch();
+  addEventListener("visibilitychange", watch); // it comes before the page is left or kept for going back, too
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   setInterval(count, calm ? 1000 : 200);
 }

@@ -88,6 +88,11 @@ func TestLivePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.await(`document.querySelectorAll("tbody tr").length === 2 && document.activeElement.href.includes("order%3A2")`)
+	b.is(`Object.defineProperty(document, "hidden", {value: true, configurable: true})`)
+	b.is(`document.dispatchEvent(new Event("visibilitychange", {bubbles: true}))`)
+	b.await(`events === null`) // a tab that is not seen takes no connection
+	b.is(`delete document.hidden && document.dispatchEvent(new Event("visibilitychange", {bubbles: true}))`)
+	b.await(`events !== null && document.getElementById("state").textContent === "live"`)
 	if all := bad(); len(all) > 0 {
 		t.Errorf("the console has %q", all)
 	}
