@@ -3,7 +3,7 @@
 SHELL   := bash
 GO      ?= go
 # Modules of this repository beside the root; each keeps its dependencies to itself.
-MODULES := . examples faults gocronlock internal/fencing internal/frameworks
+MODULES := . examples faults gocronlock inspector inspector/internal/browser internal/fencing internal/frameworks
 # The packages whose tests take longest come first, so that none of them runs alone at the end.
 LONGEST := ./core ./internal/frameworks ./core/internal/lockscript ./examples/flashsale
 TOOL    := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
@@ -27,7 +27,7 @@ test: needed ## run all tests with the race detector, on real Redis servers
 
 .PHONY: test-portable
 test-portable: ## vet all packages, and run the tests that need no Redis server
-	$(GO) vet ./... ./examples/... ./faults/... ./gocronlock/...
+	$(GO) vet ./... ./examples/... ./faults/... ./gocronlock/... ./inspector/...
 	$(GO) test -run '^Fuzz' ./core ./middleware ./asynqlock
 	$(GO) test ./internal/docs ./internal/throttle ./examples/...
 	$(GO) test -tags holdfast_simulation ./faults/simulate -seeds 4 -hours 0.5
@@ -98,6 +98,7 @@ format: ## format all Go code
 floor: needed ## test with exactly the dependencies of go.mod, as the oldest that users may have
 	$(call gotest,off) ./...
 	cd gocronlock && $(call gotest,off) ./...
+	cd inspector && $(call gotest,off) ./...
 
 .PHONY: latest
 latest: needed ## test with the newest dependencies, and what those need
@@ -184,6 +185,14 @@ tasks: needed ## send tasks five times each to servers that are killed and stopp
 .PHONY: elections
 elections: needed ## kill, stop and cut off the leaders of five processes for a minute, and count terms: docs/elections.md
 	$(GO) test -count=1 -v -timeout 30m -run TestElectionAmongProcesses ./core -elections 60s
+
+.PHONY: inspector
+inspector: needed ## load pages of inspector beside 100,000 locks, and measure what they cost: docs/inspector.md
+	$(GO) test -count=1 -v -run TestManyLocks ./inspector -live 100000
+
+.PHONY: screenshots
+screenshots: needed ## take the pictures of inspector in docs, where there is a Chromium
+	$(GO) test -count=1 -run TestScreenshots ./inspector/internal/browser -screenshots $(CURDIR)/docs
 
 # Versions of Redisson; the first one is that of the tests that take only one.
 REDISSON ?= 4.7.0,3.52.0

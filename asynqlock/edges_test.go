@@ -44,7 +44,7 @@ func TestPanicOfAHookReleases(t *testing.T) {
 func TestDrainWithAHookThatLooks(t *testing.T) {
 	t.Parallel()
 	var runs asynqlock.Runs
-	d := newDesk(t, core.WithHooks(core.Hooks{Lost: func(core.Lost) { runs.List() }}))
+	d := newDesk(t, core.WithHooks(core.Hooks{Lost: func(context.Context, core.Lost) { runs.List() }}))
 	d.occupy(delivery("1"), receipt("7"), asynqlock.Once(d.locks, asynqlock.ByTaskID(), asynqlock.WithRuns(&runs)))
 	over, cancel := context.WithCancel(t.Context())
 	cancel()

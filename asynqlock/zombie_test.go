@@ -26,7 +26,7 @@ var busyReason = map[string]error{"once": core.ErrInProgress, "exclusive": core.
 func TestZombieKeepsItsLease(t *testing.T) {
 	t.Parallel()
 	renewed := make(chan error, 100)
-	d := newDesk(t, core.WithHooks(core.Hooks{Renewed: func(r core.Renewed) { renewed <- r.Err }}))
+	d := newDesk(t, core.WithHooks(core.Hooks{Renewed: func(_ context.Context, r core.Renewed) { renewed <- r.Err }}))
 	for name, guard := range d.guardsOf(asynqlock.WithTTL(6 * time.Second)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		zombie := occupy(t, ctx, delivery(name), receipt("7"), guard)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
@@ -76,13 +75,10 @@ func (a *acquisition) Accept(ctx context.Context, h *lockscript.Hold, g acquire.
 	} else {
 		a.lease, err = a.engine.newLease(ctx, a.Strategy, *h, grant{g.Token, g.SentAt, g.TTL, a.config.fixed, a.config.maxHold, a.config.leavesLosses})
 	}
-	a.grant = g
+	if err == nil {
+		a.grant = g
+	}
 	return err
-}
-
-// Waiting implements acquire.Caller: it calls the Wait hook.
-func (a *acquisition) Waiting(ctx context.Context, position int, holderTTL time.Duration) {
-	a.engine.hooks.wait(ctx, Wait{Name: a.Hold.Name, Owner: a.Hold.Owner, Position: position, RetryAfter: holderTTL})
 }
 
 // publicError returns the error of the API for the end of the acquisition.
@@ -99,7 +95,7 @@ func (a *acquisition) publicError(caller context.Context, err error) error {
 	case waiters.ErrTimeUp:
 		return a.timeUpError(caller)
 	case acquire.ErrWaiterLimit:
-		return &NotAcquiredError{Name: a.Hold.Name, RetryAfter: max(a.HolderTTL, 0), cause: tooManyWaiters(a.engine.acquiring.Limit.Most)}
+		return a.notAcquired(tooManyWaiters(a.engine.acquiring.Limit.Most))
 	}
 	return err
 }
@@ -117,7 +113,14 @@ func (a *acquisition) timeUpError(caller context.Context) error {
 	case a.LastErr != nil && a.LooksLikeOutage():
 		cause = errors.Join(ErrUnavailable, cause)
 	}
-	return &NotAcquiredError{Name: a.Hold.Name, RetryAfter: max(a.HolderTTL, 0), cause: cause}
+	return a.notAcquired(cause)
+}
+
+// notAcquired is the error of an acquisition that another owner has kept from the lock, as far as is known.
+func (a *acquisition) notAcquired(cause error) error {
+	return &NotAcquiredError{
+		Name: a.Hold.Name, RetryAfter: max(a.HolderTTL, 0), Holder: a.Holder, Instance: a.engine.directory.Instance(a.Holder), cause: cause,
+	}
 }
 
 // ended returns why a caller's context is over, nil if it is not.

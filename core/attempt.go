@@ -61,7 +61,7 @@ func (a *Attempt) ValidUntil() time.Time { return a.lease.ValidUntil() }
 // value. It returns [ErrNotHeld] if the attempt had already ended. Any other error means that Redis did not confirm
 // the record; the client retries in the background.
 func (a *Attempt) Complete(ctx context.Context, value []byte) error {
-	err := a.end(ctx, StateCompleted, func(ctx context.Context) (int64, error) {
+	err := a.end(ctx, OutcomeCompleted, func(ctx context.Context) (int64, error) {
 		return a.once.backend().Complete(ctx, &a.lease.hold, a.lease.token, a.number, value)
 	})
 	if err != nil {
@@ -72,18 +72,22 @@ func (a *Attempt) Complete(ctx context.Context, value []byte) error {
 
 // Release ends an attempt that has done nothing: the next one may begin at once. Errors are those of Complete. After
 // [ErrStale] there was nothing to release.
-func (a *Attempt) Release(ctx context.Context) error { return a.discard(ctx, lockscript.HeldByCaller) }
+func (a *Attempt) Release(ctx context.Context) error {
+	return a.discard(ctx, OutcomeReleased, lockscript.HeldByCaller)
+}
 
 // Withdraw ends an attempt whose work has not begun. The next one may begin at once, and has the same
 // [Attempt.Number], as if this attempt had never been. Errors are those of Release.
-func (a *Attempt) Withdraw(ctx context.Context) error { return a.discard(ctx, lockscript.NeverHeld) }
+func (a *Attempt) Withdraw(ctx context.Context) error {
+	return a.discard(ctx, OutcomeWithdrawn, lockscript.NeverHeld)
+}
 
 // Hold ends an attempt with an unknown outcome. All later callers get [ErrOutcomeUnknown] until an operator has found
 // out and calls [Once.Resolve] or [Once.Forget], or until the record expires. The reason is for the operator: keep
 // users' data out of it. At most 1,024 bytes of it are recorded. Errors are those of Complete.
 func (a *Attempt) Hold(ctx context.Context, reason string) error {
 	reason = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
-	return a.end(ctx, StateUnknown, func(ctx context.Context) (int64, error) {
+	return a.end(ctx, OutcomeHeld, func(ctx context.Context) (int64, error) {
 		return a.once.backend().Hold(ctx, &a.lease.hold, a.lease.token, a.number, reason)
 	})
 }
@@ -135,9 +139,9 @@ func (a *Attempt) Abandon() { a.lease.Abandon() }
 // maxReason bounds what is recorded of a reason, in bytes.
 const maxReason = 1024
 
-// discard ends the attempt without an outcome.
-func (a *Attempt) discard(ctx context.Context, what lockscript.ReleaseReason) error {
-	return a.end(ctx, StateNone, func(ctx context.Context) (int64, error) {
+// discard ends the attempt without an outcome in its record.
+func (a *Attempt) discard(ctx context.Context, outcome Outcome, what lockscript.ReleaseReason) error {
+	return a.end(ctx, outcome, func(ctx context.Context) (int64, error) {
 		held, err := a.once.backend().Discard(ctx, &a.lease.hold, what)
 		if !held {
 			return oncescript.Stale, err
@@ -148,7 +152,7 @@ func (a *Attempt) discard(ctx context.Context, what lockscript.ReleaseReason) er
 
 // end stops the renewal and sends the script that ends the attempt, detached from ctx and bounded. What it could not
 // confirm is finished in the background.
-func (a *Attempt) end(ctx context.Context, state State, command func(context.Context) (int64, error)) error {
+func (a *Attempt) end(ctx context.Context, outcome Outcome, command func(context.Context) (int64, error)) error {
 	e := a.once.client.engine
 	if !e.operations.StartInternal() {
 		return errorf("holdfast: end of once %q not recorded: %w", a.once.key, ErrClosed)
@@ -157,7 +161,8 @@ func (a *Attempt) end(ctx context.Context, state State, command func(context.Con
 	if !a.ended.CompareAndSwap(false, true) {
 		return a.notHeld()
 	}
-	if e.renewer.Remove(&a.lease.entry) {
+	live := e.renewer.Remove(&a.lease.entry)
+	if live {
 		a.lease.end.Set(ErrNotHeld)
 	}
 	var result int64
@@ -173,10 +178,7 @@ func (a *Attempt) end(ctx context.Context, state State, command func(context.Con
 	case result == oncescript.Stale:
 		err = a.stale()
 	}
-	e.hooks.attemptEnd(ctx, AttemptEnd{
-		Key: a.once.key, Attempt: a.number, Token: a.lease.token, State: state,
-		Recreated: result == oncescript.Recreated, Held: e.nowFor(e.hooks.AttemptEnd != nil).Sub(a.lease.entry.Granted), Err: err,
-	})
+	a.ends(ctx, outcome, AttemptEnd{Recreated: result == oncescript.Recreated, LeaseLost: !live, Err: err})
 	return err
 }
 

@@ -48,7 +48,7 @@ func newLoser(t *testing.T, how redistest.LossMode) *loser {
 	rdb := l.relay.Client()
 	warmPool(t, rdb)
 	l.locks = newClient(t, rdb, core.WithTTL(6*time.Second), core.WithHooks(core.Hooks{
-		Renewed: func(r core.Renewed) { l.renewed <- r.Err },
+		Renewed: func(_ context.Context, r core.Renewed) { l.renewed <- r.Err },
 	}))
 	known := mustLock(t, l.locks.Mutex("known")) // the scripts
 	if err := known.Extend(context.Background(), long); err != nil {

@@ -70,7 +70,7 @@ func TestLossFoundByUnlock(t *testing.T) {
 	ctx := context.Background()
 	rdb := redistest.Start(t).Client()
 	var lost atomic.Int32
-	locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{Lost: func(core.Lost) { lost.Add(1) }}))
+	locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{Lost: func(context.Context, core.Lost) { lost.Add(1) }}))
 	err := core.Do(ctx, locks.Mutex("name"), func(context.Context) error {
 		_, err := locks.ForceUnlock(ctx, "name")
 		return err

@@ -52,11 +52,12 @@ func (e *engine) newLease(ctx context.Context, p lockscript.Strategy, h lockscri
 	l.hold.ParentID = "" // it was for the requests
 	l.base = leaseContext{holding{lease: l, token: l.token, outer: holdingFrom(ctx)}, ctx}
 	live := e.renewer.Add(&l.entry, keptLease{l}, keepalive.Terms{
-		SentAt: g.sentAt, Granted: g.ttl, TTL: h.TTL, Fixed: g.fixed, MaxHold: g.maxHold, Token: g.token,
+		SentAt: g.sentAt, Granted: g.ttl, TTL: h.TTL, Fixed: g.fixed, MaxHold: g.maxHold, Token: g.token, WarnAfter: e.warnAfter(g),
 	})
 	if !live {
 		return nil, acquire.ErrTooLate
 	}
+	e.announcer.Touch(g.sentAt, h.TTL)
 	return l, nil
 }
 
@@ -153,19 +154,22 @@ func (l *Lease) release(ctx context.Context, what lockscript.ReleaseReason) erro
 	if live {
 		l.end.Set(ErrNotHeld)
 	}
-	hooks, asked := &l.engine.hooks, false
+	hooks, asked, left := &l.engine.hooks, false, time.Duration(0)
+	if hooks.ReleaseStart != nil || hooks.ReleaseEnd != nil {
+		ctx = l.hookContext(ctx)
+		if live {
+			left = l.left()
+		}
+	}
 	defer func() {
 		if live && !asked { // the hook panics
 			l.engine.acquiring.ReleaseInBackground(l.strategy, l.outstanding(), what)
 		}
 	}()
-	ctx = hooks.releaseStart(ctx, ReleaseStart{Name: l.hold.Name, Owner: l.hold.Owner, Token: l.token})
+	ctx = l.releaseStarts(ctx, left)
 	asked = true
 	err := l.unlock(ctx, live, what)
-	hooks.releaseEnd(ctx, ReleaseEnd{
-		Name: l.hold.Name, Owner: l.hold.Owner, Token: l.token,
-		Held: l.engine.nowFor(hooks.ReleaseEnd != nil).Sub(l.entry.Granted), Err: err,
-	})
+	l.releaseEnds(ctx, left, err)
 	return err
 }
 
@@ -246,7 +250,7 @@ func (l keptLease) Hold() *lockscript.Hold                    { return &l.hold }
 func (l keptLease) Sender() keepalive.Sender[lockscript.Hold] { return l.strategy }
 func (l keptLease) End(cause error)                           { l.end.Set(lossError(cause)) }
 func (l keptLease) Lost(cause error)                          { l.engine.lost(l.Lease, lossError(cause)) }
-func (l keptLease) Renewed(err error)                         { l.engine.renewed(l.Lease, err) }
+func (l keptLease) Renewed(answer keepalive.Answer)           { l.engine.renewed(l.Lease, answer) }
 
 // lossError returns the [ErrLeaseLost] of a cause.
 func lossError(cause error) error {

@@ -193,7 +193,7 @@ func TestAbandonedIsNotRenewed(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	renewed := make(chan core.Renewed, 100)
 	locks := newClient(t, rdb, core.WithTTL(ttl), core.WithHooks(core.Hooks{
-		Renewed: func(r core.Renewed) { renewed <- r },
+		Renewed: func(_ context.Context, r core.Renewed) { renewed <- r },
 	}))
 	var names []string
 	for _, lock := range wholes(locks) {
@@ -247,7 +247,7 @@ func TestAbandonWhatIsOver(t *testing.T) {
 		waitFor(t, closed.Done(), "the lease to end")
 		closed.Abandon()
 		wantErr(t, context.Cause(closed.Context()), core.ErrClosed)
-		lost.wantOnce(t)
+		lost.wantOnce(t, lock.names...) // by Close, and by nothing else
 		wantFree(t, rdb, lock.names...)
 	}
 }

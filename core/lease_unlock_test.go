@@ -15,7 +15,7 @@ func TestUnlockOutlivesTheLease(t *testing.T) {
 	t.Parallel()
 	relay := redistest.Start(t).Relay()
 	var lost atomic.Int32
-	locks := newClient(t, relay.Client(), core.WithHooks(core.Hooks{Lost: func(core.Lost) { lost.Add(1) }}))
+	locks := newClient(t, relay.Client(), core.WithHooks(core.Hooks{Lost: func(context.Context, core.Lost) { lost.Add(1) }}))
 	unlock(t, mustLock(t, locks.Mutex("warm")))
 	lease := mustLock(t, locks.Mutex("name"), core.WithFixedTTL(2*time.Second))
 	until := lease.ValidUntil()

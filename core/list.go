@@ -95,6 +95,7 @@ func (c *Client) List(ctx context.Context, prefix, cursor string, limit int) (pa
 		}
 		return nil
 	})
+	c.addEntryInstances(ctx, page.Locks)
 	return page, err
 }
 

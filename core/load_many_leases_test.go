@@ -76,7 +76,7 @@ func holdMany(rdb *redis.Client, say func(any), n int, ttl time.Duration) error 
 	var held manyHeld
 	var lost atomic.Int64
 	locks, err := core.New(rdb, core.WithTTL(ttl), core.WithHooks(core.Hooks{
-		Lost: func(core.Lost) { lost.Add(1) },
+		Lost: func(context.Context, core.Lost) { lost.Add(1) },
 	}))
 	if err != nil {
 		return err

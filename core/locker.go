@@ -80,21 +80,15 @@ func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lea
 	defer e.operations.Finish()
 	a := l.newAcquisition(ctx, config)
 	began := e.nowFor(e.hooks.AcquireEnd != nil)
-	ctx = e.hooks.acquireStart(ctx, AcquireStart{Name: l.name, Owner: a.Hold.Owner, Try: try})
+	ctx = e.acquireStarts(ctx, l.strategy, &a.Hold, try)
 	lease, err := a.run(ctx)
-	end := AcquireEnd{
-		Name: l.name, Owner: a.Hold.Owner, Waited: e.nowFor(e.hooks.AcquireEnd != nil).Sub(began), Asked: a.Requests, Err: err,
-	}
-	if lease != nil {
-		end.Token = lease.token
-	}
 	handed := false
 	defer func() {
 		if lease != nil && !handed { // the hook panics: no caller gets the lease
 			_ = lease.release(ctx, lockscript.NeverHeld)
 		}
 	}()
-	e.hooks.acquireEnd(ctx, end)
+	a.acquireEnds(ctx, &a.Hold, a.parentAt(0), a.grant.Token, began, err)
 	handed = true
 	a.recycle()
 	return lease, err

@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -31,25 +33,21 @@ func (e *engine) report(l *Lease, cause error) {
 	held := e.now().Sub(l.entry.Granted)
 	e.logger.Warn("holdfast: lease lost",
 		"lock", digest(l.hold.Keys.Lock), "token", l.token, "held", held, "cause", cause)
-	e.recovered(func() {
-		e.hooks.lost(Lost{
-			Name: l.hold.Name, Owner: l.hold.Owner, Token: l.token, Held: held, Cause: cause,
-		})
-	})
+	e.loses(l, cause)
 }
 
 // renewed takes note of a renewal.
-func (e *engine) renewed(l *Lease, err error) {
-	err = publicAck(err)
-	e.logRenewal(err)
-	e.recovered(func() {
-		e.hooks.renewed(Renewed{Name: l.hold.Name, Owner: l.hold.Owner, Token: l.token, Err: err})
-	})
+func (e *engine) renewed(l *Lease, answer keepalive.Answer) {
+	answer.Err = publicAck(answer.Err)
+	now := e.now()
+	e.announcer.Touch(now, l.hold.TTL)
+	e.logRenewal(now, answer.Err)
+	e.renewEnds(l, answer)
 }
 
 // logRenewal warns of the first renewal that fails, then now and then with a count, and says once that they succeed again.
-func (e *engine) logRenewal(err error) {
-	switch failures, again := e.renewals.Note(e.now(), err); {
+func (e *engine) logRenewal(now clock.Instant, err error) {
+	switch failures, again := e.renewals.Note(now, err); {
 	case failures > 0:
 		e.logger.Warn("holdfast: renewal failed, retrying while the leases are valid",
 			"failures", failures, "error", err)

@@ -18,7 +18,7 @@ func TestLog(t *testing.T) {
 	log := &record{}
 	logger := core.WithLogger(textLogger(log))
 	lost := make(chan struct{}, 1)
-	hooks := core.WithHooks(core.Hooks{Lost: func(core.Lost) { lost <- struct{}{} }})
+	hooks := core.WithHooks(core.Hooks{Lost: func(context.Context, core.Lost) { lost <- struct{}{} }})
 	const name = "customer Lovelace"
 
 	mute := newClient(t, restricted(t, server, "+@all", "-publish"), logger)

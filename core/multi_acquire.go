@@ -19,7 +19,8 @@ type multiAcquire struct {
 	caller   context.Context // its end is an error of the call
 	try      bool            // ask for each once
 	opts     []LockOption
-	deadline time.Time // by WithWait; zero if it does not
+	deadline time.Time         // by WithWait; zero if it does not
+	ctxs     []context.Context // of the members' hooks, while a batch is requested
 }
 
 // memberLost is the error of a Multi of which one member was lost before all were acquired.
@@ -68,7 +69,7 @@ func (g *multiAcquire) refusal(ctx context.Context, err error) error {
 		if cause == nil || errors.Is(err, g.caller.Err()) {
 			return err
 		}
-		return &NotAcquiredError{Name: busy.Name, RetryAfter: busy.RetryAfter, cause: errors.Join(busy.cause, cause)}
+		return busy.with(errors.Join(busy.cause, cause))
 	case errors.Is(err, ErrUnavailable):
 		return &NotAcquiredError{Name: g.multi.name, cause: errors.Join(cause, ErrUnavailable)}
 	}
@@ -94,7 +95,7 @@ func (g *multiAcquire) acquireAll(ctx context.Context) (*Lease, error) {
 	lease, err := g.lockSequentially(ctx, members)
 	if busy != nil && time.Since(answeredAt) < transport.StallTimeout && errors.Is(err, ErrNotAcquired) && errors.Is(err, ErrUnavailable) {
 		// The time was up before the next answer. That is no outage: there was one just now.
-		err = &NotAcquiredError{Name: busy.Name, RetryAfter: busy.RetryAfter, cause: ended(g.caller)}
+		err = busy.with(ended(g.caller))
 	}
 	return lease, err
 }

@@ -180,7 +180,7 @@ func TestMultiHooks(t *testing.T) {
 				}
 				steps <- "released " + e.Name
 			},
-			Lost: func(l core.Lost) { steps <- "lost " + l.Name },
+			Lost: func(_ context.Context, l core.Lost) { steps <- "lost " + l.Name },
 		}))
 		seen := func(want ...string) {
 			t.Helper()

@@ -56,9 +56,10 @@ func (g *multiAcquire) tryBatch() (combined *Lease, err error) {
 	}
 	defer e.operations.Finish()
 	a, all := g.newAcquisition()
-	began, ctxs := e.now(), make([]context.Context, len(members))
+	began := e.now()
+	g.ctxs = make([]context.Context, len(members))
 	for i, h := range all.MemberHolds(&a.Hold) {
-		ctxs[i] = e.hooks.acquireStart(g.caller, AcquireStart{Name: h.Name, Owner: h.Owner, Try: true})
+		g.ctxs[i] = e.acquireStarts(g.caller, all, &h, true)
 	}
 	combined, err = a.run(g.caller)
 	handed := false
@@ -68,11 +69,7 @@ func (g *multiAcquire) tryBatch() (combined *Lease, err error) {
 		}
 	}()
 	for i, h := range all.MemberHolds(&a.Hold) {
-		end := AcquireEnd{Name: h.Name, Owner: h.Owner, Waited: e.now().Sub(began), Asked: a.Requests, Err: err}
-		if combined != nil {
-			end.Token = combined.token
-		}
-		e.hooks.acquireEnd(ctxs[i], end)
+		a.acquireEnds(g.ctxs[i], &h, a.parentAt(i), a.grant.Token, began, err)
 	}
 	handed = true
 	return combined, err
@@ -107,18 +104,18 @@ func (g *multiAcquire) newAcquisition() (*acquisition, lockscript.MutexBatch) {
 			a.Wait = max(time.Until(g.deadline), 0)
 		}
 	}
-	a.Strategy, a.makeLease = all, func(ctx context.Context, h lockscript.Hold, granted acquire.Grant) (*Lease, error) {
-		return g.newLeases(ctx, all, configs, &h, granted)
+	a.Strategy, a.makeLease = all, func(_ context.Context, h lockscript.Hold, granted acquire.Grant) (*Lease, error) {
+		return g.newLeases(all, configs, &h, granted)
 	}
 	return a, all
 }
 
 // newLeases makes a lease for each, and one of them all.
-func (g *multiAcquire) newLeases(ctx context.Context, m lockscript.MutexBatch, configs []lockConfig, h *lockscript.Hold, granted acquire.Grant) (*Lease, error) {
+func (g *multiAcquire) newLeases(m lockscript.MutexBatch, configs []lockConfig, h *lockscript.Hold, granted acquire.Grant) (*Lease, error) {
 	e := g.multi.batch[0].engine
 	var leases []*Lease
 	for i, o := range m.MemberHolds(h) {
-		l, err := e.newLease(ctx, m.Mutex, o, grant{granted.Token, granted.SentAt, o.TTL, configs[i].fixed, configs[i].maxHold, false})
+		l, err := e.newLease(g.ctxs[i], m.Mutex, o, grant{granted.Token, granted.SentAt, o.TTL, configs[i].fixed, configs[i].maxHold, false})
 		if err != nil { // too late: the request gives all holds up
 			for _, l := range leases {
 				e.renewer.Remove(&l.entry)

@@ -36,7 +36,7 @@ func TestMultiMaxHold(t *testing.T) {
 	ctx := context.Background()
 	rdb := redistest.Start(t).Client()
 	var lost atomic.Int32
-	locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{Lost: func(core.Lost) { lost.Add(1) }}))
+	locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{Lost: func(context.Context, core.Lost) { lost.Add(1) }}))
 	lease := mustLock(t, core.Multi(locks.Mutex("a"), locks.Mutex("b", core.WithMaxHold(50*time.Millisecond))))
 	waitFor(t, lease.Done(), "the lease to end")
 	wantErr(t, context.Cause(lease.Context()), core.ErrLeaseLost)
@@ -120,12 +120,12 @@ func TestMultiRenewsWhileWaiting(t *testing.T) {
 	renewed := make(chan struct{})
 	var renewals atomic.Int32
 	waiter := newClient(t, rdb, core.WithTTL(2*time.Second), core.WithHooks(core.Hooks{
-		Renewed: func(core.Renewed) {
+		Renewed: func(context.Context, core.Renewed) {
 			if renewals.Add(1) == 4 {
 				close(renewed)
 			}
 		},
-		Lost: func(core.Lost) { lost.Add(1) },
+		Lost: func(context.Context, core.Lost) { lost.Add(1) },
 	}))
 	waiting := lockLater(mutexBatch(waiter, "a", "z"))
 	waitFor(t, renewed, "renewals for longer than the TTL")

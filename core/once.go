@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -112,12 +113,14 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	defer e.operations.Finish()
 	a := o.newAcquisition(ctx)
 	began := e.nowFor(e.hooks.BeginEnd != nil)
-	ctx = e.hooks.beginStart(ctx, BeginStart{Key: o.key})
+	if e.hooks.BeginStart != nil {
+		ctx = cmp.Or(e.hooks.BeginStart(ctx, BeginStart{Key: o.key}), ctx)
+	}
 	lease, err := a.run(ctx)
-	end := BeginEnd{Key: o.key, Waited: e.nowFor(e.hooks.BeginEnd != nil).Sub(began), Asked: a.Requests, Err: o.refusal(a, err)}
 	if err != nil {
-		e.hooks.beginEnd(ctx, end)
-		return nil, end.Err
+		err = o.refusal(a, err)
+		a.beginEnds(ctx, began, err)
+		return nil, err
 	}
 	handed := false
 	defer func() {
@@ -126,8 +129,7 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 			e.acquiring.ReleaseInBackground(lease.strategy, &lease.hold, lockscript.NeverHeld)
 		}
 	}()
-	end.Attempt, end.Token = a.grant.Attempt, lease.token
-	e.hooks.beginEnd(ctx, end)
+	a.beginEnds(ctx, began, nil)
 	handed = true
 	return &Attempt{once: o, lease: lease, number: a.grant.Attempt, began: a.grant.Began}, nil
 }
@@ -165,7 +167,9 @@ func (o *Once) refusal(a *acquisition, err error) error {
 	case !errors.As(err, &busy):
 		return err
 	case a.Answered, errors.Is(busy.cause, ErrTooManyWaiters):
-		return &InProgressError{Key: o.key, RetryAfter: busy.RetryAfter, cause: busy.cause}
+		return &InProgressError{
+			Key: o.key, RetryAfter: busy.RetryAfter, Holder: busy.Holder, Instance: busy.Instance, cause: busy.cause,
+		}
 	case busy.cause != nil:
 		return errorf("holdfast: once %q not begun: %w", o.key, busy.cause)
 	}

@@ -58,10 +58,18 @@ func wantBegins(t *testing.T, starts []core.BeginStart, begins []core.BeginEnd) 
 	t.Helper()
 	for i, want := range []struct {
 		attempt int
+		outcome core.Outcome
 		err     error
-	}{{1, nil}, {0, core.ErrInProgress}, {2, nil}, {1, nil}, {3, nil}, {0, core.ErrCompleted}} {
+	}{
+		{1, core.OutcomeBegun, nil},
+		{0, core.OutcomeInProgress, core.ErrInProgress},
+		{2, core.OutcomeBegun, nil},
+		{1, core.OutcomeBegun, nil},
+		{3, core.OutcomeBegun, nil},
+		{0, core.OutcomeReplayed, core.ErrCompleted},
+	} {
 		b := begins[i]
-		if b.Attempt != want.attempt || !errors.Is(b.Err, want.err) || (b.Token != 0) != (want.err == nil) || b.Asked != 1 ||
+		if b.Attempt != want.attempt || b.Outcome != want.outcome || b.Contended != (i == 1) || (b.TTL == long) != (want.err == nil) || !errors.Is(b.Err, want.err) || (b.Token != 0) != (want.err == nil) || b.Asked != 1 ||
 			b.Waited <= 0 || b.Key != starts[i].Key || (b.Key == "held") != (i == 3) {
 			t.Errorf("begin %d: %+v", i+1, b)
 		}
@@ -72,10 +80,10 @@ func wantBegins(t *testing.T, starts []core.BeginStart, begins []core.BeginEnd) 
 func wantEnds(t *testing.T, ends []core.AttemptEnd) {
 	t.Helper()
 	for i, want := range []core.AttemptEnd{
-		{Key: "name", Attempt: 1, State: core.StateNone},
-		{Key: "name", Attempt: 2, State: core.StateNone},
-		{Key: "held", Attempt: 1, State: core.StateUnknown},
-		{Key: "name", Attempt: 3, State: core.StateCompleted},
+		{Key: "name", Outcome: core.OutcomeReleased, Attempt: 1, State: core.StateNone},
+		{Key: "name", Outcome: core.OutcomeReleased, Attempt: 2, State: core.StateNone},
+		{Key: "held", Outcome: core.OutcomeHeld, Attempt: 1, State: core.StateUnknown},
+		{Key: "name", Outcome: core.OutcomeCompleted, Attempt: 3, State: core.StateCompleted},
 	} {
 		e := ends[i]
 		if e.Held <= 0 || e.Token == 0 {
@@ -134,8 +142,8 @@ func TestOnceHooksInTheBackground(t *testing.T) {
 	waits, renewed, lost := make(chan core.Wait, 1), make(chan core.Renewed, 100), make(chan core.Lost, 1)
 	locks := newClient(t, rdb, core.WithTTL(2*time.Second), core.WithLogger(nil), core.WithHooks(core.Hooks{
 		Wait:    func(_ context.Context, w core.Wait) { waits <- w },
-		Renewed: func(r core.Renewed) { renewed <- r; panic("hook") },
-		Lost:    func(l core.Lost) { lost <- l; panic("hook") },
+		Renewed: func(_ context.Context, r core.Renewed) { renewed <- r; panic("hook") },
+		Lost:    func(_ context.Context, l core.Lost) { lost <- l; panic("hook") },
 	}))
 	a := mustBegin(t, locks.Once("name"))
 	for range 2 {

@@ -137,7 +137,7 @@ func TestOnceIsRenewed(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	renewed := make(chan core.Renewed, 100)
 	locks := newClient(t, rdb, core.WithTTL(6*time.Second), core.WithHooks(core.Hooks{
-		Renewed: func(r core.Renewed) { renewed <- r },
+		Renewed: func(_ context.Context, r core.Renewed) { renewed <- r },
 	}))
 	got, err := locks.Once("name").Do(ctx, func(ctx context.Context) ([]byte, error) {
 		for range 2 {
@@ -200,7 +200,7 @@ func TestOnceLoses(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	lost := make(chan core.Lost, 1)
 	locks := newClient(t, rdb, core.WithTTL(2*time.Second), core.WithHooks(core.Hooks{
-		Lost: func(l core.Lost) { lost <- l },
+		Lost: func(_ context.Context, l core.Lost) { lost <- l },
 	}))
 	failure := errors.New("stopped")
 	other := newClient(t, rdb, core.WithTTL(long))
@@ -262,7 +262,7 @@ func TestOnceAfterAClockStep(t *testing.T) {
 	// A renewal after the step does not make the lease longer than the TTL.
 	renewed := make(chan struct{}, 100)
 	other := newClient(t, rdb, core.WithTTL(6*time.Second), core.WithHooks(core.Hooks{
-		Renewed: func(core.Renewed) { renewed <- struct{}{} },
+		Renewed: func(context.Context, core.Renewed) { renewed <- struct{}{} },
 	}))
 	mustBegin(t, other.Once("renewed"))
 	rdb.HSet(ctx, recordOf("renewed"), "deadline", time.Now().Add(time.Hour).UnixMilli())

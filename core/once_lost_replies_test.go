@@ -41,7 +41,7 @@ func TestOnceLostReplies(t *testing.T) {
 				warmPool(t, rdb)
 				loadOnce(t, rdb)
 				locks := newClient(t, rdb, core.WithTTL(6*time.Second), core.WithLogger(textLogger(log)),
-					core.WithHooks(core.Hooks{Renewed: func(r core.Renewed) { l.renewed <- r.Err }}))
+					core.WithHooks(core.Hooks{Renewed: func(_ context.Context, r core.Renewed) { l.renewed <- r.Err }}))
 				l.Once = locks.Once("name")
 				test(t, l)
 				if n := relay.LostReplies(); n != 1 {

@@ -177,7 +177,7 @@ func TestUnacknowledgedRenewalsDoNotCount(t *testing.T) {
 	var mu sync.Mutex
 	var failed, renewed int
 	locks := newClient(t, p.master.Client(), core.WithTTL(6*time.Second), core.WithReplicaAck(1, time.Second),
-		core.WithHooks(core.Hooks{Renewed: func(r core.Renewed) {
+		core.WithHooks(core.Hooks{Renewed: func(_ context.Context, r core.Renewed) {
 			mu.Lock()
 			defer mu.Unlock()
 			if r.Err == nil {

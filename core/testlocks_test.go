@@ -134,7 +134,7 @@ type losses struct {
 
 func (l *losses) hooks() core.Option {
 	l.told = make(map[string]int)
-	return core.WithHooks(core.Hooks{Lost: func(lost core.Lost) {
+	return core.WithHooks(core.Hooks{Lost: func(_ context.Context, lost core.Lost) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.told[lost.Name]++

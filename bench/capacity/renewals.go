@@ -19,7 +19,7 @@ func renewals(ctx context.Context, s *site, lock Operation) (o Operation, err er
 	logf("renewals: %d leases", kept)
 	var renewed atomic.Int64
 	f, err := s.fleet(ctx, 1, core.WithTTL(renewedTTL), core.WithHooks(core.Hooks{
-		Renewed: func(core.Renewed) { renewed.Add(1) },
+		Renewed: func(context.Context, core.Renewed) { renewed.Add(1) },
 	}))
 	if err != nil {
 		return o, err

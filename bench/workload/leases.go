@@ -24,7 +24,7 @@ func (b *Bench) ManyLeases(ctx context.Context) error {
 	b.logf("leases: %d for %v", b.Leases, b.LeaseTime)
 	var renewed atomic.Int64
 	goroutines, memory := settled(), measure.InUse()
-	rdb, locks, err := b.client(core.WithHooks(core.Hooks{Renewed: func(core.Renewed) { renewed.Add(1) }}))
+	rdb, locks, err := b.client(core.WithHooks(core.Hooks{Renewed: func(context.Context, core.Renewed) { renewed.Add(1) }}))
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func (w *watch) hooks() core.Hooks {
 			defer w.mu.Unlock()
 			w.held = append(w.held, end.Held)
 		},
-		Lost: func(core.Lost) {
+		Lost: func(context.Context, core.Lost) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.lost++

@@ -89,7 +89,7 @@ func (s *steps) hooks() core.Hooks {
 				s.t.Errorf("released %+v", end)
 			}
 		},
-		Lost: func(l core.Lost) { s.lost <- l },
+		Lost: func(_ context.Context, l core.Lost) { s.lost <- l },
 	}
 }
 
@@ -135,8 +135,8 @@ func panickingHooksLoseNoLock(t *testing.T, s Subject) {
 			}
 			return ctx
 		},
-		Renewed: func(core.Renewed) { panic("renewed") },
-		Lost:    func(core.Lost) { panic("lost") },
+		Renewed: func(context.Context, core.Renewed) { panic("renewed") },
+		Lost:    func(context.Context, core.Lost) { panic("lost") },
 	}))
 	panics := func(call func()) {
 		defer func() {

@@ -48,7 +48,7 @@ func fixedTTLExpires(t *testing.T, s Subject) {
 func renewalOutlivesTTL(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	renewed := make(chan struct{}, 64)
-	p := w.process(core.WithHooks(core.Hooks{Renewed: func(r core.Renewed) {
+	p := w.process(core.WithHooks(core.Hooks{Renewed: func(_ context.Context, r core.Renewed) {
 		if r.Err == nil {
 			renewed <- struct{}{}
 		}
@@ -103,7 +103,7 @@ func transportErrorIsNoLoss(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	var failed, renewed countdown
 	failed.expect(1)
-	p := w.relayed(core.WithHooks(core.Hooks{Renewed: func(r core.Renewed) {
+	p := w.relayed(core.WithHooks(core.Hooks{Renewed: func(_ context.Context, r core.Renewed) {
 		if r.Err != nil {
 			failed.done()
 		} else {

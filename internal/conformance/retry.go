@@ -94,7 +94,7 @@ func renewReplyLost(t *testing.T, s Subject) {
 	eachLoss(t, func(t *testing.T, how redistest.LossMode) {
 		w := newWorld(t, s)
 		var renewed countdown
-		p := w.relayed(core.WithHooks(core.Hooks{Renewed: func(r core.Renewed) {
+		p := w.relayed(core.WithHooks(core.Hooks{Renewed: func(_ context.Context, r core.Renewed) {
 			if r.Err == nil {
 				renewed.done()
 			}
@@ -163,7 +163,7 @@ func scriptsForgotten(t *testing.T, s Subject) {
 		})
 	}
 	var renewed countdown
-	p := w.process(core.WithHooks(core.Hooks{Renewed: func(r core.Renewed) {
+	p := w.process(core.WithHooks(core.Hooks{Renewed: func(_ context.Context, r core.Renewed) {
 		if r.Err != nil {
 			t.Errorf("renewal: %v", r.Err)
 		}

@@ -25,7 +25,7 @@ func TestLogLines(t *testing.T) {
 		documented[line[1]] = true
 	}
 	logged := make(map[string]bool)
-	for _, folder := range []string{"core", "middleware", "cronlock", "gocronlock", "asynqlock"} {
+	for _, folder := range []string{"core", "middleware", "cronlock", "gocronlock", "asynqlock", "inspector"} {
 		for _, line := range logLines(t, filepath.Join(root, folder)) {
 			logged[line] = true
 		}

@@ -37,6 +37,9 @@ type Caller interface {
 	// Waiting is called once, when the wait for another owner begins. position is that in the queue in Redis, from 1, or 0 if
 	// there is no queue. holderTTL is the rest of the holder's lease, or 0.
 	Waiting(ctx context.Context, position int, holderTTL time.Duration)
+	// StillWaiting is called every few seconds while the acquisition waits. Of the callers without a queue in Redis, that is
+	// only the first of their list. since is when Waiting was called.
+	StillWaiting(since clock.Instant)
 }
 
 // Grant is what Redis has granted: a token, and a TTL that began after SentAt.
@@ -56,10 +59,12 @@ type Grant struct {
 // made anew then.
 type Acquisition struct {
 	Request
-	Requests int   // that were sent
-	Answered bool  // true if Redis has answered at least once
-	LastErr  error // of the last request; nil if Redis has answered it
-	Outage   error // the last error that was not merely the end of the wait; nil if Redis has answered since
+	Requests  int   // that were sent
+	Answered  bool  // true if Redis has answered at least once
+	LastErr   error // of the last request; nil if Redis has answered it
+	Outage    error // the last error that was not merely the end of the wait; nil if Redis has answered since
+	Contended bool  // true if the lock was held, or others waited before this acquisition
+	Position  int   // in the queue in Redis when the wait began, from 1; 0 if unknown
 	lockscript.WaitState
 
 	ctx          context.Context   // the caller's, with the values of its hooks
@@ -117,7 +122,11 @@ func (a *Acquisition) acquire(ctx context.Context) error {
 	if !a.Env.Limit.TryAdd(key) {
 		return a.askAtWaiterLimit(ctx)
 	}
-	defer a.Env.Limit.Remove(key)
+	defer func() {
+		if a.Env.Limit.Remove(key) {
+			a.Env.LastLeft(key)
+		}
+	}()
 	if queue, ok := a.Strategy.(lockscript.Queue); ok {
 		return a.waitInQueue(ctx, queue)
 	}
@@ -141,7 +150,8 @@ func (a *Acquisition) askAtWaiterLimit(ctx context.Context) error {
 	if a.Reenters {
 		return a.askWithoutWaiting(ctx, ErrWaiterLimit)
 	}
-	a.HolderTTL, _ = a.Env.Lists.HolderTTL(a.Hold.Keys.Lock, a.Env.Now())
+	a.Contended = true
+	a.Holder, a.HolderTTL, _ = a.Env.Lists.Holder(a.Hold.Keys.Lock, a.Env.Now())
 	return ErrWaiterLimit
 }
 
@@ -159,6 +169,7 @@ func (a *Acquisition) reportWait(position int, place *waiters.Place) {
 		a.call.Local = &a.localWaiter
 	}
 	a.Env.Calls.Enter(a.call)
+	a.Contended, a.Position = true, position
 	a.Caller.Waiting(a.ctx, position, max(a.HolderTTL, 0))
 }
 

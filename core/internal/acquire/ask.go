@@ -76,7 +76,7 @@ func (a *Acquisition) request(ctx context.Context) error {
 	if result.Refused != nil {
 		return &RefusedError{result.Refused}
 	}
-	a.WaitState = result.WaitState
+	a.WaitState, a.Contended = result.WaitState, true
 	return errBusy
 }
 

@@ -53,7 +53,7 @@ func (r *Renewer[H]) Add(e *Entry[H], lease Lease[H], t Terms) bool {
 	now := r.now()
 	e.Granted, e.lease, e.ttl = now, lease, t.TTL
 	e.validity = validity{
-		validUntil: r.TrustedUntil(t.SentAt, t.Granted), renewAt: Never, endAt: Never, ttl: t.Granted, token: t.Token,
+		validUntil: r.TrustedUntil(t.SentAt, t.Granted), renewAt: Never, endAt: Never, warnAt: Never, ttl: t.Granted, token: t.Token,
 	}
 	switch {
 	case t.Fixed:
@@ -64,6 +64,9 @@ func (r *Renewer[H]) Add(e *Entry[H], lease Lease[H], t Terms) bool {
 	}
 	if t.MaxHold > 0 {
 		e.validity.endAt = now.Add(t.MaxHold)
+	}
+	if t.WarnAfter > 0 {
+		e.validity.warnAt = warnTime(now, t.WarnAfter)
 	}
 	if r.closed || now >= e.validity.validUntil {
 		return false
@@ -177,7 +180,7 @@ func (r *Renewer[H]) tick() {
 	now := r.now()
 	r.mu.Lock()
 	r.wakeAt = Never
-	over, due := r.takeDueLocked(now)
+	over, long, due := r.takeDueLocked(now)
 	r.armLocked(now)
 	r.mu.Unlock()
 
@@ -191,16 +194,24 @@ func (r *Renewer[H]) tick() {
 	for _, e := range over {
 		e.lease.Lost(e.validity.lossCause(now))
 	}
+	warnOf(long)
 }
 
-// takeDueLocked removes the entries that are over, and returns them with the renewals that are due, by sender.
-func (r *Renewer[H]) takeDueLocked(now clock.Instant) (over []*Entry[H], due map[Sender[H]][]*Renewal[H]) {
+// takeDueLocked removes the entries that are over, and returns them. It also returns the entries that have been held for
+// long, and the renewals that are due, by sender.
+func (r *Renewer[H]) takeDueLocked(now clock.Instant) (over, long []*Entry[H], due map[Sender[H]][]*Renewal[H]) {
 	due = make(map[Sender[H]][]*Renewal[H])
 	for len(r.live) > 0 && r.live[0].validity.next() <= now {
 		e := r.live[0]
 		if e.validity.over(now) {
 			r.removeLocked(e)
 			over = append(over, e)
+			continue
+		}
+		if e.validity.warnAt <= now {
+			long = append(long, e)
+			e.warnLocked(now)
+			r.fixLocked(e)
 			continue
 		}
 		// If no answer comes, the next renewal is due after half the usual time. It may take a better connection.
@@ -213,7 +224,7 @@ func (r *Renewer[H]) takeDueLocked(now clock.Instant) (over []*Entry[H], due map
 		sender := e.lease.Sender()
 		due[sender] = append(due[sender], e.renewal)
 	}
-	return over, due
+	return over, long, due
 }
 
 // renewalLocked makes the next renewal of an entry.
@@ -235,12 +246,17 @@ func (r *Renewer[H]) answered(e *Entry[H], sentAt clock.Instant, held bool, err 
 		r.mu.Unlock()
 		return // released or lost meanwhile
 	}
+	now := r.now()
+	answer := Answer{Left: e.validity.leftAt(now), Err: err}
+	if sentAt != 0 {
+		answer.Took = now.Sub(sentAt)
+	}
 	switch {
 	case err != nil && !IsCause(err):
 		// This is no loss: the lease is valid until validUntil. The retry is spread at random. Why: renewals that failed
 		// together would otherwise be repeated together.
 		retry := max(e.validity.ttl/12, time.Millisecond)
-		e.validity.renewAt = min(e.validity.renewAt, r.now().Add(retry/2+rand.N(retry)))
+		e.validity.renewAt = min(e.validity.renewAt, now.Add(retry/2+rand.N(retry)))
 	case held:
 		e.validity.validUntil = max(e.validity.validUntil, r.TrustedUntil(sentAt, e.ttl))
 		e.validity.renewAt, e.validity.ttl = renewTime(sentAt, e.ttl), e.ttl
@@ -249,12 +265,12 @@ func (r *Renewer[H]) answered(e *Entry[H], sentAt clock.Instant, held bool, err 
 	}
 	if !lost {
 		r.fixLocked(e)
-		r.armLocked(r.now())
+		r.armLocked(now)
 	}
 	r.mu.Unlock()
 
 	if !lost {
-		e.lease.Renewed(err)
+		e.lease.Renewed(answer)
 		return
 	}
 	cause := cmp.Or(err, error(Taken))

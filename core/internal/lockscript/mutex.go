@@ -61,6 +61,9 @@ type Mutex struct {
 	RestartDelay time.Duration // for which a server grants no free locks after it has started; 0 for none
 }
 
+// Name implements [Strategy].
+func (Mutex) Name() string { return "mutex" }
+
 // Acquire implements [Strategy]. If another strategy holds the lock, Acquire requests it as a [Queue].
 func (m Mutex) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {
 	c, tokenKey := new(transport.Command), m.TokenKeys.Arg(h.Keys.Lock)
@@ -84,7 +87,7 @@ func (m Mutex) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 	if token, ok := c.Reply.(int64); ok { // in the compact state
 		return Result{Granted: true, Token: token}, nil
 	}
-	list, err := Integers(c.Reply, 2, 3)
+	list, holder, err := Refused(c.Reply, 2, 3)
 	if err != nil {
 		return Result{}, err
 	}
@@ -94,7 +97,9 @@ func (m Mutex) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 			Granted: true, Token: value, TokenCommitted: flags&1 != 0, ByParent: flags&2 != 0, Unregistered: want.Registration,
 		}, nil
 	case 0:
-		return Result{TokenCommitted: flags == 1, WaitState: WaitState{HolderTTL: time.Duration(value) * time.Millisecond}}, nil
+		return Result{TokenCommitted: flags == 1, WaitState: WaitState{
+			Holder: holder, HolderTTL: time.Duration(value) * time.Millisecond,
+		}}, nil
 	case -2:
 		return m.asQueued().Acquire(ctx, h, Wanted{})
 	case -3:

@@ -36,6 +36,21 @@ type Queue struct {
 // Channel returns the channel of this client for the lock. Each message on it has the hold ID of one waiter as its address.
 func (q Queue) Channel(k Keys) string { return k.Channel + ":" + q.IDs.Client }
 
+// Name implements [Strategy].
+func (q Queue) Name() string {
+	switch {
+	case q.Observed:
+		return "election"
+	case q.Limit > 0:
+		return "semaphore"
+	case q.Mode == "reading":
+		return "read"
+	case q.Mode == "writing":
+		return "write"
+	}
+	return q.Mode
+}
+
 // ModeName returns what users call the mode: fair, write, read or semaphore.
 func (q Queue) ModeName() string { return modeName(q.Mode) }
 
@@ -57,7 +72,7 @@ func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 		h.Compact = true
 		return Result{Granted: true, Token: token}, nil
 	}
-	list, err := Integers(reply, 1, 2, 3, 6)
+	list, holder, err := Refused(reply, 1, 2, 3, 6)
 	switch {
 	case err != nil:
 		return Result{}, err
@@ -72,7 +87,7 @@ func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 	}
 	h.QueueNumber = list[3]
 	return Result{WaitState: WaitState{
-		HolderTTL: time.Duration(list[1]) * time.Millisecond, Ahead: int(list[2]), LastToken: list[4], Broadcasts: list[5] == 1,
+		Holder: holder, HolderTTL: time.Duration(list[1]) * time.Millisecond, Ahead: int(list[2]), LastToken: list[4], Broadcasts: list[5] == 1,
 	}}, nil
 }
 

@@ -15,6 +15,8 @@ import (
 // Each operation is idempotent per hold: it may be sent again after an unknown outcome. Its errors are those of package
 // transport, or have an Outcome of their own.
 type Strategy interface {
+	// Name returns the kind of lock that it makes: mutex, fair, read, write, semaphore, election, redlock or once.
+	Name() string
 	// Acquire requests the hold once. A nil error does not mean a grant, see Result.
 	Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error)
 	// Release ends the hold. It returns false if the hold was not there. A request of this hold that arrives later is not
@@ -78,6 +80,7 @@ type Result struct {
 
 // WaitState is what Redis answers to a request that was not granted.
 type WaitState struct {
+	Holder     string        // the owner that has the lock, or one of several; "" if unknown
 	HolderTTL  time.Duration // until the lock expires without a renewal; negative if it has no expiry
 	Ahead      int           // waiters before this one in the queue
 	LastToken  int64         // the last token granted to any holder; 0 if unknown

@@ -22,6 +22,9 @@ const (
 	ExpiryMeansCompleted = "completed" // the run has completed, without a value
 )
 
+// Name implements [lockscript.Strategy].
+func (Strategy) Name() string { return "once" }
+
 // termsOf returns the terms of the attempt of a hold. It panics if the hold is not that of an attempt.
 func termsOf(h *lockscript.Hold) *Terms { return h.Own.(*Terms) }
 

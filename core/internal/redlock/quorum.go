@@ -88,6 +88,9 @@ func (e *Error) Outcome() transport.Outcome {
 	return transport.Rejected
 }
 
+// Name implements lockscript.Strategy.
+func (q *Quorum) Name() string { return "redlock" }
+
 // Acquire implements lockscript.Strategy. It runs vote rounds until any client has won, at most for splitPatience. It gives
 // h a new ID for each round after the first. So after Acquire, h.ID is that of the last round.
 //
@@ -170,7 +173,7 @@ func (q *Quorum) vote(ctx context.Context, h *lockscript.Hold) (a lockscript.Res
 	if !b.busy() || b.reentryUnclear() {
 		return lockscript.Result{}, false, b.err()
 	}
-	return lockscript.Result{WaitState: lockscript.WaitState{HolderTTL: b.holderTTL()}}, split, nil
+	return lockscript.Result{WaitState: lockscript.WaitState{Holder: b.holder(), HolderTTL: b.holderTTL()}}, split, nil
 }
 
 // splitBackoff returns how long to wait before the next round: the time in which a release or a vote reaches all servers,

@@ -1,0 +1,200 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+)
+
+// Each method makes the struct of a hook only if the hook is set. Why: a clock that continues in a suspend is read by a
+// system call.
+
+func (e *engine) acquireStarts(ctx context.Context, s lockscript.Strategy, h *lockscript.Hold, try bool) context.Context {
+	if e.hooks.AcquireStart == nil {
+		return ctx
+	}
+	return cmp.Or(e.hooks.AcquireStart(ctx, AcquireStart{
+		Name: h.Name, Owner: h.Owner, Strategy: strategyOf(s), Permits: h.Permits, Limit: lockscript.LimitOf(s), Try: try,
+	}), ctx)
+}
+
+// acquireEnds calls the hook for the hold h of the acquisition, or of a member of its batch. parent is that of the hold.
+// The token is 0 without a grant.
+func (a *acquisition) acquireEnds(ctx context.Context, h *lockscript.Hold, parent *holding, token int64, began clock.Instant, err error) {
+	e := a.engine
+	if e.hooks.AcquireEnd == nil {
+		return
+	}
+	end := AcquireEnd{
+		Name: h.Name, Owner: h.Owner, Strategy: strategyOf(a.Strategy), Permits: h.Permits, Limit: lockscript.LimitOf(a.Strategy),
+		Token: token, Contended: a.Contended, Position: a.Position, Waited: e.now().Sub(began), Asked: a.Requests, Err: err,
+	}
+	if err == nil {
+		end.TTL, end.Reentered = h.TTL, parent != nil && (token == parent.token || token == parent.lease.token)
+		if a.makeLease == nil {
+			end.TTL = a.grant.TTL
+		}
+	} else {
+		end.Holder, end.HolderInstance = a.Holder, e.directory.Instance(a.Holder)
+	}
+	e.hooks.AcquireEnd(ctx, end)
+}
+
+// Waiting implements acquire.Caller: it calls the Wait hook. A client that waits is one that others should know.
+func (a *acquisition) Waiting(ctx context.Context, position int, holderTTL time.Duration) {
+	e, h := a.engine, &a.Hold
+	e.announcer.Touch(e.now(), h.TTL)
+	instance := e.directory.Instance(a.Holder) // also without the hook, so that it is known if the wait lasts
+	if e.hooks.Wait != nil {
+		e.hooks.Wait(ctx, Wait{
+			Name: h.Name, Owner: h.Owner, Strategy: strategyOf(a.Strategy), Permits: h.Permits, Limit: lockscript.LimitOf(a.Strategy),
+			Position: position, RetryAfter: holderTTL, Holder: a.Holder, HolderInstance: instance,
+		})
+	}
+}
+
+func (l *Lease) releaseStarts(ctx context.Context, left time.Duration) context.Context {
+	hooks, h := &l.engine.hooks, &l.hold
+	if hooks.ReleaseStart == nil {
+		return ctx
+	}
+	return cmp.Or(hooks.ReleaseStart(ctx, ReleaseStart{
+		Name: h.Name, Owner: h.Owner, Strategy: strategyOf(l.strategy), Permits: h.Permits, Limit: lockscript.LimitOf(l.strategy),
+		Token: l.token, Left: left,
+	}), ctx)
+}
+
+func (l *Lease) releaseEnds(ctx context.Context, left time.Duration, err error) {
+	hooks, h := &l.engine.hooks, &l.hold
+	if hooks.ReleaseEnd != nil {
+		hooks.ReleaseEnd(ctx, ReleaseEnd{
+			Name: h.Name, Owner: h.Owner, Strategy: strategyOf(l.strategy), Permits: h.Permits, Limit: lockscript.LimitOf(l.strategy),
+			Token: l.token, Held: l.engine.now().Sub(l.entry.Granted), Left: left, Err: err,
+		})
+	}
+}
+
+func (e *engine) renewEnds(l *Lease, answer keepalive.Answer) {
+	if h := &l.hold; e.hooks.Renewed != nil {
+		e.recovered(func() {
+			e.hooks.Renewed(l.hookContext(context.Background()), Renewed{
+				Name: h.Name, Owner: h.Owner, Strategy: strategyOf(l.strategy), Permits: h.Permits, Limit: lockscript.LimitOf(l.strategy),
+				Token: l.token, TTL: h.TTL, Left: answer.Left, Took: answer.Took, Err: answer.Err,
+			})
+		})
+	}
+}
+
+func (e *engine) loses(l *Lease, cause error) {
+	if h := &l.hold; e.hooks.Lost != nil {
+		e.recovered(func() {
+			e.hooks.Lost(l.hookContext(context.Background()), Lost{
+				Name: h.Name, Owner: h.Owner, Strategy: strategyOf(l.strategy), Permits: h.Permits, Limit: lockscript.LimitOf(l.strategy),
+				Token: l.token, Reason: lossReason(cause), Held: e.now().Sub(l.entry.Granted), Left: l.left(), Cause: cause,
+			})
+		})
+	}
+}
+
+// beginEnds calls the hook for a begin that has returned err.
+func (a *acquisition) beginEnds(ctx context.Context, began clock.Instant, err error) {
+	e := a.engine
+	if e.hooks.BeginEnd == nil {
+		return
+	}
+	end := BeginEnd{
+		Key: a.Hold.Name, Outcome: beginOutcome(err), Attempt: a.grant.Attempt, Token: a.grant.Token, TTL: a.grant.TTL,
+		Contended: a.Contended, Waited: e.now().Sub(began), Asked: a.Requests, Err: err,
+	}
+	if end.Outcome == OutcomeInProgress {
+		end.Holder, end.HolderInstance = a.Holder, e.directory.Instance(a.Holder)
+	}
+	e.hooks.BeginEnd(ctx, end)
+}
+
+// ends calls the hook for the end of an attempt. It adds to end what is known of the attempt.
+func (a *Attempt) ends(ctx context.Context, outcome Outcome, end AttemptEnd) {
+	e := a.once.client.engine
+	if e.hooks.AttemptEnd == nil {
+		return
+	}
+	end.Key, end.Attempt, end.Token = a.once.key, a.number, a.lease.token
+	end.State = map[Outcome]State{OutcomeCompleted: StateCompleted, OutcomeHeld: StateUnknown}[outcome]
+	end.Held = e.now().Sub(a.lease.entry.Granted)
+	switch end.Outcome = outcome; {
+	case errors.Is(end.Err, ErrStale):
+		end.Outcome = OutcomeStale
+	case end.Err != nil:
+		end.Outcome = OutcomeUnconfirmed
+	}
+	e.hooks.AttemptEnd(a.lease.hookContext(ctx), end)
+}
+
+// parentAt returns the lease under which the n-th hold of the acquisition has entered; nil if there is none.
+func (a *acquisition) parentAt(n int) *holding {
+	if n >= len(a.Parents) {
+		return nil
+	}
+	parent, _ := a.Parents[n].(*holding)
+	return parent
+}
+
+// left returns for how long the lease is valid without a renewal.
+func (l *Lease) left() time.Duration {
+	return max(0, l.engine.renewer.ValidUntil(&l.entry).Sub(l.engine.now()))
+}
+
+// lossReason returns the reason for metrics of the cause of a lost lease.
+func lossReason(cause error) LossReason {
+	for err, reason := range map[error]LossReason{
+		errExpired: LossExpired, errRanOut: LossFixedTTL, errHeldTooLong: LossMaxHold, errGone: LossGone, errReplaced: LossReplaced,
+		errAbandoned: LossAbandoned, ErrClosed: LossClosed,
+	} {
+		if errors.Is(cause, err) {
+			return reason
+		}
+	}
+	return LossTaken
+}
+
+// hookContext returns ctx with the values of the context that the lease was acquired with, and with its own.
+func (l *Lease) hookContext(ctx context.Context) context.Context {
+	return acquiredContext{ctx, context.WithoutCancel(l.base.caller)}
+}
+
+// acquiredContext is a context with the values of the one in which a lease was acquired.
+type acquiredContext struct {
+	context.Context
+	acquired context.Context // without end
+}
+
+func (c acquiredContext) Value(key any) any {
+	if value := c.acquired.Value(key); value != nil {
+		return value
+	}
+	return c.Context.Value(key)
+}
+
+// strategyOf returns the kind of lock that the strategy makes.
+func strategyOf(s lockscript.Strategy) StrategyName { return StrategyName(s.Name()) }
+
+// beginOutcome returns the outcome of a begin that has returned err.
+func beginOutcome(err error) Outcome {
+	if err == nil {
+		return OutcomeBegun
+	}
+	for sentinel, outcome := range map[error]Outcome{
+		ErrCompleted: OutcomeReplayed, ErrInProgress: OutcomeInProgress, ErrFingerprintMismatch: OutcomeMismatch,
+		ErrOutcomeUnknown: OutcomeUnknown, ErrTooManyKeys: OutcomeRefused, ErrOutsideWindow: OutcomeRefused,
+	} {
+		if errors.Is(err, sentinel) {
+			return outcome
+		}
+	}
+	return OutcomeFailed
+}

@@ -1,0 +1,42 @@
+package inspector
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"net/http"
+)
+
+// errForged refuses a request that another site may have made a browser send.
+var errForged = errors.New("the request does not come from this page")
+
+// tokenCookie carries the token that a form has to repeat. The server keeps nothing, so any replica may take the form.
+//
+// Why both this and the check of the origin: the check trusts requests of old browsers and of programs, which send no origin. The
+// token alone could be set by another host of the same domain, whose requests the check refuses.
+const tokenCookie = "holdfast-inspector"
+
+// tokenOf returns the token of a browser, and gives it one if it has none.
+func tokenOf(w http.ResponseWriter, r *http.Request) string {
+	if c, err := r.Cookie(tokenCookie); err == nil && c.Value != "" {
+		return c.Value
+	}
+	token := rand.Text()
+	// Without a path, the cookie belongs to the folder of the page, under any mount.
+	http.SetCookie(w, &http.Cookie{
+		Name: tokenCookie, Value: token, HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
+	})
+	return token
+}
+
+// checkOrigin returns [errForged] for a form that does not come from a page of this handler.
+func (h *Handler) checkOrigin(r *http.Request) error {
+	if h.crossOrigin.Check(r) != nil {
+		return errForged
+	}
+	c, err := r.Cookie(tokenCookie)
+	if err != nil || c.Value == "" || subtle.ConstantTimeCompare([]byte(c.Value), []byte(r.PostFormValue("token"))) != 1 {
+		return errForged
+	}
+	return nil
+}

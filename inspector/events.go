@@ -1,0 +1,86 @@
+package inspector
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const (
+	// streamLimit bounds a stream. The browser connects again by itself, and passes the login of the service anew.
+	streamLimit = 5 * time.Minute
+	// aliveInterval is how often a stream without news says that it is there, for proxies that close idle connections.
+	aliveInterval = 15 * time.Second
+	// writeLimit bounds one write to a viewer that does not read.
+	writeLimit = 10 * time.Second
+)
+
+// serveEvents answers with a stream of events: "live" has the changing part of the page, and "problem" says why there is none.
+func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, p page, acts bool) {
+	q := r.URL.Query()
+	q.Del("format")
+	q.Del("done")
+	key := fmt.Sprint(p.template, "?", q.Encode(), " ", acts)
+	v, leave, ok := h.live.join(key, func(ctx context.Context) event { return h.readEvent(ctx, p, q, acts) })
+	if !ok {
+		// 204 tells a browser not to come again.
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	defer leave()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // for nginx, which would collect the events
+	stream(r.Context(), h.lifetime, w, v)
+}
+
+// stream writes the events of a viewer until one of the contexts ends.
+func stream(ctx, lifetime context.Context, w http.ResponseWriter, v *viewer) {
+	control := http.NewResponseController(w)
+	send := func(text string) bool {
+		_ = control.SetWriteDeadline(time.Now().Add(writeLimit)) // the WriteTimeout of the server would end the stream
+		_, err := io.WriteString(w, text)
+		return err == nil && control.Flush() == nil
+	}
+	end := time.NewTimer(streamLimit)
+	defer end.Stop()
+	alive := time.NewTicker(aliveInterval)
+	defer alive.Stop()
+	for ok := send("retry: 2000\n\n"); ok; {
+		select {
+		case e := <-v.news:
+			ok = send(e.String())
+		case <-alive.C:
+			ok = send(": alive\n\n")
+		case <-end.C:
+			return
+		case <-ctx.Done():
+			return
+		case <-lifetime.Done():
+			return
+		}
+	}
+}
+
+// String returns the event as the format of server-sent events has it.
+func (e *event) String() string {
+	kind := "live"
+	if e.problem {
+		kind = "problem"
+	}
+	return "event: " + kind + "\ndata: " + strings.ReplaceAll(e.html, "\n", "\ndata: ") + "\n\n"
+}
+
+// readEvent reads a page, and renders the part of it that changes.
+func (h *Handler) readEvent(ctx context.Context, p page, q url.Values, acts bool) event {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	data, err := p.read(ctx, h, q)
+	if err != nil {
+		return event{html: problemOf(err).Title, problem: true}
+	}
+	return event{html: render(p.template, "live", shown{Title: p.title, Template: p.template, Acts: acts, Live: true, Data: data})}
+}

@@ -1,0 +1,25 @@
+module github.com/holdfast-go/holdfast/inspector/internal/browser
+
+go 1.25.0
+
+require (
+	github.com/chromedp/cdproto v0.159.0
+	github.com/chromedp/chromedp v0.23.0
+	github.com/holdfast-go/holdfast v0.0.0
+	github.com/holdfast-go/holdfast/inspector v0.0.0
+	github.com/robfig/cron/v3 v3.0.1
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/redis/go-redis/v9 v9.19.0 // indirect
+	go.uber.org/atomic v1.11.0 // indirect
+	go.uber.org/goleak v1.3.0 // indirect
+)
+
+replace (
+	github.com/holdfast-go/holdfast => ../../../
+	github.com/holdfast-go/holdfast/inspector => ../../
+)

@@ -1,0 +1,180 @@
+package browser_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/inspector"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// complaints returns what the tab has reported since: errors of scripts, and what its security policy has refused.
+func complaints(b *tab) func() []string {
+	ctx, cancel := context.WithCancel(b.ctx)
+	var mu sync.Mutex
+	var all []string
+	var listeners sync.WaitGroup
+	add := func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, text)
+	}
+	b.do(func(_ context.Context, target *chromedp.Target) (none chromedp.Void, err error) {
+		entries, thrown := cdp.Events(ctx, target, log.EntryAdded), cdp.Events(ctx, target, runtime.ExceptionThrown)
+		listeners.Go(func() {
+			for e, err := range entries {
+				if err == nil {
+					add(e.Entry.Text)
+				}
+			}
+		})
+		listeners.Go(func() {
+			for e, err := range thrown {
+				if err == nil {
+					add(e.ExceptionDetails.Text)
+				}
+			}
+		})
+		_, err = cdp.Call(ctx, target, log.Enable, cdp.Empty{})
+		return none, err
+	})
+	return func() []string {
+		cancel()
+		listeners.Wait()
+		return all
+	}
+}
+
+// TestLivePage: the bar of a lease moves, a new holder appears, a released one goes, and a row that has the focus keeps it.
+func TestLivePage(t *testing.T) {
+	b := openTab(t)
+	server := redistest.Start(t)
+	locks := newClient(t, server)
+	page := serve(t, newClient(t, server))
+	lease, err := locks.Mutex("order:<b>1</b>").TryLock(t.Context(), core.WithTTL(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := locks.Fair("order:2").TryLock(t.Context(), core.WithFixedTTL(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	bad := complaints(b)
+	b.do(chromedp.Navigate(page))
+	b.await(`document.querySelectorAll("tbody tr").length === 2`)
+	b.await(`document.getElementById("state").textContent === "live"`)
+	b.is(`window.before = document.querySelector("progress").value`)
+	b.is(`document.querySelector("a[href*='order%3A2']").focus()`)
+	b.await(`document.querySelector("progress").value < window.before`)
+	// Its TTL is not renewed, and longer than that of the client: the bar is full at first.
+	b.await(`Array.from(document.querySelectorAll("progress")).at(-1).max - 1000 > Array.from(document.querySelectorAll("progress")).at(-1).value`)
+	began := time.Now()
+	if _, err := locks.Semaphore("gpu", 2).TryLock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.await(`document.querySelector("a[href*='gpu']") !== null`)
+	t.Logf("a new holder was shown after %v", time.Since(began))
+	if err := lease.Unlock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.await(`document.querySelectorAll("tbody tr").length === 2 && document.activeElement.href.includes("order%3A2")`)
+	b.is(`Object.defineProperty(document, "hidden", {value: true, configurable: true})`)
+	b.is(`document.dispatchEvent(new Event("visibilitychange", {bubbles: true}))`)
+	b.await(`events === null`) // a tab that is not seen takes no connection
+	b.is(`delete document.hidden && document.dispatchEvent(new Event("visibilitychange", {bubbles: true}))`)
+	b.await(`events !== null && document.getElementById("state").textContent === "live"`)
+	if all := bad(); len(all) > 0 {
+		t.Errorf("the console has %q", all)
+	}
+}
+
+// TestOutage: an open page says that it is not up to date while Redis is away, and is live again afterwards.
+func TestOutage(t *testing.T) {
+	b := openTab(t)
+	server := redistest.Start(t)
+	page := serve(t, newClient(t, server))
+	b.do(chromedp.Navigate(page))
+	b.await(`document.getElementById("state").textContent === "live"`)
+	server.Kill()
+	b.await(`document.getElementById("state").textContent.includes("not up to date")`)
+	server.Restart()
+	b.await(`document.getElementById("state").textContent === "live"`)
+}
+
+// TestForceUnlockByKeyboard: an operator who is logged in frees a lock with the keyboard alone. Others see no such link.
+func TestForceUnlockByKeyboard(t *testing.T) {
+	b := openTab(t)
+	server := redistest.Start(t)
+	locks := newClient(t, server)
+	page := serve(t, newClient(t, server), inspector.WithActions(authorised))
+	if _, err := locks.Mutex("order:42").TryLock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.do(chromedp.Navigate(page), chromedp.Focus(chromedp.CSS("#q")), chromedp.KeyEvent("order:42"+kb.Enter))
+	b.await(`document.querySelector("h2")?.textContent === "Holders" && !document.querySelector("a[href*=force]")`)
+	b.do(chromedp.Navigate(page + "force-unlock?name=order:42"))
+	b.await(`document.querySelector("h1").textContent.includes("read-only")`)
+
+	b.is(`document.cookie = "login=ada; path=/"`)
+	b.do(chromedp.Navigate(page + "lock?name=order:42"))
+	b.tabTo(`document.activeElement.textContent === "Force unlock…"`)
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.await(`document.activeElement.id === "confirm"`) // it has the focus by itself
+	b.do(chromedp.KeyEvent("order:4" + kb.Enter))
+	b.await(`document.querySelector("[role=alert]")?.textContent.includes("type order:42") && document.activeElement.id === "confirm"`)
+	b.do(chromedp.KeyEvent("order:42" + kb.Enter))
+	b.await(`document.querySelector(".notice")?.textContent.includes("taken")`)
+	if info, err := locks.Inspect(t.Context(), "order:42"); err != nil || info.Mode != "" {
+		t.Errorf("%+v, %v", info, err)
+	}
+}
+
+// tabTo presses the tab key until an expression is true. The first stop has to be the link that skips the frame.
+func (b *tab) tabTo(expression string) {
+	b.t.Helper()
+	for i := range 40 {
+		b.do(chromedp.KeyEvent(kb.Tab))
+		if i == 0 && !b.is(`document.activeElement.className === "skip"`) {
+			b.t.Error("the first stop is not the link to the page")
+		}
+		if b.is(expression) {
+			return
+		}
+	}
+	b.t.Fatalf("40 tabs do not lead to %s", expression)
+}
+
+// TestWithoutJavaScript: all of a page is there, and forms work; only the updates are missing.
+func TestWithoutJavaScript(t *testing.T) {
+	b := openTab(t)
+	server := redistest.Start(t)
+	locks := newClient(t, server)
+	page := serve(t, newClient(t, server), inspector.WithActions(authorised))
+	if _, err := locks.Mutex("order:42").TryLock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.do(func(ctx context.Context, target *chromedp.Target) (none chromedp.Void, err error) {
+		_, err = cdp.Call(ctx, target, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+		return none, err
+	}, chromedp.Navigate(page))
+	text := b.html()
+	for _, want := range []string{"order:42", "Time left", "as of when it was loaded"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q: %s", want, text)
+		}
+	}
+	b.do(chromedp.Focus(chromedp.CSS("#q")), chromedp.KeyEvent("order:42"+kb.Enter), chromedp.WaitVisible(chromedp.CSS(".facts")))
+	if text := b.html(); !strings.Contains(text, "Holders") {
+		t.Errorf("the search leads to %s", text)
+	}
+}

@@ -1,0 +1,135 @@
+package inspector_test
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/inspector"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// watch opens the stream of a page. It returns the events, as "live: <html>" or "problem: <text>", until the stream ends.
+func (s *site) watch(path string) <-chan string {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+mount+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := s.client.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if got := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || got != "text/event-stream" {
+		s.t.Fatalf("status %d, type %q", resp.StatusCode, got)
+	}
+	events, done := make(chan string), make(chan struct{})
+	go func() {
+		defer close(done)
+		defer close(events)
+		defer resp.Body.Close()
+		kind, data := "", ""
+		for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+			line := lines.Text()
+			switch {
+			case strings.HasPrefix(line, "event: "):
+				kind, data = strings.TrimPrefix(line, "event: "), ""
+			case strings.HasPrefix(line, "data: "):
+				data += strings.TrimPrefix(line, "data: ") + "\n"
+			case line == "" && kind != "":
+				select {
+				case events <- kind + ": " + data:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}
+	}()
+	s.t.Cleanup(func() { cancel(); <-done })
+	return events
+}
+
+// awaitEvent returns the next event with a text.
+func awaitEvent(t testing.TB, events <-chan string, text string) string {
+	t.Helper()
+	for e := range events {
+		if strings.Contains(e, text) {
+			return e
+		}
+	}
+	t.Fatalf("the stream ended without %q", text)
+	return ""
+}
+
+// TestLive: an open page learns of a new holder, of an outage and of its end.
+func TestLive(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	relay := server.Relay()
+	s := newSite(t, newClient(t, relay.Client()))
+	holder := newClient(t, server.Client())
+	events := s.watch("")
+	awaitEvent(t, events, "No lock")
+	lease := mustLock(t, holder.Mutex("<order>"))
+	lacks(t, awaitEvent(t, events, "&lt;order&gt;"), "<order>", "<html")
+	relay.Refuse(true)
+	relay.Reset()
+	awaitEvent(t, events, "problem: Redis does not answer")
+	relay.Heal()
+	awaitEvent(t, events, "live: ")
+	if err := lease.Unlock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	awaitEvent(t, events, "No lock")
+}
+
+// TestViewersShareReads: twenty viewers of one page cost Redis what one costs, and further viewers are turned away.
+func TestViewersShareReads(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	locks := newClient(t, server.Client())
+	mustLock(t, locks.Mutex("order:42"))
+	s := newSite(t, locks, inspector.WithViewers(20))
+	var all []<-chan string
+	for range 20 {
+		all = append(all, s.watch("lock?name=order:42"))
+	}
+	for _, events := range all {
+		awaitEvent(t, events, "Holders")
+	}
+	resp, _ := s.do(http.MethodGet, "", nil, "Accept", "text/event-stream")
+	if resp.StatusCode != http.StatusNoContent { // the status after which a browser does not come again
+		t.Errorf("status %d", resp.StatusCode)
+	}
+	if err := server.Client().ConfigResetStat(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // each event tells of a read
+		awaitEvent(t, all[0], "Holders")
+	}
+	// Between the reset and the third event there were at most four reads of one script, and a renewal.
+	if scripts := server.CommandStats()["evalsha"].Calls; scripts > 10 {
+		t.Errorf("%d scripts for three reads", scripts)
+	}
+}
+
+// TestCloseEndsStreams, and the page answers 503 afterwards.
+func TestCloseEndsStreams(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, newClient(t, redistest.Start(t).Client()))
+	events := s.watch("process")
+	awaitEvent(t, events, "holds nothing")
+	if err := s.page.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range events { // until the stream has ended
+	}
+	contains(t, s.get(http.StatusServiceUnavailable, ""), "shuts down")
+	if err := s.page.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,75 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"net/url"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// lockView is all that Redis knows of one lock.
+type lockView struct {
+	Name    string    `json:"name"`
+	Digest  string    `json:"digest"`
+	Mode    core.Mode `json:"mode"` // "" if the lock is free
+	Holders []holder  `json:"holders"`
+	Shares  int       `json:"shares,omitempty"`
+	TTL     countdown `json:"ttl"`
+	Waiters int       `json:"waiters"` // clients that listen; -1 if unknown
+	Queue   []waiter  `json:"queue"`
+	Places  int       `json:"places"`
+	Value   string    `json:"value,omitempty"` // of a leader
+}
+
+// waiter is a place in the queue of a lock.
+type waiter struct {
+	Owner    string    `json:"owner"`
+	Instance string    `json:"instance,omitempty"`
+	Mode     core.Mode `json:"mode"`
+	Permits  int       `json:"permits,omitempty"`
+	Limit    int       `json:"limit,omitempty"`
+}
+
+// Free returns true if nothing holds the lock.
+func (l lockView) Free() bool { return l.Mode == "" }
+
+// Taken returns the permits that the holders have.
+func (l lockView) Taken() (permits int) {
+	for _, h := range l.Holders {
+		permits += h.Permits
+	}
+	return permits
+}
+
+// Limit returns the greatest n of the holders, 0 if the lock is no semaphore.
+func (l lockView) Limit() (n int) {
+	for _, h := range l.Holders {
+		n = max(n, h.Limit)
+	}
+	return n
+}
+
+func readLock(ctx context.Context, h *Handler, q url.Values) (any, error) {
+	name := q.Get("name")
+	info, err := h.locks.Inspect(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	view := lockView{
+		Name: name, Digest: h.locks.Digest(name), Mode: info.Mode, Holders: h.newHolders(info.Holders), Shares: info.Shares,
+		TTL: newCountdown(info.TTL, h.locks.TTL()), Waiters: info.Waiters, Queue: []waiter{}, Places: info.Places,
+	}
+	for _, w := range info.Queue {
+		view.Queue = append(view.Queue, waiter{w.Owner, w.Instance, w.Mode, w.Permits, w.Limit})
+	}
+	if info.Mode != core.ModeFair { // a leader holds its lock in this mode
+		return view, nil
+	}
+	leader, err := h.locks.Election(name).Leader(ctx)
+	if err != nil && !errors.Is(err, core.ErrNoLeader) {
+		return nil, err
+	}
+	view.Value = leader.Value
+	return view, nil
+}

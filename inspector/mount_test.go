@@ -1,0 +1,95 @@
+package inspector_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/inspector"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestMounts: under any path, with or without StripPrefix, all links of a page lead to pages, and its files are there.
+func TestMounts(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	mustLock(t, locks.Mutex("name"))
+	for base, strip := range map[string]bool{"/": false, "/debug/holdfast/": false, "/a/b/c/": true} {
+		page, err := inspector.New(locks, inspector.WithActions(asAda))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mux := http.NewServeMux()
+		handler := http.Handler(page)
+		if strip {
+			handler = http.StripPrefix(strings.TrimSuffix(base, "/"), page)
+		}
+		mux.Handle(base, handler)
+		s := serve(t, mux, page)
+		follow(t, s, base)
+		follow(t, s, base+"lock?name=name")
+		follow(t, s, base+"find?q=name") // a redirect
+	}
+}
+
+var reference = regexp.MustCompile(`(?:href|src|action)="([^"]+)"`)
+
+// follow gets a page and all that it refers to.
+func follow(t *testing.T, s *site, path string) {
+	t.Helper()
+	fetch := func(address string) (*http.Response, string) {
+		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", "text/html")
+		resp, err := s.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: status %d, error %v", address, resp.StatusCode, err)
+		}
+		return resp, string(body)
+	}
+	resp, body := fetch(s.URL + path)
+	found := reference.FindAllStringSubmatch(body, -1)
+	if len(found) < 8 {
+		t.Fatalf("%s has %d references: %s", path, len(found), body)
+	}
+	for _, r := range found {
+		if strings.HasPrefix(r[1], "./find") || strings.HasPrefix(r[1], "#") {
+			continue
+		}
+		to, err := resp.Request.URL.Parse(strings.ReplaceAll(r[1], "&amp;", "&"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fetch(to.String())
+	}
+}
+
+// TestAssets: files are kept by the browser, by an address that changes with them, and none has a style or a script within a page.
+func TestAssets(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, newClient(t, redistest.Start(t).Client()))
+	body := s.get(http.StatusOK, "")
+	address := regexp.MustCompile(`\./(script\.js\?v=[0-9a-f]+)`).FindStringSubmatch(body)
+	if address == nil {
+		t.Fatal(body)
+	}
+	for path, want := range map[string]string{address[1]: "immutable", "script.js?v=old": "no-store"} {
+		if resp, _ := s.do(http.MethodGet, path, nil); !strings.Contains(resp.Header.Get("Cache-Control"), want) {
+			t.Errorf("%s: %v", path, resp.Header)
+		}
+	}
+	lacks(t, body, "<style", " style=", "<script>", " onclick")
+	if n := strings.Count(body, "<script"); n != 1 {
+		t.Errorf("%d scripts", n)
+	}
+}

@@ -1,0 +1,65 @@
+package inspector
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// longestShown is how many bytes of a name a list shows. The page of the lock shows all of them.
+const longestShown = 120
+
+// plain returns true for a text that a person can read and type as it is: printable, without invisible or reversing characters,
+// and without spaces at its ends, which a field of a form would hide.
+func plain(text string) bool {
+	if !utf8.ValidString(text) || strings.TrimSpace(text) != text || text == "" {
+		return false
+	}
+	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// visible returns a text so that each of its characters can be seen. A text that is not plain is quoted as in Go.
+func visible(text string) string {
+	if plain(text) {
+		return text
+	}
+	return strconv.Quote(text)
+}
+
+// short is visible for lists: a long text ends with an ellipsis.
+func short(text string) string {
+	shown := visible(text)
+	if len(shown) <= longestShown {
+		return shown
+	}
+	cut := shown[:longestShown]
+	for !utf8.ValidString(cut) {
+		cut = cut[:len(cut)-1]
+	}
+	return cut + "…"
+}
+
+// confirmation returns what an operator types to confirm an action: the name, or the digest of one that is hard to type.
+func confirmation(name, digest string) string {
+	if plain(name) && len(name) <= longestShown {
+		return name
+	}
+	return digest
+}
+
+// link returns a relative address of a page with parameters, given as pairs. Empty ones are left out.
+func link(page string, pairs ...string) string {
+	q := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(q) == 0 {
+		return "./" + page
+	}
+	// A space as "+" would be right too, but templates would write it as "&#43;".
+	return "./" + page + "?" + strings.ReplaceAll(q.Encode(), "+", "%20")
+}

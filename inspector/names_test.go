@@ -1,0 +1,95 @@
+package inspector_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/inspector"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// oddNames are names that mean something to HTML, to addresses, to forms or to a terminal.
+var oddNames = []string{
+	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `{user}:{7}`, `a/../b//c?d=e&f#g%41+`, "línea 订单 🔒",
+	"two\r\nlines\n", "tab\t\x1b[31mred", " spaces ", "\u202Egnp.exe", "bad\xff\xfeutf8", "javascript:alert(1)", `back\slash'quote`,
+	strings.Repeat("long ", 100) + "end",
+}
+
+// TestOddNames: a name is text in every page, its links lead to it, and it can be forced. Nothing of it becomes a tag.
+func TestOddNames(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	locks := newClient(t, server.Client())
+	s := newSite(t, locks, inspector.WithActions(asAda))
+	for _, name := range oddNames {
+		mustLock(t, locks.Mutex(name))
+		if _, err := locks.Once(name).Do(t.Context(), func(context.Context) ([]byte, error) { return nil, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, records, process := s.get(http.StatusOK, ""), s.get(http.StatusOK, "records"), s.get(http.StatusOK, "process")
+	for _, name := range oddNames {
+		q := "?name=" + strings.ReplaceAll(url.QueryEscape(name), "+", "%20")
+		body := s.get(http.StatusOK, "lock"+q)
+		for _, page := range []string{list, records, process, body, s.get(http.StatusOK, "record"+q)} {
+			lacks(t, page, "<script>alert", "<img", "\x1b", "\u202E", `href="javascript:`)
+		}
+		contains(t, list, `"./lock`+q+`"`)
+		contains(t, body, "force-unlock"+q, locks.Digest(name))
+		typed := name
+		if strings.ContainsAny(name, "\n\t\u202E") || !utf8.ValidString(name) || strings.TrimSpace(name) != name || len(name) > 120 {
+			typed = locks.Digest(name)
+			contains(t, s.get(http.StatusOK, "force-unlock"+q), "the digest, because the name is hard to type")
+		}
+		s.act(http.StatusOK, "force-unlock"+q, typed)
+		if info, err := locks.Inspect(t.Context(), name); err != nil || info.Mode != "" {
+			t.Errorf("%q: %+v, %v", name, info, err)
+		}
+		s.act(http.StatusOK, "forget"+q, strings.ReplaceAll(typed, locks.Digest(name), locks.Once(name).Digest()))
+		if r, err := locks.Once(name).Peek(t.Context()); err != nil || r.State != core.StateNone {
+			t.Errorf("%q: %+v, %v", name, r, err)
+		}
+	}
+}
+
+// TestOddPrefix: a prefix is no pattern, and text in the page.
+func TestOddPrefix(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	s := newSite(t, locks)
+	mustLock(t, locks.Mutex(`*"<b>`))
+	mustLock(t, locks.Mutex("other"))
+	body := s.get(http.StatusOK, "?prefix="+url.QueryEscape(`*"<b>`))
+	contains(t, body, "lock?name=%2A%22%3Cb%3E")
+	lacks(t, body, "other", "<b>\"")
+}
+
+// TestFind: an exact name leads to its page, a digest to the name that has it.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	locks := newClient(t, server.Client())
+	s := newSite(t, locks)
+	mustLock(t, locks.Mutex("order:42"))
+	once := locks.Once("pay:1")
+	for _, key := range []string{"pay:1", "order:42"} {
+		if _, err := locks.Once(key).Do(t.Context(), func(context.Context) ([]byte, error) { return nil, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for q, want := range map[string]string{
+		"pay:1":                  "Record of Once",
+		locks.Digest("order:42"): "<h1><span class=\"name\">order:42</span></h1>",
+		once.Digest():            "Record of Once",
+		"order:42":               "record?name=order%3A42", // a lock and a record of one name
+		"nothing":                "No lock of this name is held",
+		"01234567":               "has this digest",
+	} {
+		contains(t, s.get(http.StatusOK, "find?q="+url.QueryEscape(q)), want)
+	}
+}

@@ -1,0 +1,102 @@
+package inspector
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/robfig/cron/v3"
+)
+
+// Option changes what [New] makes.
+type Option interface{ apply(*config) }
+
+type optionFunc func(*config)
+
+func (f optionFunc) apply(c *config) { f(c) }
+
+// config is what the options say.
+type config struct {
+	authorise func(*http.Request) (who string, err error)
+	audit     func(context.Context, Audit)
+	cron      *cron.Cron
+	viewers   int
+	values    bool
+	err       error // the first refused option
+}
+
+// defaultViewers is the default of [WithViewers].
+const defaultViewers = 64
+
+func newConfig(opts []Option) config {
+	c := config{viewers: defaultViewers}
+	for _, o := range opts {
+		if o == nil {
+			c.refuse("an option is nil")
+			continue
+		}
+		o.apply(&c)
+	}
+	return c
+}
+
+func (c *config) refuse(format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf("holdfast: inspector: "+format, args...)
+	}
+}
+
+// WithActions allows actions to the requests for which authorise returns no error. It returns the name of the operator, which
+// goes into the log and to [WithAudit]. With an error the request gets 403, and the error is not shown. Pages without a permitted
+// operator do not offer actions, so authorise is called for each page too: it should be quick, and change nothing.
+//
+// Authorise by what the browser sends by itself, such as the session of your login. The handler adds protection against forged
+// requests, which a session alone has not. Defaults to no actions: the page only reads.
+func WithActions(authorise func(r *http.Request) (who string, err error)) Option {
+	return optionFunc(func(c *config) {
+		if authorise == nil {
+			c.refuse("WithActions: the function is nil")
+		}
+		c.authorise = authorise
+	})
+}
+
+// WithAudit sets a function that is called once for each request of an action, after it was done, has failed or was refused. It
+// is called on the goroutine of the request, before the answer is sent. Its context does not end with the request. Defaults to
+// none: there is only the line in the log.
+func WithAudit(record func(ctx context.Context, a Audit)) Option {
+	return optionFunc(func(c *config) {
+		if record == nil {
+			c.refuse("WithAudit: the function is nil")
+		}
+		c.audit = record
+	})
+}
+
+// WithCron lets operators run the jobs of this cron at once, on this replica: see cronlock.RunNow. Pausing and resuming need no
+// cron, since they go through Redis. Defaults to none.
+func WithCron(c *cron.Cron) Option {
+	return optionFunc(func(config *config) {
+		if c == nil {
+			config.refuse("WithCron: the cron is nil")
+		}
+		config.cron = c
+	})
+}
+
+// WithViewers sets how many pages may be kept up to date at the same time, 0 to 10,000. Further ones are answered, and stay as
+// they were loaded. 0 turns it off. Defaults to 64.
+func WithViewers(most int) Option {
+	return optionFunc(func(c *config) {
+		if most < 0 || most > 10_000 {
+			c.refuse("WithViewers(%d): 0 to 10000 are allowed", most)
+		}
+		c.viewers = most
+	})
+}
+
+// WithValues shows the values of records and what their notes say. They may contain what a user was answered. Defaults to
+// showing only how many bytes a value has.
+func WithValues() Option {
+	return optionFunc(func(c *config) { c.values = true })
+}

@@ -1,0 +1,50 @@
+package inspector_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/inspector"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestArguments: what cannot work is refused at once, by name.
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	if _, err := inspector.New(nil); err == nil || !strings.Contains(err.Error(), "client is nil") {
+		t.Errorf("error %v", err)
+	}
+	for want, opt := range map[string]inspector.Option{
+		"WithActions":           inspector.WithActions(nil),
+		"WithAudit":             inspector.WithAudit(nil),
+		"WithCron":              inspector.WithCron(nil),
+		"WithViewers(-1)":       inspector.WithViewers(-1),
+		"WithViewers(10001)":    inspector.WithViewers(10_001),
+		"an option is nil":      nil,
+		"holdfast: inspector: ": inspector.WithViewers(-2),
+	} {
+		if _, err := inspector.New(locks, opt); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+// TestProcess: what this process holds and waits for.
+func TestProcess(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	locks := newClient(t, server.Client())
+	s := newSite(t, locks, inspector.WithViewers(0))
+	mustLock(t, newClient(t, server.Client()).Fair("queued"))
+	mustLock(t, locks.Mutex("held"))
+	if _, err := locks.Once("begun").Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, locks.Fair("queued"))
+	redistest.Eventually(t, patience, "the wait", func() bool { return locks.Stats().Waiting == 1 })
+	body := s.get(http.StatusOK, "process")
+	contains(t, body, "lock?name=held", "record?name=begun", "lock?name=queued", "1 in Redis", `<span class="count">2</span>`)
+	lacks(t, body, "script.js") // nobody can be told of changes
+}

@@ -1,0 +1,75 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
+)
+
+// problem is an error as operators see it.
+type problem struct {
+	Status int    `json:"status"`
+	Title  string `json:"title"`
+	Help   string `json:"help,omitempty"`
+	// Detail is the text of the error. It is only shown if it concerns what the operator has asked for.
+	Detail string `json:"detail,omitempty"`
+}
+
+// problems are the known errors, in the order in which they are looked for.
+var problems = []struct {
+	err         error
+	status      int
+	title, help string
+	detail      bool
+}{
+	{errNoPage, 404, "There is no such page", "", false},
+	{errMethod, 405, "This method is not allowed here", "Pages are read by GET, and actions are sent by POST.", false},
+	{errReadOnly, 403, "This page is read-only", "The service allows no actions here, or none to you.", false},
+	{errForged, 403, "The request does not come from this page", "Go back, load the page again, and allow its cookie.", false},
+	{errBusy, 503, "Another search is running", "Only one digest is looked for at a time. Try again in some seconds.", false},
+	{errForm, 400, "The form cannot be read", "", true},
+	{errNotHere, 409, "This process cannot run jobs", "Give inspector.WithCron the cron that has the job.", false},
+	{core.ErrPermission, 502, "Redis refuses the user of this service", "A right is missing, or the password is wrong. The lists " +
+		"need the right to SCAN, and those of records HSTRLEN: see docs/redis.md. Without it, look up a name above.", true},
+	{core.ErrClosed, 503, "The client of this service is closed", "The service shuts down.", false},
+	{core.ErrUnavailable, 503, "Redis does not answer", awayHelp, true},
+	{context.DeadlineExceeded, 503, "Redis does not answer", awayHelp, false},
+	{context.Canceled, 503, "The request has ended", "", false},
+	{core.ErrInvalidName, 400, "This is no name of a lock", "", true},
+	{core.ErrInvalidOption, 400, "The address of this page is not valid", "Begin at the first page again.", true},
+	{core.ErrWrongType, 409, "The key holds other data", "It is no lock or record of holdfast. Nothing was changed.", true},
+	{core.ErrInProgress, 409, "An attempt is running", "It was not touched. Wait for its end, or stop its process.", false},
+	{core.ErrCompleted, 409, "The record is completed already", "It was not changed.", false},
+	{cronlock.ErrUnknownJob, 404, "No replica has registered this job", "", false},
+	{cronlock.ErrOverlap, 409, "An earlier run of the job is in progress", "", false},
+}
+
+const awayHelp = "What this process holds is still shown: see This process. Locks are lost once their time is over."
+
+// problemOf returns how an error is shown.
+func problemOf(err error) problem {
+	for _, known := range problems {
+		if errors.Is(err, known.err) {
+			p := problem{Status: known.status, Title: known.title, Help: known.help}
+			if known.detail {
+				p.Detail = strings.ToValidUTF8(err.Error(), "\uFFFD")
+			}
+			return p
+		}
+	}
+	return problem{Status: http.StatusInternalServerError, Title: "This did not work", Detail: strings.ToValidUTF8(err.Error(), "\uFFFD")}
+}
+
+// refuse answers with an error, in the form that the request wants.
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	p := problemOf(err)
+	if wanted(r) != asHTML {
+		writeJSON(w, p.Status, p)
+		return
+	}
+	writeHTML(w, p.Status, "problem", shown{Title: p.Title, Template: "problem", Data: p})
+}

@@ -1,0 +1,81 @@
+package inspector
+
+import (
+	"context"
+	"encoding/hex"
+	"net/url"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// recordList is a part of the list of all records.
+type recordList struct {
+	Prefix  string       `json:"prefix"`
+	Cursor  string       `json:"cursor,omitempty"`
+	Next    string       `json:"next,omitempty"`
+	Records []recordView `json:"records"`
+}
+
+// recordView is one record of Once. A list leaves the value out.
+type recordView struct {
+	Key         string     `json:"key"`
+	Digest      string     `json:"digest"`
+	State       core.State `json:"state"` // "" if nothing is recorded
+	Attempt     int        `json:"attempt"`
+	Token       int64      `json:"token,omitempty"`
+	Size        int        `json:"size"` // bytes of the value
+	Value       string     `json:"value,omitempty"`
+	Omitted     bool       `json:"omitted,omitempty"`
+	Fingerprint string     `json:"fingerprint,omitempty"` // hex digits
+	Reason      string     `json:"reason,omitempty"`
+	Note        string     `json:"note,omitempty"`
+	Began       *time.Time `json:"began,omitempty"`
+	Ended       *time.Time `json:"ended,omitempty"`
+	Lease       countdown  `json:"lease"`
+	Retention   countdown  `json:"retention"`
+	Shown       bool       `json:"-"` // the value may be shown
+}
+
+// Recorded returns true if there is a record.
+func (r recordView) Recorded() bool { return r.State != core.StateNone }
+
+// Running returns true if an attempt is running.
+func (r recordView) Running() bool { return r.State == core.StateRunning }
+
+// Completed returns true if a run took effect.
+func (r recordView) Completed() bool { return r.State == core.StateCompleted }
+
+func (h *Handler) newRecord(r core.Record, size int) recordView {
+	view := recordView{
+		Key: r.Key, Digest: h.locks.Once(r.Key).Digest(), State: r.State, Attempt: r.Attempt, Token: r.Token, Size: size,
+		Omitted: r.Omitted, Fingerprint: hex.EncodeToString(r.Fingerprint), Reason: r.Reason,
+		Began: timeOf(r.Began), Ended: timeOf(r.Ended), Lease: newCountdown(r.Lease, h.locks.TTL()),
+		Retention: newCountdown(r.Retention, 0), Shown: h.config.values,
+	}
+	if h.config.values {
+		view.Value, view.Note = string(r.Value), r.Note
+	}
+	return view
+}
+
+func readRecords(ctx context.Context, h *Handler, q url.Values) (any, error) {
+	prefix, cursor := q.Get("prefix"), q.Get("cursor")
+	page, err := h.locks.ListRecords(ctx, prefix, cursor, perPage)
+	if err != nil {
+		return nil, err
+	}
+	list := recordList{Prefix: prefix, Cursor: cursor, Next: page.Next, Records: []recordView{}}
+	for _, r := range page.Records {
+		list.Records = append(list.Records, h.newRecord(r.Record, r.Size))
+	}
+	return list, nil
+}
+
+func readRecord(ctx context.Context, h *Handler, q url.Values) (any, error) {
+	record, err := h.locks.Once(q.Get("name")).Peek(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.newRecord(record, len(record.Value)), nil
+}

@@ -1,0 +1,143 @@
+package inspector
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+// templates are the pages, each with the frame around it.
+var templates = parseTemplates()
+
+func parseTemplates() map[string]*template.Template {
+	all := make(map[string]*template.Template)
+	for _, name := range []string{"locks", "lock", "records", "record", "cron", "job", "process", "find", "confirm", "problem"} {
+		t := template.New("frame.html").Funcs(functions)
+		all[name] = template.Must(t.ParseFS(templateFiles, "templates/frame.html", "templates/parts.html", "templates/"+name+".html"))
+	}
+	return all
+}
+
+// functions are those of the templates.
+var functions = template.FuncMap{
+	"visible": visible, "short": short, "link": link, "plain": plain, "ago": ago, "clock": clock, "seconds": seconds,
+	"shortOwner": shortOwner, "asset": assetAddress, "modeOf": modeOf, "bytes": byteCount,
+	"tab": newTab, "pager": newPager, "place": func(i int) int { return i + 1 },
+	"took": took,
+}
+
+// tab is a link of the frame.
+type tab struct {
+	Page, Title string
+	Current     bool
+}
+
+// newTab returns a link that is current on the pages of these templates.
+func newTab(page, title, current string, of ...string) tab {
+	return tab{page, title, slices.Contains(of, current)}
+}
+
+// pager leads to other parts of a list.
+type pager struct{ Page, Prefix, Cursor, Next string }
+
+func newPager(page, prefix, cursor, next string) pager { return pager{page, prefix, cursor, next} }
+
+// render returns a part of a page.
+func render(name, part string, s shown) string {
+	var out bytes.Buffer
+	if err := templates[name].ExecuteTemplate(&out, part, s); err != nil {
+		panic(err) // a mistake in a template
+	}
+	return out.String()
+}
+
+// writeHTML answers with a page. The error of a write is that of the connection.
+func writeHTML(w http.ResponseWriter, status int, name string, s shown) {
+	text := render(name, "frame.html", s)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text))
+}
+
+// ago returns how long ago a time was, by the clock of this process. That may differ from the clock of Redis.
+func ago(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return rough(max(time.Since(*t), 0))
+}
+
+// rough returns a duration as people say it, in its two largest units.
+func rough(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d >= 2*day:
+		return fmt.Sprintf("%d d %d h", d/day, d%day/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Minute:
+		return fmt.Sprintf("%d min %d s", d/time.Minute, d%time.Minute/time.Second)
+	}
+	return fmt.Sprintf("%d s", d/time.Second)
+}
+
+// took returns how long something took, in ms.
+func took(ms int64) string {
+	if ms == 0 {
+		return "< 1 ms"
+	}
+	return (time.Duration(ms) * time.Millisecond).String()
+}
+
+// seconds returns a time that runs out. The script of the page writes the same.
+func seconds(c countdown) string {
+	left := time.Duration(c.Left) * time.Millisecond
+	if left >= time.Minute {
+		return rough(left)
+	}
+	return fmt.Sprintf("%.1f s", left.Seconds())
+}
+
+func clock(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.Format("2006-01-02 15:04:05.999 MST")
+}
+
+// shortOwner returns an owner for a list: the first digits of the UUID of its client, and the number.
+func shortOwner(owner string) string {
+	const uuid = 36
+	if len(owner) > uuid && owner[uuid] == ':' && strings.Count(owner[:uuid], "-") == 4 {
+		return visible(owner[:8] + "…" + owner[uuid:])
+	}
+	return short(owner)
+}
+
+// modeOf returns how a lock is held, and that it is an election or an attempt.
+func modeOf(kind core.Kind, mode core.Mode) string {
+	switch {
+	case kind == core.KindElection:
+		return "leader"
+	case kind == core.KindOnce:
+		return "once"
+	}
+	return string(mode)
+}
+
+func byteCount(n int) string {
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f KiB", float64(n)/1024)
+}

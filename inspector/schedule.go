@@ -1,0 +1,89 @@
+package inspector
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/cronlock"
+)
+
+// mostJobs and mostRuns bound what a page shows of jobs, and of the runs of one.
+const (
+	mostJobs = 500
+	mostRuns = 100
+)
+
+// jobList are the jobs that replicas have registered.
+type jobList struct {
+	Jobs  []jobRow `json:"jobs"`
+	Total int      `json:"total"` // more than are shown if there are many
+}
+
+// jobRow is one job.
+type jobRow struct {
+	Name       string     `json:"name"`
+	Service    string     `json:"service,omitempty"`
+	Spec       string     `json:"spec,omitempty"`
+	Zone       string     `json:"zone,omitempty"`
+	Paused     bool       `json:"paused"`
+	LastTick   *time.Time `json:"last_tick,omitempty"`
+	Registered *time.Time `json:"registered,omitempty"`
+}
+
+// jobView is one job with its last runs.
+type jobView struct {
+	Name   string   `json:"name"`
+	Paused bool     `json:"paused"`
+	Runs   []jobRun `json:"runs"`
+	Total  int      `json:"total"`
+	Here   bool     `json:"-"` // this process may run it
+}
+
+// jobRun is one run of a job.
+type jobRun struct {
+	Tick    *time.Time       `json:"tick,omitempty"`
+	Replica string           `json:"replica,omitempty"`
+	Service string           `json:"service,omitempty"`
+	Attempt int              `json:"attempt"`
+	Token   int64            `json:"token,omitempty"`
+	Started *time.Time       `json:"started,omitempty"`
+	Took    int64            `json:"took_ms"`
+	Outcome cronlock.Outcome `json:"outcome"`
+}
+
+func readJobs(ctx context.Context, h *Handler, _ url.Values) (any, error) {
+	jobs, err := cronlock.Jobs(ctx, h.locks)
+	if err != nil {
+		return nil, err
+	}
+	list := jobList{Jobs: []jobRow{}, Total: len(jobs)}
+	for _, j := range jobs[:min(len(jobs), mostJobs)] {
+		list.Jobs = append(list.Jobs, jobRow{
+			Name: j.Name, Service: j.Service, Spec: j.Spec, Zone: j.Zone, Paused: j.Paused,
+			LastTick: timeOf(j.LastTick), Registered: timeOf(j.Registered),
+		})
+	}
+	return list, nil
+}
+
+func readJob(ctx context.Context, h *Handler, q url.Values) (any, error) {
+	name := q.Get("name")
+	paused, err := cronlock.IsPaused(ctx, h.locks, name)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := cronlock.History(ctx, h.locks, name)
+	if err != nil {
+		return nil, err
+	}
+	view := jobView{Name: name, Paused: paused, Runs: []jobRun{}, Total: len(runs), Here: h.config.cron != nil}
+	for run := range slices.Values(runs[:min(len(runs), mostRuns)]) {
+		view.Runs = append(view.Runs, jobRun{
+			Tick: timeOf(run.Tick), Replica: run.Replica, Service: run.Service, Attempt: run.Attempt, Token: run.Token,
+			Started: timeOf(run.Started), Took: millis(run.Took), Outcome: run.Outcome,
+		})
+	}
+	return view, nil
+}

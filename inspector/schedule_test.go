@@ -1,0 +1,85 @@
+package inspector_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
+	"github.com/holdfast-go/holdfast/inspector"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// addJob registers a job that is due in a hundred years, and starts its cron.
+func addJob(t testing.TB, locks *core.Client, name string, fn func(context.Context) error) *cron.Cron {
+	t.Helper()
+	c := cron.New(cron.WithLocation(time.UTC))
+	_, err := cronlock.AddFunc(c, locks, "0 3 29 2 *", name, fn, cronlock.WithService("billing"), cronlock.WithReplica("web-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Start()
+	t.Cleanup(func() { <-c.Stop().Done() })
+	return c
+}
+
+// TestSchedules pauses, resumes and runs a job.
+func TestSchedules(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	locks := newClient(t, server.Client())
+	fail := errors.New("no paper")
+	c := addJob(t, locks, "report <b>", func(context.Context) error { return fail })
+	s := newSite(t, newClient(t, server.Client()), inspector.WithActions(asAda), inspector.WithCron(c))
+	const job = "?name=report%20%3Cb%3E"
+	redistest.Eventually(t, patience, "the registration", func() bool {
+		var list struct {
+			Jobs []struct{ Name, Service string }
+		}
+		s.data("cron", &list)
+		return len(list.Jobs) == 1 && list.Jobs[0].Name == "report <b>" && list.Jobs[0].Service == "billing"
+	})
+	contains(t, s.get(http.StatusOK, "cron"), `href="./job`+job+`"`, "0 3 29 2 *", "active")
+	contains(t, s.get(http.StatusOK, "job"+job), "pause"+job, "run-now"+job, "has not run yet")
+	contains(t, s.act(http.StatusOK, "pause"+job, "report <b>"), "The job is paused", "resume"+job)
+	if paused, err := cronlock.IsPaused(t.Context(), locks, "report <b>"); !paused || err != nil {
+		t.Errorf("paused %v, %v", paused, err)
+	}
+	contains(t, s.act(http.StatusOK, "resume"+job, "report <b>"), "from the next tick", "pause"+job)
+	if paused, err := cronlock.IsPaused(t.Context(), locks, "report <b>"); paused || err != nil {
+		t.Errorf("paused %v, %v", paused, err)
+	}
+	contains(t, s.act(http.StatusInternalServerError, "run-now"+job, "report <b>"), "no paper")
+	contains(t, s.get(http.StatusOK, "job"+job), "failed", "web-1")
+	s.act(http.StatusNotFound, "pause?name=none", "none")
+}
+
+// TestRunNow: a run that lasts is not waited for, and its context ends with the page.
+func TestRunNow(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	locks := newClient(t, server.Client())
+	ended := make(chan error, 1)
+	c := addJob(t, locks, "long", func(ctx context.Context) error {
+		<-ctx.Done()
+		ended <- context.Cause(ctx)
+		return ctx.Err()
+	})
+	s := newSite(t, locks, inspector.WithActions(asAda), inspector.WithCron(c))
+	contains(t, s.act(http.StatusOK, "run-now?name=long", "long"), "still runs", "running")
+	s.act(http.StatusConflict, "run-now?name=long", "long")
+	if err := s.page.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("the context had no cause")
+	}
+	elsewhere := newSite(t, locks, inspector.WithActions(asAda))
+	lacks(t, elsewhere.get(http.StatusOK, "job?name=long"), "run-now")
+	elsewhere.act(http.StatusConflict, "run-now?name=long", "long")
+}
