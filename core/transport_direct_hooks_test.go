@@ -123,7 +123,7 @@ func TestOverdueOnTheShortWay(t *testing.T) {
 			o := &overdue{after: after}
 			rdb := redistest.Start(t).Client()
 			rdb.AddHook(o)
-			locks := newClient(t, rdb, core.WithTTL(long))
+			locks := newClient(t, rdb, core.WithTTL(long), core.WithInstance(""))
 			unlock(t, mustLock(t, locks.Mutex("name"))) // the server knows the scripts now
 			for range 3 {
 				o.kept, o.again = "", 0
@@ -146,7 +146,7 @@ func TestHooksSeeWaitForReplicas(t *testing.T) {
 	p := startReplicated(t)
 	rdb, w := p.master.Client(), new(witness)
 	rdb.AddHook(w)
-	locks := newClient(t, rdb, core.WithTTL(long), core.WithReplicaAck(1, pipelineWithWait))
+	locks := newClient(t, rdb, core.WithTTL(long), core.WithReplicaAck(1, pipelineWithWait), core.WithInstance(""))
 	unlock(t, mustLock(t, locks.Mutex("warm")))
 	before, waits := w.seen.Load(), p.waits()
 	unlock(t, mustLock(t, locks.Mutex("name")))
