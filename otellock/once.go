@@ -18,6 +18,9 @@ func (t *telemetry) beginEnd(ctx context.Context, end core.BeginEnd) {
 		return
 	}
 	outcome := word(end.Outcome)
+	if end.Outcome == core.OutcomeFailed {
+		outcome = outcomeOf(end.Err, false)
+	}
 	t.onceAttempts.Add(c, 1, t.perOutcome.of(labels{value: outcome, family: c.family}).add...)
 	c.ends(outcome, end.Contended, end.Waited, end.Err == nil)
 	if c.span != nil {

@@ -59,7 +59,7 @@ func TestOnceAttempts(t *testing.T) {
 	m.want(1, ends, outcome("released"))
 	m.want(3, attempts, outcome("begun"))
 	server.Kill()
-	begin(core.ErrUnavailable, "failed", locks.Once("e"))
+	begin(core.ErrUnavailable, "unavailable", locks.Once("e"))
 	m.want(0, "holdfast.leases")
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// The outcomes of an acquisition of a lock. Those of a Once are the outcomes of core.
+// The outcomes of an acquisition of a lock. For a Once, those of core come before these.
 const (
 	acquired       = "acquired"
 	refused        = "refused"          // TryLock, and the lock is held
@@ -26,12 +26,12 @@ func outcomeOf(err error, try bool) string {
 		return acquired
 	case errors.Is(err, core.ErrTooManyWaiters):
 		return tooManyWaiters
-	case errors.Is(err, core.ErrUnavailable): // before ErrNotAcquired: a wait that ended in an outage is both
+	case errors.Is(err, context.Canceled): // even in an outage: the caller has gone away
+		return canceled
+	case errors.Is(err, core.ErrUnavailable): // before the rest: a wait that timed out in an outage is both
 		return unavailable
 	case errors.Is(err, core.ErrClosed):
 		return closed
-	case errors.Is(err, context.Canceled):
-		return canceled
 	case errors.Is(err, context.DeadlineExceeded):
 		return timedOut
 	case !errors.Is(err, core.ErrNotAcquired):

@@ -48,7 +48,9 @@ func TestPanicInOtherHook(t *testing.T) {
 			panics(func() {
 				_ = core.Do(t.Context(), core.Multi(before.Mutex("b"), before.Mutex("c")), func(context.Context) error { return nil })
 			})
-			panics(func() { _, _ = before.Once("d").Do(t.Context(), func(context.Context) ([]byte, error) { return nil, nil }) })
+			panics(func() {
+				_, _ = before.Once("d").Do(t.Context(), func(context.Context) ([]byte, error) { return nil, nil })
+			})
 			panics(func() { _, _ = before.Mutex("held").Lock(t.Context(), core.WithWait(within)) })
 			unlock(t, hold)
 			m.want(0, "holdfast.leases")

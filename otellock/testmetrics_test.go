@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	long   = time.Minute     // a TTL that no test outlasts
+	long   = time.Minute      // a TTL that no test outlasts
 	within = 20 * time.Second // of conditions that a busy machine may keep waiting for
 )
 
@@ -156,10 +156,11 @@ func outcome(name string) attribute.KeyValue { return attribute.String("holdfast
 func end(name string) attribute.KeyValue     { return attribute.String("holdfast.end", name) }
 func cause(name string) attribute.KeyValue   { return attribute.String("holdfast.cause", name) }
 func contended(is bool) attribute.KeyValue   { return attribute.Bool("holdfast.contended", is) }
+
 var overflow = attribute.Bool("otel.metric.overflow", true)
 
-func family(name string) attribute.KeyValue  { return attribute.String("holdfast.family", name) }
-func named(name string) attribute.KeyValue   { return attribute.String("holdfast.name", name) }
+func family(name string) attribute.KeyValue { return attribute.String("holdfast.family", name) }
+func named(name string) attribute.KeyValue  { return attribute.String("holdfast.name", name) }
 
 func mustLock(t *testing.T, l core.Locker, opts ...core.LockOption) *core.Lease {
 	t.Helper()
