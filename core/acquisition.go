@@ -95,7 +95,7 @@ func (a *acquisition) publicError(caller context.Context, err error) error {
 	case waiters.ErrTimeUp:
 		return a.timeUpError(caller)
 	case acquire.ErrWaiterLimit:
-		return &NotAcquiredError{Name: a.Hold.Name, RetryAfter: max(a.HolderTTL, 0), cause: tooManyWaiters(a.engine.acquiring.Limit.Most)}
+		return a.notAcquired(tooManyWaiters(a.engine.acquiring.Limit.Most))
 	}
 	return err
 }
@@ -113,7 +113,14 @@ func (a *acquisition) timeUpError(caller context.Context) error {
 	case a.LastErr != nil && a.LooksLikeOutage():
 		cause = errors.Join(ErrUnavailable, cause)
 	}
-	return &NotAcquiredError{Name: a.Hold.Name, RetryAfter: max(a.HolderTTL, 0), cause: cause}
+	return a.notAcquired(cause)
+}
+
+// notAcquired is the error of an acquisition that another owner has kept from the lock, as far as is known.
+func (a *acquisition) notAcquired(cause error) error {
+	return &NotAcquiredError{
+		Name: a.Hold.Name, RetryAfter: max(a.HolderTTL, 0), Holder: a.Holder, Instance: a.engine.directory.Instance(a.Holder), cause: cause,
+	}
 }
 
 // ended returns why a caller's context is over, nil if it is not.

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
+	"github.com/holdfast-go/holdfast/core/internal/clientinfo"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
@@ -35,7 +36,12 @@ type engine struct {
 	stop       context.CancelFunc
 
 	renewals keepalive.Log
-	overdue  sync.Once // too many holds wait to be released
+	overdue  sync.Once         // too many holds wait to be released
+	waits    waiters.LongWaits // by the lock's key
+
+	announcer   *clientinfo.Announcer
+	directory   *clientinfo.Directory
+	unannounced sync.Once // the instance could not be written
 }
 
 // newEngine makes an engine whose leases are trusted for their TTL less the drift.
@@ -50,11 +56,14 @@ func newEngine(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 	}
 	e.base, e.stop = context.WithCancel(context.Background())
 	e.renewer = keepalive.NewRenewer[lockscript.Hold](e.now, drift)
+	e.waits.First = config.waitWarning
+	e.announcer = clientinfo.NewAnnouncer(e.ids.Client, config.instance, e.now, e.cannotAnnounce)
+	e.directory = clientinfo.NewDirectory(e.ids.Client, config.instance, e.now)
 	e.acquisitions.New = func() any { return new(acquisition) }
 	e.acquiring = acquire.Environment{
 		Background: e.work(), IDs: &e.ids, OneServer: len(rdbs) == 1,
 		Lists: waiters.NewLists(), Limit: waiters.NewLimit(config.maxWaiters),
-		NotReleased: e.warnNotReleased, TooManyPending: e.warnPending,
+		NotReleased: e.warnNotReleased, TooManyPending: e.warnPending, LastLeft: e.waits.Forget,
 	}
 	return e
 }
@@ -108,6 +117,9 @@ func (e *engine) close() (first bool, err error) {
 	// However many leases there are, they are released for as long as Redis goes on answering.
 	silence := time.AfterFunc(acquire.ReleaseTimeout, e.stop)
 	err = e.releaseAll(e.renewer.Close(), func() { silence.Reset(acquire.ReleaseTimeout) })
+	if err == nil {
+		e.announcer.Leave()
+	}
 	e.operations.Finish()
 	<-e.operations.Finished
 	silence.Stop()

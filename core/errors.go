@@ -119,6 +119,12 @@ type NotAcquiredError struct {
 	// RetryAfter is the rest of the present holder's lease, by the server's clock at the last answer. A holder that
 	// renews may keep the lock longer; one that unlocks frees it sooner. Zero if unknown.
 	RetryAfter time.Duration
+	// Holder is the owner that held the lock at the last answer, or one of several; "" if unknown.
+	Holder string
+	// Instance is that of the holder's client, see [WithInstance]. It is "" if the client has none, as those of Redisson, or
+	// if it is not known yet: the first refusal by a client may come without. It is always "" if [WithOwner] has named the
+	// holder.
+	Instance string
 
 	cause error // why the wait ended early, or did not begin; nil if the lock was simply held
 }
@@ -129,10 +135,21 @@ func (e *NotAcquiredError) Error() string {
 	if e.cause != nil {
 		return text + ": " + bareText(e.cause)
 	}
-	if e.RetryAfter > 0 {
-		return fmt.Sprintf("%s: held by another owner, whose lease ends in %v unless it is renewed", text, e.RetryAfter)
+	text += ": held by another owner"
+	if e.Instance != "" {
+		text += " of " + e.Instance
 	}
-	return text + ": held by another owner"
+	if e.RetryAfter > 0 {
+		return fmt.Sprintf("%s, whose lease ends in %v unless it is renewed", text, e.RetryAfter)
+	}
+	return text
+}
+
+// with returns a copy of the error with another cause.
+func (e *NotAcquiredError) with(cause error) *NotAcquiredError {
+	other := *e
+	other.cause = cause
+	return &other
 }
 
 // Unwrap returns [ErrNotAcquired]. If a context ended the wait, Unwrap also returns that context's error. If there was
@@ -171,6 +188,8 @@ type InProgressError struct {
 	// RetryAfter is the rest of the running attempt's lease, by the server's clock at the last answer. The lease may
 	// be renewed, or the run may end sooner. Zero if unknown.
 	RetryAfter time.Duration
+	// Holder is the attempt that was running at the last answer, and Instance that of its client, see [NotAcquiredError].
+	Holder, Instance string
 
 	cause error // why the wait ended early, or did not begin; nil if it was not that
 }
@@ -178,6 +197,9 @@ type InProgressError struct {
 // Error returns what is in progress and the rest of its lease.
 func (e *InProgressError) Error() string {
 	text := fmt.Sprintf("holdfast: once %q: another attempt is in progress", e.Key)
+	if e.Instance != "" {
+		text += " on " + e.Instance
+	}
 	if e.cause != nil {
 		return text + ": " + bareText(e.cause)
 	}

@@ -25,7 +25,7 @@ func TestErrorsTellOnce(t *testing.T) {
 		Network: secured.Options().Network, Addr: secured.Options().Addr, Protocol: 2, DisableIdentity: true,
 	}), core.WithLogger(nil))
 	down := newClient(t, server.Client(func(o *redis.Options) { o.Addr += ".none" }), core.WithLogger(nil))
-	locks := newClient(t, server.Client(), core.WithTTL(long))
+	locks := newClient(t, server.Client(), core.WithTTL(long), core.WithInstance("web-1:7"))
 	mustLock(t, locks.Mutex("held"))
 	mustBegin(t, locks.Once("held"))
 	ended, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
@@ -36,10 +36,10 @@ func TestErrorsTellOnce(t *testing.T) {
 		is   error
 	}{
 		"TryLock": {func() error { _, err := locks.Mutex("held").TryLock(ctx); return err }, []string{
-			`"held"`, "held by another owner, whose lease ends in", "unless it is renewed",
+			`"held"`, "held by another owner of web-1:7, whose lease ends in", "unless it is renewed",
 		}, core.ErrNotAcquired},
 		"Lock":         {func() error { _, err := locks.Mutex("held").Lock(ended); return err }, []string{`"held"`, "deadline"}, core.ErrNotAcquired},
-		"Begin":        {func() error { _, err := locks.Once("held").Begin(ctx); return err }, []string{`"held"`}, core.ErrInProgress},
+		"Begin":        {func() error { _, err := locks.Once("held").Begin(ctx); return err }, []string{`"held"`, "in progress on web-1:7"}, core.ErrInProgress},
 		"outage":       {func() error { _, err := down.Mutex("a").TryLock(ctx); return err }, []string{`"a"`, "no answer"}, core.ErrUnavailable},
 		"outage, once": {func() error { _, err := down.Once("a").Begin(ctx); return err }, []string{`"a"`, "no answer"}, core.ErrUnavailable},
 		"outage, peek": {func() error { _, err := down.Once("a").Peek(ctx); return err }, []string{`"a"`, "no answer"}, core.ErrUnavailable},

@@ -39,17 +39,20 @@ func (a *acquisition) acquireEnds(ctx context.Context, h *lockscript.Hold, paren
 		if a.makeLease == nil {
 			end.TTL = a.grant.TTL
 		}
+	} else {
+		end.Holder, end.HolderInstance = a.Holder, e.directory.Instance(a.Holder)
 	}
 	e.hooks.AcquireEnd(ctx, end)
 }
 
-// Waiting implements acquire.Caller: it calls the Wait hook.
+// Waiting implements acquire.Caller: it calls the Wait hook. A client that waits is one that others should know.
 func (a *acquisition) Waiting(ctx context.Context, position int, holderTTL time.Duration) {
 	e, h := a.engine, &a.Hold
+	e.announcer.Touch(e.now(), h.TTL)
 	if e.hooks.Wait != nil {
 		e.hooks.Wait(ctx, Wait{
 			Name: h.Name, Owner: h.Owner, Strategy: strategyOf(a.Strategy), Permits: h.Permits, Limit: lockscript.LimitOf(a.Strategy),
-			Position: position, RetryAfter: holderTTL,
+			Position: position, RetryAfter: holderTTL, Holder: a.Holder, HolderInstance: e.directory.Instance(a.Holder),
 		})
 	}
 }
@@ -99,12 +102,18 @@ func (e *engine) loses(l *Lease, cause error) {
 
 // beginEnds calls the hook for a begin that has returned err.
 func (a *acquisition) beginEnds(ctx context.Context, began clock.Instant, err error) {
-	if e := a.engine; e.hooks.BeginEnd != nil {
-		e.hooks.BeginEnd(ctx, BeginEnd{
-			Key: a.Hold.Name, Outcome: beginOutcome(err), Attempt: a.grant.Attempt, Token: a.grant.Token, TTL: a.grant.TTL,
-			Contended: a.Contended, Waited: e.now().Sub(began), Asked: a.Requests, Err: err,
-		})
+	e := a.engine
+	if e.hooks.BeginEnd == nil {
+		return
 	}
+	end := BeginEnd{
+		Key: a.Hold.Name, Outcome: beginOutcome(err), Attempt: a.grant.Attempt, Token: a.grant.Token, TTL: a.grant.TTL,
+		Contended: a.Contended, Waited: e.now().Sub(began), Asked: a.Requests, Err: err,
+	}
+	if end.Outcome == OutcomeInProgress {
+		end.Holder, end.HolderInstance = a.Holder, e.directory.Instance(a.Holder)
+	}
+	e.hooks.BeginEnd(ctx, end)
 }
 
 // ends calls the hook for the end of an attempt. It adds to end what is known of the attempt.

@@ -62,7 +62,7 @@ func TestContextValuesReachTheConnection(t *testing.T) {
 		}
 	}})
 	ctx := context.WithValue(context.Background(), key{}, "span")
-	lease := mustLockWith(t, ctx, newClient(t, rdb).Mutex("name"))
+	lease := mustLockWith(t, ctx, newClient(t, rdb, core.WithInstance("")).Mutex("name"))
 	if err := lease.Extend(ctx, long); err != nil {
 		t.Error(err)
 	}

@@ -54,6 +54,8 @@ type Info struct {
 type Waiter struct {
 	// Owner is the future owner of the lock.
 	Owner string
+	// Instance is that of the owner's client, see [Holder].
+	Instance string
 	// Mode is how the owner will hold the lock.
 	Mode Mode
 	// Permits are those that the owner waits for, and Limit is its n of the [Client.Semaphore]; 0 for other locks.
@@ -65,6 +67,8 @@ type Holder struct {
 	// Owner as Redis knows it: "<UUID of the client>:<number>", or what [WithOwner] said. Calls with
 	// equal owners do not exclude each other.
 	Owner string
+	// Instance is that of the owner's client, see [WithInstance]; "" if it is unknown, or if WithOwner has named the owner.
+	Instance string
 	// Holds counts the owner's entries.
 	Holds int
 	// TTL is the rest of the owner's lease if it is not renewed.
@@ -95,6 +99,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (Info, error) {
 		return Info{}, errorf("holdfast: inspect lock %q: %w", name, failure(ctx, k.Lock, err))
 	}
 	info.Name = name
+	c.addInstances(ctx, &info)
 	return info, nil
 }
 
@@ -128,6 +133,11 @@ func (r *Redlock) Inspect(ctx context.Context, name string) ([]NodeInfo, error) 
 		})
 	}
 	all.Wait()
+	states := make([]*Info, len(nodes))
+	for i := range nodes {
+		states[i] = &nodes[i].Info
+	}
+	r.addInstances(ctx, states...)
 	return nodes, nil
 }
 
@@ -141,7 +151,9 @@ func (s *server) inspect(ctx context.Context, k lockscript.Keys) (Info, error) {
 		Mode: Mode(state.Mode), Shares: state.Shares, TTL: state.TTL, Waiters: state.Waiters, Places: state.Places,
 	}
 	for _, h := range state.Holders {
-		info.Holders = append(info.Holders, Holder(h))
+		info.Holders = append(info.Holders, Holder{
+			Owner: h.Owner, Holds: h.Holds, TTL: h.TTL, Token: h.Token, Granted: h.Granted, Permits: h.Permits, Limit: h.Limit, Slot: h.Slot,
+		})
 	}
 	for _, w := range state.Queue {
 		info.Queue = append(info.Queue, Waiter{Owner: w.Owner, Mode: Mode(w.Mode), Permits: w.Permits, Limit: w.Limit})

@@ -107,7 +107,7 @@ func TestLineIsSeen(t *testing.T) {
 	ctx := context.Background()
 	rdb := redistest.Start(t).Client()
 	waits := make(chan core.Wait, 8)
-	locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{
+	locks := newClient(t, rdb, core.WithTTL(long), core.WithInstance("web-1:7"), core.WithHooks(core.Hooks{
 		Wait: func(_ context.Context, w core.Wait) { waits <- w },
 	}))
 	holder := mustLock(t, locks.Write("name"))
@@ -116,7 +116,8 @@ func TestLineIsSeen(t *testing.T) {
 	for i, strategy := range []core.Strategy{locks.Read, locks.FairWrite, locks.Fair, locks.FairRead} {
 		done = append(done, lockLater(strategy("name")))
 		w := <-waits
-		if w.Name != "name" || w.Position != i+1 || w.RetryAfter < long-within {
+		if w.Name != "name" || w.Position != i+1 || w.RetryAfter < long-within || w.Holder != holder.Owner() ||
+			w.HolderInstance != "web-1:7" {
 			t.Errorf("waiter %d: %+v", i+1, w)
 		}
 		owners = append(owners, w.Owner)
@@ -126,10 +127,10 @@ func TestLineIsSeen(t *testing.T) {
 		t.Errorf("Inspect = %+v, %v", info, err)
 	}
 	want := []core.Waiter{
-		{Owner: owners[0], Mode: core.ModeRead},
-		{Owner: owners[1], Mode: core.ModeWrite},
-		{Owner: owners[2], Mode: core.ModeFair},
-		{Owner: owners[3], Mode: core.ModeRead},
+		{Owner: owners[0], Instance: "web-1:7", Mode: core.ModeRead},
+		{Owner: owners[1], Instance: "web-1:7", Mode: core.ModeWrite},
+		{Owner: owners[2], Instance: "web-1:7", Mode: core.ModeFair},
+		{Owner: owners[3], Instance: "web-1:7", Mode: core.ModeRead},
 	}
 	if !slices.Equal(info.Queue, want) {
 		t.Errorf("queue %+v, want %+v", info.Queue, want)

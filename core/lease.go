@@ -52,11 +52,12 @@ func (e *engine) newLease(ctx context.Context, p lockscript.Strategy, h lockscri
 	l.hold.ParentID = "" // it was for the requests
 	l.base = leaseContext{holding{lease: l, token: l.token, outer: holdingFrom(ctx)}, ctx}
 	live := e.renewer.Add(&l.entry, keptLease{l}, keepalive.Terms{
-		SentAt: g.sentAt, Granted: g.ttl, TTL: h.TTL, Fixed: g.fixed, MaxHold: g.maxHold, Token: g.token,
+		SentAt: g.sentAt, Granted: g.ttl, TTL: h.TTL, Fixed: g.fixed, MaxHold: g.maxHold, Token: g.token, WarnAfter: e.warnAfter(g),
 	})
 	if !live {
 		return nil, acquire.ErrTooLate
 	}
+	e.announcer.Touch(g.sentAt, h.TTL)
 	return l, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
@@ -38,13 +39,15 @@ func (e *engine) report(l *Lease, cause error) {
 // renewed takes note of a renewal.
 func (e *engine) renewed(l *Lease, answer keepalive.Answer) {
 	answer.Err = publicAck(answer.Err)
-	e.logRenewal(answer.Err)
+	now := e.now()
+	e.announcer.Touch(now, l.hold.TTL)
+	e.logRenewal(now, answer.Err)
 	e.renewEnds(l, answer)
 }
 
 // logRenewal warns of the first renewal that fails, then now and then with a count, and says once that they succeed again.
-func (e *engine) logRenewal(err error) {
-	switch failures, again := e.renewals.Note(e.now(), err); {
+func (e *engine) logRenewal(now clock.Instant, err error) {
+	switch failures, again := e.renewals.Note(now, err); {
 	case failures > 0:
 		e.logger.Warn("holdfast: renewal failed, retrying while the leases are valid",
 			"failures", failures, "error", err)

@@ -69,7 +69,7 @@ func (g *multiAcquire) refusal(ctx context.Context, err error) error {
 		if cause == nil || errors.Is(err, g.caller.Err()) {
 			return err
 		}
-		return &NotAcquiredError{Name: busy.Name, RetryAfter: busy.RetryAfter, cause: errors.Join(busy.cause, cause)}
+		return busy.with(errors.Join(busy.cause, cause))
 	case errors.Is(err, ErrUnavailable):
 		return &NotAcquiredError{Name: g.multi.name, cause: errors.Join(cause, ErrUnavailable)}
 	}
@@ -95,7 +95,7 @@ func (g *multiAcquire) acquireAll(ctx context.Context) (*Lease, error) {
 	lease, err := g.lockSequentially(ctx, members)
 	if busy != nil && time.Since(answeredAt) < transport.StallTimeout && errors.Is(err, ErrNotAcquired) && errors.Is(err, ErrUnavailable) {
 		// The time was up before the next answer. That is no outage: there was one just now.
-		err = &NotAcquiredError{Name: busy.Name, RetryAfter: busy.RetryAfter, cause: ended(g.caller)}
+		err = busy.with(ended(g.caller))
 	}
 	return lease, err
 }

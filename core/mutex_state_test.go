@@ -18,7 +18,7 @@ func TestKeysOfALock(t *testing.T) {
 	ctx := context.Background()
 	for name, tag := range map[string]string{"plain": "lock:plain", "{tag}:x": "tag", "a{tag}b{c}": "tag"} {
 		rdb := redistest.Start(t).Client()
-		locks := newClient(t, rdb)
+		locks := newClient(t, rdb, core.WithInstance(""))
 		unlock(t, mustLock(t, locks.Mutex(name)))
 		mustLock(t, locks.Mutex(name))
 		keys := rdb.Keys(ctx, "*").Val()

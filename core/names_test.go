@@ -38,7 +38,7 @@ func TestNamesLeaveNothing(t *testing.T) {
 // lockNames fails if more than so many tokens, or more than five megabytes, are left of n names.
 func lockNames(t *testing.T, rdb redis.UniversalClient, n, tokens int64, servers ...*redistest.Server) {
 	t.Helper()
-	c := newClient(t, rdb)
+	c := newClient(t, rdb, core.WithInstance("")) // which is a key for each client, not for each name
 	kinds := []core.Strategy{c.Mutex, c.Fair, c.Read, c.Write, c.FairRead, c.FairWrite}
 	var next atomic.Int64
 	callers := func(last int64) {

@@ -167,7 +167,9 @@ func (o *Once) refusal(a *acquisition, err error) error {
 	case !errors.As(err, &busy):
 		return err
 	case a.Answered, errors.Is(busy.cause, ErrTooManyWaiters):
-		return &InProgressError{Key: o.key, RetryAfter: busy.RetryAfter, cause: busy.cause}
+		return &InProgressError{
+			Key: o.key, RetryAfter: busy.RetryAfter, Holder: busy.Holder, Instance: busy.Instance, cause: busy.cause,
+		}
 	case busy.cause != nil:
 		return errorf("holdfast: once %q not begun: %w", o.key, busy.cause)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -31,7 +32,7 @@ func TestKeysOfARecord(t *testing.T) {
 	ctx := context.Background()
 	for name, tag := range map[string]string{"plain": "lock:plain", "{tag}:x": "tag"} {
 		rdb := redistest.Start(t).Client()
-		once := newClient(t, rdb).Once(name)
+		once := newClient(t, rdb, core.WithInstance("")).Once(name)
 		if err := mustBegin(t, once).Complete(ctx, nil); err != nil {
 			t.Error(err)
 		}

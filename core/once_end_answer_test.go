@@ -233,7 +233,7 @@ func TestEndLeavesOnlyTheRecord(t *testing.T) {
 	ctx := context.Background()
 	rdb := redistest.Start(t).Client()
 	name := "order:" + strings.Repeat("7", 24) // 30 bytes
-	once := newClient(t, rdb, core.WithTTL(long)).Once(name)
+	once := newClient(t, rdb, core.WithTTL(long), core.WithInstance("")).Once(name)
 	for _, end := range []func(*core.Attempt) error{
 		func(a *core.Attempt) error { return a.Complete(ctx, nil) },
 		func(a *core.Attempt) error { return a.Hold(ctx, "") },

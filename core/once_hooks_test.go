@@ -61,8 +61,12 @@ func wantBegins(t *testing.T, starts []core.BeginStart, begins []core.BeginEnd) 
 		outcome core.Outcome
 		err     error
 	}{
-		{1, core.OutcomeBegun, nil}, {0, core.OutcomeInProgress, core.ErrInProgress}, {2, core.OutcomeBegun, nil},
-		{1, core.OutcomeBegun, nil}, {3, core.OutcomeBegun, nil}, {0, core.OutcomeReplayed, core.ErrCompleted},
+		{1, core.OutcomeBegun, nil},
+		{0, core.OutcomeInProgress, core.ErrInProgress},
+		{2, core.OutcomeBegun, nil},
+		{1, core.OutcomeBegun, nil},
+		{3, core.OutcomeBegun, nil},
+		{0, core.OutcomeReplayed, core.ErrCompleted},
 	} {
 		b := begins[i]
 		if b.Attempt != want.attempt || b.Outcome != want.outcome || b.Contended != (i == 1) || (b.TTL == long) != (want.err == nil) || !errors.Is(b.Err, want.err) || (b.Token != 0) != (want.err == nil) || b.Asked != 1 ||

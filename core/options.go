@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/core/internal/clientinfo"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -43,6 +44,9 @@ type clientConfig struct {
 	lock   lockConfig
 
 	maxWaiters int // for one name
+	instance   string
+
+	waitWarning, holdWarning time.Duration // 0 for none
 
 	// Of a Redlock.
 	nodeTimeout  time.Duration // 0: by the TTL
@@ -67,6 +71,7 @@ type lockConfig struct {
 func newClientConfig(opts []Option) clientConfig {
 	c := clientConfig{
 		prefix: defaultPrefix, logger: slog.Default(), maxWaiters: defaultMaxWaiters,
+		instance: clientinfo.Default(), waitWarning: waitWarningInterval, holdWarning: holdWarningInterval,
 		lock: lockConfig{ttl: defaultTTL, wait: -1},
 	}
 	for _, opt := range opts {

@@ -43,6 +43,8 @@ func newServer(e *engine, rdb redis.UniversalClient) *server {
 	if exec.InCluster() || !transport.IsOneServer(rdb) {
 		s.TokenKeys.UseSlots()
 	}
+	e.announcer.AddServer(exec)
+	e.directory.AddServer(exec)
 	s.Subs.UseClientNumber(e.clientNumber, s.wakeNext)
 	exec.OnReply = sync.OnceFunc((&preflight.Check{Client: rdb, Background: &background, Logger: e.logger}).Start)
 	if e.acquiring.OneServer { // the servers of a Redlock are asked side by side, for as long as each gets

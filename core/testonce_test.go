@@ -250,7 +250,7 @@ func lasting(t testing.TB, rdb *redis.Client) (keys []string, bytes int64) {
 	t.Helper()
 	ctx := context.Background()
 	for _, key := range rdb.Keys(ctx, "*").Val() {
-		if strings.HasPrefix(key, "holdfast:released") {
+		if strings.HasPrefix(key, "holdfast:released") || strings.HasPrefix(key, "holdfast:client") {
 			continue
 		}
 		keys, bytes = append(keys, key), bytes+rdb.MemoryUsage(ctx, key, 0).Val()

@@ -84,7 +84,8 @@ func fillUp(rdb *redis.Client) {
 	rdb.ConfigSet(ctx, "maxmemory", "1")
 }
 
-// awaitTidy returns once nothing is left of any lock but what expires by itself: tokens and the ends of holds.
+// awaitTidy returns once nothing is left of any lock but what expires by itself: tokens, the ends of holds, and instances of
+// clients.
 func awaitTidy(t testing.TB, rdb *redis.Client) {
 	t.Helper()
 	ctx := context.Background()
@@ -95,7 +96,7 @@ func awaitTidy(t testing.TB, rdb *redis.Client) {
 				t.Errorf("%s stays for ever", key)
 			}
 			memory := strings.HasPrefix(key, "holdfast:token") || strings.HasPrefix(key, "holdfast:released") ||
-				strings.HasPrefix(key, "holdfast:forced")
+				strings.HasPrefix(key, "holdfast:forced") || strings.HasPrefix(key, "holdfast:client")
 			if left != -2 && !memory {
 				return false
 			}

@@ -332,7 +332,7 @@ var locks = []Mutant{
 	},
 	{
 		"exclusion given up, in a round", "who comes too late enters all the same", "core/internal/lockscript/lua/mutex_common.lua",
-		[][2]string{{"    return {0, r.lockTTL, held[7] and 1 or 0}\n", "    if r.lockTTL > 300 then return {0, r.lockTTL} end\n    r.count = 0\n    return nil\n"}},
+		[][2]string{{"    return {0, r.lockTTL, held[7] and 1 or 0, mutexOwner(r.lock)}\n", "    if r.lockTTL > 300 then return {0, r.lockTTL} end\n    r.count = 0\n    return nil\n"}},
 		inRound("aof"),
 	},
 }

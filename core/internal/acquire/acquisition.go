@@ -37,6 +37,9 @@ type Caller interface {
 	// Waiting is called once, when the wait for another owner begins. position is that in the queue in Redis, from 1, or 0 if
 	// there is no queue. holderTTL is the rest of the holder's lease, or 0.
 	Waiting(ctx context.Context, position int, holderTTL time.Duration)
+	// StillWaiting is called every few seconds while the acquisition waits. Of the callers without a queue in Redis, that is
+	// only the first of their list. since is when Waiting was called.
+	StillWaiting(since clock.Instant)
 }
 
 // Grant is what Redis has granted: a token, and a TTL that began after SentAt.
@@ -73,6 +76,7 @@ type Acquisition struct {
 	uncertain    bool              // true if the outcome of a request is unknown, of this hold or of an earlier one
 	queued       bool              // true if a hold of this acquisition has been in the queue in Redis
 	waitReported bool              // true if Waiting was called
+	waitingSince clock.Instant     // of that call
 	accepted     bool              // true if the caller has a lease: then nothing is released
 }
 
@@ -116,7 +120,11 @@ func (a *Acquisition) acquire(ctx context.Context) error {
 	if !a.Env.Limit.TryAdd(key) {
 		return a.askAtWaiterLimit(ctx)
 	}
-	defer a.Env.Limit.Remove(key)
+	defer func() {
+		if a.Env.Limit.Remove(key) {
+			a.Env.LastLeft(key)
+		}
+	}()
 	if queue, ok := a.Strategy.(lockscript.Queue); ok {
 		return a.waitInQueue(ctx, queue)
 	}
@@ -141,14 +149,14 @@ func (a *Acquisition) askAtWaiterLimit(ctx context.Context) error {
 		return a.askWithoutWaiting(ctx, ErrWaiterLimit)
 	}
 	a.Contended = true
-	a.HolderTTL, _ = a.Env.Lists.HolderTTL(a.Hold.Keys.Lock, a.Env.Now())
+	a.Holder, a.HolderTTL, _ = a.Env.Lists.Holder(a.Hold.Keys.Lock, a.Env.Now())
 	return ErrWaiterLimit
 }
 
 // reportWait calls Waiting, unless it was called before. A position of 0 is unknown.
 func (a *Acquisition) reportWait(position int) {
 	if !a.waitReported {
-		a.waitReported, a.Contended, a.Position = true, true, position
+		a.waitReported, a.Contended, a.Position, a.waitingSince = true, true, position, a.Env.Now()
 		a.Caller.Waiting(a.ctx, position, max(a.HolderTTL, 0))
 	}
 }

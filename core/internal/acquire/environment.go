@@ -26,6 +26,8 @@ type Environment struct {
 	NotReleased func(h *lockscript.Hold, err error)
 	// TooManyPending is called if a hold is left to expire because transport.MaxPending releases are pending.
 	TooManyPending func()
+	// LastLeft is called when the last caller of this client that waited for a lock waits no more. It must be cheap.
+	LastLeft func(lock string)
 }
 
 // timeUp returns true if ctx has ended or Close of the client has begun. Then the acquisition must end with

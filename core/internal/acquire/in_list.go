@@ -56,18 +56,18 @@ func (a *Acquisition) waitInList(ctx context.Context) error {
 		a.reportWait(0)
 	}
 	if err := t.Wait(ctx, a.Env.Operations.Closing); err != nil {
-		if a.HolderTTL, a.Answered = a.Env.Lists.HolderTTL(t.Key, a.Env.Now()); !a.Answered {
+		if a.Holder, a.HolderTTL, a.Answered = a.Env.Lists.Holder(t.Key, a.Env.Now()); !a.Answered {
 			a.LastErr = transport.ErrNotAnswered
 		}
 		return err
 	}
-	if left, heard := a.Env.Lists.HolderTTL(t.Key, a.Env.Now()); heard {
-		a.HolderTTL, a.Answered = left, true // Redis answers, whether or not there is time for another answer
+	if holder, left, heard := a.Env.Lists.Holder(t.Key, a.Env.Now()); heard {
+		a.Holder, a.HolderTTL, a.Answered = holder, left, true // Redis answers, whether or not there is time for another answer
 	}
 	err := a.pollAsHead(ctx, t)
 	switch end := err.(type) { // not errors.As, whose targets would be allocated for each grant too
 	case nil:
-		t.SetHolderTTL(a.Hold.TTL, a.Env.Now()) // the holder is this caller now
+		t.SetHolder(a.Hold.Owner, a.Hold.TTL, a.Env.Now()) // the holder is this caller now
 	case *RefusedError:
 		t.Share(err, end.settled())
 	case *UnavailableError:
@@ -118,7 +118,8 @@ func (a *Acquisition) pollAsHead(ctx context.Context, t *waiters.Waiter) error {
 			return err
 		}
 		a.reportWait(0)
-		t.SetHolderTTL(a.HolderTTL, a.Env.Now())
+		a.Caller.StillWaiting(a.waitingSince)
+		t.SetHolder(a.Holder, a.HolderTTL, a.Env.Now())
 		if sub == nil {
 			sub = a.Strategy.Subscribe(a.Hold.Keys)
 		}

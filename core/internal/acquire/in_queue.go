@@ -91,6 +91,7 @@ func (w *queuedWaiter) awaitGrant(ctx context.Context) error {
 	for {
 		at := w.place.State()
 		w.WaitState = at.WaitState
+		w.Caller.StillWaiting(w.waitingSince)
 		if at.MustAsk {
 			return nil
 		}

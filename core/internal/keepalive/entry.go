@@ -18,6 +18,9 @@ type Lease[H any] interface {
 	End(cause error)
 	// Lost is called after End, when the renewals of other leases have been sent. It may call hooks and loggers.
 	Lost(cause error)
+	// HeldLong is called when the lease has been held for Terms.WarnAfter, and again at doubling intervals. It is called for
+	// the lease that was granted first of those that are due within some seconds. others counts the others.
+	HeldLong(others int)
 	// Renewed is called when a renewal has succeeded, or has failed and the lease goes on.
 	Renewed(answer Answer)
 }
@@ -73,4 +76,6 @@ type Terms struct {
 	Fixed   bool          // true if the lease is not renewed
 	MaxHold time.Duration // after which the lease ends, however often it was renewed; 0 for no limit
 	Token   int64         // of the grant
+
+	WarnAfter time.Duration // after which HeldLong is called; 0 for never
 }

@@ -49,13 +49,16 @@ func (r *Renewer[H]) Add(e *Entry[H], lease Lease[H], t Terms) bool {
 	now := r.now()
 	e.Granted, e.lease, e.ttl = now, lease, t.TTL
 	e.validity = validity{
-		validUntil: r.TrustedUntil(t.SentAt, t.Granted), renewAt: Never, endAt: Never, ttl: t.Granted, token: t.Token,
+		validUntil: r.TrustedUntil(t.SentAt, t.Granted), renewAt: Never, endAt: Never, warnAt: Never, ttl: t.Granted, token: t.Token,
 	}
 	if !t.Fixed {
 		e.validity.renewAt = renewTime(t.SentAt, t.Granted)
 	}
 	if t.MaxHold > 0 {
 		e.validity.endAt = now.Add(t.MaxHold)
+	}
+	if t.WarnAfter > 0 {
+		e.validity.warnAt = warnTime(now, t.WarnAfter)
 	}
 	if r.closed || now >= e.validity.validUntil {
 		return false
@@ -162,7 +165,7 @@ func (r *Renewer[H]) tick() {
 	now := r.now()
 	r.mu.Lock()
 	r.wakeAt = Never
-	over, due := r.takeDueLocked(now)
+	over, long, due := r.takeDueLocked(now)
 	r.armLocked(now)
 	r.mu.Unlock()
 
@@ -176,16 +179,24 @@ func (r *Renewer[H]) tick() {
 	for _, e := range over {
 		e.lease.Lost(e.validity.lossCause(now))
 	}
+	warnOf(long)
 }
 
-// takeDueLocked removes the entries that are over, and returns them with the renewals that are due, by sender.
-func (r *Renewer[H]) takeDueLocked(now clock.Instant) (over []*Entry[H], due map[Sender[H]][]*Renewal[H]) {
+// takeDueLocked removes the entries that are over, and returns them. It also returns the entries that have been held for
+// long, and the renewals that are due, by sender.
+func (r *Renewer[H]) takeDueLocked(now clock.Instant) (over, long []*Entry[H], due map[Sender[H]][]*Renewal[H]) {
 	due = make(map[Sender[H]][]*Renewal[H])
 	for len(r.live) > 0 && r.live[0].validity.next() <= now {
 		e := r.live[0]
 		if e.validity.over(now) {
 			r.removeLocked(e)
 			over = append(over, e)
+			continue
+		}
+		if e.validity.warnAt <= now {
+			long = append(long, e)
+			e.warnLocked(now)
+			r.fixLocked(e)
 			continue
 		}
 		// If no answer comes, the next renewal is due after half the usual time. It may take a better connection.
@@ -198,7 +209,7 @@ func (r *Renewer[H]) takeDueLocked(now clock.Instant) (over []*Entry[H], due map
 		sender := e.lease.Sender()
 		due[sender] = append(due[sender], e.renewal)
 	}
-	return over, due
+	return over, long, due
 }
 
 // renewalLocked makes the next renewal of an entry.

@@ -58,6 +58,7 @@ type lease struct {
 func (l *lease) Hold() *struct{}          { return nil }
 func (l *lease) Sender() Sender[struct{}] { return l.renewer }
 func (l *lease) End(cause error)          { l.end.Set(cause) }
+func (l *lease) HeldLong(int)             {}
 func (l *lease) Renewed(Answer)           {}
 func (l *lease) Done() <-chan struct{}    { return l.end.Context(context.Background()).Done() }
 

@@ -15,6 +15,7 @@ type validity struct {
 	validUntil clock.Instant // the lease ends here unless it is renewed, even if Redis does not answer
 	renewAt    clock.Instant // when the next renewal is due; Never if the TTL is fixed
 	endAt      clock.Instant // when MaxHold has passed; Never if there is none
+	warnAt     clock.Instant // when HeldLong is due; Never if it is not wanted
 
 	ttl time.Duration // for which Redis granted or renewed last; renewals that fail are repeated at a part of it
 
@@ -24,7 +25,7 @@ type validity struct {
 }
 
 // next returns the first deadline, at which the Renewer has to do something.
-func (v validity) next() clock.Instant { return min(v.validUntil, v.renewAt, v.endAt) }
+func (v validity) next() clock.Instant { return min(v.validUntil, v.renewAt, v.endAt, v.warnAt) }
 
 // leftAt returns for how long the lease is valid without a renewal.
 func (v validity) leftAt(now clock.Instant) time.Duration { return min(v.validUntil, v.endAt).Sub(now) }

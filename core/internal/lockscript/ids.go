@@ -2,6 +2,7 @@ package lockscript
 
 import (
 	"strconv"
+	"strings"
 	"sync/atomic"
 )
 
@@ -27,4 +28,24 @@ func (ids *IDs) Renew(h *Hold) {
 	h.ID = h.Released[len(h.Released)-len(ids.Client)-1-len(number):]
 	h.Unanswered, h.Stored = 0, false
 	h.setScriptArgs()
+}
+
+// ClientOf returns the UUID of the client that has made an owner. It returns false for an owner of another form, which
+// WithOwner has named. Owners of Redisson's clients have the same form.
+func ClientOf(owner string) (client string, ok bool) {
+	client, number, _ := strings.Cut(owner, ":")
+	if len(client) != 36 || number == "" || len(number) > 20 {
+		return "", false
+	}
+	for i := range len(client) {
+		switch c := client[i]; {
+		case i == 8 || i == 13 || i == 18 || i == 23:
+			if c != '-' {
+				return "", false
+			}
+		case (c < '0' || c > '9') && (c < 'a' || c > 'f'):
+			return "", false
+		}
+	}
+	return client, strings.Trim(number, "0123456789") == ""
 }

@@ -82,6 +82,10 @@ func (k Keys) Once() Keys {
 // EndMarks returns the key of the marks of ends of a Once, see oncescript/lua/marks.lua.
 func (k Keys) EndMarks() string { return Reserved + "ended" + k.tag }
 
+// ClientKey returns the key of what the client with that UUID says of itself, see package clientinfo. Each client has a slot
+// of its own, because no script needs that key and a lock.
+func ClientKey(client string) string { return Reserved + "client:{" + client + "}" }
+
 // GroupPrefix is the prefix of the keys of groups.
 const GroupPrefix = Reserved + "group"
 

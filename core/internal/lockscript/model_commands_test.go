@@ -63,6 +63,7 @@ func (e *episode) acquire(c *contender) {
 // refused compares the place of a contender that was not let in.
 func (e *episode) refused(c *contender, number int64, got lockscript.WaitState, want verdict) {
 	e.lasts("the answer", got.HolderTTL, want.left)
+	e.holds(got.Holder)
 	if got.Broadcasts != want.Broadcasts {
 		e.differs("plain=%v, want %v", got.Broadcasts, want.Broadcasts)
 	}
@@ -80,6 +81,22 @@ func (e *episode) refused(c *contender, number int64, got lockscript.WaitState, 
 		e.differs("number %d in line after %d", number, e.number)
 	}
 	c.QueueNumber, e.number = number, max(e.number, number)
+}
+
+// holds checks the holder in an answer: the exclusive owner, or else one that shares the lock.
+func (e *episode) holds(holder string) {
+	m := e.model
+	var owners []string
+	for _, s := range m.shares {
+		owners = append(owners, s.owner)
+	}
+	switch {
+	case m.sole != nil && holder == m.sole.owner:
+	case m.sole == nil && slices.Contains(owners, holder):
+	case m.sole == nil && holder == "" && (len(owners) == 0 || len(m.kept) > 0): // a minimum hold time may be the last to end
+	default:
+		e.differs("holder %q, want %+v or one of %q", holder, m.sole, owners)
+	}
 }
 
 func (e *episode) release(c *contender, what lockscript.ReleaseReason) {
@@ -136,12 +153,13 @@ func (e *episode) beat(all []*contender) {
 		reply := c.Reply
 		e.model.beat(all)
 		e.note("beat of %s: %v", strings.Join(names, " "), reply)
-		list, bad := lockscript.Integers(reply, 3+len(all))
+		list, holder, bad := lockscript.Refused(reply, 3+len(all))
 		if err != nil || bad != nil {
 			e.differs("beat: %v, %v", reply, err)
 			return ""
 		}
 		e.lasts("the answer", time.Duration(list[0])*time.Millisecond, max(0, e.model.until()-e.model.now))
+		e.holds(holder)
 		e.lastToken(list[1])
 		if (list[2] == 1) != e.model.isPlain() {
 			e.differs("plain=%d, want %v", list[2], e.model.isPlain())

@@ -87,7 +87,7 @@ func (m Mutex) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 	if token, ok := c.Reply.(int64); ok { // in the compact state
 		return Result{Granted: true, Token: token}, nil
 	}
-	list, err := Integers(c.Reply, 2, 3)
+	list, holder, err := Refused(c.Reply, 2, 3)
 	if err != nil {
 		return Result{}, err
 	}
@@ -97,7 +97,9 @@ func (m Mutex) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 			Granted: true, Token: value, TokenCommitted: flags&1 != 0, ByParent: flags&2 != 0, Unregistered: want.Registration,
 		}, nil
 	case 0:
-		return Result{TokenCommitted: flags == 1, WaitState: WaitState{HolderTTL: time.Duration(value) * time.Millisecond}}, nil
+		return Result{TokenCommitted: flags == 1, WaitState: WaitState{
+			Holder: holder, HolderTTL: time.Duration(value) * time.Millisecond,
+		}}, nil
 	case -2:
 		return m.asQueued().Acquire(ctx, h, Wanted{})
 	case -3:

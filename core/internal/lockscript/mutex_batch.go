@@ -55,7 +55,7 @@ func (m MutexBatch) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, 
 	if err != nil {
 		return Result{}, err
 	}
-	list, err := Integers(reply, 3)
+	list, holder, err := Refused(reply, 3)
 	if err != nil {
 		return Result{}, err
 	}
@@ -64,7 +64,7 @@ func (m MutexBatch) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, 
 		return Result{Granted: true, Token: value}, nil
 	case 0:
 		h.Name = holds[which-1].Name // the mutex that refuses, for the error
-		return Result{WaitState: WaitState{HolderTTL: time.Duration(value) * time.Millisecond}}, nil
+		return Result{WaitState: WaitState{Holder: holder, HolderTTL: time.Duration(value) * time.Millisecond}}, nil
 	case -2:
 		return Result{}, ErrOtherStrategy
 	default:

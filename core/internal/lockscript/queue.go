@@ -69,7 +69,7 @@ func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 		h.Compact = true
 		return Result{Granted: true, Token: token}, nil
 	}
-	list, err := Integers(reply, 1, 2, 3, 6)
+	list, holder, err := Refused(reply, 1, 2, 3, 6)
 	switch {
 	case err != nil:
 		return Result{}, err
@@ -84,7 +84,7 @@ func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 	}
 	h.QueueNumber = list[3]
 	return Result{WaitState: WaitState{
-		HolderTTL: time.Duration(list[1]) * time.Millisecond, Ahead: int(list[2]), LastToken: list[4], Broadcasts: list[5] == 1,
+		Holder: holder, HolderTTL: time.Duration(list[1]) * time.Millisecond, Ahead: int(list[2]), LastToken: list[4], Broadcasts: list[5] == 1,
 	}}, nil
 }
 

@@ -23,6 +23,18 @@ func Integers(reply any, lengths ...int) ([]int64, error) {
 	return numbers, nil
 }
 
+// Refused returns the integers of a reply, as Integers does, and the owner that follows them: the holder in the reply to a
+// request that was refused. Without an owner it returns "".
+func Refused(reply any, lengths ...int) (numbers []int64, holder string, err error) {
+	if list, _ := reply.([]any); len(list) > 0 {
+		if owner, ok := list[len(list)-1].(string); ok {
+			reply, holder = list[:len(list)-1], owner
+		}
+	}
+	numbers, err = Integers(reply, lengths...)
+	return numbers, holder, err
+}
+
 // Unexpected returns the error for a reply that no script returns: the server is not a Redis that this package knows.
 func Unexpected(reply any) error {
 	return fmt.Errorf("holdfast: unexpected reply from Redis: %v", reply)

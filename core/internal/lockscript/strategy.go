@@ -80,6 +80,7 @@ type Result struct {
 
 // WaitState is what Redis answers to a request that was not granted.
 type WaitState struct {
+	Holder     string        // the owner that has the lock, or one of several; "" if unknown
 	HolderTTL  time.Duration // until the lock expires without a renewal; negative if it has no expiry
 	Ahead      int           // waiters before this one in the queue
 	LastToken  int64         // the last token granted to any holder; 0 if unknown

@@ -76,11 +76,11 @@ func readBegin(reply any) (lockscript.Result, error) {
 		}
 		return refusedWithRecord(kind, reply)
 	}
-	numbers, err := lockscript.Integers(reply, 2, 4)
+	numbers, holder, err := lockscript.Refused(reply, 2, 4)
 	if err != nil {
 		return lockscript.Result{}, err
 	}
-	return resultOf(numbers), nil
+	return resultOf(numbers, holder), nil
 }
 
 // refusedWithRecord returns the result for a refusal whose reply has the record.
@@ -92,8 +92,8 @@ func refusedWithRecord(kind RefusalKind, reply any) (lockscript.Result, error) {
 	return lockscript.Result{Refused: &Refusal{Kind: kind, Record: found}}, nil
 }
 
-// resultOf returns the result for a reply of lua/begin.lua that is a list of integers.
-func resultOf(numbers []int64) lockscript.Result {
+// resultOf returns the result for a reply of lua/begin.lua that is a list of integers, and perhaps the attempt that runs.
+func resultOf(numbers []int64, holder string) lockscript.Result {
 	refuse := func(r Refusal) lockscript.Result { return lockscript.Result{Refused: &r} }
 	left := time.Duration(numbers[1]) * time.Millisecond
 	switch numbers[0] {
@@ -102,7 +102,7 @@ func resultOf(numbers []int64) lockscript.Result {
 			Granted: true, Token: numbers[1], Attempt: int(numbers[2]), Began: time.UnixMicro(numbers[3]),
 		}
 	case 0:
-		return lockscript.Result{WaitState: lockscript.WaitState{HolderTTL: left}}
+		return lockscript.Result{WaitState: lockscript.WaitState{Holder: holder, HolderTTL: left}}
 	case -2:
 		return refuse(Refusal{Kind: fingerprintMismatch})
 	case -5:

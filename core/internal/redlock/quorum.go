@@ -173,7 +173,7 @@ func (q *Quorum) vote(ctx context.Context, h *lockscript.Hold) (a lockscript.Res
 	if !b.busy() || b.reentryUnclear() {
 		return lockscript.Result{}, false, b.err()
 	}
-	return lockscript.Result{WaitState: lockscript.WaitState{HolderTTL: b.holderTTL()}}, split, nil
+	return lockscript.Result{WaitState: lockscript.WaitState{Holder: b.holder(), HolderTTL: b.holderTTL()}}, split, nil
 }
 
 // splitBackoff returns how long to wait before the next round: the time in which a release or a vote reaches all servers,

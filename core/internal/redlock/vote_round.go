@@ -34,6 +34,7 @@ type voteRound struct {
 	reentries    int             // those of them that had the owner before, with a committed token
 	parentGrants int             // those of them that had the parent, so that the grant is a re-entry under it
 	holderTTLs   []time.Duration // one for each server that has refused
+	holders      map[string]int  // on how many of them an owner has the lock
 	othersWon    bool            // true if a refusal says that its holder's token is committed, so another client has won
 	rtt          time.Duration   // the longest time that a vote took
 	failed       []error         // one for each server that gave no vote
@@ -57,7 +58,7 @@ type vote struct {
 func newVoteRound(q *Quorum, h *lockscript.Hold) *voteRound {
 	n := len(q.nodes)
 	return &voteRound{
-		quorum: q, request: *h, votes: make(chan vote, n), pending: make(map[*node]bool),
+		quorum: q, request: *h, votes: make(chan vote, n), pending: make(map[*node]bool), holders: make(map[string]int),
 		decided: make(chan struct{}), commits: make(chan error, n),
 	}
 }
@@ -192,6 +193,7 @@ func (b *voteRound) count(ctx context.Context) bool {
 			}
 		default:
 			b.holderTTLs = append(b.holderTTLs, v.HolderTTL)
+			b.holders[v.Holder]++
 			b.othersWon = b.othersWon || v.TokenCommitted
 		}
 		b.rtt = max(b.rtt, v.took)
@@ -291,6 +293,16 @@ func (b *voteRound) holderTTL() time.Duration {
 		return b.quorum.nodeTimeout(b.request.TTL)
 	}
 	return b.holderTTLs[min(refusals, len(b.holderTTLs))-1]
+}
+
+// holder returns the owner that has the lock on most servers; "" if unknown.
+func (b *voteRound) holder() (most string) {
+	for owner, servers := range b.holders {
+		if best := b.holders[most]; owner != "" && (most == "" || servers > best || servers == best && owner < most) {
+			most = owner
+		}
+	}
+	return most
 }
 
 // endless returns 1 for a TTL without an end, and 0 for others, so that the former is the last in an order.

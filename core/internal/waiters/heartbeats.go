@@ -172,7 +172,7 @@ func (b *Heartbeats) newHeartbeatLocked(c *waiterGroup, places []*Place) *transp
 //  3. Meanwhile the waiter asks by itself, takes a new place, and calls Update.
 //  4. The reply of step 2 arrives. It would have the waiter ask again in vain.
 func (b *Heartbeats) answered(answer *transport.Command, places []*Place) {
-	list, err := lockscript.Integers(answer.Reply, 3+len(places))
+	list, holder, err := lockscript.Refused(answer.Reply, 3+len(places))
 	if answer.Err != nil || err != nil {
 		return
 	}
@@ -187,7 +187,7 @@ func (b *Heartbeats) answered(answer *transport.Command, places []*Place) {
 			p.MustAsk = true
 		} else {
 			p.WaitState = lockscript.WaitState{
-				HolderTTL: time.Duration(list[0]) * time.Millisecond, Ahead: int(before), LastToken: list[1], Broadcasts: list[2] == 1,
+				Holder: holder, HolderTTL: time.Duration(list[0]) * time.Millisecond, Ahead: int(before), LastToken: list[1], Broadcasts: list[2] == 1,
 			}
 			p.AskedAt, p.AnsweredAt = answer.SentAt, b.now()
 		}

@@ -33,13 +33,15 @@ func (c *Limit) TryAdd(key string) bool {
 	return true
 }
 
-// Remove ends the wait of one caller that TryAdd has counted.
-func (c *Limit) Remove(key string) {
+// Remove ends the wait of one caller that TryAdd has counted. It returns true if no other caller waits for the name.
+func (c *Limit) Remove(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.waiting[key]--; c.waiting[key] == 0 {
 		delete(c.waiting, key)
+		return true
 	}
+	return false
 }
 
 // Count returns how many callers wait for a name.

@@ -45,6 +45,7 @@ type waitList struct {
 	first, last *Waiter
 	// The last answer to any first waiter, and when it came. A first waiter polls at every pollInterval at least, so an older
 	// answer means that Redis does not answer.
+	holder     string        // "" if unknown
 	holderTTL  time.Duration // of the present holder's lease
 	answeredAt clock.Instant // zero if there was no answer
 	registered bool          // true if the client may be registered as waiting in Redis, see internal/pubsub/wake_one.go
@@ -217,13 +218,13 @@ func (t *Waiter) wakeFirstLocked() {
 	}
 }
 
-// SetHolderTTL records the answer to the first, which came now, for the waiters behind it. If their time ends, they can
+// SetHolder records the answer to the first, which came now, for the waiters behind it. If their time ends, they can
 // return for how long the lock is held, without having asked. A negative TTL does not end. Only the first may call it,
 // before Leave.
-func (t *Waiter) SetHolderTTL(left time.Duration, now clock.Instant) {
+func (t *Waiter) SetHolder(holder string, left time.Duration, now clock.Instant) {
 	t.lists.mu.Lock()
 	defer t.lists.mu.Unlock()
-	t.list.holderTTL, t.list.answeredAt = left, now
+	t.list.holder, t.list.holderTTL, t.list.answeredAt = holder, left, now
 }
 
 // SetRegistered records whether the client may be registered as waiting for this lock in Redis. The first must set true
@@ -247,14 +248,14 @@ func (q *Lists) pollIntervalLocked() time.Duration {
 	return max(subscribedPollInterval, subscribedPollInterval*time.Duration(len(q.byLock))/manyNames)
 }
 
-// HolderTTL returns the last answer to the first waiter for a name. It returns false if there is none, or if the answer is
+// Holder returns the last answer to the first waiter for a name. It returns false if there is none, or if the answer is
 // older than two poll intervals: then Redis does not answer now.
-func (q *Lists) HolderTTL(key string, now clock.Instant) (left time.Duration, heard bool) {
+func (q *Lists) Holder(key string, now clock.Instant) (holder string, left time.Duration, heard bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.byLock[key]
 	if l == nil || l.answeredAt == 0 || now.Sub(l.answeredAt) >= 2*q.pollIntervalLocked() {
-		return 0, false
+		return "", 0, false
 	}
-	return l.holderTTL, true
+	return l.holder, l.holderTTL, true
 }

@@ -30,8 +30,9 @@
 --         {1, token, flags}  held: granted now, re-entered, or granted by an earlier run of this request. flags is 0
 --                     for a new grant. Otherwise it is the sum of 1 if the token is committed (Redlock) and 2 if the
 --                     hold of ARGV[8] is in the lock
---         {0, pttl, committed}  another owner holds the lock for so many ms (-1: without end). committed is 1 if the
---                     holder's token is committed: then a majority of a Redlock has the same holder
+--         {0, pttl, committed, holder}  another owner holds the lock for so many ms (-1: without end). committed is 1 if
+--                     the holder's token is committed: then a majority of a Redlock has the same holder. The holder is
+--                     that owner, '' if it is not known, see mutex_owner.lua
 --         {-1, 0}     this hold was released before the request arrived: nothing is granted
 --         {-2, 0}     the lock is held by another strategy: queue_acquire.lua decides
 --         {-3, ms}    the lock is free here, but the server must be up for so many ms more

@@ -1,5 +1,5 @@
 -- The common beginning of acquire.lua, acquire_all.lua and redlock_commit.lua: it checks a mutex, grants it, and
--- re-enters it. It comes after token.lua and compact.lua. By itself this file does nothing.
+-- re-enters it. It comes after token.lua, compact.lua and mutex_owner.lua. By itself this file does nothing.
 --
 -- All functions take a request, which is a table:
 --   lock, token, released   keys, see acquire.lua, which also sets waitingClients
@@ -67,7 +67,7 @@ local function check(r)
       redis.call('PEXPIRE', r.lock, r.longestTTL)
       r.lockTTL = r.longestTTL
     end
-    return {0, r.lockTTL, held[7] and 1 or 0}
+    return {0, r.lockTTL, held[7] and 1 or 0, mutexOwner(r.lock)}
   end
   r.count, r.parentHeld = tonumber(held[1]), held[8]
   if held[3] then

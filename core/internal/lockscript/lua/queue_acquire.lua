@@ -1,6 +1,6 @@
 -- Grants a lock if it is the caller's turn, re-enters it, or takes a place in the queue.
 --
--- KEYS[1..6], ARGV[1..2]  see queue_common.lua, which comes in front of this file
+-- KEYS[1..6], ARGV[1..2]  see queue_common.lua, which comes in front of this file, with queue_holder.lua
 -- KEYS[7] released  string, exists if this very hold was released, or given up before this request arrived
 -- ARGV[3] owner     ARGV[4] TTL in ms
 -- ARGV[5] requested mode: fair or writing for the exclusive lock, reading for a share, or that of permits.lua
@@ -15,7 +15,7 @@
 --         {1, token, slot}  held: granted now or by another script before, re-entered, or granted by an earlier run. The
 --                      slot of a semaphore is absent if it is 0
 --         {0, ms left (-1: without end), waiters before the caller, its queue number, last token,
---          1 if the lock is a Mutex's or Redisson's}     not held
+--          1 if the lock is a Mutex's or Redisson's, holder}  not held; the holder is that of queue_holder.lua
 --         {-1}         this hold was released before the request arrived: nothing is granted
 --         {-2}         the owner has a share and requests the exclusive lock, or more permits than it has, so it would
 --                      wait for itself
@@ -210,4 +210,4 @@ if ownToken then
 end
 local number = mayQueue and enqueue() or 0
 return {0, timeLeft(), number > 0 and countBefore(number) or 0, number, tonumber(call('GET', lastToken) or 0),
-  foreign and 1 or 0}
+  foreign and 1 or 0, holder()}

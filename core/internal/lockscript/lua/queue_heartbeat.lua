@@ -1,10 +1,11 @@
 -- Keeps the places of some waiters of one client in the queues of one lock, and returns where they are.
 --
--- KEYS[1..6], ARGV[1..2]  see queue_common.lua, which comes in front of this file
+-- KEYS[1..6], ARGV[1..2]  see queue_common.lua, which comes in front of this file, with queue_holder.lua
 -- ARGV[3...] hold ids
 --
 -- Returns {ms that the lock is held for (-1: without end), last token, 1 if the lock is a Mutex's or Redisson's,
---          then for each id the number of waiters before it, or -1 if the waiter should send its request again}
+--          then for each id the number of waiters before it, or -1 if the waiter should send its request again,
+--          then the holder, see queue_holder.lua}
 --
 -- A waiter gets -1 if it was granted the lock, if its place has expired, or if its owner has got the lock by another
 -- request.
@@ -47,4 +48,5 @@ for i = 3, #ARGV do
   end
   reply[#reply + 1] = before
 end
+reply[#reply + 1] = holder()
 return reply

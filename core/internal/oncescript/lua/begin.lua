@@ -16,7 +16,7 @@
 --
 -- Returns token                 the first attempt runs, since the us that the token says
 --         {1, token, attempt, us}  the attempt runs: it began now, or by an earlier run of this request, at that time
---         {0, ms}               another attempt is running, whose lease has so much left
+--         {0, ms, id}           another attempt, with that id, is running, whose lease has so much left
 --         {-1, 0}               this attempt was given up before the request arrived: nothing begins
 --         {-2, 0}               the record has another fingerprint; it is not touched
 --         {-3, record...}       the outcome of an earlier attempt is unknown
@@ -73,7 +73,7 @@ if r.state and r.fingerprint and fingerprint ~= '' and r.fingerprint ~= fingerpr
 end
 local state, left = stateNow(r)
 if state == 'running' then
-  return {0, correctDeadline(r, left)}
+  return {0, correctDeadline(r, left), r.id}
 elseif state == 'completed' then
   return report(-4)
 elseif state == 'unknown' or state and outcomeOnExpiry == 'unknown' then

@@ -1,0 +1,122 @@
+package core_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestHooksTellTheStrategy: of each kind of lock, in all hooks, with the permits of a semaphore.
+func TestHooksTellTheStrategy(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	three := startMasters(t, 3)
+	var told []any
+	hooks := core.WithHooks(core.Hooks{
+		AcquireStart: func(ctx context.Context, a core.AcquireStart) context.Context {
+			told = append(told, a.Strategy, a.Permits, a.Limit)
+			return ctx
+		},
+		AcquireEnd: func(_ context.Context, a core.AcquireEnd) { told = append(told, a.Strategy, a.Permits, a.Limit) },
+		ReleaseStart: func(ctx context.Context, r core.ReleaseStart) context.Context {
+			told = append(told, r.Strategy, r.Permits, r.Limit)
+			return ctx
+		},
+		ReleaseEnd: func(_ context.Context, r core.ReleaseEnd) { told = append(told, r.Strategy, r.Permits, r.Limit) },
+	})
+	c := newClient(t, rdb, core.WithTTL(long), hooks)
+	r := three.redlock(t, core.WithTTL(long), hooks)
+	for want, l := range map[core.StrategyName]core.Locker{
+		core.StrategyMutex: c.Mutex("a"), core.StrategyFair: c.Fair("b"), core.StrategyRead: c.Read("c"), core.StrategyWrite: c.FairWrite("d"),
+		core.StrategySemaphore: c.Semaphore("e", 5, core.WithPermits(2)), core.StrategyRedlock: r.Mutex("f"),
+	} {
+		told = nil
+		unlock(t, mustLock(t, l))
+		permits, limit := 0, 0
+		if want == core.StrategySemaphore {
+			permits, limit = 2, 5
+		}
+		if len(told) != 12 {
+			t.Fatalf("%s: told %v", want, told)
+		}
+		for i := range 4 {
+			if told[3*i] != want || told[3*i+1] != permits || told[3*i+2] != limit {
+				t.Errorf("%s: told %v", want, told)
+			}
+		}
+	}
+	told = nil
+	lead, err := c.Election("e2").Campaign(t.Context())
+	if err != nil || told[0] != core.StrategyElection {
+		t.Fatalf("%v, told %v", err, told)
+	}
+	_ = lead.Resign(t.Context())
+}
+
+// TestHooksTellOfTheGrant: contention, place, TTL, re-entry and the holder, which are the facts for metrics of waiting.
+func TestHooksTellOfTheGrant(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	ends, waits := make(chan core.AcquireEnd, 8), make(chan core.Wait, 8)
+	locks := newClient(t, rdb, core.WithTTL(long), core.WithInstance("web-1:7"), core.WithHooks(core.Hooks{
+		AcquireEnd: func(_ context.Context, e core.AcquireEnd) { ends <- e },
+		Wait:       func(_ context.Context, w core.Wait) { waits <- w },
+	}))
+	for name, strategy := range map[string]core.Strategy{"Mutex": locks.Mutex, "Fair": locks.Fair} {
+		lock := strategy(name)
+		holder := mustLock(t, lock)
+		if e := <-ends; e.Contended || e.Position != 0 || e.TTL != long || e.Reentered || e.Holder != "" {
+			t.Errorf("%s, granted: %+v", name, e)
+		}
+		entered := mustLockWith(t, holder.Context(), lock)
+		if e := <-ends; e.Contended || !e.Reentered || e.TTL != long {
+			t.Errorf("%s, entered again: %+v", name, e)
+		}
+		unlock(t, entered)
+		_, err := lock.TryLock(t.Context())
+		wantErr(t, err, core.ErrNotAcquired)
+		if e := <-ends; !e.Contended || e.Position != 0 || e.TTL != 0 || e.Holder != holder.Owner() || e.HolderInstance != "web-1:7" {
+			t.Errorf("%s, refused: %+v", name, e)
+		}
+		done := lockLater(lock)
+		w := <-waits
+		if w.Holder != holder.Owner() || w.HolderInstance != "web-1:7" || string(w.Strategy) != map[string]string{"Mutex": "mutex", "Fair": "fair"}[name] {
+			t.Errorf("%s, waits: %+v", name, w)
+		}
+		unlock(t, holder)
+		if err := receive(t, done); err != nil {
+			t.Error(err)
+		}
+		if e := <-ends; !e.Contended || e.Position != w.Position || (e.Position == 1) != (name == "Fair") || e.Reentered || e.Holder != "" {
+			t.Errorf("%s, granted after a wait: %+v", name, e)
+		}
+	}
+}
+
+// TestHooksTellTheMargin: how long a lease was still valid at its renewal and its release.
+func TestHooksTellTheMargin(t *testing.T) {
+	t.Parallel()
+	const ttl = 3 * time.Second
+	renewed, ends := make(chan core.Renewed, 8), make(chan core.ReleaseEnd, 1)
+	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(ttl), core.WithHooks(core.Hooks{
+		Renewed:    func(_ context.Context, r core.Renewed) { renewed <- r },
+		ReleaseEnd: func(_ context.Context, r core.ReleaseEnd) { ends <- r },
+	}))
+	lease := mustLock(t, locks.Mutex("name"))
+	r := <-renewed
+	// The renewal leaves a third of the TTL after the grant, however late a busy machine sends it.
+	if r.Err != nil || r.TTL != ttl || r.Took <= 0 || r.Left <= 0 || r.Left > ttl*2/3+100*time.Millisecond || r.Strategy != core.StrategyMutex {
+		t.Errorf("%+v", r)
+	}
+	unlock(t, lease)
+	if e := <-ends; e.Left <= 0 || e.Left >= ttl {
+		t.Errorf("%+v", e)
+	}
+	_ = lease.Unlock(t.Context())
+	if e := <-ends; e.Left != 0 {
+		t.Errorf("of a lease that has ended: %+v", e)
+	}
+}

@@ -1,0 +1,41 @@
+package clientinfo
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// maxText bounds what a client says of itself, in bytes: each log line about its locks has it.
+const maxText = 128
+
+// Default returns the host and the process ID. It has no data of users.
+func Default() string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "unknown"
+	}
+	host = strings.Map(func(r rune) rune {
+		if !printable(r) {
+			return '?'
+		}
+		return r
+	}, host)
+	return fmt.Sprintf("%s:%d", host[:min(len(host), 100)], os.Getpid())
+}
+
+// Check returns why a text cannot be written, or nil.
+func Check(text string) error {
+	if len(text) > maxText {
+		return fmt.Errorf("%d bytes, at most %d are allowed", len(text), maxText)
+	}
+	for _, r := range text {
+		if !printable(r) {
+			return fmt.Errorf("only printable ASCII is allowed")
+		}
+	}
+	return nil
+}
+
+// printable returns true for what changes neither a terminal nor a line of a log.
+func printable(r rune) bool { return ' ' <= r && r <= '~' }
