@@ -3,6 +3,7 @@ package otellock_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -37,13 +38,16 @@ func TestPanicInOtherHook(t *testing.T) {
 	server := redistest.Start(t)
 	for name, hooks := range map[string]core.Hooks{
 		"AcquireEnd": {AcquireEnd: func(context.Context, core.AcquireEnd) { panic("hook") }},
+		"Wait":       {Wait: func(context.Context, core.Wait) { panic("hook") }},
+		"BeginEnd":   {BeginEnd: func(context.Context, core.BeginEnd) { panic("hook") }},
 		"ReleaseEnd": {ReleaseEnd: func(context.Context, core.ReleaseEnd) { panic("hook") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newTelemetry(t)
 			before := m.client(server.Client(), core.WithPrefix(name+":"), core.WithHooks(hooks))
-			hold := mustLock(t, newTelemetry(t).client(server.Client(), core.WithPrefix(name+":")).Mutex("held"))
+			other := newTelemetry(t).client(server.Client(), core.WithPrefix(name+":"))
+			hold, attempt := mustLock(t, other.Mutex("held")), mustBegin(t, other.Once("e"))
 			panics(func() { _ = core.Do(t.Context(), before.Mutex("a"), func(context.Context) error { return nil }) })
 			panics(func() {
 				_ = core.Do(t.Context(), core.Multi(before.Mutex("b"), before.Mutex("c")), func(context.Context) error { return nil })
@@ -51,8 +55,14 @@ func TestPanicInOtherHook(t *testing.T) {
 			panics(func() {
 				_, _ = before.Once("d").Do(t.Context(), func(context.Context) ([]byte, error) { return nil, nil })
 			})
-			panics(func() { _, _ = before.Mutex("held").Lock(t.Context(), core.WithWait(within)) })
+			panics(func() {
+				_, _ = before.Once("e", core.WithWait(2*time.Second)).Begin(t.Context())
+			})
+			panics(func() { _, _ = before.Mutex("held").Lock(t.Context(), core.WithWait(2*time.Second)) })
 			unlock(t, hold)
+			if err := attempt.Complete(t.Context(), nil); err != nil {
+				t.Error(err)
+			}
 			m.want(0, "holdfast.leases")
 			m.want(0, "holdfast.waiters")
 		})
