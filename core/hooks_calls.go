@@ -14,6 +14,9 @@ import (
 // Each method makes the struct of a hook only if the hook is set. Why: a clock that continues in a suspend is read by a
 // system call.
 
+// errHookPanics is the error that hooks get of a call that a panic of another hook has ended.
+var errHookPanics = errors.New("holdfast: a hook panics")
+
 func (e *engine) acquireStarts(ctx context.Context, s lockscript.Strategy, h *lockscript.Hold, try bool) context.Context {
 	if e.hooks.AcquireStart == nil {
 		return ctx

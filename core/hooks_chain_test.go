@@ -55,3 +55,54 @@ func TestPanicOfOneHook(t *testing.T) {
 		t.Errorf("the second hook was called %d times", counted)
 	}
 }
+
+// TestPanicInWait: another hook sees the end of a call that a panic of a hook has ended, so that waiters can be counted.
+func TestPanicInWait(t *testing.T) {
+	t.Parallel()
+	began, ended := 0, 0
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(long),
+		core.WithHooks(core.Hooks{Wait: func(context.Context, core.Wait) { panic("first") }}),
+		core.WithHooks(core.Hooks{
+			Wait:       func(context.Context, core.Wait) { began++ },
+			AcquireEnd: func(_ context.Context, end core.AcquireEnd) { ended += min(1, len(end.Err.Error())) },
+			BeginEnd:   func(_ context.Context, end core.BeginEnd) { ended += min(1, len(end.Err.Error())) },
+		}))
+	other := newClient(t, rdb, core.WithTTL(long))
+	defer unlock(t, mustLock(t, other.Mutex("name")))
+	mustBegin(t, other.Once("name"))
+	for _, call := range []func(){
+		func() { _, _ = locks.Mutex("name").Lock(t.Context()) },
+		func() { _, _ = locks.Once("name", core.WithWait(long)).Begin(t.Context()) },
+	} {
+		func() {
+			defer func() { _ = recover() }()
+			call()
+		}()
+	}
+	if began != 2 || ended != 2 {
+		t.Errorf("%d waits began and %d ended", began, ended)
+	}
+}
+
+// TestPanicInBeginEnd: the attempt that no caller gets is withdrawn, and hooks see that.
+func TestPanicInBeginEnd(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	var ends []core.Outcome
+	locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{
+		BeginEnd:   func(context.Context, core.BeginEnd) { panic("hook") },
+		AttemptEnd: func(_ context.Context, end core.AttemptEnd) { ends = append(ends, end.Outcome) },
+	}))
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = locks.Once("name").Begin(t.Context())
+	}()
+	if !slices.Equal(ends, []core.Outcome{core.OutcomeWithdrawn}) {
+		t.Errorf("ends %q", ends)
+	}
+	free := newClient(t, rdb, core.WithTTL(long)).Once("name", core.WithWait(within))
+	if attempt := mustBegin(t, free); attempt.Number() != 1 {
+		t.Errorf("the next attempt has the number %d", attempt.Number())
+	}
+}

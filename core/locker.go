@@ -81,13 +81,19 @@ func (l *locker) acquire(ctx context.Context, try bool, opts []LockOption) (*Lea
 	a := l.newAcquisition(ctx, config)
 	began := e.nowFor(e.hooks.AcquireEnd != nil)
 	ctx = e.acquireStarts(ctx, l.strategy, &a.Hold, try)
-	lease, err := a.run(ctx)
-	handed := false
+	var lease *Lease
+	var err error
+	ran, handed := false, false
 	defer func() {
-		if lease != nil && !handed { // the hook panics: no caller gets the lease
+		switch {
+		case !ran: // the hook of the wait panics: the others have to see the call end
+			a.acquireEnds(ctx, &a.Hold, nil, 0, began, errHookPanics)
+		case lease != nil && !handed: // the hook panics: no caller gets the lease
 			_ = lease.release(ctx, lockscript.NeverHeld)
 		}
 	}()
+	lease, err = a.run(ctx)
+	ran = true
 	a.acquireEnds(ctx, &a.Hold, a.parentAt(0), a.grant.Token, began, err)
 	handed = true
 	a.recycle()

@@ -116,22 +116,37 @@ func (o *Once) Begin(ctx context.Context) (*Attempt, error) {
 	if e.hooks.BeginStart != nil {
 		ctx = cmp.Or(e.hooks.BeginStart(ctx, BeginStart{Key: o.key}), ctx)
 	}
+	ran := false
+	defer func() {
+		if !ran { // the hook of the wait panics: the others have to see the call end
+			a.beginEnds(ctx, began, errHookPanics)
+		}
+	}()
 	lease, err := a.run(ctx)
+	ran = true
 	if err != nil {
 		err = o.refusal(a, err)
 		a.beginEnds(ctx, began, err)
 		return nil, err
 	}
+	attempt := &Attempt{once: o, lease: lease, number: a.grant.Attempt, began: a.grant.Began}
 	handed := false
 	defer func() {
 		if !handed { // the hook panics: no caller gets the attempt
-			e.renewer.Remove(&lease.entry)
-			e.acquiring.ReleaseInBackground(lease.strategy, &lease.hold, lockscript.NeverHeld)
+			attempt.withdrawUnused(ctx)
 		}
 	}()
 	a.beginEnds(ctx, began, nil)
 	handed = true
-	return &Attempt{once: o, lease: lease, number: a.grant.Attempt, began: a.grant.Began}, nil
+	return attempt, nil
+}
+
+// withdrawUnused takes back an attempt that no caller has got. The release is sent in the background.
+func (a *Attempt) withdrawUnused(ctx context.Context) {
+	e := a.once.client.engine
+	e.renewer.Remove(&a.lease.entry)
+	e.acquiring.ReleaseInBackground(a.lease.strategy, &a.lease.hold, lockscript.NeverHeld)
+	a.ends(ctx, OutcomeWithdrawn, AttemptEnd{})
 }
 
 // newHold returns the hold of one attempt, yet without an ID.

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// A job is repeated until the load ends. n counts its repetitions.
+type job func(ctx context.Context, locks *core.Client, n int) error
+
+// jobs are what each replica does, with the number of its goroutines.
+var jobs = []struct {
+	workers int
+	pause   time.Duration
+	do      job
+}{
+	{3, time.Millisecond, order},
+	{2, 5 * time.Millisecond, till},
+	{1, 20 * time.Millisecond, report},
+	{3, time.Millisecond, charge},
+	{2, 5 * time.Millisecond, config},
+	{2, 5 * time.Millisecond, transfer},
+	{2, 10 * time.Millisecond, pay},
+	{1, time.Millisecond, importFile},
+	{1, 500 * time.Millisecond, forced},
+	{1, time.Millisecond, schedule},
+}
+
+// load lets all replicas do all jobs until ctx ends, and returns the first error that is none of the contest.
+func load(ctx context.Context, replicas []*core.Client) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var all sync.WaitGroup
+	for _, locks := range replicas {
+		for _, j := range jobs {
+			for range j.workers {
+				all.Go(func() {
+					for n := 0; ctx.Err() == nil; n++ {
+						if err := j.do(ctx, locks, n); err != nil && !expected(err) {
+							cancel(err)
+						}
+						pause(ctx, j.pause)
+					}
+				})
+			}
+		}
+	}
+	all.Wait()
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+// expected reports whether an error belongs to the load: a lock was held, or lost, or the load has ended.
+func expected(err error) bool {
+	for _, of := range []error{
+		core.ErrNotAcquired, core.ErrNotHeld, core.ErrLeaseLost, core.ErrInProgress, core.ErrFingerprintMismatch,
+		context.Canceled, context.DeadlineExceeded,
+	} {
+		if errors.Is(err, of) {
+			return true
+		}
+	}
+	return false
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// work returns what a guarded function does: it takes some time.
+func work(d time.Duration) func(context.Context) error {
+	return func(ctx context.Context) error {
+		pause(ctx, d)
+		return nil
+	}
+}
+
+func order(ctx context.Context, locks *core.Client, n int) error {
+	return core.Do(ctx, locks.Mutex(fmt.Sprintf("order:%d", n%4)), work(2*time.Millisecond))
+}
+
+// till waits only for so long.
+func till(ctx context.Context, locks *core.Client, _ int) error {
+	return core.Do(ctx, locks.Fair("till:1", core.WithWait(100*time.Millisecond)), work(40*time.Millisecond))
+}
+
+// report is refused while another replica writes one.
+func report(ctx context.Context, locks *core.Client, _ int) error {
+	return core.TryDo(ctx, locks.Mutex("report:daily"), work(30*time.Millisecond))
+}
+
+// charge calls a gateway that allows three calls at a time.
+func charge(ctx context.Context, locks *core.Client, _ int) error {
+	return core.Do(ctx, locks.Semaphore("gateway", 3), work(10*time.Millisecond))
+}
+
+func config(ctx context.Context, locks *core.Client, n int) error {
+	if n%20 == 0 {
+		return core.Do(ctx, locks.Write("config:shop"), work(5*time.Millisecond))
+	}
+	return core.Do(ctx, locks.Read("config:shop"), work(time.Millisecond))
+}
+
+func transfer(ctx context.Context, locks *core.Client, n int) error {
+	both := core.Multi(locks.Mutex(fmt.Sprintf("account:%d", n%3)), locks.Mutex(fmt.Sprintf("account:%d", 3+n%3)))
+	return core.Do(ctx, both, work(2*time.Millisecond))
+}
+
+// payments numbers them, for both replicas.
+var payments atomic.Int64
+
+// pay sends each payment several times, sometimes with another amount.
+func pay(ctx context.Context, locks *core.Client, n int) error {
+	amount := "10"
+	if n%10 == 9 {
+		amount = "11"
+	}
+	key := fmt.Sprintf("payment:%d", payments.Add(1)/3)
+	_, err := locks.Once(key, core.WithFingerprint([]byte(amount)), core.WithRetention(time.Minute)).Do(ctx, func(ctx context.Context) ([]byte, error) {
+		return nil, work(5 * time.Millisecond)(ctx)
+	})
+	return err
+}
+
+// importFile takes so long that its lease is renewed.
+func importFile(ctx context.Context, locks *core.Client, _ int) error {
+	return core.Do(ctx, locks.Mutex("import:file"), work(2*time.Second))
+}
+
+// forced loses its lease: an operator forces it out.
+func forced(ctx context.Context, locks *core.Client, _ int) error {
+	return core.Do(ctx, locks.Mutex("forced:1"), func(ctx context.Context) error {
+		if _, err := locks.ForceUnlock(context.WithoutCancel(ctx), "forced:1"); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+}
+
+// schedule leads for two seconds, then lets another replica lead.
+func schedule(ctx context.Context, locks *core.Client, _ int) error {
+	leadership, err := locks.Election("scheduler").Campaign(ctx)
+	if err != nil {
+		return err
+	}
+	pause(leadership.Context(), 2*time.Second)
+	return leadership.Resign(context.WithoutCancel(ctx))
+}

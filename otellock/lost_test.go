@@ -1,0 +1,107 @@
+package otellock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// wantLost waits until one lease is lost for this cause, and checks that it is counted once.
+func (m *telemetry) wantLost(of core.StrategyName, why string) {
+	m.t.Helper()
+	m.eventually(1, "holdfast.leases.lost", strategy(of), cause(why))
+	m.eventually(1, "holdfast.hold.duration", strategy(of), end(why))
+	m.want(1, "holdfast.hold.duration", strategy(of))
+	m.want(0, "holdfast.leases", strategy(of))
+}
+
+// TestLost: each cause by itself; an Unlock afterwards counts nothing.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	for why, lose := range map[string]func(t *testing.T, m *telemetry, server *redistest.Server) *core.Lease{
+		"expired": func(t *testing.T, m *telemetry, server *redistest.Server) *core.Lease {
+			lease := mustLock(t, m.client(server.Client(), core.WithTTL(300*time.Millisecond)).Mutex("a"))
+			server.Pause()
+			t.Cleanup(server.Resume)
+			return lease
+		},
+		"fixed_ttl": func(t *testing.T, m *telemetry, server *redistest.Server) *core.Lease {
+			return mustLock(t, m.client(server.Client()).Mutex("a"), core.WithFixedTTL(100*time.Millisecond))
+		},
+		"max_hold": func(t *testing.T, m *telemetry, server *redistest.Server) *core.Lease {
+			return mustLock(t, m.client(server.Client()).Mutex("a"), core.WithMaxHold(100*time.Millisecond))
+		},
+		"gone": func(t *testing.T, m *telemetry, server *redistest.Server) *core.Lease {
+			locks := m.client(server.Client(), core.WithTTL(time.Second))
+			lease := mustLock(t, locks.Mutex("a"))
+			if _, err := locks.ForceUnlock(t.Context(), "a"); err != nil {
+				t.Fatal(err)
+			}
+			return lease
+		},
+		"abandoned": func(t *testing.T, m *telemetry, server *redistest.Server) *core.Lease {
+			lease := mustLock(t, m.client(server.Client()).Mutex("a"))
+			lease.Abandon()
+			return lease
+		},
+	} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			m, server := newTelemetry(t), redistest.Start(t)
+			lease := lose(t, m, server)
+			m.wantLost(core.StrategyMutex, why)
+			if why == "expired" {
+				server.Resume()
+			}
+			if err := lease.Unlock(context.Background()); !errors.Is(err, core.ErrNotHeld) {
+				t.Error(err)
+			}
+			m.wantLost(core.StrategyMutex, why)
+		})
+	}
+}
+
+// TestLostAtUnlock: only the release finds that the lease is gone.
+func TestLostAtUnlock(t *testing.T) {
+	t.Parallel()
+	m := newTelemetry(t)
+	locks := m.client(redistest.Start(t).Client())
+	lease := mustLock(t, locks.Mutex("a"))
+	if _, err := locks.ForceUnlock(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := lease.Unlock(t.Context()); !errors.Is(err, core.ErrNotHeld) {
+			t.Error(err)
+		}
+	}
+	m.want(1, "holdfast.leases.lost")
+	m.want(1, "holdfast.hold.duration")
+	m.want(0, "holdfast.leases")
+}
+
+// TestRenewals: those that succeed tell their margin, those of an outage are failures.
+func TestRenewals(t *testing.T) {
+	t.Parallel()
+	m, server := newTelemetry(t), redistest.Start(t)
+	const ttl = 3 * time.Second
+	lease := mustLock(t, m.client(server.Client(), core.WithTTL(ttl)).Mutex("a"))
+	m.eventually(1, "holdfast.renewals", strategy(core.StrategyMutex), outcome("renewed"))
+	m.eventually(1, "holdfast.renewal.margin", strategy(core.StrategyMutex))
+	if margin := m.points("holdfast.renewal.margin")[0].sum; margin <= 0 || margin >= ttl.Seconds() {
+		t.Errorf("a margin of %v s of %v", margin, ttl)
+	}
+	if used := m.points("holdfast.renewal.utilization")[0].sum; used <= 0 || used > 1 {
+		t.Errorf("%v of the TTL was used", used)
+	}
+	server.Kill()
+	redistest.Eventually(t, within, "a renewal to fail", func() bool {
+		return m.value("holdfast.renewals", outcome("unavailable")) > 0
+	})
+	<-lease.Done()
+	m.wantLost(core.StrategyMutex, "expired")
+}

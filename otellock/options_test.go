@@ -1,0 +1,72 @@
+package otellock_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/otellock"
+)
+
+// TestWrongOptions: each is refused with its name.
+func TestWrongOptions(t *testing.T) {
+	t.Parallel()
+	for want, opts := range map[string][]otellock.Option{
+		"WithMeterProvider":       {otellock.WithMeterProvider(nil)},
+		"WithTracerProvider":      {otellock.WithTracerProvider(nil)},
+		"WithFamily":              {otellock.WithFamily(nil)},
+		"WithElections: no name":  {otellock.WithElections()},
+		"WithSemaphores: a name":  {otellock.WithSemaphores("a", "")},
+		"WithoutSpans together w": {otellock.WithoutSpans(), otellock.WithHoldSpans()},
+	} {
+		if _, err := otellock.New(opts...); err == nil || !strings.HasPrefix(err.Error(), "holdfast: otellock: "+want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	if _, err := otellock.New(nil, otellock.WithoutSpans()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPrefix: names without a separator are one family.
+func TestPrefix(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"order:42": "order", "a:b:c": "a", "9f3c": "_OTHER", ":x": "_OTHER", "": "_OTHER"} {
+		if got := otellock.Prefix(":")(name); got != want {
+			t.Errorf("%q is in family %q, want %q", name, got, want)
+		}
+	}
+	if got := otellock.Prefix("")("order"); got != "_OTHER" {
+		t.Errorf("family %q without a separator", got)
+	}
+}
+
+// TestTwoForOneClient: each sees all acquisitions.
+func TestTwoForOneClient(t *testing.T) {
+	t.Parallel()
+	first, second := newTelemetry(t), newTelemetry(t)
+	ctx := first.hooks.AcquireStart(context.Background(), core.AcquireStart{Strategy: core.StrategyMutex})
+	ctx = second.hooks.AcquireStart(ctx, core.AcquireStart{Strategy: core.StrategyMutex})
+	for _, m := range []*telemetry{first, second} {
+		m.hooks.AcquireEnd(ctx, core.AcquireEnd{Strategy: core.StrategyMutex, Token: 1})
+		m.want(1, "holdfast.leases")
+	}
+}
+
+// TestAllocations: a lock and its release cost at most four with metrics and without spans.
+func TestAllocations(t *testing.T) {
+	m := newTelemetry(t) // not parallel: AllocsPerRun counts the whole process
+	var err error
+	if m.hooks, err = otellock.New(otellock.WithMeterProvider(m.meters), otellock.WithoutSpans()); err != nil {
+		t.Fatal(err)
+	}
+	pair := func() {
+		ctx := m.hooks.AcquireStart(context.Background(), core.AcquireStart{Name: "order:42", Strategy: core.StrategyMutex})
+		m.hooks.AcquireEnd(ctx, core.AcquireEnd{Name: "order:42", Strategy: core.StrategyMutex, Token: 1})
+		m.hooks.ReleaseEnd(ctx, core.ReleaseEnd{Name: "order:42", Strategy: core.StrategyMutex, Token: 1})
+	}
+	if got := testing.AllocsPerRun(1000, pair); got > 1 {
+		t.Errorf("%v allocations, want the context only", got)
+	}
+}
