@@ -85,7 +85,11 @@ func (env *environment) execute(args []string) error {
 		defer stop()
 	}
 	err = parsed.Run(env)
-	if errors.Is(err, context.Canceled) && context.Cause(env.ctx) != nil {
+	var interrupted *supervise.Interrupted
+	switch {
+	case errors.As(err, &interrupted):
+		return exitWith(supervise.SignalStatus(interrupted.Signal))
+	case env.keeper == nil && env.ctx.Err() != nil:
 		return exitWith(supervise.SignalStatus(syscall.SIGINT))
 	}
 	return err

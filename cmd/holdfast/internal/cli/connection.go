@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -43,10 +44,22 @@ type clients struct {
 	locks *core.Client
 }
 
-// close ends both clients. It releases what is still held.
+// closeTimeout bounds the end of the clients. What is not released by then expires.
+const closeTimeout = 2 * time.Second
+
+// close ends both clients. It releases what is still held. While Redis does not answer, it gives up after closeTimeout:
+// the process ends right after it.
 func (c *clients) close() {
-	_ = c.locks.Close()
-	_ = c.redis.Close()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_ = c.locks.Close()
+		_ = c.redis.Close()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closeTimeout):
+	}
 }
 
 // open returns clients with options.

@@ -18,7 +18,7 @@ type execCommand struct {
 	Conflict  int       `short:"E" name:"conflict-exit-code" default:"75" placeholder:"N" help:"Exit status if the lock was not acquired: 1 is that of flock(1), 0 that of setlock -x."`
 	Shared    bool      `short:"s" xor:"mode" help:"Take the lock for reading: shared with other readers."`
 	Exclusive bool      `short:"x" xor:"mode" help:"Take the lock for writing, in turns with readers. Defaults to a mutex, which excludes both."`
-	Jobs      int       `short:"j" xor:"mode" placeholder:"N" help:"Let at most N hold the lock at a time."`
+	Jobs      *int      `short:"j" xor:"mode" placeholder:"N" help:"Let at most N hold the lock at a time."`
 	Fair      bool      `help:"First come, first served on all hosts."`
 	MinHold   duration  `placeholder:"TIME" help:"Keep the lock for at least this time, even if the command is shorter."`
 
@@ -30,8 +30,8 @@ func (c *execCommand) Run(env *environment) error {
 	switch {
 	case c.Nonblock && c.Wait != nil:
 		return usageError("-n and -w exclude each other")
-	case c.Jobs < 0:
-		return usageError("-j %d: at least 1 is needed", c.Jobs)
+	case c.Jobs != nil && *c.Jobs < 1:
+		return usageError("-j %d: at least 1 is needed", *c.Jobs)
 	case c.Conflict < 0 || c.Conflict > 255:
 		return usageError("-E %d: 0 to 255 is allowed", c.Conflict)
 	}
@@ -97,8 +97,8 @@ func (c *execCommand) lock(ctx context.Context, l core.Locker) (*core.Lease, err
 func (c *execCommand) locker(locks *core.Client) core.Locker {
 	opts := []core.LockOption{core.WithMinHold(c.MinHold.value())}
 	switch {
-	case c.Jobs > 0:
-		return locks.Semaphore(c.Name, c.Jobs, opts...) // it is fair anyway
+	case c.Jobs != nil:
+		return locks.Semaphore(c.Name, *c.Jobs, opts...) // it is fair anyway
 	case c.Shared && c.Fair:
 		return locks.FairRead(c.Name, opts...)
 	case c.Shared:

@@ -47,14 +47,11 @@ func usageError(format string, args ...any) error {
 // statusOf returns the exit status of an error.
 func statusOf(err error) int {
 	var own *statusError
-	var interrupted *supervise.Interrupted
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &own):
 		return own.status
-	case errors.As(err, &interrupted):
-		return supervise.SignalStatus(interrupted.Signal)
 	case errors.Is(err, core.ErrInvalidName), errors.Is(err, core.ErrInvalidOption):
 		return StatusUsage
 	case errors.Is(err, core.ErrNotAcquired), errors.Is(err, core.ErrInProgress):
