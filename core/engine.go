@@ -53,7 +53,7 @@ func newEngine(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 	e.acquisitions.New = func() any { return new(acquisition) }
 	e.acquiring = acquire.Environment{
 		Background: e.work(), IDs: &e.ids, OneServer: len(rdbs) == 1,
-		Lists: waiters.NewLists(), Limit: waiters.NewLimit(config.maxWaiters),
+		Lists: waiters.NewLists(), Limit: waiters.NewLimit(config.maxWaiters), Calls: waiters.NewCalls(),
 		NotReleased: e.warnNotReleased, TooManyPending: e.warnPending,
 	}
 	return e

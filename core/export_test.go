@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 )
 
-// Waiting counts the callers of a client that wait for what lies at a key.
-func Waiting(c *Client, key string) int {
+// WaitingCalls counts the callers of a client that wait for what lies at a key.
+func WaitingCalls(c *Client, key string) int {
 	return c.acquiring.Limit.Count(key)
 }
 

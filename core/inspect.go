@@ -137,6 +137,11 @@ func (s *server) inspect(ctx context.Context, k lockscript.Keys) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
+	return newInfo(state), nil
+}
+
+// newInfo returns the state of a lock, without its name.
+func newInfo(state lockscript.State) Info {
 	info := Info{
 		Mode: Mode(state.Mode), Shares: state.Shares, TTL: state.TTL, Waiters: state.Waiters, Places: state.Places,
 	}
@@ -146,5 +151,5 @@ func (s *server) inspect(ctx context.Context, k lockscript.Keys) (Info, error) {
 	for _, w := range state.Queue {
 		info.Queue = append(info.Queue, Waiter{Owner: w.Owner, Mode: Mode(w.Mode), Permits: w.Permits, Limit: w.Limit})
 	}
-	return info, nil
+	return info
 }

@@ -121,7 +121,7 @@ func TestObserver(t *testing.T) {
 	if err := mustBegin(t, locks.Once("{a}name", core.WithGroup())).Complete(ctx, []byte("value")); err != nil {
 		t.Fatal(err)
 	}
-	setUser(t, server, rulesIn(t, "../SECURITY.md", "An observer needs"))
+	setUser(t, server, append(rulesIn(t, "../SECURITY.md", "An observer needs"), rulesIn(t, "../SECURITY.md", "An observer that also lists needs")...))
 	observer := newClient(t, server.Client(func(o *redis.Options) { o.Username, o.Password = "locker", "secret" }),
 		core.WithLogger(nil))
 	if info, err := observer.Inspect(ctx, "{a}name"); err != nil || len(info.Holders) != 1 || info.Waiters != 0 {
@@ -132,6 +132,9 @@ func TestObserver(t *testing.T) {
 	}
 	if records, err := observer.Records(ctx, "{a}"); err != nil || len(records) != 1 {
 		t.Errorf("Records = %+v, %v", records, err)
+	}
+	if err := listEveryWay(observer); err != nil {
+		t.Errorf("listing: %v", err)
 	}
 	nothingDenied(t, server)
 

@@ -107,7 +107,7 @@ func wantTooMany(t *testing.T, server *redistest.Server, lock core.Locker, calle
 // waiting counts the waiters: for a Mutex in the process, of which only the first asks Redis, for the others in Redis.
 func waiting(rdb *redis.Client, locks *core.Client, kind string) int {
 	if kind == "Mutex" {
-		return core.Waiting(locks, "lock:name")
+		return core.WaitingCalls(locks, "lock:name")
 	}
 	return int(rdb.ZCard(context.Background(), "holdfast:exclusive_queue:{lock:name}").Val())
 }
@@ -178,7 +178,7 @@ func TestTooManyWaitForOnce(t *testing.T) {
 		})
 	}()
 	redistest.Eventually(t, within, "as many to wait as may", func() bool {
-		return core.Waiting(locks, core.OnceKey(locks, "name")) == most
+		return core.WaitingCalls(locks, core.OnceKey(locks, "name")) == most
 	})
 	// A caller that does not wait gets the usual answer, and other keys have room of their own.
 	_, err := locks.Once("name").Begin(ctx)

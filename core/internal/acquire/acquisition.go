@@ -70,7 +70,7 @@ type Acquisition struct {
 	outage       transport.Outage  // failures in a row, through all states
 	uncertain    bool              // true if the outcome of a request is unknown, of this hold or of an earlier one
 	queued       bool              // true if a hold of this acquisition has been in the queue in Redis
-	waitReported bool              // true if Waiting was called
+	call         *waiters.Call     // among the calls that wait; nil until Waiting is called
 	accepted     bool              // true if the caller has a lease: then nothing is released
 }
 
@@ -98,6 +98,9 @@ func (a *Acquisition) Run(caller context.Context) error {
 	}
 	defer cancel()
 	defer func() {
+		if a.call != nil {
+			a.Env.Calls.Leave(a.call)
+		}
 		if !a.accepted { // also if a hook panics
 			a.cleanUp()
 		}
@@ -142,12 +145,21 @@ func (a *Acquisition) askAtWaiterLimit(ctx context.Context) error {
 	return ErrWaiterLimit
 }
 
-// reportWait calls Waiting, unless it was called before. A position of 0 is unknown.
-func (a *Acquisition) reportWait(position int) {
-	if !a.waitReported {
-		a.waitReported = true
-		a.Caller.Waiting(a.ctx, position, max(a.HolderTTL, 0))
+// reportWait enters the call among those that wait, and calls Waiting, unless that was done before. A position of 0 is
+// unknown. place is nil without a queue in Redis.
+func (a *Acquisition) reportWait(position int, place *waiters.Place) {
+	if a.call != nil {
+		if a.call.Place != place { // only this goroutine writes to it
+			a.Env.Calls.Update(a.call, a.Hold.Owner, place)
+		}
+		return
 	}
+	a.call = &waiters.Call{Name: a.Hold.Name, Owner: a.Hold.Owner, Strategy: a.Strategy, Since: a.Env.Now(), Place: place}
+	if place == nil {
+		a.call.Local = &a.localWaiter
+	}
+	a.Env.Calls.Enter(a.call)
+	a.Caller.Waiting(a.ctx, position, max(a.HolderTTL, 0))
 }
 
 // cleanUp releases a hold that may have been granted or queued, in the background. A hold whose requests were all answered,

@@ -144,4 +144,7 @@ func (a *Acquisition) replaceHold(ctx context.Context, reason error) {
 	if a.Env.IDs.Renew(&a.Hold); own {
 		a.Hold.Owner = a.Hold.ID
 	}
+	if a.call != nil {
+		a.Env.Calls.Update(a.call, a.Hold.Owner, nil)
+	}
 }

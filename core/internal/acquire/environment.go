@@ -20,6 +20,7 @@ type Environment struct {
 	Lists      *waiters.Lists      // for locks without a queue in Redis
 	Heartbeats *waiters.Heartbeats // nil for a Redlock, which has no queues
 	Limit      *waiters.Limit
+	Calls      *waiters.Calls // that wait, for operators
 
 	// NotReleased is called with the hold of an acquisition that was given up and could not be removed from Redis. It runs on
 	// the goroutine that sends pending commands, so it must not block.

@@ -53,7 +53,7 @@ func (a *Acquisition) waitInList(ctx context.Context) error {
 		a.unregisterClient(t)
 	}()
 	if t.MustWait() {
-		a.reportWait(0)
+		a.reportWait(0, nil)
 	}
 	if err := t.Wait(ctx, a.Env.Operations.Closing); err != nil {
 		if a.HolderTTL, a.Answered = a.Env.Lists.HolderTTL(t.Key, a.Env.Now()); !a.Answered {
@@ -117,7 +117,7 @@ func (a *Acquisition) pollAsHead(ctx context.Context, t *waiters.Waiter) error {
 			}
 			return err
 		}
-		a.reportWait(0)
+		a.reportWait(0, nil)
 		t.SetHolderTTL(a.HolderTTL, a.Env.Now())
 		if sub == nil {
 			sub = a.Strategy.Subscribe(a.Hold.Keys)

@@ -65,7 +65,7 @@ func (w *queuedWaiter) register() {
 	} else {
 		w.place.Update(w.WaitState, w.sentAt)
 	}
-	w.reportWait(w.WaitState.Ahead + 1)
+	w.reportWait(w.WaitState.Ahead+1, w.place)
 }
 
 // unregister ends subscriptions and heartbeats. The place in Redis stays until heartbeats are missed, or the hold is

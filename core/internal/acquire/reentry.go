@@ -46,4 +46,7 @@ func (a *Acquisition) dropEndedParents(ctx context.Context) {
 			h.Owner = h.ID
 		}
 	}
+	if a.call != nil {
+		a.Env.Calls.Update(a.call, a.Hold.Owner, a.call.Place)
+	}
 }

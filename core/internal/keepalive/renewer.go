@@ -273,3 +273,34 @@ func (r *Renewer[H]) armLocked(now clock.Instant) {
 		r.timer.Reset(in)
 	}
 }
+
+// Live is a live lease at one instant.
+type Live[H any] struct {
+	Lease      Lease[H]
+	Granted    clock.Instant
+	ValidUntil clock.Instant // until when the holder may rely on it
+	TTL        time.Duration // of the lock
+	Renewed    bool          // false if the TTL is fixed
+}
+
+// Live returns all leases that are live at one instant, in no order. Their methods must not be called: the leases may have
+// ended since.
+func (r *Renewer[H]) Live() []Live[H] {
+	live := make([]Live[H], 0, r.Count()) // before mu is locked again: the memory of many leases takes time
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.live {
+		live = append(live, Live[H]{
+			Lease: e.lease, Granted: e.Granted, ValidUntil: min(e.validity.validUntil, e.validity.endAt),
+			TTL: e.ttl, Renewed: e.validity.renewAt != Never,
+		})
+	}
+	return live
+}
+
+// Count returns how many leases are live.
+func (r *Renewer[H]) Count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.live)
+}

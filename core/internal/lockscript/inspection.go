@@ -40,13 +40,18 @@ type Holder struct {
 }
 
 // State reads the state of a lock. The reply of lua/inspect.lua has at most limit shares and limit waiters.
-func (i *Instance) State(ctx context.Context, k Keys, limit int) (State, error) {
-	var reply any
-	err := transport.Retry(ctx, 0, transport.Transient, func() (err error) {
-		reply, err = i.Exec.Do(ctx, inspectScript,
-			[]string{k.Lock, k.ShareExpiries(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters(), k.Slots()}, k.Channel, i.PublishVerb, limit)
+func (i *Instance) State(ctx context.Context, k Keys, limit int) (s State, err error) {
+	err = transport.Retry(ctx, 0, transport.Transient, func() error {
+		s, err = i.tryState(ctx, k, limit)
 		return err
 	})
+	return s, err
+}
+
+// tryState is State without retries.
+func (i *Instance) tryState(ctx context.Context, k Keys, limit int) (State, error) {
+	reply, err := i.Exec.Do(ctx, inspectScript,
+		[]string{k.Lock, k.ShareExpiries(), k.ExclusiveQueue(), k.SharedQueue(), k.Waiters(), k.Slots()}, k.Channel, i.PublishVerb, limit)
 	if err != nil {
 		return State{}, err
 	}
@@ -130,16 +135,7 @@ func (s snapshot) state(limit int) State {
 	if s.fields["has_shares"] != "" { // otherwise they are of an earlier lock, which was deleted
 		info.Shares = s.shares
 	}
-	switch s.fields["mode"] {
-	case "fair":
-		info.Mode = "fair"
-	case "reading", "read":
-		info.Mode = "read"
-	case "writing", "write":
-		info.Mode = "write"
-	default:
-		info.Mode = "mutex"
-	}
+	info.Mode = modeName(s.fields["mode"])
 	if s.over() {
 		info.Mode = "read"
 	}
@@ -149,6 +145,19 @@ func (s snapshot) state(limit int) State {
 	}
 	slices.SortFunc(info.Holders, func(a, b Holder) int { return strings.Compare(a.Owner, b.Owner) })
 	return info
+}
+
+// modeName returns what users call a mode in Redis.
+func modeName(mode string) string {
+	switch mode {
+	case "fair", "semaphore":
+		return mode
+	case "reading", "read":
+		return "read"
+	case "writing", "write":
+		return "write"
+	}
+	return "mutex"
 }
 
 // over returns true if the exclusive hold has ended, and what is left is its owner's shares. The hash says otherwise
@@ -223,15 +232,10 @@ func (s snapshot) queue(limit int) (queue []Waiter) {
 		if len(state) != 4 || s.left(state[0]) <= 0 {
 			continue
 		}
-		w := Waiter{Owner: state[3], Mode: "fair"}
+		w := Waiter{Owner: state[3]}
 		w.Limit, w.Permits = permitsOf(state[2])
-		switch {
-		case w.Limit > 0:
-			w.Mode = "semaphore"
-		case state[2] == "reading":
-			w.Mode = "read"
-		case state[2] == "writing":
-			w.Mode = "write"
+		if w.Mode = "semaphore"; w.Limit == 0 {
+			w.Mode = modeName(state[2])
 		}
 		queue = append(queue, w)
 	}

@@ -34,6 +34,31 @@ func KeysOf(prefix, name string) (Keys, error) {
 	return k, nil
 }
 
+// NameOf returns the name of the lock at a key. It returns false if the key is not that of a lock with this prefix.
+func NameOf(prefix, key string) (name string, ok bool) {
+	name, ok = strings.CutPrefix(key, prefix)
+	if ok {
+		_, err := KeysOf(prefix, name)
+		ok = err == nil
+	}
+	return name, ok
+}
+
+// NameOfOnce returns the name of the record at a key, see Keys.Once. It returns false if the key is not that of a record with
+// this prefix.
+func NameOfOnce(prefix, key string) (name string, ok bool) {
+	rest, ok := strings.CutPrefix(key, Reserved+"once")
+	switch {
+	case !ok:
+		return "", false
+	case strings.HasPrefix(rest, "="):
+		name, ok = NameOf(prefix, rest[1:])
+	case strings.HasPrefix(rest, ":{") && strings.HasSuffix(rest, "}"):
+		name, ok = NameOf(prefix, rest[2:len(rest)-1])
+	}
+	return name, ok && NewKeys(prefix, name).Once().Lock == key
+}
+
 // CheckPrefix returns why no name could be used with a prefix, or nil.
 func CheckPrefix(prefix string) error {
 	open := strings.Count(prefix, "{") - strings.Count(prefix, "}")

@@ -36,6 +36,9 @@ type Queue struct {
 // Channel returns the channel of this client for the lock. Each message on it has the hold ID of one waiter as its address.
 func (q Queue) Channel(k Keys) string { return k.Channel + ":" + q.IDs.Client }
 
+// ModeName returns what users call the mode: fair, write, read or semaphore.
+func (q Queue) ModeName() string { return modeName(q.Mode) }
+
 // Acquire implements [Strategy]. If the hold is not granted and want.Place is true, it is in the queue afterwards, and h has its
 // number.
 func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {

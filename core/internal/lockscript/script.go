@@ -28,6 +28,7 @@ var (
 	serverRunIDScript    = load("server_run_id")
 	deploymentIDScript   = load("deployment_id")
 	inspectScript        = load("inspect")
+	summaryScript        = load("summary")
 	proclaimScript       = load("publish", "compact", "proclaim")
 	leaderScript         = load("leader")
 	announceScript       = load("publish", "announce")

@@ -32,6 +32,12 @@ var slotTokenKeys = sync.OnceValue(func() *[16384]any {
 	return &keys
 })
 
+// SlotKey returns a key in that slot, to find its master.
+func SlotKey(slot int) string {
+	key, _ := slotTokenKeys()[slot].(string)
+	return key
+}
+
 // tokenKeyArg is TokenKey as an argument of scripts.
 var tokenKeyArg any = TokenKey
 

@@ -18,6 +18,7 @@ var (
 	declareScript = load("common", "declare")
 	peekScript    = load("common", "peek")
 	listScript    = load("list")
+	summaryScript = load("common", "summary")
 
 	completeScript = transport.NewScript(source("complete_fast") + lockscript.Source("publish") +
 		source("common", "group", "finish_common", "finish", "complete"))

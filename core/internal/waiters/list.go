@@ -258,3 +258,17 @@ func (q *Lists) HolderTTL(key string, now clock.Instant) (left time.Duration, he
 	}
 	return l.holderTTL, true
 }
+
+// Positions returns the positions of all waiters in their lists at one instant, from 1. A waiter that has left is only an
+// address there, whose memory may be used again.
+func (q *Lists) Positions() map[*Waiter]int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	positions := make(map[*Waiter]int)
+	for _, l := range q.byLock {
+		for t, at := l.first, 1; t != nil; t, at = t.behind, at+1 {
+			positions[t] = at
+		}
+	}
+	return positions
+}

@@ -1,0 +1,71 @@
+package core_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// findAll returns all names of a digest, with their kinds.
+func findAll(t testing.TB, locks *core.Client, digest string) (found []core.Match) {
+	t.Helper()
+	for m, err := range locks.FindDigest(context.Background(), digest) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, m)
+	}
+	return found
+}
+
+// TestDigestOfTheLog: Digest returns what a line of the log shows, and FindDigest the name behind it.
+func TestDigestOfTheLog(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	log := new(record)
+	locks := newClient(t, rdb, core.WithTTL(long), core.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+	seedLocks(t, rdb, "other", 300)
+	for _, name := range []string{"name", "{tag}:name"} {
+		lease := mustLock(t, locks.Mutex(name))
+		lease.Abandon()
+		if !strings.Contains(log.String(), "lock="+locks.Digest(name)) {
+			t.Errorf("%s: %s is not in the log: %s", name, locks.Digest(name), log.String())
+		}
+		if found := findAll(t, locks, locks.Digest(name)); !slices.Equal(found, []core.Match{{Kind: core.KindLock, Name: name}}) {
+			t.Errorf("%s: %+v", name, found)
+		}
+		o := locks.Once(name)
+		mustBegin(t, o).Abandon()
+		if !strings.Contains(log.String(), "lock="+o.Digest()) {
+			t.Errorf("once %s: %s is not in the log: %s", name, o.Digest(), log.String())
+		}
+		if found := findAll(t, locks, o.Digest()); !slices.Equal(found, []core.Match{{Kind: core.KindOnce, Name: name}}) {
+			t.Errorf("once %s: %+v", name, found)
+		}
+	}
+	if found := findAll(t, locks, "00000000"); len(found) != 0 {
+		t.Errorf("%+v", found)
+	}
+	for m := range locks.FindDigest(ctx, locks.Digest("name")) { // stops after the first
+		if m.Name != "name" {
+			t.Errorf("%+v", m)
+		}
+		break
+	}
+}
+
+// TestDigestOfRedlock: the digest of a lock is the same for all clients with its prefix.
+func TestDigestOfRedlock(t *testing.T) {
+	t.Parallel()
+	three := startMasters(t, 3)
+	r := three.redlock(t)
+	if a, b := r.Digest("name"), newClient(t, three.servers[0].Client()).Digest("name"); a != b || len(a) != 8 {
+		t.Errorf("%q and %q", a, b)
+	}
+}

@@ -1,0 +1,124 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/oncescript"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+)
+
+// ErrCursor is wrapped by the error for a text that is no cursor.
+var ErrCursor = errors.New("no cursor of this version")
+
+// maxHolds bounds how many holds, and places in a queue, are read of one lock: while a server reads them, it does nothing else.
+const maxHolds = 64
+
+// Lister lists the locks and records of one client.
+type Lister struct {
+	Instance *lockscript.Instance
+	Prefix   string // of the client
+}
+
+// Lock is one lock of a list.
+type Lock struct {
+	Name string
+	lockscript.Summary
+}
+
+// Record is one record of a list.
+type Record struct {
+	Key string
+	oncescript.Record
+	Size int // bytes of the value, which is not read
+}
+
+// Locks returns about want locks that are held and whose names begin with begin, by name, and the cursor of the next page. That is
+// "" at the end. skipped counts hashes that are no locks.
+func (l *Lister) Locks(ctx context.Context, begin, cursor string, want int) (locks []Lock, skipped int, next string, err error) {
+	w := Walk{Exec: l.Instance.Exec, Pattern: lockPattern(l.Prefix + begin), NameOf: func(key string) (string, bool) {
+		return lockscript.NameOf(l.Prefix, key)
+	}}
+	names, next, err := w.page(ctx, cursor, want)
+	if err != nil {
+		return nil, 0, "", err
+	}
+	found := make([]Lock, len(names))
+	err = l.readAll(names, func(i int, k lockscript.Keys) (err error) {
+		found[i].Name = names[i]
+		found[i].Summary, err = l.Instance.Summary(ctx, k, maxHolds)
+		return err
+	})
+	for _, lock := range found {
+		switch {
+		case lock.NoLock:
+			skipped++
+		case lock.Mode != "": // otherwise it was released meanwhile
+			locks = append(locks, lock)
+		}
+	}
+	return locks, skipped, next, err
+}
+
+// Records returns about want records whose keys begin with begin, by key, and the cursor of the next page. That is "" at the end.
+func (l *Lister) Records(ctx context.Context, begin, cursor string, want int) (records []Record, next string, err error) {
+	w := Walk{Exec: l.Instance.Exec, Pattern: oncePattern(l.Prefix + begin), NameOf: func(key string) (string, bool) {
+		name, ok := lockscript.NameOfOnce(l.Prefix, key)
+		return name, ok && strings.HasPrefix(name, begin)
+	}}
+	names, next, err := w.page(ctx, cursor, want)
+	if err != nil {
+		return nil, "", err
+	}
+	found := make([]Record, len(names))
+	once := oncescript.Strategy{OneRedis: lockscript.OneRedis{Instance: l.Instance}}
+	err = l.readAll(names, func(i int, k lockscript.Keys) (err error) {
+		found[i].Key = names[i]
+		found[i].Record, found[i].Size, err = once.Summary(ctx, k.Once())
+		return err
+	})
+	for _, r := range found {
+		if r.State != "" {
+			records = append(records, r)
+		}
+	}
+	return records, next, err
+}
+
+// Find returns the names of locks, or of records, whose keys match, and the cursor of the next page. It reads only keys.
+func (l *Lister) Find(ctx context.Context, records bool, match func(key string) bool, cursor string) (names []string, next string, err error) {
+	pattern, nameOf := lockPattern(l.Prefix), lockscript.NameOf
+	if records {
+		pattern, nameOf = oncePattern(l.Prefix), lockscript.NameOfOnce
+	}
+	w := Walk{Exec: l.Instance.Exec, Pattern: pattern, NameOf: func(key string) (string, bool) {
+		name, ok := nameOf(l.Prefix, key)
+		return name, ok && match(key)
+	}}
+	return w.page(ctx, cursor, maxCount)
+}
+
+// readAll calls read for all names, side by side: the executor makes batches of the commands. It returns the first error.
+func (l *Lister) readAll(names []string, read func(i int, k lockscript.Keys) error) error {
+	errs := make([]error, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() {
+			k := lockscript.NewKeys(l.Prefix, name)
+			if err := read(i, k); err != nil && !transport.WrongType(err) { // another key has taken its place meanwhile
+				errs[i] = fmt.Errorf("%q: %w", k.Lock, err)
+			}
+		})
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

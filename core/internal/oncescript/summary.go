@@ -1,0 +1,29 @@
+package oncescript
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+)
+
+// Summary reads a record for a list: without its value and fingerprint, and with the bytes of the value. Its State is "" if there
+// is no record. The keys must be those of Keys.Once.
+func (s Strategy) Summary(ctx context.Context, k lockscript.Keys) (r Record, size int, err error) {
+	var reply any
+	err = transport.Retry(ctx, 0, transport.Transient, func() (err error) {
+		reply, err = s.Exec.Do(ctx, summaryScript, []string{k.Lock})
+		return err
+	})
+	if err != nil {
+		return Record{}, 0, err
+	}
+	list, _ := reply.([]any)
+	if len(list) != 6 {
+		return Record{}, 0, lockscript.Unexpected(reply)
+	}
+	bytes, _ := list[5].(int64)
+	r, err = readRecord(list[:5])
+	r.Value = nil
+	return r, int(bytes), err
+}

@@ -1,0 +1,17 @@
+// Package lockdebug shows the locks of this process on an HTTP page, as net/http/pprof shows its goroutines: the leases that the
+// process has, and the calls in it that wait. The page asks no Redis, so it also answers while Redis does not.
+//
+//	mux.Handle("GET /debug/locks", lockdebug.Handler(locks))
+//
+// The page is plain text. With ?format=json it is one JSON object:
+//
+//	at       time of the report, by the clock of the process
+//	held     leases: kind, name, mode, owner, token, permits, since, valid_until, ttl_ms, renewed
+//	waiting  calls that wait: kind, name, mode, owner, since, position, in_redis
+//
+// The fields are those of [core.Held] and [core.Waiting]. Times are in UTC, as RFC 3339 has them. Both lists are empty rather than
+// absent. Later versions may add fields.
+//
+// Names of locks can contain a user's data, and owners are what others could use to enter a lock. So mount the page where pprof
+// is mounted: on a port or behind a login that only operators reach.
+package lockdebug

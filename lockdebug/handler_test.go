@@ -1,0 +1,111 @@
+package lockdebug_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/lockdebug"
+)
+
+func TestMain(m *testing.M) { redistest.VerifyTestMain(m) }
+
+// get returns the answer to a request.
+func get(h http.Handler, method, target string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(method, target, nil))
+	return w
+}
+
+// report is the JSON of the page.
+type report struct {
+	At            time.Time
+	Held, Waiting []map[string]any
+}
+
+func readJSON(t *testing.T, h http.Handler) (r report) {
+	t.Helper()
+	w := get(h, http.MethodGet, "/debug/locks?format=json")
+	if kind := w.Header().Get("Content-Type"); w.Code != http.StatusOK || kind != "application/json; charset=utf-8" {
+		t.Errorf("status %d, type %q", w.Code, kind)
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil {
+		t.Fatalf("%v in %s", err, w.Body)
+	}
+	return r
+}
+
+// TestHandler: the page shows leases and waiting calls of all sources, as text and as JSON, also while Redis does not answer.
+func TestHandler(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	locks, other := client(t, server), client(t, server)
+	page := lockdebug.Handler(locks, other)
+	if r := readJSON(t, page); r.Held == nil || r.Waiting == nil || len(r.Held)+len(r.Waiting) > 0 {
+		t.Errorf("without locks: %+v", r)
+	}
+	lease, err := locks.Semaphore("line\nbreak", 5).Lock(t.Context(), core.WithPermits(3), core.WithFixedTTL(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := locks.Once("once").Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = other.Write("line\nbreak").Lock(t.Context()) }()
+	redistest.Eventually(t, time.Minute, "the call to wait", func() bool { return other.Stats().Waiting == 1 })
+	server.Pause()
+	r := readJSON(t, page)
+	if len(r.Held) != 2 || r.Held[0]["name"] != "line\nbreak" || r.Held[0]["mode"] != "semaphore" || r.Held[0]["permits"] != 3.0 ||
+		r.Held[0]["ttl_ms"] != 60000.0 || r.Held[0]["renewed"] != false || r.Held[0]["token"] != float64(lease.Token()) ||
+		r.Held[1]["kind"] != "once" || r.Held[1]["renewed"] != true {
+		t.Errorf("held: %+v", r.Held)
+	}
+	if len(r.Waiting) != 1 || r.Waiting[0]["mode"] != "write" || r.Waiting[0]["position"] != 1.0 || r.Waiting[0]["in_redis"] != true {
+		t.Errorf("waiting: %+v", r.Waiting)
+	}
+	text := get(page, http.MethodGet, "/debug/locks").Body.String()
+	for _, want := range []string{`2 held, 1 waiting, at `, `"line\nbreak"  semaphore, 3 permits`, "1m0s, fixed", `"once"`, "1 in Redis", lease.Owner()} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	server.Resume()
+}
+
+// client returns a client that lasts for the test.
+func client(t *testing.T, server *redistest.Server) *core.Client {
+	t.Helper()
+	locks, err := core.New(server.Client(), core.WithLogger(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locks.Close() })
+	return locks
+}
+
+// TestHandlerRequests: only reads are answered, and no cache keeps the answer.
+func TestHandlerRequests(t *testing.T) {
+	t.Parallel()
+	page := lockdebug.Handler()
+	if w := get(page, http.MethodPost, "/"); w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "GET, HEAD" {
+		t.Errorf("POST: %d, %v", w.Code, w.Header())
+	}
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		w := get(page, method, "/")
+		if w.Code != http.StatusOK || w.Header().Get("Cache-Control") != "no-store" ||
+			w.Header().Get("Content-Type") != "text/plain; charset=utf-8" || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %d, %v", method, w.Code, w.Header())
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a nil source was taken")
+		}
+	}()
+	lockdebug.Handler(nil)
+}

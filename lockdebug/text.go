@@ -1,0 +1,67 @@
+package lockdebug
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// write writes the report as text. Names and owners are quoted, so that a line break in one cannot pass for a line of the report.
+func (r report) write(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(table, "%d held, %d waiting, at %s\n", len(r.Held), len(r.Waiting), r.At.Format(time.RFC3339Nano))
+	if len(r.Held) > 0 {
+		fmt.Fprint(table, "\nHELD\tMODE\tFOR\tVALID FOR\tTTL\tTOKEN\tOWNER\n")
+	}
+	for _, h := range r.Held {
+		fmt.Fprintf(table, "%q\t%s\t%v\t%v\t%s\t%d\t%q\n", h.Name, h.mode(), r.At.Sub(h.Since).Round(time.Millisecond),
+			h.ValidUntil.Sub(r.At).Round(time.Millisecond), h.ttl(), h.Token, h.Owner)
+	}
+	if len(r.Waiting) > 0 {
+		fmt.Fprint(table, "\nWAITING\tMODE\tFOR\tPOSITION\tOWNER\n")
+	}
+	for _, c := range r.Waiting {
+		fmt.Fprintf(table, "%q\t%s\t%v\t%s\t%q\n", c.Name, modeOf(c.Kind, c.Mode), r.At.Sub(c.Since).Round(time.Millisecond),
+			c.position(), c.Owner)
+	}
+	return table.Flush()
+}
+
+// mode returns how a lease is held, with the permits of a semaphore.
+func (h held) mode() string {
+	if h.Permits > 1 {
+		return fmt.Sprintf("%s, %d permits", h.Mode, h.Permits)
+	}
+	return modeOf(h.Kind, h.Mode)
+}
+
+// modeOf returns the mode of a lock, and the kind of what is no lock.
+func modeOf(kind core.Kind, mode core.Mode) string {
+	if kind == core.KindLock {
+		return string(mode)
+	}
+	return string(kind)
+}
+
+// ttl returns the TTL, and whether it is fixed.
+func (h held) ttl() string {
+	ttl := (time.Duration(h.TTL) * time.Millisecond).String()
+	if !h.Renewed {
+		ttl += ", fixed"
+	}
+	return ttl
+}
+
+// position returns the place of a call, and the queue in which it counts.
+func (c waiting) position() string {
+	switch {
+	case c.Position == 0:
+		return "unknown"
+	case c.InRedis:
+		return fmt.Sprintf("%d in Redis", c.Position)
+	}
+	return fmt.Sprintf("%d in this process", c.Position)
+}
