@@ -205,6 +205,7 @@ func TestTerminalPrograms(t *testing.T) {
 	term.run("sh -c 'echo beg''un; exec sleep 62'", "begun")
 	term.press(ctrlZ)
 	term.expect("Stopped")
+	term.expect("ready> ")
 	term.run("fg", "sleep 62'\r\n")
 	term.press(ctrlC)
 	term.run("echo in''ner $?", "inner 130")
