@@ -24,6 +24,7 @@ type grammar struct {
 	Version    kong.VersionFlag `help:"Print the version."`
 
 	Exec  execCommand  `cmd:"" help:"Run a command while a lock is held."`
+	Once  onceCommand  `cmd:"" help:"Run a command at most once for a key, on all hosts."`
 	Elect electCommand `cmd:"" help:"Run a command while this host leads."`
 }
 
