@@ -128,8 +128,8 @@ func TestExecReleases(t *testing.T) {
 	srv := redistest.Start(t)
 	locks := newLocks(t, srv)
 	for args, free := range map[string]bool{
-		"exec n -- false":                        true,
-		"exec n -- true":                         true,
+		"exec n -- false":                       true,
+		"exec n -- true":                        true,
 		"exec n --min-hold 1h --ttl 2h -- true": false,
 	} {
 		run(t, urlOf(srv), strings.Fields(args)...)

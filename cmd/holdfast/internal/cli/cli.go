@@ -26,6 +26,21 @@ type grammar struct {
 	Exec  execCommand  `cmd:"" help:"Run a command while a lock is held."`
 	Once  onceCommand  `cmd:"" help:"Run a command at most once for a key, on all hosts."`
 	Elect electCommand `cmd:"" help:"Run a command while this host leads."`
+
+	Ls      lsCommand      `cmd:"" help:"List the locks that are held."`
+	Show    showCommand    `cmd:"" help:"Show the holders, the waiters and the record of a name."`
+	Watch   watchCommand   `cmd:"" help:"Show a name whenever it changes."`
+	Top     topCommand     `cmd:"" help:"Show all locks, again and again."`
+	Unlock  unlockCommand  `cmd:"" help:"Take a lock from its holders."`
+	Records recordsCommand `cmd:"" help:"List what once has recorded."`
+	Forget  forgetCommand  `cmd:"" help:"Delete a record, so that another run may begin."`
+	Resolve resolveCommand `cmd:"" help:"Record that a run of unknown outcome has been done."`
+	HTTPKey httpKeyCommand `cmd:"" name:"http-key" help:"Print the name of the lock or record of a guarded HTTP request."`
+	Digest  digestCommand  `cmd:"" help:"Find the name behind a digest of the log."`
+	Cron    cronCommand    `cmd:"" help:"Pause, resume and look at jobs of cronlock."`
+
+	Completion completionCommand `cmd:"" help:"Print the completion of a shell: bash, zsh or fish."`
+	Man        manCommand        `cmd:"" help:"Print the manual page."`
 }
 
 // environment is what a command gets.

@@ -6,10 +6,13 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
 )
 
 // The exit statuses, besides those of the command. Most are those of sysexits.h.
 const (
+	// StatusAbsent is for an operator's command that has found nothing, or nothing to change.
+	StatusAbsent = 1
 	// StatusUsage is for wrong arguments.
 	StatusUsage = 64
 	// StatusUnavailable is for a Redis that does not answer, or refuses.
@@ -52,6 +55,8 @@ func statusOf(err error) int {
 		return 0
 	case errors.As(err, &own):
 		return own.status
+	case errors.Is(err, cronlock.ErrUnknownJob):
+		return StatusAbsent
 	case errors.Is(err, core.ErrInvalidName), errors.Is(err, core.ErrInvalidOption):
 		return StatusUsage
 	case errors.Is(err, core.ErrNotAcquired), errors.Is(err, core.ErrInProgress):

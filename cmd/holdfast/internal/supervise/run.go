@@ -35,7 +35,8 @@ type Command struct {
 type Limits struct {
 	// KillBefore is the time from TERM to KILL.
 	KillBefore time.Duration
-	// Margin is how long before the end of the lease KILL is sent.
+	// Margin is how long before the end of the lease KILL is sent. After half of it the front kills the keeper, if that
+	// has not done so: the rest is for what the keeper has left.
 	Margin time.Duration
 	// MaxHold is how long the command may run until it gets TERM; 0 is no limit.
 	MaxHold time.Duration
@@ -212,7 +213,7 @@ func (r *run) commandEnded(status syscall.WaitStatus) {
 // act sends what is due, moves the deadline of the front, and sets the alarm.
 func (r *run) act(at instant) {
 	end := until(r.hold.ValidUntil())
-	r.keeper.page.set(end)
+	r.keeper.page.set(end.add(-r.limits.Margin / 2))
 	lease := stop{LeaseExpires, end.add(-r.limits.KillBefore), end.add(-r.limits.Margin)}
 	term, killing, reason := r.stops.due(lease, at)
 	if (term || killing) && !r.ended && r.outcome.Stopped == "" {
