@@ -3,7 +3,7 @@
 SHELL   := bash
 GO      ?= go
 # Modules of this repository beside the root; each keeps its dependencies to itself.
-MODULES := . examples faults internal/fencing internal/frameworks
+MODULES := . cmd/holdfast examples faults internal/fencing internal/frameworks
 # The packages whose tests take longest come first, so that none of them runs alone at the end.
 LONGEST := ./core ./internal/frameworks ./core/internal/lockscript ./examples/flashsale
 TOOL    := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
@@ -173,6 +173,11 @@ tasks: needed ## send tasks five times each to servers that are killed and stopp
 .PHONY: elections
 elections: needed ## kill, stop and cut off the leaders of five processes for a minute, and count terms: docs/elections.md
 	$(GO) test -count=1 -v -timeout 30m -run TestElectionAmongProcesses ./core -elections 60s
+
+.PHONY: commands
+commands: needed ## break commands under locks, their hosts and Redis in 120 rounds, and measure: docs/command.md
+	cd cmd/holdfast && $(GO) test -count=1 -v -timeout 30m -run 'TestStorm|TestPaused' . -rounds 10
+	cd cmd/holdfast && $(GO) test -count=1 -v -timeout 10m -run TestOverhead . -overhead 40
 
 # Versions of Redisson; the first one is that of the tests that take only one.
 REDISSON ?= 4.7.0,3.52.0
