@@ -141,6 +141,10 @@ model: needed ## compare the scripts with a model over 100,000 random operations
 names: needed ## lock and unlock a million names, on one server and in a Cluster, and measure what is left: docs/redis.md
 	$(GO) test -count=1 -timeout 30m -v -run TestNamesLeaveNothing ./core -names 1000000
 
+.PHONY: listing
+listing: needed ## list 100,000 locks, and measure what that costs the server: docs/operations.md
+	$(GO) test -count=1 -v -run TestListOfMany ./core -listed 100000
+
 .PHONY: topologies
 topologies: needed ## run the conformance suite on all strategies on Sentinel and Cluster; make test takes one on each
 	$(GO) test -race -count=1 -timeout 30m -run TestTopologies ./core -topologies

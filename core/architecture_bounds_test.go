@@ -16,8 +16,8 @@ var (
 	// mostOfPackage bounds each package below core/internal.
 	mostOfPackage = size{lines: 2500, files: 25}
 	// mostOfCore is what core has now. It goes down with each package that moves below core/internal, until core meets
-	// mostOfPackage too. Code that is new belongs there. It went up once, for what users call of a Semaphore and an Election.
-	mostOfCore = size{lines: 3260, files: 32}
+	// mostOfPackage too. Code that is new belongs there. It went up twice: for what users call of a Semaphore and an Election, and of lists.
+	mostOfCore = size{lines: 3560, files: 36}
 )
 
 // slackOfCore is how far core may stay below its bound until the bound must go down.

@@ -75,9 +75,10 @@ type RecordEntry struct {
 //
 // The pages of one walk are no snapshot. A lock that is held during the whole walk is in it, perhaps twice. One that is taken
 // or released meanwhile may be in it or not. That also holds for a Cluster whose slots move, and after a restart or a failover:
-// then the walk of that server begins again. Without the right to INFO the client cannot notice that, and a lock may be missing.
+// then the scan of that server begins again. Without the right to INFO the client cannot notice that, and a lock may be missing. So
+// may one whose slot is on its way from one master to another during the whole walk.
 //
-// A walk costs Redis a look at each key of its database, whoever it belongs to. The user needs the right to SCAN, see
+// A walk costs Redis a look at each key of its database, not only those of locks. The user needs the right to SCAN, see
 // docs/redis.md, and otherwise gets [ErrPermission]. [Client.Held] lists what this process holds, and asks no server.
 //
 // List finds only locks under the prefix of this client. It returns [ErrInvalidOption] for a cursor that no List has returned.
@@ -183,44 +184,4 @@ func pages[E any](read func(cursor string) (page []E, next string, err error)) i
 			cursor = next
 		}
 	}
-}
-
-// Match is a name that has a digest, see [Client.FindDigest].
-type Match struct {
-	// Kind is KindLock for a lock or an election, and KindOnce for a record.
-	Kind Kind
-	// Name of the lock, or key of the record, without prefix.
-	Name string
-}
-
-// FindDigest looks for the locks that are held, and the records of [Once], with a digest of the log: 8 hex digits. It walks over
-// all of them like [Client.Locks], so stop it after the first match, or end ctx. A lock that was released has left no name.
-func (c *Client) FindDigest(ctx context.Context, digest string) iter.Seq2[Match, error] {
-	locks, records := c.withDigest(ctx, digest, KindLock), c.withDigest(ctx, digest, KindOnce)
-	return func(yield func(Match, error) bool) {
-		more := true
-		for _, found := range []iter.Seq2[Match, error]{locks, records} {
-			for m, err := range found {
-				if more = yield(m, err) && err == nil; !more {
-					return
-				}
-			}
-		}
-	}
-}
-
-// withDigest is FindDigest for one kind. It reads only the names of keys.
-func (c *Client) withDigest(ctx context.Context, wanted string, kind Kind) iter.Seq2[Match, error] {
-	matches := func(key string) bool { return digest(key) == wanted }
-	return pages(func(cursor string) (found []Match, next string, err error) {
-		err = c.listing(ctx, "find digest", 0, func(l *catalog.Lister, want int) (err error) {
-			var names []string
-			names, next, err = l.Find(ctx, kind == KindOnce, matches, cursor)
-			for _, name := range names {
-				found = append(found, Match{kind, name})
-			}
-			return err
-		})
-		return found, next, err
-	})
 }

@@ -18,18 +18,6 @@ func digest(key string) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// Digest returns what the log shows in place of the lock or election of that name: 8 hex digits. [Client.FindDigest] finds the
-// name of a digest.
-func (c *Client) Digest(name string) string { return digest(c.prefix + name) }
-
-// Digest is [Client.Digest] for locks of the Redlock.
-func (r *Redlock) Digest(name string) string { return digest(r.prefix + name) }
-
-// Digest returns what the log shows in place of the record of the key: 8 hex digits.
-func (o *Once) Digest() string {
-	return digest(lockscript.NewKeys(o.client.prefix, o.key).Once().Lock) // o.keys are empty if the key was refused
-}
-
 // nameless is what an error that begins with the name of a lock says after it.
 func nameless(err error) error {
 	if errors.Is(err, ErrWrongType) {

@@ -7,26 +7,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
-
-// listen prints the signals that it receives, until one of them is USR2.
-func listen() {
-	incoming := make(chan os.Signal, 64)
-	signal.Notify(incoming, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH)
-	fmt.Println("ready")
-	for sig := range incoming {
-		fmt.Println(sig)
-		if sig == syscall.SIGUSR2 {
-			return
-		}
-	}
-}
 
 // listener is a program that runs a command that prints its signals.
 type listener struct {

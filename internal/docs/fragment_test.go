@@ -21,6 +21,7 @@ var imports = map[string]string{
 	"cronlock":  "github.com/holdfast-go/holdfast/cronlock",
 	"ginlock":   "github.com/holdfast-go/holdfast/middleware/gin",
 	"httplock":  "github.com/holdfast-go/holdfast/middleware/nethttp",
+	"lockdebug": "github.com/holdfast-go/holdfast/lockdebug",
 	"locktest":  "github.com/holdfast-go/holdfast/locktest",
 }
 

@@ -19,9 +19,10 @@ const packageHeight = 46
 var drawnPackages = []drawnPackage{
 	{"core", "public API, leases, Once, Multi", 20, 16, 480},
 	{"redlock", "majority", 20, 92, 111},
-	{"oncescript", "Once in Redis", 143, 92, 111},
+	{"catalog", "lists", 143, 92, 111},
 	{"acquire", "loop, release", 266, 92, 111},
 	{"preflight", "INFO checks", 389, 92, 111},
+	{"oncescript", "Once in Redis", 143, 168, 111},
 	{"waiters", "in this process", 266, 168, 111},
 	{"lockscript", "a lock in Redis: keys, scripts, strategies", 20, 244, 357},
 	{"keepalive", "renewal, end", 20, 320, 111},
@@ -41,10 +42,11 @@ type drawnArrow struct {
 // docs/architecture.md.
 var drawnArrows = []drawnArrow{
 	{"core", "redlock", 75},
-	{"core", "oncescript", 198},
+	{"core", "catalog", 198},
 	{"core", "acquire", 321},
 	{"core", "preflight", 444},
 	{"redlock", "lockscript", 75},
+	{"catalog", "oncescript", 198},
 	{"oncescript", "lockscript", 198},
 	{"acquire", "waiters", 321},
 	{"waiters", "lockscript", 321},

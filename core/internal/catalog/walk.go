@@ -16,8 +16,8 @@ const (
 	maxCount = 1000
 	// maxScans bounds how many SCANs one call of Next sends, if few keys match.
 	maxScans = 16
-	// patience is how long a SCAN is sent again while it fails. Why so short: the caller has a cursor, and may go on later.
-	patience = time.Second
+	// outageLimit is how long a SCAN is sent again while it fails. Why so short: the caller has a cursor, and may go on later.
+	outageLimit = time.Second
 )
 
 // Walk goes over the keys of hashes that match a pattern, and returns their names.
@@ -50,7 +50,7 @@ func (w *Walk) Next(ctx context.Context, at *Cursor, want int) (names []string, 
 	c, count := *at, want
 	for range maxScans {
 		var found []string
-		err := transport.Retry(ctx, patience, transport.Transient, func() (err error) {
+		err := transport.Retry(ctx, outageLimit, transport.Transient, func() (err error) {
 			tried := c
 			if found, end, err = w.scan(ctx, &tried, min(count, maxCount)); err == nil {
 				c = tried

@@ -9,7 +9,7 @@
 //	MutexBatch ──► acquire_all, release                  several mutexes of one slot, all or none
 //	Queue ───────► queue_acquire, queue_release          in the order of arrival: fair, reading, writing
 //	OneRedis ────► renew, raise, bar, deployment_id      what all of them have in common
-//	Instance ────► queue_heartbeat, wake_next_if_free, force, inspect, server_run_id
+//	Instance ────► queue_heartbeat, wake_next_if_free, force, inspect, summary, server_run_id
 //
 // A hold has these states in Redis:
 //

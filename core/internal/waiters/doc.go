@@ -1,7 +1,8 @@
 // Package waiters has the callers of this process that wait for a lock, and those that observe an election.
 //
 // Where a lock has no queue in Redis, the [Lists] have one local list for each name, and only the first waiter of a list
-// asks Redis. Where it has one, [Heartbeats] keep the places of all waiters in it. A [Limit] bounds both.
+// asks Redis. Where it has one, [Heartbeats] keep the places of all waiters in it. A [Limit] bounds both, and [Calls] has all that
+// wait in either, for operators.
 //
 // A [Waiter] of a list passes through these states:
 //

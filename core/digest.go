@@ -1,0 +1,61 @@
+package core
+
+import (
+	"context"
+	"iter"
+
+	"github.com/holdfast-go/holdfast/core/internal/catalog"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+)
+
+// Digest returns what the log shows in place of the lock or election of that name: 8 hex digits. [Client.FindDigest] finds the
+// name of a digest.
+func (c *Client) Digest(name string) string { return digest(c.prefix + name) }
+
+// Digest is [Client.Digest] for locks of the Redlock.
+func (r *Redlock) Digest(name string) string { return digest(r.prefix + name) }
+
+// Digest returns what the log shows in place of the record of the key: 8 hex digits.
+func (o *Once) Digest() string {
+	return digest(lockscript.NewKeys(o.client.prefix, o.key).Once().Lock) // o.keys are empty if the key was refused
+}
+
+// Match is a name that has a digest, see [Client.FindDigest].
+type Match struct {
+	// Kind is KindLock for a lock or an election, and KindOnce for a record.
+	Kind Kind
+	// Name of the lock, or key of the record, without prefix.
+	Name string
+}
+
+// FindDigest looks for the locks that are held, and the records of [Once], with a digest of the log: 8 hex digits. It walks over
+// all of them like [Client.Locks], so stop it after the first match, or end ctx. A lock that was released has left no name.
+func (c *Client) FindDigest(ctx context.Context, digest string) iter.Seq2[Match, error] {
+	locks, records := c.withDigest(ctx, digest, KindLock), c.withDigest(ctx, digest, KindOnce)
+	return func(yield func(Match, error) bool) {
+		more := true
+		for _, found := range []iter.Seq2[Match, error]{locks, records} {
+			for m, err := range found {
+				if more = yield(m, err) && err == nil; !more {
+					return
+				}
+			}
+		}
+	}
+}
+
+// withDigest is FindDigest for one kind. It reads only the names of keys.
+func (c *Client) withDigest(ctx context.Context, wanted string, kind Kind) iter.Seq2[Match, error] {
+	matches := func(key string) bool { return digest(key) == wanted }
+	return pages(func(cursor string) (found []Match, next string, err error) {
+		err = c.listing(ctx, "find digest", 0, func(l *catalog.Lister, want int) (err error) {
+			var names []string
+			names, next, err = l.Find(ctx, kind == KindOnce, matches, cursor)
+			for _, name := range names {
+				found = append(found, Match{kind, name})
+			}
+			return err
+		})
+		return found, next, err
+	})
+}

@@ -1,0 +1,9 @@
+package catalog
+
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.VerifyTestMain(m) }
