@@ -180,7 +180,7 @@ elections: needed ## kill, stop and cut off the leaders of five processes for a 
 
 .PHONY: commands
 commands: needed ## break commands under locks, their hosts and Redis in 120 rounds, and measure: docs/command.md
-	cd cmd/holdfast && $(GO) test -count=1 -v -timeout 30m -run 'TestStorm|TestPaused' . -rounds 10
+	cd cmd/holdfast && $(GO) test -count=1 -v -timeout 30m -run 'TestStorm|TestPaused' . -rounds 10 -storm-ttl 2s
 	cd cmd/holdfast && $(GO) test -count=1 -v -timeout 10m -run TestOverhead . -overhead 40
 
 # Versions of Redisson; the first one is that of the tests that take only one.

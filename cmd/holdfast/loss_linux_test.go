@@ -36,7 +36,7 @@ func TestKilledBeforeLoss(t *testing.T) {
 	srv := redistest.Start(t)
 	dir := t.TempDir()
 	pids := filepath.Join(dir, "pids")
-	cmd := command(t, urlOf(srv), "exec", "--ttl", "1s", "n", "-c",
+	cmd := command(t, urlOf(srv), "exec", "--ttl", "2s", "n", "-c",
 		fmt.Sprintf(`trap '' TERM; setsid sh -c 'trap "" TERM; echo $$ >>%[1]s; sleep 61 & wait; sleep 62' & echo $$ >>%[1]s; sleep 63; sleep 64`, pids))
 	start(t, cmd)
 	var all []int
@@ -67,7 +67,7 @@ func readPids(path string) (pids []int) {
 func TestForcedOut(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	cmd := command(t, urlOf(srv), "exec", "--ttl", "1s", "n", "--", "sleep", "60")
+	cmd := command(t, urlOf(srv), "exec", "--ttl", "3s", "n", "--", "sleep", "60")
 	start(t, cmd)
 	p := awaitCommand(t, cmd.Process.Pid)
 	if forced, err := newLocks(t, srv).ForceUnlock(t.Context(), "n"); !forced || err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
@@ -51,11 +50,11 @@ func TestOnceInProgress(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	locks := newLocks(t, srv)
-	cmd := command(t, urlOf(srv), "once", "--ttl", "1s", "a", "--", "sleep", "60")
+	cmd := command(t, urlOf(srv), "once", "--ttl", "3s", "a", "--", "sleep", "60")
 	start(t, cmd)
 	p := awaitCommand(t, cmd.Process.Pid)
 	run(t, urlOf(srv), "once", "a", "--", "echo", "ran").want(t, 75, "", "in progress")
-	run(t, urlOf(srv), "once", "-E", "5", "-w", "0.05", "a", "--", "echo", "ran").want(t, 5, "", "in progress")
+	run(t, urlOf(srv), "once", "-E", "5", "-w", "2", "a", "--", "echo", "ran").want(t, 5, "", "in progress")
 	send(syscall.SIGKILL, p.keeper)
 	if status := awaitEnd(t, cmd); status != 79 {
 		t.Errorf("status %d", status)
@@ -110,7 +109,7 @@ func TestOnceLost(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t, redistest.AOF())
 	for _, retry := range []bool{false, true} {
-		args := []string{"once", "--ttl", "1s", "a", "-c", "sleep 60"}
+		args := []string{"once", "--ttl", "2s", "a", "-c", "sleep 60"}
 		if retry {
 			args = append(args, "--retry", "--retention", "1h")
 			args[3] = "b"
@@ -119,9 +118,8 @@ func TestOnceLost(t *testing.T) {
 		start(t, cmd)
 		awaitCommand(t, cmd.Process.Pid)
 		srv.Pause()
-		var end *exec.Cmd = cmd
 		redistest.Eventually(t, within, "the command to end", func() bool {
-			_, running := processesOf(end.Process.Pid)
+			_, running := processesOf(cmd.Process.Pid)
 			return !running
 		})
 		srv.Resume()

@@ -13,7 +13,7 @@ import (
 func TestPausedHost(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	cmd := command(t, urlOf(srv), "exec", "--ttl", "500ms", "n", "--", "sleep", "60")
+	cmd := command(t, urlOf(srv), "exec", "--ttl", "2s", "n", "--", "sleep", "60")
 	start(t, cmd)
 	p := awaitCommand(t, cmd.Process.Pid)
 	send(syscall.SIGSTOP, p.front, p.keeper, p.command)

@@ -21,11 +21,12 @@ import (
 // rounds is how often TestStorm injects each fault; "make commands" measures with more.
 var rounds = flag.Int("rounds", 1, "how often TestStorm injects each fault")
 
-// stormTTL is that of the locks in the storm.
-const stormTTL = 2 * time.Second
+// stormTTL is that of the locks in the storm. It is long by default, because KILL takes long on a machine that is busy with
+// other tests.
+var stormTTL = flag.Duration("storm-ttl", 4*time.Second, "TTL of the locks in TestStorm")
 
-// outage is how long a fault lasts: the lock has expired before it ends.
-const outage = 3 * stormTTL / 2
+// outage returns how long a fault lasts: the lock has expired before it ends.
+func outage() time.Duration { return *stormTTL * 3 / 2 }
 
 // A fault breaks something while a host runs its command.
 type fault struct {
@@ -37,7 +38,7 @@ type fault struct {
 // pause stops processes for the outage. All of them get CONT, also those that have been killed meanwhile.
 func pause(pids ...int) {
 	send(syscall.SIGSTOP, pids...)
-	time.Sleep(outage)
+	time.Sleep(outage())
 	send(syscall.SIGCONT, pids...)
 }
 
@@ -52,18 +53,18 @@ var faults = map[string]fault{
 	"both stopped, but not the command":       {may: true, inject: func(_ *storm, _ *host, p processes) { pause(p.front, p.keeper) }},
 	"Redis frozen": {forks: true, inject: func(s *storm, _ *host, _ processes) {
 		s.server.Pause()
-		time.Sleep(outage)
+		time.Sleep(outage())
 		s.server.Resume()
 	}},
 	"Redis cut off from this host": {forks: true, inject: func(_ *storm, h *host, _ processes) {
 		h.relay.Drop(redistest.Both)
-		time.Sleep(outage)
+		time.Sleep(outage())
 		h.relay.Heal()
 	}},
 	"Redis killed, restarted at once": {forks: true, inject: func(s *storm, _ *host, _ processes) { s.server.Restart() }},
 	"Redis killed, restarted later": {forks: true, inject: func(s *storm, _ *host, _ processes) {
 		s.server.Kill()
-		time.Sleep(outage)
+		time.Sleep(outage())
 		s.server.Restart()
 	}},
 }
@@ -83,12 +84,12 @@ type host struct {
 	relay *redistest.Relay
 
 	mu    sync.Mutex
-	front *exec.Cmd // guarded by mu
+	front int // process id, 0 before the first; guarded by mu
 }
 
 // script takes the lock of the referee and works. Its processes keep the lock of the referee until all have ended.
 func (s *storm) script(forks bool) []string {
-	work := []string{"0.05", "0.3", "4"}[rand.IntN(3)] // of which the last one is longer than the TTL
+	work := []string{"0.05", "0.3", fmt.Sprint(2 * stormTTL.Seconds())}[rand.IntN(3)]
 	if !forks {
 		return []string{"flock", "-n", "-F", "-E", fmt.Sprint(overlapStatus), s.file, "sleep", work}
 	}
@@ -101,14 +102,13 @@ func (s *storm) work(ctx context.Context, t *testing.T, h *host, forks bool) {
 	for ctx.Err() == nil {
 		args := append([]string{"exec", "--ttl", stormTTL.String(), "n", "--"}, s.script(forks)...)
 		cmd := command(t, "redis://"+h.relay.Addr(), args...)
-		h.mu.Lock()
-		h.front = cmd
-		err := cmd.Start()
-		h.mu.Unlock()
-		if err != nil {
+		if err := cmd.Start(); err != nil {
 			t.Error(err)
 			return
 		}
+		h.mu.Lock()
+		h.front = cmd.Process.Pid
+		h.mu.Unlock()
 		stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 		_ = cmd.Wait()
 		stop()
@@ -121,10 +121,10 @@ func (s *storm) holder(t *testing.T) (h *host, p processes) {
 	redistest.Eventually(t, within, "a host to run its command", func() (running bool) {
 		for _, h = range s.hosts {
 			h.mu.Lock()
-			started := h.front != nil && h.front.Process != nil
+			front := h.front
 			h.mu.Unlock()
-			if started {
-				if p, running = processesOf(h.front.Process.Pid); running {
+			if front != 0 {
+				if p, running = processesOf(front); running {
 					return true
 				}
 			}
@@ -164,7 +164,7 @@ func TestStormControl(t *testing.T) {
 	runs := 0
 	redistest.Eventually(t, within+time.Duration(*rounds)*time.Second, "an overlap", func() bool {
 		var all sync.WaitGroup
-		ctx, stop := context.WithTimeout(t.Context(), 3*stormTTL)
+		ctx, stop := context.WithTimeout(t.Context(), 3*(*stormTTL))
 		defer stop()
 		for range s.hosts {
 			all.Go(func() {
@@ -211,7 +211,7 @@ func (s *storm) rage(t *testing.T, f fault) {
 	}
 	for range *rounds {
 		h, p := s.holder(t)
-		time.Sleep(rand.N(stormTTL / 4)) // anywhere in the work
+		time.Sleep(rand.N(*stormTTL / 4)) // anywhere in the work
 		f.inject(s, h, p)
 		// The next round waits for a host that runs its command, so the lock can be had again.
 		redistest.Eventually(t, within, "the command to end", func() bool { return !alive(p.command) })

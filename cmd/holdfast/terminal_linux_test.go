@@ -124,7 +124,7 @@ func TestTerminalStop(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	term := openTerminal(t, srv)
-	term.run("hf exec --ttl 500ms n -c 'echo beg''un; exec sleep 61'", "begun")
+	term.run("hf exec --ttl 3s n -c 'echo beg''un; exec sleep 61'", "begun")
 	term.press(ctrlZ)
 	term.expect("Stopped")
 	locks := newLocks(t, srv)
@@ -133,7 +133,7 @@ func TestTerminalStop(t *testing.T) {
 		t.Fatal(info, err)
 	}
 	token := info.Holders[0].Token
-	time.Sleep(2 * 500 * time.Millisecond) // two TTLs, in which a lock that is not renewed expires
+	time.Sleep(5 * time.Second) // longer than the TTL: a lock that is not renewed expires
 	if info, err = locks.Inspect(t.Context(), "n"); err != nil || len(info.Holders) != 1 || info.Holders[0].Token != token {
 		t.Errorf("the lock was not kept: %+v, %v", info, err)
 	}

@@ -26,6 +26,7 @@ type front struct {
 
 	inherited map[int]bool  // children that this process had before, as of a shell that has executed holdfast
 	wake      chan struct{} // the command has started
+	heardAll  chan struct{} // closed when the keeper has ended, and all its messages were handled
 }
 
 // Front starts this program again as the keeper, with the same arguments, and returns the exit status of the keeper
@@ -35,7 +36,7 @@ func Front() (int, error) {
 	if err := becomeSubreaper(); err != nil {
 		return 0, err
 	}
-	f := &front{inherited: make(map[int]bool), wake: make(chan struct{}, 1)}
+	f := &front{inherited: make(map[int]bool), wake: make(chan struct{}, 1), heardAll: make(chan struct{})}
 	for _, pid := range children(os.Getpid()) {
 		f.inherited[pid] = true
 	}
@@ -43,6 +44,7 @@ func Front() (int, error) {
 		return 0, fmt.Errorf("cannot start the keeper: %w", err)
 	}
 	status := f.await()
+	<-f.heardAll
 	if status.Signaled() && status.Signal() == syscall.SIGINT {
 		dieOf(syscall.SIGINT)
 		return SignalStatus(syscall.SIGINT), nil
@@ -74,7 +76,10 @@ func (f *front) start() error {
 	if f.keeper, err = startKeeper(other, file); err != nil {
 		return err
 	}
-	go f.link.receive(f.heard)
+	go func() {
+		defer close(f.heardAll)
+		f.link.receive(f.heard)
+	}()
 	return f.watchDeadline()
 }
 

@@ -12,16 +12,19 @@ import (
 func TestPairing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var got []syscall.Signal
-		p := &pairing{forward: func(sig syscall.Signal) { got = append(got, sig) }}
+		forwarded := make(chan syscall.Signal, 10)
+		p := &pairing{forward: func(sig syscall.Signal) { forwarded <- sig }}
 		want := func(signals ...syscall.Signal) {
 			t.Helper()
 			time.Sleep(2 * pairingWindow)
 			synctest.Wait()
+			var got []syscall.Signal
+			for len(forwarded) > 0 {
+				got = append(got, <-forwarded)
+			}
 			if !slices.Equal(got, signals) {
 				t.Errorf("forwarded %v, want %v", got, signals)
 			}
-			got = nil
 		}
 		p.received(fromFront, syscall.SIGINT)
 		want(syscall.SIGINT)
