@@ -162,7 +162,7 @@ func TestStormControl(t *testing.T) {
 	const script = `[ "$(redis-cli -s "$0" SET n $$ NX PX "$1")" = OK ] || exit 75; shift; "$@"; s=$?; redis-cli -s "$0" DEL n; exit $s`
 	ttl := fmt.Sprint(stormTTL.Milliseconds())
 	runs := 0
-	redistest.Eventually(t, within+time.Duration(*rounds)*time.Second, "an overlap", func() bool {
+	redistest.Eventually(t, within+time.Duration(*rounds)*4*(*stormTTL), "an overlap", func() bool {
 		var all sync.WaitGroup
 		ctx, stop := context.WithTimeout(t.Context(), 3*(*stormTTL))
 		defer stop()
