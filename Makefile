@@ -3,7 +3,7 @@
 SHELL   := bash
 GO      ?= go
 # Modules of this repository beside the root; each keeps its dependencies to itself.
-MODULES := . examples faults gocronlock inspector inspector/internal/browser internal/fencing internal/frameworks
+MODULES := . cmd/holdfast examples faults gocronlock inspector inspector/internal/browser internal/fencing internal/frameworks
 # The packages whose tests take longest come first, so that none of them runs alone at the end.
 LONGEST := ./core ./internal/frameworks ./core/internal/lockscript ./examples/flashsale
 TOOL    := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
@@ -193,6 +193,11 @@ inspector: needed ## load pages of inspector beside 100,000 locks, and measure w
 .PHONY: screenshots
 screenshots: needed ## take the pictures of inspector in docs, where there is a Chromium
 	$(GO) test -count=1 -run TestScreenshots ./inspector/internal/browser -screenshots $(CURDIR)/docs
+
+.PHONY: commands
+commands: needed ## break commands under locks, their hosts and Redis in 120 rounds, and measure: docs/command.md
+	cd cmd/holdfast && $(GO) test -count=1 -v -timeout 30m -run 'TestStorm|TestPaused' . -rounds 10 -storm-ttl 2s
+	cd cmd/holdfast && $(GO) test -count=1 -v -timeout 10m -run TestOverhead . -overhead 40
 
 # Versions of Redisson; the first one is that of the tests that take only one.
 REDISSON ?= 4.7.0,3.52.0

@@ -215,8 +215,12 @@ func TestElectionMaxHold(t *testing.T) {
 		"max hold": core.WithMaxHold(100 * time.Millisecond), "fixed TTL": core.WithFixedTTL(100 * time.Millisecond),
 	} {
 		e := locks.Election(name, core.WithTTL(300*time.Millisecond), limit)
+		before := time.Now()
 		first := mustCampaign(t, e)
 		waitFor(t, first.Context().Done(), "the term to end")
+		if until := first.ValidUntil(); until.Before(before) || until.After(time.Now()) {
+			t.Errorf("%s: a term that has ended is valid until %v", name, until)
+		}
 		wantErr(t, context.Cause(first.Context()), core.ErrLeaseLost)
 		second := mustCampaign(t, e)
 		if second.Term() <= first.Term() {

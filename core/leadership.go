@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
@@ -33,6 +34,10 @@ func (l *Leadership) Context() context.Context { return l.lease.Context() }
 
 // Term returns the fencing token of the lead: greater than the terms of all leaders before.
 func (l *Leadership) Term() int64 { return l.lease.token }
+
+// ValidUntil returns the time until which no other candidate can win, see [Lease.ValidUntil]. It moves forward with every
+// renewal.
+func (l *Leadership) ValidUntil() time.Time { return l.lease.ValidUntil() }
 
 // Proclaim changes the value that [Election.Leader] and [Election.Observe] return for this leader. Of two values the one of
 // the later call stays, whichever reaches Redis last. Values are as for [WithValue].

@@ -110,6 +110,10 @@ func (k Key) sum(h hash.Hash) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
+// Name returns the name of the lock and of the record that the guards make of the key with a secret, see [WithKeySecret]: for
+// operators. An empty secret is none.
+func (k Key) Name(secret []byte) string { return k.record(secret) }
+
 // record is the name of the key's record. The records of one scope share a pair of braces, so that they can be counted.
 func (k Key) record(secret []byte) string {
 	last := len(k.parts) - 1

@@ -88,6 +88,25 @@ func TestHashWithSecret(t *testing.T) {
 	}
 }
 
+// TestKeyName: operators find a record under the name that the guards give it.
+func TestKeyName(t *testing.T) {
+	t.Parallel()
+	user, idempotency := mustKey(t, "context", "ada"), mustKey(t, "idempotency-key", "k1")
+	both, err := middleware.Join(user, idempotency)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{"", "secret"} {
+		hash := func(k middleware.Key) string { return k.HashWith([]byte(secret)) }
+		if got, want := user.Name([]byte(secret)), "http:"+hash(user); got != want {
+			t.Errorf("name %q, want %q", got, want)
+		}
+		if got, want := both.Name([]byte(secret)), "http:{"+hash(user)+"}:"+hash(both); got != want {
+			t.Errorf("name %q, want %q", got, want)
+		}
+	}
+}
+
 func TestKeyBounds(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -44,8 +44,10 @@ const ofReader = "needs the published module"
 var illustrations = map[string]string{
 	"CONTRIBUTING.md: | `holdfast: Redis cannot write its append-only file: a restart loses locks and records` | warn | Look at the disk of the server. |": "a row for the exercise",
 	"CONTRIBUTING.md: Warn of an append-only file that cannot be written":                                                                                  "a commit message for the exercise",
-	`docs/migration.md: @Scheduled(cron = "0 0 3 * * *")`:                                                                                                  "Java of ShedLock, to show what is replaced",
-	`docs/redisson.md: RLock lock = redisson.getLock("order:42");`:                                                                                         "Java of Redisson; make interop runs a program with the same calls",
+	"docs/command.md: 30 2 * * *   holdfast exec -n -E 0 backup:db -- backup.sh":                                                                           "a crontab; TestPageCommands of cmd/holdfast runs its lines",
+	"docs/command.md: [Service]":                                   "a unit of systemd",
+	`docs/migration.md: @Scheduled(cron = "0 0 3 * * *")`:          "Java of ShedLock, to show what is replaced",
+	`docs/redisson.md: RLock lock = redisson.getLock("order:42");`: "Java of Redisson; make interop runs a program with the same calls",
 }
 
 // ranBlocks are the blocks that tests of this package run, by page and first word.
@@ -56,6 +58,7 @@ var ranBlocks = []string{
 	"docs/operations.md: DEL",       // TestFreedByHand
 	"docs/redis.md: ACL",            // TestACLCommand
 	"docs/redis.md: redis-cli",      // TestACLCommand
+	"docs/command.md: holdfast",     // TestPageCommands of cmd/holdfast
 }
 
 // sqlPages are the pages whose blocks of SQL internal/fencing runs.

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
+)
+
+// grammar is the command line. The comments of the fields are their help.
+type grammar struct {
+	Connection connection       `embed:""`
+	JSON       bool             `help:"Print JSON: one object, or one on each line."`
+	Verbose    bool             `short:"v" help:"Show the warnings of the library on standard error."`
+	Version    kong.VersionFlag `help:"Print the version."`
+
+	Exec  execCommand  `cmd:"" help:"Run a command while a lock is held."`
+	Once  onceCommand  `cmd:"" help:"Run a command at most once for a key, on all hosts."`
+	Elect electCommand `cmd:"" help:"Run a command while this host leads."`
+
+	Ls      lsCommand      `cmd:"" help:"List the locks that are held."`
+	Show    showCommand    `cmd:"" help:"Show the holders, the waiters and the record of a name."`
+	Watch   watchCommand   `cmd:"" help:"Show a name whenever it changes."`
+	Top     topCommand     `cmd:"" help:"Show all locks, again and again."`
+	Unlock  unlockCommand  `cmd:"" help:"Take a lock from its holders."`
+	Records recordsCommand `cmd:"" help:"List what once has recorded."`
+	Forget  forgetCommand  `cmd:"" help:"Delete a record, so that another run may begin."`
+	Resolve resolveCommand `cmd:"" help:"Record that a run of unknown outcome has been done."`
+	HTTPKey httpKeyCommand `cmd:"" name:"http-key" help:"Print the name of the lock or record of a guarded HTTP request."`
+	Digest  digestCommand  `cmd:"" help:"Find the name behind a digest of the log."`
+	Cron    cronCommand    `cmd:"" help:"Pause, resume and look at jobs of cronlock."`
+
+	Completion completionCommand `cmd:"" help:"Print the completion of a shell: bash, zsh or fish."`
+	Man        manCommand        `cmd:"" help:"Print the manual page."`
+}
+
+// environment is what a command gets.
+type environment struct {
+	keeper *supervise.Keeper // nil in the front, and for commands that run no program
+	ctx    context.Context
+	stdout io.Writer
+	stderr io.Writer
+	stdin  io.Reader
+	parser *kong.Kong
+	flags  *grammar
+	behind []string // the arguments behind the first "--"
+}
+
+// Main executes the command line and returns the exit status. The keeper is nil in the front.
+func Main(args []string, keeper *supervise.Keeper) int {
+	env := &environment{
+		keeper: keeper, ctx: context.Background(), flags: new(grammar),
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+	}
+	if keeper != nil {
+		env.ctx, env.stderr = keeper.Context(), keeper.Stderr()
+	}
+	return env.main(args)
+}
+
+// helpShown ends the parser after a flag that prints something, such as --help.
+type helpShown struct{ status int }
+
+func (env *environment) main(args []string) (status int) {
+	defer func() {
+		if shown, ok := recover().(helpShown); ok {
+			status = shown.status
+		}
+	}()
+	err := env.execute(args)
+	if err != nil && err.Error() != "" {
+		fmt.Fprintf(env.stderr, "holdfast: %s\n", strings.TrimPrefix(err.Error(), "holdfast: "))
+	}
+	return statusOf(err)
+}
+
+// execute parses the arguments and executes the command.
+func (env *environment) execute(args []string) error {
+	if at := slices.Index(args, "--"); at >= 0 {
+		env.behind = args[at+1:]
+	}
+	if err := env.newParser(); err != nil {
+		return err
+	}
+	parsed, err := env.parser.Parse(args)
+	if err != nil {
+		return usageError("%s\nTry: holdfast --help", err)
+	}
+	if env.keeper == nil && !runsProgram(parsed) {
+		var stop context.CancelFunc
+		env.ctx, stop = signal.NotifyContext(env.ctx, os.Interrupt, syscall.SIGTERM)
+		defer stop()
+	}
+	err = parsed.Run(env)
+	var interrupted *supervise.Interrupted
+	switch {
+	case errors.As(err, &interrupted):
+		return exitWith(supervise.SignalStatus(interrupted.Signal))
+	case env.keeper == nil && env.ctx.Err() != nil:
+		return exitWith(supervise.SignalStatus(syscall.SIGINT))
+	}
+	return err
+}
+
+func (env *environment) newParser() (err error) {
+	env.parser, err = kong.New(
+		env.flags,
+		kong.Name("holdfast"),
+		kong.Description("Distributed locks on Redis for everything that has a shell."),
+		kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
+		kong.Writers(env.stdout, env.stderr),
+		kong.Exit(func(status int) { panic(helpShown{status}) }),
+		kong.Vars{"version": version()},
+	)
+	return err
+}
+
+// runsProgram reports whether the command runs another program.
+func runsProgram(parsed *kong.Context) bool {
+	switch name, _, _ := strings.Cut(parsed.Command(), " "); name {
+	case "exec", "once", "elect":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"cmp"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/connect"
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// connection are the flags that say where Redis is.
+type connection struct {
+	Redis        string `placeholder:"URL" help:"URL of Redis. Defaults to $$HOLDFAST_REDIS, then $$REDIS_URL, then redis://localhost:6379. A password belongs into one of these variables, into $$HOLDFAST_REDIS_PASSWORD or into a file: other users can read arguments."`
+	RedisUser    string `placeholder:"USER" env:"HOLDFAST_REDIS_USER" help:"User of Redis, in place of that of the URL."`
+	PasswordFile string `type:"path" placeholder:"FILE" env:"HOLDFAST_REDIS_PASSWORD_FILE" help:"File with the password of Redis."`
+	TLSCA        string `name:"tls-ca" type:"path" placeholder:"FILE" env:"HOLDFAST_TLS_CA" help:"Certificates of the authorities to trust."`
+	TLSCert      string `name:"tls-cert" type:"path" placeholder:"FILE" env:"HOLDFAST_TLS_CERT" help:"Certificate of this client."`
+	TLSKey       string `name:"tls-key" type:"path" placeholder:"FILE" env:"HOLDFAST_TLS_KEY" help:"Key of that certificate."`
+	Prefix       string `default:"lock:" env:"HOLDFAST_PREFIX" help:"Prefix of the names in Redis, as of core.WithPrefix."`
+}
+
+const defaultURL = "redis://localhost:6379"
+
+// settings returns the settings of the connection.
+func (c connection) settings() (connect.Settings, error) {
+	if connect.HasPassword(c.Redis) {
+		return connect.Settings{}, usageError("--redis has a password, which other users of this host can read: " +
+			"set HOLDFAST_REDIS, HOLDFAST_REDIS_PASSWORD or --password-file instead")
+	}
+	return connect.Settings{
+		URL:      cmp.Or(c.Redis, os.Getenv("HOLDFAST_REDIS"), os.Getenv("REDIS_URL"), defaultURL),
+		Username: c.RedisUser, Password: os.Getenv("HOLDFAST_REDIS_PASSWORD"), PasswordFile: c.PasswordFile,
+		CAFile: c.TLSCA, CertFile: c.TLSCert, KeyFile: c.TLSKey,
+	}, nil
+}
+
+// clients are what a command talks to Redis with. The caller must call close.
+type clients struct {
+	redis redis.UniversalClient
+	locks *core.Client
+}
+
+// closeTimeout bounds the end of the clients. What is not released by then expires.
+const closeTimeout = 2 * time.Second
+
+// close ends both clients. It releases what is still held. While Redis does not answer, it gives up after closeTimeout:
+// the process ends right after it.
+func (c *clients) close() {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_ = c.locks.Close()
+		_ = c.redis.Close()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closeTimeout):
+	}
+}
+
+// open returns clients with options.
+func (env *environment) open(opts ...core.Option) (*clients, error) {
+	connect.Silence()
+	settings, err := env.flags.Connection.settings()
+	if err != nil {
+		return nil, err
+	}
+	rdb, err := connect.Open(settings)
+	if err != nil {
+		return nil, usageError("%s", err)
+	}
+	locks, err := core.New(rdb, append(opts, core.WithPrefix(env.flags.Connection.Prefix), core.WithLogger(env.logger()))...)
+	if err != nil {
+		_ = rdb.Close()
+		return nil, err
+	}
+	return &clients{rdb, locks}, nil
+}
+
+// logger returns the logger of the library. Without --verbose it is silent, because cron sends a mail for each line.
+func (env *environment) logger() *slog.Logger {
+	if !env.flags.Verbose {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(env.stderr, nil))
+}

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
+)
+
+// cronCommand has the commands for jobs of cronlock.
+type cronCommand struct {
+	Ls      cronLsCommand      `cmd:"" help:"List the jobs."`
+	Pause   cronPauseCommand   `cmd:"" help:"Pause a job on all hosts."`
+	Resume  cronResumeCommand  `cmd:"" help:"Let a paused job run again."`
+	History cronHistoryCommand `cmd:"" help:"Show the last runs of a job."`
+}
+
+type (
+	cronLsCommand    struct{}
+	cronPauseCommand struct {
+		Job string `arg:"" help:"Name of the job."`
+	}
+	cronResumeCommand struct {
+		Job string `arg:"" help:"Name of the job."`
+	}
+	cronHistoryCommand struct {
+		Job string `arg:"" help:"Name of the job."`
+	}
+)
+
+// withLocks calls a function with a client.
+func withLocks(env *environment, call func(*core.Client) error) error {
+	all, err := env.open()
+	if err != nil {
+		return err
+	}
+	defer all.close()
+	return call(all.locks)
+}
+
+// Run is called by the parser.
+func (c *cronPauseCommand) Run(env *environment) error {
+	return withLocks(env, func(locks *core.Client) error { return cronlock.Pause(env.ctx, locks, c.Job) })
+}
+
+// Run is called by the parser.
+func (c *cronResumeCommand) Run(env *environment) error {
+	return withLocks(env, func(locks *core.Client) error { return cronlock.Resume(env.ctx, locks, c.Job) })
+}
+
+// Run is called by the parser.
+func (c *cronLsCommand) Run(env *environment) error {
+	return withLocks(env, func(locks *core.Client) error {
+		jobs, err := cronlock.Jobs(env.ctx, locks)
+		if err != nil {
+			return err
+		}
+		t := &table{head: []string{"JOB", "SPEC", "ZONE", "PAUSED", "LAST TICK", "SERVICE"}}
+		for _, j := range jobs {
+			if env.flags.JSON {
+				if err := env.printJSON(j); err != nil {
+					return err
+				}
+			}
+			t.add(j.Name, j.Spec, j.Zone, fmt.Sprint(j.Paused), clockTime(j.LastTick), j.Service)
+		}
+		if !env.flags.JSON {
+			t.print(env)
+		}
+		return nil
+	})
+}
+
+// Run is called by the parser.
+func (c *cronHistoryCommand) Run(env *environment) error {
+	return withLocks(env, func(locks *core.Client) error {
+		runs, err := cronlock.History(env.ctx, locks, c.Job)
+		if err != nil {
+			return err
+		}
+		t := &table{head: []string{"TICK", "OUTCOME", "TOOK", "ATTEMPT", "REPLICA"}}
+		for _, r := range runs {
+			if env.flags.JSON {
+				if err := env.printJSON(r); err != nil {
+					return err
+				}
+			}
+			t.add(clockTime(r.Tick), string(r.Outcome), short(r.Took), fmt.Sprint(r.Attempt), r.Replica)
+		}
+		if !env.flags.JSON {
+			t.print(env)
+		}
+		return nil
+	})
+}
+
+// clockTime returns a time to the second, "-" if it is zero.
+func clockTime(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format("2006-01-02 15:04:05")
+}

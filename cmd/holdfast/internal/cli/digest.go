@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// digestCommand finds the name behind a digest of the log.
+type digestCommand struct {
+	Digest string `arg:"" help:"8 hex digits of a line of the log, or a name with --of."`
+	Of     bool   `help:"Print the digest of a name instead."`
+}
+
+// Run is called by the parser.
+func (c *digestCommand) Run(env *environment) error {
+	all, err := env.open()
+	if err != nil {
+		return err
+	}
+	defer all.close()
+	if c.Of {
+		return c.print(env, core.Match{Kind: core.KindLock, Name: c.Digest}, all.locks.Digest(c.Digest))
+	}
+	found := false
+	for match, err := range all.locks.FindDigest(env.ctx, c.Digest) {
+		if err != nil {
+			return err
+		}
+		found = true
+		if err := c.print(env, match, c.Digest); err != nil {
+			return err
+		}
+	}
+	if !found {
+		return &statusError{StatusAbsent, "no lock that is held, and no record, has this digest"}
+	}
+	return nil
+}
+
+func (c *digestCommand) print(env *environment, m core.Match, digest string) error {
+	if env.flags.JSON {
+		return env.printJSON(map[string]string{"digest": digest, "kind": string(m.Kind), "name": m.Name})
+	}
+	if c.Of {
+		fmt.Fprintln(env.stdout, digest)
+		return nil
+	}
+	fmt.Fprintf(env.stdout, "%s %s\n", m.Kind, printable(m.Name))
+	return nil
+}

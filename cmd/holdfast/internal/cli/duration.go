@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// duration is a flag: "90", "0.5" and "1.5s" are seconds, other units are those of Go.
+type duration time.Duration
+
+// UnmarshalText reads the value of a flag.
+func (d *duration) UnmarshalText(text []byte) error {
+	seconds, err := strconv.ParseFloat(string(text), 64)
+	parsed := time.Duration(seconds * float64(time.Second))
+	if err != nil {
+		parsed, err = time.ParseDuration(string(text))
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("%q is no duration: use seconds, or 500ms, 5m, 24h", text)
+	case parsed < 0 || seconds > 1e9:
+		return fmt.Errorf("the duration %q is negative or too long", text)
+	}
+	*d = duration(parsed)
+	return nil
+}
+
+func (d duration) value() time.Duration { return time.Duration(d) }
+
+// MarshalText returns the value as help shows it.
+func (d duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// execCommand runs a command while it holds a lock.
+type execCommand struct {
+	Name string `arg:"" help:"Name of the lock."`
+
+	Nonblock  bool      `short:"n" help:"Do not wait for the lock."`
+	Wait      *duration `short:"w" placeholder:"SECS" help:"Wait so long for the lock at most. Defaults to no limit."`
+	Conflict  int       `short:"E" name:"conflict-exit-code" default:"75" placeholder:"N" help:"Exit status if the lock was not acquired: 1 is that of flock(1), 0 that of setlock -x."`
+	Shared    bool      `short:"s" xor:"mode" help:"Take the lock for reading: shared with other readers."`
+	Exclusive bool      `short:"x" xor:"mode" help:"Take the lock for writing, in turns with readers. Defaults to a mutex, which excludes both."`
+	Jobs      *int      `short:"j" xor:"mode" placeholder:"N" help:"Let at most N hold the lock at a time."`
+	Fair      bool      `help:"First come, first served on all hosts."`
+	MinHold   duration  `placeholder:"TIME" help:"Keep the lock for at least this time, even if the command is shorter."`
+
+	program `embed:""`
+}
+
+// Run is called by the parser.
+func (c *execCommand) Run(env *environment) error {
+	switch {
+	case c.Nonblock && c.Wait != nil:
+		return usageError("-n and -w exclude each other")
+	case c.Jobs != nil && *c.Jobs < 1:
+		return usageError("-j %d: at least 1 is needed", *c.Jobs)
+	case c.Conflict < 0 || c.Conflict > 255:
+		return usageError("-E %d: 0 to 255 is allowed", c.Conflict)
+	}
+	return c.front(env, func() error { return c.keep(env) })
+}
+
+// keep takes the lock and runs the command.
+func (c *execCommand) keep(env *environment) error {
+	all, err := c.clients(env)
+	if err != nil {
+		return err
+	}
+	defer all.close()
+	lease, err := c.lock(env.ctx, c.locker(all.locks))
+	if errors.Is(err, core.ErrNotAcquired) && env.ctx.Err() == nil {
+		return &statusError{c.Conflict, c.conflictText(err)}
+	}
+	if err != nil {
+		return errors.Join(context.Cause(env.ctx), err)
+	}
+	outcome, err := c.runUnder(env, lease)
+	unlocked := lease.Unlock(unlockContext(env))
+	switch {
+	case err != nil:
+		return cannotRun(err)
+	case outcome == 0 && unlocked != nil && !errors.Is(unlocked, core.ErrNotHeld):
+		fmt.Fprintf(env.stderr, "holdfast: %v\n", unlocked)
+	}
+	return exitWith(outcome)
+}
+
+// runUnder runs the command, and returns its exit status.
+func (c *execCommand) runUnder(env *environment, lease *core.Lease) (int, error) {
+	command, err := c.command(c.Name, lease, "HOLDFAST_SLOT="+strconv.Itoa(lease.Slot()))
+	if err != nil {
+		return 0, err
+	}
+	outcome, err := env.keeper.Run(lease, command, c.limits())
+	return outcome.ExitStatus(), err
+}
+
+// conflictText is empty for -n with a status that says that a conflict is expected.
+func (c *execCommand) conflictText(err error) string {
+	if c.Nonblock {
+		return ""
+	}
+	return err.Error()
+}
+
+// lock waits for the lock as the flags say.
+func (c *execCommand) lock(ctx context.Context, l core.Locker) (*core.Lease, error) {
+	if c.Nonblock {
+		return l.TryLock(ctx)
+	}
+	var opts []core.LockOption
+	if c.Wait != nil {
+		opts = append(opts, core.WithWait(c.Wait.value()))
+	}
+	return l.Lock(ctx, opts...)
+}
+
+// locker returns the lock of the strategy that the flags choose.
+func (c *execCommand) locker(locks *core.Client) core.Locker {
+	opts := []core.LockOption{core.WithMinHold(c.MinHold.value())}
+	switch {
+	case c.Jobs != nil:
+		return locks.Semaphore(c.Name, *c.Jobs, opts...) // it is fair anyway
+	case c.Shared && c.Fair:
+		return locks.FairRead(c.Name, opts...)
+	case c.Shared:
+		return locks.Read(c.Name, opts...)
+	case c.Exclusive && c.Fair:
+		return locks.FairWrite(c.Name, opts...)
+	case c.Exclusive:
+		return locks.Write(c.Name, opts...)
+	case c.Fair:
+		return locks.Fair(c.Name, opts...)
+	}
+	return locks.Mutex(c.Name, opts...)
+}

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// printJSON writes an object on one line.
+func (env *environment) printJSON(v any) error {
+	return json.NewEncoder(env.stdout).Encode(v)
+}
+
+// jsonLock is a lock in JSON.
+type jsonLock struct {
+	Name    string       `json:"name"`
+	Kind    string       `json:"kind"`
+	Mode    string       `json:"mode"`
+	Held    int          `json:"holds"`
+	TTL     int64        `json:"ttl_ms"`
+	Waiters int          `json:"waiters"`
+	Queued  int          `json:"queued"`
+	Value   string       `json:"value,omitempty"`
+	Holders []jsonHolder `json:"holders"`
+	Queue   []jsonWaiter `json:"queue,omitempty"`
+	Record  *jsonRecord  `json:"record,omitempty"`
+}
+
+type jsonHolder struct {
+	Owner   string     `json:"owner"`
+	Token   int64      `json:"token"`
+	Granted *time.Time `json:"granted,omitempty"`
+	TTL     int64      `json:"ttl_ms"`
+	Permits int        `json:"permits,omitempty"`
+	Limit   int        `json:"limit,omitempty"`
+	Slot    int        `json:"slot,omitempty"`
+}
+
+type jsonWaiter struct {
+	Owner string `json:"owner"`
+	Mode  string `json:"mode"`
+}
+
+// jsonRecord is a record of a Once in JSON.
+type jsonRecord struct {
+	Key       string     `json:"key"`
+	State     string     `json:"state"`
+	Attempt   int        `json:"attempt"`
+	Token     int64      `json:"token"`
+	Began     *time.Time `json:"began,omitempty"`
+	Ended     *time.Time `json:"ended,omitempty"`
+	Lease     int64      `json:"lease_ms,omitempty"`
+	Retention int64      `json:"retention_ms"`
+	Reason    string     `json:"reason,omitempty"`
+	Note      string     `json:"note,omitempty"`
+	Size      int        `json:"size"`
+	Value     []byte     `json:"value,omitempty"`
+}
+
+// timeOrNil returns nil for the zero time, which JSON leaves out.
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func holdersInJSON(holders []core.Holder) []jsonHolder {
+	all := make([]jsonHolder, 0, len(holders))
+	for _, h := range holders {
+		all = append(all, jsonHolder{
+			Owner: h.Owner, Token: h.Token, Granted: timeOrNil(h.Granted), TTL: h.TTL.Milliseconds(),
+			Permits: h.Permits, Limit: h.Limit, Slot: h.Slot,
+		})
+	}
+	return all
+}
+
+func entryInJSON(e core.Entry) jsonLock {
+	return jsonLock{
+		Name: e.Name, Kind: string(e.Kind), Mode: string(e.Mode), Held: e.Holds, TTL: e.TTL.Milliseconds(),
+		Waiters: e.Waiters, Queued: e.Places, Value: e.Value, Holders: holdersInJSON(e.Holders),
+	}
+}
+
+func recordInJSON(r core.Record, size int) *jsonRecord {
+	return &jsonRecord{
+		Key: r.Key, State: stateOf(r), Attempt: r.Attempt, Token: r.Token, Began: timeOrNil(r.Began), Ended: timeOrNil(r.Ended),
+		Lease: r.Lease.Milliseconds(), Retention: r.Retention.Milliseconds(), Reason: r.Reason, Note: r.Note,
+		Size: size, Value: r.Value,
+	}
+}
+
+// stateOf returns the state of a record, "none" without one.
+func stateOf(r core.Record) string {
+	if r.State == core.StateNone {
+		return "none"
+	}
+	return string(r.State)
+}

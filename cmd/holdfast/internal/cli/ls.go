@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// lsCommand lists the locks that are held.
+type lsCommand struct {
+	Prefix string `arg:"" optional:"" name:"begin" help:"List only names that begin so."`
+	Sort   string `enum:"name,age,waiters" default:"name" help:"Order: name, age or waiters."`
+}
+
+// Run is called by the parser.
+func (c *lsCommand) Run(env *environment) error {
+	all, err := env.open()
+	if err != nil {
+		return err
+	}
+	defer all.close()
+	entries, err := list(env, all.locks, c.Prefix)
+	if err != nil {
+		return err
+	}
+	sortEntries(entries, c.Sort)
+	if !env.flags.JSON {
+		lockTable(entries).print(env)
+		return nil
+	}
+	for _, e := range entries {
+		if err := env.printJSON(entryInJSON(e)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list returns all locks whose names begin with a prefix, each of them once.
+func list(env *environment, locks *core.Client, prefix string) ([]core.Entry, error) {
+	found := make(map[string]core.Entry)
+	for e, err := range locks.Locks(env.ctx, prefix) {
+		if err != nil {
+			return nil, err
+		}
+		found[e.Name] = e
+	}
+	entries := make([]core.Entry, 0, len(found))
+	for _, e := range found {
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// sortEntries sorts by name, or with the oldest or the most awaited lock first.
+func sortEntries(entries []core.Entry, order string) {
+	slices.SortFunc(entries, func(a, b core.Entry) int {
+		byName := cmp.Compare(a.Name, b.Name)
+		switch order {
+		case "age":
+			return cmp.Or(grantedAt(a)-grantedAt(b), byName)
+		case "waiters":
+			return cmp.Or(waiting(b)-waiting(a), byName)
+		}
+		return byName
+	})
+}
+
+// grantedAt returns when the lock was granted, in Unix seconds. A lock of a foreign client counts as the newest.
+func grantedAt(e core.Entry) int {
+	if len(e.Holders) == 0 || e.Holders[0].Granted.IsZero() {
+		return int(^uint(0) >> 1)
+	}
+	return int(e.Holders[0].Granted.Unix())
+}
+
+// waiting returns how many are known to wait: places in the queue, or clients that listen.
+func waiting(e core.Entry) int { return max(e.Places, e.Waiters, 0) }
+
+// lockTable is the table of ls and top.
+func lockTable(entries []core.Entry) *table {
+	t := &table{head: []string{"NAME", "KIND", "HELD", "TTL", "WAITERS", "HOLDS", "HOLDER"}}
+	for _, e := range entries {
+		holder, since := "-", "-"
+		if len(e.Holders) > 0 {
+			holder, since = e.Holders[0].Owner, age(e.Holders[0].Granted)
+		}
+		if e.Value != "" {
+			holder = e.Value
+		}
+		t.add(e.Name, kindOf(e), since, short(e.TTL), strconv.Itoa(waiting(e)), strconv.Itoa(e.Holds), holder)
+	}
+	return t
+}
+
+// kindOf returns the kind of lock in one word.
+func kindOf(e core.Entry) string {
+	switch {
+	case e.Foreign:
+		return "redisson"
+	case e.Kind == core.KindElection:
+		return "election"
+	}
+	return string(e.Mode)
+}

@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// onceCommand runs a command at most once for a key.
+type onceCommand struct {
+	Key string `arg:"" help:"What happens once."`
+
+	Retention duration  `default:"24h" placeholder:"TIME" help:"How long the run is remembered after its end."`
+	Tick      string    `placeholder:"SCHEDULE" help:"Run once for each time of a schedule: an interval such as 5m, whose times are its multiples since 1970 in UTC, or a cron line such as '0 3 * * *'. The nearest time by the clock of Redis becomes a part of the key."`
+	Wait      *duration `short:"w" placeholder:"SECS" help:"Wait so long for a run that is in progress. Defaults to no waiting."`
+	Conflict  int       `short:"E" name:"conflict-exit-code" default:"75" placeholder:"N" help:"Exit status if a run is in progress. With --tick it is 0."`
+	Retry     bool      `help:"Let another run follow one that has failed or crashed. Otherwise each run counts, and one that has crashed needs resolve or forget."`
+	Replay    bool      `help:"Record the output, and print it with the exit status of the first run in place of another run. Otherwise that exits with 0."`
+	MaxOutput int       `default:"65536" placeholder:"BYTES" help:"How much of each output --replay records."`
+
+	program `embed:""`
+}
+
+// recorded is what the record of a run has.
+type recorded struct {
+	Status int    `json:"status"`
+	Stdout []byte `json:"stdout,omitempty"`
+	Stderr []byte `json:"stderr,omitempty"`
+	// Truncated is true if there was more output than was recorded.
+	Truncated bool `json:"truncated,omitempty"`
+}
+
+// Run is called by the parser.
+func (c *onceCommand) Run(env *environment) error {
+	if c.Tick != "" {
+		if _, err := parseTick(c.Tick); err != nil {
+			return usageError("--tick: %s", err)
+		}
+	}
+	if c.MaxOutput < 1 || c.MaxOutput > 16<<20 {
+		return usageError("--max-output %d: 1 to 16777216 bytes are allowed", c.MaxOutput)
+	}
+	return c.front(env, func() error { return c.keep(env) })
+}
+
+// keep begins a run, or reports on the one that there was.
+func (c *onceCommand) keep(env *environment) error {
+	all, err := c.clients(env)
+	if err != nil {
+		return err
+	}
+	defer all.close()
+	key, opts, err := c.terms(env.ctx, all)
+	if err != nil {
+		return errors.Join(context.Cause(env.ctx), err)
+	}
+	attempt, err := all.locks.Once(key, opts...).Begin(env.ctx)
+	if err != nil {
+		return c.refused(env, err)
+	}
+	return c.attempt(env, key, attempt)
+}
+
+// terms returns the key and the options of the run.
+func (c *onceCommand) terms(ctx context.Context, all *clients) (string, []core.OnceOption, error) {
+	policy := core.HoldFailures
+	if c.Retry {
+		policy = core.RetryFailures
+	}
+	opts := []core.OnceOption{
+		core.WithFailurePolicy(policy), core.WithNote(identity()), core.WithMaxValue(2 * (c.MaxOutput + 256) * 2), core.WithWait(0),
+	}
+	if c.Wait != nil {
+		opts = append(opts, core.WithWait(c.Wait.value()))
+	}
+	if c.Tick == "" {
+		return c.Key, append(opts, core.WithRetention(c.Retention.value())), nil
+	}
+	schedule, err := parseTick(c.Tick)
+	if err != nil {
+		return "", nil, err
+	}
+	now, err := all.redis.Time(ctx).Result()
+	if err != nil {
+		return "", nil, fmt.Errorf("%w: %w", core.ErrUnavailable, err)
+	}
+	tick, from, to := nearest(schedule, now)
+	// A record that outlives the window keeps the tick from a second run, whatever the retention that was asked for.
+	retention := max(c.Retention.value(), 2*to.Sub(from))
+	opts = append(opts, core.WithWindow(from, to), core.WithRetention(retention.Truncate(time.Millisecond)))
+	return c.Key + "@" + tick.UTC().Format(time.RFC3339), opts, nil
+}
+
+// refused returns what the program does in place of a run.
+func (c *onceCommand) refused(env *environment, err error) error {
+	var completed *core.CompletedError
+	switch {
+	case errors.As(err, &completed) && c.Replay:
+		return replay(env, completed.Record)
+	case errors.As(err, &completed):
+		return nil
+	case env.ctx.Err() != nil:
+		return errors.Join(context.Cause(env.ctx), err)
+	case errors.Is(err, core.ErrInProgress) && c.Tick != "":
+		return nil
+	case errors.Is(err, core.ErrInProgress):
+		return &statusError{c.Conflict, err.Error()}
+	case errors.Is(err, core.ErrOutcomeUnknown):
+		return &statusError{StatusLost, err.Error() + "\nFind out, then run: holdfast resolve KEY, or: holdfast forget KEY"}
+	}
+	return err
+}
+
+// replay prints what a run has printed, and returns its exit status.
+func replay(env *environment, record core.Record) error {
+	var r recorded
+	if err := json.Unmarshal(record.Value, &r); err != nil {
+		return &statusError{StatusLost, fmt.Sprintf("the record of %q was not made by this command: there is no output to print", record.Key)}
+	}
+	_, _ = env.stdout.Write(r.Stdout)
+	_, _ = os.Stderr.Write(r.Stderr)
+	if r.Truncated {
+		fmt.Fprintln(env.stderr, "holdfast: there was more output than was recorded, see --max-output")
+	}
+	return exitWith(r.Status)
+}
+
+// attempt runs the command and ends the attempt.
+func (c *onceCommand) attempt(env *environment, key string, attempt *core.Attempt) error {
+	command, err := c.command(key, attempt)
+	var outcome supervise.Outcome
+	output := new(output)
+	if err == nil && c.Replay {
+		output, err = captureOutput(&command, c.MaxOutput)
+	}
+	if err == nil {
+		outcome, err = env.keeper.Run(attempt, command, c.limits())
+	}
+	ctx := unlockContext(env)
+	if err != nil { // nothing has begun
+		_ = attempt.Withdraw(ctx)
+		return cannotRun(err)
+	}
+	r := output.recorded()
+	r.Status = outcome.ExitStatus()
+	if err := c.end(ctx, attempt, outcome, r); err != nil {
+		return fmt.Errorf("the command has ended with %d, but that was not recorded: %w", r.Status, err)
+	}
+	return exitWith(r.Status)
+}
+
+// end records how the run has ended.
+func (c *onceCommand) end(ctx context.Context, attempt *core.Attempt, outcome supervise.Outcome, r recorded) error {
+	switch {
+	case outcome.Stopped != "" && c.Retry:
+		return ignoreStale(attempt.Release(ctx))
+	case outcome.Stopped != "":
+		return attempt.Hold(ctx, string(outcome.Stopped))
+	case r.Status != 0 && c.Retry:
+		return attempt.Release(ctx)
+	}
+	value, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return attempt.Complete(ctx, value)
+}
+
+// ignoreStale returns nil if another attempt has followed: there is nothing to release then.
+func ignoreStale(err error) error {
+	if errors.Is(err, core.ErrStale) {
+		return nil
+	}
+	return err
+}

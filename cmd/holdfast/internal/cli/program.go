@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// program are the arguments of the commands that run another program.
+type program struct {
+	TTL        duration  `default:"30s" placeholder:"TIME" help:"How long a host that is gone blocks the others. The lock is renewed every third of it."`
+	KillBefore *duration `placeholder:"TIME" help:"Time from TERM to KILL, before the lock can expire. Defaults to a third of the TTL, 10s at most."`
+	MaxHold    duration  `placeholder:"TIME" help:"End the command after this time. Defaults to no limit."`
+	AwaitAll   bool      `help:"Wait for all processes that the command leaves behind. Otherwise they are ended when the command has ended."`
+	Shell      string    `short:"c" placeholder:"SCRIPT" help:"Run this script with /bin/sh, in place of a command."`
+	Cmd        []string  `arg:"" optional:"" help:"The command, behind --. All its arguments are passed on."`
+}
+
+// mostMargin bounds the time between KILL and the end of the lease, a twentieth of the TTL.
+const mostMargin = 500 * time.Millisecond
+
+// mostKillBefore bounds the default of --kill-before.
+const mostKillBefore = 10 * time.Second
+
+// grace returns the time from TERM to KILL.
+func (p *program) grace() time.Duration {
+	if p.KillBefore != nil {
+		return p.KillBefore.value()
+	}
+	return min(p.TTL.value()/3, mostKillBefore)
+}
+
+// limits returns when the command is ended.
+func (p *program) limits() supervise.Limits {
+	return supervise.Limits{
+		KillBefore: p.grace(), Margin: min(p.TTL.value()/20, mostMargin),
+		MaxHold: p.MaxHold.value(), AwaitAll: p.AwaitAll,
+	}
+}
+
+// check returns what is wrong with the arguments.
+func (p *program) check(env *environment) error {
+	switch {
+	case p.Shell != "" && len(p.Cmd) > 0:
+		return usageError("-c and a command exclude each other")
+	case p.Shell != "":
+		p.Cmd = []string{"/bin/sh", "-c", p.Shell}
+	case len(p.Cmd) == 0:
+		return usageError("nothing to run: put the command behind --, or use -c")
+	case len(p.Cmd) != len(env.behind):
+		return usageError("put -- before the command, so that its arguments are not taken for those of holdfast")
+	}
+	if most := p.TTL.value() / 2; p.grace() > most {
+		return usageError("--kill-before %v: half of the TTL is the most, %v: a renewal may take the rest", p.grace(), most)
+	}
+	return nil
+}
+
+// path returns the path of the program, or an error with the status that shells have for it.
+func (p *program) path() (string, error) {
+	path, err := exec.LookPath(p.Cmd[0])
+	switch {
+	case err == nil || errors.Is(err, exec.ErrDot):
+		return path, nil
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
+		return "", &statusError{StatusNotFound, fmt.Sprintf("%s: command not found", p.Cmd[0])}
+	}
+	return "", &statusError{StatusCannotRun, fmt.Sprintf("%s: cannot be executed: %v", p.Cmd[0], errors.Unwrap(err))}
+}
+
+// front checks the arguments, and continues in the keeper. The keeper has to call it too.
+func (p *program) front(env *environment, run func() error) error {
+	if err := p.check(env); err != nil {
+		return err
+	}
+	if _, err := p.path(); err != nil {
+		return err
+	}
+	if env.keeper != nil {
+		return run()
+	}
+	if _, err := env.flags.Connection.settings(); err != nil {
+		return err
+	}
+	status, err := supervise.Front()
+	if err != nil {
+		return err
+	}
+	return exitWith(status)
+}
+
+// clients returns clients that tell the keeper of renewals.
+func (p *program) clients(env *environment) (*clients, error) {
+	return env.open(core.WithTTL(p.TTL.value()), core.WithHooks(core.Hooks{
+		Renewed: func(context.Context, core.Renewed) { env.keeper.Renewed() },
+	}))
+}
+
+// command returns the command, with the variables that tell it of the lock.
+func (p *program) command(name string, hold supervise.Hold, more ...string) (supervise.Command, error) {
+	path, err := p.path()
+	if err != nil {
+		return supervise.Command{}, err
+	}
+	token, _ := core.TokenFrom(hold.Context())
+	env := append(os.Environ(),
+		"HOLDFAST_NAME="+name, "HOLDFAST_TOKEN="+strconv.FormatInt(token, 10),
+		"HOLDFAST_VALID_UNTIL="+hold.ValidUntil().UTC().Format("2006-01-02T15:04:05.000Z"))
+	return supervise.Command{Path: path, Args: p.Cmd, Env: append(env, more...)}, nil
+}
+
+// cannotRun returns the error of a command that has not started: that of an interrupted wait, of a lost lock, or 126.
+func cannotRun(err error) error {
+	var path *os.PathError
+	if !errors.As(err, &path) {
+		return err
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return &statusError{StatusNotFound, err.Error()}
+	}
+	return &statusError{StatusCannotRun, err.Error()}
+}
+
+// identity is how operators recognise this process: its host and its process id.
+func identity() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return host + ":" + strconv.Itoa(os.Getpid())
+}
+
+// unlockContext returns the context of releases: they happen although a signal has ended that of the process.
+func unlockContext(env *environment) context.Context { return context.WithoutCancel(env.ctx) }

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// showCommand shows all that Redis knows of a name.
+type showCommand struct {
+	Name string `arg:"" help:"Name of a lock or of an election, or the key of a once."`
+}
+
+// watchCommand shows a name again and again.
+type watchCommand struct {
+	Name     string   `arg:"" help:"Name of a lock or of an election, or the key of a once."`
+	Interval duration `short:"i" default:"1s" placeholder:"TIME" help:"How often to look."`
+}
+
+// state is what Redis knows of a name.
+type state struct {
+	lock   core.Info
+	record core.Record
+	value  string // of a leader
+}
+
+// Run is called by the parser.
+func (c *showCommand) Run(env *environment) error {
+	all, err := env.open()
+	if err != nil {
+		return err
+	}
+	defer all.close()
+	s, err := look(env, all.locks, c.Name)
+	if err != nil {
+		return err
+	}
+	return s.print(env)
+}
+
+// Run is called by the parser. It prints a state only if it has changed.
+func (c *watchCommand) Run(env *environment) error {
+	if c.Interval.value() < 10*time.Millisecond {
+		return usageError("--interval %v: at least 10ms are needed", c.Interval.value())
+	}
+	all, err := env.open()
+	if err != nil {
+		return err
+	}
+	defer all.close()
+	for last := ""; ; {
+		s, err := look(env, all.locks, c.Name)
+		if err != nil {
+			return err
+		}
+		if now := s.identity(); now != last {
+			last = now
+			if !env.flags.JSON {
+				fmt.Fprintf(env.stdout, "-- %s\n", time.Now().Format(time.RFC3339))
+			}
+			if err := s.print(env); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-time.After(c.Interval.value()):
+		case <-env.ctx.Done():
+			return nil
+		}
+	}
+}
+
+// look reads the lock, the leader and the record of a name.
+func look(env *environment, locks *core.Client, name string) (s state, err error) {
+	if s.lock, err = locks.Inspect(env.ctx, name); err != nil {
+		return s, err
+	}
+	if s.lock.Mode == core.ModeFair {
+		if leader, err := locks.Election(name).Leader(env.ctx); err == nil {
+			s.value = leader.Value
+		}
+	}
+	s.record, err = locks.Once(name).Peek(env.ctx)
+	return s, err
+}
+
+// identity is the same for states that differ only in the time that is left.
+func (s state) identity() string {
+	text := fmt.Sprint(s.lock.Mode, s.lock.Shares, s.lock.Waiters, s.lock.Places, s.value, s.record.State, s.record.Attempt, s.record.Token)
+	for _, h := range s.lock.Holders {
+		text += fmt.Sprint(" ", h.Owner, h.Token, h.Holds)
+	}
+	return text
+}
+
+func (s state) print(env *environment) error {
+	if env.flags.JSON {
+		return env.printJSON(s.inJSON())
+	}
+	mode := string(s.lock.Mode)
+	if mode == "" {
+		mode = "free"
+	}
+	fmt.Fprintf(env.stdout, "lock     %s, %s\n", printable(s.lock.Name), mode)
+	if s.lock.Mode != "" {
+		fmt.Fprintf(env.stdout, "ttl      %s, unless it is renewed\nwaiters  %d clients, %d in the queue\n",
+			short(s.lock.TTL), max(s.lock.Waiters, 0), s.lock.Places)
+	}
+	if s.value != "" {
+		fmt.Fprintf(env.stdout, "leader   %s\n", printable(s.value))
+	}
+	if len(s.lock.Holders) > 0 {
+		holderTable(s.lock.Holders).print(env)
+	}
+	if s.record.State != core.StateNone {
+		printRecord(env, s.record)
+	}
+	return nil
+}
+
+func (s state) inJSON() jsonLock {
+	l := jsonLock{
+		Name: s.lock.Name, Kind: "lock", Mode: string(s.lock.Mode), Held: max(s.lock.Shares, len(s.lock.Holders)), TTL: s.lock.TTL.Milliseconds(),
+		Waiters: s.lock.Waiters, Queued: s.lock.Places, Value: s.value, Holders: holdersInJSON(s.lock.Holders),
+	}
+	for _, w := range s.lock.Queue {
+		l.Queue = append(l.Queue, jsonWaiter{w.Owner, string(w.Mode)})
+	}
+	if s.record.State != core.StateNone {
+		l.Record = recordInJSON(s.record, len(s.record.Value))
+	}
+	return l
+}
+
+// holderTable is the table of show and unlock.
+func holderTable(holders []core.Holder) *table {
+	t := &table{head: []string{"OWNER", "TOKEN", "HELD", "TTL", "PERMITS"}}
+	for _, h := range holders {
+		permits := "-"
+		if h.Permits > 0 {
+			permits = fmt.Sprintf("%d of %d", h.Permits, h.Limit)
+		}
+		t.add(h.Owner, strconv.FormatInt(h.Token, 10), age(h.Granted), short(h.TTL), permits)
+	}
+	return t
+}

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/mattn/go-runewidth"
+	"golang.org/x/term"
+)
+
+// table prints rows in columns that fit the terminal.
+type table struct {
+	head []string
+	rows [][]string
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// narrowest is the width to which a column shrinks at least.
+const narrowest = 8
+
+// write prints the table. On a terminal of that width the widest columns are cut, with an ellipsis; 0 is any width. Colours
+// are for terminals only.
+func (t *table) write(w io.Writer, width int, colours bool) {
+	lines := [][]string{t.head}
+	for _, row := range t.rows {
+		clean := make([]string, len(row))
+		for i, cell := range row {
+			clean[i] = printable(cell)
+		}
+		lines = append(lines, clean)
+	}
+	widths := fit(widthsOf(lines), width)
+	for i, line := range lines {
+		var text strings.Builder
+		for column, cell := range line {
+			cell = runewidth.Truncate(cell, widths[column], "…")
+			text.WriteString(cell)
+			if column < len(line)-1 {
+				text.WriteString(strings.Repeat(" ", widths[column]-runewidth.StringWidth(cell)+2))
+			}
+		}
+		if i == 0 && colours {
+			fmt.Fprintf(w, "\x1b[1m%s\x1b[0m\n", text.String())
+		} else {
+			fmt.Fprintln(w, strings.TrimRight(text.String(), " "))
+		}
+	}
+}
+
+// widthsOf returns how wide each column is.
+func widthsOf(lines [][]string) []int {
+	widths := make([]int, len(lines[0]))
+	for _, line := range lines {
+		for i, cell := range line {
+			widths[i] = max(widths[i], runewidth.StringWidth(cell))
+		}
+	}
+	return widths
+}
+
+// fit shrinks the widest column, one cell at a time, until all fit with two blanks in between.
+func fit(widths []int, most int) []int {
+	for most > 0 {
+		sum, widest := 2*(len(widths)-1), 0
+		for i, width := range widths {
+			sum += width
+			if width > widths[widest] {
+				widest = i
+			}
+		}
+		if sum <= most || widths[widest] <= narrowest {
+			break
+		}
+		widths[widest]--
+	}
+	return widths
+}
+
+// printable replaces what a terminal would take for commands: a name may have any bytes.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '\uFFFD'
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+}
+
+// screen returns the width of the terminal that w is, 0 if it is none, and whether to use colours on it.
+func screen(w io.Writer) (width int, colours bool) {
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		width = 0
+	}
+	return width, os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// print writes the table to standard output.
+func (t *table) print(env *environment) {
+	width, colours := screen(env.stdout)
+	t.write(env.stdout, width, colours)
+}
+
+// age returns how long ago a time of the server was, as far as this host knows; "-" if it is zero.
+func age(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return short(max(time.Since(t), 0))
+}
+
+// short returns a duration with one or two units.
+func short(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "never"
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd", int(d.Hours())/24)
+}

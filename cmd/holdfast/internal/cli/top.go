@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// topCommand shows all locks again and again.
+type topCommand struct {
+	Prefix   string   `arg:"" optional:"" name:"begin" help:"Show only names that begin so."`
+	Interval duration `short:"i" default:"2s" placeholder:"TIME" help:"How often to look. A look costs Redis a scan of its keys."`
+	Sort     string   `enum:"name,age,waiters" default:"waiters" help:"Order: name, age or waiters."`
+}
+
+// top is the state of the view.
+type top struct {
+	env     *environment
+	locks   *core.Client
+	prefix  string
+	order   string
+	filter  string
+	entries []core.Entry
+	chosen  int
+	message string
+	prompt  func(answer string) // what to do with the line that is typed; nil if none is
+	asked   string              // the question of the prompt
+	typed   string
+	width   int
+	height  int
+}
+
+// Run is called by the parser.
+func (c *topCommand) Run(env *environment) error {
+	file, ok := env.stdin.(*os.File)
+	out, isFile := env.stdout.(*os.File)
+	if !ok || !isFile || !term.IsTerminal(int(file.Fd())) || !term.IsTerminal(int(out.Fd())) {
+		return usageError("top needs a terminal: use ls or watch, also with --json")
+	}
+	if c.Interval.value() < 100*time.Millisecond {
+		return usageError("--interval %v: at least 100ms are needed", c.Interval.value())
+	}
+	all, err := env.open()
+	if err != nil {
+		return err
+	}
+	defer all.close()
+	t := &top{env: env, locks: all.locks, prefix: c.Prefix, order: c.Sort}
+	if err := t.refresh(); err != nil {
+		return err
+	}
+	before, err := term.MakeRaw(int(file.Fd()))
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(out, "\x1b[?1049h\x1b[?25l")
+	defer func() {
+		fmt.Fprint(out, "\x1b[?25h\x1b[?1049l")
+		_ = term.Restore(int(file.Fd()), before)
+	}()
+	t.loop(file, out, c.Interval.value())
+	return nil
+}
+
+// loop draws the view until the user ends it.
+func (t *top) loop(in io.Reader, out *os.File, interval time.Duration) {
+	keys := make(chan string)
+	go readKeys(in, keys)
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		t.width, t.height, _ = term.GetSize(int(out.Fd()))
+		_, _ = io.WriteString(out, t.draw())
+		select {
+		case key, ok := <-keys:
+			if !ok || !t.press(key) {
+				return
+			}
+		case <-ticker.C:
+			if err := t.refresh(); err != nil {
+				t.message = err.Error()
+			}
+		case <-t.env.ctx.Done():
+			return
+		}
+	}
+}
+
+// readKeys sends each key that is pressed; an arrow is one key.
+func readKeys(in io.Reader, keys chan<- string) {
+	defer close(keys)
+	for r := bufio.NewReader(in); ; {
+		key, _, err := r.ReadRune()
+		if err != nil {
+			return
+		}
+		text := string(key)
+		if key == '\x1b' && r.Buffered() >= 2 {
+			rest := make([]byte, 2)
+			_, _ = io.ReadFull(r, rest)
+			text += string(rest)
+		}
+		keys <- text
+	}
+}
+
+// refresh lists the locks.
+func (t *top) refresh() error {
+	ctx, cancel := context.WithTimeout(t.env.ctx, 10*time.Second)
+	defer cancel()
+	env := *t.env
+	env.ctx = ctx
+	entries, err := list(&env, t.locks, t.prefix)
+	if err == nil {
+		t.entries = entries
+	}
+	return err
+}
+
+// shown returns the entries that pass the filter, in order.
+func (t *top) shown() []core.Entry {
+	shown := slices.DeleteFunc(slices.Clone(t.entries), func(e core.Entry) bool {
+		return !strings.Contains(e.Name, t.filter)
+	})
+	sortEntries(shown, t.order)
+	return shown
+}
+
+// press handles a key. It returns false if the view should end.
+func (t *top) press(key string) bool {
+	if t.prompt != nil {
+		t.answer(key)
+		return true
+	}
+	t.message = ""
+	switch key {
+	case "q", "\x03", "\x04":
+		return false
+	case "n":
+		t.order = "name"
+	case "a":
+		t.order = "age"
+	case "w":
+		t.order = "waiters"
+	case "j", "\x1b[B":
+		t.chosen++
+	case "k", "\x1b[A":
+		t.chosen--
+	case "/":
+		t.ask("Only names that contain: ", func(answer string) { t.filter = answer })
+	case "u":
+		t.askToUnlock()
+	}
+	t.chosen = max(min(t.chosen, len(t.shown())-1), 0)
+	return true
+}
+
+// ask begins a prompt.
+func (t *top) ask(question string, then func(string)) {
+	t.asked, t.typed, t.prompt = question, "", then
+}
+
+// answer handles a key of a prompt.
+func (t *top) answer(key string) {
+	switch key {
+	case "\r", "\n":
+		then := t.prompt
+		t.prompt = nil
+		then(t.typed)
+	case "\x1b", "\x03":
+		t.prompt = nil
+	case "\x7f", "\b":
+		if runes := []rune(t.typed); len(runes) > 0 {
+			t.typed = string(runes[:len(runes)-1])
+		}
+	default:
+		if key >= " " && !strings.HasPrefix(key, "\x1b") {
+			t.typed += key
+		}
+	}
+}
+
+// askToUnlock asks for the name of the chosen lock, and takes the lock from the holders that the view has shown.
+func (t *top) askToUnlock() {
+	shown := t.shown()
+	if len(shown) == 0 {
+		return
+	}
+	e := shown[t.chosen]
+	t.ask(fmt.Sprintf("Take %q from its holder, which works on until its next renewal? Type yes: ", printable(e.Name)), func(answer string) {
+		if answer != "yes" {
+			t.message = "nothing was changed"
+			return
+		}
+		forced, err := t.unlock(e)
+		switch {
+		case err != nil:
+			t.message = err.Error()
+		case !forced:
+			t.message = "it was not held so any more"
+		default:
+			t.message = "taken away: " + e.Name
+		}
+		_ = t.refresh()
+	})
+}
+
+// unlock takes the lock away only from the holder that was shown, if there is one with a token.
+func (t *top) unlock(e core.Entry) (bool, error) {
+	if len(e.Holders) == 1 && e.Holders[0].Token > 0 {
+		return t.locks.ForceUnlockHolder(t.env.ctx, e.Name, e.Holders[0])
+	}
+	return t.locks.ForceUnlock(t.env.ctx, e.Name)
+}
+
+// draw returns the whole view, for a terminal in raw mode.
+func (t *top) draw() string {
+	shown := t.shown()
+	t.chosen = max(min(t.chosen, len(shown)-1), 0)
+	rows := max(t.height-4, 1)
+	first := max(t.chosen-rows+1, 0)
+	page := shown[first:min(first+rows, len(shown))]
+	var text bytes.Buffer
+	_, colours := screen(t.env.stdout)
+	lockTable(page).write(&text, t.width, colours)
+	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+	if at := t.chosen - first + 1; at < len(lines) && len(page) > 0 {
+		lines[at] = "\x1b[7m" + lines[at] + "\x1b[0m"
+	}
+	waits := 0
+	for _, e := range shown {
+		waits += waiting(e)
+	}
+	head := fmt.Sprintf("holdfast top  %s  %d locks, %d waiters, by %s", time.Now().Format("15:04:05"), len(shown), waits, t.order)
+	if t.filter != "" {
+		head += ", with " + printable(t.filter)
+	}
+	foot := "q quit  n name  a age  w waiters  / filter  j k choose  u unlock"
+	if t.prompt != nil {
+		foot = t.asked + printable(t.typed)
+	} else if t.message != "" {
+		foot = printable(t.message)
+	}
+	all := append([]string{head, ""}, lines...)
+	for len(all) < t.height-1 {
+		all = append(all, "")
+	}
+	return "\x1b[H" + strings.Join(append(all, foot), "\x1b[K\r\n") + "\x1b[K\x1b[J"
+}

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// unlockCommand takes a lock from its holders.
+type unlockCommand struct {
+	Name  string `arg:"" help:"Name of the lock."`
+	Token int64  `placeholder:"N" help:"Take it only from the holder with this token, never from a later one."`
+	Owner string `placeholder:"OWNER" help:"Take it only from this owner."`
+	Yes   bool   `short:"y" help:"Do not ask."`
+}
+
+// Run is called by the parser.
+func (c *unlockCommand) Run(env *environment) error {
+	all, err := env.open()
+	if err != nil {
+		return err
+	}
+	defer all.close()
+	info, err := all.locks.Inspect(env.ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	if info.Mode == "" {
+		return &statusError{StatusAbsent, fmt.Sprintf("lock %q is free", c.Name)}
+	}
+	if !c.Yes {
+		holderTable(info.Holders).write(env.stderr, 0, false)
+		err := env.confirm("The holder works on until its next renewal, beside the next one. Take the lock away?")
+		if err != nil {
+			return err
+		}
+	}
+	forced, err := c.force(env, all.locks)
+	if err != nil {
+		return err
+	}
+	if env.flags.JSON {
+		return env.printJSON(map[string]any{"name": c.Name, "unlocked": forced})
+	}
+	if !forced {
+		return &statusError{StatusAbsent, fmt.Sprintf("lock %q was not held so any more", c.Name)}
+	}
+	return nil
+}
+
+func (c *unlockCommand) force(env *environment, locks *core.Client) (bool, error) {
+	if c.Token != 0 || c.Owner != "" {
+		return locks.ForceUnlockHolder(env.ctx, c.Name, core.Holder{Token: c.Token, Owner: c.Owner})
+	}
+	return locks.ForceUnlock(env.ctx, c.Name)
+}
+
+// confirm asks a question on the terminal. It returns an error unless the answer is yes.
+func (env *environment) confirm(question string) error {
+	if file, ok := env.stdin.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
+		return usageError("standard input is no terminal: confirm with --yes")
+	}
+	fmt.Fprintf(env.stderr, "%s [y/N] ", question)
+	answer, _ := bufio.NewReader(env.stdin).ReadString('\n')
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return &statusError{StatusAbsent, "nothing was changed"}
+	}
+	return nil
+}

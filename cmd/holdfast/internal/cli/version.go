@@ -1,0 +1,17 @@
+package cli
+
+import "runtime/debug"
+
+// release is the version that the linker sets in released binaries.
+var release string
+
+// version returns the version of the program: that of the release, or that of the module.
+func version() string {
+	if release != "" {
+		return release
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
+}

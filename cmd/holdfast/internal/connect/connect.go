@@ -1,0 +1,98 @@
+package connect
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// clientName is what CLIENT LIST of Redis shows for connections of the command.
+const clientName = "holdfast"
+
+// Settings say how to reach Redis.
+type Settings struct {
+	// URL of the deployment, see the package.
+	URL string
+	// Username and Password override those of the URL, if they are not empty.
+	Username, Password string
+	// PasswordFile has the password in its first line; it overrides Password.
+	PasswordFile string
+	// CAFile has the certificates of the authorities to trust, in PEM. Defaults to those of the system.
+	CAFile string
+	// CertFile and KeyFile are the certificate of this client and its key, in PEM.
+	CertFile, KeyFile string
+}
+
+// Open returns a client. It does no I/O over the network. The caller must close the client. No error has the password.
+func Open(s Settings) (redis.UniversalClient, error) {
+	t, err := parse(s.URL)
+	if err != nil {
+		return nil, fmt.Errorf("the URL of Redis: %w", err)
+	}
+	*t.name = clientName
+	if err := s.authenticate(t); err != nil {
+		return nil, err
+	}
+	if err := s.secure(t.tls); err != nil {
+		return nil, err
+	}
+	return t.open(), nil
+}
+
+// authenticate sets the user and the password.
+func (s Settings) authenticate(t target) error {
+	password := s.Password
+	if s.PasswordFile != "" {
+		text, err := os.ReadFile(s.PasswordFile)
+		if err != nil {
+			return fmt.Errorf("the file of the password: %w", err)
+		}
+		password, _, _ = strings.Cut(string(text), "\n")
+		password = strings.TrimSuffix(password, "\r")
+	}
+	*t.username = cmp.Or(s.Username, *t.username)
+	*t.password = cmp.Or(password, *t.password)
+	return nil
+}
+
+// secure sets what TLS needs.
+func (s Settings) secure(config *tls.Config) error {
+	if s.CAFile == "" && s.CertFile == "" && s.KeyFile == "" {
+		return nil
+	}
+	if config == nil {
+		return errors.New("certificates need a URL with TLS: rediss, rediss+sentinel or rediss+cluster")
+	}
+	if s.CAFile != "" {
+		text, err := os.ReadFile(s.CAFile)
+		if err != nil {
+			return fmt.Errorf("the file of the authorities: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return fmt.Errorf("%s has no certificate in PEM", s.CAFile)
+		}
+	}
+	if s.CertFile != "" || s.KeyFile != "" {
+		pair, err := tls.LoadX509KeyPair(s.CertFile, s.KeyFile)
+		if err != nil {
+			return fmt.Errorf("the certificate of this client: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return nil
+}
+
+// Silence switches off the lines that go-redis itself writes to standard error: errors are returned.
+func Silence() { redis.SetLogger(quiet{}) }
+
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}

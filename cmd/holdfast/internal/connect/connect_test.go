@@ -1,0 +1,87 @@
+package connect_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/connect"
+)
+
+// TestOpen: each kind of URL makes its kind of client.
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("from file\r\nmore"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rdb, err := connect.Open(connect.Settings{
+		URL: "redis://ada:from-url@host:7000/3?dial_timeout=2s", Username: "bob", Password: "p", PasswordFile: file,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := rdb.(*redis.Client).Options()
+	if o.Addr != "host:7000" || o.DB != 3 || o.Username != "bob" || o.Password != "from file" || o.ClientName != "holdfast" {
+		t.Errorf("%+v", o)
+	}
+	_ = rdb.Close()
+	rdb, err = connect.Open(connect.Settings{URL: "rediss+cluster://ada:p@a:1,b:2,c:3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := rdb.(*redis.ClusterClient).Options()
+	if strings.Join(c.Addrs, " ") != "a:1 b:2 c:3" || c.Username != "ada" || c.Password != "p" || c.TLSConfig == nil || c.TLSConfig.ServerName != "" {
+		t.Errorf("%+v", c)
+	}
+	_ = rdb.Close()
+	rdb, err = connect.Open(connect.Settings{URL: "redis+sentinel://ada:p@a:1,b:2/main/5?sentinel_password=s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := rdb.(*redis.Client).Options(); o.Username != "ada" || o.Password != "p" || o.DB != 5 {
+		t.Errorf("%+v", o)
+	}
+	_ = rdb.Close()
+}
+
+// TestWrongSettings: errors say what is wrong, and never the password.
+func TestWrongSettings(t *testing.T) {
+	t.Parallel()
+	for want, s := range map[string]connect.Settings{
+		"no scheme":          {URL: "localhost:6379"},
+		"unknown scheme":     {URL: "redis+ring://u:secret@a:1"},
+		"name of the master": {URL: "redis+sentinel://u:secret@a:1,b:2"},
+		"invalid port":       {URL: "redis://u:secret@a:x"},
+		"URL with TLS":       {URL: "redis://u:secret@a:1", CAFile: "/dev/null"},
+		"no certificate":     {URL: "rediss://u:secret@a:1", CAFile: "/dev/null"},
+		"certificate of":     {URL: "rediss://u:secret@a:1", CertFile: "/dev/null"},
+		"file of the pass":   {URL: "redis://a:1", PasswordFile: "/no/such/file"},
+		"unexpected option":  {URL: "redis://u:secret@a:1?no_such_option=1"},
+	} {
+		_, err := connect.Open(s)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%+v: %v, want %q", s, err, want)
+		}
+	}
+}
+
+// TestHasPassword finds passwords that others could read.
+func TestHasPassword(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]bool{
+		"redis://localhost":                          false,
+		"redis://ada@localhost":                      false,
+		"redis://ada:@localhost":                     false,
+		"redis://:secret@localhost":                  true,
+		"redis+cluster://ada:secret@a:1,b:2":         true,
+		"redis+sentinel://a:1/m?sentinel_password=s": true,
+	} {
+		if connect.HasPassword(url) != want {
+			t.Errorf("%s: want %v", url, want)
+		}
+	}
+}

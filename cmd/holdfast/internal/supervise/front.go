@@ -1,0 +1,169 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// keeperVariable marks a process as a keeper. It has the numbers of the descriptors of the link and of the page.
+const keeperVariable = "HOLDFAST_KEEPER_FDS"
+
+// firstDescriptor is the lowest number of a descriptor for the keeper. Why not 3: the caller may hand descriptors to the
+// command, as make does, and those keep their numbers.
+const firstDescriptor = 64
+
+// front is the process that the caller has started.
+type front struct {
+	link   *link
+	page   page
+	keeper int // its process id
+
+	inherited map[int]bool  // children that this process had before, as of a shell that has executed holdfast
+	wake      chan struct{} // the command has started
+	heardAll  chan struct{} // closed when the keeper has ended, and all its messages were handled
+}
+
+// Front starts this program again as the keeper, with the same arguments, and returns the exit status of the keeper
+// when it and all its descendants have ended. If the command died of INT, Front does not return: this process dies of
+// INT too. The status is [StatusLost] if the keeper was killed.
+func Front() (int, error) {
+	if err := becomeSubreaper(); err != nil {
+		return 0, err
+	}
+	f := &front{inherited: make(map[int]bool), wake: make(chan struct{}, 1), heardAll: make(chan struct{})}
+	for _, pid := range children(os.Getpid()) {
+		f.inherited[pid] = true
+	}
+	if err := f.start(); err != nil {
+		return 0, fmt.Errorf("cannot start the keeper: %w", err)
+	}
+	status := f.await()
+	<-f.heardAll
+	if status.Signaled() && status.Signal() == syscall.SIGINT {
+		dieOf(syscall.SIGINT)
+		return SignalStatus(syscall.SIGINT), nil
+	}
+	if status.Signaled() {
+		fmt.Fprintf(os.Stderr, "holdfast: the keeper of the lock was ended by a signal (%v), and the command with it\n", status.Signal())
+		return StatusLost, nil
+	}
+	return status.ExitStatus(), nil
+}
+
+// start makes the link and the page, and starts the keeper.
+func (f *front) start() error {
+	mine, other, err := newLinkFiles()
+	if err != nil {
+		return err
+	}
+	defer other.Close()
+	file, err := newPageFile()
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if f.page, err = mapPage(file); err != nil {
+		return err
+	}
+	f.link = newLink(mine)
+	receiveSignals(forwarded, func(sig syscall.Signal) { f.link.sendNumber(wordSignal, int(sig)) })
+	if f.keeper, err = startKeeper(other, file); err != nil {
+		return err
+	}
+	go func() {
+		defer close(f.heardAll)
+		f.link.receive(f.heard)
+	}()
+	return f.watchDeadline()
+}
+
+// startKeeper starts the keeper with both files, and returns its process id.
+func startKeeper(files ...*os.File) (int, error) {
+	path, err := program()
+	if err != nil {
+		return 0, err
+	}
+	var numbers []string
+	for _, file := range files {
+		fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD, firstDescriptor)
+		if err != nil {
+			return 0, os.NewSyscallError("fcntl", err)
+		}
+		defer syscall.Close(fd)
+		numbers = append(numbers, strconv.Itoa(fd))
+	}
+	env := append(os.Environ(), keeperVariable+"="+strings.Join(numbers, ","))
+	args := append([]string{keeperName}, os.Args[1:]...)
+	return syscall.ForkExec(path, args, &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}})
+}
+
+// heard handles a message of the keeper.
+func (f *front) heard(word, rest string) {
+	switch word {
+	case wordGranted:
+		f.link.send(wordGo)
+	case wordStarted:
+		select {
+		case f.wake <- struct{}{}:
+		default:
+		}
+	case wordSay:
+		if text, err := strconv.Unquote(rest); err == nil {
+			_, _ = os.Stderr.WriteString(text)
+		}
+	case wordStopped:
+		// A message that was written before a stop may be read after it. So only the state of this moment counts.
+		if pid, err := strconv.Atoi(rest); err == nil && isStopped(pid) {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		}
+	}
+}
+
+// watchDeadline kills the keeper when the deadline passes: the keeper is stopped or hangs. A deadline only moves forward
+// while a command runs, so it is enough to look at it when the last one that was seen has come.
+func (f *front) watchDeadline() error {
+	timer, err := newAlarm()
+	if err != nil {
+		return err
+	}
+	go func() {
+		for {
+			at := f.page.get()
+			if at <= now() {
+				_ = syscall.Kill(f.keeper, syscall.SIGKILL)
+				return
+			}
+			timer.set(at)
+			select {
+			case <-timer.C:
+			case <-f.wake:
+			}
+		}
+	}()
+	return nil
+}
+
+// await returns how the keeper ended, once the descendants that it has left are killed. They have become children of this
+// process.
+func (f *front) await() (status syscall.WaitStatus) {
+	ended := false
+	for {
+		var ws syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &ws, 0, nil)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if pid == f.keeper {
+			status, ended = ws, true
+		}
+		if left := descendants(f.inherited); ended && !kill(left, syscall.SIGKILL) {
+			return status
+		}
+	}
+}

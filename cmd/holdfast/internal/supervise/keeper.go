@@ -1,0 +1,151 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// Keeper is the process that holds the lock and starts the command. A process has one at most.
+type Keeper struct {
+	link    *link
+	page    page
+	pairs   *pairing
+	renewed chan struct{}
+
+	ctx       context.Context // ends when the process should give up waiting
+	interrupt context.CancelCauseFunc
+	frontGone chan struct{} // closed when the front has ended
+	mayStart  chan struct{} // the front allows the command to start
+
+	mu      sync.Mutex
+	command int // process id of the command, 0 if none runs; guarded by mu
+}
+
+// Interrupted is the cause with which the context of a [Keeper] ends when it receives a signal and no command runs.
+type Interrupted struct {
+	// Signal is the one that was received. It is KILL if the front has ended.
+	Signal syscall.Signal
+}
+
+// Error returns the name of the signal.
+func (e *Interrupted) Error() string { return fmt.Sprintf("interrupted by a signal: %v", e.Signal) }
+
+// IsKeeper reports whether [Front] has started this process.
+func IsKeeper() bool { return os.Getenv(keeperVariable) != "" }
+
+// Attach makes this process the keeper. The caller must end the process with [Keeper.Exit].
+func Attach() (*Keeper, error) {
+	var fds []int
+	for number := range strings.SplitSeq(os.Getenv(keeperVariable), ",") {
+		fd, err := strconv.Atoi(number)
+		if err != nil || fd < firstDescriptor {
+			return nil, fmt.Errorf("%s=%q: this variable is for holdfast itself", keeperVariable, os.Getenv(keeperVariable))
+		}
+		syscall.CloseOnExec(fd)
+		fds = append(fds, fd)
+	}
+	if len(fds) != 2 {
+		return nil, errors.New(keeperVariable + ": this variable is for holdfast itself")
+	}
+	if err := os.Unsetenv(keeperVariable); err != nil {
+		return nil, err
+	}
+	rename(keeperName)
+	if err := becomeSubreaper(); err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fds[1]), "page")
+	shared, err := mapPage(file)
+	if err != nil {
+		return nil, err
+	}
+	_ = file.Close()
+	return newKeeper(newLink(os.NewFile(uintptr(fds[0]), "link")), shared), nil
+}
+
+func newKeeper(l *link, shared page) *Keeper {
+	k := &Keeper{
+		link: l, page: shared, renewed: make(chan struct{}, 1),
+		frontGone: make(chan struct{}), mayStart: make(chan struct{}, 1),
+	}
+	k.ctx, k.interrupt = context.WithCancelCause(context.Background())
+	k.pairs = &pairing{forward: k.forward}
+	receiveSignals(jobSignals, func(syscall.Signal) {})
+	receiveSignals(forwarded, func(sig syscall.Signal) { k.received(fromKeeper, sig) })
+	go func() {
+		k.link.receive(k.heard)
+		close(k.frontGone)
+		k.interrupt(&Interrupted{Signal: syscall.SIGKILL})
+	}()
+	return k
+}
+
+// Context returns a context that ends, with an [Interrupted] as its cause, if a signal arrives that ends the process
+// while no command runs, or if the front has ended.
+func (k *Keeper) Context() context.Context { return k.ctx }
+
+// Stderr returns a writer for messages to people. Why: the front writes them, because the terminal may stop processes
+// that write in the background.
+func (k *Keeper) Stderr() io.Writer { return k.link }
+
+// Renewed tells the keeper that a lease was renewed. It does not block.
+func (k *Keeper) Renewed() {
+	select {
+	case k.renewed <- struct{}{}:
+	default:
+	}
+}
+
+// Exit ends the process with a status, or with INT if the status says that the command died of it.
+func (k *Keeper) Exit(status int) {
+	k.link.flush()
+	if status == signalStatus+int(syscall.SIGINT) {
+		dieOf(syscall.SIGINT)
+	}
+	os.Exit(status)
+}
+
+// heard handles a message of the front.
+func (k *Keeper) heard(word, rest string) {
+	switch word {
+	case wordGo:
+		select {
+		case k.mayStart <- struct{}{}:
+		default:
+		}
+	case wordSignal:
+		if number, err := strconv.Atoi(rest); err == nil {
+			k.received(fromFront, syscall.Signal(number))
+		}
+	}
+}
+
+// received handles a signal that one of both processes has received.
+func (k *Keeper) received(from origin, sig syscall.Signal) {
+	k.mu.Lock()
+	running := k.command != 0
+	k.mu.Unlock()
+	switch {
+	case running:
+		k.pairs.received(from, sig)
+	case ending(sig):
+		k.interrupt(&Interrupted{Signal: sig})
+	}
+}
+
+// forward sends a signal to the command if it still runs. Why with the mutex: the process id may be another process's
+// once the command was waited for.
+func (k *Keeper) forward(sig syscall.Signal) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.command != 0 {
+		forward(k.command, sig)
+	}
+}

@@ -1,0 +1,107 @@
+package supervise
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// The words of the link, one message a line.
+const (
+	wordGranted = "granted" // keeper: the lock is held, may the command start?
+	wordGo      = "go"      // front: it may
+	wordSignal  = "signal"  // front: it has received the signal of this number
+	wordStarted = "started" // keeper: the command has started, and there is a deadline
+	wordStopped = "stopped" // keeper: the command, of this process id, was stopped
+	wordSay     = "say"     // keeper: a quoted text for standard error
+)
+
+// linkQueue bounds the messages that wait to be written. Why they may wait: the other process may be stopped. More than
+// that are dropped, because the keeper must not wait for the front while it renews.
+const linkQueue = 256
+
+// link exchanges messages between front and keeper. It ends when the other process does.
+type link struct {
+	file *os.File
+	done chan struct{} // closed when all messages are written
+
+	mu     sync.Mutex
+	closed bool        // guarded by mu
+	queue  chan string // closed with mu locked
+}
+
+func newLink(file *os.File) *link {
+	l := &link{file: file, queue: make(chan string, linkQueue), done: make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		for line := range l.queue {
+			if _, err := io.WriteString(l.file, line); err != nil {
+				return
+			}
+		}
+	}()
+	return l
+}
+
+// send queues a message. It drops the message if the queue is full, or after flush.
+func (l *link) send(words ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	select {
+	case l.queue <- strings.Join(words, " ") + "\n":
+	default:
+	}
+}
+
+func (l *link) sendNumber(word string, n int) { l.send(word, strconv.Itoa(n)) }
+
+// Write sends a text for standard error. It never fails.
+func (l *link) Write(text []byte) (int, error) {
+	l.send(wordSay, strconv.Quote(string(text)))
+	return len(text), nil
+}
+
+// receive calls heard for each message until the other process ends.
+func (l *link) receive(heard func(word, rest string)) {
+	for lines := bufio.NewScanner(l.file); lines.Scan(); {
+		word, rest, _ := strings.Cut(lines.Text(), " ")
+		heard(word, rest)
+	}
+}
+
+// flush waits until the messages that were sent are written, for a second at most.
+func (l *link) flush() {
+	l.mu.Lock()
+	if !l.closed {
+		l.closed = true
+		close(l.queue)
+	}
+	l.mu.Unlock()
+	select {
+	case <-l.done:
+	case <-time.After(time.Second):
+	}
+}
+
+// newLinkFiles returns both ends of a link.
+func newLinkFiles() (mine, other *os.File, err error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	for _, fd := range fds {
+		syscall.CloseOnExec(fd)
+		_ = syscall.SetNonblock(fd, true)
+	}
+	return os.NewFile(uintptr(fds[0]), "link"), os.NewFile(uintptr(fds[1]), "link"), nil
+}

@@ -1,0 +1,66 @@
+package supervise
+
+import (
+	"sync"
+	"syscall"
+	"time"
+)
+
+// pairingWindow is how long a signal waits for its pair. The kernel signals a whole group at once, so it is far longer
+// than two processes need to read what they have received, unless the host is overloaded.
+const pairingWindow = 100 * time.Millisecond
+
+// origin is the process that has received a signal.
+type origin int
+
+const (
+	fromFront origin = iota
+	fromKeeper
+)
+
+// pairing tells signals for the front alone from signals for the whole process group. If front and keeper both receive
+// a signal within the window, it was for the group, so the command has received it too. Otherwise it is forwarded.
+//
+// Why: two INT or TERM in place of one make many programs give up their orderly end.
+type pairing struct {
+	forward func(syscall.Signal)
+
+	mu      sync.Mutex
+	waiting []*unpaired // guarded by mu
+}
+
+type unpaired struct {
+	from  origin
+	sig   syscall.Signal
+	timer *time.Timer
+}
+
+// received takes note of a signal, and calls forward after the window if no pair has followed.
+func (p *pairing) received(from origin, sig syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, u := range p.waiting {
+		if u.sig == sig && u.from != from {
+			u.timer.Stop()
+			p.waiting = append(p.waiting[:i:i], p.waiting[i+1:]...)
+			return
+		}
+	}
+	u := &unpaired{from: from, sig: sig}
+	u.timer = time.AfterFunc(pairingWindow, func() { p.expired(u) })
+	p.waiting = append(p.waiting, u)
+}
+
+// expired forwards a signal whose window has passed, unless its pair came at that moment.
+func (p *pairing) expired(u *unpaired) {
+	p.mu.Lock()
+	for i, other := range p.waiting {
+		if other == u {
+			p.waiting = append(p.waiting[:i:i], p.waiting[i+1:]...)
+			p.mu.Unlock()
+			p.forward(u.sig)
+			return
+		}
+	}
+	p.mu.Unlock()
+}

@@ -1,0 +1,247 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// Hold is what the command runs under: a lease, an attempt of a Once, or a lead.
+type Hold interface {
+	// ValidUntil returns the time until which no other holder can have the lock.
+	ValidUntil() time.Time
+	// Context returns a context that ends with the hold.
+	Context() context.Context
+}
+
+// Command is a program to run. It inherits all that this process has inherited.
+type Command struct {
+	// Path of the program.
+	Path string
+	// Args are its arguments, the name of the program first.
+	Args []string
+	// Env is its environment.
+	Env []string
+	// Stdout and Stderr replace those of this process; nil inherits them.
+	Stdout, Stderr *os.File
+}
+
+// Limits say when a command is ended. TERM goes to all its processes KillBefore the end of the lease, and KILL the
+// Margin before it.
+type Limits struct {
+	// KillBefore is the time from TERM to KILL.
+	KillBefore time.Duration
+	// Margin is how long before the end of the lease KILL is sent. After half of it the front kills the keeper, if that
+	// has not done so: the rest is for what the keeper has left.
+	Margin time.Duration
+	// MaxHold is how long the command may run until it gets TERM; 0 is no limit.
+	MaxHold time.Duration
+	// AwaitAll waits for all descendants of a command that has ended. Otherwise they are ended too.
+	AwaitAll bool
+}
+
+// Outcome is how a command ended.
+type Outcome struct {
+	// Stopped is why the command was ended, empty if it ended by itself.
+	Stopped Reason
+	status  syscall.WaitStatus
+}
+
+// run is one run of a command.
+type run struct {
+	keeper *Keeper
+	hold   Hold
+	limits Limits
+	stops  stops
+	alarm  *alarm
+
+	pid    int
+	exited chan syscall.WaitStatus // of the command
+	gone   chan struct{}           // closed when no descendant is left
+
+	ended     bool    // the command has
+	killedAt  instant // when KILL was sent first, 0 before
+	survivors bool    // they were reported
+	outcome   Outcome
+}
+
+// killInterval is how often KILL is repeated while there are descendants, because they may fork.
+const killInterval = 5 * time.Millisecond
+
+// survivorsAfter is how long after KILL processes that have not ended are reported.
+const survivorsAfter = 5 * time.Second
+
+// Run starts the command, and returns when it and all its descendants have ended, at the latest when the hold does. It
+// first waits for a front that is stopped. The error says why the command did not start: it is that of the system, the
+// cause of the hold's context, or an [Interrupted].
+func (k *Keeper) Run(hold Hold, c Command, limits Limits) (Outcome, error) {
+	r := &run{
+		keeper: k, hold: hold, limits: limits, stops: stops{killBefore: limits.KillBefore},
+		exited: make(chan syscall.WaitStatus, 1), gone: make(chan struct{}),
+	}
+	var err error
+	if r.alarm, err = newAlarm(); err != nil {
+		return Outcome{}, err
+	}
+	defer r.alarm.close()
+	if err := r.awaitFront(); err != nil {
+		return Outcome{}, err
+	}
+	if err := r.start(c); err != nil {
+		return Outcome{}, err
+	}
+	defer k.page.set(never)
+	if limits.MaxHold > 0 {
+		r.stops.add(HeldTooLong, now().add(limits.MaxHold))
+	}
+	r.supervise()
+	return r.outcome, nil
+}
+
+// awaitFront asks the front whether the command may start. A front that is stopped does not answer.
+func (r *run) awaitFront() error {
+	r.keeper.link.send(wordGranted)
+	select {
+	case <-r.keeper.mayStart:
+	case <-r.hold.Context().Done():
+	case <-r.keeper.ctx.Done():
+	}
+	if err := context.Cause(r.keeper.ctx); err != nil {
+		return err
+	}
+	return context.Cause(r.hold.Context())
+}
+
+// start starts the command on a thread of its own, which lives until no descendant is left. Why: the kernel kills the
+// command when that thread ends.
+func (r *run) start(c Command) error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for ever: the thread ends with the goroutine
+		pid, err := r.fork(c)
+		started <- err
+		if err == nil {
+			r.reap(pid)
+		}
+	}()
+	return <-started
+}
+
+// fork starts the command, while signals wait for its process id.
+func (r *run) fork(c Command) (int, error) {
+	r.keeper.mu.Lock()
+	defer r.keeper.mu.Unlock()
+	attr := &syscall.ProcAttr{Env: c.Env, Files: []uintptr{0, 1, 2}, Sys: attributes()}
+	for i, file := range []*os.File{1: c.Stdout, 2: c.Stderr} {
+		if file != nil {
+			attr.Files[i] = file.Fd()
+		}
+	}
+	pid, err := syscall.ForkExec(c.Path, c.Args, attr)
+	if errors.Is(err, syscall.ENOEXEC) { // a script without a first line that names its interpreter, as execvp does
+		pid, err = syscall.ForkExec("/bin/sh", append([]string{"sh", c.Path}, c.Args[1:]...), attr)
+	}
+	if err != nil {
+		return 0, &os.PathError{Op: "run", Path: c.Path, Err: err}
+	}
+	r.pid, r.keeper.command = pid, pid
+	return pid, nil
+}
+
+// reap waits for the command and all its descendants. The command is forgotten at once, because its process id may soon
+// be that of another process.
+func (r *run) reap(command int) {
+	defer close(r.gone)
+	for {
+		var ws syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &ws, syscall.WUNTRACED, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil: // ECHILD
+			return
+		case pid == command && ws.Stopped():
+			r.keeper.link.sendNumber(wordStopped, pid)
+		case pid == command:
+			r.keeper.mu.Lock()
+			r.keeper.command = 0
+			r.keeper.mu.Unlock()
+			r.exited <- ws
+		}
+	}
+}
+
+// supervise handles all that can happen until no descendant is left.
+func (r *run) supervise() {
+	lost, frontGone := r.hold.Context().Done(), r.keeper.frontGone
+	r.act(now())
+	r.keeper.link.send(wordStarted)
+	for ; ; r.act(now()) {
+		select {
+		case <-r.alarm.C:
+		case <-r.keeper.renewed:
+		case <-lost:
+			lost = nil
+			r.stops.add(LeaseLost, now())
+		case <-frontGone:
+			frontGone = nil
+			r.stops.add(FrontKilled, now())
+		case status := <-r.exited:
+			r.commandEnded(status)
+		case <-r.gone:
+			select {
+			case status := <-r.exited:
+				r.commandEnded(status)
+			default:
+			}
+			return
+		}
+	}
+}
+
+// commandEnded records the status, and ends what the command has left behind.
+func (r *run) commandEnded(status syscall.WaitStatus) {
+	r.ended, r.outcome.status = true, status
+	if !r.limits.AwaitAll {
+		r.stops.add(leftBehind, now())
+	}
+}
+
+// act sends what is due, moves the deadline of the front, and sets the alarm.
+func (r *run) act(at instant) {
+	end := until(r.hold.ValidUntil())
+	r.keeper.page.set(end.add(-r.limits.Margin / 2))
+	lease := stop{LeaseExpires, end.add(-r.limits.KillBefore), end.add(-r.limits.Margin)}
+	term, killing, reason := r.stops.due(lease, at)
+	if (term || killing) && !r.ended && r.outcome.Stopped == "" {
+		r.outcome.Stopped = reason
+		fmt.Fprintf(r.keeper.Stderr(), "holdfast: ending the command: %s\n", reason)
+	}
+	next := r.stops.next(lease, at)
+	switch {
+	case killing:
+		kill(descendants(nil), syscall.SIGKILL)
+		r.warnSurvivors(at)
+		next = at.add(killInterval)
+	case term:
+		all := descendants(nil)
+		kill(all, syscall.SIGTERM)
+		kill(all, syscall.SIGCONT) // those that are stopped receive TERM now
+	}
+	r.alarm.set(next)
+}
+
+// warnSurvivors reports, once, the processes that KILL does not end: the kernel waits for a device, or they belong to
+// another user.
+func (r *run) warnSurvivors(at instant) {
+	if r.killedAt == 0 {
+		r.killedAt = at
+	}
+	if !r.survivors && at > r.killedAt.add(survivorsAfter) {
+		r.survivors = true
+		fmt.Fprintf(r.keeper.Stderr(), "holdfast: these processes have not ended after KILL: %v\n", descendants(nil))
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// programVariable makes the test binary the program itself.
+const programVariable = "HOLDFAST_TEST_PROGRAM"
+
+// listenerVariable makes the test binary, with the argument "listen", a command that prints the signals that it receives.
+const listenerVariable = "HOLDFAST_TEST_LISTENER"
+
+// within bounds all waiting of tests. It is long, because the machine may be busy.
+const within = 30 * time.Second
+
+func TestMain(m *testing.M) {
+	switch {
+	case os.Getenv(listenerVariable) != "" && os.Args[1] == "listen":
+		listen()
+		return
+	case os.Getenv(programVariable) != "":
+		main()
+	}
+	redistest.VerifyTestMain(m)
+}
+
+// urlOf returns the URL of a server of a test.
+func urlOf(s *redistest.Server) string { return "unix://" + s.Addr() }
+
+// command returns the program with arguments, on a Redis.
+func command(t testing.TB, url string, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Args[0] = "holdfast"
+	cmd.Env = append(os.Environ(), programVariable+"=1", "HOLDFAST_REDIS="+url)
+	return cmd
+}
+
+// result is how a command ended.
+type result struct {
+	status         int
+	stdout, stderr string
+}
+
+// run executes the program to its end.
+func run(t testing.TB, url string, args ...string) result {
+	t.Helper()
+	return finish(t, command(t, url, args...))
+}
+
+// finish executes a command to its end. It has no input.
+func finish(t testing.TB, cmd *exec.Cmd) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// want fails the test if the result has another status, or lacks texts.
+func (r result) want(t testing.TB, status int, stdout, stderr string) {
+	t.Helper()
+	if r.status != status || !strings.Contains(r.stdout, stdout) || !strings.Contains(r.stderr, stderr) {
+		t.Errorf("status %d, stdout %q, stderr %q; want %d, %q, %q", r.status, r.stdout, r.stderr, status, stdout, stderr)
+	}
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestOnceRunsOnce: a second call runs nothing, whatever the exit status of the first.
+func TestOnceRunsOnce(t *testing.T) {
+	t.Parallel()
+	url := urlOf(redistest.Start(t))
+	run(t, url, "once", "a", "-c", "echo ran; exit 3").want(t, 3, "ran", "")
+	if again := run(t, url, "once", "a", "--", "echo", "ran"); again != (result{}) {
+		t.Errorf("the second call: %+v", again)
+	}
+	run(t, url, "once", "b", "--retry", "-c", "echo ran; exit 3").want(t, 3, "ran", "")
+	run(t, url, "once", "b", "--retry", "-c", "echo ran again").want(t, 0, "ran again", "")
+	if again := run(t, url, "once", "b", "--retry", "--", "echo", "ran"); again != (result{}) {
+		t.Errorf("a call after a success: %+v", again)
+	}
+	run(t, url, "once", "c", "--", "no-such-command").want(t, 127, "", "not found")
+	run(t, url, "once", "c", "--", "echo", "ran").want(t, 0, "ran", "")
+}
+
+// TestOnceReplays: the second call prints what the first has printed, and has its status.
+func TestOnceReplays(t *testing.T) {
+	t.Parallel()
+	url := urlOf(redistest.Start(t))
+	first := run(t, url, "once", "a", "--replay", "-c", `echo "out $HOLDFAST_TOKEN"; echo err >&2; exit 3`)
+	first.want(t, 3, "out ", "err\n")
+	if again := run(t, url, "once", "a", "--replay", "--", "echo", "ran"); again != first {
+		t.Errorf("%+v, want %+v", again, first)
+	}
+	long := run(t, url, "once", "b", "--replay", "--max-output", "10", "--", "seq", "100")
+	if long.status != 0 || !strings.HasSuffix(long.stdout, "99\n100\n") {
+		t.Errorf("the first call prints %q", long.stdout)
+	}
+	run(t, url, "once", "b", "--replay", "--", "seq", "100").want(t, 0, "1\n2\n3\n4\n5\n", "more output")
+	run(t, url, "once", "c", "--", "true").want(t, 0, "", "")
+	run(t, url, "once", "c", "--replay", "--", "true").want(t, 0, "", "")
+}
+
+// TestOnceInProgress: while a run is in progress no other begins. A run that was killed leaves an unknown outcome.
+func TestOnceInProgress(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	locks := newLocks(t, srv)
+	cmd := command(t, urlOf(srv), "once", "--ttl", "3s", "a", "--", "sleep", "60")
+	start(t, cmd)
+	p := awaitCommand(t, cmd.Process.Pid)
+	run(t, urlOf(srv), "once", "a", "--", "echo", "ran").want(t, 75, "", "in progress")
+	run(t, urlOf(srv), "once", "-E", "5", "-w", "2", "a", "--", "echo", "ran").want(t, 5, "", "in progress")
+	send(syscall.SIGKILL, p.keeper)
+	if status := awaitEnd(t, cmd); status != 79 {
+		t.Errorf("status %d", status)
+	}
+	redistest.Eventually(t, within, "the lease to expire", func() bool {
+		record, err := locks.Once("a").Peek(t.Context())
+		return err == nil && record.State == core.StateUnknown
+	})
+	run(t, urlOf(srv), "once", "a", "--", "echo", "ran").want(t, 79, "", "holdfast resolve")
+}
+
+// TestOnceWaits: a call that waits gets the outcome of the run in progress.
+func TestOnceWaits(t *testing.T) {
+	t.Parallel()
+	url := urlOf(redistest.Start(t))
+	cmd := command(t, url, "once", "--replay", "a", "-c", "sleep 0.3; echo ran; exit 4")
+	start(t, cmd)
+	awaitCommand(t, cmd.Process.Pid)
+	run(t, url, "once", "-w", "30", "--replay", "a", "--", "echo", "other").want(t, 4, "ran", "")
+	if status := awaitEnd(t, cmd); status != 4 {
+		t.Errorf("status %d", status)
+	}
+}
+
+// TestOnceTick: of the crons of all hosts, one runs each tick, and the others say nothing.
+func TestOnceTick(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	var all sync.WaitGroup
+	results := make([]result, 6)
+	for i := range results {
+		all.Go(func() {
+			results[i] = run(t, urlOf(srv), "once", "backup", "--tick", []string{"1000h", "3600000"}[i%2], "--", "echo", "ran")
+		})
+	}
+	all.Wait()
+	ran := 0
+	for _, r := range results {
+		if r.status != 0 || r.stderr != "" {
+			t.Errorf("%+v", r)
+		}
+		ran += strings.Count(r.stdout, "ran")
+	}
+	if ran != 1 {
+		t.Errorf("%d hosts ran the tick", ran)
+	}
+	run(t, urlOf(srv), "once", "backup", "--tick", "61 * * * *", "--", "true").want(t, 64, "", "--tick")
+}
+
+// TestOnceLost: a run that loses its lease is ended, and its outcome is unknown, or it may run again.
+func TestOnceLost(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, redistest.AOF())
+	for _, retry := range []bool{false, true} {
+		args := []string{"once", "--ttl", "2s", "a", "-c", "sleep 60"}
+		if retry {
+			args = append(args, "--retry", "--retention", "1h")
+			args[3] = "b"
+		}
+		cmd := command(t, urlOf(srv), args...)
+		start(t, cmd)
+		awaitCommand(t, cmd.Process.Pid)
+		srv.Pause()
+		redistest.Eventually(t, within, "the command to end", func() bool {
+			_, running := processesOf(cmd.Process.Pid)
+			return !running
+		})
+		srv.Resume()
+		if status := awaitEnd(t, cmd); status != 79 && status != 69 {
+			t.Errorf("retry %v: status %d", retry, status)
+		}
+	}
+	run(t, urlOf(srv), "once", "a", "--", "echo", "ran").want(t, 79, "", "unknown")
+	run(t, urlOf(srv), "once", "-w", "30", "b", "--retry", "--", "echo", "ran").want(t, 0, "ran", "")
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+// TestListAndUnlock: an operator finds a lock, and takes it away, but not from a later holder.
+func TestListAndUnlock(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	url, locks := urlOf(srv), newLocks(t, srv)
+	run(t, url, "ls").want(t, 0, "NAME", "")
+	lease, err := locks.Fair("order:42").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, url, "ls", "order:").want(t, 0, "order:42", "")
+	if got := run(t, url, "ls", "user:"); strings.Contains(got.stdout, "order") {
+		t.Errorf("ls of other names: %+v", got)
+	}
+	run(t, url, "show", "order:42").want(t, 0, lease.Owner(), "")
+	var shown struct {
+		Name    string
+		Mode    string
+		Holders []struct {
+			Owner string
+			Token int64
+		}
+	}
+	for _, args := range [][]string{{"show", "--json", "order:42"}, {"ls", "--json"}} {
+		err := json.Unmarshal([]byte(run(t, url, args...).stdout), &shown)
+		if err != nil || shown.Name != "order:42" || shown.Mode != "fair" || len(shown.Holders) != 1 || shown.Holders[0].Token != lease.Token() {
+			t.Errorf("%v: %+v, %v", args, shown, err)
+		}
+	}
+	run(t, url, "unlock", "order:42").want(t, 64, "", "--yes")
+	run(t, url, "unlock", "order:42", "--yes", "--token", "7").want(t, 1, "", "not held so")
+	run(t, url, "unlock", "order:42", "--yes").want(t, 0, "", "")
+	run(t, url, "unlock", "order:42", "--yes").want(t, 1, "", "is free")
+	run(t, url, "show", "order:42").want(t, 0, "free", "")
+}
+
+// TestRecords: an operator lists, resolves and forgets what once has recorded.
+func TestRecords(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	url, locks := urlOf(srv), newLocks(t, srv)
+	attempt, err := locks.Once("charge:7").Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := attempt.Hold(t.Context(), "lost connection"); err != nil {
+		t.Fatal(err)
+	}
+	run(t, url, "records", "charge:").want(t, 0, "lost connection", "")
+	run(t, url, "records", "--json", "--state", "unknown").want(t, 0, `"state":"unknown"`, "")
+	if got := run(t, url, "records", "--json", "--state", "completed"); got.stdout != "" {
+		t.Errorf("%+v", got)
+	}
+	run(t, url, "resolve", "charge:7").want(t, 64, "", "--yes")
+	run(t, url, "resolve", "charge:7", "--yes").want(t, 0, "", "")
+	run(t, url, "once", "charge:7", "--replay", "--", "echo", "ran").want(t, 0, "", "")
+	run(t, url, "show", "charge:7").want(t, 0, "completed", "")
+	run(t, url, "forget", "charge:7", "--yes").want(t, 0, "", "")
+	run(t, url, "once", "charge:7", "--", "echo", "ran").want(t, 0, "ran", "")
+}
+
+// TestNames: digests of the log and keys of requests lead to names.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	url, locks := urlOf(srv), newLocks(t, srv)
+	if _, err := locks.Mutex("order:42").Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	digest := locks.Digest("order:42")
+	run(t, url, "digest", digest).want(t, 0, "lock order:42\n", "")
+	run(t, url, "digest", "--of", "order:42").want(t, 0, digest, "")
+	run(t, url, "digest", "00000000").want(t, 1, "", "no lock")
+	route, err := middleware.RouteKey("POST", "/orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, err := middleware.PrincipalKey("ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := middleware.Join(route, user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, url, "http-key", "POST", "/orders", "--user", "ada").want(t, 0, key.Name(nil)+"\n", "")
+	cmd := command(t, url, "http-key", "POST", "/orders", "--user", "ada")
+	cmd.Env = append(cmd.Env, "HOLDFAST_KEY_SECRET=s")
+	finish(t, cmd).want(t, 0, key.Name([]byte("s"))+"\n", "")
+	run(t, url, "http-key").want(t, 64, "", "no parts")
+}
+
+// TestCron: commands for jobs refuse a job that no host has.
+func TestCron(t *testing.T) {
+	t.Parallel()
+	url := urlOf(redistest.Start(t))
+	run(t, url, "cron", "ls").want(t, 0, "JOB", "")
+	for _, verb := range []string{"pause", "resume", "history"} {
+		run(t, url, "cron", verb, "report").want(t, 1, "", "unknown job")
+	}
+}
+
+// TestPages: the completions are scripts that their shells can read, and the manual page has all commands.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		script := run(t, "", "completion", shell)
+		script.want(t, 0, "unlock", "")
+		if _, err := exec.LookPath(shell); err != nil {
+			continue
+		}
+		check := exec.Command(shell, "-n")
+		check.Stdin = strings.NewReader(script.stdout)
+		if out, err := check.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v, %s", shell, err, out)
+		}
+	}
+	page := run(t, "", "man").stdout
+	for _, word := range []string{".TH HOLDFAST", "cron pause", "EXIT STATUS"} {
+		if !strings.Contains(page, word) {
+			t.Errorf("the manual page lacks %q", word)
+		}
+	}
+	run(t, "", "--version").want(t, 0, "", "")
+	run(t, "", "--help").want(t, 0, "exec", "")
+}
+
+// TestCompletes: bash completes commands, flags, and behind -- files.
+func TestCompletes(t *testing.T) {
+	t.Parallel()
+	script := run(t, "", "completion", "bash").stdout
+	for line, want := range map[string]string{
+		"holdfast un":                  "unlock",
+		"holdfast cron p":              "pause",
+		"holdfast exec n --tt":         "--ttl",
+		"holdfast exec n -- /etc/host": "/etc/hosts",
+	} {
+		ask := `COMP_WORDS=(` + line + `); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _holdfast; printf "%s\n" "${COMPREPLY[@]}"`
+		out, err := exec.Command("bash", "-c", script+ask).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %q, %v", line, out, err)
+		}
+	}
+}
+
+// TestConnection: the user, TLS, Sentinel and Cluster work, and a password is taken from where nobody sees it.
+func TestConnection(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	if err := srv.Client().Do(t.Context(), "ACL", "SETUSER", "ada", "on", ">secret", "~*", "&*", "+@all").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Client().Do(t.Context(), "ACL", "SETUSER", "default", "off").Err(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(t, urlOf(srv), "exec", "--redis-user", "ada", "n", "--", "true")
+	cmd.Env = append(cmd.Env, "HOLDFAST_REDIS_PASSWORD=secret")
+	finish(t, cmd).want(t, 0, "", "")
+	run(t, urlOf(srv), "exec", "n", "--", "true").want(t, 69, "", "")
+
+	cluster := redistest.StartCluster(t, 3)
+	url := "redis+cluster://" + cluster.Masters[0].Addr() + "," + cluster.Masters[1].Addr()
+	run(t, url, "exec", "n", "--", "echo", "ran").want(t, 0, "ran", "")
+	group := redistest.StartSentinel(t)
+	url = "redis+sentinel://" + group.Sentinels[0].Addr() + "/" + redistest.MasterName
+	run(t, url, "exec", "n", "--", "echo", "ran").want(t, 0, "ran", "")
+}

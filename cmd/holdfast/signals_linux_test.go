@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// listener is a program that runs a command that prints its signals.
+type listener struct {
+	cmd   *exec.Cmd
+	lines *bufio.Scanner
+}
+
+// startListener starts one in a process group of its own.
+func startListener(t *testing.T, url string) *listener {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(t, url, "exec", "n", "--", path, "listen")
+	cmd.Env = append(cmd.Env, listenerVariable+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, cmd)
+	l := &listener{cmd, bufio.NewScanner(out)}
+	if line := l.next(t); line != "ready" {
+		t.Fatalf("the command says %q", line)
+	}
+	return l
+}
+
+func (l *listener) next(t *testing.T) string {
+	t.Helper()
+	timer := time.AfterFunc(within, func() { _ = l.cmd.Process.Kill() })
+	defer timer.Stop()
+	if !l.lines.Scan() {
+		t.Fatal("the command says nothing more")
+	}
+	return l.lines.Text()
+}
+
+// TestSignals: the command receives a signal once, whether it was sent to the program, to its keeper or to the whole group.
+func TestSignals(t *testing.T) {
+	t.Parallel()
+	url := urlOf(redistest.Start(t))
+	for _, sig := range []syscall.Signal{
+		syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGWINCH,
+	} {
+		for _, to := range []string{"front", "keeper", "group"} {
+			t.Run(fmt.Sprint(sig, " to the ", to), func(t *testing.T) {
+				t.Parallel()
+				l := startListener(t, url+"?db="+fmt.Sprint(int(sig)%16))
+				p := awaitCommand(t, l.cmd.Process.Pid)
+				send(sig, map[string]int{"front": p.front, "keeper": p.keeper, "group": 0}[to])
+				if to == "group" {
+					_ = syscall.Kill(-p.front, sig)
+				}
+				if got := l.next(t); got != sig.String() {
+					t.Errorf("received %q", got)
+				}
+				send(syscall.SIGUSR2, p.front) // forwarded after all that came before
+				if got := l.next(t); got != syscall.SIGUSR2.String() {
+					t.Errorf("received %q as well", got)
+				}
+				if status := awaitEnd(t, l.cmd); status != 0 {
+					t.Errorf("status %d", status)
+				}
+			})
+		}
+	}
+}
+
+// TestSignalsInherited: the command has the signal mask that the program was started with, and ignores HUP and INT if the
+// program was started so. The runtime of Go resets all other ignored signals.
+func TestSignalsInherited(t *testing.T) {
+	t.Parallel()
+	url := urlOf(redistest.Start(t))
+	for _, ignored := range []string{"", "trap '' HUP; ", "trap '' HUP INT; "} {
+		const show = `grep -E "^Sig(Blk|Ign)" /proc/self/status`
+		plain, err := exec.Command("sh", "-c", ignored+show).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		program := command(t, url, "exec", "n", "-c", show)
+		under := exec.Command("sh", append([]string{"-c", ignored + `exec "$0" "$@"`, program.Path}, program.Args[1:]...)...)
+		under.Env = program.Env
+		if got := finish(t, under); got.stdout != string(plain) {
+			t.Errorf("%q: the command has\n%swant\n%s%s", ignored, got.stdout, plain, got.stderr)
+		}
+	}
+}
+
+// TestSignalWhileWaiting: a signal ends the wait for the lock, and leaves no waiter.
+func TestSignalWhileWaiting(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	locks := newLocks(t, srv)
+	lease, err := locks.Mutex("n").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		cmd := command(t, urlOf(srv), "exec", "--fair", "n", "--", "echo", "ran")
+		var out bytes.Buffer
+		cmd.Stdout = &out
+		start(t, cmd)
+		awaitPlaces(t, srv, 1)
+		send(sig, cmd.Process.Pid)
+		if status := awaitEnd(t, cmd); status != 128+int(sig) || out.Len() > 0 {
+			t.Errorf("%v: status %d, output %q", sig, status, out.String())
+		}
+		awaitPlaces(t, srv, 0)
+	}
+	_ = lease.Unlock(t.Context())
+}
+
+// awaitPlaces waits until so many wait in the queue of the lock.
+func awaitPlaces(t *testing.T, srv *redistest.Server, n int) {
+	t.Helper()
+	locks := newLocks(t, srv)
+	redistest.Eventually(t, within, fmt.Sprintf("%d waiters", n), func() bool {
+		info, err := locks.Inspect(t.Context(), "n")
+		return err == nil && info.Places == n
+	})
+}
+
+// TestDescriptors: the command has the descriptors of the caller under their numbers, and none of the program's.
+func TestDescriptors(t *testing.T) {
+	t.Parallel()
+	url := urlOf(redistest.Start(t))
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(write, "from descriptor 3"); err != nil {
+		t.Fatal(err)
+	}
+	_ = write.Close()
+	const list = "ls /proc/$$/fd"
+	plain, cmd := exec.Command("sh", "-c", list), command(t, url, "exec", "n", "-c", "cat <&3; "+list)
+	plain.ExtraFiles, cmd.ExtraFiles = []*os.File{read}, []*os.File{read}
+	want := "from descriptor 3" + finish(t, plain).stdout
+	if got := finish(t, cmd); got.stdout != want {
+		t.Errorf("%+v, want %q", got, want)
+	}
+	_ = read.Close()
+}
+
+// TestClosedInput: it works with closed descriptors, as a daemon may start it.
+func TestClosedInput(t *testing.T) {
+	t.Parallel()
+	program := command(t, urlOf(redistest.Start(t)), "exec", "n", "-c", "cat; exit 5")
+	under := exec.Command("sh", append([]string{"-c", `exec setsid -w "$0" "$@" <&- >&- 2>&-`, program.Path}, program.Args[1:]...)...)
+	under.Env = program.Env
+	finish(t, under).want(t, 5, "", "")
+}
