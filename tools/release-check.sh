@@ -11,7 +11,7 @@ export GOWORK=off
 version=${VERSION:-}
 # Each module of the repository is in one of these lists. The tag of a published module in a folder is folder/vX.Y.Z.
 published=(.)
-unpublished=(bench examples faults internal/frameworks tools tools/release)
+unpublished=(bench examples faults internal/frameworks otellock tools tools/release)
 # Read a licence before you add its SPDX identifier.
 licences=MIT,BSD-2-Clause,BSD-3-Clause,Apache-2.0,ISC
 
