@@ -16,7 +16,7 @@ import (
 )
 
 // BenchmarkPair measures a lock and unlock of a free name, alone and with many goroutines on names of their own,
-// beside the bare script pair: the same two scripts, sent by go-redis, with nothing around them.
+// with hooks, and beside the bare script pair: the same two scripts, sent by go-redis, with nothing around them.
 func BenchmarkPair(b *testing.B) {
 	for _, goroutines := range []int{1, 64, 512} {
 		server := redistest.Start(b, redistest.TCP())
@@ -27,6 +27,16 @@ func BenchmarkPair(b *testing.B) {
 		b.Run(fmt.Sprintf("holdfast/%d", goroutines), func(b *testing.B) {
 			each(b, goroutines, func(name string, _ int) error {
 				lease, err := locks.Mutex(name).Lock(ctx)
+				if err != nil {
+					return err
+				}
+				return lease.Unlock(ctx)
+			})
+		})
+		b.Run(fmt.Sprintf("hooks/%d", goroutines), func(b *testing.B) {
+			hooked := newClient(b, rdb, everyHook())
+			each(b, goroutines, func(name string, _ int) error {
+				lease, err := hooked.Mutex(name).Lock(ctx)
 				if err != nil {
 					return err
 				}
@@ -48,6 +58,16 @@ func BenchmarkPair(b *testing.B) {
 			})
 		})
 	}
+}
+
+// everyHook sets the hooks of a lock, which do nothing.
+func everyHook() core.Option {
+	return core.WithHooks(core.Hooks{
+		AcquireStart: func(ctx context.Context, _ core.AcquireStart) context.Context { return ctx },
+		AcquireEnd:   func(context.Context, core.AcquireEnd) {},
+		ReleaseStart: func(ctx context.Context, _ core.ReleaseStart) context.Context { return ctx },
+		ReleaseEnd:   func(context.Context, core.ReleaseEnd) {},
+	})
 }
 
 // BenchmarkReplicaAck measures a lock and unlock of a free name on a master with a replica: with nothing waited for, with

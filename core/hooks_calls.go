@@ -52,10 +52,11 @@ func (a *acquisition) acquireEnds(ctx context.Context, h *lockscript.Hold, paren
 func (a *acquisition) Waiting(ctx context.Context, position int, holderTTL time.Duration) {
 	e, h := a.engine, &a.Hold
 	e.announcer.Touch(e.now(), h.TTL)
+	instance := e.directory.Instance(a.Holder) // also without the hook, so that it is known if the wait lasts
 	if e.hooks.Wait != nil {
 		e.hooks.Wait(ctx, Wait{
 			Name: h.Name, Owner: h.Owner, Strategy: strategyOf(a.Strategy), Permits: h.Permits, Limit: lockscript.LimitOf(a.Strategy),
-			Position: position, RetryAfter: holderTTL, Holder: a.Holder, HolderInstance: e.directory.Instance(a.Holder),
+			Position: position, RetryAfter: holderTTL, Holder: a.Holder, HolderInstance: instance,
 		})
 	}
 }

@@ -53,13 +53,13 @@ func (a *acquisition) StillWaiting(since clock.Instant) {
 	e, lock := a.engine, a.Hold.Keys.Lock
 	now := e.now()
 	e.announcer.Touch(now, a.Hold.TTL)
-	waited := now.Sub(since)
+	waited, instance := now.Sub(since), e.directory.Instance(a.Holder)
 	if a.config.leavesLosses || !e.waits.Due(lock, waited, now) {
 		return
 	}
 	e.logger.Warn("holdfast: a call has waited for long",
 		"lock", digest(lock), "strategy", a.Strategy.Name(), "since", time.Now().Add(-waited), "waited", waited,
-		"waiting", e.acquiring.Limit.Count(lock), "holder", ownerForLog(a.Holder), "instance", e.directory.Instance(a.Holder))
+		"waiting", e.acquiring.Limit.Count(lock), "holder", ownerForLog(a.Holder), "instance", instance)
 }
 
 // HeldLong implements keepalive.Lease: it warns of a lease that lasts.

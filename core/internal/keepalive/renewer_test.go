@@ -53,14 +53,20 @@ type lease struct {
 	renewer *testRenewer
 	entry   Entry[struct{}]
 	end     End
+	long    atomic.Int32 // calls of HeldLong
+	others  atomic.Int32 // of the last one
 }
 
 func (l *lease) Hold() *struct{}          { return nil }
 func (l *lease) Sender() Sender[struct{}] { return l.renewer }
 func (l *lease) End(cause error)          { l.end.Set(cause) }
-func (l *lease) HeldLong(int)             {}
 func (l *lease) Renewed(Answer)           {}
 func (l *lease) Done() <-chan struct{}    { return l.end.Context(context.Background()).Done() }
+
+func (l *lease) HeldLong(others int) {
+	l.long.Add(1)
+	l.others.Store(int32(others))
+}
 
 func (l *lease) Lost(cause error) {
 	l.renewer.mu.Lock()

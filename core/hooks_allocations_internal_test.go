@@ -1,0 +1,39 @@
+package core
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+)
+
+// TestNoHooksCostNothing: without hooks nothing is allocated for them.
+func TestNoHooksCostNothing(t *testing.T) {
+	e := newEngine(newClientConfig([]Option{WithInstance("")}), nil, drift)
+	defer e.stop()
+	ctx := context.Background()
+	hold := lockscript.Hold{Name: "name", Owner: "owner", TTL: time.Minute}
+	strategy := lockscript.Strategy(lockscript.Mutex{})
+	l := &Lease{engine: e, strategy: strategy, hold: hold}
+	l.base.caller = ctx
+	a := &acquisition{engine: e}
+	a.Strategy, a.Hold = strategy, hold
+	client := &Client{engine: e}
+	attempt := &Attempt{once: &Once{client: client}, lease: l}
+	allocated := testing.AllocsPerRun(100, func() {
+		ctx = e.acquireStarts(ctx, strategy, &hold, false)
+		a.acquireEnds(ctx, &hold, nil, 1, 0, nil)
+		a.Waiting(ctx, 1, time.Second)
+		ctx = l.releaseStarts(ctx, 0)
+		l.releaseEnds(ctx, 0, nil)
+		e.renewEnds(l, keepalive.Answer{})
+		e.loses(l, errGone)
+		a.beginEnds(ctx, 0, nil)
+		attempt.ends(ctx, OutcomeCompleted, AttemptEnd{})
+	})
+	if allocated != 0 {
+		t.Errorf("%v allocations", allocated)
+	}
+}

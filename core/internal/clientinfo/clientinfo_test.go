@@ -1,0 +1,153 @@
+package clientinfo
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// testClock is a clock that moves only when it is told to.
+type testClock struct{ now atomic.Int64 }
+
+func (c *testClock) Now() clock.Instant      { return clock.Instant(c.now.Load()) }
+func (c *testClock) pass(time time.Duration) { c.now.Add(int64(time)) }
+
+// executor returns an executor on rdb, closed with the test.
+func executor(t *testing.T, rdb redis.UniversalClient) *transport.Executor {
+	t.Helper()
+	stop := make(chan struct{})
+	exec := transport.NewExecutor(rdb, transport.Background{Now: clock.System}, stop)
+	t.Cleanup(func() {
+		exec.Nodes.Close(time.Second)
+		close(stop)
+	})
+	return exec
+}
+
+// client returns the UUID of the n-th client.
+func client(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", n) }
+
+// TestAnnouncerWritesAgain: an Interval after the last write, if the client has leases or waiters then, and for a longer TTL.
+func TestAnnouncerWritesAgain(t *testing.T) {
+	t.Parallel()
+	rdb, now := redistest.Start(t).Client(), new(testClock)
+	a := NewAnnouncer(client(1), "web-1", now.Now, func(err error) { t.Error(err) })
+	a.AddServer(executor(t, rdb))
+	key := lockscript.ClientKey(client(1))
+	// rewritten deletes the key and returns true if a Touch has brought it back with that expiry.
+	rewritten := func(ttl, expiry time.Duration) {
+		t.Helper()
+		rdb.Del(t.Context(), key)
+		a.Touch(now.Now(), ttl)
+		redistest.Eventually(t, 20*time.Second, "the text to be written", func() bool {
+			left := rdb.PTTL(context.Background(), key).Val()
+			return left > expiry-time.Minute && left <= expiry
+		})
+	}
+	// kept checks that a Touch writes nothing. What it had sent would come before the text of the next rewritten.
+	kept := func(ttl time.Duration) {
+		t.Helper()
+		a.Touch(now.Now(), ttl)
+		if due := a.due.Load(); due <= now.now.Load() {
+			t.Errorf("due %v before now", time.Duration(now.now.Load()-due))
+		}
+	}
+	rewritten(time.Minute, 2*Interval+time.Minute)
+	kept(time.Second)
+	now.pass(Interval - time.Second)
+	kept(time.Minute)
+	now.pass(time.Second)
+	rewritten(time.Second, 2*Interval+time.Minute) // a lease of a minute may still be held
+	rewritten(5*time.Hour, 2*Interval+5*time.Hour)
+	a.Leave()
+	redistest.Eventually(t, 20*time.Second, "the text to expire with the longest lease", func() bool {
+		return rdb.PTTL(context.Background(), key).Val() <= 5*time.Hour
+	})
+	rdb.Del(t.Context(), key)
+	now.pass(2 * Interval)
+	a.Touch(now.Now(), 10*time.Hour)
+	if a.covered.Load() != int64(5*time.Hour) {
+		t.Error("written after Leave")
+	}
+}
+
+// TestAnnouncerRetries: a minute after a failed write, at the next lease, and tells of each.
+func TestAnnouncerRetries(t *testing.T) {
+	t.Parallel()
+	server, now := redistest.Start(t), new(testClock)
+	rdb := server.Client()
+	failures := make(chan error, 10)
+	a := NewAnnouncer(client(1), "web-1", now.Now, func(err error) { failures <- err })
+	a.AddServer(executor(t, rdb))
+	rdb.ConfigSet(t.Context(), "maxmemory", "1")
+	a.Touch(now.Now(), time.Minute)
+	if err := <-failures; !strings.Contains(err.Error(), "OOM") {
+		t.Errorf("failed with %v", err)
+	}
+	rdb.ConfigSet(t.Context(), "maxmemory", "0")
+	now.pass(retryInterval)
+	a.Touch(now.Now(), time.Minute)
+	redistest.Eventually(t, 20*time.Second, "the text to be written", func() bool {
+		return rdb.Get(context.Background(), lockscript.ClientKey(client(1))).Val() == "web-1"
+	})
+}
+
+// TestDirectoryAsksSeldom: once for a client that is found, and each missingInterval for one that is not.
+func TestDirectoryAsksSeldom(t *testing.T) {
+	t.Parallel()
+	rdb, now := redistest.Start(t).Client(), new(testClock)
+	d := NewDirectory(client(0), "me", now.Now)
+	d.AddServer(executor(t, rdb))
+	if text := d.Instance(client(0) + ":1"); text != "me" {
+		t.Errorf("itself: %q", text)
+	}
+	owner := client(1) + ":7"
+	d.Find(t.Context(), []string{owner, owner, "Ada"}) // it has no text yet
+	rdb.Set(t.Context(), lockscript.ClientKey(client(1)), "web-1", time.Hour)
+	if d.Find(t.Context(), []string{owner}); d.Instance(owner) != "" {
+		t.Error("asked again at once")
+	}
+	now.pass(missingInterval)
+	if d.Find(t.Context(), []string{owner}); d.Instance(owner) != "web-1" {
+		t.Errorf("found %q", d.Instance(owner))
+	}
+	rdb.Set(t.Context(), lockscript.ClientKey(client(1)), "other", time.Hour)
+	now.pass(time.Hour)
+	if d.Find(t.Context(), []string{owner}); d.Instance(owner) != "web-1" {
+		t.Error("asked for a client that is known")
+	}
+	rdb.Set(t.Context(), lockscript.ClientKey(client(2)), "forged\nline", time.Hour)
+	if d.Find(t.Context(), []string{client(2) + ":1"}); d.Instance(client(2)+":1") != "" {
+		t.Error("took a text that would break the log")
+	}
+}
+
+// TestDirectoryIsBounded: however many clients there are, and it never forgets itself.
+func TestDirectoryIsBounded(t *testing.T) {
+	t.Parallel()
+	d := NewDirectory(client(0), "me", new(testClock).Now)
+	for n := range 3 * maxKnown {
+		d.Instance(client(n) + ":1")
+	}
+	if n := len(d.known); n != maxKnown || d.Instance(client(0)+":1") != "me" {
+		t.Errorf("knows %d clients, itself as %q", n, d.Instance(client(0)+":1"))
+	}
+}
+
+// TestDefaultText: it has the host and the process, and is one that may be written.
+func TestDefaultText(t *testing.T) {
+	t.Parallel()
+	if text := Default(); Check(text) != nil || !strings.Contains(text, ":") {
+		t.Errorf("%q: %v", text, Check(text))
+	}
+}
