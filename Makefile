@@ -3,7 +3,7 @@
 SHELL   := bash
 GO      ?= go
 # Modules of this repository beside the root; each keeps its dependencies to itself.
-MODULES := . cmd/holdfast examples faults gocronlock inspector inspector/internal/browser internal/fencing internal/frameworks
+MODULES := . cmd/holdfast examples faults gocronlock inspector inspector/internal/browser internal/fencing internal/frameworks otellock
 # The packages whose tests take longest come first, so that none of them runs alone at the end.
 LONGEST := ./core ./internal/frameworks ./core/internal/lockscript ./examples/flashsale
 TOOL    := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
@@ -27,7 +27,7 @@ test: needed ## run all tests with the race detector, on real Redis servers
 
 .PHONY: test-portable
 test-portable: ## vet all packages, and run the tests that need no Redis server
-	$(GO) vet ./... ./examples/... ./faults/... ./gocronlock/... ./inspector/...
+	$(GO) vet ./... ./examples/... ./faults/... ./gocronlock/... ./inspector/... ./otellock/...
 	$(GO) test -run '^Fuzz' ./core ./middleware ./asynqlock
 	$(GO) test ./internal/docs ./internal/throttle ./examples/...
 	$(GO) test -tags holdfast_simulation ./faults/simulate -seeds 4 -hours 0.5
@@ -72,6 +72,16 @@ databases: ## install PostgreSQL and MariaDB with apt-get, for the tests of the 
 	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
 		postgresql mariadb-server-core mariadb-client-core >&2
 
+# Without a real Prometheus, "make test" skips these.
+.PHONY: observe-check
+observe-check: needed ## let a Prometheus scrape the example of metrics, and ask it all of the dashboard and the alerts
+	@command -v prometheus >/dev/null && command -v promtool >/dev/null && exit 0; \
+	sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
+	echo "installing prometheus with apt-get" >&2; \
+	$$sudo apt-get update -qq && \
+	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus >&2
+	HOLDFAST_PROMETHEUS=required $(GO) test -race -count=1 -run 'TestPrometheus|TestAlerts' ./examples/observe ./otellock
+
 .PHONY: lint
 lint: ## check formatting, vet, staticcheck, tidy go.mod files, docs/tests.md and the workflows
 	@test -z "$$($(TOOL) gofumpt -l .)" || { echo "gofumpt would change:"; $(TOOL) gofumpt -l .; exit 1; }
@@ -99,6 +109,7 @@ floor: needed ## test with exactly the dependencies of go.mod, as the oldest tha
 	$(call gotest,off) ./...
 	cd gocronlock && $(call gotest,off) ./...
 	cd inspector && $(call gotest,off) ./...
+	cd otellock && $(call gotest,off) ./...
 
 .PHONY: latest
 latest: needed ## test with the newest dependencies, and what those need

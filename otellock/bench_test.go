@@ -2,7 +2,9 @@ package otellock_test
 
 import (
 	"context"
+	"slices"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/trace"
@@ -12,53 +14,84 @@ import (
 	"github.com/holdfast-go/holdfast/otellock"
 )
 
-// BenchmarkPair measures a lock and its release on a Redis of this machine: the table in docs/observability.md. Its cases
-// take turns, so that all of them meet what else the machine does.
-func BenchmarkPair(b *testing.B) {
+// contestant is a lock of a client with some hooks.
+type contestant struct {
+	name string
+	lock core.Locker
+}
+
+// pair locks and unlocks.
+func (c contestant) pair(b *testing.B) {
+	lease, err := c.lock.Lock(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := lease.Unlock(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// contestants share a Redis of this machine.
+func contestants(b *testing.B) (all []contestant) {
 	server := redistest.Start(b)
-	meters := metric.NewMeterProvider(metric.WithReader(metric.NewManualReader()))
-	sampled := trace.NewTracerProvider()
-	unsampled := trace.NewTracerProvider(trace.WithSampler(trace.NeverSample()))
+	meters := otellock.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(metric.NewManualReader())))
+	sampled := otellock.WithTracerProvider(trace.NewTracerProvider())
+	unsampled := otellock.WithTracerProvider(trace.NewTracerProvider(trace.WithSampler(trace.NeverSample())))
 	for _, c := range []struct {
-		name string
-		opts []core.Option
+		name  string
+		hooks core.Hooks
 	}{
-		{"no hooks", nil},
-		{"empty hooks", []core.Option{core.WithHooks(emptyHooks())}},
-		{"metrics", []core.Option{withTelemetry(b, otellock.WithMeterProvider(meters), otellock.WithoutSpans())}},
-		{"metrics by family", []core.Option{withTelemetry(b, otellock.WithMeterProvider(meters), otellock.WithoutSpans(),
-			otellock.WithFamily(otellock.Prefix(":")))}},
-		{"metrics and spans not sampled", []core.Option{withTelemetry(b, otellock.WithMeterProvider(meters), otellock.WithTracerProvider(unsampled))}},
-		{"metrics and spans", []core.Option{withTelemetry(b, otellock.WithMeterProvider(meters), otellock.WithTracerProvider(sampled))}},
+		{"no-hooks", core.Hooks{}},
+		{"empty-hooks", emptyHooks()},
+		{"metrics", newHooks(b, meters, otellock.WithoutSpans())},
+		{"metrics-by-family", newHooks(b, meters, otellock.WithoutSpans(), otellock.WithFamily(otellock.Prefix(":")))},
+		{"metrics-and-spans-not-sampled", newHooks(b, meters, unsampled)},
+		{"metrics-and-spans", newHooks(b, meters, sampled)},
 	} {
+		locks, err := core.New(server.Client(), core.WithHooks(c.hooks), core.WithLogger(nil))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = locks.Close() })
+		all = append(all, contestant{c.name, locks.Mutex("order:" + c.name)})
+	}
+	return all
+}
+
+// BenchmarkPair measures the allocations of a lock and its release: the table in docs/observability.md.
+func BenchmarkPair(b *testing.B) {
+	for _, c := range contestants(b) {
 		b.Run(c.name, func(b *testing.B) {
-			locks, err := core.New(server.Client(), append(c.opts, core.WithLogger(nil))...)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer locks.Close()
-			lock := locks.Mutex("order:42")
 			b.ReportAllocs()
 			for b.Loop() {
-				lease, err := lock.Lock(b.Context())
-				if err != nil {
-					b.Fatal(err)
-				}
-				if err := lease.Unlock(b.Context()); err != nil {
-					b.Fatal(err)
-				}
+				c.pair(b)
 			}
 		})
 	}
 }
 
-// BenchmarkHooks measures the same without Redis: what the hooks of a lock and its release take.
+// BenchmarkTurns measures the time of a lock and its release: the same table. The contestants take turns, so that all
+// meet the same load of the machine, and the median leaves out what else ran.
+func BenchmarkTurns(b *testing.B) {
+	all := contestants(b)
+	took := make([][]float64, len(all))
+	for b.Loop() {
+		for i, c := range all {
+			began := time.Now()
+			c.pair(b)
+			took[i] = append(took[i], float64(time.Since(began)))
+		}
+	}
+	for i, c := range all {
+		slices.Sort(took[i])
+		b.ReportMetric(took[i][len(took[i])/2], "ns/"+c.name)
+	}
+}
+
+// BenchmarkHooks measures what the hooks of a lock and its release take by themselves.
 func BenchmarkHooks(b *testing.B) {
 	meters := metric.NewMeterProvider(metric.WithReader(metric.NewManualReader()))
-	hooks, err := otellock.New(otellock.WithMeterProvider(meters), otellock.WithoutSpans())
-	if err != nil {
-		b.Fatal(err)
-	}
+	hooks := newHooks(b, otellock.WithMeterProvider(meters), otellock.WithoutSpans())
 	b.ReportAllocs()
 	for b.Loop() {
 		ctx := hooks.AcquireStart(b.Context(), core.AcquireStart{Name: "order:42", Strategy: core.StrategyMutex})
@@ -67,20 +100,23 @@ func BenchmarkHooks(b *testing.B) {
 	}
 }
 
-func withTelemetry(b *testing.B, opts ...otellock.Option) core.Option {
+func newHooks(b *testing.B, opts ...otellock.Option) core.Hooks {
 	b.Helper()
 	hooks, err := otellock.New(opts...)
 	if err != nil {
 		b.Fatal(err)
 	}
-	return core.WithHooks(hooks)
+	return hooks
 }
 
 // emptyHooks are the hooks that otellock uses, without effect.
 func emptyHooks() core.Hooks {
 	return core.Hooks{
 		AcquireStart: func(ctx context.Context, _ core.AcquireStart) context.Context { return ctx },
+		Wait:         func(context.Context, core.Wait) {},
 		AcquireEnd:   func(context.Context, core.AcquireEnd) {},
 		ReleaseEnd:   func(context.Context, core.ReleaseEnd) {},
+		Renewed:      func(context.Context, core.Renewed) {},
+		Lost:         func(context.Context, core.Lost) {},
 	}
 }

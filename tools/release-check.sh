@@ -11,8 +11,8 @@ export GOWORK=off
 version=${VERSION:-}
 # Each module of the repository is in one of these lists. The tag of a published module in a folder is folder/vX.Y.Z.
 published=(.)
-# gocronlock, inspector and the command are published once the root has a version to require: docs/releasing.md.
-unpublished=(bench cmd/holdfast examples faults gocronlock inspector inspector/internal/browser internal/fencing internal/frameworks tools tools/release)
+# gocronlock, inspector, otellock and the command are published once the root has a version to require: docs/releasing.md.
+unpublished=(bench cmd/holdfast examples faults gocronlock inspector inspector/internal/browser internal/fencing internal/frameworks otellock tools tools/release)
 # Read a licence before you add its SPDX identifier.
 licences=MIT,BSD-2-Clause,BSD-3-Clause,Apache-2.0,ISC
 

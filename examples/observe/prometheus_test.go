@@ -26,8 +26,15 @@ const within = 2 * time.Minute
 // TestPrometheus lets a real Prometheus scrape the example, and asks it all that the dashboard and the alerts ask.
 func TestPrometheus(t *testing.T) {
 	t.Parallel()
+	binary, err := exec.LookPath("prometheus")
+	if err != nil {
+		if os.Getenv("HOLDFAST_PROMETHEUS") == "required" {
+			t.Fatal(err)
+		}
+		t.Skip("prometheus is not installed; make observe-check installs it")
+	}
 	observed := start(t, redistest.Start(t).Client())
-	p := startPrometheus(t, observed.metrics.Host)
+	p := startPrometheus(t, binary, observed.metrics.Host)
 	for title, expressions := range dashboardQueries(t) {
 		for _, expr := range expressions {
 			redistest.Eventually(t, within, title+": data of "+expr, func() bool { return p.hasData(expr) })
@@ -62,21 +69,14 @@ type scraper struct {
 }
 
 const scrapeConfig = `
-global: {scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 500ms}
+global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}
 rule_files: [%s]
 scrape_configs: [{job_name: observe, static_configs: [{targets: [%q]}]}]
 `
 
 // startPrometheus starts one that scrapes the target, on a free port.
-func startPrometheus(t *testing.T, target string) scraper {
+func startPrometheus(t *testing.T, binary, target string) scraper {
 	t.Helper()
-	binary, err := exec.LookPath("prometheus")
-	if err != nil {
-		if os.Getenv("HOLDFAST_PROMETHEUS") == "required" {
-			t.Fatal(err)
-		}
-		t.Skip("prometheus is not installed; make observe-check installs it")
-	}
 	rules, err := filepath.Abs(dashboards + "alerts.yml")
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func dashboardQueries(t *testing.T) map[string][]string {
 	if err := json.Unmarshal(data, &dashboard); err != nil {
 		t.Fatal(err)
 	}
-	variables := strings.NewReplacer("$__rate_interval", "4s", "$__range", "10s",
+	variables := strings.NewReplacer("$__rate_interval", "30s", "$__range", "60s",
 		"$job", ".*", "$instance", ".*", "$strategy", ".*", "$family", ".*")
 	queries := map[string][]string{}
 	for _, panel := range dashboard.Panels {
