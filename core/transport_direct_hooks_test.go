@@ -123,7 +123,7 @@ func TestOverdueOnTheShortWay(t *testing.T) {
 			o := &overdue{after: after}
 			rdb := redistest.Start(t).Client()
 			rdb.AddHook(o)
-			locks := newClient(t, rdb, core.WithTTL(long))
+			locks := newClient(t, rdb, core.WithTTL(long), core.WithInstance(""))
 			unlock(t, mustLock(t, locks.Mutex("name"))) // the server knows the scripts now
 			for range 3 {
 				o.kept, o.again = "", 0

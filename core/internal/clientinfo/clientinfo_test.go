@@ -11,7 +11,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	"github.com/holdfast-go/holdfast/core/internal/lifecycle"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -26,9 +25,8 @@ func (c *testClock) pass(time time.Duration) { c.now.Add(int64(time)) }
 // executor returns an executor on rdb, closed with the test.
 func executor(t *testing.T, rdb redis.UniversalClient) *transport.Executor {
 	t.Helper()
-	operations := lifecycle.New()
 	stop := make(chan struct{})
-	exec := transport.NewExecutor(rdb, transport.Background{Now: clock.System, Operations: operations}, stop)
+	exec := transport.NewExecutor(rdb, transport.Background{Now: clock.System}, stop)
 	t.Cleanup(func() {
 		exec.Nodes.Close(time.Second)
 		close(stop)
