@@ -93,9 +93,9 @@ func (c *Client) List(ctx context.Context, prefix, cursor string, limit int) (pa
 		for _, lock := range found {
 			page.Locks = append(page.Locks, newEntry(lock))
 		}
+		c.addEntryInstances(ctx, page.Locks)
 		return nil
 	})
-	c.addEntryInstances(ctx, page.Locks)
 	return page, err
 }
 

@@ -161,6 +161,9 @@ func TestRecords(t *testing.T) {
 	if r, err := locks.Once("pay:2").Peek(t.Context()); err != nil || r.State != core.StateNone {
 		t.Errorf("record %+v, error %v", r, err)
 	}
+	_, data := s.do(http.MethodGet, "record?name=pay:1&format=json", nil)
+	contains(t, data, `"size": 9`)
+	lacks(t, data, "receipt 7")
 	shown := newSite(t, locks, inspector.WithValues())
 	contains(t, shown.get(http.StatusOK, "record?name=pay:1"), "receipt 7")
 }

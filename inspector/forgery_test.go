@@ -3,6 +3,7 @@ package inspector_test
 import (
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -17,6 +18,12 @@ func TestForgery(t *testing.T) {
 	locks := newClient(t, server.Client())
 	s := newSite(t, locks, inspector.WithActions(asAda))
 	const path = "force-unlock?name=name"
+	resp, _ := s.do(http.MethodGet, path, nil)
+	for _, want := range []string{"HttpOnly", "SameSite=Strict"} {
+		if cookie := resp.Header.Get("Set-Cookie"); !strings.Contains(cookie, want) {
+			t.Errorf("the cookie is %q, want %s", cookie, want)
+		}
+	}
 	right := s.token(path)
 	for what, c := range map[string]struct {
 		token  string

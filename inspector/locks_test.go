@@ -67,7 +67,7 @@ func TestEveryKind(t *testing.T) {
 		if mode != core.ModeMutex && (len(lock.Queue) != 1 || lock.Queue[0].Instance != "web-2:12") {
 			t.Errorf("%s: queue %+v", mode, lock.Queue)
 		}
-		contains(t, s.get(http.StatusOK, "lock?name="+string(mode)), "<h1>", "web-1:4711", "progress")
+		contains(t, s.get(http.StatusOK, "lock?name="+string(mode)), "<h1>", "web-1:4711", `<progress max="30000"`)
 	}
 	list := s.get(http.StatusOK, "")
 	for mode := range kinds {
