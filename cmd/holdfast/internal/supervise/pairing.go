@@ -6,9 +6,13 @@ import (
 	"time"
 )
 
-// pairingWindow is how long a signal waits for its pair. The kernel signals a whole group at once, so it is far longer
-// than two processes need to read what they have received, unless the host is overloaded.
-const pairingWindow = 100 * time.Millisecond
+// The time for which a signal waits for its pair. The kernel signals a whole group at once. So when a message of the front
+// arrives, the keeper has received its own signal too, and handles it within moments. The message itself may take longer,
+// because the front has to run first: the host may be busy.
+const (
+	frontSignalTimeout  = 100 * time.Millisecond
+	keeperSignalTimeout = time.Second
+)
 
 // origin is the process that has received a signal.
 type origin int
@@ -19,7 +23,7 @@ const (
 )
 
 // pairing tells signals for the front alone from signals for the whole process group. If front and keeper both receive
-// a signal within the window, it was for the group, so the command has received it too. Otherwise it is forwarded.
+// a signal in time, it was for the group, so the command has received it too. Otherwise it is forwarded.
 //
 // Why: two INT or TERM in place of one make many programs give up their orderly end.
 type pairing struct {
@@ -35,7 +39,7 @@ type unpaired struct {
 	timer *time.Timer
 }
 
-// received takes note of a signal, and calls forward after the window if no pair has followed.
+// received takes note of a signal, and calls forward after the timeout if no pair has followed.
 func (p *pairing) received(from origin, sig syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,12 +50,16 @@ func (p *pairing) received(from origin, sig syscall.Signal) {
 			return
 		}
 	}
+	timeout := frontSignalTimeout
+	if from == fromKeeper {
+		timeout = keeperSignalTimeout
+	}
 	u := &unpaired{from: from, sig: sig}
-	u.timer = time.AfterFunc(pairingWindow, func() { p.expired(u) })
+	u.timer = time.AfterFunc(timeout, func() { p.expired(u) })
 	p.waiting = append(p.waiting, u)
 }
 
-// expired forwards a signal whose window has passed, unless its pair came at that moment.
+// expired forwards a signal whose time has passed, unless its pair came at that moment.
 func (p *pairing) expired(u *unpaired) {
 	p.mu.Lock()
 	for i, other := range p.waiting {

@@ -16,7 +16,7 @@ func TestPairing(t *testing.T) {
 		p := &pairing{forward: func(sig syscall.Signal) { forwarded <- sig }}
 		want := func(signals ...syscall.Signal) {
 			t.Helper()
-			time.Sleep(2 * pairingWindow)
+			time.Sleep(2 * keeperSignalTimeout)
 			synctest.Wait()
 			var got []syscall.Signal
 			for len(forwarded) > 0 {
@@ -34,14 +34,13 @@ func TestPairing(t *testing.T) {
 		p.received(fromKeeper, syscall.SIGINT)
 		want()
 		p.received(fromKeeper, syscall.SIGINT)
-		time.Sleep(pairingWindow / 2)
+		time.Sleep(keeperSignalTimeout / 2)
 		p.received(fromFront, syscall.SIGINT)
 		want()
 		p.received(fromFront, syscall.SIGINT)
-		time.Sleep(time.Millisecond)
 		p.received(fromKeeper, syscall.SIGTERM)
 		time.Sleep(time.Millisecond)
 		p.received(fromFront, syscall.SIGINT)
-		want(syscall.SIGINT, syscall.SIGTERM, syscall.SIGINT)
+		want(syscall.SIGINT, syscall.SIGINT, syscall.SIGTERM)
 	})
 }

@@ -104,6 +104,10 @@ func (k *Keeper) Run(hold Hold, c Command, limits Limits) (Outcome, error) {
 
 // awaitFront asks the front whether the command may start. A front that is stopped does not answer.
 func (r *run) awaitFront() error {
+	select {
+	case <-r.keeper.mayStart: // the late answer of an earlier run
+	default:
+	}
 	r.keeper.link.send(wordGranted)
 	select {
 	case <-r.keeper.mayStart:
