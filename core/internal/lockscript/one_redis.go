@@ -19,8 +19,8 @@ type OneRedis struct {
 // Renew implements [Strategy]. A second command follows with the keys of shares if Redis says that it needs them.
 func (r OneRedis) Renew(ctx context.Context, h *Hold, ttl time.Duration) (bool, error) {
 	reply, err := r.Exec.DoWithAck(ctx, h.Ack, renewScript, h.renewed(), h.ID, Milliseconds(ttl))
-	if err == nil && (reply == renewedInPart || reply == sharedHold) {
-		reply, err = r.Exec.DoWithAck(ctx, h.Ack, renewScript, h.shared(), h.ID, Milliseconds(ttl))
+	for err == nil && h.repeated(reply) != nil {
+		reply, err = r.Exec.DoWithAck(ctx, h.Ack, renewScript, h.repeated(reply), h.ID, Milliseconds(ttl))
 	}
 	if err != nil {
 		return false, err
@@ -33,7 +33,22 @@ func (r OneRedis) Renew(ctx context.Context, h *Hold, ttl time.Duration) (bool, 
 const (
 	renewedInPart = int64(2) // an exclusive hold was prolonged, but not the shares beside it
 	sharedHold    = int64(3) // nothing was prolonged: the hold is a share, and the lock has lost its compact state
+
+	// The same, and an owner has permits of the lock.
+	sharedHoldBesidePermits    = int64(4)
+	renewedInPartBesidePermits = int64(5)
 )
+
+// repeated returns the keys with which a renewal that was answered so must be repeated, nil if it need not.
+func (h *Hold) repeated(reply any) []string {
+	switch reply {
+	case renewedInPart, sharedHold:
+		return h.shared()
+	case renewedInPartBesidePermits, sharedHoldBesidePermits:
+		return h.withSlots()
+	}
+	return nil
+}
 
 // RenewAll implements [Strategy]. Each renewal is one command, and one batch has all commands.
 func (r OneRedis) RenewAll(renewals []*Renewal) {
@@ -50,13 +65,30 @@ func (r OneRedis) RenewalCommand(renewal *Renewal, done func(sentAt clock.Instan
 	answered := c.Done
 	c.Done = func(c *transport.Command) {
 		switch c.Reply {
-		case sharedHold:
-			r.Exec.SubmitRenewals([]*transport.Command{r.renewalWith(renewal.Hold.shared(), renewal, done)})
+		case sharedHold, sharedHoldBesidePermits:
+			r.Exec.SubmitRenewals([]*transport.Command{r.renewalRepeated(c.Reply, renewal, done)})
 			return
-		case renewedInPart:
-			r.renewRest(renewal.Hold)
+		case renewedInPart, renewedInPartBesidePermits:
+			r.renewRest(renewal.Hold, renewal.Hold.repeated(c.Reply))
 		}
 		answered(c)
+	}
+	return c
+}
+
+// renewalRepeated returns the command that repeats a renewal of a share which was answered so. It is repeated once more if the
+// lock has got permits meanwhile.
+func (r OneRedis) renewalRepeated(reply any, renewal *Renewal, done func(sentAt clock.Instant, held bool, err error)) *transport.Command {
+	c := r.renewalWith(renewal.Hold.repeated(reply), renewal, done)
+	if reply == sharedHold {
+		answered := c.Done
+		c.Done = func(c *transport.Command) {
+			if c.Reply == sharedHoldBesidePermits {
+				r.Exec.SubmitRenewals([]*transport.Command{r.renewalRepeated(c.Reply, renewal, done)})
+				return
+			}
+			answered(c)
+		}
 	}
 	return c
 }
@@ -67,9 +99,14 @@ func (r OneRedis) renewalWith(keys []string, renewal *Renewal, done func(sentAt 
 	c.Ack = renewal.Hold.Ack
 	c.OnSend = func() { renewal.Sent.Store(true) }
 	c.Done = func(c *transport.Command) {
-		done(c.SentAt, c.Reply == int64(1) || c.Reply == renewedInPart, cmp.Or(c.Err, lostBy(c.Reply)))
+		done(c.SentAt, isRenewed(c.Reply), cmp.Or(c.Err, lostBy(c.Reply)))
 	}
 	return c
+}
+
+// isRenewed returns true if the hold was prolonged.
+func isRenewed(reply any) bool {
+	return reply == int64(1) || reply == renewedInPart || reply == renewedInPartBesidePermits
 }
 
 // lostBy returns the cause if a renewal has not found its hold. It returns nil if it has, or if the cause is not known.
@@ -85,8 +122,8 @@ func lostBy(reply any) error {
 
 // renewRest repeats a renewal that was made in part. Why no outcome: if the repetition fails, the next renewal will be made in
 // part too, and be repeated.
-func (r OneRedis) renewRest(h *Hold) {
-	c := transport.NewCommand(renewScript, h.shared(), h.ID, Milliseconds(h.TTL))
+func (r OneRedis) renewRest(h *Hold, keys []string) {
+	c := transport.NewCommand(renewScript, keys, h.ID, Milliseconds(h.TTL))
 	c.Done = func(*transport.Command) {}
 	r.Exec.SubmitRenewals([]*transport.Command{c})
 }
@@ -103,9 +140,14 @@ func (h *Hold) renewed() []string {
 // only if all its keys exist.
 func (h *Hold) shared() []string {
 	if h.Permits > 0 {
-		return []string{h.Keys.Lock, h.Keys.ShareExpiries(), h.Keys.Slots()}
+		return h.withSlots()
 	}
 	return []string{h.Keys.Lock, h.Keys.ShareExpiries()}
+}
+
+// withSlots returns the keys of the renewal of a hold beside permits.
+func (h *Hold) withSlots() []string {
+	return []string{h.Keys.Lock, h.Keys.ShareExpiries(), h.Keys.Slots()}
 }
 
 // Raise implements [Strategy].

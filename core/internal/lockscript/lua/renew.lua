@@ -1,8 +1,9 @@
 -- Gives a hold its full TTL again, counted from now. It serves renewal and Extend of all strategies.
 --
 -- KEYS[1] lock    hash, see acquire.lua and queue_common.lua
--- KEYS[2] share_expiries  sorted set, see queue_common.lua; only after the replies 2 and 3
--- KEYS[3] slots   sorted set, see queue_common.lua; only with KEYS[2], and only for a hold with permits
+-- KEYS[2] share_expiries  sorted set, see queue_common.lua; only after the replies 2 to 5
+-- KEYS[3] slots   sorted set, see queue_common.lua; only with KEYS[2], and only for a hold with permits, or after the replies
+--                 4 and 5
 -- ARGV[1] hold id     ARGV[2] TTL in ms
 --
 -- Returns 1   the hold is in the lock
@@ -11,6 +12,7 @@
 --         2   the hold is in the lock and was renewed, but must be renewed with KEYS[2] too: its owner also has, or
 --             had, shares of the lock
 --         3   nothing was done: the hold is shared, and must be renewed with KEYS[2] too
+--         5, 4  the same, but it must be renewed with KEYS[2] and KEYS[3]: an owner has permits of the lock
 --
 -- Why two keys only if necessary: a Cluster runs a script with one key even while the slot moves. It runs one with two
 -- keys only if both exist on one node, and share_expiries seldom exists. In the compact state no lock has it.
@@ -73,8 +75,12 @@ local function newExpiry(before)
   return string.format('%.0f', math.max(before, now + ttl))
 end
 
+local needsSlots = held[7] == '2' and not KEYS[3] -- else the slots would expire, and be free beside the permits
+
 if held[5] then
-  if not shareExpiries then
+  if needsSlots then
+    return 4
+  elseif not shareExpiries then
     return 3
   end
   local before = tonumber(redis.call('ZSCORE', shareExpiries, id) or 0)
@@ -98,8 +104,13 @@ redis.call('HSET', lock, 'exclusive_until', newExpiry(before))
 if not held[7] then
   return 1
 end
-if not shareExpiries then
+if needsSlots then
+  return 5
+elseif not shareExpiries then
   return 2
 end
 extendKey(shareExpiries) -- without it, expired shares could not be found any more, and would stay in the hash
+if KEYS[3] then
+  extendKey(KEYS[3])
+end
 return 1
