@@ -96,7 +96,12 @@ func startPrometheus(t *testing.T, binary, target string) scraper {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	return scraper{t, "http://" + listening(t, log) + "/api/v1/"}
+	address := "http://" + listening(t, log)
+	redistest.Eventually(t, within, "prometheus to be ready", func() bool {
+		response, err := http.Get(address + "/-/ready")
+		return err == nil && response.Body.Close() == nil && response.StatusCode == http.StatusOK
+	})
+	return scraper{t, address + "/api/v1/"}
 }
 
 var listeningOn = regexp.MustCompile(`msg="Listening on" address=(\S+)`)
