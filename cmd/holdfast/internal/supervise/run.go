@@ -69,6 +69,9 @@ type run struct {
 	outcome   Outcome
 }
 
+// ErrTooLate says that the hold ends so soon that the command was not started.
+var ErrTooLate = errors.New("the lock was held, but the command could not be started in time")
+
 // killInterval is how often KILL is repeated while there are descendants, because they may fork.
 const killInterval = 5 * time.Millisecond
 
@@ -77,7 +80,7 @@ const survivorsAfter = 5 * time.Second
 
 // Run starts the command, and returns when it and all its descendants have ended, at the latest when the hold does. It
 // first waits for a front that is stopped. The error says why the command did not start: it is that of the system, the
-// cause of the hold's context, or an [Interrupted].
+// cause of the hold's context, [ErrTooLate], or an [Interrupted].
 func (k *Keeper) Run(hold Hold, c Command, limits Limits) (Outcome, error) {
 	r := &run{
 		keeper: k, hold: hold, limits: limits, stops: stops{killBefore: limits.KillBefore},
@@ -90,6 +93,9 @@ func (k *Keeper) Run(hold Hold, c Command, limits Limits) (Outcome, error) {
 	defer r.alarm.close()
 	if err := r.awaitFront(); err != nil {
 		return Outcome{}, err
+	}
+	if time.Until(hold.ValidUntil()) <= limits.Margin { // this process was stopped, or the front was
+		return Outcome{}, ErrTooLate
 	}
 	defer k.page.set(never)
 	r.setDeadline(until(hold.ValidUntil())) // before the command starts: from then on the front may have to end it
