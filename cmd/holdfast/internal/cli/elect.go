@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
 	"github.com/holdfast-go/holdfast/core"
 )
 
@@ -44,7 +45,7 @@ func (c *electCommand) keep(env *environment) error {
 		}
 		status, err := c.runAs(env, lead)
 		_ = lead.Resign(unlockContext(env))
-		if err != nil && !errors.Is(err, core.ErrLeaseLost) {
+		if err != nil && !errors.Is(err, core.ErrLeaseLost) && !errors.Is(err, supervise.ErrTooLate) {
 			return cannotRun(err)
 		}
 		if err == nil && status != StatusLost {

@@ -23,8 +23,8 @@ type program struct {
 	Cmd        []string  `arg:"" optional:"" help:"The command, behind --. All its arguments are passed on."`
 }
 
-// mostMargin bounds the time between KILL and the end of the lease, a twentieth of the TTL.
-const mostMargin = 500 * time.Millisecond
+// mostMargin bounds the time between KILL and the end of the lease, a tenth of the TTL.
+const mostMargin = time.Second
 
 // mostKillBefore bounds the default of --kill-before.
 const mostKillBefore = 10 * time.Second
@@ -40,7 +40,7 @@ func (p *program) grace() time.Duration {
 // limits returns when the command is ended.
 func (p *program) limits() supervise.Limits {
 	return supervise.Limits{
-		KillBefore: p.grace(), Margin: min(p.TTL.value()/20, mostMargin),
+		KillBefore: p.grace(), Margin: min(p.TTL.value()/10, mostMargin),
 		MaxHold: p.MaxHold.value(), AwaitAll: p.AwaitAll,
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,7 +26,7 @@ type front struct {
 	keeper int // its process id
 
 	inherited map[int]bool  // children that this process had before, as of a shell that has executed holdfast
-	wake      chan struct{} // the command has started
+	wake      chan struct{} // the command was allowed to start
 	heardAll  chan struct{} // closed when the keeper has ended, and all its messages were handled
 }
 
@@ -107,12 +108,11 @@ func startKeeper(files ...*os.File) (int, error) {
 func (f *front) heard(word, rest string) {
 	switch word {
 	case wordGranted:
-		f.link.send(wordGo)
-	case wordStarted:
 		select {
 		case f.wake <- struct{}{}:
 		default:
 		}
+		f.link.send(wordGo)
 	case wordSay:
 		if text, err := strconv.Unquote(rest); err == nil {
 			_, _ = os.Stderr.WriteString(text)
@@ -125,24 +125,32 @@ func (f *front) heard(word, rest string) {
 	}
 }
 
-// watchDeadline kills the keeper when the deadline passes: the keeper is stopped or hangs. A deadline only moves forward
-// while a command runs, so it is enough to look at it when the last one that was seen has come.
+// deadlineInterval is how often the front looks for the first deadline of a command that it has allowed to start. Why it
+// looks: the keeper may be stopped right after it has stored the deadline, and say no more.
+const deadlineInterval = 50 * time.Millisecond
+
+// watchDeadline kills the keeper, and all below it, when the deadline passes: the keeper is stopped or hangs. A deadline only
+// moves forward while a command runs, so it is enough to look at it when the last one that was seen has come.
 func (f *front) watchDeadline() error {
 	timer, err := newAlarm()
 	if err != nil {
 		return err
 	}
 	go func() {
-		for {
+		for starting := false; ; {
 			at := f.page.get()
 			if at <= now() {
-				_ = syscall.Kill(f.keeper, syscall.SIGKILL)
+				kill(append(descendants(f.inherited), f.keeper), syscall.SIGKILL)
 				return
+			}
+			if starting = starting && at == never; starting {
+				at = now().add(deadlineInterval)
 			}
 			timer.set(at)
 			select {
 			case <-timer.C:
 			case <-f.wake:
+				starting = true
 			}
 		}
 	}()

@@ -16,7 +16,6 @@ const (
 	wordGranted = "granted" // keeper: the lock is held, may the command start?
 	wordGo      = "go"      // front: it may
 	wordSignal  = "signal"  // front: it has received the signal of this number
-	wordStarted = "started" // keeper: the command has started, and there is a deadline
 	wordStopped = "stopped" // keeper: the command, of this process id, was stopped
 	wordSay     = "say"     // keeper: a quoted text for standard error
 )

@@ -35,7 +35,7 @@ type Command struct {
 type Limits struct {
 	// KillBefore is the time from TERM to KILL.
 	KillBefore time.Duration
-	// Margin is how long before the end of the lease KILL is sent. After half of it the front kills the keeper, if that
+	// Margin is how long before the end of the lease KILL is sent. After a quarter of it the front kills the keeper, if that
 	// has not done so: the rest is for what the keeper has left.
 	Margin time.Duration
 	// MaxHold is how long the command may run until it gets TERM; 0 is no limit.
@@ -69,6 +69,9 @@ type run struct {
 	outcome   Outcome
 }
 
+// ErrTooLate says that the hold ends so soon that the command was not started.
+var ErrTooLate = errors.New("the lock was held, but the command could not be started in time")
+
 // killInterval is how often KILL is repeated while there are descendants, because they may fork.
 const killInterval = 5 * time.Millisecond
 
@@ -77,7 +80,7 @@ const survivorsAfter = 5 * time.Second
 
 // Run starts the command, and returns when it and all its descendants have ended, at the latest when the hold does. It
 // first waits for a front that is stopped. The error says why the command did not start: it is that of the system, the
-// cause of the hold's context, or an [Interrupted].
+// cause of the hold's context, [ErrTooLate], or an [Interrupted].
 func (k *Keeper) Run(hold Hold, c Command, limits Limits) (Outcome, error) {
 	r := &run{
 		keeper: k, hold: hold, limits: limits, stops: stops{killBefore: limits.KillBefore},
@@ -91,10 +94,14 @@ func (k *Keeper) Run(hold Hold, c Command, limits Limits) (Outcome, error) {
 	if err := r.awaitFront(); err != nil {
 		return Outcome{}, err
 	}
+	if time.Until(hold.ValidUntil()) <= limits.Margin { // this process was stopped, or the front was
+		return Outcome{}, ErrTooLate
+	}
+	defer k.page.set(never)
+	r.setDeadline(until(hold.ValidUntil())) // before the command starts: from then on the front may have to end it
 	if err := r.start(c); err != nil {
 		return Outcome{}, err
 	}
-	defer k.page.set(never)
 	if limits.MaxHold > 0 {
 		r.stops.add(HeldTooLong, now().add(limits.MaxHold))
 	}
@@ -181,9 +188,8 @@ func (r *run) reap(command int) {
 // supervise handles all that can happen until no descendant is left.
 func (r *run) supervise() {
 	lost, frontGone := r.hold.Context().Done(), r.keeper.frontGone
-	r.act(now())
-	r.keeper.link.send(wordStarted)
-	for ; ; r.act(now()) {
+	for {
+		r.act(now())
 		select {
 		case <-r.alarm.C:
 		case <-r.keeper.renewed:
@@ -214,10 +220,13 @@ func (r *run) commandEnded(status syscall.WaitStatus) {
 	}
 }
 
+// setDeadline stores when the front ends the command, given the end of the lease.
+func (r *run) setDeadline(end instant) { r.keeper.page.set(end.add(-r.limits.Margin * 3 / 4)) }
+
 // act sends what is due, moves the deadline of the front, and sets the alarm.
 func (r *run) act(at instant) {
 	end := until(r.hold.ValidUntil())
-	r.keeper.page.set(end.add(-r.limits.Margin / 2))
+	r.setDeadline(end)
 	lease := stop{LeaseExpires, end.add(-r.limits.KillBefore), end.add(-r.limits.Margin)}
 	term, killing, reason := r.stops.due(lease, at)
 	if (term || killing) && !r.ended && r.outcome.Stopped == "" {
