@@ -29,6 +29,7 @@ type jsonLock struct {
 
 type jsonHolder struct {
 	Owner   string     `json:"owner"`
+	Holder  string     `json:"holder,omitempty"` // its instance
 	Token   int64      `json:"token"`
 	Granted *time.Time `json:"granted,omitempty"`
 	TTL     int64      `json:"ttl_ms"`
@@ -70,7 +71,7 @@ func holdersInJSON(holders []core.Holder) []jsonHolder {
 	all := make([]jsonHolder, 0, len(holders))
 	for _, h := range holders {
 		all = append(all, jsonHolder{
-			Owner: h.Owner, Token: h.Token, Granted: timeOrNil(h.Granted), TTL: h.TTL.Milliseconds(),
+			Owner: h.Owner, Holder: h.Instance, Token: h.Token, Granted: timeOrNil(h.Granted), TTL: h.TTL.Milliseconds(),
 			Permits: h.Permits, Limit: h.Limit, Slot: h.Slot,
 		})
 	}

@@ -85,7 +85,7 @@ func lockTable(entries []core.Entry) *table {
 	for _, e := range entries {
 		holder, since := "-", "-"
 		if len(e.Holders) > 0 {
-			holder, since = e.Holders[0].Owner, age(e.Holders[0].Granted)
+			holder, since = cmp.Or(e.Holders[0].Instance, e.Holders[0].Owner), age(e.Holders[0].Granted)
 		}
 		if e.Value != "" {
 			holder = e.Value

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -136,13 +137,13 @@ func (s state) inJSON() jsonLock {
 
 // holderTable is the table of show and unlock.
 func holderTable(holders []core.Holder) *table {
-	t := &table{head: []string{"OWNER", "TOKEN", "HELD", "TTL", "PERMITS"}}
+	t := &table{head: []string{"HOLDER", "OWNER", "TOKEN", "HELD", "TTL", "PERMITS"}}
 	for _, h := range holders {
 		permits := "-"
 		if h.Permits > 0 {
 			permits = fmt.Sprintf("%d of %d", h.Permits, h.Limit)
 		}
-		t.add(h.Owner, strconv.FormatInt(h.Token, 10), age(h.Granted), short(h.TTL), permits)
+		t.add(cmp.Or(h.Instance, "-"), h.Owner, strconv.FormatInt(h.Token, 10), age(h.Granted), short(h.TTL), permits)
 	}
 	return t
 }
