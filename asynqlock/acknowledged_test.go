@@ -50,12 +50,22 @@ func TestRecordWithoutReplica(t *testing.T) {
 	}
 }
 
-// TestMistakesAreFailures: what no time cures burns retries, and is not deferred for ever.
+// TestMistakesAreFailures: what no time cures is refused when the guard is made. If only the lock of a task is wrong, it burns
+// retries, and is not deferred for ever.
 func TestMistakesAreFailures(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	late := asynqlock.WithLock(core.WithReplicaAck(1, 20*time.Second))
-	guard, err := asynqlock.NewExclusive(d.locks.Mutex, asynqlock.ByTaskID(), late, asynqlock.WithTTL(10*time.Second))
+	_, err := asynqlock.NewExclusive(d.locks.Mutex, asynqlock.ByTaskID(), late, asynqlock.WithTTL(10*time.Second))
+	wantErrors(t, err, core.ErrInvalidOption)
+	checked := false
+	guard, err := asynqlock.NewExclusive(func(name string, opts ...core.LockOption) core.Locker {
+		if !checked {
+			checked = true
+			return d.locks.Mutex(name, opts...)
+		}
+		return d.locks.Semaphore(name, 0, opts...)
+	}, asynqlock.ByTaskID())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,8 +106,10 @@ func TestLineOfALimitFindsFreePermits(t *testing.T) {
 		}
 		return limit(name, opts...)
 	}
-	r.serveWith(func(cfg *asynq.Config) { cfg.Concurrency = 6 }, r.process, asynqlock.Exclusive(strategy,
-		asynqlock.ByPayload("order"), asynqlock.WithLine(r.redis.Client()), asynqlock.WithRetryIn(time.Hour)))
+	guard := asynqlock.Exclusive(strategy,
+		asynqlock.ByPayload("order"), asynqlock.WithLine(r.redis.Client()), asynqlock.WithRetryIn(time.Hour))
+	<-names // with which the options were checked
+	r.serveWith(func(cfg *asynq.Config) { cfg.Concurrency = 6 }, r.process, guard)
 	r.enqueue(receipt("7"), asynq.TaskID("first"))
 	r.await(1, 1)
 	lease, err := r.newLocks().Semaphore(<-names, n).TryLock(t.Context(), core.WithPermits(lost))

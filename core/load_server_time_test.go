@@ -70,7 +70,7 @@ func (c *waiterLimit) tryAdd(as string, n int) { c.run(c.join, n, 3_600_000, as,
 func (c *waiterLimit) end(n int) { c.run(c.remove, n, 0, "", 15_000) }
 
 func (c *waiterLimit) prolong(n int) {
-	c.renew.EvalSha(context.Background(), c.pipe, []string{"lock:" + c.name, c.key("share_expiries")}, c.id(n), 3_600_000)
+	c.renew.EvalSha(context.Background(), c.pipe, []string{"lock:" + c.name, c.key("share_expiries"), c.key("slots")}, c.id(n), 3_600_000)
 }
 
 // gather lets many enter, in batches that a busy machine can answer in time.

@@ -73,7 +73,7 @@ func TestLongWaitIsWarnedOf(t *testing.T) {
 				_, err := strategy(locks, "customer Lovelace").Lock(ctx)
 				wantErr(t, err, core.ErrNotAcquired)
 				found := lines(log, waitedLong)
-				wantDurations(t, found, "waited", 4*time.Second, 10*time.Second, 20*time.Second, 40*time.Second, 80*time.Second, 160*time.Second)
+				wantDurations(t, found, "waited", 6*time.Second, 10*time.Second, 20*time.Second, 40*time.Second, 80*time.Second, 160*time.Second)
 				line := found[0]
 				if attribute(line, "holder") != holder.Owner() || attribute(line, "instance") != "web-1:7" || attribute(line, "waiting") != "1" ||
 					attribute(line, "lock") != "3d7121ef" || strings.Contains(line, "Lovelace") {

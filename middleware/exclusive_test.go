@@ -83,7 +83,7 @@ func TestFailOpenIsForOutagesOnly(t *testing.T) {
 
 func TestDoWithoutKeyRunsNothing(t *testing.T) {
 	t.Parallel()
-	strategy := func(string, ...core.LockOption) core.Locker { panic("asked for a lock without key") }
+	strategy := func(string, ...core.LockOption) core.Locker { return struct{ core.Locker }{} } // it panics if it is used
 	e, err := middleware.NewExclusive(strategy, middleware.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 // TestDetailNamesWhatIsMissing: the names of parts are told, what a key function says beyond that is not.
 func TestDetailNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	strategy := func(string, ...core.LockOption) core.Locker { panic("asked for a lock without key") }
+	strategy := func(string, ...core.LockOption) core.Locker { return struct{ core.Locker }{} } // it panics if it is used
 	e, err := middleware.NewExclusive(strategy, middleware.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)
