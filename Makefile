@@ -4,6 +4,8 @@ SHELL   := bash
 GO      ?= go
 # Modules of this repository beside the root; each keeps its dependencies to itself.
 MODULES := . cmd/holdfast examples faults gocronlock inspector inspector/internal/browser internal/fencing internal/frameworks otellock
+# Those with a published package, whose tests have a target of their own.
+BESIDE  := cmd/holdfast gocronlock inspector inspector/internal/browser otellock
 # The packages whose tests take longest come first, so that none of them runs alone at the end.
 LONGEST := ./core ./internal/frameworks ./core/internal/lockscript ./examples/flashsale
 TOOL    := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
@@ -19,11 +21,15 @@ help: ## show this list
 
 # One run over all modules, three packages at a time, since most tests wait rather than compute. "make lint" vets.
 .PHONY: test
-test: needed ## run all tests with the race detector, on real Redis servers
+test: needed ## run all tests of the library with the race detector, on real Redis servers
 	@events=$$(mktemp); trap 'rm -f "$$events"' EXIT; \
 	$(TOOL) gotestsum --jsonfile "$$events" --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
-		env GOWORK=$(GOWORK) $(GO) test -json -race -shuffle=on -vet=off -p 3 -timeout 20m $(LONGEST) $(MODULES:%=./%/...) ; \
+		env GOWORK=$(GOWORK) $(GO) test -json -race -shuffle=on -vet=off -p 3 -timeout 20m $(LONGEST) $(patsubst %,./%/...,$(filter-out $(BESIDE),$(MODULES))) ; \
 	GOWORK=off $(GO) -C tools run ./verdict "$$events"
+
+.PHONY: test-modules
+test-modules: needed ## run the tests of the modules beside the library, with exactly the dependencies of their go.mod
+	@set -e; for m in $(BESIDE); do (cd $$m && $(call gotest,off) -race -shuffle=on -vet=off ./...); done
 
 .PHONY: test-portable
 test-portable: ## vet all packages, and run the tests that need no Redis server
@@ -107,9 +113,6 @@ format: ## format all Go code
 .PHONY: floor
 floor: needed ## test with exactly the dependencies of go.mod, as the oldest that users may have
 	$(call gotest,off) ./...
-	cd gocronlock && $(call gotest,off) ./...
-	cd inspector && $(call gotest,off) ./...
-	cd otellock && $(call gotest,off) ./...
 
 .PHONY: latest
 latest: needed ## test with the newest dependencies, and what those need
