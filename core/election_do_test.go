@@ -63,7 +63,7 @@ func TestElectionTryDoLoss(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	rdb := redistest.Start(t).Client()
-	locks := newClient(t, rdb, core.WithTTL(600*time.Millisecond))
+	locks := newClient(t, rdb, core.WithTTL(3*time.Second)) // a forced loss is told after a third of it
 	e := locks.Election("name")
 	led, answer, done := runLater(ctx, e)
 	leading := awaitContext(t, led)
