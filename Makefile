@@ -4,8 +4,9 @@ SHELL   := bash
 GO      ?= go
 # Modules of this repository beside the root; each keeps its dependencies to itself.
 MODULES := . cmd/holdfast examples faults gocronlock inspector inspector/internal/browser internal/fencing internal/frameworks otellock
-# Those with a published package, whose tests have a target of their own.
-BESIDE  := cmd/holdfast gocronlock inspector inspector/internal/browser otellock
+# Those with a published package, whose tests have targets of their own.
+BESIDE  := gocronlock inspector inspector/internal/browser otellock
+COMMAND := cmd/holdfast
 # The packages whose tests take longest come first, so that none of them runs alone at the end.
 LONGEST := ./core ./internal/frameworks ./core/internal/lockscript ./examples/flashsale
 TOOL    := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
@@ -24,12 +25,16 @@ help: ## show this list
 test: needed ## run all tests of the library with the race detector, on real Redis servers
 	@events=$$(mktemp); trap 'rm -f "$$events"' EXIT; \
 	$(TOOL) gotestsum --jsonfile "$$events" --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
-		env GOWORK=$(GOWORK) $(GO) test -json -race -shuffle=on -vet=off -p 3 -timeout 20m $(LONGEST) $(patsubst %,./%/...,$(filter-out $(BESIDE),$(MODULES))) ; \
+		env GOWORK=$(GOWORK) $(GO) test -json -race -shuffle=on -vet=off -p 3 -timeout 20m $(LONGEST) $(patsubst %,./%/...,$(filter-out $(BESIDE) $(COMMAND),$(MODULES))) ; \
 	GOWORK=off $(GO) -C tools run ./verdict "$$events"
 
 .PHONY: test-modules
 test-modules: needed ## run the tests of the modules beside the library, with exactly the dependencies of their go.mod
 	@set -e; for m in $(BESIDE); do (cd $$m && $(call gotest,off) -race -shuffle=on -vet=off ./...); done
+
+.PHONY: test-command
+test-command: needed ## run the tests of the command, with real processes and terminals
+	cd $(COMMAND) && $(call gotest,off) -race -shuffle=on -vet=off ./...
 
 .PHONY: test-portable
 test-portable: ## vet all packages, and run the tests that need no Redis server

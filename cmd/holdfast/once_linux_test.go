@@ -70,7 +70,7 @@ func TestOnceInProgress(t *testing.T) {
 func TestOnceWaits(t *testing.T) {
 	t.Parallel()
 	url := urlOf(redistest.Start(t))
-	cmd := command(t, url, "once", "--replay", "a", "-c", "sleep 0.3; echo ran; exit 4")
+	cmd := command(t, url, "once", "--replay", "a", "-c", "sleep 3; echo ran; exit 4") // long enough to be seen
 	start(t, cmd)
 	awaitCommand(t, cmd.Process.Pid)
 	run(t, url, "once", "-w", "30", "--replay", "a", "--", "echo", "other").want(t, 4, "ran", "")
