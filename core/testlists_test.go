@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -9,18 +10,26 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// listAll walks over all pages of locks, and fails for an error.
-func listAll(t testing.TB, locks *core.Client, prefix string) map[string]core.Entry {
+// listAll walks over all pages of locks, and fails for an error. It begins again if Redis did not answer in time, as beside a
+// slot that moves on a busy machine.
+func listAll(t testing.TB, locks *core.Client, prefix string) (found map[string]core.Entry) {
 	t.Helper()
-	found := make(map[string]core.Entry)
-	for e, err := range locks.Locks(context.Background(), prefix) {
-		if err != nil {
-			t.Fatalf("Locks: %v", err)
+	redistest.Eventually(t, within, "a whole walk", func() bool {
+		found = make(map[string]core.Entry)
+		for e, err := range locks.Locks(context.Background(), prefix) {
+			switch {
+			case errors.Is(err, core.ErrUnavailable):
+				return false
+			case err != nil:
+				t.Fatalf("Locks: %v", err)
+			}
+			found[e.Name] = e
 		}
-		found[e.Name] = e
-	}
+		return true
+	})
 	return found
 }
 
@@ -34,6 +43,9 @@ func pagesOf(t testing.TB, locks *core.Client, prefix string, limit int, between
 			between(page)
 		}
 		p, err := locks.List(context.Background(), prefix, cursor, limit)
+		if errors.Is(err, core.ErrUnavailable) {
+			p, err = locks.List(context.Background(), prefix, cursor, limit) // the same page, as the doc says
+		}
 		if err != nil {
 			t.Fatalf("page %d: %v", page, err)
 		}
