@@ -78,8 +78,8 @@ func awaitLeft(t *testing.T, rdb *redis.Client, key string, want time.Duration) 
 func TestInstanceNeedsAGrantOrAWait(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client()
-	holder := mustLock(t, newClient(t, rdb, core.WithTTL(long), core.WithInstance("")).Mutex("name"))
-	locks := newClient(t, rdb, core.WithTTL(long))
+	holder := mustLock(t, newClient(t, rdb, core.WithTTL(long)).Mutex("name"))
+	locks := newClient(t, rdb, core.WithInstance("web-1:7"), core.WithTTL(long))
 	_, err := locks.Mutex("name").TryLock(t.Context())
 	wantErr(t, err, core.ErrNotAcquired)
 	_, err = locks.Inspect(t.Context(), "name") // behind anything that the refusal had sent
@@ -104,6 +104,7 @@ func TestInstanceIsRefused(t *testing.T) {
 	setUser(t, server, []string{"~lock:*", "~holdfast:token*", "~holdfast:released*", "~holdfast:waiting*", "&*", "+@all"})
 	log := new(record)
 	locks := newClient(t, server.Client(func(o *redis.Options) { o.Username, o.Password = "locker", "secret" }),
+		core.WithInstance("web-1:7"),
 		core.WithTTL(time.Hour), core.WithLogger(textLogger(log)))
 	const line = "the instance of this client could not be written"
 	for i := range 3 {
