@@ -16,8 +16,8 @@ const (
 	long = 2 * time.Minute
 )
 
-// newClient returns a lock client that is closed with the test. It
-// writes no instance, unless an option says so. Why: many tests count commands and keys.
+// newClient returns a lock client that is closed with the test. It writes no instance, unless an option says so. Why: many
+// tests count commands and keys.
 func newClient(t testing.TB, rdb redis.UniversalClient, opts ...core.Option) *core.Client {
 	t.Helper()
 	locks, err := core.New(rdb, append([]core.Option{core.WithInstance("")}, opts...)...)
