@@ -82,9 +82,14 @@ func TestInstanceOfReaders(t *testing.T) {
 	}
 	done := lockLater(theirs.Write("name"))
 	awaitPlaces(t, ours, "name", 1)
-	info, err := ours.Inspect(t.Context(), "name")
-	if err != nil || len(info.Holders) != 2 || info.Holders[0].Instance != "web-1:7" || info.Queue[0].Instance != "web-2:8" {
-		t.Errorf("%+v, %v", info, err)
+	var info core.Info
+	redistest.Eventually(t, within, "the text of the waiter's client, which is written in the background", func() bool {
+		var err error
+		info, err = ours.Inspect(t.Context(), "name")
+		return err == nil && info.Queue[0].Instance != ""
+	})
+	if len(info.Holders) != 2 || info.Holders[0].Instance != "web-1:7" || info.Queue[0].Instance != "web-2:8" {
+		t.Errorf("%+v", info)
 	}
 	_ = theirs.Close()
 	wantErr(t, receive(t, done), core.ErrClosed)

@@ -27,6 +27,17 @@ type keyRow struct {
 	found int // keys
 }
 
+// everyKey returns name, type, TTL and bytes of each key. It is one script, so that no key expires between two answers.
+var everyKey = redis.NewScript(`
+local reply = {}
+for _, key in ipairs(redis.call('KEYS', '*')) do
+	table.insert(reply, key)
+	table.insert(reply, redis.call('TYPE', key).ok)
+	table.insert(reply, redis.call('PTTL', key))
+	table.insert(reply, redis.call('MEMORY', 'USAGE', key, 'SAMPLES', 0))
+end
+return reply`)
+
 // TestEveryKey leaves every key of the table of docs/redis.md in Redis, but that of asynqlock, and compares all keys of Redis
 // with the table: each key has one row, and each row a key, with its type, an expiry, and about its size.
 func TestEveryKey(t *testing.T) {
@@ -36,22 +47,27 @@ func TestEveryKey(t *testing.T) {
 	leaveEveryKey(t, rdb)
 	ctx := context.Background()
 	sized := strings.Contains(rdb.Info(ctx, "server").Val(), "redis_version:7.0.") // the page has its bytes; others count differently
-	for _, key := range rdb.Keys(ctx, "*").Val() {
-		at := slices.IndexFunc(rows, func(r *keyRow) bool { return r.match.MatchString(key) })
+	keys, err := everyKey.Run(ctx, rdb, nil).Slice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range slices.Chunk(keys, 4) {
+		name, kind, ttl, size := key[0].(string), key[1].(string), key[2].(int64), key[3].(int64)
+		at := slices.IndexFunc(rows, func(r *keyRow) bool { return r.match.MatchString(name) })
 		if at < 0 {
-			t.Errorf("the page has no row for %s", key)
+			t.Errorf("the page has no row for %s", name)
 			continue
 		}
 		row := rows[at]
 		row.found++
-		if kind := rdb.Type(ctx, key).Val(); kind != row.kind {
-			t.Errorf("%s is a %s, the page says %s", key, kind, row.kind)
+		if kind != row.kind {
+			t.Errorf("%s is a %s, the page says %s", name, kind, row.kind)
 		}
-		if rdb.PTTL(ctx, key).Val() <= 0 {
-			t.Errorf("%s has no expiry", key)
+		if ttl < 0 {
+			t.Errorf("%s has no expiry", name)
 		}
-		if size := rdb.MemoryUsage(ctx, key, 0).Val(); sized && (size < row.least/2 || size > row.most*3/2) {
-			t.Errorf("%s has %d bytes, the page says %d to %d", key, size, row.least, row.most)
+		if sized && (size < row.least/2 || size > row.most*3/2) {
+			t.Errorf("%s has %d bytes, the page says %d to %d", name, size, row.least, row.most)
 		}
 	}
 	for _, row := range rows {
