@@ -61,15 +61,22 @@ func (a *acquisition) Waiting(ctx context.Context, position int, holderTTL time.
 	}
 }
 
-func (l *Lease) releaseStarts(ctx context.Context, left time.Duration) context.Context {
+// releaseStarts returns the context of the call, and that of ReleaseEnd. Without ReleaseStart the call keeps its own, because
+// each value that it looks up in one of hooks would cost an allocation.
+func (l *Lease) releaseStarts(ctx context.Context, left time.Duration) (call, end context.Context) {
 	hooks, h := &l.engine.hooks, &l.hold
-	if hooks.ReleaseStart == nil {
-		return ctx
+	if hooks.ReleaseStart == nil && hooks.ReleaseEnd == nil {
+		return ctx, ctx
 	}
-	return cmp.Or(hooks.ReleaseStart(ctx, ReleaseStart{
+	end = l.hookContext(ctx)
+	if hooks.ReleaseStart == nil {
+		return ctx, end
+	}
+	end = cmp.Or(hooks.ReleaseStart(end, ReleaseStart{
 		Name: h.Name, Owner: h.Owner, Strategy: strategyOf(l.strategy), Permits: h.Permits, Limit: lockscript.LimitOf(l.strategy),
 		Token: l.token, Left: left,
-	}), ctx)
+	}), end)
+	return end, end
 }
 
 func (l *Lease) releaseEnds(ctx context.Context, left time.Duration, err error) {
@@ -167,17 +174,17 @@ func lossReason(cause error) LossReason {
 
 // hookContext returns ctx with the values of the context that the lease was acquired with, and with its own.
 func (l *Lease) hookContext(ctx context.Context) context.Context {
-	return acquiredContext{ctx, context.WithoutCancel(l.base.caller)}
+	return &acquiredContext{ctx, l.base.caller}
 }
 
 // acquiredContext is a context with the values of the one in which a lease was acquired.
 type acquiredContext struct {
 	context.Context
-	acquired context.Context // without end
+	acquired context.Context // but not its end and its cause, which package context finds by Value
 }
 
-func (c acquiredContext) Value(key any) any {
-	if value := c.acquired.Value(key); value != nil {
+func (c *acquiredContext) Value(key any) any {
+	if value := context.WithoutCancel(c.acquired).Value(key); value != nil {
 		return value
 	}
 	return c.Context.Value(key)

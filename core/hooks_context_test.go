@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -149,5 +150,27 @@ func TestReleaseHooksEndWithTheCall(t *testing.T) {
 	}
 	if want, _ := ctx.Deadline(); !deadline.Equal(want) || value != "call" {
 		t.Errorf("deadline %v, want %v; value %v", deadline, want, value)
+	}
+}
+
+// TestReleaseHooksHaveTheCallsCause: they have the values of the context that the lease was acquired with, but the cause of
+// the end of Unlock's. Package context keeps a cause as a value, too.
+func TestReleaseHooksHaveTheCallsCause(t *testing.T) {
+	t.Parallel()
+	var value any
+	causes := make(map[string]error)
+	note := func(ctx context.Context, hook string) { value, causes[hook] = ctx.Value(spanKey{}), context.Cause(ctx) }
+	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long), core.WithHooks(core.Hooks{
+		ReleaseStart: func(ctx context.Context, _ core.ReleaseStart) context.Context { note(ctx, "start"); return ctx },
+		ReleaseEnd:   func(ctx context.Context, _ core.ReleaseEnd) { note(ctx, "end") },
+	}))
+	acquired, cancel := context.WithCancelCause(context.WithValue(t.Context(), spanKey{}, "span"))
+	lease := mustLockWith(t, acquired, locks.Mutex("name"))
+	cancel(errors.New("the wait is over"))
+	called, cancel := context.WithCancelCause(context.Background())
+	shutdown := errors.New("shutdown")
+	cancel(shutdown)
+	if err := lease.Unlock(called); err != nil || value != "span" || causes["start"] != shutdown || causes["end"] != shutdown {
+		t.Errorf("%v, value %v, causes %v", err, value, causes)
 	}
 }

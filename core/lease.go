@@ -155,21 +155,18 @@ func (l *Lease) release(ctx context.Context, what lockscript.ReleaseReason) erro
 		l.end.Set(ErrNotHeld)
 	}
 	hooks, asked, left := &l.engine.hooks, false, time.Duration(0)
-	if hooks.ReleaseStart != nil || hooks.ReleaseEnd != nil {
-		ctx = l.hookContext(ctx)
-		if live {
-			left = l.left()
-		}
+	if live && (hooks.ReleaseStart != nil || hooks.ReleaseEnd != nil) {
+		left = l.left()
 	}
 	defer func() {
 		if live && !asked { // the hook panics
 			l.engine.acquiring.ReleaseInBackground(l.strategy, l.outstanding(), what)
 		}
 	}()
-	ctx = l.releaseStarts(ctx, left)
+	ctx, end := l.releaseStarts(ctx, left)
 	asked = true
 	err := l.unlock(ctx, live, what)
-	l.releaseEnds(ctx, left, err)
+	l.releaseEnds(end, left, err)
 	return err
 }
 

@@ -130,7 +130,7 @@ func TestRedlockReentryKeepsTheToken(t *testing.T) {
 			for _, s := range five.servers[:2] {
 				s.Kill()
 			}
-			outer := mustLock(t, r.Mutex("name"))
+			outer := mustLock(t, r.Mutex("name"), core.WithFixedTTL(10*time.Minute)) // no renewal notices what is forgotten below
 			for _, s := range five.servers[:2] {
 				comeBack(s, outer.Owner())
 			}
