@@ -2,9 +2,11 @@ package core
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -56,23 +58,35 @@ func (g *multiAcquire) tryBatch() (combined *Lease, err error) {
 	}
 	defer e.operations.Finish()
 	a, all := g.newAcquisition()
-	began := e.now()
-	g.ctxs = make([]context.Context, len(members))
-	for i, h := range all.MemberHolds(&a.Hold) {
-		g.ctxs[i] = e.acquireStarts(g.caller, all, &h, true)
-	}
-	combined, err = a.run(g.caller)
 	handed := false
 	defer func() {
-		if combined != nil && !handed { // a hook panics: no caller gets the lease
-			_ = combined.release(g.caller, lockscript.NeverHeld)
+		if a.lease != nil && !handed { // a hook panics: no caller gets the lease
+			_ = a.lease.release(g.caller, lockscript.NeverHeld)
 		}
 	}()
-	for i, h := range all.MemberHolds(&a.Hold) {
-		a.acquireEnds(g.ctxs[i], &h, a.parentAt(i), a.grant.Token, began, err)
-	}
+	combined, err = g.runBatch(a, all)
 	handed = true
 	return combined, err
+}
+
+// runBatch sends the request between the hooks of its members.
+func (g *multiAcquire) runBatch(a *acquisition, all lockscript.MutexBatch) (combined *Lease, err error) {
+	e := a.engine
+	began := e.now()
+	g.ctxs, err = nil, errHookPanics
+	defer func() { g.membersEnd(a, all.MemberHolds(&a.Hold), began, err) }()
+	for _, h := range all.MemberHolds(&a.Hold) {
+		g.ctxs = append(g.ctxs, e.acquireStarts(g.caller, all, &h, true))
+	}
+	return a.run(g.caller)
+}
+
+// membersEnd calls the hook of each member whose call has started, in order. A panic of a hook does not keep it from the
+// members after: they count their calls.
+func (g *multiAcquire) membersEnd(a *acquisition, holds []lockscript.Hold, began clock.Instant, err error) {
+	for i := range slices.Backward(g.ctxs) {
+		defer a.acquireEnds(g.ctxs[i], &holds[i], a.parentAt(i), a.grant.Token, began, err)
+	}
 }
 
 // newAcquisition prepares the request for all of them. They are of one new owner, except those of which the caller holds

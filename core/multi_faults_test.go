@@ -181,11 +181,13 @@ func TestMultiFrozenServer(t *testing.T) {
 	}
 }
 
-// TestMultiPanickingHooks: a hook that panics gets no caller a lock, and keeps none.
+// TestMultiPanickingHooks: a hook that panics gets no caller a lock, and keeps none. Hooks see the end of each call that has
+// started, so that calls can be counted.
 func TestMultiPanickingHooks(t *testing.T) {
 	eachWay(t, func(t *testing.T, server *redistest.Server, multi func(*core.Client, ...string) core.Locker) {
 		rdb := server.Client()
 		for _, step := range []string{"start", "end", "release start", "release end"} {
+			calls := 0
 			panicAt := func(at, name string) {
 				if at == step && name == "b" {
 					panic(step)
@@ -194,9 +196,13 @@ func TestMultiPanickingHooks(t *testing.T) {
 			locks := newClient(t, rdb, core.WithTTL(long), core.WithHooks(core.Hooks{
 				AcquireStart: func(ctx context.Context, s core.AcquireStart) context.Context {
 					panicAt("start", s.Name)
+					calls++
 					return ctx
 				},
-				AcquireEnd: func(_ context.Context, e core.AcquireEnd) { panicAt("end", e.Name) },
+				AcquireEnd: func(_ context.Context, e core.AcquireEnd) {
+					calls--
+					panicAt("end", e.Name)
+				},
 				ReleaseStart: func(ctx context.Context, s core.ReleaseStart) context.Context {
 					panicAt("release start", s.Name)
 					return ctx
@@ -212,6 +218,9 @@ func TestMultiPanickingHooks(t *testing.T) {
 				lease := mustLock(t, multi(locks, "a", "b", "c"))
 				unlock(t, lease)
 			}()
+			if calls != 0 {
+				t.Errorf("%s: %d calls have no end", step, calls)
+			}
 			if step == "release start" { // as with a single lock, whose release was not sent
 				rdb.Del(context.Background(), "lock:b")
 			}
