@@ -22,16 +22,16 @@ func (o *Once) Digest() string {
 
 // Match is a name that has a digest, see [Client.FindDigest].
 type Match struct {
-	// Kind is KindLock for a lock or an election, and KindOnce for a record.
-	Kind Kind
 	// Name of the lock, or key of the record, without prefix.
 	Name string
+	// Record is true for the key of a record, and false for the name of a lock or an election.
+	Record bool
 }
 
 // FindDigest looks for the locks that are held, and the records of [Once], with a digest of the log: 8 hex digits. It walks over
 // all of them like [Client.Locks], so stop it after the first match, or end ctx. A lock that was released has left no name.
 func (c *Client) FindDigest(ctx context.Context, digest string) iter.Seq2[Match, error] {
-	locks, records := c.withDigest(ctx, digest, KindLock), c.withDigest(ctx, digest, KindOnce)
+	locks, records := c.withDigest(ctx, digest, false), c.withDigest(ctx, digest, true)
 	return func(yield func(Match, error) bool) {
 		more := true
 		for _, found := range []iter.Seq2[Match, error]{locks, records} {
@@ -44,15 +44,15 @@ func (c *Client) FindDigest(ctx context.Context, digest string) iter.Seq2[Match,
 	}
 }
 
-// withDigest is FindDigest for one kind. It reads only the names of keys.
-func (c *Client) withDigest(ctx context.Context, wanted string, kind Kind) iter.Seq2[Match, error] {
+// withDigest is FindDigest for locks, or for records. It reads only the names of keys.
+func (c *Client) withDigest(ctx context.Context, wanted string, records bool) iter.Seq2[Match, error] {
 	matches := func(key string) bool { return digest(key) == wanted }
 	return pages(func(cursor string) (found []Match, next string, err error) {
 		err = c.listing(ctx, "find digest", 0, func(l *catalog.Lister, want int) (err error) {
 			var names []string
-			names, next, err = l.Find(ctx, kind == KindOnce, matches, cursor)
+			names, next, err = l.Find(ctx, records, matches, cursor)
 			for _, name := range names {
-				found = append(found, Match{kind, name})
+				found = append(found, Match{name, records})
 			}
 			return err
 		})

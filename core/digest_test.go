@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// findAll returns all names of a digest, with their kinds.
+// findAll returns all names of a digest, locks and records.
 func findAll(t testing.TB, locks *core.Client, digest string) (found []core.Match) {
 	t.Helper()
 	for m, err := range locks.FindDigest(context.Background(), digest) {
@@ -37,7 +37,7 @@ func TestDigestOfTheLog(t *testing.T) {
 		if !strings.Contains(log.String(), "lock="+locks.Digest(name)) {
 			t.Errorf("%s: %s is not in the log: %s", name, locks.Digest(name), log.String())
 		}
-		if found := findAll(t, locks, locks.Digest(name)); !slices.Equal(found, []core.Match{{Kind: core.KindLock, Name: name}}) {
+		if found := findAll(t, locks, locks.Digest(name)); !slices.Equal(found, []core.Match{{Name: name}}) {
 			t.Errorf("%s: %+v", name, found)
 		}
 		o := locks.Once(name)
@@ -45,7 +45,7 @@ func TestDigestOfTheLog(t *testing.T) {
 		if !strings.Contains(log.String(), "lock="+o.Digest()) {
 			t.Errorf("once %s: %s is not in the log: %s", name, o.Digest(), log.String())
 		}
-		if found := findAll(t, locks, o.Digest()); !slices.Equal(found, []core.Match{{Kind: core.KindOnce, Name: name}}) {
+		if found := findAll(t, locks, o.Digest()); !slices.Equal(found, []core.Match{{Name: name, Record: true}}) {
 			t.Errorf("once %s: %+v", name, found)
 		}
 	}

@@ -48,12 +48,12 @@ func ExampleClient_Held() {
 
 	_ = core.Do(context.Background(), locks.Mutex("order:42"), func(context.Context) error {
 		for _, held := range locks.Held() {
-			fmt.Println(held.Kind, held.Name, held.Mode, held.TTL)
+			fmt.Println(held.Name, held.Mode, held.TTL)
 		}
 		return nil
 	})
 	fmt.Println(locks.Stats())
 	// Output:
-	// lock order:42 mutex 30s
+	// order:42 mutex 30s
 	// {0 0}
 }

@@ -4,27 +4,13 @@ import (
 	"cmp"
 	"slices"
 	"time"
-
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
-	"github.com/holdfast-go/holdfast/core/internal/oncescript"
-)
-
-// Kind is what a lease, a waiting call or an entry of a list belongs to.
-type Kind string
-
-// The kinds.
-const (
-	KindLock     Kind = "lock"     // a lock of any strategy
-	KindOnce     Kind = "once"     // an attempt of a [Once]
-	KindElection Kind = "election" // a leader or a candidate of an [Election]
 )
 
 // Held is one valid lease of this process. A [Multi] has one for each member, and a re-entry has one of its own.
 type Held struct {
-	Kind Kind
 	// Name of the lock or the election, or key of the [Once], without prefix.
 	Name string
-	// Mode is how the lock is held. It is empty for a [Once].
+	// Mode is how the lease is held: [ModeOnce] for an attempt, [ModeElection] for a leader.
 	Mode Mode
 	// Owner as Redis knows it, see [Lease.Owner].
 	Owner string
@@ -44,10 +30,9 @@ type Held struct {
 
 // Waiting is one call of this process that waits: Lock, Do, Campaign, or a [Once] with [WithWait].
 type Waiting struct {
-	Kind Kind
 	// Name of the lock or the election, or key of the [Once], without prefix.
 	Name string
-	// Mode is how the call will hold the lock. It is empty for a [Once].
+	// Mode is how the call will hold the lock: [ModeOnce] for an attempt, [ModeElection] for a candidate.
 	Mode Mode
 	// Owner is the future owner of the lock.
 	Owner string
@@ -101,16 +86,14 @@ func (e *engine) held() []Held {
 		if live.ValidUntil <= now {
 			continue // it ends at this moment
 		}
-		h := Held{
-			Name: l.hold.Name, Owner: l.hold.Owner, Token: l.token, Permits: l.hold.Permits,
+		all = append(all, Held{
+			Name: l.hold.Name, Mode: modeOf(l.strategy), Owner: l.hold.Owner, Token: l.token, Permits: l.hold.Permits,
 			Since: wall.Add(live.Granted.Sub(now)), ValidUntil: wall.Add(live.ValidUntil.Sub(now)),
 			TTL: live.TTL, Renewed: live.Renewed,
-		}
-		h.Kind, h.Mode = kindOf(l.strategy)
-		all = append(all, h)
+		})
 	}
 	slices.SortFunc(all, func(a, b Held) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind), a.Since.Compare(b.Since), cmp.Compare(a.Owner, b.Owner))
+		return cmp.Or(cmp.Compare(a.Name, b.Name), a.Since.Compare(b.Since), cmp.Compare(a.Owner, b.Owner))
 	})
 	return all
 }
@@ -121,32 +104,16 @@ func (e *engine) waiting() []Waiting {
 	all := make([]Waiting, 0, len(calls))
 	for _, call := range calls {
 		w := Waiting{
-			Name: call.Name, Owner: call.Owner, Since: wall.Add(call.Since.Sub(now)),
+			Name: call.Name, Mode: modeOf(call.Strategy), Owner: call.Owner, Since: wall.Add(call.Since.Sub(now)),
 			Position: positions[call.Local], InRedis: call.Local == nil,
 		}
 		if call.Place != nil {
 			w.Position = call.Place.State().Ahead + 1
 		}
-		w.Kind, w.Mode = kindOf(call.Strategy)
 		all = append(all, w)
 	}
 	slices.SortFunc(all, func(a, b Waiting) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Position, b.Position),
-			a.Since.Compare(b.Since), cmp.Compare(a.Owner, b.Owner))
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Position, b.Position), a.Since.Compare(b.Since), cmp.Compare(a.Owner, b.Owner))
 	})
 	return all
-}
-
-// kindOf returns what the leases of a strategy are.
-func kindOf(s lockscript.Strategy) (Kind, Mode) {
-	switch s := s.(type) {
-	case oncescript.Strategy:
-		return KindOnce, ""
-	case lockscript.Queue:
-		if s.Observed {
-			return KindElection, Mode(s.ModeName())
-		}
-		return KindLock, Mode(s.ModeName())
-	}
-	return KindLock, ModeMutex
 }

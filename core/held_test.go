@@ -35,7 +35,7 @@ func TestHeldOfEveryStrategy(t *testing.T) {
 			t.Errorf("%q comes after %q", h.Name, held[i-1].Name)
 		}
 		permits := map[bool]int{true: 1}[h.Mode == core.ModeSemaphore]
-		if h.Kind != core.KindLock || h.Mode != modes[h.Name] || h.Owner != l.Owner() || h.Token != l.Token() || h.TTL != long ||
+		if h.Mode != modes[h.Name] || h.Owner != l.Owner() || h.Token != l.Token() || h.TTL != long ||
 			!h.Renewed || h.Permits != permits || h.Since.Before(before.Add(-time.Second)) || h.Since.After(time.Now().Add(time.Second)) {
 			t.Errorf("%+v", h)
 		}
@@ -63,9 +63,9 @@ func TestHeldOfOtherKinds(t *testing.T) {
 	held := locks.Held()
 	var got []string
 	for _, h := range held {
-		got = append(got, string(h.Kind)+" "+h.Name+" "+string(h.Mode))
+		got = append(got, h.Name+" "+string(h.Mode))
 	}
-	want := []string{"once a once ", "election b leader fair", "lock c fixed mutex", "lock d first mutex", "lock d first mutex", "lock e second fair"}
+	want := []string{"a once once", "b leader election", "c fixed mutex", "d first mutex", "d first mutex", "e second fair"}
 	if len(got) != len(want) {
 		t.Fatalf("%q, want %q", got, want)
 	}
@@ -134,13 +134,13 @@ func TestWaitingCalls(t *testing.T) {
 	candidate := campaignLater(t, locks.Election("d"))
 	all := awaitWaiting(t, locks, 7)
 	want := []core.Waiting{
-		{Kind: core.KindLock, Name: "a", Mode: core.ModeMutex, Position: 1},
-		{Kind: core.KindLock, Name: "a", Mode: core.ModeMutex, Position: 2},
-		{Kind: core.KindLock, Name: "a", Mode: core.ModeMutex, Position: 3},
-		{Kind: core.KindLock, Name: "b", Mode: core.ModeRead, Position: 1, InRedis: true},
-		{Kind: core.KindLock, Name: "b", Mode: core.ModeFair, Position: 2, InRedis: true},
-		{Kind: core.KindOnce, Name: "c", Position: 1},
-		{Kind: core.KindElection, Name: "d", Mode: core.ModeFair, Position: 1, InRedis: true},
+		{Name: "a", Mode: core.ModeMutex, Position: 1},
+		{Name: "a", Mode: core.ModeMutex, Position: 2},
+		{Name: "a", Mode: core.ModeMutex, Position: 3},
+		{Name: "b", Mode: core.ModeRead, Position: 1, InRedis: true},
+		{Name: "b", Mode: core.ModeFair, Position: 2, InRedis: true},
+		{Name: "c", Mode: core.ModeOnce, Position: 1},
+		{Name: "d", Mode: core.ModeElection, Position: 1, InRedis: true},
 	}
 	for i, w := range all {
 		if w.Owner == "" || w.Since.IsZero() || time.Since(w.Since) > within {
@@ -208,11 +208,11 @@ func TestHeldOfRedlock(t *testing.T) {
 	r := three.redlock(t, core.WithTTL(long), core.WithNodeTimeout(time.Second))
 	lease := mustLock(t, r.Mutex("name"))
 	waiting := lockLater(r.Mutex("name"))
-	if w := awaitWaiting(t, r, 1)[0]; w.Name != "name" || w.Mode != core.ModeMutex || w.Position != 1 || w.InRedis {
+	if w := awaitWaiting(t, r, 1)[0]; w.Name != "name" || w.Mode != core.ModeRedlock || w.Position != 1 || w.InRedis {
 		t.Errorf("%+v", w)
 	}
 	held := r.Held()
-	if len(held) != 1 || held[0].Name != "name" || held[0].Token != lease.Token() || held[0].Mode != core.ModeMutex ||
+	if len(held) != 1 || held[0].Name != "name" || held[0].Token != lease.Token() || held[0].Mode != core.ModeRedlock ||
 		r.Stats() != (core.Stats{Held: 1, Waiting: 1}) {
 		t.Errorf("%+v, %+v", held, r.Stats())
 	}

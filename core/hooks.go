@@ -55,26 +55,11 @@ type Hooks struct {
 	Lost func(ctx context.Context, lost Lost)
 }
 
-// StrategyName is the kind of a lock in hooks.
-type StrategyName string
-
-// The kinds of locks. A member of a [Multi] has its own.
-const (
-	StrategyMutex     StrategyName = "mutex"
-	StrategyFair      StrategyName = "fair"
-	StrategyRead      StrategyName = "read"  // also of FairRead
-	StrategyWrite     StrategyName = "write" // also of FairWrite
-	StrategySemaphore StrategyName = "semaphore"
-	StrategyRedlock   StrategyName = "redlock"
-	StrategyElection  StrategyName = "election"
-	StrategyOnce      StrategyName = "once" // an attempt; only in Wait, Renewed and Lost
-)
-
 // AcquireStart describes a call of Lock or TryLock.
 type AcquireStart struct {
-	Name     string
-	Owner    string
-	Strategy StrategyName
+	Name  string
+	Owner string
+	Mode  Mode
 	// Permits that are wanted of a [Client.Semaphore], and Limit, its n; 0 for other locks. So they are in all structs.
 	Permits, Limit int
 	// Try is true for TryLock.
@@ -85,7 +70,7 @@ type AcquireStart struct {
 type Wait struct {
 	Name           string
 	Owner          string
-	Strategy       StrategyName
+	Mode           Mode
 	Permits, Limit int
 	// Position is the place in the queue, from 1 for the next waiter. It is 0 if it is unknown. It always is for
 	// [Client.Mutex], whose waiters have no order between processes.
@@ -101,7 +86,7 @@ type Wait struct {
 type AcquireEnd struct {
 	Name           string
 	Owner          string
-	Strategy       StrategyName
+	Mode           Mode
 	Permits, Limit int
 	// Token is 0 unless the lock was granted.
 	Token int64
@@ -130,7 +115,7 @@ type AcquireEnd struct {
 type ReleaseStart struct {
 	Name           string
 	Owner          string
-	Strategy       StrategyName
+	Mode           Mode
 	Permits, Limit int
 	Token          int64
 	// Left is for how long the lease would have been valid without a renewal; 0 if it had ended.
@@ -141,7 +126,7 @@ type ReleaseStart struct {
 type ReleaseEnd struct {
 	Name           string
 	Owner          string
-	Strategy       StrategyName
+	Mode           Mode
 	Permits, Limit int
 	Token          int64
 	// Held is the time since the grant.
@@ -156,7 +141,7 @@ type ReleaseEnd struct {
 type Renewed struct {
 	Name           string
 	Owner          string
-	Strategy       StrategyName
+	Mode           Mode
 	Permits, Limit int
 	Token          int64
 	// TTL is that which was requested.
@@ -174,7 +159,7 @@ type Renewed struct {
 type Lost struct {
 	Name           string
 	Owner          string
-	Strategy       StrategyName
+	Mode           Mode
 	Permits, Limit int
 	Token          int64
 	// Reason is why, for metrics.

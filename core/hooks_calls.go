@@ -22,7 +22,7 @@ func (e *engine) acquireStarts(ctx context.Context, s lockscript.Strategy, h *lo
 		return ctx
 	}
 	return cmp.Or(e.hooks.AcquireStart(ctx, AcquireStart{
-		Name: h.Name, Owner: h.Owner, Strategy: strategyOf(s), Permits: h.Permits, Limit: lockscript.LimitOf(s), Try: try,
+		Name: h.Name, Owner: h.Owner, Mode: modeOf(s), Permits: h.Permits, Limit: lockscript.LimitOf(s), Try: try,
 	}), ctx)
 }
 
@@ -34,7 +34,7 @@ func (a *acquisition) acquireEnds(ctx context.Context, h *lockscript.Hold, paren
 		return
 	}
 	end := AcquireEnd{
-		Name: h.Name, Owner: h.Owner, Strategy: strategyOf(a.Strategy), Permits: h.Permits, Limit: lockscript.LimitOf(a.Strategy),
+		Name: h.Name, Owner: h.Owner, Mode: modeOf(a.Strategy), Permits: h.Permits, Limit: lockscript.LimitOf(a.Strategy),
 		Token: token, Contended: a.Contended, Position: a.Position, Waited: e.now().Sub(began), Asked: a.Requests, Err: err,
 	}
 	if err == nil {
@@ -55,7 +55,7 @@ func (a *acquisition) Waiting(ctx context.Context, position int, holderTTL time.
 	instance := e.directory.Instance(a.Holder) // also without the hook, so that it is known if the wait lasts
 	if e.hooks.Wait != nil {
 		e.hooks.Wait(ctx, Wait{
-			Name: h.Name, Owner: h.Owner, Strategy: strategyOf(a.Strategy), Permits: h.Permits, Limit: lockscript.LimitOf(a.Strategy),
+			Name: h.Name, Owner: h.Owner, Mode: modeOf(a.Strategy), Permits: h.Permits, Limit: lockscript.LimitOf(a.Strategy),
 			Position: position, RetryAfter: holderTTL, Holder: a.Holder, HolderInstance: instance,
 		})
 	}
@@ -73,7 +73,7 @@ func (l *Lease) releaseStarts(ctx context.Context, left time.Duration) (call, en
 		return ctx, end
 	}
 	end = cmp.Or(hooks.ReleaseStart(end, ReleaseStart{
-		Name: h.Name, Owner: h.Owner, Strategy: strategyOf(l.strategy), Permits: h.Permits, Limit: lockscript.LimitOf(l.strategy),
+		Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: lockscript.LimitOf(l.strategy),
 		Token: l.token, Left: left,
 	}), end)
 	return end, end
@@ -83,7 +83,7 @@ func (l *Lease) releaseEnds(ctx context.Context, left time.Duration, err error) 
 	hooks, h := &l.engine.hooks, &l.hold
 	if hooks.ReleaseEnd != nil {
 		hooks.ReleaseEnd(ctx, ReleaseEnd{
-			Name: h.Name, Owner: h.Owner, Strategy: strategyOf(l.strategy), Permits: h.Permits, Limit: lockscript.LimitOf(l.strategy),
+			Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: lockscript.LimitOf(l.strategy),
 			Token: l.token, Held: l.engine.now().Sub(l.entry.Granted), Left: left, Err: err,
 		})
 	}
@@ -93,7 +93,7 @@ func (e *engine) renewEnds(l *Lease, answer keepalive.Answer) {
 	if h := &l.hold; e.hooks.Renewed != nil {
 		e.recovered(func() {
 			e.hooks.Renewed(l.hookContext(context.Background()), Renewed{
-				Name: h.Name, Owner: h.Owner, Strategy: strategyOf(l.strategy), Permits: h.Permits, Limit: lockscript.LimitOf(l.strategy),
+				Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: lockscript.LimitOf(l.strategy),
 				Token: l.token, TTL: h.TTL, Left: answer.Left, Took: answer.Took, Err: answer.Err,
 			})
 		})
@@ -104,7 +104,7 @@ func (e *engine) loses(l *Lease, cause error) {
 	if h := &l.hold; e.hooks.Lost != nil {
 		e.recovered(func() {
 			e.hooks.Lost(l.hookContext(context.Background()), Lost{
-				Name: h.Name, Owner: h.Owner, Strategy: strategyOf(l.strategy), Permits: h.Permits, Limit: lockscript.LimitOf(l.strategy),
+				Name: h.Name, Owner: h.Owner, Mode: modeOf(l.strategy), Permits: h.Permits, Limit: lockscript.LimitOf(l.strategy),
 				Token: l.token, Reason: lossReason(cause), Held: e.now().Sub(l.entry.Granted), Left: l.left(), Cause: cause,
 			})
 		})
@@ -189,9 +189,6 @@ func (c *acquiredContext) Value(key any) any {
 	}
 	return c.Context.Value(key)
 }
-
-// strategyOf returns the kind of lock that the strategy makes.
-func strategyOf(s lockscript.Strategy) StrategyName { return StrategyName(s.Name()) }
 
 // beginOutcome returns the outcome of a begin that has returned err.
 func beginOutcome(err error) Outcome {

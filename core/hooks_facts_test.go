@@ -9,34 +9,34 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// TestHooksTellTheStrategy: of each kind of lock, in all hooks, with the permits of a semaphore.
-func TestHooksTellTheStrategy(t *testing.T) {
+// TestHooksTellTheMode: of each kind of lock, in all hooks, with the permits of a semaphore.
+func TestHooksTellTheMode(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client()
 	three := startMasters(t, 3)
 	var told []any
 	hooks := core.WithHooks(core.Hooks{
 		AcquireStart: func(ctx context.Context, a core.AcquireStart) context.Context {
-			told = append(told, a.Strategy, a.Permits, a.Limit)
+			told = append(told, a.Mode, a.Permits, a.Limit)
 			return ctx
 		},
-		AcquireEnd: func(_ context.Context, a core.AcquireEnd) { told = append(told, a.Strategy, a.Permits, a.Limit) },
+		AcquireEnd: func(_ context.Context, a core.AcquireEnd) { told = append(told, a.Mode, a.Permits, a.Limit) },
 		ReleaseStart: func(ctx context.Context, r core.ReleaseStart) context.Context {
-			told = append(told, r.Strategy, r.Permits, r.Limit)
+			told = append(told, r.Mode, r.Permits, r.Limit)
 			return ctx
 		},
-		ReleaseEnd: func(_ context.Context, r core.ReleaseEnd) { told = append(told, r.Strategy, r.Permits, r.Limit) },
+		ReleaseEnd: func(_ context.Context, r core.ReleaseEnd) { told = append(told, r.Mode, r.Permits, r.Limit) },
 	})
 	c := newClient(t, rdb, core.WithTTL(long), hooks)
 	r := three.redlock(t, core.WithTTL(long), hooks)
-	for want, l := range map[core.StrategyName]core.Locker{
-		core.StrategyMutex: c.Mutex("a"), core.StrategyFair: c.Fair("b"), core.StrategyRead: c.Read("c"), core.StrategyWrite: c.FairWrite("d"),
-		core.StrategySemaphore: c.Semaphore("e", 5, core.WithPermits(2)), core.StrategyRedlock: r.Mutex("f"),
+	for want, l := range map[core.Mode]core.Locker{
+		core.ModeMutex: c.Mutex("a"), core.ModeFair: c.Fair("b"), core.ModeRead: c.Read("c"), core.ModeWrite: c.FairWrite("d"),
+		core.ModeSemaphore: c.Semaphore("e", 5, core.WithPermits(2)), core.ModeRedlock: r.Mutex("f"),
 	} {
 		told = nil
 		unlock(t, mustLock(t, l))
 		permits, limit := 0, 0
-		if want == core.StrategySemaphore {
+		if want == core.ModeSemaphore {
 			permits, limit = 2, 5
 		}
 		if len(told) != 12 {
@@ -50,7 +50,7 @@ func TestHooksTellTheStrategy(t *testing.T) {
 	}
 	told = nil
 	lead, err := c.Election("e2").Campaign(t.Context())
-	if err != nil || told[0] != core.StrategyElection {
+	if err != nil || told[0] != core.ModeElection {
 		t.Fatalf("%v, told %v", err, told)
 	}
 	_ = lead.Resign(t.Context())
@@ -83,7 +83,7 @@ func TestHooksTellOfTheGrant(t *testing.T) {
 		}
 		done := lockLater(lock)
 		w := <-waits
-		if w.Holder != holder.Owner() || w.HolderInstance != "web-1:7" || string(w.Strategy) != map[string]string{"Mutex": "mutex", "Fair": "fair"}[name] {
+		if w.Holder != holder.Owner() || w.HolderInstance != "web-1:7" || string(w.Mode) != map[string]string{"Mutex": "mutex", "Fair": "fair"}[name] {
 			t.Errorf("%s, waits: %+v", name, w)
 		}
 		unlock(t, holder)
@@ -108,7 +108,7 @@ func TestHooksTellTheMargin(t *testing.T) {
 	lease := mustLock(t, locks.Mutex("name"))
 	r := <-renewed
 	// The renewal leaves a third of the TTL after the grant, however late a busy machine sends it.
-	if r.Err != nil || r.TTL != ttl || r.Took <= 0 || r.Left <= 0 || r.Left > ttl*2/3+100*time.Millisecond || r.Strategy != core.StrategyMutex {
+	if r.Err != nil || r.TTL != ttl || r.Took <= 0 || r.Left <= 0 || r.Left > ttl*2/3+100*time.Millisecond || r.Mode != core.ModeMutex {
 		t.Errorf("%+v", r)
 	}
 	unlock(t, lease)

@@ -40,7 +40,7 @@ func TestLossReasons(t *testing.T) {
 		select {
 		case l := <-lost:
 			left := l.Reason != core.LossFixedTTL && l.Reason != core.LossMaxHold
-			if !want[l.Name] || string(l.Reason) != l.Name || (l.Left > 0) != left || l.Held <= 0 || l.Strategy != core.StrategyMutex {
+			if !want[l.Name] || string(l.Reason) != l.Name || (l.Left > 0) != left || l.Held <= 0 || l.Mode != core.ModeMutex {
 				t.Errorf("%+v", l)
 			}
 			delete(want, l.Name)

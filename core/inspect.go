@@ -8,19 +8,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
-// Mode is how a lock is held.
-type Mode string
-
-// The modes of locks. The zero value is a free lock.
-const (
-	ModeMutex Mode = "mutex" // by one owner, with a Mutex or Redisson's RLock
-	ModeFair  Mode = "fair"  // by one owner, with Fair
-	ModeRead  Mode = "read"  // by readers
-	ModeWrite Mode = "write" // by a writer, which may also read
-
-	ModeSemaphore Mode = "semaphore" // by owners with permits, and perhaps by readers
-)
-
 // maxInspected bounds of how many holds and of how many waiters one [Info] tells: while a server reads them, it does
 // nothing else.
 const maxInspected = 1000
@@ -30,7 +17,8 @@ const maxInspected = 1000
 type Info struct {
 	// Name of the lock.
 	Name string
-	// Mode is empty if the lock is free.
+	// Mode is empty if the lock is free. It is [ModeFair] for an election, because Inspect does not read what the leader has
+	// proclaimed, and [ModeMutex] on each server of a [Redlock].
 	Mode Mode
 	// Holders are sorted by owner. There are none while a lock stays taken only for its [WithMinHold]. With more than
 	// 1,000 of them, those of a foreign client are left out.
@@ -56,7 +44,7 @@ type Waiter struct {
 	Owner string
 	// Instance is that of the owner's client, see [Holder].
 	Instance string
-	// Mode is how the owner will hold the lock.
+	// Mode is how the owner will hold the lock. It is [ModeFair] for a candidate of an election.
 	Mode Mode
 	// Permits are those that the owner waits for, and Limit is its n of the [Client.Semaphore]; 0 for other locks.
 	Permits, Limit int

@@ -30,11 +30,9 @@ type Page struct {
 
 // Entry is one lock of a list, at one instant. [Client.Inspect] says more of it.
 type Entry struct {
-	// Kind is KindElection if a leader has proclaimed itself there, and KindLock otherwise.
-	Kind Kind
 	// Name of the lock, without prefix.
 	Name string
-	// Mode is how the lock is held; it is never empty.
+	// Mode is how the lock is held: [ModeElection] if a leader has proclaimed itself there. It is never empty.
 	Mode Mode
 	// Foreign is true if a client of Redisson holds the lock. Then a holder has neither a token nor a time of its grant.
 	Foreign bool
@@ -103,11 +101,11 @@ func (c *Client) List(ctx context.Context, prefix, cursor string, limit int) (pa
 func newEntry(s catalog.Lock) Entry {
 	info := newInfo(s.State)
 	e := Entry{
-		Kind: KindLock, Name: s.Name, Mode: info.Mode, Foreign: s.Foreign, Holders: info.Holders, Holds: s.Holds,
+		Name: s.Name, Mode: info.Mode, Foreign: s.Foreign, Holders: info.Holders, Holds: s.Holds,
 		TTL: info.TTL, Places: info.Places, Waiters: info.Waiters, Value: s.Value,
 	}
 	if s.Election {
-		e.Kind = KindElection
+		e.Mode = ModeElection
 	}
 	if len(e.Holders) > maxListedHolders {
 		e.Holders = e.Holders[:maxListedHolders]

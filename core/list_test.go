@@ -33,7 +33,7 @@ func TestListOfEveryStrategy(t *testing.T) {
 		}
 		for name, lease := range leases {
 			e := found[name]
-			if e.Kind != core.KindLock || e.Mode != modes[name] || e.Foreign || e.Holds != 1 || e.Places != places || len(e.Holders) != 1 {
+			if e.Mode != modes[name] || e.Foreign || e.Holds != 1 || e.Places != places || len(e.Holders) != 1 {
 				t.Errorf("%s: %+v", name, e)
 				continue
 			}
@@ -76,11 +76,11 @@ func TestListOfOtherKinds(t *testing.T) {
 		t.Fatalf("%+v, %v", page, err)
 	}
 	leader, foreign, shared := page.Locks[0], page.Locks[1], page.Locks[2]
-	if leader.Kind != core.KindElection || leader.Name != "leader" || leader.Mode != core.ModeFair || leader.Value != "10.0.0.7:8080" ||
+	if leader.Mode != core.ModeElection || leader.Name != "leader" || leader.Value != "10.0.0.7:8080" ||
 		len(leader.Holders) != 1 || leader.Holders[0].Token != lead.Term() {
 		t.Errorf("leader: %+v", leader)
 	}
-	if foreign.Name != "rlock" || !foreign.Foreign || foreign.Mode != core.ModeMutex || foreign.Holds != 1 || foreign.Kind != core.KindLock ||
+	if foreign.Name != "rlock" || !foreign.Foreign || foreign.Mode != core.ModeMutex || foreign.Holds != 1 ||
 		foreign.TTL <= 0 || len(foreign.Holders) != 1 || foreign.Holders[0].Owner != owner || foreign.Holders[0].Holds != 2 ||
 		foreign.Holders[0].Token != 0 || !foreign.Holders[0].Granted.IsZero() {
 		t.Errorf("RLock: %+v", foreign)
@@ -90,7 +90,7 @@ func TestListOfOtherKinds(t *testing.T) {
 	}
 	lead.Context()
 	rdb.HSet(ctx, "leader", "leader_value", "1 1 of an earlier grant")
-	if e := listAll(t, locks, "leader")["leader"]; e.Kind != core.KindLock || e.Value != "" {
+	if e := listAll(t, locks, "leader")["leader"]; e.Mode != core.ModeFair || e.Value != "" {
 		t.Errorf("with the value of an earlier grant: %+v", e)
 	}
 }

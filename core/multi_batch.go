@@ -73,7 +73,7 @@ func (g *multiAcquire) tryBatch() (combined *Lease, err error) {
 func (g *multiAcquire) runBatch(a *acquisition, all lockscript.MutexBatch) (combined *Lease, err error) {
 	e := a.engine
 	began := e.now()
-	g.ctxs, err = nil, errHookPanics
+	g.ctxs, err = make([]context.Context, 0, len(all.Holds)), errHookPanics
 	defer func() { g.membersEnd(a, all.MemberHolds(&a.Hold), began, err) }()
 	for _, h := range all.MemberHolds(&a.Hold) {
 		g.ctxs = append(g.ctxs, e.acquireStarts(g.caller, all, &h, true))

@@ -53,7 +53,7 @@ func (h *Handler) confirm(w http.ResponseWriter, r *http.Request, a action, who 
 	view := confirmView{
 		action: a, Name: q.Get("name"), Owner: q.Get("owner"), Holder: q.Get("holder-token"),
 		Target: link(string(a.Action), "name", q.Get("name"), "owner", q.Get("owner"), "holder-token", q.Get("holder-token")),
-		Back:   link(a.page, "name", q.Get("name")), Token: tokenOf(w, r),
+		Back:   a.Kind.address(q.Get("name")), Token: tokenOf(w, r),
 	}
 	view.Digest = h.digestOf(a.Kind, view.Name)
 	view.Typed = confirmation(view.Name, view.Digest)
@@ -129,6 +129,6 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, a action, audit
 			Done Action `json:"done"`
 		}{a.Action})
 	default:
-		seeOther(w, link(a.page, "name", audit.Name, "done", string(a.Action)))
+		seeOther(w, a.Kind.address(audit.Name, "done", string(a.Action)))
 	}
 }

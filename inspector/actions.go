@@ -17,20 +17,8 @@ type action struct {
 	Action Action
 	Title  string
 	Help   string // what happens, for the page that asks for the confirmation
-	Kind   core.Kind
-	page   string // of its object
+	Kind   object
 	do     func(ctx context.Context, h *Handler, name string, form url.Values) error
-}
-
-// kindJob is the kind of a job, beside those of core.
-const kindJob core.Kind = "job"
-
-// Object returns what an action is done to, for people.
-func (a action) Object() string {
-	if a.Kind == core.KindOnce {
-		return "record"
-	}
-	return string(a.Kind)
 }
 
 // actions are all actions, by the ends of their paths.
@@ -39,42 +27,42 @@ var actions = map[string]action{
 		ForceUnlock, "Force unlock",
 		"Takes the lock from all of its holders. It does not stop them: stop the process first. A holder notices at its next " +
 			"renewal, a third of its TTL later at most, and may work beside its successor until then.",
-		core.KindLock, "lock", forceUnlock,
+		objectLock, forceUnlock,
 	},
 	string(ForceUnlockHolder): {
 		ForceUnlockHolder, "Force one holder out",
 		"Takes the lock from this holder alone. It does not stop it: stop the process first. The holder notices at its next " +
 			"renewal, a third of its TTL later at most.",
-		core.KindLock, "lock", forceUnlockHolder,
+		objectLock, forceUnlockHolder,
 	},
 	string(Resolve): {
 		Resolve, "Resolve",
 		"Records that the work has been done: you have found out that it took effect, or have done it by hand. Nothing runs it " +
 			"again while the record is kept. Resolve records of an HTTP guard or of asynqlock by their own functions if clients " +
 			"wait for an answer: a value that is given here is not one of theirs.",
-		core.KindOnce, "record", resolve,
+		objectRecord, resolve,
 	},
 	string(Forget): {
 		Forget, "Forget",
 		"Deletes the record, so that the work may run again. Do it only if you know that the work had no effect, or that a second " +
 			"effect does no harm.",
-		core.KindOnce, "record", forget,
+		objectRecord, forget,
 	},
 	string(Pause): {
 		Pause, "Pause", "Prevents runs on all replicas from the next tick on. A run in progress continues.",
-		kindJob, "job", func(ctx context.Context, h *Handler, name string, _ url.Values) error {
+		objectJob, func(ctx context.Context, h *Handler, name string, _ url.Values) error {
 			return cronlock.Pause(ctx, h.locks, name)
 		},
 	},
 	string(Resume): {
 		Resume, "Resume", "Lets the job run again from the next tick on. Ticks until now are skipped for ever.",
-		kindJob, "job", func(ctx context.Context, h *Handler, name string, _ url.Values) error {
+		objectJob, func(ctx context.Context, h *Handler, name string, _ url.Values) error {
 			return cronlock.Resume(ctx, h.locks, name)
 		},
 	},
 	string(RunNow): {
 		RunNow, "Run now", "Runs the job at once, in the process that serves this page, even if it is paused.",
-		kindJob, "job", runNow,
+		objectJob, runNow,
 	},
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"net/http"
 	"time"
-
-	"github.com/holdfast-go/holdfast/core"
 )
 
 // Action is what an operator can do from a page.
@@ -67,15 +65,4 @@ func (h *Handler) record(r *http.Request, a Audit) {
 	if h.config.audit != nil {
 		h.config.audit(context.WithoutCancel(r.Context()), a)
 	}
-}
-
-// digestOf returns what the log shows in place of a name; "" for a job, whose name the log may have.
-func (h *Handler) digestOf(kind core.Kind, name string) string {
-	switch kind {
-	case core.KindLock:
-		return h.locks.Digest(name)
-	case core.KindOnce:
-		return h.locks.Once(name).Digest()
-	}
-	return ""
 }

@@ -29,17 +29,12 @@ type findView struct {
 
 // match is a lock or a record.
 type match struct {
-	Kind core.Kind `json:"kind"`
-	Name string    `json:"name"`
+	Kind object `json:"kind"`
+	Name string `json:"name"`
 }
 
 // Page returns the address of a match.
-func (m match) Page() string {
-	if m.Kind == core.KindOnce {
-		return link("record", "name", m.Name)
-	}
-	return link("lock", "name", m.Name)
-}
+func (m match) Page() string { return m.Kind.address(m.Name) }
 
 // location leads to the only match.
 func (f findView) location() string {
@@ -59,14 +54,14 @@ func readFind(ctx context.Context, h *Handler, q url.Values) (any, error) {
 		return nil, err
 	}
 	if err == nil && (info.Mode != "" || info.Places > 0) {
-		view.Matches = append(view.Matches, match{core.KindLock, view.Query})
+		view.Matches = append(view.Matches, match{objectLock, view.Query})
 	}
 	record, err := h.locks.Once(view.Query).Peek(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if record.State != core.StateNone {
-		view.Matches = append(view.Matches, match{core.KindOnce, view.Query})
+		view.Matches = append(view.Matches, match{objectRecord, view.Query})
 	}
 	if len(view.Matches) > 0 || !digestForm.MatchString(view.Query) {
 		return view, nil
@@ -93,7 +88,11 @@ func (h *Handler) findDigest(ctx context.Context, view findView) (any, error) {
 		case err != nil:
 			return nil, err
 		}
-		if view.Matches = append(view.Matches, match{found.Kind, found.Name}); len(view.Matches) == mostMatches {
+		kind := objectLock
+		if found.Record {
+			kind = objectRecord
+		}
+		if view.Matches = append(view.Matches, match{kind, found.Name}); len(view.Matches) == mostMatches {
 			view.Stopped = true
 			break
 		}

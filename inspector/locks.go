@@ -23,7 +23,6 @@ type lockList struct {
 type lockRow struct {
 	Name    string    `json:"name"`
 	Digest  string    `json:"digest"`
-	Kind    core.Kind `json:"kind"`
 	Mode    core.Mode `json:"mode"`
 	Foreign bool      `json:"foreign,omitempty"` // held by a client of Redisson
 	Holders []holder  `json:"holders"`           // at most three
@@ -46,7 +45,7 @@ func readLocks(ctx context.Context, h *Handler, q url.Values) (any, error) {
 	list := lockList{Prefix: prefix, Cursor: cursor, Next: page.Next, Skipped: page.Skipped, Locks: []lockRow{}}
 	for _, e := range page.Locks {
 		list.Locks = append(list.Locks, lockRow{
-			Name: e.Name, Digest: h.locks.Digest(e.Name), Kind: e.Kind, Mode: e.Mode, Foreign: e.Foreign,
+			Name: e.Name, Digest: h.locks.Digest(e.Name), Mode: e.Mode, Foreign: e.Foreign,
 			Holders: h.newHolders(e.Holders), Holds: e.Holds, TTL: newCountdown(e.TTL, h.locks.TTL()),
 			Places: e.Places, Waiters: e.Waiters, Value: e.Value,
 		})

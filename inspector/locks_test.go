@@ -86,7 +86,7 @@ func TestLeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	contains(t, s.get(http.StatusOK, ""), "10.0.0.7:8080", ">leader<")
+	contains(t, s.get(http.StatusOK, ""), "10.0.0.7:8080", ">election<")
 	contains(t, s.get(http.StatusOK, "lock?name=scheduler"), "10.0.0.7:8080")
 	if err := lead.Resign(context.Background()); err != nil {
 		t.Fatal(err)

@@ -21,9 +21,8 @@ type processView struct {
 
 // heldRow is one valid lease.
 type heldRow struct {
-	Kind    core.Kind  `json:"kind"`
 	Name    string     `json:"name"`
-	Mode    core.Mode  `json:"mode,omitempty"`
+	Mode    core.Mode  `json:"mode"`
 	Owner   string     `json:"owner"`
 	Token   int64      `json:"token"`
 	Permits int        `json:"permits,omitempty"`
@@ -34,9 +33,8 @@ type heldRow struct {
 
 // waitingRow is one call that waits.
 type waitingRow struct {
-	Kind     core.Kind  `json:"kind"`
 	Name     string     `json:"name"`
-	Mode     core.Mode  `json:"mode,omitempty"`
+	Mode     core.Mode  `json:"mode"`
 	Owner    string     `json:"owner"`
 	Since    *time.Time `json:"since"`
 	Position int        `json:"position"` // 0 if unknown
@@ -50,13 +48,13 @@ func readProcess(_ context.Context, h *Handler, _ url.Values) (any, error) {
 	}
 	for _, l := range held[:min(len(held), mostHeld)] {
 		view.Held = append(view.Held, heldRow{
-			Kind: l.Kind, Name: l.Name, Mode: l.Mode, Owner: l.Owner, Token: l.Token, Permits: l.Permits,
+			Name: l.Name, Mode: l.Mode, Owner: l.Owner, Token: l.Token, Permits: l.Permits,
 			Since: timeOf(l.Since), Valid: newCountdown(max(time.Until(l.ValidUntil), 0), l.TTL), Renewed: l.Renewed,
 		})
 	}
 	for _, w := range waiting[:min(len(waiting), mostHeld)] {
 		view.Waiting = append(view.Waiting, waitingRow{
-			Kind: w.Kind, Name: w.Name, Mode: w.Mode, Owner: w.Owner, Since: timeOf(w.Since), Position: w.Position, InRedis: w.InRedis,
+			Name: w.Name, Mode: w.Mode, Owner: w.Owner, Since: timeOf(w.Since), Position: w.Position, InRedis: w.InRedis,
 		})
 	}
 	return view, nil

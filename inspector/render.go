@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/holdfast-go/holdfast/core"
 )
 
 //go:embed templates
@@ -31,7 +29,7 @@ func parseTemplates() map[string]*template.Template {
 // functions are those of the templates.
 var functions = template.FuncMap{
 	"visible": visible, "short": short, "link": link, "plain": plain, "ago": ago, "clock": clock, "seconds": seconds,
-	"shortOwner": shortOwner, "asset": assetAddress, "modeOf": modeOf, "bytes": byteCount,
+	"shortOwner": shortOwner, "asset": assetAddress, "bytes": byteCount,
 	"tab": newTab, "pager": newPager, "place": func(i int) int { return i + 1 },
 	"took": took,
 }
@@ -122,17 +120,6 @@ func shortOwner(owner string) string {
 		return visible(owner[:8] + "…" + owner[uuid:])
 	}
 	return short(owner)
-}
-
-// modeOf returns how a lock is held, and that it is an election or an attempt.
-func modeOf(kind core.Kind, mode core.Mode) string {
-	switch {
-	case kind == core.KindElection:
-		return "leader"
-	case kind == core.KindOnce:
-		return "once"
-	}
-	return string(mode)
 }
 
 func byteCount(n int) string {

@@ -6,8 +6,8 @@
 // The page is plain text. With ?format=json it is one JSON object:
 //
 //	at       time of the report, by the clock of the process
-//	held     leases: kind, name, mode, owner, token, permits, since, valid_until, ttl_ms, renewed
-//	waiting  calls that wait: kind, name, mode, owner, since, position, in_redis
+//	held     leases: name, mode, owner, token, permits, since, valid_until, ttl_ms, renewed
+//	waiting  calls that wait: name, mode, owner, since, position, in_redis
 //
 // The fields are those of [core.Held] and [core.Waiting]. Times are in UTC, as RFC 3339 has them. Both lists are empty rather than
 // absent. Later versions may add fields.

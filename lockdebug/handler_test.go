@@ -62,7 +62,7 @@ func TestHandler(t *testing.T) {
 	r := readJSON(t, page)
 	if len(r.Held) != 2 || r.Held[0]["name"] != "line\nbreak" || r.Held[0]["mode"] != "semaphore" || r.Held[0]["permits"] != 3.0 ||
 		r.Held[0]["ttl_ms"] != 60000.0 || r.Held[0]["renewed"] != false || r.Held[0]["token"] != float64(lease.Token()) ||
-		r.Held[1]["kind"] != "once" || r.Held[1]["renewed"] != true {
+		r.Held[1]["mode"] != "once" || r.Held[1]["renewed"] != true {
 		t.Errorf("held: %+v", r.Held)
 	}
 	if len(r.Waiting) != 1 || r.Waiting[0]["mode"] != "write" || r.Waiting[0]["position"] != 1.0 || r.Waiting[0]["in_redis"] != true {

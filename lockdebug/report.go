@@ -14,9 +14,8 @@ type report struct {
 }
 
 type held struct {
-	Kind       core.Kind `json:"kind"`
 	Name       string    `json:"name"`
-	Mode       core.Mode `json:"mode,omitempty"`
+	Mode       core.Mode `json:"mode"`
 	Owner      string    `json:"owner"`
 	Token      int64     `json:"token"`
 	Permits    int       `json:"permits,omitempty"`
@@ -27,9 +26,8 @@ type held struct {
 }
 
 type waiting struct {
-	Kind     core.Kind `json:"kind"`
 	Name     string    `json:"name"`
-	Mode     core.Mode `json:"mode,omitempty"`
+	Mode     core.Mode `json:"mode"`
 	Owner    string    `json:"owner"`
 	Since    time.Time `json:"since"`
 	Position int       `json:"position"`
@@ -42,11 +40,11 @@ func newReport(sources []Source, now time.Time) report {
 	for _, s := range sources {
 		for _, h := range s.Held() {
 			r.Held = append(r.Held, held{
-				h.Kind, h.Name, h.Mode, h.Owner, h.Token, h.Permits, h.Since.UTC(), h.ValidUntil.UTC(), h.TTL.Milliseconds(), h.Renewed,
+				h.Name, h.Mode, h.Owner, h.Token, h.Permits, h.Since.UTC(), h.ValidUntil.UTC(), h.TTL.Milliseconds(), h.Renewed,
 			})
 		}
 		for _, w := range s.Waiting() {
-			r.Waiting = append(r.Waiting, waiting{w.Kind, w.Name, w.Mode, w.Owner, w.Since.UTC(), w.Position, w.InRedis})
+			r.Waiting = append(r.Waiting, waiting{w.Name, w.Mode, w.Owner, w.Since.UTC(), w.Position, w.InRedis})
 		}
 	}
 	return r

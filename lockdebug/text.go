@@ -5,8 +5,6 @@ import (
 	"io"
 	"text/tabwriter"
 	"time"
-
-	"github.com/holdfast-go/holdfast/core"
 )
 
 // write writes the report as text. Names and owners are quoted, so that a line break in one cannot pass for a line of the report.
@@ -24,7 +22,7 @@ func (r report) write(w io.Writer) error {
 		fmt.Fprint(table, "\nWAITING\tMODE\tFOR\tPOSITION\tOWNER\n")
 	}
 	for _, c := range r.Waiting {
-		fmt.Fprintf(table, "%q\t%s\t%v\t%s\t%q\n", c.Name, modeOf(c.Kind, c.Mode), r.At.Sub(c.Since).Round(time.Millisecond),
+		fmt.Fprintf(table, "%q\t%s\t%v\t%s\t%q\n", c.Name, c.Mode, r.At.Sub(c.Since).Round(time.Millisecond),
 			c.position(), c.Owner)
 	}
 	return table.Flush()
@@ -35,15 +33,7 @@ func (h held) mode() string {
 	if h.Permits > 1 {
 		return fmt.Sprintf("%s, %d permits", h.Mode, h.Permits)
 	}
-	return modeOf(h.Kind, h.Mode)
-}
-
-// modeOf returns the mode of a lock, and the kind of what is no lock.
-func modeOf(kind core.Kind, mode core.Mode) string {
-	if kind == core.KindLock {
-		return string(mode)
-	}
-	return string(kind)
+	return string(h.Mode)
 }
 
 // ttl returns the TTL, and whether it is fixed.

@@ -17,9 +17,9 @@ func TestAcquired(t *testing.T) {
 	t.Parallel()
 	m := newTelemetry(t)
 	locks := m.client(redistest.Start(t).Client())
-	for name, lock := range map[core.StrategyName]core.Locker{
-		core.StrategyMutex: locks.Mutex("a"), core.StrategyFair: locks.Fair("b"), core.StrategyWrite: locks.Write("c"),
-		core.StrategySemaphore: locks.Semaphore("d", 1),
+	for name, lock := range map[core.Mode]core.Locker{
+		core.ModeMutex: locks.Mutex("a"), core.ModeFair: locks.Fair("b"), core.ModeWrite: locks.Write("c"),
+		core.ModeSemaphore: locks.Semaphore("d", 1),
 	} {
 		lease := mustLock(t, lock)
 		m.want(1, acquisitions, strategy(name), outcome("acquired"), contended(false))
@@ -36,7 +36,7 @@ func TestAcquired(t *testing.T) {
 		m.want(0, "holdfast.waiters", strategy(name))
 	}
 	unlock(t, mustLock(t, locks.Read("c")))
-	m.want(1, acquisitions, strategy(core.StrategyRead), outcome("acquired"))
+	m.want(1, acquisitions, strategy(core.ModeRead), outcome("acquired"))
 	m.want(0, "holdfast.leases.lost")
 }
 
@@ -86,7 +86,7 @@ func TestNotAcquired(t *testing.T) {
 	if _, err := locks.Write("r").Lock(t.Context(), core.WithOwner("o")); !errors.Is(err, core.ErrUpgrade) {
 		t.Error(err)
 	}
-	m.want(1, acquisitions, strategy(core.StrategyWrite), outcome("failed"))
+	m.want(1, acquisitions, strategy(core.ModeWrite), outcome("failed"))
 	m.want(3, "holdfast.leases")
 	m.want(0, "holdfast.waiters")
 }

@@ -30,7 +30,7 @@ const (
 
 // labels are the values of the attributes of one measurement; those of one instrument use the same fields.
 type labels struct {
-	strategy  core.StrategyName
+	mode      core.Mode
 	value     string // of the key of the instrument, such as the outcome
 	contended bool
 	family    string

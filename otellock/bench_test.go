@@ -94,9 +94,9 @@ func BenchmarkHooks(b *testing.B) {
 	hooks := newHooks(b, otellock.WithMeterProvider(meters), otellock.WithoutSpans())
 	b.ReportAllocs()
 	for b.Loop() {
-		ctx := hooks.AcquireStart(b.Context(), core.AcquireStart{Name: "order:42", Strategy: core.StrategyMutex})
-		hooks.AcquireEnd(ctx, core.AcquireEnd{Name: "order:42", Strategy: core.StrategyMutex, Token: 1})
-		hooks.ReleaseEnd(ctx, core.ReleaseEnd{Name: "order:42", Strategy: core.StrategyMutex, Token: 1})
+		ctx := hooks.AcquireStart(b.Context(), core.AcquireStart{Name: "order:42", Mode: core.ModeMutex})
+		hooks.AcquireEnd(ctx, core.AcquireEnd{Name: "order:42", Mode: core.ModeMutex, Token: 1})
+		hooks.ReleaseEnd(ctx, core.ReleaseEnd{Name: "order:42", Mode: core.ModeMutex, Token: 1})
 	}
 }
 

@@ -17,10 +17,10 @@ type call struct {
 	context.Context // of the caller
 	*telemetry
 
-	strategy core.StrategyName
-	name     string
-	family   string
-	try      bool
+	mode   core.Mode
+	name   string
+	family string
+	try    bool
 
 	permits int // of a semaphore with metrics of its own, else 0; written before the lease is counted
 
@@ -53,8 +53,8 @@ func (t *telemetry) callOf(ctx context.Context) *call {
 }
 
 // starts makes the call of an acquisition.
-func (t *telemetry) starts(ctx context.Context, strategy core.StrategyName, name string, try bool) *call {
-	c := &call{Context: ctx, telemetry: t, strategy: strategy, name: name, try: try}
+func (t *telemetry) starts(ctx context.Context, mode core.Mode, name string, try bool) *call {
+	c := &call{Context: ctx, telemetry: t, mode: mode, name: name, try: try}
 	if t.config.family != nil {
 		c.family = t.config.family(name)
 	}
@@ -67,7 +67,7 @@ func (t *telemetry) starts(ctx context.Context, strategy core.StrategyName, name
 // waits counts a call that begins to wait.
 func (c *call) waits(position int, retryAfter time.Duration) {
 	if c.waiting.CompareAndSwap(false, true) {
-		c.waiters.Add(c, 1, c.perStrategy.of(labels{strategy: c.strategy, family: c.family}).add...)
+		c.waiters.Add(c, 1, c.perStrategy.of(labels{mode: c.mode, family: c.family}).add...)
 		c.waitEvent(position, retryAfter)
 	}
 }
@@ -81,7 +81,7 @@ const (
 
 // ends records the result of the acquisition. granted says that there is a lease.
 func (c *call) ends(outcome string, contended bool, waited time.Duration, granted bool) {
-	per := labels{strategy: c.strategy, family: c.family}
+	per := labels{mode: c.mode, family: c.family}
 	if c.waiting.CompareAndSwap(true, false) {
 		c.waiters.Add(c, -1, c.perStrategy.of(per).add...)
 	}
@@ -100,18 +100,18 @@ func (c *call) leaseEnds(end string, held time.Duration) bool {
 	case leaseCounted:
 		c.count(-1)
 	}
-	per := labels{strategy: c.strategy, family: c.family, value: end}
+	per := labels{mode: c.mode, family: c.family, value: end}
 	c.holdDuration.Record(c, held.Seconds(), c.perEnd.of(per).record...)
 	return true
 }
 
 // count adds the lease to what this process holds, or takes it off with -1.
 func (c *call) count(n int64) {
-	c.leases.Add(c, n, c.perStrategy.of(labels{strategy: c.strategy, family: c.family}).add...)
+	c.leases.Add(c, n, c.perStrategy.of(labels{mode: c.mode, family: c.family}).add...)
 	switch {
 	case c.permits > 0:
 		c.permitsUsage.Add(c, n*int64(c.permits), c.named[c.name].add...)
-	case c.strategy == core.StrategyElection && c.config.elections[c.name]:
+	case c.mode == core.ModeElection && c.config.elections[c.name]:
 		c.leader.Add(c, n, c.named[c.name].add...)
 	}
 }

@@ -133,12 +133,12 @@ func prometheusNames(t *testing.T) map[string]bool {
 func allMetrics(t *testing.T) []metricdata.Metrics {
 	t.Helper()
 	m := newTelemetry(t, otellock.WithElections("e"), otellock.WithSemaphores("s"))
-	semaphore := core.StrategySemaphore
-	ctx := m.hooks.AcquireStart(t.Context(), core.AcquireStart{Name: "s", Strategy: semaphore})
-	m.hooks.Wait(ctx, core.Wait{Name: "s", Strategy: semaphore})
-	m.hooks.AcquireEnd(ctx, core.AcquireEnd{Name: "s", Strategy: semaphore, Permits: 1, Limit: 1, Token: 1})
-	m.hooks.Renewed(ctx, core.Renewed{Name: "s", Strategy: semaphore, TTL: long, Left: long / 2})
-	m.hooks.Lost(ctx, core.Lost{Name: "s", Strategy: semaphore, Reason: core.LossExpired})
+	semaphore := core.ModeSemaphore
+	ctx := m.hooks.AcquireStart(t.Context(), core.AcquireStart{Name: "s", Mode: semaphore})
+	m.hooks.Wait(ctx, core.Wait{Name: "s", Mode: semaphore})
+	m.hooks.AcquireEnd(ctx, core.AcquireEnd{Name: "s", Mode: semaphore, Permits: 1, Limit: 1, Token: 1})
+	m.hooks.Renewed(ctx, core.Renewed{Name: "s", Mode: semaphore, TTL: long, Left: long / 2})
+	m.hooks.Lost(ctx, core.Lost{Name: "s", Mode: semaphore, Reason: core.LossExpired})
 	once := m.hooks.BeginStart(t.Context(), core.BeginStart{Key: "k"})
 	m.hooks.BeginEnd(once, core.BeginEnd{Key: "k", Outcome: core.OutcomeBegun, Attempt: 1, Token: 1})
 	m.hooks.AttemptEnd(once, core.AttemptEnd{Key: "k", Outcome: core.OutcomeCompleted, Attempt: 1, Token: 1})

@@ -9,7 +9,7 @@ import (
 )
 
 func (t *telemetry) acquireStart(ctx context.Context, start core.AcquireStart) context.Context {
-	return t.starts(ctx, start.Strategy, start.Name, start.Try)
+	return t.starts(ctx, start.Mode, start.Name, start.Try)
 }
 
 func (t *telemetry) wait(ctx context.Context, wait core.Wait) {
@@ -55,7 +55,7 @@ func (t *telemetry) lost(ctx context.Context, lost core.Lost) {
 		return
 	}
 	cause := word(lost.Reason)
-	t.leasesLost.Add(c, 1, t.perCause.of(labels{strategy: lost.Strategy, value: cause, family: c.family}).add...)
+	t.leasesLost.Add(c, 1, t.perCause.of(labels{mode: lost.Mode, value: cause, family: c.family}).add...)
 	if c.leaseEnds(cause, lost.Held) && t.config.spans {
 		c.lostSpan(cause, lost.Token, lost.Held)
 	}
@@ -66,7 +66,7 @@ func (t *telemetry) renewed(ctx context.Context, renewed core.Renewed) {
 	if c == nil {
 		return
 	}
-	per := labels{strategy: renewed.Strategy, family: c.family, value: renewalOutcome(renewed.Err)}
+	per := labels{mode: renewed.Mode, family: c.family, value: renewalOutcome(renewed.Err)}
 	t.renewals.Add(c, 1, t.perRenewal.of(per).add...)
 	if renewed.Err == nil {
 		per.value = ""

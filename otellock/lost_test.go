@@ -11,7 +11,7 @@ import (
 )
 
 // wantLost waits until one lease is lost for this cause, and checks that it is counted once.
-func (m *telemetry) wantLost(of core.StrategyName, why string) {
+func (m *telemetry) wantLost(of core.Mode, why string) {
 	m.t.Helper()
 	m.eventually(1, "holdfast.leases.lost", strategy(of), cause(why))
 	m.eventually(1, "holdfast.hold.duration", strategy(of), end(why))
@@ -53,14 +53,14 @@ func TestLost(t *testing.T) {
 			t.Parallel()
 			m, server := newTelemetry(t), redistest.Start(t)
 			lease := lose(t, m, server)
-			m.wantLost(core.StrategyMutex, why)
+			m.wantLost(core.ModeMutex, why)
 			if why == "expired" {
 				server.Resume()
 			}
 			if err := lease.Unlock(context.Background()); !errors.Is(err, core.ErrNotHeld) {
 				t.Error(err)
 			}
-			m.wantLost(core.StrategyMutex, why)
+			m.wantLost(core.ModeMutex, why)
 		})
 	}
 }
@@ -90,8 +90,8 @@ func TestRenewals(t *testing.T) {
 	m, server := newTelemetry(t), redistest.Start(t)
 	const ttl = 3 * time.Second
 	lease := mustLock(t, m.client(server.Client(), core.WithTTL(ttl)).Mutex("a"))
-	m.eventually(1, "holdfast.renewals", strategy(core.StrategyMutex), outcome("renewed"))
-	m.eventually(1, "holdfast.renewal.margin", strategy(core.StrategyMutex))
+	m.eventually(1, "holdfast.renewals", strategy(core.ModeMutex), outcome("renewed"))
+	m.eventually(1, "holdfast.renewal.margin", strategy(core.ModeMutex))
 	if margin := m.points("holdfast.renewal.margin")[0].sum; margin <= 0 || margin >= ttl.Seconds() {
 		t.Errorf("a margin of %v s of %v", margin, ttl)
 	}
@@ -103,5 +103,5 @@ func TestRenewals(t *testing.T) {
 		return m.value("holdfast.renewals", outcome("unavailable")) > 0
 	})
 	<-lease.Done()
-	m.wantLost(core.StrategyMutex, "expired")
+	m.wantLost(core.ModeMutex, "expired")
 }

@@ -47,7 +47,7 @@ func (i *instruments) init(meter metric.Meter) error {
 }
 
 func withStrategy(l labels) []attribute.KeyValue {
-	return []attribute.KeyValue{strategyKey.String(string(l.strategy))}
+	return []attribute.KeyValue{strategyKey.String(string(l.mode))}
 }
 
 func withStrategyAnd(key attribute.Key) func(labels) []attribute.KeyValue {

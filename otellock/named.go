@@ -23,7 +23,7 @@ func (t *telemetry) initZeros(ctx context.Context) {
 // permitsOf notes the limit of a named semaphore, and returns how many permits a granted call takes of it. It returns 0 for
 // any other lock, and for a re-entry, which takes none.
 func (c *call) permitsOf(end core.AcquireEnd) int {
-	if end.Strategy != core.StrategySemaphore || !c.config.semaphores[end.Name] {
+	if end.Mode != core.ModeSemaphore || !c.config.semaphores[end.Name] {
 		return 0
 	}
 	c.permitsLimit.Record(c, int64(end.Limit), c.named[end.Name].record...)

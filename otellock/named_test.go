@@ -40,7 +40,7 @@ func TestLeader(t *testing.T) {
 	m.eventually(0, "holdfast.leader", named("scheduler"))
 	second, other := lead("scheduler"), lead("other")
 	m.want(1, "holdfast.leader")
-	m.want(2, "holdfast.leases", strategy(core.StrategyElection))
+	m.want(2, "holdfast.leases", strategy(core.ModeElection))
 	for _, leadership := range []*core.Leadership{second, other} {
 		if err := leadership.Resign(t.Context()); err != nil {
 			t.Error(err)
@@ -121,15 +121,15 @@ func TestRedlock(t *testing.T) {
 	t.Cleanup(func() { _ = r.Close() })
 	lease := mustLock(t, r.Mutex("a"))
 	waiting := m.waits(t.Context(), r.Mutex("a"))
-	m.want(1, "holdfast.waiters", strategy(core.StrategyRedlock))
+	m.want(1, "holdfast.waiters", strategy(core.ModeRedlock))
 	redistest.Eventually(t, within, "a renewal", func() bool {
-		return m.value("holdfast.renewals", strategy(core.StrategyRedlock), outcome("renewed")) > 0
+		return m.value("holdfast.renewals", strategy(core.ModeRedlock), outcome("renewed")) > 0
 	})
 	unlock(t, lease)
 	if err := <-waiting; err != nil {
 		t.Error(err)
 	}
-	m.want(2, acquisitions, strategy(core.StrategyRedlock), outcome("acquired"))
+	m.want(2, acquisitions, strategy(core.ModeRedlock), outcome("acquired"))
 	m.want(0, "holdfast.leases")
 	m.want(0, "holdfast.waiters")
 }
@@ -143,9 +143,9 @@ func TestFewSeries(t *testing.T) {
 		ctx := context.Background()
 		for i := range names {
 			name := fmt.Sprintf("order:%d", i)
-			ctx := m.hooks.AcquireStart(ctx, core.AcquireStart{Name: name, Strategy: core.StrategyMutex})
-			m.hooks.AcquireEnd(ctx, core.AcquireEnd{Name: name, Strategy: core.StrategyMutex, Token: 1})
-			m.hooks.ReleaseEnd(ctx, core.ReleaseEnd{Name: name, Strategy: core.StrategyMutex, Token: 1})
+			ctx := m.hooks.AcquireStart(ctx, core.AcquireStart{Name: name, Mode: core.ModeMutex})
+			m.hooks.AcquireEnd(ctx, core.AcquireEnd{Name: name, Mode: core.ModeMutex, Token: 1})
+			m.hooks.ReleaseEnd(ctx, core.ReleaseEnd{Name: name, Mode: core.ModeMutex, Token: 1})
 		}
 		for _, metric := range []string{acquisitions, "holdfast.hold.duration", "holdfast.leases"} {
 			if points := m.points(metric); len(points) != 1 || contains(points[0].attributes, []attribute.KeyValue{overflow}) {
@@ -163,9 +163,9 @@ func TestManyFamilies(t *testing.T) {
 	const names = 2500
 	m := newTelemetry(t, otellock.WithFamily(func(name string) string { return name }))
 	for i := range names {
-		start := core.AcquireStart{Name: fmt.Sprint(i), Strategy: core.StrategyMutex}
+		start := core.AcquireStart{Name: fmt.Sprint(i), Mode: core.ModeMutex}
 		ctx := m.hooks.AcquireStart(context.Background(), start)
-		m.hooks.AcquireEnd(ctx, core.AcquireEnd{Name: start.Name, Strategy: core.StrategyMutex, Token: 1})
+		m.hooks.AcquireEnd(ctx, core.AcquireEnd{Name: start.Name, Mode: core.ModeMutex, Token: 1})
 	}
 	m.want(names, "holdfast.leases")
 	if len(m.points("holdfast.leases", overflow)) != 1 {

@@ -9,7 +9,7 @@ import (
 )
 
 func (t *telemetry) beginStart(ctx context.Context, start core.BeginStart) context.Context {
-	return t.starts(ctx, core.StrategyOnce, start.Key, false)
+	return t.starts(ctx, core.ModeOnce, start.Key, false)
 }
 
 func (t *telemetry) beginEnd(ctx context.Context, end core.BeginEnd) {

@@ -35,17 +35,17 @@ func TestOnceAttempts(t *testing.T) {
 			t.Errorf("got %v, want %v", err, want)
 		}
 		m.want(1, attempts, outcome(outcomeOfIt))
-		m.want(1, acquisitions, strategy(core.StrategyOnce), outcome(outcomeOfIt))
+		m.want(1, acquisitions, strategy(core.ModeOnce), outcome(outcomeOfIt))
 	}
 	attempt := mustBegin(t, locks.Once("a", core.WithFingerprint([]byte("x"))))
-	m.want(1, "holdfast.leases", strategy(core.StrategyOnce))
+	m.want(1, "holdfast.leases", strategy(core.ModeOnce))
 	begin(core.ErrInProgress, "in_progress", locks.Once("a", core.WithFingerprint([]byte("x"))))
 	begin(core.ErrFingerprintMismatch, "mismatch", locks.Once("a", core.WithFingerprint([]byte("y"))))
 	if err := attempt.Complete(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
 	m.want(1, ends, outcome("completed"))
-	m.want(1, "holdfast.hold.duration", strategy(core.StrategyOnce), end("completed"))
+	m.want(1, "holdfast.hold.duration", strategy(core.ModeOnce), end("completed"))
 	begin(core.ErrCompleted, "replayed", locks.Once("a", core.WithFingerprint([]byte("x"))))
 	if err := mustBegin(t, locks.Once("b")).Hold(t.Context(), "why"); err != nil {
 		t.Error(err)
@@ -74,14 +74,14 @@ func TestOnceWaits(t *testing.T) {
 		_, err := locks.Once("a", core.WithWait(within)).Do(t.Context(), nil)
 		replayed <- err
 	}()
-	m.eventually(1, "holdfast.waiters", strategy(core.StrategyOnce))
+	m.eventually(1, "holdfast.waiters", strategy(core.ModeOnce))
 	if err := attempt.Complete(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
 	if err := <-replayed; err != nil {
 		t.Error(err)
 	}
-	m.want(1, acquisitions, strategy(core.StrategyOnce), outcome("replayed"), contended(true))
+	m.want(1, acquisitions, strategy(core.ModeOnce), outcome("replayed"), contended(true))
 	m.want(0, "holdfast.waiters")
 }
 
@@ -92,12 +92,12 @@ func TestOnceLost(t *testing.T) {
 	locks := m.client(redistest.Start(t).Client())
 	attempt := mustBegin(t, locks.Once("a", core.WithMaxHold(50*time.Millisecond)))
 	<-attempt.Context().Done()
-	m.wantLost(core.StrategyOnce, "max_hold")
+	m.wantLost(core.ModeOnce, "max_hold")
 	if err := attempt.Complete(context.Background(), nil); err != nil {
 		t.Error(err)
 	}
 	m.want(1, ends, outcome("completed"))
-	m.wantLost(core.StrategyOnce, "max_hold")
+	m.wantLost(core.ModeOnce, "max_hold")
 }
 
 // TestOnceStale: an attempt that another one has followed.

@@ -46,10 +46,10 @@ func TestPrefix(t *testing.T) {
 func TestTwoForOneClient(t *testing.T) {
 	t.Parallel()
 	first, second := newTelemetry(t), newTelemetry(t)
-	ctx := first.hooks.AcquireStart(context.Background(), core.AcquireStart{Strategy: core.StrategyMutex})
-	ctx = second.hooks.AcquireStart(ctx, core.AcquireStart{Strategy: core.StrategyMutex})
+	ctx := first.hooks.AcquireStart(context.Background(), core.AcquireStart{Mode: core.ModeMutex})
+	ctx = second.hooks.AcquireStart(ctx, core.AcquireStart{Mode: core.ModeMutex})
 	for _, m := range []*telemetry{first, second} {
-		m.hooks.AcquireEnd(ctx, core.AcquireEnd{Strategy: core.StrategyMutex, Token: 1})
+		m.hooks.AcquireEnd(ctx, core.AcquireEnd{Mode: core.ModeMutex, Token: 1})
 		m.want(1, "holdfast.leases")
 	}
 }
@@ -62,9 +62,9 @@ func TestAllocations(t *testing.T) {
 		t.Fatal(err)
 	}
 	pair := func() {
-		ctx := m.hooks.AcquireStart(context.Background(), core.AcquireStart{Name: "order:42", Strategy: core.StrategyMutex})
-		m.hooks.AcquireEnd(ctx, core.AcquireEnd{Name: "order:42", Strategy: core.StrategyMutex, Token: 1})
-		m.hooks.ReleaseEnd(ctx, core.ReleaseEnd{Name: "order:42", Strategy: core.StrategyMutex, Token: 1})
+		ctx := m.hooks.AcquireStart(context.Background(), core.AcquireStart{Name: "order:42", Mode: core.ModeMutex})
+		m.hooks.AcquireEnd(ctx, core.AcquireEnd{Name: "order:42", Mode: core.ModeMutex, Token: 1})
+		m.hooks.ReleaseEnd(ctx, core.ReleaseEnd{Name: "order:42", Mode: core.ModeMutex, Token: 1})
 	}
 	if got := testing.AllocsPerRun(1000, pair); got > 1 {
 		t.Errorf("%v allocations, want the context only", got)

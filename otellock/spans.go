@@ -16,7 +16,7 @@ const errorTypeKey = attribute.Key("error.type")
 // startSpan starts the span of the acquisition.
 func (c *call) startSpan() {
 	name := "holdfast.acquire"
-	if c.strategy == core.StrategyOnce {
+	if c.mode == core.ModeOnce {
 		name = "holdfast.begin"
 	}
 	c.spanCtx, c.span = c.tracer.Start(c.Context, name)
@@ -27,7 +27,7 @@ func (c *call) startSpan() {
 
 // identity returns the attributes that all spans of the call have.
 func (c *call) identity() []attribute.KeyValue {
-	attributes := withStrategy(labels{strategy: c.strategy})
+	attributes := withStrategy(labels{mode: c.mode})
 	if c.family != "" {
 		attributes = append(attributes, familyKey.String(c.family))
 	}

@@ -42,7 +42,7 @@ func TestAcquireSpan(t *testing.T) {
 		t.Errorf("events %v", events)
 	}
 	set := attributesOf(span)
-	if !contains(set, []attribute.KeyValue{strategy(core.StrategyFair), outcome("acquired"), contended(true)}) {
+	if !contains(set, []attribute.KeyValue{strategy(core.ModeFair), outcome("acquired"), contended(true)}) {
 		t.Errorf("attributes %v", set.Encoded(attribute.DefaultEncoder()))
 	}
 	if token, _ := set.Value("holdfast.token"); token.AsInt64() <= held.Token() {

@@ -149,7 +149,7 @@ func (m *telemetry) ended(name string) (spans []trace.ReadOnlySpan) {
 	return spans
 }
 
-func strategy(name core.StrategyName) attribute.KeyValue {
+func strategy(name core.Mode) attribute.KeyValue {
 	return attribute.String("holdfast.strategy", string(name))
 }
 func outcome(name string) attribute.KeyValue { return attribute.String("holdfast.outcome", name) }

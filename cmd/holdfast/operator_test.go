@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 )
@@ -46,6 +47,18 @@ func TestListAndUnlock(t *testing.T) {
 	run(t, url, "show", "order:42").want(t, 0, "free", "")
 }
 
+// TestListOfALeader: ls tells that a lock is that of a leader, in its table and in JSON.
+func TestListOfALeader(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	url, locks := urlOf(srv), newLocks(t, srv)
+	if _, err := locks.Election("scheduler", core.WithValue("host-1:8080")).Campaign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	run(t, url, "ls").want(t, 0, "election", "")
+	run(t, url, "ls", "--json").want(t, 0, `"mode":"election"`, "")
+}
+
 // TestRecords: an operator lists, resolves and forgets what once has recorded.
 func TestRecords(t *testing.T) {
 	t.Parallel()
@@ -82,6 +95,9 @@ func TestNames(t *testing.T) {
 	digest := locks.Digest("order:42")
 	run(t, url, "digest", digest).want(t, 0, "lock order:42\n", "")
 	run(t, url, "digest", "--of", "order:42").want(t, 0, digest, "")
+	run(t, url, "digest", "--of", "--json", "order:42").want(t, 0, `"kind":"lock"`, "")
+	run(t, url, "once", "charge:7", "--", "true").want(t, 0, "", "")
+	run(t, url, "digest", locks.Once("charge:7").Digest()).want(t, 0, "once charge:7\n", "")
 	run(t, url, "digest", "00000000").want(t, 1, "", "no lock")
 	route, err := middleware.RouteKey("POST", "/orders")
 	if err != nil {

@@ -51,9 +51,6 @@ func (q Queue) Name() string {
 	return q.Mode
 }
 
-// ModeName returns what users call the mode: fair, write, read or semaphore.
-func (q Queue) ModeName() string { return modeName(q.Mode) }
-
 // Acquire implements [Strategy]. If the hold is not granted and want.Place is true, it is in the queue afterwards, and h has its
 // number.
 func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error) {

@@ -15,7 +15,7 @@ import (
 // Each operation is idempotent per hold: it may be sent again after an unknown outcome. Its errors are those of package
 // transport, or have an Outcome of their own.
 type Strategy interface {
-	// Name returns the kind of lock that it makes: mutex, fair, read, write, semaphore, election, redlock or once.
+	// Name returns how it holds, in the words of core.Mode: mutex, fair, read, write, semaphore, redlock, election or once.
 	Name() string
 	// Acquire requests the hold once. A nil error does not mean a grant, see Result.
 	Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error)

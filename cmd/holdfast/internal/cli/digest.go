@@ -20,7 +20,7 @@ func (c *digestCommand) Run(env *environment) error {
 	}
 	defer all.close()
 	if c.Of {
-		return c.print(env, core.Match{Kind: core.KindLock, Name: c.Digest}, all.locks.Digest(c.Digest))
+		return c.print(env, core.Match{Name: c.Digest}, all.locks.Digest(c.Digest))
 	}
 	found := false
 	for match, err := range all.locks.FindDigest(env.ctx, c.Digest) {
@@ -39,13 +39,17 @@ func (c *digestCommand) Run(env *environment) error {
 }
 
 func (c *digestCommand) print(env *environment, m core.Match, digest string) error {
+	kind := "lock"
+	if m.Record {
+		kind = "once"
+	}
 	if env.flags.JSON {
-		return env.printJSON(map[string]string{"digest": digest, "kind": string(m.Kind), "name": m.Name})
+		return env.printJSON(map[string]string{"digest": digest, "kind": kind, "name": m.Name})
 	}
 	if c.Of {
 		fmt.Fprintln(env.stdout, digest)
 		return nil
 	}
-	fmt.Fprintf(env.stdout, "%s %s\n", m.Kind, printable(m.Name))
+	fmt.Fprintf(env.stdout, "%s %s\n", kind, printable(m.Name))
 	return nil
 }

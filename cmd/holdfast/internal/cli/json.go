@@ -15,7 +15,6 @@ func (env *environment) printJSON(v any) error {
 // jsonLock is a lock in JSON.
 type jsonLock struct {
 	Name    string       `json:"name"`
-	Kind    string       `json:"kind"`
 	Mode    string       `json:"mode"`
 	Held    int          `json:"holds"`
 	TTL     int64        `json:"ttl_ms"`
@@ -80,7 +79,7 @@ func holdersInJSON(holders []core.Holder) []jsonHolder {
 
 func entryInJSON(e core.Entry) jsonLock {
 	return jsonLock{
-		Name: e.Name, Kind: string(e.Kind), Mode: string(e.Mode), Held: e.Holds, TTL: e.TTL.Milliseconds(),
+		Name: e.Name, Mode: string(e.Mode), Held: e.Holds, TTL: e.TTL.Milliseconds(),
 		Waiters: e.Waiters, Queued: e.Places, Value: e.Value, Holders: holdersInJSON(e.Holders),
 	}
 }

@@ -81,7 +81,7 @@ func waiting(e core.Entry) int { return max(e.Places, e.Waiters, 0) }
 
 // lockTable is the table of ls and top.
 func lockTable(entries []core.Entry) *table {
-	t := &table{head: []string{"NAME", "KIND", "HELD", "TTL", "WAITERS", "HOLDS", "HOLDER"}}
+	t := &table{head: []string{"NAME", "MODE", "HELD", "TTL", "WAITERS", "HOLDS", "HOLDER"}}
 	for _, e := range entries {
 		holder, since := "-", "-"
 		if len(e.Holders) > 0 {
@@ -90,18 +90,15 @@ func lockTable(entries []core.Entry) *table {
 		if e.Value != "" {
 			holder = e.Value
 		}
-		t.add(e.Name, kindOf(e), since, short(e.TTL), strconv.Itoa(waiting(e)), strconv.Itoa(e.Holds), holder)
+		t.add(e.Name, modeOf(e), since, short(e.TTL), strconv.Itoa(waiting(e)), strconv.Itoa(e.Holds), holder)
 	}
 	return t
 }
 
-// kindOf returns the kind of lock in one word.
-func kindOf(e core.Entry) string {
-	switch {
-	case e.Foreign:
+// modeOf returns how a lock is held, and that a client of Redisson holds it.
+func modeOf(e core.Entry) string {
+	if e.Foreign {
 		return "redisson"
-	case e.Kind == core.KindElection:
-		return "election"
 	}
 	return string(e.Mode)
 }

@@ -123,7 +123,7 @@ func (s state) print(env *environment) error {
 
 func (s state) inJSON() jsonLock {
 	l := jsonLock{
-		Name: s.lock.Name, Kind: "lock", Mode: string(s.lock.Mode), Held: max(s.lock.Shares, len(s.lock.Holders)), TTL: s.lock.TTL.Milliseconds(),
+		Name: s.lock.Name, Mode: string(s.lock.Mode), Held: max(s.lock.Shares, len(s.lock.Holders)), TTL: s.lock.TTL.Milliseconds(),
 		Waiters: s.lock.Waiters, Queued: s.lock.Places, Value: s.value, Holders: holdersInJSON(s.lock.Holders),
 	}
 	for _, w := range s.lock.Queue {
