@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -25,6 +26,12 @@ func TestMain(m *testing.M) {
 	switch {
 	case os.Getenv(listenerVariable) != "" && os.Args[1] == "listen":
 		listen()
+		return
+	case os.Getenv(serviceVariable) != "":
+		if err := serve(os.Getenv(serviceVariable)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 		return
 	case os.Getenv(programVariable) != "":
 		main()

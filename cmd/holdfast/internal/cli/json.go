@@ -27,19 +27,21 @@ type jsonLock struct {
 }
 
 type jsonHolder struct {
-	Owner   string     `json:"owner"`
-	Holder  string     `json:"holder,omitempty"` // its instance
-	Token   int64      `json:"token"`
-	Granted *time.Time `json:"granted,omitempty"`
-	TTL     int64      `json:"ttl_ms"`
-	Permits int        `json:"permits,omitempty"`
-	Limit   int        `json:"limit,omitempty"`
-	Slot    int        `json:"slot,omitempty"`
+	Owner    string     `json:"owner"`
+	Instance string     `json:"instance,omitempty"`
+	Token    int64      `json:"token"`
+	Granted  *time.Time `json:"granted,omitempty"`
+	TTL      int64      `json:"ttl_ms"`
+	Permits  int        `json:"permits,omitempty"`
+	Limit    int        `json:"limit,omitempty"`
+	Slot     int        `json:"slot,omitempty"`
 }
 
 type jsonWaiter struct {
-	Owner string `json:"owner"`
-	Mode  string `json:"mode"`
+	Owner    string `json:"owner"`
+	Instance string `json:"instance,omitempty"`
+	Mode     string `json:"mode"`
+	Permits  int    `json:"permits,omitempty"`
 }
 
 // jsonRecord is a record of a Once in JSON.
@@ -70,7 +72,7 @@ func holdersInJSON(holders []core.Holder) []jsonHolder {
 	all := make([]jsonHolder, 0, len(holders))
 	for _, h := range holders {
 		all = append(all, jsonHolder{
-			Owner: h.Owner, Holder: h.Instance, Token: h.Token, Granted: timeOrNil(h.Granted), TTL: h.TTL.Milliseconds(),
+			Owner: h.Owner, Instance: h.Instance, Token: h.Token, Granted: timeOrNil(h.Granted), TTL: h.TTL.Milliseconds(),
 			Permits: h.Permits, Limit: h.Limit, Slot: h.Slot,
 		})
 	}

@@ -106,14 +106,17 @@ func (s state) print(env *environment) error {
 	}
 	fmt.Fprintf(env.stdout, "lock     %s, %s\n", printable(s.lock.Name), mode)
 	if s.lock.Mode != "" {
-		fmt.Fprintf(env.stdout, "ttl      %s, unless it is renewed\nwaiters  %d clients, %d in the queue\n",
-			short(s.lock.TTL), max(s.lock.Waiters, 0), s.lock.Places)
+		fmt.Fprintf(env.stdout, "ttl      %s, unless it is renewed\nwaiters  %d in the queue, %d clients listen for a release\n",
+			short(s.lock.TTL), s.lock.Places, max(s.lock.Waiters, 0))
 	}
 	if s.value != "" {
 		fmt.Fprintf(env.stdout, "leader   %s\n", printable(s.value))
 	}
 	if len(s.lock.Holders) > 0 {
 		holderTable(s.lock.Holders).print(env)
+	}
+	if len(s.lock.Queue) > 0 {
+		waiterTable(s.lock.Queue).print(env)
 	}
 	if s.record.State != core.StateNone {
 		printRecord(env, s.record)
@@ -127,7 +130,7 @@ func (s state) inJSON() jsonLock {
 		Waiters: s.lock.Waiters, Queued: s.lock.Places, Value: s.value, Holders: holdersInJSON(s.lock.Holders),
 	}
 	for _, w := range s.lock.Queue {
-		l.Queue = append(l.Queue, jsonWaiter{w.Owner, string(w.Mode)})
+		l.Queue = append(l.Queue, jsonWaiter{w.Owner, w.Instance, string(w.Mode), w.Permits})
 	}
 	if s.record.State != core.StateNone {
 		l.Record = recordInJSON(s.record, len(s.record.Value))
@@ -144,6 +147,22 @@ func holderTable(holders []core.Holder) *table {
 			permits = fmt.Sprintf("%d of %d", h.Permits, h.Limit)
 		}
 		t.add(cmp.Or(h.Instance, "-"), h.Owner, strconv.FormatInt(h.Token, 10), age(h.Granted), short(h.TTL), permits)
+	}
+	return t
+}
+
+// mostWaiters is how many waiters show prints. JSON has all that Inspect returns.
+const mostWaiters = 20
+
+// waiterTable is the table of the queue in show.
+func waiterTable(queue []core.Waiter) *table {
+	t := &table{head: []string{"WAITER", "OWNER", "MODE", "PERMITS"}}
+	for _, w := range queue[:min(len(queue), mostWaiters)] {
+		permits := "-"
+		if w.Permits > 0 {
+			permits = fmt.Sprintf("%d of %d", w.Permits, w.Limit)
+		}
+		t.add(cmp.Or(w.Instance, "-"), w.Owner, string(w.Mode), permits)
 	}
 	return t
 }
