@@ -14,7 +14,7 @@ published=(.)
 # gocronlock, inspector, otellock and the command are published once the root has a version to require: docs/releasing.md.
 unpublished=(bench cmd/holdfast examples faults gocronlock inspector inspector/internal/browser internal/fencing internal/frameworks otellock tools tools/release)
 # Read a licence before you add its SPDX identifier.
-licences=MIT,BSD-2-Clause,BSD-3-Clause,Apache-2.0,ISC
+licences=MIT,BSD-2-Clause,BSD-3-Clause,Apache-2.0,ISC,BSL-1.0,Unlicense
 
 modfile=$PWD/tools/release/go.mod
 skip=77 # the exit status of a check that could not be made
