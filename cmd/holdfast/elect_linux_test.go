@@ -14,12 +14,10 @@ func TestElect(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	locks := newLocks(t, srv)
-	first := command(t, urlOf(srv), "elect", "--ttl", "3s", "--value", "host-1", "e", "--", "sleep", "60")
-	start(t, first)
+	first := start(t, command(t, urlOf(srv), "elect", "--ttl", "3s", "--value", "host-1", "e", "--", "sleep", "60"))
 	p := awaitCommand(t, first.Process.Pid)
 	awaitLeader(t, locks, "host-1")
-	second := command(t, urlOf(srv), "elect", "--ttl", "3s", "--value", "host-2", "e", "-c", "sleep 0.2; exit 7")
-	start(t, second)
+	second := start(t, command(t, urlOf(srv), "elect", "--ttl", "3s", "--value", "host-2", "e", "-c", "sleep 0.2; exit 7"))
 	redistest.Eventually(t, within, "a candidate", func() bool {
 		info, err := locks.Inspect(t.Context(), "e")
 		return err == nil && info.Places == 1

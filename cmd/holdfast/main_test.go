@@ -5,7 +5,9 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,7 +31,18 @@ func TestMain(m *testing.M) {
 	case os.Getenv(programVariable) != "":
 		main()
 	}
+	catchIgnored(syscall.SIGHUP, syscall.SIGINT)
 	redistest.VerifyTestMain(m)
+}
+
+// catchIgnored catches signals that this process was started to ignore, as by nohup or as a background job of a script. Why:
+// the program would inherit that, and rightly not end when a test sends it such a signal.
+func catchIgnored(signals ...os.Signal) {
+	for _, sig := range signals {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
 }
 
 // urlOf returns the URL of a server of a test.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -28,6 +29,7 @@ type front struct {
 	inherited map[int]bool  // children that this process had before, as of a shell that has executed holdfast
 	wake      chan struct{} // the command was allowed to start
 	heardAll  chan struct{} // closed when the keeper has ended, and all its messages were handled
+	received  atomic.Int32  // the last signal
 }
 
 // Front starts this program again as the keeper, with the same arguments, and returns the exit status of the keeper
@@ -49,6 +51,10 @@ func Front() (int, error) {
 	if status.Signaled() && status.Signal() == syscall.SIGINT {
 		dieOf(syscall.SIGINT)
 		return SignalStatus(syscall.SIGINT), nil
+	}
+	if status.Signaled() && int(status.Signal()) == int(f.received.Load()) {
+		// It was for the whole group, before the keeper could catch it.
+		return SignalStatus(status.Signal()), nil
 	}
 	if status.Signaled() {
 		fmt.Fprintf(os.Stderr, "holdfast: the keeper of the lock was ended by a signal (%v), and the command with it\n", status.Signal())
@@ -73,7 +79,10 @@ func (f *front) start() error {
 		return err
 	}
 	f.link = newLink(mine)
-	receiveSignals(forwarded, func(sig syscall.Signal) { f.link.sendNumber(wordSignal, int(sig)) })
+	receiveSignals(forwarded, func(sig syscall.Signal) {
+		f.received.Store(int32(sig))
+		f.link.sendNumber(wordSignal, int(sig))
+	})
 	if f.keeper, err = startKeeper(other, file); err != nil {
 		return err
 	}
