@@ -47,7 +47,7 @@ var illustrations = map[string]string{
 	"CONTRIBUTING.md: | `holdfast: Redis cannot write its append-only file: a restart loses locks and records` | warn | Look at the disk of the server. |": "a row for the exercise",
 	"CONTRIBUTING.md: Warn of an append-only file that cannot be written":                                                                                  "a commit message for the exercise",
 	"docs/command.md: 30 2 * * *   holdfast exec -n -E 0 backup:db -- backup.sh":                                                                           "a crontab; TestPageCommands of cmd/holdfast runs its lines",
-	"docs/command.md: [Service]":                                   "a unit of systemd",
+	"docs/command.md: [Service]":                                   "a unit of systemd; TestUnit of cmd/holdfast has it verified",
 	`docs/migration.md: @Scheduled(cron = "0 0 3 * * *")`:          "Java of ShedLock, to show what is replaced",
 	`docs/redisson.md: RLock lock = redisson.getLock("order:42");`: "Java of Redisson; make interop runs a program with the same calls",
 }
