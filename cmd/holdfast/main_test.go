@@ -61,6 +61,12 @@ func command(t testing.TB, url string, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// with adds variables to the environment of a command.
+func with(cmd *exec.Cmd, variables ...string) *exec.Cmd {
+	cmd.Env = append(cmd.Env, variables...)
+	return cmd
+}
+
 // result is how a command ended.
 type result struct {
 	status         int

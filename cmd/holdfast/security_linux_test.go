@@ -36,12 +36,6 @@ func startVault(t *testing.T, a *redistest.Authority) *redistest.Server {
 		redistest.Config("user", "locker on >"+password+" resetchannels "+documentedRights(t)))
 }
 
-// with adds variables to the environment of a command.
-func with(cmd *exec.Cmd, variables ...string) *exec.Cmd {
-	cmd.Env = append(cmd.Env, variables...)
-	return cmd
-}
-
 // TestTLS: the command reaches a server with TLS as a user with the rights of docs/redis.md, whether the files and the
 // password come from flags, from variables or from the URL.
 func TestTLS(t *testing.T) {
