@@ -50,17 +50,21 @@ func Front() (int, error) {
 	<-f.heardAll
 	if status.Signaled() && status.Signal() == syscall.SIGINT {
 		dieOf(syscall.SIGINT)
-		return SignalStatus(syscall.SIGINT), nil
 	}
-	if status.Signaled() && int(status.Signal()) == int(f.received.Load()) {
-		// It was for the whole group, before the keeper could catch it.
-		return SignalStatus(status.Signal()), nil
+	return f.exitStatus(status), nil
+}
+
+// exitStatus returns the exit status of the front, and reports a keeper that was killed. If the front has received the same
+// signal, it was for the whole group, and came before the keeper could catch it: that ends the wait for the lock.
+func (f *front) exitStatus(keeper syscall.WaitStatus) int {
+	switch {
+	case !keeper.Signaled():
+		return keeper.ExitStatus()
+	case keeper.Signal() == syscall.SIGINT, keeper.Signal() == syscall.Signal(f.received.Load()):
+		return SignalStatus(keeper.Signal())
 	}
-	if status.Signaled() {
-		fmt.Fprintf(os.Stderr, "holdfast: the keeper of the lock was ended by a signal (%v), and the command with it\n", status.Signal())
-		return StatusLost, nil
-	}
-	return status.ExitStatus(), nil
+	fmt.Fprintf(os.Stderr, "holdfast: the keeper of the lock was ended by a signal (%v), and the command with it\n", keeper.Signal())
+	return StatusLost
 }
 
 // start makes the link and the page, and starts the keeper.
