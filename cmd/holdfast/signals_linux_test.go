@@ -3,8 +3,10 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -127,6 +129,35 @@ func TestSignalWhileWaiting(t *testing.T) {
 	_ = lease.Unlock(t.Context())
 }
 
+// shots is how many signals TestSignalAtAnyTime sends.
+var shots = flag.Int("shots", 24, "how many signals TestSignalAtAnyTime sends, spread over the start of the program")
+
+// TestSignalAtAnyTime: TERM for the front or for the whole group ends the program, at whatever moment of its start, while it
+// waits, or while its command runs.
+func TestSignalAtAnyTime(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	if _, err := newLocks(t, srv).Mutex("held").Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range *shots {
+		name, group := []string{"held", fmt.Sprint("free-", i)}[i%2], i/2%2 == 1
+		cmd := command(t, urlOf(srv), "exec", "--fair", name, "--", "sleep", "60")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		started := start(t, cmd)
+		time.Sleep(rand.N(200 * time.Millisecond)) // any moment is right
+		target := started.pid
+		if group {
+			target = -target
+		}
+		_ = syscall.Kill(target, syscall.SIGTERM)
+		if status := awaitEnd(t, started); status != 143 {
+			t.Errorf("%s, group %v: status %d", name, group, status)
+		}
+	}
+	awaitPlacesOf(t, srv, "held", 0)
+}
+
 // TestSignalToRest: when only processes are left that the command has left behind, a signal for the front ends them.
 func TestSignalToRest(t *testing.T) {
 	t.Parallel()
@@ -144,12 +175,17 @@ func TestSignalToRest(t *testing.T) {
 	}
 }
 
-// awaitPlaces waits until so many wait in the queue of the lock.
+// awaitPlaces waits until so many wait in the queue of the lock "n".
 func awaitPlaces(t *testing.T, srv *redistest.Server, n int) {
+	t.Helper()
+	awaitPlacesOf(t, srv, "n", n)
+}
+
+func awaitPlacesOf(t *testing.T, srv *redistest.Server, name string, n int) {
 	t.Helper()
 	locks := newLocks(t, srv)
 	redistest.Eventually(t, within, fmt.Sprintf("%d waiters", n), func() bool {
-		info, err := locks.Inspect(t.Context(), "n")
+		info, err := locks.Inspect(t.Context(), name)
 		return err == nil && info.Places == n
 	})
 }
