@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -37,6 +39,27 @@ func TestElect(t *testing.T) {
 	}
 	if _, err := locks.Election("e").Leader(t.Context()); err == nil {
 		t.Error("there is a leader after the end of all")
+	}
+}
+
+// TestElectStopped: a host that was asked to end, and whose lead is lost before the command has ended, campaigns no more.
+func TestElectStopped(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	locks := newLocks(t, srv)
+	asked := filepath.Join(t.TempDir(), "asked")
+	host := start(t, command(t, urlOf(srv), "elect", "--ttl", "3s", "--value", "host", "e", "-c",
+		fmt.Sprintf("trap 'echo $$ >>%s' TERM; echo $$ >>%[1]s; while :; do sleep 0.1; done", asked)))
+	entries := func(n int) func() bool { return func() bool { return len(readPids(asked)) == n } }
+	redistest.Eventually(t, within, "the command to run", entries(1))
+	awaitLeader(t, locks, "host")
+	send(syscall.SIGTERM, host.pid)
+	redistest.Eventually(t, within, "TERM for the command", entries(2))
+	if _, err := locks.ForceUnlock(t.Context(), "e"); err != nil {
+		t.Fatal(err)
+	}
+	if status := awaitEnd(t, host); status != 143 {
+		t.Errorf("status %d", status)
 	}
 }
 

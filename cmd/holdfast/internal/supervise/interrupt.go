@@ -25,13 +25,14 @@ const giveUpTimeout = 15 * time.Second
 //
 //   - Before the command is started, it ends the context of the keeper. See run.fork, which has the same mutex.
 //   - While the command runs, the command gets it. If the command is being ended, another one must not follow, so it ends the
-//     context too.
+//     context too. TERM does so even if the command is ended after it, see run.finish.
 //   - After the command has ended, it ends the context. See forward for a signal that waits for its pair at that moment.
 func (k *Keeper) received(from origin, sig syscall.Signal) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.command != 0 {
 		k.pairs.received(from, sig)
+		k.asked = k.asked || sig == syscall.SIGTERM
 	}
 	if k.command == 0 || k.stopping {
 		k.interruptLocked(sig)

@@ -90,6 +90,30 @@ func TestSignalWhileStopping(t *testing.T) {
 	})
 }
 
+// TestSignalBeforeStop: after TERM, a command that is ended because the lead was lost must not be followed by another one.
+func TestSignalBeforeStop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeeper(nil, page{new(atomic.Int64)})
+		k.exit = func(int) {}
+		end := func(sig syscall.Signal, stopped Reason) error {
+			k.command = 1 << 30
+			k.received(fromFront, sig)
+			k.received(fromKeeper, sig)
+			k.command = 0
+			(&run{keeper: k, outcome: Outcome{Stopped: stopped}}).finish()
+			return context.Cause(k.ctx)
+		}
+		if err := end(syscall.SIGHUP, LeaseLost); err != nil {
+			t.Error("HUP has ended the context, although it may be for the command alone")
+		}
+		if err := end(syscall.SIGTERM, ""); err != nil {
+			t.Error("TERM has ended the context, although the command has ended by itself")
+		}
+		wantInterrupted(t, end(syscall.SIGTERM, LeaseLost), syscall.SIGTERM)
+	})
+}
+
 // TestGiveUp: an interrupted keeper that still waits for Redis ends, but not while a command runs, nor right after it.
 func TestGiveUp(t *testing.T) {
 	t.Parallel()

@@ -30,6 +30,7 @@ type Keeper struct {
 	command   int       // process id of the command, 0 if none runs; guarded by mu
 	running   bool      // the command or what it has left behind; guarded by mu
 	stopping  bool      // the command is being ended; guarded by mu
+	asked     bool      // the command has received TERM; guarded by mu
 	idleSince time.Time // when the context or the last command has ended, whichever was later; guarded by mu
 }
 

@@ -141,13 +141,17 @@ func (r *run) start(c Command) error {
 	return <-started
 }
 
-// finish says that no command runs.
+// finish says that no command runs. A command that was ended after TERM must not be followed by another one: it has not
+// ended by itself in time.
 func (r *run) finish() {
 	k := r.keeper
 	k.page.set(never)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.running, k.stopping, k.idleSince = false, false, time.Now()
+	if r.outcome.Stopped != "" && k.asked {
+		k.interruptLocked(syscall.SIGTERM)
+	}
+	k.running, k.stopping, k.asked, k.idleSince = false, false, false, time.Now()
 }
 
 // fork starts the command, while signals wait for its process id. It returns an [Interrupted] in place of starting it if one
