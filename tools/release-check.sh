@@ -36,6 +36,7 @@ main() {
 	check "vulnerabilities" each_published vulnerabilities
 	check "licences of dependencies" each_published licences_allowed
 	check "the API beside that of the last tag" each_published api_compatible
+	check "the command can be installed" command_installs
 	check "bill of materials" each_published bill_of_materials
 	verdict
 }
@@ -186,6 +187,11 @@ api_compatible() {
 	changes=$(tool apidiff -m "$scratch/last.api" "$scratch/now.api" 2> >(grep -v '^Ignoring internal' >&2)) || return
 	printf 'since %s:\n%s\n' "$last" "${changes:-no change}"
 	! grep -q 'ncompatible changes:' <<<"$changes" || may_break "$last"
+}
+
+# It makes both modules of the last commit as they will be, and installs the command from them.
+command_installs() {
+	go -C tools run ./installcheck "${version:-v0.0.1}" 2>"$scratch/install" || fail "$(grep -v '^go: downloading' "$scratch/install")"
 }
 
 write_api() {

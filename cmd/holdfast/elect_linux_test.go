@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -14,12 +16,10 @@ func TestElect(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	locks := newLocks(t, srv)
-	first := command(t, urlOf(srv), "elect", "--ttl", "3s", "--value", "host-1", "e", "--", "sleep", "60")
-	start(t, first)
+	first := start(t, command(t, urlOf(srv), "elect", "--ttl", "3s", "--value", "host-1", "e", "--", "sleep", "60"))
 	p := awaitCommand(t, first.Process.Pid)
 	awaitLeader(t, locks, "host-1")
-	second := command(t, urlOf(srv), "elect", "--ttl", "3s", "--value", "host-2", "e", "-c", "sleep 0.2; exit 7")
-	start(t, second)
+	second := start(t, command(t, urlOf(srv), "elect", "--ttl", "3s", "--value", "host-2", "e", "-c", "sleep 0.2; exit 7"))
 	redistest.Eventually(t, within, "a candidate", func() bool {
 		info, err := locks.Inspect(t.Context(), "e")
 		return err == nil && info.Places == 1
@@ -39,6 +39,27 @@ func TestElect(t *testing.T) {
 	}
 	if _, err := locks.Election("e").Leader(t.Context()); err == nil {
 		t.Error("there is a leader after the end of all")
+	}
+}
+
+// TestElectStopped: a host that was asked to end, and whose lead is lost before the command has ended, campaigns no more.
+func TestElectStopped(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	locks := newLocks(t, srv)
+	asked := filepath.Join(t.TempDir(), "asked")
+	host := start(t, command(t, urlOf(srv), "elect", "--ttl", "3s", "--value", "host", "e", "-c",
+		fmt.Sprintf("trap 'echo $$ >>%s' TERM; echo $$ >>%[1]s; while :; do sleep 0.1; done", asked)))
+	entries := func(n int) func() bool { return func() bool { return len(readPids(asked)) == n } }
+	redistest.Eventually(t, within, "the command to run", entries(1))
+	awaitLeader(t, locks, "host")
+	send(syscall.SIGTERM, host.pid)
+	redistest.Eventually(t, within, "TERM for the command", entries(2))
+	if _, err := locks.ForceUnlock(t.Context(), "e"); err != nil {
+		t.Fatal(err)
+	}
+	if status := awaitEnd(t, host); status != 143 {
+		t.Errorf("status %d", status)
 	}
 }
 

@@ -21,10 +21,10 @@ func TestWarnedBeforeLoss(t *testing.T) {
 		`trap 'echo cleaned up; exit 0' TERM; sleep 60 & wait`)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	start(t, cmd)
-	awaitCommand(t, cmd.Process.Pid)
+	started := start(t, cmd)
+	awaitCommand(t, started.pid)
 	srv.Pause()
-	if status := awaitEnd(t, cmd); status != 79 || out.String() != "cleaned up\n" || !strings.Contains(errs.String(), "could not be renewed") {
+	if status := awaitEnd(t, started); status != 79 || out.String() != "cleaned up\n" || !strings.Contains(errs.String(), "could not be renewed") {
 		t.Errorf("status %d, output %q, %q", status, out.String(), errs.String())
 	}
 }
@@ -36,9 +36,8 @@ func TestKilledBeforeLoss(t *testing.T) {
 	srv := redistest.Start(t)
 	dir := t.TempDir()
 	pids := filepath.Join(dir, "pids")
-	cmd := command(t, urlOf(srv), "exec", "--ttl", "2s", "n", "-c",
-		fmt.Sprintf(`trap '' TERM; setsid sh -c 'trap "" TERM; echo $$ >>%[1]s; sleep 61 & wait; sleep 62' & echo $$ >>%[1]s; sleep 63; sleep 64`, pids))
-	start(t, cmd)
+	cmd := start(t, command(t, urlOf(srv), "exec", "--ttl", "2s", "n", "-c",
+		fmt.Sprintf(`trap '' TERM; setsid sh -c 'trap "" TERM; echo $$ >>%[1]s; sleep 61 & wait; sleep 62' & echo $$ >>%[1]s; sleep 63; sleep 64`, pids)))
 	var all []int
 	redistest.Eventually(t, within, "two processes", func() bool { all = readPids(pids); return len(all) == 2 })
 	srv.Pause()
@@ -67,8 +66,7 @@ func readPids(path string) (pids []int) {
 func TestForcedOut(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	cmd := command(t, urlOf(srv), "exec", "--ttl", "3s", "n", "--", "sleep", "60")
-	start(t, cmd)
+	cmd := start(t, command(t, urlOf(srv), "exec", "--ttl", "3s", "n", "--", "sleep", "60"))
 	p := awaitCommand(t, cmd.Process.Pid)
 	if forced, err := newLocks(t, srv).ForceUnlock(t.Context(), "n"); !forced || err != nil {
 		t.Fatal(forced, err)
@@ -111,9 +109,8 @@ func TestKilled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pids := filepath.Join(t.TempDir(), "pids")
-			cmd := command(t, urlOf(srv), "exec", name, "-c",
-				fmt.Sprintf(`setsid sleep 60 & echo $! >%[1]s; echo $$ >>%[1]s; sleep 60 & wait`, pids))
-			start(t, cmd)
+			cmd := start(t, command(t, urlOf(srv), "exec", name, "-c",
+				fmt.Sprintf(`setsid sleep 60 & echo $! >%[1]s; echo $$ >>%[1]s; sleep 60 & wait`, pids)))
 			var all []int
 			redistest.Eventually(t, within, "two processes", func() bool { all = readPids(pids); return len(all) == 2 })
 			p := awaitCommand(t, cmd.Process.Pid)

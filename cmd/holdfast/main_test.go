@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -36,7 +38,18 @@ func TestMain(m *testing.M) {
 	case os.Getenv(programVariable) != "":
 		main()
 	}
+	catchIgnored(syscall.SIGHUP, syscall.SIGINT)
 	redistest.VerifyTestMain(m)
+}
+
+// catchIgnored catches signals that this process was started to ignore, as by nohup or as a background job of a script. Why:
+// the program would inherit that, and rightly not end when a test sends it such a signal.
+func catchIgnored(signals ...os.Signal) {
+	for _, sig := range signals {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
 }
 
 // urlOf returns the URL of a server of a test.
@@ -52,6 +65,12 @@ func command(t testing.TB, url string, args ...string) *exec.Cmd {
 	cmd := exec.Command(path, args...)
 	cmd.Args[0] = "holdfast"
 	cmd.Env = append(os.Environ(), programVariable+"=1", "HOLDFAST_REDIS="+url)
+	return cmd
+}
+
+// with adds variables to the environment of a command.
+func with(cmd *exec.Cmd, variables ...string) *exec.Cmd {
+	cmd.Env = append(cmd.Env, variables...)
 	return cmd
 }
 

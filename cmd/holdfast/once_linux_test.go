@@ -50,8 +50,7 @@ func TestOnceInProgress(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	locks := newLocks(t, srv)
-	cmd := command(t, urlOf(srv), "once", "--ttl", "3s", "a", "--", "sleep", "60")
-	start(t, cmd)
+	cmd := start(t, command(t, urlOf(srv), "once", "--ttl", "3s", "a", "--", "sleep", "60"))
 	p := awaitCommand(t, cmd.Process.Pid)
 	run(t, urlOf(srv), "once", "a", "--", "echo", "ran").want(t, 75, "", "in progress")
 	run(t, urlOf(srv), "once", "-E", "5", "-w", "2", "a", "--", "echo", "ran").want(t, 5, "", "in progress")
@@ -70,8 +69,7 @@ func TestOnceInProgress(t *testing.T) {
 func TestOnceWaits(t *testing.T) {
 	t.Parallel()
 	url := urlOf(redistest.Start(t))
-	cmd := command(t, url, "once", "--replay", "a", "-c", "sleep 3; echo ran; exit 4") // long enough to be seen
-	start(t, cmd)
+	cmd := start(t, command(t, url, "once", "--replay", "a", "-c", "sleep 3; echo ran; exit 4")) // long enough to be seen
 	awaitCommand(t, cmd.Process.Pid)
 	run(t, url, "once", "-w", "30", "--replay", "a", "--", "echo", "other").want(t, 4, "ran", "")
 	if status := awaitEnd(t, cmd); status != 4 {
@@ -114,8 +112,7 @@ func TestOnceLost(t *testing.T) {
 			args = append(args, "--retry", "--retention", "1h")
 			args[3] = "b"
 		}
-		cmd := command(t, urlOf(srv), args...)
-		start(t, cmd)
+		cmd := start(t, command(t, urlOf(srv), args...))
 		awaitCommand(t, cmd.Process.Pid)
 		srv.Pause()
 		redistest.Eventually(t, within, "the command to end", func() bool {

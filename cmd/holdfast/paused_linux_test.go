@@ -13,8 +13,7 @@ import (
 func TestPausedHost(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	cmd := command(t, urlOf(srv), "exec", "--ttl", "2s", "n", "--", "sleep", "60")
-	start(t, cmd)
+	cmd := start(t, command(t, urlOf(srv), "exec", "--ttl", "2s", "n", "--", "sleep", "60"))
 	p := awaitCommand(t, cmd.Process.Pid)
 	send(syscall.SIGSTOP, p.front, p.keeper, p.command)
 	run(t, urlOf(srv), "exec", "n", "--", "echo", "ran").want(t, 0, "ran", "")

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// service is a process of serve.
-type service struct {
+// shop is a process of serve.
+type shop struct {
 	t     *testing.T
 	page  string
 	lines *bufio.Scanner
@@ -27,13 +27,13 @@ type service struct {
 }
 
 // Write implements io.Writer for the log of the process.
-func (s *service) Write(p []byte) (int, error) {
+func (s *shop) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.log.Write(p)
 }
 
-func startService(t *testing.T, srv *redistest.Server) *service {
+func startShop(t *testing.T, srv *redistest.Server) *shop {
 	t.Helper()
 	path, err := os.Executable()
 	if err != nil {
@@ -41,7 +41,7 @@ func startService(t *testing.T, srv *redistest.Server) *service {
 	}
 	cmd := exec.Command(path)
 	cmd.Env = append(os.Environ(), serviceVariable+"="+srv.Addr())
-	s := &service{t: t}
+	s := &shop{t: t}
 	cmd.Stderr = s
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -64,7 +64,7 @@ func startService(t *testing.T, srv *redistest.Server) *service {
 }
 
 // nextLine returns the next line that the process prints.
-func (s *service) nextLine() string {
+func (s *shop) nextLine() string {
 	s.t.Helper()
 	if !s.lines.Scan() {
 		s.t.Fatalf("the service has ended: %v", s.lines.Err())
@@ -73,7 +73,7 @@ func (s *service) nextLine() string {
 }
 
 // awaitLog waits for a line of the log, and returns the groups of the pattern.
-func (s *service) awaitLog(pattern string) (found []string) {
+func (s *shop) awaitLog(pattern string) (found []string) {
 	s.t.Helper()
 	line := regexp.MustCompile(pattern)
 	redistest.Eventually(s.t, within, pattern, func() bool {
@@ -86,7 +86,7 @@ func (s *service) awaitLog(pattern string) (found []string) {
 }
 
 // get returns a page of the process.
-func (s *service) get(path string) string {
+func (s *shop) get(path string) string {
 	s.t.Helper()
 	answer, err := http.Get(s.page + path)
 	if err != nil {
@@ -116,9 +116,9 @@ func TestRunbookOfAHang(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	url := urlOf(srv)
-	holder := startService(t, srv)
+	holder := startShop(t, srv)
 	held := wantMatch(t, holder.nextLine(), `ordered with (\d+)`)[1]
-	waiter := startService(t, srv)
+	waiter := startShop(t, srv)
 	var digest, instance string
 	steps := map[string]func(){
 		"Which lock?": func() {
@@ -194,7 +194,9 @@ func wantLikePage(t *testing.T, word, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same := func(text string) string { return strings.Join(strings.Fields(varying.ReplaceAllString(text, "X")), " ") }
+	same := func(text string) string {
+		return strings.Join(strings.Fields(varying.ReplaceAllString(text, "X")), " ")
+	}
 	blocks, _ := page.Split()
 	for _, b := range blocks {
 		if strings.HasPrefix(strings.TrimSpace(b.Code), word) {

@@ -3,10 +3,13 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -16,7 +19,7 @@ import (
 
 // listener is a program that runs a command that prints its signals.
 type listener struct {
-	cmd   *exec.Cmd
+	*process
 	lines *bufio.Scanner
 }
 
@@ -34,8 +37,7 @@ func startListener(t *testing.T, url string) *listener {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start(t, cmd)
-	l := &listener{cmd, bufio.NewScanner(out)}
+	l := &listener{start(t, cmd), bufio.NewScanner(out)}
 	if line := l.next(t); line != "ready" {
 		t.Fatalf("the command says %q", line)
 	}
@@ -44,7 +46,7 @@ func startListener(t *testing.T, url string) *listener {
 
 func (l *listener) next(t *testing.T) string {
 	t.Helper()
-	timer := time.AfterFunc(within, func() { _ = l.cmd.Process.Kill() })
+	timer := time.AfterFunc(within, func() { _ = l.Process.Kill() })
 	defer timer.Stop()
 	if !l.lines.Scan() {
 		t.Fatal("the command says nothing more")
@@ -63,7 +65,7 @@ func TestSignals(t *testing.T) {
 			t.Run(fmt.Sprint(sig, " to the ", to), func(t *testing.T) {
 				t.Parallel()
 				l := startListener(t, url+"?db="+fmt.Sprint(int(sig)%16))
-				p := awaitCommand(t, l.cmd.Process.Pid)
+				p := awaitCommand(t, l.Process.Pid)
 				send(sig, map[string]int{"front": p.front, "keeper": p.keeper, "group": 0}[to])
 				if to == "group" {
 					_ = syscall.Kill(-p.front, sig)
@@ -75,7 +77,7 @@ func TestSignals(t *testing.T) {
 				if got := l.next(t); got != syscall.SIGUSR2.String() {
 					t.Errorf("received %q as well", got)
 				}
-				if status := awaitEnd(t, l.cmd); status != 0 {
+				if status := awaitEnd(t, l.process); status != 0 {
 					t.Errorf("status %d", status)
 				}
 			})
@@ -116,10 +118,10 @@ func TestSignalWhileWaiting(t *testing.T) {
 		cmd := command(t, urlOf(srv), "exec", "--fair", "n", "--", "echo", "ran")
 		var out bytes.Buffer
 		cmd.Stdout = &out
-		start(t, cmd)
+		started := start(t, cmd)
 		awaitPlaces(t, srv, 1)
-		send(sig, cmd.Process.Pid)
-		if status := awaitEnd(t, cmd); status != 128+int(sig) || out.Len() > 0 {
+		send(sig, started.pid)
+		if status := awaitEnd(t, started); status != 128+int(sig) || out.Len() > 0 {
 			t.Errorf("%v: status %d, output %q", sig, status, out.String())
 		}
 		awaitPlaces(t, srv, 0)
@@ -127,12 +129,63 @@ func TestSignalWhileWaiting(t *testing.T) {
 	_ = lease.Unlock(t.Context())
 }
 
-// awaitPlaces waits until so many wait in the queue of the lock.
+// shots is how many signals TestSignalAtAnyTime sends.
+var shots = flag.Int("shots", 24, "how many signals TestSignalAtAnyTime sends, spread over the start of the program")
+
+// TestSignalAtAnyTime: TERM for the front or for the whole group ends the program, at whatever moment of its start, while it
+// waits, or while its command runs.
+func TestSignalAtAnyTime(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	if _, err := newLocks(t, srv).Mutex("held").Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range *shots {
+		name, group := []string{"held", fmt.Sprint("free-", i)}[i%2], i/2%2 == 1
+		cmd := command(t, urlOf(srv), "exec", "--fair", name, "--", "sleep", "60")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		started := start(t, cmd)
+		time.Sleep(rand.N(200 * time.Millisecond)) // any moment is right
+		target := started.pid
+		if group {
+			target = -target
+		}
+		_ = syscall.Kill(target, syscall.SIGTERM)
+		if status := awaitEnd(t, started); status != 143 {
+			t.Errorf("%s, group %v: status %d", name, group, status)
+		}
+	}
+	awaitPlacesOf(t, srv, "held", 0)
+}
+
+// TestSignalToRest: when only processes are left that the command has left behind, a signal for the front ends them.
+func TestSignalToRest(t *testing.T) {
+	t.Parallel()
+	pids := filepath.Join(t.TempDir(), "pids")
+	started := start(t, command(t, urlOf(redistest.Start(t)), "exec", "--await-all", "n", "-c",
+		fmt.Sprintf("setsid sleep 60 & echo $$ $! >%s; exit 3", pids)))
+	var all []int
+	redistest.Eventually(t, within, "the command to end", func() bool {
+		all = readPids(pids)
+		return len(all) == 2 && !alive(all[0])
+	})
+	send(syscall.SIGTERM, started.pid)
+	if status := awaitEnd(t, started); status != 3 || alive(all[1]) {
+		t.Errorf("status %d, the rest is alive: %v", status, alive(all[1]))
+	}
+}
+
+// awaitPlaces waits until so many wait in the queue of the lock "n".
 func awaitPlaces(t *testing.T, srv *redistest.Server, n int) {
+	t.Helper()
+	awaitPlacesOf(t, srv, "n", n)
+}
+
+func awaitPlacesOf(t *testing.T, srv *redistest.Server, name string, n int) {
 	t.Helper()
 	locks := newLocks(t, srv)
 	redistest.Eventually(t, within, fmt.Sprintf("%d waiters", n), func() bool {
-		info, err := locks.Inspect(t.Context(), "n")
+		info, err := locks.Inspect(t.Context(), name)
 		return err == nil && info.Places == n
 	})
 }

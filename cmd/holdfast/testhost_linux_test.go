@@ -3,13 +3,11 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -84,37 +82,4 @@ func killAll(pid int) {
 		killAll(child)
 	}
 	send(syscall.SIGKILL, pid)
-}
-
-// start starts a command that is killed with all that it has started when the test ends.
-func start(t testing.TB, cmd *exec.Cmd) {
-	t.Helper()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		killAll(cmd.Process.Pid)
-		_ = cmd.Wait()
-	})
-}
-
-// awaitEnd waits for a command that was started, and returns its exit status, 128 and its number for a signal.
-func awaitEnd(t testing.TB, cmd *exec.Cmd) int {
-	t.Helper()
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-time.After(within):
-		_ = cmd.Process.Kill()
-		t.Fatalf("%v has not ended", cmd.Args)
-	}
-	status := cmd.ProcessState.Sys().(syscall.WaitStatus)
-	if status.Signaled() {
-		return 128 + int(status.Signal())
-	}
-	return status.ExitStatus()
 }

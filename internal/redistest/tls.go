@@ -57,6 +57,45 @@ func (a *Authority) ClientConfig() *tls.Config {
 	}
 }
 
+// Files are the paths of what a program needs for TLS, in PEM.
+type Files struct {
+	Authority, Cert, Key string
+}
+
+// ClientFiles writes what [Authority.ClientConfig] has into files, which are removed when the test ends.
+func (a *Authority) ClientFiles() Files {
+	a.t.Helper()
+	files, err := a.write(a.t.TempDir(), "client")
+	if err != nil {
+		a.t.Fatalf("redistest: certificate: %v", err)
+	}
+	return files
+}
+
+// write makes a certificate and writes it into files of a folder.
+func (a *Authority) write(dir, name string) (Files, error) {
+	own := a.issue(name)
+	key, err := x509.MarshalPKCS8PrivateKey(own.PrivateKey)
+	if err != nil {
+		return Files{}, err
+	}
+	files := Files{filepath.Join(dir, "authority.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
+	for _, file := range []struct {
+		path, block string
+		der         []byte
+	}{
+		{files.Authority, "CERTIFICATE", a.cert.Raw},
+		{files.Cert, "CERTIFICATE", own.Certificate[0]},
+		{files.Key, "PRIVATE KEY", key},
+	} {
+		text := pem.EncodeToMemory(&pem.Block{Type: file.block, Bytes: file.der})
+		if err := os.WriteFile(file.path, text, 0o600); err != nil {
+			return Files{}, err
+		}
+	}
+	return files, nil
+}
+
 // issue makes a certificate for a client, and for a server of 127.0.0.1.
 func (a *Authority) issue(name string) tls.Certificate {
 	a.t.Helper()
@@ -115,27 +154,16 @@ func (s *Server) setUpTLS() error {
 	}
 	s.t.Cleanup(release)
 	s.tlsAddr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	own := s.cfg.authority.issue("server")
-	key, err := x509.MarshalPKCS8PrivateKey(own.PrivateKey)
+	files, err := s.cfg.authority.write(s.dir, "server")
 	if err != nil {
 		return err
 	}
 	s.cfg.directives = append(s.cfg.directives,
 		directive{"bind", "127.0.0.1"}, directive{"tls-port", strconv.Itoa(port)}, directive{"tls-auth-clients", "yes"})
-	for _, file := range []struct {
-		directive, block string
-		der              []byte
-	}{
-		{"tls-cert-file", "CERTIFICATE", own.Certificate[0]},
-		{"tls-key-file", "PRIVATE KEY", key},
-		{"tls-ca-cert-file", "CERTIFICATE", s.cfg.authority.cert.Raw},
+	for name, path := range map[string]string{
+		"tls-cert-file": files.Cert, "tls-key-file": files.Key, "tls-ca-cert-file": files.Authority,
 	} {
-		path := filepath.Join(s.dir, file.directive+".pem")
-		text := pem.EncodeToMemory(&pem.Block{Type: file.block, Bytes: file.der})
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			return err
-		}
-		s.cfg.directives = append(s.cfg.directives, directive{file.directive, fmt.Sprintf("%q", path)})
+		s.cfg.directives = append(s.cfg.directives, directive{name, fmt.Sprintf("%q", path)})
 	}
 	return nil
 }

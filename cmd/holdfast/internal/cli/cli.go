@@ -96,19 +96,32 @@ func (env *environment) execute(args []string) error {
 		return usageError("%s\nTry: holdfast --help", err)
 	}
 	if env.keeper == nil && !runsProgram(parsed) {
-		var stop context.CancelFunc
-		env.ctx, stop = signal.NotifyContext(env.ctx, os.Interrupt, syscall.SIGTERM)
-		defer stop()
+		defer env.catchSignals(syscall.SIGINT, syscall.SIGTERM)()
 	}
 	err = parsed.Run(env)
 	var interrupted *supervise.Interrupted
-	switch {
-	case errors.As(err, &interrupted):
+	if errors.As(err, &interrupted) || env.keeper == nil && errors.As(context.Cause(env.ctx), &interrupted) {
 		return exitWith(supervise.SignalStatus(interrupted.Signal))
-	case env.keeper == nil && env.ctx.Err() != nil:
-		return exitWith(supervise.SignalStatus(syscall.SIGINT))
 	}
 	return err
+}
+
+// catchSignals ends the context of the command at the first of the signals. A second one ends the process. The caller must
+// call stop.
+func (env *environment) catchSignals(signals ...os.Signal) (stop func()) {
+	ctx, cancel := context.WithCancelCause(env.ctx)
+	incoming := make(chan os.Signal, 1)
+	signal.Notify(incoming, signals...)
+	go func() {
+		defer signal.Stop(incoming)
+		select {
+		case sig := <-incoming:
+			cancel(&supervise.Interrupted{Signal: sig.(syscall.Signal)})
+		case <-ctx.Done():
+		}
+	}()
+	env.ctx = ctx
+	return func() { cancel(nil) }
 }
 
 func (env *environment) newParser() (err error) {

@@ -16,10 +16,10 @@ import (
 type connection struct {
 	Redis        string `placeholder:"URL" help:"URL of Redis. Defaults to $$HOLDFAST_REDIS, then $$REDIS_URL, then redis://localhost:6379. A password belongs into one of these variables, into $$HOLDFAST_REDIS_PASSWORD or into a file: other users can read arguments."`
 	RedisUser    string `placeholder:"USER" env:"HOLDFAST_REDIS_USER" help:"User of Redis, in place of that of the URL."`
-	PasswordFile string `type:"path" placeholder:"FILE" env:"HOLDFAST_REDIS_PASSWORD_FILE" help:"File with the password of Redis."`
-	TLSCA        string `name:"tls-ca" type:"path" placeholder:"FILE" env:"HOLDFAST_TLS_CA" help:"Certificates of the authorities to trust."`
-	TLSCert      string `name:"tls-cert" type:"path" placeholder:"FILE" env:"HOLDFAST_TLS_CERT" help:"Certificate of this client."`
-	TLSKey       string `name:"tls-key" type:"path" placeholder:"FILE" env:"HOLDFAST_TLS_KEY" help:"Key of that certificate."`
+	PasswordFile string `placeholder:"FILE" env:"HOLDFAST_REDIS_PASSWORD_FILE" help:"File with the password of Redis."`
+	TLSCA        string `name:"tls-ca" placeholder:"FILE" env:"HOLDFAST_TLS_CA" help:"Certificates of the authorities to trust."`
+	TLSCert      string `name:"tls-cert" placeholder:"FILE" env:"HOLDFAST_TLS_CERT" help:"Certificate of this client."`
+	TLSKey       string `name:"tls-key" placeholder:"FILE" env:"HOLDFAST_TLS_KEY" help:"Key of that certificate."`
 	Prefix       string `default:"lock:" env:"HOLDFAST_PREFIX" help:"Prefix of the names in Redis, as of core.WithPrefix."`
 }
 

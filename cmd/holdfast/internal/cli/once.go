@@ -86,7 +86,7 @@ func (c *onceCommand) terms(ctx context.Context, all *clients) (string, []core.O
 	if err != nil {
 		return "", nil, err
 	}
-	now, err := all.redis.Time(ctx).Result()
+	now, err := serverTime(ctx, all.redis)
 	if err != nil {
 		return "", nil, fmt.Errorf("%w: %w", core.ErrUnavailable, err)
 	}

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/robfig/cron/v3"
 )
 
@@ -37,6 +39,18 @@ func parseTick(text string) (schedule, error) {
 		return nil, fmt.Errorf("%q: whole seconds are needed", text)
 	}
 	return every(interval), nil
+}
+
+// serverTime returns the time by the clock of Redis. It also returns when ctx ends: go-redis would first wait for the answer.
+func serverTime(ctx context.Context, rdb redis.UniversalClient) (time.Time, error) {
+	answer := make(chan *redis.TimeCmd, 1)
+	go func() { answer <- rdb.Time(ctx) }()
+	select {
+	case cmd := <-answer:
+		return cmd.Result()
+	case <-ctx.Done():
+		return time.Time{}, context.Cause(ctx)
+	}
 }
 
 // nearest returns the time of the schedule that is nearest to t, and the window of all times to which it is the nearest.

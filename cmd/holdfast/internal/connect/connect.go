@@ -36,7 +36,7 @@ func Open(s Settings) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the URL of Redis: %w", err)
 	}
-	*t.name = clientName
+	*t.onConnect = setName
 	if err := s.authenticate(t); err != nil {
 		return nil, err
 	}
@@ -44,6 +44,13 @@ func Open(s Settings) (redis.UniversalClient, error) {
 		return nil, err
 	}
 	return t.open(), nil
+}
+
+// setName tells Redis the name of a new connection. An error does not count. Why: the user may lack the right to
+// "client|setname", which locks do not need. go-redis gives a connection up if it cannot set ClientName.
+func setName(ctx context.Context, conn *redis.Conn) error {
+	_ = conn.ClientSetName(ctx, clientName).Err()
+	return nil
 }
 
 // authenticate sets the user and the password.

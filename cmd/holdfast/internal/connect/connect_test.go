@@ -25,7 +25,7 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := rdb.(*redis.Client).Options()
-	if o.Addr != "host:7000" || o.DB != 3 || o.Username != "bob" || o.Password != "from file" || o.ClientName != "holdfast" {
+	if o.Addr != "host:7000" || o.DB != 3 || o.Username != "bob" || o.Password != "from file" || o.OnConnect == nil {
 		t.Errorf("%+v", o)
 	}
 	_ = rdb.Close()

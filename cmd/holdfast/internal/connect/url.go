@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -13,7 +14,7 @@ import (
 // target are the options of one kind of client, as far as [Settings] changes them.
 type target struct {
 	open               func() redis.UniversalClient
-	name               *string
+	onConnect          *func(ctx context.Context, conn *redis.Conn) error
 	username, password *string
 	tls                *tls.Config // nil without TLS
 }
@@ -70,7 +71,7 @@ func parseServer(text string) (target, error) {
 		return target{}, parseError(err)
 	}
 	open := func() redis.UniversalClient { return redis.NewClient(o) }
-	return target{open, &o.ClientName, &o.Username, &o.Password, o.TLSConfig}, nil
+	return target{open, &o.OnConnect, &o.Username, &o.Password, o.TLSConfig}, nil
 }
 
 // parseSentinel takes a URL whose path is the name of the master, and perhaps a database. For go-redis the user of the
@@ -95,7 +96,7 @@ func parseSentinel(u *url.URL) (target, error) {
 		o.TLSConfig.ServerName = "" // that of each server instead of that of the first sentinel
 	}
 	open := func() redis.UniversalClient { return redis.NewFailoverClient(o) }
-	return target{open, &o.ClientName, &o.Username, &o.Password, o.TLSConfig}, nil
+	return target{open, &o.OnConnect, &o.Username, &o.Password, o.TLSConfig}, nil
 }
 
 func parseCluster(u *url.URL) (target, error) {
@@ -107,7 +108,7 @@ func parseCluster(u *url.URL) (target, error) {
 		o.TLSConfig.ServerName = "" // that of each server instead of that of the first
 	}
 	open := func() redis.UniversalClient { return redis.NewClusterClient(o) }
-	return target{open, &o.ClientName, &o.Username, &o.Password, o.TLSConfig}, nil
+	return target{open, &o.OnConnect, &o.Username, &o.Password, o.TLSConfig}, nil
 }
 
 // parseError takes the URL out of an error, because it may have a password.

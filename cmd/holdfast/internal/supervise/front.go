@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -28,6 +29,7 @@ type front struct {
 	inherited map[int]bool  // children that this process had before, as of a shell that has executed holdfast
 	wake      chan struct{} // the command was allowed to start
 	heardAll  chan struct{} // closed when the keeper has ended, and all its messages were handled
+	received  atomic.Int32  // the last signal
 }
 
 // Front starts this program again as the keeper, with the same arguments, and returns the exit status of the keeper
@@ -48,13 +50,21 @@ func Front() (int, error) {
 	<-f.heardAll
 	if status.Signaled() && status.Signal() == syscall.SIGINT {
 		dieOf(syscall.SIGINT)
-		return SignalStatus(syscall.SIGINT), nil
 	}
-	if status.Signaled() {
-		fmt.Fprintf(os.Stderr, "holdfast: the keeper of the lock was ended by a signal (%v), and the command with it\n", status.Signal())
-		return StatusLost, nil
+	return f.exitStatus(status), nil
+}
+
+// exitStatus returns the exit status of the front, and reports a keeper that was killed. If the front has received the same
+// signal, it was for the whole group, and came before the keeper could catch it: that ends the wait for the lock.
+func (f *front) exitStatus(keeper syscall.WaitStatus) int {
+	switch {
+	case !keeper.Signaled():
+		return keeper.ExitStatus()
+	case keeper.Signal() == syscall.SIGINT, keeper.Signal() == syscall.Signal(f.received.Load()):
+		return SignalStatus(keeper.Signal())
 	}
-	return status.ExitStatus(), nil
+	fmt.Fprintf(os.Stderr, "holdfast: the keeper of the lock was ended by a signal (%v), and the command with it\n", keeper.Signal())
+	return StatusLost
 }
 
 // start makes the link and the page, and starts the keeper.
@@ -73,7 +83,10 @@ func (f *front) start() error {
 		return err
 	}
 	f.link = newLink(mine)
-	receiveSignals(forwarded, func(sig syscall.Signal) { f.link.sendNumber(wordSignal, int(sig)) })
+	receiveSignals(forwarded, func(sig syscall.Signal) {
+		f.received.Store(int32(sig))
+		f.link.sendNumber(wordSignal, int(sig))
+	})
 	if f.keeper, err = startKeeper(other, file); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Keeper is the process that holds the lock and starts the command. A process has one at most.
@@ -21,21 +22,17 @@ type Keeper struct {
 
 	ctx       context.Context // ends when the process should give up waiting
 	interrupt context.CancelCauseFunc
-	frontGone chan struct{} // closed when the front has ended
 	mayStart  chan struct{} // the front allows the command to start
 
-	mu      sync.Mutex
-	command int // process id of the command, 0 if none runs; guarded by mu
-}
+	exit func(status int) // ends the process; tests replace it
 
-// Interrupted is the cause with which the context of a [Keeper] ends when it receives a signal and no command runs.
-type Interrupted struct {
-	// Signal is the one that was received. It is KILL if the front has ended.
-	Signal syscall.Signal
+	mu        sync.Mutex
+	command   int       // process id of the command, 0 if none runs; guarded by mu
+	running   bool      // the command or what it has left behind; guarded by mu
+	stopping  bool      // the command is being ended; guarded by mu
+	asked     bool      // the command has received TERM; guarded by mu
+	idleSince time.Time // when the context or the last command has ended, whichever was later; guarded by mu
 }
-
-// Error returns the name of the signal.
-func (e *Interrupted) Error() string { return fmt.Sprintf("interrupted by a signal: %v", e.Signal) }
 
 // IsKeeper reports whether [Front] has started this process.
 func IsKeeper() bool { return os.Getenv(keeperVariable) != "" }
@@ -67,28 +64,33 @@ func Attach() (*Keeper, error) {
 		return nil, err
 	}
 	_ = file.Close()
-	return newKeeper(newLink(os.NewFile(uintptr(fds[0]), "link")), shared), nil
+	k := newKeeper(newLink(os.NewFile(uintptr(fds[0]), "link")), shared)
+	k.listen()
+	return k, nil
 }
 
 func newKeeper(l *link, shared page) *Keeper {
 	k := &Keeper{
-		link: l, page: shared, renewed: make(chan struct{}, 1),
-		frontGone: make(chan struct{}), mayStart: make(chan struct{}, 1),
+		link: l, page: shared, renewed: make(chan struct{}, 1), mayStart: make(chan struct{}, 1),
 	}
 	k.ctx, k.interrupt = context.WithCancelCause(context.Background())
-	k.pairs = &pairing{forward: k.forward}
+	k.pairs, k.exit = &pairing{forward: k.forward}, k.Exit
+	return k
+}
+
+// listen begins to receive signals and the messages of the front.
+func (k *Keeper) listen() {
 	receiveSignals(jobSignals, func(syscall.Signal) {})
 	receiveSignals(forwarded, func(sig syscall.Signal) { k.received(fromKeeper, sig) })
 	go func() {
 		k.link.receive(k.heard)
-		close(k.frontGone)
-		k.interrupt(&Interrupted{Signal: syscall.SIGKILL})
+		k.lostFront()
 	}()
-	return k
 }
 
-// Context returns a context that ends, with an [Interrupted] as its cause, if a signal arrives that ends the process
-// while no command runs, or if the front has ended.
+// Context returns a context that ends, with an [Interrupted] as its cause, if the front has ended, or if a signal arrives
+// that ends the process while no command runs or while the command is being ended. The process then ends within
+// some seconds of the command, whatever Redis does.
 func (k *Keeper) Context() context.Context { return k.ctx }
 
 // Stderr returns a writer for messages to people. Why: the front writes them, because the terminal may stop processes
@@ -124,28 +126,5 @@ func (k *Keeper) heard(word, rest string) {
 		if number, err := strconv.Atoi(rest); err == nil {
 			k.received(fromFront, syscall.Signal(number))
 		}
-	}
-}
-
-// received handles a signal that one of both processes has received.
-func (k *Keeper) received(from origin, sig syscall.Signal) {
-	k.mu.Lock()
-	running := k.command != 0
-	k.mu.Unlock()
-	switch {
-	case running:
-		k.pairs.received(from, sig)
-	case ending(sig):
-		k.interrupt(&Interrupted{Signal: sig})
-	}
-}
-
-// forward sends a signal to the command if it still runs. Why with the mutex: the process id may be another process's
-// once the command was waited for.
-func (k *Keeper) forward(sig syscall.Signal) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.command != 0 {
-		forward(k.command, sig)
 	}
 }

@@ -70,8 +70,12 @@ func (l *link) Write(text []byte) (int, error) {
 
 // receive calls heard for each message until the other process ends.
 func (l *link) receive(heard func(word, rest string)) {
-	for lines := bufio.NewScanner(l.file); lines.Scan(); {
-		word, rest, _ := strings.Cut(lines.Text(), " ")
+	for lines := bufio.NewReader(l.file); ; {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return
+		}
+		word, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		heard(word, rest)
 	}
 }

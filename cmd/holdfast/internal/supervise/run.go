@@ -59,7 +59,6 @@ type run struct {
 	stops  stops
 	alarm  *alarm
 
-	pid    int
 	exited chan syscall.WaitStatus // of the command
 	gone   chan struct{}           // closed when no descendant is left
 
@@ -97,7 +96,7 @@ func (k *Keeper) Run(hold Hold, c Command, limits Limits) (Outcome, error) {
 	if time.Until(hold.ValidUntil()) <= limits.Margin { // this process was stopped, or the front was
 		return Outcome{}, ErrTooLate
 	}
-	defer k.page.set(never)
+	defer r.finish()
 	r.setDeadline(until(hold.ValidUntil())) // before the command starts: from then on the front may have to end it
 	if err := r.start(c); err != nil {
 		return Outcome{}, err
@@ -142,10 +141,27 @@ func (r *run) start(c Command) error {
 	return <-started
 }
 
-// fork starts the command, while signals wait for its process id.
+// finish says that no command runs. A command that was ended after TERM must not be followed by another one: it has not
+// ended by itself in time.
+func (r *run) finish() {
+	k := r.keeper
+	k.page.set(never)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if r.outcome.Stopped != "" && k.asked {
+		k.interruptLocked(syscall.SIGTERM)
+	}
+	k.running, k.stopping, k.asked, k.idleSince = false, false, false, time.Now()
+}
+
+// fork starts the command, while signals wait for its process id. It returns an [Interrupted] in place of starting it if one
+// has arrived since the front was asked: that signal would reach no process.
 func (r *run) fork(c Command) (int, error) {
 	r.keeper.mu.Lock()
 	defer r.keeper.mu.Unlock()
+	if err := context.Cause(r.keeper.ctx); err != nil {
+		return 0, err
+	}
 	attr := &syscall.ProcAttr{Env: c.Env, Files: []uintptr{0, 1, 2}, Sys: attributes()}
 	for i, file := range []*os.File{1: c.Stdout, 2: c.Stderr} {
 		if file != nil {
@@ -159,7 +175,7 @@ func (r *run) fork(c Command) (int, error) {
 	if err != nil {
 		return 0, &os.PathError{Op: "run", Path: c.Path, Err: err}
 	}
-	r.pid, r.keeper.command = pid, pid
+	r.keeper.command, r.keeper.running = pid, true
 	return pid, nil
 }
 
@@ -187,7 +203,7 @@ func (r *run) reap(command int) {
 
 // supervise handles all that can happen until no descendant is left.
 func (r *run) supervise() {
-	lost, frontGone := r.hold.Context().Done(), r.keeper.frontGone
+	lost, interrupted := r.hold.Context().Done(), r.keeper.ctx.Done()
 	for {
 		r.act(now())
 		select {
@@ -196,9 +212,9 @@ func (r *run) supervise() {
 		case <-lost:
 			lost = nil
 			r.stops.add(LeaseLost, now())
-		case <-frontGone:
-			frontGone = nil
-			r.stops.add(FrontKilled, now())
+		case <-interrupted:
+			interrupted = nil
+			r.stops.add(r.keeper.whyInterrupted(), now())
 		case status := <-r.exited:
 			r.commandEnded(status)
 		case <-r.gone:
@@ -231,6 +247,7 @@ func (r *run) act(at instant) {
 	term, killing, reason := r.stops.due(lease, at)
 	if (term || killing) && !r.ended && r.outcome.Stopped == "" {
 		r.outcome.Stopped = reason
+		r.keeper.setStopping()
 		fmt.Fprintf(r.keeper.Stderr(), "holdfast: ending the command: %s\n", reason)
 	}
 	next := r.stops.next(lease, at)

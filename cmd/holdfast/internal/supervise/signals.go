@@ -17,10 +17,10 @@ var forwarded = []os.Signal{
 // command would inherit that.
 var jobSignals = []os.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
 
-// ending returns true for the signals that end the wait for the lock.
+// ending returns true for the signals that end the wait for the lock. KILL stands for the end of the front.
 func ending(sig syscall.Signal) bool {
 	switch sig {
-	case syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT:
+	case syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGKILL:
 		return true
 	}
 	return false

@@ -11,6 +11,7 @@ const (
 	LeaseLost    Reason = "the lock was taken away"
 	HeldTooLong  Reason = "the command took longer than it may hold the lock"
 	FrontKilled  Reason = "holdfast was killed"
+	signaled     Reason = "a signal has interrupted it" // only what the command has left behind: the command itself gets the signal
 	leftBehind   Reason = "the command has left processes behind"
 )
 

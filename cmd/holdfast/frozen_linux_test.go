@@ -1,0 +1,69 @@
+package main
+
+import (
+	"net"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// silentServer accepts connections and never answers. It returns its URL, and a channel that is sent to whenever it was asked.
+func silentServer(t *testing.T) (url string, asked <-chan struct{}) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests, ended := make(chan struct{}, 1), make(chan struct{})
+	t.Cleanup(func() { _ = listener.Close(); <-ended })
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			_, _ = conn.Read(make([]byte, 1))
+			select {
+			case requests <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return "redis://" + listener.Addr().String(), requests
+}
+
+// TestSignalBesideFrozenRedis: a signal ends the program although Redis does not answer, and the URL lets it wait for ever.
+func TestSignalBesideFrozenRedis(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"exec":        {"exec", "n", "--", "true"},
+		"exec -n":     {"exec", "-n", "n", "--", "true"},
+		"exec --fair": {"exec", "--fair", "n", "--", "true"},
+		"once":        {"once", "n", "--", "true"},
+		"once --tick": {"once", "n", "--tick", "1h", "--", "true"},
+		"elect":       {"elect", "n", "--", "true"},
+		"ls":          {"ls"},
+		"show":        {"show", "n"},
+		"watch":       {"watch", "n"},
+		"unlock":      {"unlock", "--yes", "n"},
+		"records":     {"records"},
+		"cron ls":     {"cron", "ls"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, asked := silentServer(t)
+			started := start(t, command(t, url+"?read_timeout=-1s&dial_timeout=1h", args...))
+			select {
+			case <-asked:
+			case <-time.After(within):
+				t.Fatal("Redis was not asked")
+			}
+			send(syscall.SIGTERM, started.pid)
+			if status := awaitEnd(t, started); status != 143 {
+				t.Errorf("status %d", status)
+			}
+		})
+	}
+}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestHelp: the documentation of the program has what --help prints.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, usage, _ := strings.Cut(string(text), "// # Usage\n//\n")
+	usage, _, _ = strings.Cut(usage, "package main")
+	var documented strings.Builder
+	for line := range strings.Lines(usage) {
+		documented.WriteString(strings.TrimPrefix(strings.TrimPrefix(line, "//"), "\t"))
+	}
+	got := finish(t, with(command(t, "", "--help"), "COLUMNS=80"))
+	got.want(t, 0, "", "")
+	if got.stdout != documented.String() {
+		t.Errorf("doc.go has\n%swant\n%s", &documented, got.stdout)
+	}
+}

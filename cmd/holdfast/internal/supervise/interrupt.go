@@ -1,0 +1,100 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// Interrupted is the cause with which the context of a [Keeper] ends when it receives a signal that no command will act on.
+type Interrupted struct {
+	// Signal is the one that was received. It is KILL if the front has ended.
+	Signal syscall.Signal
+}
+
+// Error returns the name of the signal.
+func (e *Interrupted) Error() string { return fmt.Sprintf("interrupted by a signal: %v", e.Signal) }
+
+// giveUpTimeout is how long an interrupted keeper may take to unlock and to end while no command runs. It is longer than
+// what bounds a release, so it counts only if Redis hangs and the URL of Redis has switched the timeouts off.
+const giveUpTimeout = 15 * time.Second
+
+// received handles a signal that one of both processes has received. It is never lost:
+//
+//   - Before the command is started, it ends the context of the keeper. See run.fork, which has the same mutex.
+//   - While the command runs, the command gets it. If the command is being ended, another one must not follow, so it ends the
+//     context too. TERM does so even if the command is ended after it, see run.finish.
+//   - After the command has ended, it ends the context. See forward for a signal that waits for its pair at that moment.
+func (k *Keeper) received(from origin, sig syscall.Signal) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.command != 0 {
+		k.pairs.received(from, sig)
+		k.asked = k.asked || sig == syscall.SIGTERM
+	}
+	if k.command == 0 || k.stopping {
+		k.interruptLocked(sig)
+	}
+}
+
+// forward sends a signal to the command if it still runs. Why with the mutex: the process id may be another process's
+// once the command was waited for. A signal whose command has ended meanwhile ends the context.
+func (k *Keeper) forward(sig syscall.Signal) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.command == 0 {
+		k.interruptLocked(sig)
+		return
+	}
+	forward(k.command, sig)
+}
+
+// lostFront ends the context because the front has ended.
+func (k *Keeper) lostFront() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.interruptLocked(syscall.SIGKILL)
+}
+
+// whyInterrupted returns why the context has ended.
+func (k *Keeper) whyInterrupted() Reason {
+	var i *Interrupted
+	if errors.As(context.Cause(k.ctx), &i) && i.Signal != syscall.SIGKILL {
+		return signaled
+	}
+	return FrontKilled
+}
+
+// setStopping says that the command is being ended.
+func (k *Keeper) setStopping() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.stopping = true
+}
+
+// interruptLocked ends the context of the keeper if the signal is one that ends it.
+func (k *Keeper) interruptLocked(sig syscall.Signal) {
+	if !ending(sig) || k.ctx.Err() != nil {
+		return
+	}
+	k.interrupt(&Interrupted{Signal: sig})
+	k.idleSince = time.Now()
+	time.AfterFunc(giveUpTimeout, func() { k.giveUp(sig) })
+}
+
+// giveUp ends the process if no command has run for giveUpTimeout, whatever it waits for. The lock expires then.
+func (k *Keeper) giveUp(sig syscall.Signal) {
+	k.mu.Lock()
+	wait := giveUpTimeout
+	if !k.running {
+		wait = time.Until(k.idleSince.Add(giveUpTimeout))
+	}
+	k.mu.Unlock()
+	if wait > 0 {
+		time.AfterFunc(wait, func() { k.giveUp(sig) })
+		return
+	}
+	k.exit(SignalStatus(sig))
+}

@@ -1,0 +1,139 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// testHold is a hold of a minute.
+type testHold struct{ seen func() }
+
+func (h testHold) Context() context.Context { return context.Background() }
+
+// ValidUntil is called after the front has allowed the command, and before the command starts.
+func (h testHold) ValidUntil() time.Time {
+	h.seen()
+	return time.Now().Add(time.Minute)
+}
+
+// wantInterrupted fails the test unless an error is from a signal.
+func wantInterrupted(t *testing.T, err error, sig syscall.Signal) {
+	t.Helper()
+	var i *Interrupted
+	if !errors.As(err, &i) || i.Signal != sig {
+		t.Errorf("error %v, want that of %v", err, sig)
+	}
+}
+
+// TestSignalBeforeCommand: a signal that arrives after the front was asked, and before the command has a process id, keeps
+// the command from starting. Otherwise it would reach no process, and the command would run on.
+func TestSignalBeforeCommand(t *testing.T) {
+	t.Parallel()
+	mine, other, err := newLinkFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := newLink(other)
+	go front.receive(func(string, string) { front.send(wordGo) })
+	k := newKeeper(newLink(mine), page{new(atomic.Int64)})
+	go k.link.receive(k.heard)
+	hold := testHold{func() { k.received(fromFront, syscall.SIGTERM) }}
+	_, err = k.Run(hold, Command{Path: "/bin/sleep", Args: []string{"sleep", "60"}}, Limits{KillBefore: time.Second, MaxHold: time.Millisecond})
+	wantInterrupted(t, err, syscall.SIGTERM)
+	k.link.flush()
+	front.flush()
+	_, _ = mine.Close(), other.Close()
+}
+
+// TestSignalAfterCommand: a signal that waits for its pair while the command ends, for instance because the lead was lost,
+// keeps another command from following.
+func TestSignalAfterCommand(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeeper(nil, page{})
+		k.exit = func(int) {}
+		k.command = 1 << 30
+		k.received(fromFront, syscall.SIGTERM)
+		if k.ctx.Err() != nil {
+			t.Error("the context has ended while the command may act on the signal")
+		}
+		k.mu.Lock()
+		k.command = 0
+		k.mu.Unlock()
+		time.Sleep(2 * frontSignalTimeout)
+		synctest.Wait()
+		wantInterrupted(t, context.Cause(k.ctx), syscall.SIGTERM)
+	})
+}
+
+// TestSignalWhileStopping: a command that is being ended because the lead was lost must not be followed by another one.
+func TestSignalWhileStopping(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeeper(nil, page{})
+		k.exit = func(int) {}
+		k.command = 1 << 30
+		k.setStopping()
+		k.received(fromFront, syscall.SIGUSR1)
+		if k.ctx.Err() != nil {
+			t.Error("USR1 has ended the context")
+		}
+		k.received(fromFront, syscall.SIGTERM)
+		k.received(fromKeeper, syscall.SIGTERM) // its pair: it was for the whole group
+		wantInterrupted(t, context.Cause(k.ctx), syscall.SIGTERM)
+		k.received(fromKeeper, syscall.SIGUSR1)
+	})
+}
+
+// TestSignalBeforeStop: after TERM, a command that is ended because the lead was lost must not be followed by another one.
+func TestSignalBeforeStop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeeper(nil, page{new(atomic.Int64)})
+		k.exit = func(int) {}
+		end := func(sig syscall.Signal, stopped Reason) error {
+			k.command = 1 << 30
+			k.received(fromFront, sig)
+			k.received(fromKeeper, sig)
+			k.command = 0
+			(&run{keeper: k, outcome: Outcome{Stopped: stopped}}).finish()
+			return context.Cause(k.ctx)
+		}
+		if err := end(syscall.SIGHUP, LeaseLost); err != nil {
+			t.Error("HUP has ended the context, although it may be for the command alone")
+		}
+		if err := end(syscall.SIGTERM, ""); err != nil {
+			t.Error("TERM has ended the context, although the command has ended by itself")
+		}
+		wantInterrupted(t, end(syscall.SIGTERM, LeaseLost), syscall.SIGTERM)
+	})
+}
+
+// TestGiveUp: an interrupted keeper that still waits for Redis ends, but not while a command runs, nor right after it.
+func TestGiveUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeeper(nil, page{new(atomic.Int64)})
+		exited := make(chan int, 1)
+		k.exit = func(status int) { exited <- status }
+		k.running = true
+		k.received(fromFront, syscall.SIGHUP)
+		time.Sleep(2 * giveUpTimeout)
+		(&run{keeper: k}).finish()
+		time.Sleep(giveUpTimeout - 1)
+		synctest.Wait()
+		if len(exited) > 0 {
+			t.Error("ended before it could unlock")
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if len(exited) == 0 || <-exited != 129 {
+			t.Error("not ended with the status of the signal")
+		}
+	})
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// password is that of the user of tests.
+const password = "of-nobody-else"
+
+// documentedRights returns those that docs/redis.md says a user needs.
+func documentedRights(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	section := regexp.MustCompile("(?s)A Redis user needs (.*?)\\.\n").FindSubmatch(text)
+	if section == nil {
+		t.Fatal("docs/redis.md lists no rights")
+	}
+	return strings.Join(regexp.MustCompile("[~&+][^\\s`]+").FindAllString(string(section[1]), -1), " ")
+}
+
+// startVault starts a server that has TLS, demands certificates, and has one user beside the default one.
+func startVault(t *testing.T, a *redistest.Authority) *redistest.Server {
+	t.Helper()
+	return redistest.Start(t, redistest.TLS(a), redistest.Config("requirepass", "of-the-master"),
+		redistest.Config("user", "locker on >"+password+" resetchannels "+documentedRights(t)))
+}
+
+// TestTLS: the command reaches a server with TLS as a user with the rights of docs/redis.md, whether the files and the
+// password come from flags, from variables or from the URL.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	a := redistest.NewAuthority(t)
+	srv, files := startVault(t, a), a.ClientFiles()
+	secret := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(secret, []byte(password+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags := []string{"--tls-ca", files.Authority, "--tls-cert", files.Cert, "--tls-key", files.Key}
+	variables := []string{"HOLDFAST_TLS_CA=" + files.Authority, "HOLDFAST_TLS_CERT=" + files.Cert, "HOLDFAST_TLS_KEY=" + files.Key}
+	for name, cmd := range map[string]*exec.Cmd{
+		"flags, password in a variable": with(command(t, "", append(flags, "--redis", "rediss://locker@"+srv.TLSAddr(),
+			"exec", "n", "--", "echo", "ran")...), "HOLDFAST_REDIS_PASSWORD="+password),
+		"flags, password in a file": command(t, "rediss://"+srv.TLSAddr(), append(flags, "--redis-user", "locker",
+			"--password-file", secret, "exec", "n", "--", "echo", "ran")...),
+		"variables, password in the URL": with(command(t, "rediss://locker:"+password+"@"+srv.TLSAddr(),
+			"exec", "n", "--", "echo", "ran"), variables...),
+		"variables alone": with(command(t, "rediss://"+srv.TLSAddr(), "exec", "n", "--", "echo", "ran"),
+			append(variables, "HOLDFAST_REDIS_USER=locker", "HOLDFAST_REDIS_PASSWORD_FILE="+secret)...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			finish(t, cmd).want(t, 0, "ran\n", "")
+		})
+	}
+}
+
+// TestNotLetIn: a server that cannot be trusted, or that refuses, is an error that says why, without the password. The
+// command does not run.
+func TestNotLetIn(t *testing.T) {
+	t.Parallel()
+	a := redistest.NewAuthority(t)
+	srv, files, strangers := startVault(t, a), a.ClientFiles(), redistest.NewAuthority(t).ClientFiles()
+	mixed := redistest.Files{Authority: files.Authority, Cert: strangers.Cert, Key: strangers.Key}
+	for name, test := range map[string]struct {
+		user, password string
+		files          redistest.Files
+		says           string
+	}{
+		"another authority's server": {"locker", password, redistest.Files{Authority: strangers.Authority, Cert: files.Cert, Key: files.Key}, "signed by unknown authority"},
+		"no authority":               {"locker", password, redistest.Files{Cert: files.Cert, Key: files.Key}, "certificate"},
+		// The server closes the connection behind its refusal, so a client may see only the end.
+		"another authority's client": {"locker", password, mixed, "no answer from Redis"},
+		"no certificate":             {"locker", password, redistest.Files{Authority: files.Authority}, "no answer from Redis"},
+		"wrong user":                 {"nobody", password, files, "WRONGPASS"},
+		"wrong password":             {"locker", password + "-not", files, "WRONGPASS"},
+		"no password":                {"", "", files, "NOAUTH"},
+		"no TLS":                     {"locker", password, redistest.Files{}, "no answer from Redis"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scheme := "rediss"
+			if name == "no TLS" {
+				scheme = "redis"
+			}
+			url := fmt.Sprintf("%s://%s:%s@%s", scheme, test.user, test.password, srv.TLSAddr())
+			got := finish(t, with(command(t, url, "exec", "-n", "n", "--", "echo", "ran"), "HOLDFAST_TLS_CA="+test.files.Authority,
+				"HOLDFAST_TLS_CERT="+test.files.Cert, "HOLDFAST_TLS_KEY="+test.files.Key))
+			got.want(t, 69, "", test.says)
+			if strings.Contains(got.stderr+got.stdout, password) || got.stdout != "" {
+				t.Errorf("printed %+v", got)
+			}
+		})
+	}
+}
+
+// TestPasswordHidden: the password is not among the arguments of any process, and one among the arguments is refused.
+func TestPasswordHidden(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, redistest.Config("requirepass", password))
+	started := start(t, with(command(t, urlOf(srv), "exec", "n", "--", "sleep", "60"), "HOLDFAST_REDIS_PASSWORD="+password))
+	p := awaitCommand(t, started.pid)
+	for _, pid := range []int{p.front, p.keeper, p.command} {
+		args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err != nil || len(args) == 0 || strings.Contains(string(args), password) {
+			t.Errorf("arguments %q, error %v", args, err)
+		}
+	}
+	for _, args := range [][]string{
+		{"--redis", "redis://:" + password + "@localhost", "ls"},
+		{"exec", "--redis", "redis+sentinel://localhost/m?sentinel_password=" + password, "n", "--", "true"},
+	} {
+		got := run(t, urlOf(srv), args...)
+		got.want(t, 64, "", "other users")
+		if strings.Contains(got.stderr, password) {
+			t.Errorf("printed %q", got.stderr)
+		}
+	}
+}
