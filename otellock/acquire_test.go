@@ -5,9 +5,11 @@ import (
 	"errors"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/otellock"
 )
 
 const acquisitions = "holdfast.acquire.duration"
@@ -134,4 +136,22 @@ func TestClose(t *testing.T) {
 	m.want(2, "holdfast.hold.duration", end("closed"))
 	m.want(0, "holdfast.leases")
 	m.want(0, "holdfast.waiters")
+}
+
+// TestInvalidText: exporters refuse attributes that are not valid UTF-8, so names of locks are made so.
+func TestInvalidText(t *testing.T) {
+	t.Parallel()
+	m := newTelemetry(t, otellock.WithFamily(otellock.Prefix(":")), otellock.WithNames(), otellock.WithSemaphores("\xff"))
+	locks := m.client(redistest.Start(t).Client())
+	unlock(t, mustLock(t, locks.Mutex("a\xff:1")))
+	unlock(t, mustLock(t, locks.Semaphore("\xff", 1)))
+	m.want(1, acquisitions, family("a\uFFFD"))
+	m.want(0, "holdfast.permits.usage", named("\uFFFD"))
+	for _, span := range m.ended("holdfast.acquire") {
+		for _, attribute := range span.Attributes() {
+			if !utf8.ValidString(attribute.Value.Emit()) {
+				t.Errorf("%s is %q", attribute.Key, attribute.Value.Emit())
+			}
+		}
+	}
 }

@@ -28,6 +28,10 @@ const (
 	retryKey     = attribute.Key("holdfast.retry_after")
 )
 
+// valid returns the text of an attribute. Why: exporters refuse a metric whose attributes are not valid UTF-8, and that of
+// Prometheus all other metrics with it. A name of a lock may be any bytes.
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
 // labels are the values of the attributes of one measurement; those of one instrument use the same fields.
 type labels struct {
 	mode      core.Mode

@@ -56,7 +56,7 @@ func (t *telemetry) callOf(ctx context.Context) *call {
 func (t *telemetry) starts(ctx context.Context, mode core.Mode, name string, try bool) *call {
 	c := &call{Context: ctx, telemetry: t, mode: mode, name: name, try: try}
 	if t.config.family != nil {
-		c.family = t.config.family(name)
+		c.family = valid(t.config.family(name))
 	}
 	if t.config.spans {
 		c.startSpan()

@@ -2,6 +2,7 @@ package otellock
 
 import (
 	"context"
+	"errors"
 
 	"go.opentelemetry.io/otel/attribute"
 
@@ -39,9 +40,14 @@ func (t *telemetry) acquireEnd(ctx context.Context, end core.AcquireEnd) {
 	c.endSpan(outcome, end.Contended, end.Asked, end.Token, more)
 }
 
+// releaseEnd records the end of a lease that was held until Unlock. If it was lost before, that is for the hook Lost, which
+// may be called a moment later.
 func (t *telemetry) releaseEnd(ctx context.Context, end core.ReleaseEnd) {
 	how := released
-	if end.Err != nil {
+	switch {
+	case errors.Is(end.Err, core.ErrNotHeld):
+		return
+	case end.Err != nil:
 		how = unconfirmed
 	}
 	if c := t.callOf(ctx); c != nil && c.leaseEnds(how, end.Held) && t.config.holdSpans {

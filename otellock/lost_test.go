@@ -3,11 +3,15 @@ package otellock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/codes"
+
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/otellock"
 )
 
 // wantLost waits until one lease is lost for this cause, and checks that it is counted once.
@@ -104,4 +108,31 @@ func TestRenewals(t *testing.T) {
 	})
 	<-lease.Done()
 	m.wantLost(core.ModeMutex, "expired")
+}
+
+// TestUnlockAfterALoss: a holder that unlocks as soon as its lease has ended. The release and the loss may be told in any
+// order; the lease has ended by the loss.
+func TestUnlockAfterALoss(t *testing.T) {
+	t.Parallel()
+	const times = 20
+	m, server := newTelemetry(t, otellock.WithHoldSpans()), redistest.Start(t)
+	locks := m.client(server.Client(), core.WithTTL(300*time.Millisecond))
+	for i := range times {
+		name := fmt.Sprint(i)
+		lease := mustLock(t, locks.Mutex(name))
+		server.Client().Del(t.Context(), "lock:"+name)
+		<-lease.Done()
+		if err := lease.Unlock(t.Context()); !errors.Is(err, core.ErrNotHeld) {
+			t.Error(err)
+		}
+	}
+	m.eventually(times, "holdfast.leases.lost", cause("gone"))
+	m.eventually(times, "holdfast.hold.duration", end("gone"))
+	m.want(0, "holdfast.hold.duration", end("unconfirmed"))
+	m.eventually(0, "holdfast.leases")
+	for _, span := range m.ended("holdfast.hold") {
+		if span.Status().Code != codes.Error {
+			t.Errorf("%v", span.Attributes())
+		}
+	}
 }

@@ -11,11 +11,11 @@ import (
 func (t *telemetry) initZeros(ctx context.Context) {
 	t.named = map[string]*measurement{}
 	for name := range t.config.elections {
-		t.named[name] = newMeasurement(nameKey.String(name))
+		t.named[name] = newMeasurement(nameKey.String(valid(name)))
 		t.leader.Add(ctx, 0, t.named[name].add...)
 	}
 	for name := range t.config.semaphores {
-		t.named[name] = newMeasurement(nameKey.String(name))
+		t.named[name] = newMeasurement(nameKey.String(valid(name)))
 		t.permitsUsage.Add(ctx, 0, t.named[name].add...)
 	}
 }

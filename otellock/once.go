@@ -32,7 +32,7 @@ func (t *telemetry) beginEnd(ctx context.Context, end core.BeginEnd) {
 	}
 }
 
-// attemptEnd records the end of an attempt, and the end of its lease unless that was lost before.
+// attemptEnd records the end of an attempt, and the end of its lease unless that was lost before: see releaseEnd.
 func (t *telemetry) attemptEnd(ctx context.Context, end core.AttemptEnd) {
 	c := t.callOf(ctx)
 	if c == nil {
@@ -40,7 +40,7 @@ func (t *telemetry) attemptEnd(ctx context.Context, end core.AttemptEnd) {
 	}
 	outcome := word(end.Outcome)
 	t.onceEnds.Add(c, 1, t.perOutcome.of(labels{value: outcome, family: c.family}).add...)
-	if c.leaseEnds(outcome, end.Held) && t.config.holdSpans {
+	if !end.LeaseLost && c.leaseEnds(outcome, end.Held) && t.config.holdSpans {
 		c.holdSpan(outcome, end.Token, end.Held)
 	}
 }

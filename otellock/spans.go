@@ -32,7 +32,7 @@ func (c *call) identity() []attribute.KeyValue {
 		attributes = append(attributes, familyKey.String(c.family))
 	}
 	if c.config.names {
-		attributes = append(attributes, nameKey.String(c.name))
+		attributes = append(attributes, nameKey.String(valid(c.name)))
 	}
 	return attributes
 }
