@@ -44,7 +44,7 @@ func (l *locker) newAcquisition(ctx context.Context, config lockConfig) *acquisi
 	// Only a lease of this very lock is entered again. Under the lease of another lock each call is a new owner. So the
 	// tasks of one batch, which share the batch's lease, exclude each other here.
 	parent := holdingFrom(ctx).of(e, h.Keys.Lock)
-	if parent == nil {
+	if parent == nil || config.fresh {
 		h.Owner = h.ID
 		return a
 	}

@@ -61,7 +61,8 @@ type lockConfig struct {
 	maxHold time.Duration
 	minHold time.Duration
 	owner   string
-	permits int // of a semaphore; 0 for any other lock
+	fresh   bool // a new owner, whatever the context carries
+	permits int  // of a semaphore; 0 for any other lock
 	ack     transport.Ack
 	// leavesLosses is true if a lost lease is left to expire in Redis, as after Abandon: a leader may need time to stop.
 	leavesLosses bool
@@ -254,8 +255,16 @@ func WithOwner(owner string) LockOption {
 		if err := checkOwner(owner); err != nil {
 			c.refuse(err)
 		}
-		c.owner = owner
+		c.owner, c.fresh = owner, false
 	})
+}
+
+// WithNewOwner gives each call a new owner, whatever its context, its client and the options before say. So no call enters a
+// lock that is held. It is for adapters, whose runs must exclude each other even if a caller's context carries a lease.
+// Unlike an owner of [WithOwner], a new one leads to the instance of its client. [Once] and [Election] always have one.
+// Defaults to the context's owner, or a new one.
+func WithNewOwner() LockOption {
+	return lockOption(func(c *lockConfig) { c.owner, c.fresh = "", true })
 }
 
 func (c *lockConfig) checkTTL(option string, ttl time.Duration) {

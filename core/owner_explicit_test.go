@@ -100,3 +100,29 @@ func TestExplicitOwnerIsToldOfItsShare(t *testing.T) {
 	wantErr(t, receive(t, writing), core.ErrUpgrade)
 	unlock(t, <-reading)
 }
+
+// TestNewOwner: whatever the client and the context say, the call is of a new owner, and Redis knows its process.
+func TestNewOwner(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	shared := newClient(t, rdb, core.WithTTL(long), core.WithOwner("shared"), core.WithInstance("web-1:7"))
+	plain := newClient(t, rdb, core.WithTTL(long), core.WithInstance("web-1:7"))
+	for name, locks := range map[string]*core.Client{"owner of the client": shared, "owner of the context": plain} {
+		for strategy, lock := range strategies(locks) {
+			t.Run(name+"/"+strategy, func(t *testing.T) {
+				l := lock(name + strategy)
+				outer := mustLock(t, l)
+				lease, err := l.TryLock(outer.Context(), core.WithNewOwner())
+				unlock(t, outer)
+				if lease == nil { // it is no reader's
+					wantErr(t, err, core.ErrNotAcquired)
+					lease = mustLock(t, l, core.WithNewOwner())
+				}
+				if info := mustInspect(t, locks, l.Name()); info.Holders[0].Owner != lease.Owner() || info.Holders[0].Instance != "web-1:7" {
+					t.Errorf("%+v", info.Holders)
+				}
+				unlock(t, lease)
+			})
+		}
+	}
+}

@@ -2,7 +2,6 @@ package cronlock
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -114,7 +113,7 @@ func (j *job) alone(patience context.Context, takeover bool) (lease *core.Lease,
 	}
 	// An owner of its own, whatever the client or the caller's context say: no run enters the lock of another one.
 	mutex := j.locks.Mutex(groupOf(j.name), slices.Concat(j.config.lock, []core.LockOption{
-		core.WithMinHold(j.config.minHold), core.WithOwner(rand.Text()),
+		core.WithMinHold(j.config.minHold), core.WithNewOwner(),
 	})...)
 	var doubt doubt
 	for wait := firstPause; ; wait = min(2*wait, longestPause) {

@@ -137,3 +137,19 @@ func TestOptionsOfTheClient(t *testing.T) {
 	b.fire(tick.Add(2 * time.Second))
 	b.expect(t, 1, cronlock.Taken, cronlock.Overlapping)
 }
+
+// TestInstanceOfARun: operators find the process of a run that hangs.
+func TestInstanceOfARun(t *testing.T) {
+	t.Parallel()
+	long := newBlocking()
+	locks := newClient(t, redistest.Start(t).Client(), core.WithInstance("web-1:7"))
+	r := newReplica(t, locks, long.run)
+	wait := r.start(time.Now().Truncate(time.Second))
+	receive(t, long.running, "the run")
+	info, err := locks.Inspect(t.Context(), "cron:{job}")
+	if err != nil || len(info.Holders) != 1 || info.Holders[0].Instance != "web-1:7" {
+		t.Errorf("%+v, %v", info, err)
+	}
+	close(long.release)
+	wait()
+}

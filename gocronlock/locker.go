@@ -2,7 +2,6 @@ package gocronlock
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -98,7 +97,7 @@ func (l *JobLocker) tryLock(ctx context.Context, locker core.Locker, job string)
 			"job", job)
 	}
 	// An owner of its own, whatever ctx carries: no run enters the lock of another one.
-	return locker.TryLock(ctx, core.WithOwner(rand.Text()))
+	return locker.TryLock(ctx, core.WithNewOwner())
 }
 
 // Func returns a job that calls fn with the context of the lease that gocron has taken for the run. It ends with the lease,
