@@ -1,7 +1,9 @@
 package core_test
 
 import (
+	"errors"
 	"flag"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -161,5 +163,32 @@ func TestObserver(t *testing.T) {
 	}
 	if keys := server.Client().Keys(ctx, "*").Val(); len(keys) != int(before) {
 		t.Errorf("left %q", keys)
+	}
+}
+
+// TestWrongPassword: every call says so, whether its commands are sent alone or in a batch.
+func TestWrongPassword(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	setUser(t, server, documentedRules(t, "A Redis user needs"))
+	locks := newClient(t, server.Client(func(o *redis.Options) { o.Username, o.Password = "locker", "wrong" }))
+	calls := map[string]func() error{
+		"Inspect": func() error { _, err := locks.Inspect(t.Context(), "name"); return err },
+		"List":    func() error { return listEveryWay(locks) },
+		"records": func() error { _, err := locks.ListRecords(t.Context(), "", "", 0); return err },
+	}
+	for i := range 20 {
+		calls[fmt.Sprint("TryLock ", i)] = func() error { _, err := locks.Mutex(fmt.Sprint(i)).TryLock(t.Context()); return err }
+	}
+	failed := make(map[string]<-chan error)
+	for name, call := range calls {
+		err := make(chan error, 1)
+		go func() { err <- call() }()
+		failed[name] = err
+	}
+	for name, err := range failed {
+		if err := receive(t, err); !errors.Is(err, core.ErrPermission) || errors.Is(err, core.ErrUnavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -58,7 +58,7 @@ func askPipelined(ctx context.Context, rdb piper, commands [][]any, answers []An
 		sent[i] = newSingleTryCmd(args...)
 		_ = pipe.Process(ctx, sent[i])
 	}
-	_, _ = pipe.Exec(ctx) // each command carries its error
+	execPipeline(ctx, pipe)
 	for i, c := range sent {
 		answers[i].Reply, answers[i].Err = c.Result()
 	}

@@ -284,9 +284,23 @@ func pipeline(rdb piper, batch []*Command, command buildCmd, behind ...*singleTr
 	for _, cmd := range behind {
 		_ = pipe.Process(ctx, cmd)
 	}
-	_, _ = pipe.Exec(ctx) // each command carries its error
+	execPipeline(ctx, pipe)
 	for _, c := range batch {
 		c.readResult()
+	}
+}
+
+// execPipeline sends a pipeline. Each command carries its error. Why not without this: if a server refuses a new connection by
+// a reply, such as WRONGPASS, go-redis 9.19 returns that error, and leaves the commands without one and without a reply.
+func execPipeline(ctx context.Context, pipe redis.Pipeliner) {
+	commands, err := pipe.Exec(ctx)
+	if err == nil {
+		return
+	}
+	for _, c := range commands {
+		if answered, ok := c.(interface{ Val() any }); ok && c.Err() == nil && answered.Val() == nil {
+			c.SetErr(err)
+		}
 	}
 }
 
