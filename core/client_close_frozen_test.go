@@ -4,15 +4,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// TestCloseBesideFrozenRedis: Close gives up, also if a lease was lost before to a server that does not answer.
+// TestCloseBesideFrozenRedis: Close gives up, also if a lease was lost before to a server that does not answer. The client of
+// go-redis can be closed after it, although commands are still in flight.
 func TestCloseBesideFrozenRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	locks := newClient(t, server.Client(), core.WithTTL(500*time.Millisecond))
+	rdb := server.Client(func(o *redis.Options) { o.ReadTimeout = time.Minute })
+	locks := newClient(t, rdb, core.WithTTL(500*time.Millisecond))
 	lease := mustLock(t, locks.Mutex("lost"))
 	mustLock(t, locks.Mutex("held"), core.WithTTL(long))
 	server.Pause()
@@ -24,6 +28,7 @@ func TestCloseBesideFrozenRedis(t *testing.T) {
 		if err := locks.Close(); err == nil {
 			t.Error("Close says that all is released")
 		}
+		_ = rdb.Close()
 	}()
 	waitFor(t, closed, "Close")
 }

@@ -7,7 +7,7 @@ require (
 	github.com/creack/pty v1.1.24
 	github.com/holdfast-go/holdfast v0.0.0
 	github.com/mattn/go-runewidth v0.0.16
-	github.com/redis/go-redis/v9 v9.19.0
+	github.com/redis/go-redis/v9 v9.20.1
 	github.com/robfig/cron/v3 v3.0.1
 	golang.org/x/sys v0.47.0
 	golang.org/x/term v0.44.0

@@ -157,9 +157,8 @@ func (s *Server) relayFor(t testing.TB) *Relay {
 	return r
 }
 
-// newClient connects until the test ends. Before it closes the client it calls thaw: go-redis 9.19 waits in Close
-// for the end of a read in flight, and a server that is frozen at the end of its test would let it wait for ever. Then it
-// waits for commands that nobody waits for any more: Close looks at their connections too, which is a data race.
+// newClient connects until the test ends. Before it closes the client it calls thaw, because a server may be frozen at the end
+// of its test. Then it waits for commands that no caller waits for any more: their goroutines must not outlive the test.
 func newClient(
 	t testing.TB, opts *redis.Options, edit []func(*redis.Options), thaw func(),
 ) *redis.Client {

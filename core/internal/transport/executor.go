@@ -291,7 +291,7 @@ func pipeline(rdb piper, batch []*Command, command buildCmd, behind ...*singleTr
 }
 
 // execPipeline sends a pipeline. Each command carries its error. Why not without this: if a server refuses a new connection by
-// a reply, such as WRONGPASS, go-redis 9.19 returns that error, and leaves the commands without one and without a reply.
+// a reply, such as WRONGPASS, go-redis 9.20 returns that error, and leaves the commands without one and without a reply.
 func execPipeline(ctx context.Context, pipe redis.Pipeliner) {
 	commands, err := pipe.Exec(ctx)
 	if err == nil {
