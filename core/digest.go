@@ -2,7 +2,9 @@ package core
 
 import (
 	"context"
+	"encoding/hex"
 	"iter"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/core/internal/catalog"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
@@ -28,9 +30,16 @@ type Match struct {
 	Record bool
 }
 
-// FindDigest looks for the locks that are held, and the records of [Once], with a digest of the log: 8 hex digits. It walks over
-// all of them like [Client.Locks], so stop it after the first match, or end ctx. A lock that was released has left no name.
+// FindDigest looks for the locks that are held, and the records of [Once], with a digest of the log: 8 hex digits, in either case.
+// It walks over all of them like [Client.Locks], so stop it after the first match, or end ctx. A lock that was released has left
+// no name. A digest of another form yields [ErrInvalidOption].
 func (c *Client) FindDigest(ctx context.Context, digest string) iter.Seq2[Match, error] {
+	digest = strings.ToLower(strings.TrimSpace(digest))
+	if _, err := hex.DecodeString(digest); err != nil || len(digest) != digestLength {
+		return func(yield func(Match, error) bool) {
+			yield(Match{}, invalidOption("find digest: %q: %d hex digits are wanted", digest, digestLength))
+		}
+	}
 	locks, records := c.withDigest(ctx, digest, false), c.withDigest(ctx, digest, true)
 	return func(yield func(Match, error) bool) {
 		more := true

@@ -52,6 +52,17 @@ func TestDigestOfTheLog(t *testing.T) {
 	if found := findAll(t, locks, "00000000"); len(found) != 0 {
 		t.Errorf("%+v", found)
 	}
+	if found := findAll(t, locks, " "+strings.ToUpper(locks.Digest("name"))+"\n"); len(found) != 1 {
+		t.Errorf("in upper case: %+v", found)
+	}
+	for _, wrong := range []string{"", "xyz", "d092d54", "d092d5455", "g092d545"} {
+		for m, err := range locks.FindDigest(ctx, wrong) {
+			wantErr(t, err, core.ErrInvalidOption)
+			if m.Name != "" {
+				t.Errorf("%q: %+v", wrong, m)
+			}
+		}
+	}
 	for m := range locks.FindDigest(ctx, locks.Digest("name")) { // stops after the first
 		if m.Name != "name" {
 			t.Errorf("%+v", m)

@@ -14,10 +14,13 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
+// digestLength is how many hex digits a digest has.
+const digestLength = 8
+
 // digest stands for a lock in logs, where names do not belong: they may carry a user's data.
 func digest(key string) string {
 	sum := sha256.Sum256([]byte(key))
-	return hex.EncodeToString(sum[:4])
+	return hex.EncodeToString(sum[:digestLength/2])
 }
 
 // nameless is what an error that begins with the name of a lock says after it.

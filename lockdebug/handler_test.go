@@ -109,3 +109,23 @@ func TestHandlerRequests(t *testing.T) {
 	}()
 	lockdebug.Handler(nil)
 }
+
+// TestLongName: one long name does not widen the lines of all others. JSON has all of it.
+func TestLongName(t *testing.T) {
+	t.Parallel()
+	locks := client(t, redistest.Start(t))
+	page, name := lockdebug.Handler(locks), strings.Repeat("n", 500)
+	for _, name := range []string{name, "short"} {
+		if _, err := locks.Mutex(name).Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for line := range strings.Lines(get(page, http.MethodGet, "/debug/locks").Body.String()) {
+		if len(line) > 250 {
+			t.Errorf("%d bytes: %s", len(line), line)
+		}
+	}
+	if r := readJSON(t, page); len(r.Held) != 2 || r.Held[0]["name"] != name {
+		t.Errorf("%+v", r.Held)
+	}
+}

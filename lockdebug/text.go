@@ -3,6 +3,7 @@ package lockdebug
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"text/tabwriter"
 	"time"
 )
@@ -15,17 +16,28 @@ func (r report) write(w io.Writer) error {
 		fmt.Fprint(table, "\nHELD\tMODE\tFOR\tVALID FOR\tTTL\tTOKEN\tOWNER\n")
 	}
 	for _, h := range r.Held {
-		fmt.Fprintf(table, "%q\t%s\t%v\t%v\t%s\t%d\t%q\n", h.Name, h.mode(), r.At.Sub(h.Since).Round(time.Millisecond),
+		fmt.Fprintf(table, "%s\t%s\t%v\t%v\t%s\t%d\t%q\n", quoted(h.Name), h.mode(), r.At.Sub(h.Since).Round(time.Millisecond),
 			h.ValidUntil.Sub(r.At).Round(time.Millisecond), h.ttl(), h.Token, h.Owner)
 	}
 	if len(r.Waiting) > 0 {
 		fmt.Fprint(table, "\nWAITING\tMODE\tFOR\tPOSITION\tOWNER\n")
 	}
 	for _, c := range r.Waiting {
-		fmt.Fprintf(table, "%q\t%s\t%v\t%s\t%q\n", c.Name, c.Mode, r.At.Sub(c.Since).Round(time.Millisecond),
+		fmt.Fprintf(table, "%s\t%s\t%v\t%s\t%q\n", quoted(c.Name), c.Mode, r.At.Sub(c.Since).Round(time.Millisecond),
 			c.position(), c.Owner)
 	}
 	return table.Flush()
+}
+
+// mostOfName is how many bytes of a name the text has, because one long name would widen all lines. JSON has all.
+const mostOfName = 64
+
+// quoted returns a name in quotes, and an ellipsis if it is cut.
+func quoted(name string) string {
+	if len(name) > mostOfName {
+		return strconv.Quote(name[:mostOfName]) + "…"
+	}
+	return strconv.Quote(name)
 }
 
 // mode returns how a lease is held, with the permits of a semaphore.
