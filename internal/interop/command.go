@@ -38,6 +38,9 @@ func ParseCommand(line string) (Command, error) {
 	return c, nil
 }
 
+// names are those of the locks that the command is about: several, with commas between, if it joins them.
+func (c Command) names() []string { return strings.Split(c.Arguments["name"], ",") }
+
 func (c Command) has(key string) bool {
 	_, ok := c.Arguments[key]
 	return ok

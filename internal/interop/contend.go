@@ -10,22 +10,22 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// contend locks and unlocks over and over, and tells the referee of each hold of the resource, by default that of the
-// lock's name. It returns the number of holds.
+// contend locks and unlocks over and over, and tells the referee of each hold of the resources, by default those of the
+// lock's names. It returns the number of holds.
 func (t *thread) contend(c Command, locker core.Locker) (string, error) {
 	how := "exclusive"
 	if c.Arguments["kind"] == "read" {
 		how = "go"
 	}
 	hold, think := c.duration("hold", time.Microsecond), c.duration("think", time.Microsecond)
-	who, resource := c.Arguments["party"]+":"+t.name, locker.Name()
+	who, resources := c.Arguments["party"]+":"+t.name, c.names()
 	if c.has("resource") {
-		resource = c.Arguments["resource"]
+		resources = []string{c.Arguments["resource"]}
 	}
 	holds := 0
 	for end := time.Now().Add(c.duration("for", time.Millisecond)); time.Now().Before(end); holds++ {
 		err := core.Do(t.site.ctx, locker, func(ctx context.Context) error {
-			return t.hold(ctx, resource, who, how, hold)
+			return t.hold(ctx, resources, who, how, hold)
 		})
 		if err != nil {
 			return "", fmt.Errorf("hold %d: %w", holds, err)
@@ -35,15 +35,24 @@ func (t *thread) contend(c Command, locker core.Locker) (string, error) {
 	return strconv.Itoa(holds), nil
 }
 
-func (t *thread) hold(ctx context.Context, resource, who, how string, most time.Duration) error {
+// hold is inside all resources at once.
+func (t *thread) hold(ctx context.Context, resources []string, who, how string, most time.Duration) error {
 	began := now()
-	entered, err := t.site.referee.enter(ctx, resource, who, how)
-	if err != nil {
-		return err
+	entered := make([]string, len(resources))
+	for i, resource := range resources {
+		var err error
+		if entered[i], err = t.site.referee.enter(ctx, resource, who, how); err != nil {
+			return err
+		}
 	}
 	pause(most)
 	token, _ := core.TokenFrom(ctx)
-	return t.site.referee.leave(ctx, resource, who, how, entered, began, token)
+	for i, resource := range resources {
+		if err := t.site.referee.leave(ctx, resource, who, how, entered[i], began, token); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pause pauses for at most so long, at random, so that the callers do not fall into step.

@@ -66,20 +66,31 @@ func TestRefereeSees(t *testing.T) {
 // contend lets so many threads of each process lock and unlock for that time, and returns when all have ended.
 func contend(t *testing.T, parties []*party, threads int, length time.Duration, what ...[]any) {
 	t.Helper()
-	type call struct {
-		*party
-		answered <-chan interop.Answer
-	}
-	var calls []call
+	mustFinish(t, beginToContend(parties, threads, length, what...), length)
+}
+
+// contender is a thread that contends.
+type contender struct {
+	*party
+	answered <-chan interop.Answer
+}
+
+// beginToContend lets the threads of each process lock, in turn, what is to be locked.
+func beginToContend(parties []*party, threads int, length time.Duration, what ...[]any) (all []contender) {
 	for i, q := range parties {
 		for thread := range threads {
 			arguments := append([]any{
 				"party", label(q, i), "for", length.Milliseconds(), "hold", 2000, "think", 8000,
 			}, what[thread%len(what)]...)
-			calls = append(calls, call{q, q.begin(strconv.Itoa(thread), "contend", arguments...)})
+			all = append(all, contender{q, q.begin(strconv.Itoa(thread), "contend", arguments...)})
 		}
 	}
-	for _, c := range calls {
+	return all
+}
+
+func mustFinish(t *testing.T, all []contender, length time.Duration) {
+	t.Helper()
+	for _, c := range all {
 		if a := c.answer(c.answered, length+within); a.Failed {
 			t.Errorf("%s: %s", c.name, a.Value)
 		}

@@ -6,10 +6,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/interop"
 )
 
-// crash kills the process that holds the lock while the other waits, which gets it when the TTL is over. It ends the
-// stage.
+// crash kills the process that holds locks while the other waits, which gets them when the TTL is over: a lock, and two
+// that are joined. It ends the stage.
 func crash(t *testing.T, s *stage) {
 	s.afterDeath(t, s.golang, s.java)
 	s.afterDeath(t, s.java, s.place.golang(t, short))
@@ -17,19 +19,30 @@ func crash(t *testing.T, s *stage) {
 
 func (s *stage) afterDeath(t *testing.T, victim, other *party) {
 	name := "crash-" + victim.name
+	several := as("multi", name+"-a,"+name+"-b")
 	victim.must("x", "lock", lock(name)...)
-	waiting := other.begin("x", "lock", lock(name)...)
-	s.awaitListener(t, name)
+	victim.must("y", "lock", several...)
+	waiting, forSeveral := other.begin("x", "lock", lock(name)...), other.begin("y", "lock", several...)
+	for _, awaited := range []string{name, name + "-a"} {
+		s.awaitListener(t, awaited)
+	}
 	victim.kill()
-	if ttl := s.rdb.PTTL(t.Context(), name).Val(); ttl > short {
-		t.Errorf("what %s has left lasts for %v", victim.name, ttl)
+	for _, left := range []string{name, name + "-a", name + "-b"} {
+		if ttl := s.rdb.PTTL(t.Context(), left).Val(); ttl > short {
+			t.Errorf("what %s has left of %s lasts for %v", victim.name, left, ttl)
+		}
 	}
 	killed := time.Now()
-	if a := other.answer(waiting, within); a.Failed {
-		t.Errorf("%s: %s", other.name, a.Value)
+	for what, answered := range map[string]<-chan interop.Answer{"the lock": waiting, "both": forSeveral} {
+		a := other.answer(answered, within)
+		if a.Failed {
+			t.Errorf("%s: %s: %s", other.name, what, a.Value)
+		}
+		later := time.Duration(a.Ended-killed.UnixMicro()) * time.Microsecond
+		t.Logf("%s died, %s had %s %v later; the TTL is %v", victim.name, other.name, what, later, short)
 	}
-	t.Logf("%s died, %s had the lock %v later; the TTL is %v", victim.name, other.name, time.Since(killed), short)
 	other.must("x", "unlock", lock(name)...)
+	other.must("y", "unlock", several...)
 }
 
 // paused stops the process that holds the lock for longer than its TTL. When it goes on, it is told that the lock

@@ -44,6 +44,16 @@ func inCluster(t *testing.T, c *redistest.Cluster) *place {
 	return &place{"cluster", addresses(c.Servers()), c.Client(), redistest.Start(t, redistest.TCP())}
 }
 
+// masters are three servers that know nothing of each other, with a referee of their own.
+func masters(t *testing.T) (*place, []*redistest.Server) {
+	t.Helper()
+	var servers []*redistest.Server
+	for range 3 {
+		servers = append(servers, redistest.Start(t, redistest.TCP(), redistest.AOF()))
+	}
+	return &place{"masters", addresses(servers), servers[0].Client(), redistest.Start(t, redistest.TCP())}, servers
+}
+
 func addresses(servers []*redistest.Server) string {
 	var all []string
 	for _, s := range servers {

@@ -16,39 +16,61 @@ import (
 type site struct {
 	ctx     context.Context
 	stop    context.CancelFunc
-	rdb     redis.UniversalClient
-	locks   *core.Client
+	rdbs    []redis.UniversalClient // more than one only in the mode masters
+	locks   *core.Client            // at the first of them
+	redlock *core.Redlock           // on all of them, nil outside that mode
 	referee *referee
 }
 
 // connect makes the clients. Keys have no prefix unless the command has one, as Redisson's have none.
 func connect(c Command) (*site, error) {
-	addrs := strings.Split(c.Arguments["addrs"], ",")
-	var rdb redis.UniversalClient
-	switch c.Arguments["mode"] {
-	case "sentinel":
-		rdb = redis.NewFailoverClient(&redis.FailoverOptions{MasterName: c.Arguments["master"], SentinelAddrs: addrs})
-	case "cluster":
-		rdb = redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
-	default:
-		rdb = redis.NewClient(&redis.Options{Addr: addrs[0]})
-	}
 	opts := []core.Option{core.WithPrefix(c.Arguments["prefix"])}
 	if ttl := c.duration("watchdog", time.Millisecond); ttl > 0 {
 		opts = append(opts, core.WithTTL(ttl))
 	}
-	locks, err := core.New(rdb, opts...)
-	if err != nil {
-		return nil, errors.Join(err, rdb.Close())
+	s := &site{rdbs: clients(c), referee: newReferee(c.Arguments["referee"])}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	var err error
+	if s.locks, err = core.New(s.rdbs[0], opts...); err == nil && c.Arguments["mode"] == "masters" {
+		s.redlock, err = core.NewRedlock(s.rdbs, opts...)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	return &site{ctx, stop, rdb, locks, newReferee(c.Arguments["referee"])}, nil
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// clients are those of go-redis: one, or one for each server in the mode masters.
+func clients(c Command) []redis.UniversalClient {
+	addrs := strings.Split(c.Arguments["addrs"], ",")
+	switch c.Arguments["mode"] {
+	case "sentinel":
+		return []redis.UniversalClient{redis.NewFailoverClient(&redis.FailoverOptions{
+			MasterName: c.Arguments["master"], SentinelAddrs: addrs,
+		})}
+	case "cluster":
+		return []redis.UniversalClient{redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})}
+	default:
+		var all []redis.UniversalClient
+		for _, addr := range addrs {
+			all = append(all, redis.NewClient(&redis.Options{Addr: addr}))
+		}
+		return all
+	}
 }
 
 func (s *site) close() {
 	s.stop()
-	_ = s.locks.Close()
-	_ = s.rdb.Close()
+	if s.redlock != nil {
+		_ = s.redlock.Close()
+	}
+	if s.locks != nil {
+		_ = s.locks.Close()
+	}
+	for _, rdb := range s.rdbs {
+		_ = rdb.Close()
+	}
 	_ = s.referee.rdb.Close()
 }
 
@@ -64,6 +86,17 @@ func (s *site) locker(c Command) (core.Locker, error) {
 		return s.locks.Read(name), nil
 	case "write":
 		return s.locks.Write(name), nil
+	case "multi":
+		var members []core.Locker
+		for _, member := range c.names() {
+			members = append(members, s.locks.Mutex(member))
+		}
+		return core.Multi(members...), nil
+	case "redlock":
+		if s.redlock == nil {
+			return nil, errors.New("a Redlock needs the mode masters")
+		}
+		return s.redlock.Mutex(name), nil
 	case "semaphore":
 		return s.locks.Semaphore(name, c.number("n")), nil
 	default:

@@ -33,3 +33,28 @@ func tokens(t *testing.T, s *stage) {
 		t.Errorf("Redisson's last token is %s, want 2", got)
 	}
 }
+
+// counter: the counter of RFencedLock is a key without a TTL. Java goes on from whatever number is there, begins at 1
+// again if it is lost, and counts a re-entry. Grants of its other kinds do not count.
+func counter(t *testing.T, s *stage) {
+	const key = "redisson_lock_token:{counter}"
+	grant := func(want string) {
+		t.Helper()
+		s.java.must("x", "lock", as("fenced", "counter")...)
+		s.java.want(want, "x", "token", as("fenced", "counter")...)
+	}
+	release := func() { s.java.must("x", "unlock", as("fenced", "counter")...) }
+	grant("1")
+	grant("2")
+	release()
+	release()
+	if ttl := s.rdb.PTTL(t.Context(), key).Val(); ttl != -1 {
+		t.Errorf("the counter has the TTL %v, want none", ttl)
+	}
+	s.rdb.Set(t.Context(), key, 1_700_000_000_000_000, 0)
+	grant("1700000000000001")
+	release()
+	s.rdb.Del(t.Context(), key)
+	grant("1")
+	release()
+}

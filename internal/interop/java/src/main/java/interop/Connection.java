@@ -1,5 +1,7 @@
 package interop;
 
+import java.util.ArrayList;
+import java.util.List;
 import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.ClusterServersConfig;
@@ -9,8 +11,20 @@ import org.redisson.config.Config;
 final class Connection {
     private Connection() {}
 
+    /** Returns one client, or one for each server in the mode masters. */
+    static List<RedissonClient> open(Command command) throws ReflectiveOperationException {
+        if (!command.text("mode").equals("masters")) {
+            return List.of(open(command, command.text("addrs")));
+        }
+        List<RedissonClient> clients = new ArrayList<>();
+        for (String address : command.text("addrs").split(",")) {
+            clients.add(open(command, address));
+        }
+        return clients;
+    }
+
     /** Connects to one server, to sentinels, or to a Cluster. */
-    static RedissonClient open(Command command) throws ReflectiveOperationException {
+    private static RedissonClient open(Command command, String addrs) throws ReflectiveOperationException {
         Config config = new Config();
         if (command.has("watchdog")) {
             config.setLockWatchdogTimeout(command.number("watchdog"));
@@ -18,7 +32,7 @@ final class Connection {
         if (command.has("fairwait")) { // by reflection, since versions before 3.46 do not have it
             Config.class.getMethod("setFairLockWaitTimeout", long.class).invoke(config, command.number("fairwait"));
         }
-        String[] addresses = command.text("addrs").split(",");
+        String[] addresses = addrs.split(",");
         for (int i = 0; i < addresses.length; i++) {
             addresses[i] = "redis://" + addresses[i];
         }

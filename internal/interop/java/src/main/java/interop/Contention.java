@@ -9,7 +9,7 @@ import org.redisson.api.RLock;
 final class Contention {
     private final RLock lock;
     private final Referee referee;
-    private final String resource;
+    private final String[] resources;
     private final String who;
     private final String how;
     private final long length;
@@ -19,7 +19,7 @@ final class Contention {
     Contention(RLock lock, Referee referee, Command command) {
         this.lock = lock;
         this.referee = referee;
-        resource = command.has("resource") ? command.text("resource") : command.text("name");
+        resources = (command.has("resource") ? command.text("resource") : command.text("name")).split(",");
         who = command.text("party") + ":" + command.thread();
         how = command.text("kind").equals("read") ? "java" : "exclusive";
         length = TimeUnit.MILLISECONDS.toNanos(command.number("for"));
@@ -44,11 +44,17 @@ final class Contention {
         return String.valueOf(holds);
     }
 
+    /** Is inside all resources at once. */
     private void hold() {
         long began = Answers.now();
-        String entered = referee.enter(resource, who, how);
+        String[] entered = new String[resources.length];
+        for (int i = 0; i < resources.length; i++) {
+            entered[i] = referee.enter(resources[i], who, how);
+        }
         pause(hold);
-        referee.leave(resource, who, how, entered, began);
+        for (int i = 0; i < resources.length; i++) {
+            referee.leave(resources[i], who, how, entered[i], began);
+        }
     }
 
     /** Pauses for at most so long, at random, so that the callers do not fall into step. */

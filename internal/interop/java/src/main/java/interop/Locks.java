@@ -1,5 +1,7 @@
 package interop;
 
+import java.util.Arrays;
+import java.util.List;
 import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 
@@ -7,8 +9,11 @@ import org.redisson.api.RedissonClient;
 final class Locks {
     private Locks() {}
 
-    static RLock of(RedissonClient client, Command command) throws ReflectiveOperationException {
+    /** The lock is at the first client, except a Redlock, which is on the servers of all. */
+    @SuppressWarnings("deprecation") // of getRedLock
+    static RLock of(List<RedissonClient> clients, Command command) throws ReflectiveOperationException {
         String name = command.text("name");
+        RedissonClient client = clients.get(0);
         return switch (command.text("kind")) {
             case "lock" -> client.getLock(name);
             case "fair" -> client.getFairLock(name);
@@ -16,6 +21,10 @@ final class Locks {
             case "write" -> client.getReadWriteLock(name).writeLock();
             case "spin" -> client.getSpinLock(name);
             case "fenced" -> fenced(client, name);
+            case "multi" -> client.getMultiLock(
+                Arrays.stream(name.split(",")).map(client::getLock).toArray(RLock[]::new));
+            case "redlock" -> client.getRedLock(
+                clients.stream().map(each -> each.getLock(name)).toArray(RLock[]::new));
             default -> throw new IllegalArgumentException("kind " + command.text("kind"));
         };
     }

@@ -1,24 +1,25 @@
 package interop;
 
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 
 /** What commands can say. */
 final class Verbs {
-    private volatile RedissonClient client;
+    private volatile List<RedissonClient> clients;
     private volatile Referee referee;
 
     String run(Command command) throws Exception {
         if (command.verb().equals("connect")) {
-            client = Connection.open(command);
+            clients = Connection.open(command);
             referee = new Referee(Connection.toReferee(command.text("referee")));
             return "connected";
         }
         if (command.text("kind").equals("semaphore")) {
-            return Permits.run(client, command);
+            return Permits.run(clients.get(0), command);
         }
-        RLock lock = Locks.of(client, command);
+        RLock lock = Locks.of(clients, command);
         switch (command.verb()) {
             case "lock":
                 lock(lock, command);
