@@ -32,6 +32,13 @@ func TestMounts(t *testing.T) {
 		follow(t, s, base)
 		follow(t, s, base+"lock?name=name")
 		follow(t, s, base+"find?q=name") // a redirect
+		for _, folder := range []string{"lock/", "templates/"} {
+			if resp, err := s.client.Get(s.URL + base + folder); err != nil || resp.StatusCode != http.StatusNotFound {
+				t.Errorf("%s%s: status %v, error %v", base, folder, resp, err)
+			} else {
+				resp.Body.Close()
+			}
+		}
 	}
 }
 
