@@ -3,6 +3,7 @@ package inspector
 import (
 	"net"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 )
@@ -20,15 +21,20 @@ func (c *config) served(r *http.Request) bool {
 	return slices.ContainsFunc(c.hosts, func(host string) bool { return strings.EqualFold(host, name) })
 }
 
-// pageOf returns the page, action or file that a path names: what is after its last slash. It returns false for a folder below
-// that of the page. The handler does not know its folder. An [http.ServeMux] tells the pattern, whose end a path of the folder is:
-// all of it, or what StripPrefix has left. Otherwise any folder is taken for that of the page.
+// pageOf returns the page, action or file that a path names: what is after its last slash. It returns false for a folder with the
+// name of a page or action, as in "lock/", which would be the list of locks otherwise.
+//
+// The handler does not know where it is mounted, and a service may choose such a name for that. An [http.ServeMux] tells its
+// pattern, whose end the folder is then: all of it, or what StripPrefix has left. Other folders are taken for that of the page, since
+// another router may lie between.
 func pageOf(r *http.Request) (name string, ok bool) {
-	path := r.URL.Path
-	folder, name := path[:strings.LastIndex(path, "/")+1], path[strings.LastIndex(path, "/")+1:]
+	folder, name := path.Split(r.URL.Path)
 	mount := r.Pattern[max(strings.Index(r.Pattern, "/"), 0):]
-	if !strings.HasSuffix(mount, "/") || strings.Contains(mount, "{") {
-		return name, true // of another router, or with wildcards
+	if !strings.HasSuffix(mount, "/") || strings.Contains(mount, "{") || strings.HasSuffix(mount, folder) {
+		return name, true // of another router, with wildcards, or right
 	}
-	return name, strings.HasSuffix(mount, folder)
+	last := path.Base(folder)
+	_, page := pages[last]
+	_, act := actions[last]
+	return name, !page && !act && last != "templates" && last != "assets"
 }

@@ -79,7 +79,7 @@ func TestMethods(t *testing.T) {
 		{http.MethodGet, "resume?name=none", 404},
 		{http.MethodGet, "lock/", 404},
 		{http.MethodGet, "templates/", 404},
-		{http.MethodGet, "a/style.css", 404},
+		{http.MethodGet, "force-unlock/", 404},
 	} {
 		resp, body := s.do(c.method, c.path, nil)
 		if resp.StatusCode != c.status {

@@ -92,7 +92,7 @@ func WithCron(c *cron.Cron) Option {
 // WithHosts refuses requests for other hosts than these with 421. A name is one as "localhost" or an IP address, without a port: any
 // port is right. Name the hosts if the page has no login, for instance because it listens on localhost alone. Otherwise any site
 // that is open in a browser there can read the page, by letting its own name point to that address (DNS rebinding). A proxy in
-// front must leave the Host as it is. Defaults to any host.
+// front must leave the Host as it is. A refused request leaves no line in the log. Defaults to any host.
 func WithHosts(names ...string) Option {
 	return optionFunc(func(c *config) {
 		if len(names) == 0 {
