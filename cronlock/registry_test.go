@@ -27,6 +27,7 @@ func TestUnknownJob(t *testing.T) {
 		"IsPaused": func(name string) error { return second(cronlock.IsPaused(t.Context(), locks, name)) },
 		"Resume":   func(name string) error { return cronlock.Resume(t.Context(), locks, name) },
 		"History":  func(name string) error { return second(cronlock.History(t.Context(), locks, name)) },
+		"RunNow":   func(name string) error { return cronlock.RunNow(t.Context(), r.cron, name) },
 	} {
 		if err := ask("jbo"); !errors.Is(err, cronlock.ErrUnknownJob) {
 			t.Errorf("%s: error %v", name, err)

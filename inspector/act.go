@@ -15,20 +15,6 @@ const (
 	actLimit = 10 * readLimit
 )
 
-// confirmView asks for the confirmation of an action.
-type confirmView struct {
-	action
-	Name    string
-	Digest  string
-	Typed   string // what has to be typed: the name or the digest
-	Owner   string // of the holder, for ForceUnlockHolder
-	Holder  string // its token
-	Target  string // the address of the form
-	Back    string
-	Token   string
-	Problem string // why the last try was refused
-}
-
 // serveAction answers GET with a form, and does the action by POST.
 func (h *Handler) serveAction(w http.ResponseWriter, r *http.Request, a action) {
 	switch {
@@ -47,27 +33,6 @@ func (h *Handler) serveAction(w http.ResponseWriter, r *http.Request, a action) 
 	}
 }
 
-// confirm answers with the form of an action. problem is why the last try was refused; nil at the first.
-func (h *Handler) confirm(w http.ResponseWriter, r *http.Request, a action, who string, refused error) {
-	q := r.URL.Query()
-	view := confirmView{
-		action: a, Name: q.Get("name"), Owner: q.Get("owner"), Holder: q.Get("holder-token"),
-		Target: link(string(a.Action), "name", q.Get("name"), "owner", q.Get("owner"), "holder-token", q.Get("holder-token")),
-		Back:   a.Kind.address(q.Get("name")), Token: tokenOf(w, r),
-	}
-	view.Digest = h.digestOf(a.Kind, view.Name)
-	view.Typed = confirmation(view.Name, view.Digest)
-	status := http.StatusOK
-	if refused != nil {
-		p := problemOf(refused)
-		view.Problem, status = p.Title, p.Status
-		if p.Detail != "" {
-			view.Problem = p.Detail
-		}
-	}
-	writeHTML(w, status, "confirm", shown{Title: a.Title, Template: "confirm", Who: who, Acts: true, Data: view})
-}
-
 // act does an action, if the request may, and answers. It leaves a record of each request.
 func (h *Handler) act(w http.ResponseWriter, r *http.Request, a action) {
 	r.Body = http.MaxBytesReader(w, r.Body, mostForm)
@@ -80,10 +45,24 @@ func (h *Handler) act(w http.ResponseWriter, r *http.Request, a action) {
 	if audit.Refused = audit.Err != nil; !audit.Refused {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), actLimit)
 		defer cancel()
-		audit.Err = a.do(ctx, h, audit.Name, values(r))
+		audit.Err = h.do(ctx, a, audit.Name, values(r))
+	}
+	if audit.Pending = errors.Is(audit.Err, errPending); audit.Pending {
+		audit.Err = nil
 	}
 	h.record(r, audit)
 	h.answer(w, r, a, audit)
+}
+
+// do does an action, if it makes sense for what is there now.
+func (h *Handler) do(ctx context.Context, a action, name string, form url.Values) error {
+	reading, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	s, err := h.subjectOf(reading, a, name)
+	if err != nil {
+		return err
+	}
+	return a.do(ctx, h, s, form)
 }
 
 // allow returns why a request may not act, and sets who may.
@@ -94,13 +73,13 @@ func (h *Handler) allow(r *http.Request, a action, audit *Audit) error {
 	if err := h.checkOrigin(r); err != nil {
 		return err
 	}
-	who, err := h.config.authorise(r)
+	who, err := h.authorise(r)
 	if err != nil {
 		return errReadOnly
 	}
 	audit.Who = who
 	if want := confirmation(audit.Name, audit.Digest); r.PostFormValue("confirm") != want {
-		return fmt.Errorf("%w: type %s to confirm", errForm, want)
+		return fmt.Errorf("%w: type %s to confirm", errTyped, want)
 	}
 	return nil
 }
@@ -125,10 +104,18 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, a action, audit
 	case audit.Err != nil:
 		h.confirm(w, r, a, audit.Who, audit.Err) // to be corrected
 	case wanted(r) == asJSON:
-		writeJSON(w, http.StatusOK, struct {
-			Done Action `json:"done"`
-		}{a.Action})
+		answerJSON(w, audit)
 	default:
-		seeOther(w, a.Kind.address(audit.Name, "done", string(a.Action)))
+		setDone(w, r, audit, a.Kind)
+		seeOther(w, a.Kind.address(audit.Name))
 	}
+}
+
+// answerJSON says what was done: with 202 what was begun, and goes on.
+func answerJSON(w http.ResponseWriter, a Audit) {
+	if a.Pending {
+		writeJSON(w, http.StatusAccepted, map[string]Action{"requested": a.Action})
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]Action{"done": a.Action})
 }

@@ -39,8 +39,10 @@ type Audit struct {
 	Remote string
 	// Refused is true if the action was not tried: it was not allowed, forged, or not confirmed.
 	Refused bool
-	// Err is why the action was refused or has failed. It is nil if it was done. A job that still ran after two seconds counts
-	// as done.
+	// Pending is true if a job was to be run, and after two seconds had neither returned nor failed: it runs, or the request for
+	// its turn waits for Redis. Err is nil then. A failure afterwards is in the log.
+	Pending bool
+	// Err is why the action was refused or has failed. It is nil if it was done.
 	Err error
 }
 
@@ -59,6 +61,8 @@ func (h *Handler) record(r *http.Request, a Audit) {
 		log.Warn("holdfast: inspector: an action was refused", append(attrs, "reason", problemOf(a.Err).Title)...)
 	case a.Err != nil:
 		log.Warn("holdfast: inspector: an action has failed", append(attrs, "reason", problemOf(a.Err).Title)...)
+	case a.Pending:
+		log.Warn("holdfast: inspector: a run was requested", attrs...)
 	default:
 		log.Warn("holdfast: inspector: an action was done", attrs...)
 	}

@@ -13,7 +13,8 @@ var errForged = errors.New("the request does not come from this page")
 // tokenCookie carries the token that a form has to repeat. The server keeps nothing, so any replica may take the form.
 //
 // Why both this and the check of the origin: the check trusts requests of old browsers and of programs, which send no origin. The
-// token alone could be set by another host of the same domain, whose requests the check refuses.
+// token alone could be set by another host of the same domain, whose requests the check refuses. A secret of this process would
+// sign the token against that, but then only the replica that has made the form could take it.
 const tokenCookie = "holdfast-inspector"
 
 // tokenOf returns the token of a browser, and gives it one if it has none.
@@ -22,10 +23,7 @@ func tokenOf(w http.ResponseWriter, r *http.Request) string {
 		return c.Value
 	}
 	token := rand.Text()
-	// Without a path, the cookie belongs to the folder of the page, under any mount.
-	http.SetCookie(w, &http.Cookie{
-		Name: tokenCookie, Value: token, HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
-	})
+	http.SetCookie(w, newCookie(r, tokenCookie, token, 0))
 	return token
 }
 

@@ -11,7 +11,8 @@
 //
 // The page shows names of locks and owners of all services that share the Redis and the prefix of the client. Names can
 // contain a user's data, and [core.WithOwner] makes an owner a password. So the handler must be mounted behind a login or on a
-// port that only operators reach. It has no login of its own.
+// port that only operators reach. It has no login of its own. Where a port of localhost is the protection, [WithHosts] keeps other
+// sites out that are open in a browser there.
 //
 // The page changes nothing unless [WithActions] says who may. Then it can force locks, resolve and forget records, and pause,
 // resume and run jobs. Each action needs a POST from the page itself, with a token against forged requests, and the name of its
@@ -27,7 +28,7 @@
 // at most, one at a time.
 //
 // A page that is open is kept up to date by server-sent events. The viewers of one page share its reads. A read follows the one
-// before after half a second, or after twenty times as long as that one took. [WithViewers] bounds the viewers. Without
+// before after half a second, or after twenty times as long as that one took, up to five seconds. [WithViewers] bounds the viewers. Without
 // JavaScript, a page stays as it was loaded.
 //
 // # As data

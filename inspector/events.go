@@ -19,11 +19,11 @@ const (
 	writeLimit = 10 * time.Second
 )
 
-// serveEvents answers with a stream of events: "live" has the changing part of the page, and "problem" says why there is none.
+// serveEvents answers with a stream of events: "live" has the changing part of the page, "same" says that it has not changed, and
+// "problem" says why there is none.
 func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, p page, acts bool) {
 	q := r.URL.Query()
 	q.Del("format")
-	q.Del("done")
 	key := fmt.Sprint(p.template, "?", q.Encode(), " ", acts)
 	v, leave, ok := h.live.join(key, func(ctx context.Context) event { return h.readEvent(ctx, p, q, acts) })
 	if !ok {
@@ -49,10 +49,15 @@ func stream(ctx, lifetime context.Context, w http.ResponseWriter, v *viewer) {
 	defer end.Stop()
 	alive := time.NewTicker(aliveInterval)
 	defer alive.Stop()
+	var sent event
 	for ok := send("retry: 2000\n\n"); ok; {
 		select {
 		case e := <-v.news:
-			ok = send(e.String())
+			text := same
+			if *e != sent {
+				text = e.String()
+			}
+			ok, sent = send(text), *e
 		case <-alive.C:
 			ok = send(": alive\n\n")
 		case <-end.C:
@@ -64,6 +69,9 @@ func stream(ctx, lifetime context.Context, w http.ResponseWriter, v *viewer) {
 		}
 	}
 }
+
+// same stands for an event that says what the last one said. Its data is not empty: browsers drop an event without data.
+const same = "event: same\ndata: same\n\n"
 
 // String returns the event as the format of server-sent events has it.
 func (e *event) String() string {

@@ -69,6 +69,17 @@ func TestMethods(t *testing.T) {
 		{http.MethodGet, "lock?name=", 400},
 		{http.MethodGet, "find?q=", 400},
 		{http.MethodGet, "job?name=none", 404},
+		{http.MethodGet, "job", 400},
+		{http.MethodGet, "job?name={x}", 404},
+		{http.MethodGet, "force-unlock", 400},
+		{http.MethodGet, "force-unlock-holder", 400},
+		{http.MethodGet, "resolve", 400},
+		{http.MethodGet, "forget?name=none", 404},
+		{http.MethodGet, "pause", 400},
+		{http.MethodGet, "resume?name=none", 404},
+		{http.MethodGet, "lock/", 404},
+		{http.MethodGet, "templates/", 404},
+		{http.MethodGet, "force-unlock/", 404},
 	} {
 		resp, body := s.do(c.method, c.path, nil)
 		if resp.StatusCode != c.status {

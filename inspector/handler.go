@@ -2,9 +2,7 @@ package inspector
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -74,7 +72,15 @@ func (h *Handler) begin(run func()) error {
 // ServeHTTP answers a request for the page that is named after the last slash of the path.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
-	name := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+	if !h.config.served(r) {
+		h.refuse(w, r, errHost)
+		return
+	}
+	name, ok := pageOf(r)
+	if !ok {
+		h.refuse(w, r, errNoPage)
+		return
+	}
 	if asset, ok := assets[name]; ok && reads(r) {
 		asset.serve(w, r)
 		return
@@ -111,8 +117,3 @@ func setHeaders(header http.Header) {
 	header.Set("Cache-Control", "no-store")
 	header.Set("Vary", "Accept, Cookie")
 }
-
-var (
-	errNoPage = errors.New("there is no such page")
-	errMethod = errors.New("this method is not allowed here")
-)

@@ -9,13 +9,18 @@ import (
 // countdown is a time that runs out, for a bar.
 type countdown struct {
 	Left  int64 `json:"left_ms"`
-	Whole int64 `json:"-"` // what is a full bar
+	Whole int64 `json:"-"` // what is a full bar; 0 if it is not known
 }
 
 // newCountdown returns the countdown of a TTL. Redis does not tell the whole TTL of every lease, so that of the client stands
-// for it. The script of a page that is open corrects that. Negative means never.
+// for it. If more is left, as of a lease WithFixedTTL, the whole is not known: a bar would be full whatever is left. Negative means
+// never.
 func newCountdown(left, whole time.Duration) countdown {
-	return countdown{Left: millis(left), Whole: max(millis(left), millis(whole))}
+	c := countdown{Left: millis(left), Whole: millis(whole)}
+	if c.Left > c.Whole {
+		c.Whole = 0
+	}
+	return c
 }
 
 // Endless returns true if the time never runs out.

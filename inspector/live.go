@@ -9,12 +9,12 @@ import (
 const (
 	// leastInterval is the pause between two reads of a page that is open: a change shows within a second.
 	leastInterval = 500 * time.Millisecond
-	// mostInterval bounds the pause if reads take long.
-	mostInterval = 30 * time.Second
+	// mostInterval bounds the pause if reads take long. A page is not much older, and learns of an outage after it.
+	mostInterval = 5 * time.Second
 	// failedInterval is the pause after a read that has failed, so that a page is soon up to date after an outage.
 	failedInterval = 2 * time.Second
-	// restFactor is how many times as long as a read the pause after it lasts. So a page keeps Redis busy for at most a
-	// twentieth of the time.
+	// restFactor is how many times as long as a read the pause after it lasts, up to mostInterval. So a page keeps Redis busy for at
+	// most a twentieth of the time, while its reads take less than a quarter of a second.
 	restFactor = 20
 )
 
@@ -34,6 +34,7 @@ type broadcaster struct {
 type topic struct {
 	viewers map[*viewer]struct{}
 	last    *event // nil until the first read
+	read    time.Time
 	stop    context.CancelFunc
 }
 
@@ -71,7 +72,8 @@ func (b *broadcaster) join(key string, read func(ctx context.Context) event) (v 
 	}
 	v = &viewer{news: make(chan *event, 1)}
 	t.viewers[v] = struct{}{}
-	if t.last != nil {
+	// An older state would look like a new one. The page has just been loaded, so its own state will do until the next read.
+	if t.last != nil && (t.last.problem || time.Since(t.read) <= leastInterval) {
 		v.news <- t.last
 	}
 	return v, func() { b.leave(key, t, v) }, true
@@ -115,14 +117,11 @@ func pauseAfter(took time.Duration, failed bool) time.Duration {
 	return min(max(leastInterval, restFactor*took), mostInterval)
 }
 
-// publish hands an event to all viewers of a topic, unless it says what the last one said.
+// publish hands an event to all viewers of a topic, even one that says what the last one said: it tells that this is true still.
 func (b *broadcaster) publish(t *topic, e *event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if t.last != nil && *t.last == *e {
-		return
-	}
-	t.last = e
+	t.last, t.read = e, time.Now()
 	for v := range t.viewers {
 		select {
 		case <-v.news: // the viewer has not taken the one before

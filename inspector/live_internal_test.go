@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestPauses: a page rests twenty times as long as its read took, and less after a failure.
+// TestPauses: a page rests twenty times as long as its read took, but never long, and less after a failure.
 func TestPauses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -18,7 +18,8 @@ func TestPauses(t *testing.T) {
 	}{
 		{time.Millisecond, false, leastInterval},
 		{100 * time.Millisecond, false, 2 * time.Second},
-		{3 * time.Second, false, mostInterval},
+		{250 * time.Millisecond, false, 5 * time.Second},
+		{3 * time.Second, false, 5 * time.Second}, // an outage is noticed after it
 		{3 * time.Second, true, failedInterval},
 	} {
 		if got := pauseAfter(c.took, c.failed); got != c.want {
@@ -80,4 +81,30 @@ func TestSlowViewer(t *testing.T) {
 			t.Errorf("%q after %d reads", e.html, reads)
 		}
 	})
+}
+
+// TestLateViewer of a page that is read seldom is not given an old state, which would look like a new one. It gets an old problem.
+func TestLateViewer(t *testing.T) {
+	t.Parallel()
+	for _, problem := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBroadcaster(10)
+			defer b.close()
+			_, leave, _ := b.join("a", func(context.Context) event {
+				time.Sleep(time.Second)
+				return event{html: time.Now().String(), problem: problem}
+			})
+			defer leave()
+			time.Sleep(time.Second + 2*leastInterval)
+			late, leaveLate, _ := b.join("a", nil)
+			defer leaveLate()
+			if got := len(late.news) == 1; got != problem {
+				t.Errorf("problem %v: the late viewer has news: %v", problem, got)
+			}
+			time.Sleep(mostInterval + time.Second)
+			if len(late.news) != 1 {
+				t.Error("the late viewer has no news of the next read")
+			}
+		})
+	}
 }

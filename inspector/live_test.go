@@ -87,6 +87,32 @@ func TestLive(t *testing.T) {
 	awaitEvent(t, events, "No lock")
 }
 
+// TestUnchanged: each read is told of, so that a page knows how old it is, but what has not changed is not sent again.
+func TestUnchanged(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, newClient(t, redistest.Start(t).Client()))
+	events := s.watch("")
+	awaitEvent(t, events, "live: ")
+	for range 3 {
+		if e := <-events; e != "same: same\n" {
+			t.Errorf("%q", e)
+		}
+	}
+}
+
+// TestFrozen: an open page learns that Redis answers no more, although nothing is refused, and goes on afterwards.
+func TestFrozen(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := newSite(t, newClient(t, server.Client()))
+	events := s.watch("")
+	awaitEvent(t, events, "live: ")
+	server.Pause()
+	awaitEvent(t, events, "problem: Redis does not answer")
+	server.Resume()
+	awaitEvent(t, events, "live: ")
+}
+
 // TestViewersShareReads: twenty viewers of one page cost Redis what one costs, and further viewers are turned away.
 func TestViewersShareReads(t *testing.T) {
 	t.Parallel()

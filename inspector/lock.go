@@ -12,7 +12,8 @@ import (
 type lockView struct {
 	Name    string    `json:"name"`
 	Digest  string    `json:"digest"`
-	Mode    core.Mode `json:"mode"` // "" if the lock is free
+	NotLock bool      `json:"not_a_lock,omitempty"` // a hash of other data, of which nothing is shown
+	Mode    core.Mode `json:"mode"`                 // "" if the lock is free
 	Holders []holder  `json:"holders"`
 	Shares  int       `json:"shares,omitempty"`
 	TTL     countdown `json:"ttl"`
@@ -55,6 +56,9 @@ func readLock(ctx context.Context, h *Handler, q url.Values) (any, error) {
 	info, err := h.locks.Inspect(ctx, name)
 	if err != nil {
 		return nil, err
+	}
+	if !isLock(info) {
+		return lockView{Name: name, Digest: h.locks.Digest(name), NotLock: true, Holders: []holder{}, Queue: []waiter{}}, nil
 	}
 	view := lockView{
 		Name: name, Digest: h.locks.Digest(name), Mode: info.Mode, Holders: h.newHolders(info.Holders), Shares: info.Shares,

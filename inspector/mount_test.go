@@ -32,6 +32,34 @@ func TestMounts(t *testing.T) {
 		follow(t, s, base)
 		follow(t, s, base+"lock?name=name")
 		follow(t, s, base+"find?q=name") // a redirect
+		for _, folder := range []string{"lock/", "templates/"} {
+			if resp, err := s.client.Get(s.URL + base + folder); err != nil || resp.StatusCode != http.StatusNotFound {
+				t.Errorf("%s%s: status %v, error %v", base, folder, resp, err)
+			} else {
+				resp.Body.Close()
+			}
+		}
+	}
+}
+
+// TestOtherRouters: where a router lies between a ServeMux and the page, the pattern of the mux says nothing of the page's folder.
+func TestOtherRouters(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	mustLock(t, locks.Mutex("name"))
+	page, err := inspector.New(locks, inspector.WithActions(asAda))
+	if err != nil {
+		t.Fatal(err)
+	}
+	router := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { page.ServeHTTP(w, r) })
+	mux := http.NewServeMux()
+	mux.Handle("/", router)
+	mux.Handle("/tenants/{id}/lock/", router)
+	mux.Handle("GET /lock/", router) // a name of a page as the folder
+	s := serve(t, mux, page)
+	for _, base := range []string{"/", "/debug/holdfast/", "/holdfast/", "/tenants/7/lock/", "/lock/"} {
+		follow(t, s, base)
+		follow(t, s, base+"lock?name=name")
 	}
 }
 

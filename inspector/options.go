@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/robfig/cron/v3"
 )
@@ -20,6 +23,7 @@ type config struct {
 	authorise func(*http.Request) (who string, err error)
 	audit     func(context.Context, Audit)
 	cron      *cron.Cron
+	hosts     []string // none: any
 	viewers   int
 	values    bool
 	err       error // the first refused option
@@ -47,8 +51,9 @@ func (c *config) refuse(format string, args ...any) {
 }
 
 // WithActions allows actions to the requests for which authorise returns no error. It returns the name of the operator, which
-// goes into the log and to [WithAudit]. With an error the request gets 403, and the error is not shown. Pages without a permitted
-// operator do not offer actions, so authorise is called for each page too: it should be quick, and change nothing.
+// goes into the log and to [WithAudit]. With an error the request gets 403, and the error is not shown. A panic counts as an error,
+// and leaves a line in the log. Pages without a permitted operator do not offer actions. So authorise is called for each page of a
+// lock, a record or a job too, and delays it: it should be quick, and change nothing.
 //
 // Authorise by what the browser sends by itself, such as the session of your login. The handler adds protection against forged
 // requests, which a session alone has not. Defaults to no actions: the page only reads.
@@ -81,6 +86,24 @@ func WithCron(c *cron.Cron) Option {
 			config.refuse("WithCron: the cron is nil")
 		}
 		config.cron = c
+	})
+}
+
+// WithHosts refuses requests for other hosts than these with 421. A name is one as "localhost" or an IP address, without a port: any
+// port is right. Name the hosts if the page has no login, for instance because it listens on localhost alone. Otherwise any site
+// that is open in a browser there can read the page, by letting its own name point to that address (DNS rebinding). A proxy in
+// front must leave the Host as it is. A refused request leaves no line in the log. Defaults to any host.
+func WithHosts(names ...string) Option {
+	return optionFunc(func(c *config) {
+		if len(names) == 0 {
+			c.refuse("WithHosts: no host is named")
+		}
+		for _, name := range names {
+			if _, err := netip.ParseAddr(name); err != nil && (name == "" || strings.ContainsAny(name, ":/[] ")) {
+				c.refuse("WithHosts(%q): a host name or an IP address is wanted, without a port", name)
+			}
+		}
+		c.hosts = slices.Clone(names)
 	})
 }
 

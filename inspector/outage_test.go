@@ -3,11 +3,14 @@ package inspector_test
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/inspector"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -38,6 +41,33 @@ func TestRedisIsFrozen(t *testing.T) {
 	server.Pause()
 	contains(t, s.get(http.StatusServiceUnavailable, ""), "Redis does not answer")
 	server.Resume()
+}
+
+// TestActionsWhileRedisIsFrozen: nothing is said to be done that has not been, neither to the operator nor in the log.
+func TestActionsWhileRedisIsFrozen(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	log, text := logged()
+	locks := newClient(t, server.Client(), core.WithLogger(log))
+	c := addJob(t, newClient(t, server.Client()), "job", func(context.Context) error { return nil })
+	var audit audits
+	s := newSite(t, locks, inspector.WithActions(asAda), inspector.WithCron(c), inspector.WithAudit(audit.record))
+	redistest.Eventually(t, patience, "the registration", func() bool {
+		resp, _ := s.do(http.MethodGet, "run-now?name=job", nil)
+		return resp.StatusCode == http.StatusOK
+	})
+	form := url.Values{"token": {s.token("run-now?name=job")}, "confirm": {"job"}}
+	server.Pause()
+	resp, body := s.do(http.MethodPost, "run-now?name=job", form)
+	if resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("status %d: %s", resp.StatusCode, body)
+	}
+	server.Resume()
+	if a := audit.last(t); a.Err == nil || a.Pending {
+		t.Errorf("audit %+v", a)
+	}
+	contains(t, text.String(), "an action has failed")
+	lacks(t, text.String(), "an action was done")
 }
 
 // TestWithoutScan: a user without the right to SCAN gets a page that names it, and looks up a lock by its name.

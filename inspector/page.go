@@ -13,18 +13,19 @@ type page struct {
 	title    string
 	read     func(ctx context.Context, h *Handler, q url.Values) (any, error)
 	live     bool // open pages are kept up to date
+	acts     bool // the page offers actions to an operator
 }
 
 // pages are all pages, by the end of their paths. The pages lie side by side, so that relative links work under any path.
 var pages = map[string]page{
-	"":        {"locks", "Locks", readLocks, true},
-	"lock":    {"lock", "Lock", readLock, true},
-	"records": {"records", "Records", readRecords, true},
-	"record":  {"record", "Record", readRecord, true},
-	"cron":    {"cron", "Schedules", readJobs, true},
-	"job":     {"job", "Job", readJob, true},
-	"process": {"process", "This process", readProcess, true},
-	"find":    {"find", "Find", readFind, false},
+	"":        {"locks", "Locks", readLocks, true, false},
+	"lock":    {"lock", "Lock", readLock, true, true},
+	"records": {"records", "Records", readRecords, true, false},
+	"record":  {"record", "Record", readRecord, true, true},
+	"cron":    {"cron", "Schedules", readJobs, true, false},
+	"job":     {"job", "Job", readJob, true, true},
+	"process": {"process", "This process", readProcess, true, false},
+	"find":    {"find", "Find", readFind, false, false},
 }
 
 // shown is what a template gets.
@@ -33,6 +34,7 @@ type shown struct {
 	Template string
 	Who      string // the operator; "" if the request may not act
 	Acts     bool   // the request may act
+	ReadOnly bool   // it may not; both are false where that was not asked
 	Live     bool
 	Done     string // what was just done, one of doneTexts
 	JSON     string // the address of the same page as data; "" if there is none
@@ -49,8 +51,13 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, p page) {
 		h.refuse(w, r, errMethod)
 		return
 	}
-	who, acts := h.operator(r)
-	if r.Method == http.MethodGet && wanted(r) == asEvents && p.live {
+	form := wanted(r)
+	var who string
+	var acts bool
+	if p.acts && form != asJSON { // it may take long
+		who, acts = h.operator(r)
+	}
+	if r.Method == http.MethodGet && form == asEvents && p.live {
 		h.serveEvents(w, r, p, acts)
 		return
 	}
@@ -61,7 +68,7 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, p page) {
 		h.refuse(w, r, err)
 		return
 	}
-	if wanted(r) == asJSON {
+	if form == asJSON {
 		writeJSON(w, http.StatusOK, data)
 		return
 	}
@@ -70,21 +77,14 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, p page) {
 		return
 	}
 	s := shown{Title: p.title, Template: p.template, Who: who, Acts: acts, Live: p.live && h.config.viewers > 0, Data: data}
+	s.ReadOnly = h.config.authorise == nil || p.acts && !acts
 	q := r.URL.Query()
-	s.Done = doneTexts[q.Get("done")]
-	q.Del("done")
+	if r.Method == http.MethodGet {
+		s.Done = takeDone(w, r, object(p.template), q.Get("name"))
+	}
 	q.Set("format", "json")
 	s.JSON = "?" + q.Encode()
 	writeHTML(w, http.StatusOK, p.template, s)
-}
-
-// operator returns who may act by this request. It returns false if actions are off, or are not allowed to the request.
-func (h *Handler) operator(r *http.Request) (who string, ok bool) {
-	if h.config.authorise == nil {
-		return "", false
-	}
-	who, err := h.config.authorise(r)
-	return who, err == nil
 }
 
 // seeOther leads to another page. The address is relative: http.Redirect would resolve it by the path that StripPrefix has left.

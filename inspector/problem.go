@@ -27,11 +27,18 @@ var problems = []struct {
 	detail      bool
 }{
 	{errNoPage, 404, "There is no such page", "", false},
+	{errHost, 421, "The page is not served under this name", "The service names its hosts by inspector.WithHosts.", false},
 	{errMethod, 405, "This method is not allowed here", "Pages are read by GET, and actions are sent by POST.", false},
 	{errReadOnly, 403, "This page is read-only", "The service allows no actions here, or none to you.", false},
 	{errForged, 403, "The request does not come from this page", "Go back, load the page again, and allow its cookie.", false},
 	{errBusy, 503, "Another search is running", "Only one digest is looked for at a time. Try again in some seconds.", false},
 	{errForm, 400, "The form cannot be read", "", true},
+	{errTyped, 400, "The typed name is wrong", "", true},
+	{errNoName, 400, "No name is given", "Begin at the list, or look up a name above.", false},
+	{errFree, 409, "The lock is free already", "Nothing was changed.", false},
+	{errGone, 409, "This holder holds the lock no more", "Nothing was changed.", false},
+	{errNoRecord, 404, "There is no record of this key", "Nothing was changed. It may have expired, or was forgotten.", false},
+	{errShorter, 409, "The record would be kept for a shorter time", "", true},
 	{errNotHere, 409, "This process cannot run jobs", "Give inspector.WithCron the cron that has the job.", false},
 	{core.ErrPermission, 502, "Redis refuses the user of this service", "A right is missing, or the password is wrong. The lists " +
 		"need the right to SCAN, and those of records HSTRLEN: see docs/redis.md. Without it, look up a name above.", true},

@@ -4,15 +4,18 @@ import (
 	"context"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/cronlock"
 )
 
-// mostJobs and mostRuns bound what a page shows of jobs, and of the runs of one.
 const (
+	// mostJobs and mostRuns bound what a page shows of jobs, and of the runs of one.
 	mostJobs = 500
 	mostRuns = 100
+	// longestJob bounds the name of a job, in bytes: as cronlock does.
+	longestJob = 200
 )
 
 // jobList are the jobs that replicas have registered.
@@ -68,8 +71,22 @@ func readJobs(ctx context.Context, h *Handler, _ url.Values) (any, error) {
 	return list, nil
 }
 
+// checkJob returns an error for what cannot be the name of a job.
+func checkJob(name string) error {
+	switch {
+	case name == "":
+		return errNoName
+	case len(name) > longestJob || strings.ContainsAny(name, "{}\x00"):
+		return cronlock.ErrUnknownJob
+	}
+	return nil
+}
+
 func readJob(ctx context.Context, h *Handler, q url.Values) (any, error) {
 	name := q.Get("name")
+	if err := checkJob(name); err != nil {
+		return nil, err
+	}
 	paused, err := cronlock.IsPaused(ctx, h.locks, name)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,7 +35,13 @@ func TestSchedules(t *testing.T) {
 	server := redistest.Start(t)
 	locks := newClient(t, server.Client())
 	fail := errors.New("no paper")
-	c := addJob(t, locks, "report <b>", func(context.Context) error { return fail })
+	var run atomic.Bool
+	c := addJob(t, locks, "report <b>", func(context.Context) error {
+		if run.Load() {
+			return nil
+		}
+		return fail
+	})
 	s := newSite(t, newClient(t, server.Client()), inspector.WithActions(asAda), inspector.WithCron(c))
 	const job = "?name=report%20%3Cb%3E"
 	redistest.Eventually(t, patience, "the registration", func() bool {
@@ -55,8 +62,10 @@ func TestSchedules(t *testing.T) {
 		t.Errorf("paused %v, %v", paused, err)
 	}
 	contains(t, s.act(http.StatusInternalServerError, "run-now"+job, "report <b>"), "no paper")
+	run.Store(true)
+	contains(t, s.act(http.StatusOK, "run-now"+job, "report <b>"), "The job was run", "success")
 	contains(t, s.get(http.StatusOK, "job"+job), "failed", "web-1")
-	s.act(http.StatusNotFound, "pause?name=none", "none")
+	s.get(http.StatusNotFound, "pause?name=none")
 }
 
 // TestRunNow: a run that lasts is not waited for, and its context ends with the page.
@@ -70,8 +79,14 @@ func TestRunNow(t *testing.T) {
 		ended <- context.Cause(ctx)
 		return ctx.Err()
 	})
-	s := newSite(t, locks, inspector.WithActions(asAda), inspector.WithCron(c))
-	contains(t, s.act(http.StatusOK, "run-now?name=long", "long"), "still runs", "running")
+	var audit audits
+	log, text := logged()
+	logger := newClient(t, server.Client(), core.WithLogger(log))
+	s := newSite(t, logger, inspector.WithActions(asAda), inspector.WithCron(c), inspector.WithAudit(audit.record))
+	contains(t, s.act(http.StatusOK, "run-now?name=long", "long"), "The run was requested", "running")
+	if a := audit.last(t); !a.Pending || a.Err != nil || a.Refused {
+		t.Errorf("audit %+v", a)
+	}
 	s.act(http.StatusConflict, "run-now?name=long", "long")
 	if err := s.page.Close(); err != nil {
 		t.Fatal(err)
@@ -81,5 +96,7 @@ func TestRunNow(t *testing.T) {
 	}
 	elsewhere := newSite(t, locks, inspector.WithActions(asAda))
 	lacks(t, elsewhere.get(http.StatusOK, "job?name=long"), "run-now")
-	elsewhere.act(http.StatusConflict, "run-now?name=long", "long")
+	contains(t, elsewhere.get(http.StatusConflict, "run-now?name=long"), "cannot run jobs")
+	contains(t, text.String(), "a run was requested", "a requested run has failed")
+	lacks(t, text.String(), "an action was done")
 }

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -82,6 +83,49 @@ func TestRecords(t *testing.T) {
 	run(t, url, "show", "charge:7").want(t, 0, "completed", "")
 	run(t, url, "forget", "charge:7", "--yes").want(t, 0, "", "")
 	run(t, url, "once", "charge:7", "--", "echo", "ran").want(t, 0, "ran", "")
+}
+
+// TestResolveKeepsRetention: a record is never kept for a shorter time than without resolve.
+func TestResolveKeepsRetention(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	url, locks := urlOf(srv), newLocks(t, srv)
+	for key, c := range map[string]struct {
+		before time.Duration
+		flags  []string
+		least  time.Duration
+	}{
+		"long":   {720 * time.Hour, nil, 719 * time.Hour},
+		"short":  {time.Hour, nil, 23 * time.Hour},
+		"chosen": {time.Hour, []string{"--retention", "2h"}, 119 * time.Minute},
+		"none":   {0, nil, 23 * time.Hour},
+	} {
+		if c.before > 0 {
+			hold(t, locks.Once(key, core.WithRetention(c.before)))
+		}
+		run(t, url, append([]string{"resolve", key, "--yes"}, c.flags...)...).want(t, 0, "", "")
+		r, err := locks.Once(key).Peek(t.Context())
+		if err != nil || r.State != core.StateCompleted || r.Retention < c.least || r.Retention > c.least+time.Hour {
+			t.Errorf("%s: %q is kept for %v, error %v", key, r.State, r.Retention, err)
+		}
+	}
+	hold(t, locks.Once("refused", core.WithRetention(720*time.Hour)))
+	run(t, url, "resolve", "refused", "--yes", "--retention", "24h").want(t, 64, "", "kept for 720h0m0s without resolve")
+	if r, err := locks.Once("refused").Peek(t.Context()); err != nil || r.State != core.StateUnknown {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// hold leaves a record of unknown outcome.
+func hold(t *testing.T, once *core.Once) {
+	t.Helper()
+	attempt, err := once.Begin(t.Context())
+	if err == nil {
+		err = attempt.Hold(t.Context(), "lost connection")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestNames: digests of the log and keys of requests lead to names.

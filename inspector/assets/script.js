@@ -3,7 +3,13 @@
 
 const live = document.getElementById("live");
 const state = document.getElementById("state");
+const age = document.getElementById("age");
 let received = performance.now(); // when the shown state came
+let heard = performance.now(); // when it was last true
+let trouble = null; // why the page is not kept up to date, as text and kind
+
+const staleAfter = 3e3; // ms: longer than between two reads, unless Redis is slow
+const lostAfter = 10e3; // ms: longer than the server needs to tell of an outage
 
 // say shows whether the page is up to date. kind chooses its colour.
 function say(text, kind) {
@@ -11,11 +17,31 @@ function say(text, kind) {
   state.className = kind;
 }
 
+// judge says how old the page is, unless that is too little to matter.
+function judge() {
+  const ms = performance.now() - heard;
+  if (trouble) say(trouble.text, trouble.kind);
+  else if (ms >= lostAfter) say("no news: not up to date", "bad");
+  else if (ms >= staleAfter) say("stale", "stale");
+  const text = trouble || ms >= staleAfter ? "as of " + Math.floor(ms / 1000) + " s ago" : "";
+  if (age.textContent !== text) age.textContent = text;
+}
+
+// fresh notes that the shown state is that of now.
+function fresh() {
+  heard = performance.now();
+  trouble = null;
+  say("live", "good");
+}
+
+function fail(text, kind) {
+  trouble = { text, kind };
+  judge();
+}
+
 // morph makes a node like another one, and keeps what is equal: the focus and a selection stay where they are.
 function morph(node, wanted) {
   for (const { name } of [...node.attributes]) if (!wanted.hasAttribute(name)) node.removeAttribute(name);
-  // Redis does not tell the whole TTL of a lease: the most that was ever left is a full bar.
-  if (node.nodeName === "PROGRESS") wanted.max = Math.max(wanted.max, node.max);
   for (const { name, value } of wanted.attributes) if (node.getAttribute(name) !== value) node.setAttribute(name, value);
   const olds = [...node.childNodes], news = [...wanted.childNodes];
   const byId = new Map(olds.filter((o) => o.id).map((o) => [o.id, o]));
@@ -87,12 +113,13 @@ function open() {
   const events = new EventSource(address);
   events.addEventListener("live", (e) => {
     show(e.data);
-    say("live", "good");
+    fresh();
   });
-  events.addEventListener("problem", (e) => say(e.data + ": not up to date", "bad"));
+  events.addEventListener("same", fresh);
+  events.addEventListener("problem", (e) => fail(e.data + ": not up to date", "bad"));
   events.onerror = () => {
-    if (events.readyState === EventSource.CLOSED) say("not kept up to date: reload the page", "");
-    else say("connection lost: not up to date", "bad");
+    if (events.readyState === EventSource.CLOSED) fail("not kept up to date: reload the page", "stale");
+    else fail("connection lost: not up to date", "bad");
   };
   return events;
 }
@@ -101,5 +128,8 @@ if (live && live.dataset.live) {
   watch();
   addEventListener("visibilitychange", watch); // it comes before the page is left or kept for going back, too
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  setInterval(count, calm ? 1000 : 200);
+  setInterval(() => {
+    count();
+    judge();
+  }, calm ? 1000 : 200);
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 )
@@ -65,8 +66,8 @@ type forgetCommand struct {
 
 // Run is called by the parser.
 func (c *forgetCommand) Run(env *environment) error {
-	return decide(env, c.Key, c.Yes, "Delete the record, so that another run may begin?", func(once *core.Once) error {
-		return once.Forget(env.ctx)
+	return decide(env, c.Key, c.Yes, "Delete the record, so that another run may begin?", func(locks *core.Client, _ core.Record) error {
+		return locks.Once(c.Key).Forget(env.ctx)
 	})
 }
 
@@ -76,7 +77,7 @@ type resolveCommand struct {
 	Value string `placeholder:"FILE" help:"Record what this file has as the result; - is standard input. Defaults to the record of a run of holdfast once that has succeeded without output."`
 	Yes   bool   `short:"y" help:"Do not ask."`
 
-	Retention duration `default:"24h" placeholder:"TIME" help:"How long the record is kept."`
+	Retention *duration `placeholder:"TIME" help:"How long the record is kept, at least as long as without resolve. Defaults to that, or to 24h if it is shorter."`
 }
 
 // Run is called by the parser.
@@ -93,24 +94,49 @@ func (c *resolveCommand) Run(env *environment) error {
 	if err != nil {
 		return usageError("%s", err)
 	}
-	return decide(env, c.Key, c.Yes, "Record that the run has been done?", func(once *core.Once) error {
-		return once.Resolve(env.ctx, value)
-	}, core.WithRetention(c.Retention.value()))
+	return decide(env, c.Key, c.Yes, "Record that the run has been done?", func(locks *core.Client, r core.Record) error {
+		retention, err := c.retention(r)
+		if err != nil {
+			return err
+		}
+		return locks.Once(c.Key, core.WithRetention(retention)).Resolve(env.ctx, value)
+	})
 }
 
-// decide shows a record, asks, and changes it.
-func decide(env *environment, key string, yes bool, question string, change func(*core.Once) error, opts ...core.OnceOption) error {
+// The retention of a resolved record by default, and the longest that core allows.
+const (
+	defaultRetention = 24 * time.Hour
+	mostRetention    = 10 * 365 * 24 * time.Hour
+)
+
+// retention returns how long the record is kept. It never shortens that: the record protects against a second run.
+func (c *resolveCommand) retention(r core.Record) (time.Duration, error) {
+	left := r.Retention
+	if left < 0 { // Redis would keep it for ever
+		left = mostRetention
+	}
+	switch {
+	case c.Retention == nil:
+		return max(left, defaultRetention), nil
+	case c.Retention.value() < left:
+		return 0, usageError("--retention %v: the record is kept for %v without resolve, and must not be kept for a shorter time",
+			c.Retention.value(), left.Round(time.Second))
+	}
+	return c.Retention.value(), nil
+}
+
+// decide shows a record, asks, and changes it. change gets the record as it was before the question.
+func decide(env *environment, key string, yes bool, question string, change func(*core.Client, core.Record) error) error {
 	all, err := env.open()
 	if err != nil {
 		return err
 	}
 	defer all.close()
-	once := all.locks.Once(key, opts...)
+	record, err := all.locks.Once(key).Peek(env.ctx)
+	if err != nil {
+		return err
+	}
 	if !yes {
-		record, err := once.Peek(env.ctx)
-		if err != nil {
-			return err
-		}
 		record.Value = nil
 		shown := *env
 		shown.stdout = env.stderr
@@ -119,5 +145,5 @@ func decide(env *environment, key string, yes bool, question string, change func
 			return err
 		}
 	}
-	return change(once)
+	return change(all.locks, record)
 }

@@ -1,0 +1,40 @@
+package inspector
+
+import (
+	"net"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+)
+
+// served returns true if a request is for one of the names of [WithHosts], with any port.
+func (c *config) served(r *http.Request) bool {
+	if len(c.hosts) == 0 {
+		return true
+	}
+	name := r.Host
+	if host, _, err := net.SplitHostPort(name); err == nil {
+		name = host
+	}
+	name = strings.Trim(name, "[]") // of an IPv6 address
+	return slices.ContainsFunc(c.hosts, func(host string) bool { return strings.EqualFold(host, name) })
+}
+
+// pageOf returns the page, action or file that a path names: what is after its last slash. It returns false for a folder with the
+// name of a page or action, as in "lock/", which would be the list of locks otherwise.
+//
+// The handler does not know where it is mounted, and a service may choose such a name for that. An [http.ServeMux] tells its
+// pattern, whose end the folder is then: all of it, or what StripPrefix has left. Other folders are taken for that of the page, since
+// another router may lie between.
+func pageOf(r *http.Request) (name string, ok bool) {
+	folder, name := path.Split(r.URL.Path)
+	mount := r.Pattern[max(strings.Index(r.Pattern, "/"), 0):]
+	if !strings.HasSuffix(mount, "/") || strings.Contains(mount, "{") || strings.HasSuffix(mount, folder) {
+		return name, true // of another router, with wildcards, or right
+	}
+	last := path.Base(folder)
+	_, page := pages[last]
+	_, act := actions[last]
+	return name, !page && !act && last != "templates" && last != "assets"
+}

@@ -1,0 +1,67 @@
+package inspector
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
+)
+
+// subject is what an action is done to, as it was just before.
+type subject struct {
+	name   string
+	lock   core.Info   // of an action on a lock
+	record core.Record // of an action on a record
+}
+
+// subjectOf reads what an action would be done to. It returns an error if the action makes no sense there: the form is not
+// shown then, and nothing is done. What changes afterwards is found by the action itself.
+func (h *Handler) subjectOf(ctx context.Context, a action, name string) (s subject, err error) {
+	s.name = name
+	switch a.Kind {
+	case objectLock:
+		if s.lock, err = h.locks.Inspect(ctx, name); err == nil && !isLock(s.lock) {
+			err = fmt.Errorf("%w: a hash of other data", core.ErrWrongType)
+		}
+	case objectRecord:
+		if s.record, err = h.locks.Once(name).Peek(ctx); err == nil && s.record.State == core.StateNone {
+			err = errNoRecord
+		}
+	case objectJob:
+		if a.Action == RunNow && h.config.cron == nil {
+			return s, errNotHere
+		}
+		if err = checkJob(name); err == nil {
+			_, err = cronlock.IsPaused(ctx, h.locks, name)
+		}
+	}
+	return s, err
+}
+
+// warning returns what an operator has to know before the action; "" if that is nothing.
+func (s subject) warning(a action) string {
+	switch {
+	case a.Kind == objectLock && s.lock.Mode == "":
+		return "The lock is free now: there is nothing to take."
+	case a.Action == Forget && s.record.State == core.StateRunning:
+		return "An attempt is running. Forget does not stop it, so a second run may begin beside it. Wait for its end, or stop its " +
+			"process first."
+	case a.Action == Resolve && s.record.State == core.StateRunning:
+		return "An attempt is running. Resolve is refused until it has ended."
+	}
+	return ""
+}
+
+// kept returns how long a resolved record is kept unless its operator says otherwise: as long as without Resolve, and a day at
+// least. A shorter time would let the work run again before clients have stopped to ask for it.
+func (s subject) kept() time.Duration { return max(s.left(), leastRetention) }
+
+// left returns how long a record is kept without Resolve.
+func (s subject) left() time.Duration {
+	if s.record.Retention < 0 { // Redis would keep it for ever
+		return mostRetention
+	}
+	return s.record.Retention
+}
