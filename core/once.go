@@ -235,7 +235,8 @@ func (o *Once) group() oncescript.Group {
 
 // Resolve records that what the key stands for has been done: an operator has found out how a run of unknown outcome
 // ended, or has done it by hand. From then on [Once.Begin] returns [ErrCompleted] and [Once.Do] the value, as after
-// [Attempt.Complete], until the record expires. Waiters get the value at once. Its counterpart is [Once.Forget], which
+// [Attempt.Complete], until the record expires: after the retention of this Once, or when it would have expired without
+// Resolve, whichever is later. Waiters get the value at once. Its counterpart is [Once.Forget], which
 // allows another run. The record keeps the number and the token of the last attempt, whose further calls return
 // [ErrStale].
 //

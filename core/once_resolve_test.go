@@ -92,7 +92,7 @@ func TestResolve(t *testing.T) {
 		} {
 			name := was + ", " + end
 			zombie := test.prepare(t, rdb, locks, name)
-			once := newClient(t, rdb).Once(name, core.WithRetention(time.Hour), core.WithFingerprint([]byte("own")))
+			once := newClient(t, rdb).Once(name, core.WithRetention(48*time.Hour), core.WithFingerprint([]byte("own")))
 			if err := once.Resolve(ctx, []byte("value")); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -127,7 +127,7 @@ func wantResolved(t testing.TB, o *core.Once, a *core.Attempt, print string) {
 	}
 	r := wantState(t, o, core.StateCompleted, number)
 	if string(r.Value) != "value" || r.Omitted || r.Token != token || string(r.Fingerprint) != print || r.Ended.IsZero() ||
-		r.Reason != "" || r.Lease != 0 || r.Retention > time.Hour || r.Retention < time.Hour-within {
+		r.Reason != "" || r.Lease != 0 || r.Retention > 48*time.Hour || r.Retention < 48*time.Hour-within {
 		t.Errorf("%s: %+v, want token %d and fingerprint %q", o.Key(), r, token, print)
 	}
 	var again *core.CompletedError
@@ -189,7 +189,7 @@ func TestResolveOfAFollowedAttempt(t *testing.T) {
 	ctx := context.Background()
 	rdb := redistest.Start(t).Client()
 	once := newClient(t, rdb, core.WithTTL(long)).Once("name",
-		core.WithRetention(time.Hour), core.WithFingerprint([]byte("own")))
+		core.WithRetention(48*time.Hour), core.WithFingerprint([]byte("own")))
 	mustBegin(t, once)
 	abandon(t, rdb, "name")
 	second := mustBegin(t, once)
@@ -316,7 +316,7 @@ func TestResolveCounts(t *testing.T) {
 		t.Errorf("the group is kept for %v", left)
 	}
 	// A record whose place in the group has passed meanwhile has it again.
-	a := mustBegin(t, locks.Once("pay:{ada}:3", core.WithGroup()))
+	a := mustBegin(t, locks.Once("pay:{ada}:3", core.WithGroup(), core.WithRetention(time.Hour)))
 	rdb.ZAdd(ctx, group, redis.Z{Score: 1, Member: "holdfast:once=lock:pay:{ada}:3"})
 	if err := a.Hold(ctx, ""); err != nil {
 		t.Error(err)
@@ -332,4 +332,27 @@ func TestResolveCounts(t *testing.T) {
 	forget(t, of(1))
 	forget(t, of(3))
 	mustBegin(t, of(2))
+}
+
+// TestResolveKeepsTheRetention: an operator need not know for how long the service keeps its records.
+func TestResolveKeepsTheRetention(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(long))
+	for name, row := range map[string]struct{ service, operator, least, most time.Duration }{
+		"shorter": {720 * time.Hour, 24 * time.Hour, 719 * time.Hour, 720 * time.Hour},
+		"longer":  {24 * time.Hour, 720 * time.Hour, 719 * time.Hour, 720 * time.Hour},
+	} {
+		attempt := mustBegin(t, locks.Once(name, core.WithRetention(row.service)))
+		if err := attempt.Hold(ctx, "who knows"); err != nil {
+			t.Fatal(err)
+		}
+		if err := locks.Once(name, core.WithRetention(row.operator)).Resolve(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		if left := rdb.PTTL(ctx, "holdfast:once:{lock:"+name+"}").Val(); left < row.least || left > row.most {
+			t.Errorf("%s: kept for %v", name, left)
+		}
+	}
 }

@@ -14,13 +14,14 @@
 -- because its state says so.
 
 local group = KEYS[4]
+local retention = ARGV[2] -- resolve.lua may lengthen it
 
 -- writeEnd writes the given fields into the record and deletes the obsolete ones.
 local function writeEnd(obsolete, ...)
-  local existed = call('PEXPIRE', record, ARGV[2]) == 1
+  local existed = call('PEXPIRE', record, retention) == 1
   call('HSET', record, 'ended', integer(now), ...)
   if not existed then
-    call('PEXPIRE', record, ARGV[2])
+    call('PEXPIRE', record, retention)
   end
   call('HDEL', record, unpack(obsolete))
   if group then
