@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/holdfast-go/holdfast/faults/check"
@@ -42,7 +40,8 @@ func TestSimulate(t *testing.T) {
 			seed := *first + uint64(i)
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
-				events := simulate(t, seed, time.Duration(*hours*float64(time.Hour)))
+				kind := kindOf(seed)
+				events := simulate(t, kind, seed, time.Duration(*hours*float64(time.Hour)))
 				report, judgement := check.Check(events), linear.Check(events)
 				findings := judgement.Illegal
 				if !*models {
@@ -96,19 +95,12 @@ func write(t *testing.T, seed uint64, events []history.Event, judgement *linear.
 }
 
 // simulate lets clients contend for so long, with a fault now and then, and returns what happened.
-func simulate(t *testing.T, seed uint64, length time.Duration) (events []history.Event) {
+func simulate(t *testing.T, kind kind, seed uint64, length time.Duration) (events []history.Event) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{
-			t: t, server: miniredis.NewMiniRedis(), random: rand.New(rand.NewPCG(seed, 3)), highest: make(map[string]int64),
-		}
-		w.server.ClockTTL(true)
+		w := newWorld(t, kind, seed)
 		var stop context.CancelFunc
 		w.ctx, stop = context.WithCancel(context.Background())
-		w.say(history.Event{Kind: history.Meta, Name: "simulation", Until: int64(ttl)})
-		n := &nemesis{world: w}
-		for range clients {
-			n.clients = append(n.clients, n.another())
-		}
+		n := newNemesis(w)
 		time.Sleep(5 * time.Minute)
 		n.rage(length)
 		w.say(history.Event{Kind: history.Final})
@@ -118,7 +110,9 @@ func simulate(t *testing.T, seed uint64, length time.Duration) (events []history
 			c.close()
 		}
 		time.Sleep(20 * time.Minute) // for what those who have crashed still try
-		w.server.Close()
+		for _, s := range w.servers {
+			s.stop()
+		}
 		events = w.sorted()
 	})
 	return events
