@@ -267,7 +267,7 @@ fault-long: needed ## the same on all topologies, for DURATION=1h: the figures i
 	cd faults && $(GO) test -count=1 -timeout 0 -v -run TestFaults ./round \
 		-faults $(DURATION) -each 60s -shim -seed $(SEED) -out $(RESULTS)
 
-SEEDS ?= 50
+SEEDS ?= 60
 HOURS ?= 2
 
 .PHONY: simulate

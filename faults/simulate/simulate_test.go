@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,8 +32,7 @@ var (
 // TestSimulate runs simulations, side by side as far as there are processors.
 func TestSimulate(t *testing.T) {
 	logging.Disable() // go-redis would tell of every dial that is refused
-	var mu sync.Mutex
-	sum, judgements := check.NewReport(), linear.NewReport()
+	sum := newSummary()
 	t.Run("seeds", func(t *testing.T) {
 		for i := range *seeds {
 			seed := *first + uint64(i)
@@ -53,16 +51,11 @@ func TestSimulate(t *testing.T) {
 				if t.Failed() {
 					write(t, seed, events, judgement)
 				}
-				mu.Lock()
-				defer mu.Unlock()
-				sum.Add(report)
-				judgements.Add(judgement)
+				sum.add(kind, report, judgement)
 			})
 		}
 	})
-	sum.Topology = fmt.Sprint(*seeds, " seeds")
-	sum.Print(os.Stdout)
-	judgements.Print(os.Stdout)
+	sum.print(os.Stdout)
 }
 
 // write leaves the history behind, with pictures of what the models refuse: a seed does not bring it back, since
@@ -92,6 +85,28 @@ func write(t *testing.T, seed uint64, events []history.Event, judgement *linear.
 		t.Log("picture: ", picture)
 	}
 	t.Logf("check it again: cd faults && go run ./recheck %s", path)
+}
+
+// TestLossesMustBeKnown is a control: without the excuse that a clock was put forward, the checkers find violations.
+func TestLossesMustBeKnown(t *testing.T) {
+	logging.Disable()
+	set := slices.IndexFunc(kinds, func(k kind) bool { return k.clocks && !k.redlock() })
+	events := simulate(t, kinds[set], *first, time.Hour)
+	if report := check.Check(events); len(report.Violations) > 0 {
+		t.Errorf("violations with the excuse: %v", report.Violations)
+	}
+	steps := 0
+	for i := range events {
+		if events[i].Loses == clockForward {
+			events[i].Loses = ""
+			steps++
+		}
+	}
+	report, judgement := check.Check(events), linear.Check(events)
+	t.Logf("%d steps forward, %d violations, %d findings of the models", steps, len(report.Violations), len(judgement.Illegal))
+	if len(report.Violations) == 0 {
+		t.Error("no violation")
+	}
 }
 
 // simulate lets clients contend for so long, with a fault now and then, and returns what happened.
