@@ -271,7 +271,7 @@ SEEDS ?= 60
 HOURS ?= 2
 
 .PHONY: simulate
-simulate: ## contend for locks under faults in virtual time: 50 seeds of 2 hours
+simulate: ## contend for locks under faults in virtual time: 60 seeds of 2 hours
 	cd faults && $(GO) test -count=1 -timeout 0 -v -tags holdfast_simulation ./simulate \
 		-seeds $(SEEDS) -hours $(HOURS) -seed $(SEED) -out $(RESULTS)
 

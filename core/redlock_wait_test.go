@@ -36,8 +36,8 @@ func TestRedlockWaiterPassesAMinority(t *testing.T) {
 	}
 }
 
-// TestRedlockDefeatWakesNoWaiter has one of three servers forget a lock. Who asks for it gets that server, and gives it back
-// without a message: the lock is not free. Otherwise waiters would wake each other as fast as servers answer.
+// TestRedlockDefeatWakesNoWaiter has one of three servers forget a lock. A caller gets that server, and gives it back without
+// a message: the lock is not free. Otherwise waiters would wake each other as fast as servers answer.
 func TestRedlockDefeatWakesNoWaiter(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -12,9 +12,8 @@ type kind struct {
 	forgets bool // the servers forget locks
 }
 
-// kinds are those of the seeds, in turn. A server that forgets has the right time: only tokens of a server that has lost
-// its data and whose clock is behind may fall, see "Tokens" in docs/guarantees.md. A Redlock has both, because others know
-// its tokens.
+// kinds are those of the seeds, in turn. Why one server has either fault: if it has lost its data and its clock is behind,
+// tokens may fall, see "Tokens" in docs/guarantees.md. A Redlock has both, because its other servers know the tokens.
 var kinds = []kind{
 	{name: "one server", servers: 1, forgets: true},
 	{name: "one server, clock set", servers: 1, clocks: true},
