@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"sync"
@@ -121,7 +122,7 @@ func (p *pipe) take(data []byte, out bool) (delay time.Duration, pass bool) {
 	if out && s.dropOut || !out && s.dropBack {
 		p.lossy = true
 	}
-	return s.delay, !p.lossy
+	return s.delay + time.Duration(rand.Int64N(1+int64(*latency))), !p.lossy
 }
 
 // wait returns when a chunk may pass.
