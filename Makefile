@@ -267,11 +267,11 @@ fault-long: needed ## the same on all topologies, for DURATION=1h: the figures i
 	cd faults && $(GO) test -count=1 -timeout 0 -v -run TestFaults ./round \
 		-faults $(DURATION) -each 60s -shim -seed $(SEED) -out $(RESULTS)
 
-SEEDS ?= 50
+SEEDS ?= 60
 HOURS ?= 2
 
 .PHONY: simulate
-simulate: ## contend for locks under faults in virtual time: 50 seeds of 2 hours
+simulate: ## contend for locks under faults in virtual time: 60 seeds of 2 hours
 	cd faults && $(GO) test -count=1 -timeout 0 -v -tags holdfast_simulation ./simulate \
 		-seeds $(SEEDS) -hours $(HOURS) -seed $(SEED) -out $(RESULTS)
 

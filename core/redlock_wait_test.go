@@ -36,6 +36,31 @@ func TestRedlockWaiterPassesAMinority(t *testing.T) {
 	}
 }
 
+// TestRedlockDefeatWakesNoWaiter has one of three servers forget a lock. A caller gets that server, and gives it back without
+// a message: the lock is not free. Otherwise waiters would wake each other as fast as servers answer.
+func TestRedlockDefeatWakesNoWaiter(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	three := startMasters(t, 3)
+	lease := mustLock(t, three.redlock(t).Mutex("name"), core.WithTTL(long))
+	three.awaitHolders(t, "lock:name", 3)
+	look, channel := three.looks[0], "redisson_lock__channel:{lock:name}"
+	sub := look.Subscribe(ctx, channel)
+	t.Cleanup(func() { _ = sub.Close() })
+	if _, err := sub.Receive(ctx); err != nil {
+		t.Fatal(err)
+	}
+	look.Del(ctx, "lock:name")
+	_, err := three.redlock(t).Mutex("name").TryLock(ctx)
+	wantErr(t, err, core.ErrNotAcquired)
+	three.awaitHolders(t, "lock:name", 2)
+	look.Publish(ctx, channel, "the end")
+	if m, err := sub.ReceiveMessage(ctx); err != nil || m.Payload != "the end" {
+		t.Errorf("message %v: %v", m, err)
+	}
+	unlock(t, lease)
+}
+
 // TestRedlockDefeatLeavesNothing has a majority held by others: what the two other servers grant is taken back, and
 // kept for no minimum time.
 func TestRedlockDefeatLeavesNothing(t *testing.T) {

@@ -29,11 +29,6 @@ func inTransport(run string) Killer { return Killer{Package: "core/internal/tran
 // inKeepalive is a test of the part of core that renews leases.
 func inKeepalive(run string) Killer { return Killer{Package: "core/internal/keepalive", Run: run} }
 
-// inSimulation is virtual hours of contention under faults.
-var inSimulation = Killer{
-	Package: "faults/simulate", Run: "TestSimulate", Tags: "holdfast_simulation", Args: []string{"-seeds=2", "-hours=1"},
-}
-
 // inRound is real processes, servers and faults on one topology.
 func inRound(topology string) Killer {
 	return Killer{
@@ -42,7 +37,7 @@ func inRound(topology string) Killer {
 }
 
 // All are the mutants. The first ones are those that a short run takes.
-var All = slices.Concat(locks, semaphores, elections, modelled)
+var All = slices.Concat(locks, semaphores, elections, simulated, modelled)
 
 var locks = []Mutant{
 	{

@@ -6,20 +6,20 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/alicebob/miniredis/v2"
 )
 
-// link is the network between one client and the server, and breaks as it is told.
+// link is the network between one client and one server, and breaks as it is told.
 type link struct {
-	server *miniredis.Miniredis
+	server *server
 
 	mu    sync.Mutex
 	state state
+	gone  bool // the client is gone for good, so nothing heals the link
 	open  map[*pipe]struct{}
 	moved chan struct{} // closed and replaced when the state changes
 }
@@ -32,7 +32,7 @@ type state struct {
 	refuse            bool
 }
 
-func newLink(server *miniredis.Miniredis) *link {
+func newLink(server *server) *link {
 	return &link{server: server, open: make(map[*pipe]struct{}), moved: make(chan struct{})}
 }
 
@@ -60,7 +60,7 @@ func (l *link) Dial(context.Context, string, string) (net.Conn, error) {
 	if refuse {
 		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: errors.New("refused")}
 	}
-	service, err := l.server.Dial()
+	service, err := l.server.dial()
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +80,9 @@ func (p *pipe) pump(from, to net.Conn, out bool) {
 	go func() {
 		for c := range queue {
 			p.wait(c, out)
+			if out {
+				p.link.server.tick()
+			}
 			_, _ = to.Write(c.data)
 		}
 		_ = to.Close()
@@ -119,7 +122,7 @@ func (p *pipe) take(data []byte, out bool) (delay time.Duration, pass bool) {
 	if out && s.dropOut || !out && s.dropBack {
 		p.lossy = true
 	}
-	return s.delay, !p.lossy
+	return s.delay + time.Duration(rand.Int64N(1+int64(*latency))), !p.lossy
 }
 
 // wait returns when a chunk may pass.
@@ -140,6 +143,9 @@ func (p *pipe) wait(c chunk, out bool) {
 func (l *link) set(s state) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.gone {
+		return
+	}
 	l.state = s
 	close(l.moved)
 	l.moved = make(chan struct{})
@@ -148,6 +154,14 @@ func (l *link) set(s state) {
 			p.close()
 		}
 	}
+}
+
+// sever breaks the link for good. Nothing passes any more.
+func (l *link) sever() {
+	l.set(state{dropOut: true, dropBack: true})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.gone = true
 }
 
 // cut closes all connections.

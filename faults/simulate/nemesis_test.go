@@ -9,11 +9,21 @@ import (
 	"github.com/holdfast-go/holdfast/faults/history"
 )
 
-// nemesis breaks links, clients and the server of a simulation.
+// nemesis breaks links, clients and servers of a simulation.
 type nemesis struct {
 	*world
 	clients []*client
 	born    int
+	weak    []*server // those that faults of links and servers are about
+}
+
+func newNemesis(w *world) *nemesis {
+	n := &nemesis{world: w}
+	n.weaken()
+	for range clients {
+		n.clients = append(n.clients, n.another())
+	}
+	return n
 }
 
 // another is a new client.
@@ -22,108 +32,76 @@ func (n *nemesis) another() *client {
 	return n.newClient(fmt.Sprint("c", n.born))
 }
 
-// fault is one thing to break; what it does it undoes at the end.
-type fault struct {
-	row   int
-	name  string
-	loses string
-	begin func(n *nemesis) (heal func())
-}
-
-var faults = []fault{
-	{1, "replies lost", "", broken(state{dropBack: true})},
-	{3, "requests lost", "", broken(state{dropOut: true})},
-	{4, "requests arrive late", "", broken(state{holdOut: true})},
-	{9, "slow link", "", slow},
-	{10, "silent blackhole", "", broken(state{dropOut: true, dropBack: true})},
-	{10, "connections cut", "", cut},
-	{14, "connections refused", "", refuse},
-	{17, "client gone", "", crash},
-	{28, "server refuses", "", refusing},
-	{29, "scripts forgotten", "", func(n *nemesis) func() {
-		_ = n.clients[0].rdb.ScriptFlush(n.ctx).Err() // that may be the one that is cut off
-		return func() {}
-	}},
-	{34, "flushed", "FLUSHALL", func(n *nemesis) func() { n.server.FlushAll(); return func() {} }},
-}
-
 // rage goes on for so long.
 func (n *nemesis) rage(d time.Duration) {
 	for window, end := 1, time.Now().Add(d); time.Now().Before(end); window++ {
 		if window%4 == 0 {
 			n.say(history.Event{Kind: history.Calm})
-			time.Sleep(ttl + 9*time.Second)
+			time.Sleep(n.recovery())
+			n.weaken()
 			continue
 		}
-		f := faults[n.dice(len(faults))]
-		n.say(history.Event{Kind: history.Fault, Row: f.row, Name: f.name, Loses: f.loses})
-		heal := f.begin(n)
+		endFirst := n.strike("")
 		if n.dice(3) == 0 { // another one meanwhile
-			g := faults[n.dice(len(faults))]
-			n.say(history.Event{Kind: history.Fault, Row: g.row, Name: g.name + ", too", Loses: g.loses})
-			other := g.begin(n)
+			endSecond := n.strike(", too")
 			time.Sleep(n.upTo(ttl))
-			other()
-			n.say(history.Event{Kind: history.Heal, Row: g.row, Name: g.name + ", too"})
+			endSecond()
 		}
 		time.Sleep(n.upTo(3 * ttl / 2))
-		heal()
-		n.say(history.Event{Kind: history.Heal, Row: f.row, Name: f.name})
+		endFirst()
 		time.Sleep(n.upTo(ttl / 2))
 	}
 }
 
-// some chooses clients: one, or now and then all.
-func (n *nemesis) some() []*client {
-	if n.dice(3) == 0 {
-		return n.clients
+// strike begins a fault, and returns what ends it. What happens in a moment has ended then.
+func (n *nemesis) strike(also string) (end func()) {
+	f := n.pick()
+	name := f.name + also
+	fault := history.Event{Kind: history.Fault, Row: f.row, Name: name}
+	if !n.kind.redlock() { // of a Redlock only a minority forgets
+		fault.Loses = f.loses
 	}
-	i := n.dice(len(n.clients))
-	return n.clients[i : i+1]
-}
-
-func broken(s state) func(n *nemesis) func() {
-	return func(n *nemesis) func() {
-		chosen := append([]*client(nil), n.some()...)
-		for _, c := range chosen {
-			c.link.set(s)
+	n.say(fault)
+	heal := f.begin(n)
+	end = func() {
+		if heal != nil {
+			heal()
 		}
-		return func() {
-			for _, c := range chosen {
-				if c.ctx.Err() == nil { // who has crashed stays cut off
-					c.link.set(state{})
-				}
-			}
+		n.say(history.Event{Kind: history.Heal, Row: f.row, Name: name})
+	}
+	if heal == nil {
+		end()
+		return func() {}
+	}
+	return end
+}
+
+func (n *nemesis) pick() fault {
+	for {
+		if f := faults[n.dice(len(faults))]; f.on == nil || f.on(n) {
+			return f
 		}
 	}
 }
 
-func slow(n *nemesis) func() { return broken(state{delay: time.Millisecond + n.upTo(ttl/2)})(n) }
-
-func cut(n *nemesis) func() {
-	for _, c := range n.some() {
-		c.link.cut()
+// weaken chooses other servers. Of a Redlock it is a minority, or now and then all: then no server forgets.
+func (n *nemesis) weaken() {
+	most := n.kind.minority()
+	if !n.kind.redlock() || n.dice(3) == 0 {
+		n.weak = n.servers
+		return
 	}
-	return func() {}
-}
-
-func refuse(n *nemesis) func() {
-	heal := broken(state{refuse: true})(n)
-	for _, c := range n.clients {
-		c.link.cut()
+	n.weak = nil
+	for _, i := range n.order(len(n.servers))[:1+n.dice(most)] {
+		n.weak = append(n.weak, n.servers[i])
 	}
-	return heal
 }
 
-// crash replaces a client by another one.
-func crash(n *nemesis) func() {
-	i := n.dice(len(n.clients))
-	n.clients[i].crash()
-	n.clients[i] = n.another()
-	return func() {}
-}
-
-func refusing(n *nemesis) func() {
-	n.server.SetError("LOADING Redis is loading the dataset in memory")
-	return func() { n.server.SetError("") }
+// recovery is how long a calm lasts. A Redlock takes longer: before other servers forget, each lease has to be on those that
+// were broken. A hold that a broken link left there lasts a TTL, and the renewal that repairs comes within another one.
+func (n *nemesis) recovery() time.Duration {
+	if n.kind.redlock() {
+		return 2*ttl + 15*time.Second
+	}
+	return ttl + 9*time.Second
 }

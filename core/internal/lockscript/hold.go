@@ -39,6 +39,7 @@ type Hold struct {
 	Slot        int   // of the first of its permits, as of the last grant
 	Shares      bool  // true if other owners may hold the lock too
 	Compact     bool  // true if the hold was granted in the compact state, see lua/compact_grant.lua
+	Silent      bool  // true if the release wakes no waiter: another client has the lock by a majority of a Redlock
 
 	// Own is what the strategy keeps for this hold; nil for most.
 	Own any

@@ -131,9 +131,11 @@ func (m Mutex) asQueued() Queue {
 // the hold as a [Queue].
 func (m Mutex) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, error) {
 	found, missing := m.releaseMemoryArgs(h, what)
-	c := new(transport.Command)
-	c.Init(releaseScript, 3, h.ScriptArgs.Lock, h.ScriptArgs.released, h.ScriptArgs.WaitingClients,
-		h.ownerArg(), m.PublishVerbArg)
+	c, verb := new(transport.Command), m.PublishVerbArg
+	if h.Silent {
+		verb = ""
+	}
+	c.Init(releaseScript, 3, h.ScriptArgs.Lock, h.ScriptArgs.released, h.ScriptArgs.WaitingClients, h.ownerArg(), verb)
 	c.Args = appendOptional(c.Args, h.idArg(), found, what == NeverHeld, missing)
 	if err := h.SendRelease(ctx, m.Exec, c); err != nil {
 		return false, err

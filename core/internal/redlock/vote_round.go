@@ -229,6 +229,12 @@ func (b *voteRound) ask(ctx context.Context, v *node) {
 // on commits, whatever the vote was. A server that has the committed token of a re-entry already needs no commit. A server
 // without an answer is left alone: if it has the hold, that belongs to the lease. If the round is lost, such a server is
 // released.
+//
+// The release is silent if another client has won. Why, with the holder A, waiters B and C, and s1, which has lost the hold
+// of A:
+//
+//  1. B asks. s1 grants, and s2 and s3 refuse. B releases s1, which tells C that the lock is free.
+//  2. C asks, with the same result. Its release wakes B, and so on, as fast as servers answer, until A has repaired s1.
 func (b *voteRound) finishNode(ctx context.Context, got vote, claim *lockscript.Hold) {
 	switch o := transport.Classify(got.err); {
 	case b.won && got.Result.Granted && !(got.TokenCommitted && got.Token == b.token):
@@ -238,6 +244,7 @@ func (b *voteRound) finishNode(ctx context.Context, got vote, claim *lockscript.
 	case b.won:
 		b.commits <- cmp.Or(got.err, errNotCommitted)
 	case got.Result.Granted, o == transport.Unknown, o == transport.Failed:
+		claim.Silent = b.othersWon // run has ended, and does not write it any more
 		_, _ = got.node.releaseHold(ctx, claim, lockscript.NeverHeld)
 	}
 }
