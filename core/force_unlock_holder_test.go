@@ -98,8 +98,8 @@ func TestForceUnlockHolderTwice(t *testing.T) {
 	two := locks.Semaphore("name", 2, core.WithOwner("owner"))
 	mustLock(t, two)
 	var next *core.Lease
-	relay.LoseReplies("lock:name", 1, redistest.Closed)
-	nth(relay, "lock:name", 2, func() { next, _ = two.TryLock(ctx) })
+	relay.LoseReplies("forced:{lock:name}", 1, redistest.Closed)
+	nth(relay, "forced:{lock:name}", 2, func() { next, _ = two.TryLock(ctx) })
 	if forced, err := admin.ForceUnlockHolder(ctx, "name", core.Holder{Owner: "owner"}); !forced || err != nil {
 		t.Errorf("ForceUnlockHolder = %v, %v", forced, err)
 	}

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 
@@ -42,9 +43,9 @@ func TestForceUnlockTwice(t *testing.T) {
 	}
 	mustLock(t, locks.Mutex("name"))
 	told := subscribe(t, rdb, "redisson_lock__channel:{lock:name}")
-	relay.LoseReplies("lock:name", 1, redistest.Closed)
+	relay.LoseReplies("forced:{lock:name}", 1, redistest.Closed)
 	var next *core.Lease
-	nth(relay, "lock:name", 2, func() { next, _ = locks.Mutex("name").TryLock(ctx) })
+	nth(relay, "forced:{lock:name}", 2, func() { next, _ = locks.Mutex("name").TryLock(ctx) })
 	if forced, err := admin.ForceUnlock(ctx, "name"); !forced || err != nil {
 		t.Errorf("ForceUnlock = %v, %v", forced, err)
 	}
@@ -56,8 +57,8 @@ func TestForceUnlockTwice(t *testing.T) {
 	}
 	unlock(t, next)
 
-	relay.LoseReplies("lock:free", 1, redistest.Closed)
-	nth(relay, "lock:free", 2, func() { next, _ = locks.Mutex("free").TryLock(ctx) })
+	relay.LoseReplies("forced:{lock:free}", 1, redistest.Closed)
+	nth(relay, "forced:{lock:free}", 2, func() { next, _ = locks.Mutex("free").TryLock(ctx) })
 	if forced, err := admin.ForceUnlock(ctx, "free"); forced || err != nil {
 		t.Errorf("ForceUnlock of a free lock = %v, %v", forced, err)
 	}
@@ -78,5 +79,36 @@ func TestLossFoundByUnlock(t *testing.T) {
 	wantErr(t, err, core.ErrLeaseLost)
 	if lost.Load() != 1 {
 		t.Errorf("%d losses told", lost.Load())
+	}
+}
+
+// TestForceUnlockOfData: a hash that is no lock stays, whatever its fields are, and so does one with many.
+func TestForceUnlockOfData(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithPrefix(""))
+	many := make([]any, 0, 4000)
+	for i := range 2000 {
+		many = append(many, fmt.Sprint("field", i), i)
+	}
+	for name, fields := range map[string][]any{
+		"user":     {"name", "Ada", "iban", "DE02"},
+		"settings": {"mode", "dark"},
+		"counter":  {"visits", "7"},
+		"many":     many,
+	} {
+		rdb.HSet(ctx, name, fields...)
+		_, err := locks.ForceUnlock(ctx, name)
+		wantErr(t, err, core.ErrWrongType)
+		_, err = locks.ForceUnlockHolder(ctx, name, core.Holder{Owner: "name"})
+		wantErr(t, err, core.ErrWrongType)
+		if n := rdb.HLen(ctx, name).Val(); int(n) != len(fields)/2 {
+			t.Errorf("%s has %d fields", name, n)
+		}
+	}
+	rdb.HSet(ctx, "rlock", "6685f53b-c748-4006-84e3-1eb45a6fa677:12", "1")
+	if forced, err := locks.ForceUnlock(ctx, "rlock"); err != nil || !forced {
+		t.Errorf("a lock of Redisson: %v, %v", forced, err)
 	}
 }
