@@ -64,7 +64,7 @@ func TestListArguments(t *testing.T) {
 	for _, err := range locks.Locks(ctx, "") {
 		wantErr(t, err, core.ErrClosed)
 	}
-	for _, err := range locks.FindDigest(ctx, "") {
+	for _, err := range locks.FindDigest(ctx, "d092d545") {
 		wantErr(t, err, core.ErrClosed)
 	}
 }
