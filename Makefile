@@ -129,7 +129,7 @@ api: ## write the exported API of each published module to api/, after a change 
 
 .PHONY: floor
 floor: needed ## test with exactly the dependencies of go.mod, as the oldest that users may have
-	$(call gotest,off) -p 3 ./core ./core/internal/lockscript ./...
+	$(call gotest,off) -p 2 ./core ./core/internal/lockscript ./...
 
 .PHONY: latest
 latest: needed ## test with the newest dependencies, and what those need
@@ -137,7 +137,7 @@ latest: needed ## test with the newest dependencies, and what those need
 		cd "$(CURDIR)/$$module"; cp go.mod go.sum "$$dir"; \
 		newest=$$(GOWORK=off $(GO) list -m -f '{{if not (or .Main .Indirect .Replace)}}{{.Path}}@latest{{end}}' all); \
 		GOWORK=off $(GO) get -modfile="$$dir/go.mod" $$newest; \
-		$(call gotest,off) -p 3 -modfile="$$dir/go.mod" ./...; \
+		$(call gotest,off) -p 2 -modfile="$$dir/go.mod" ./...; \
 	done
 
 .PHONY: bench
@@ -171,6 +171,9 @@ bench-core: needed ## measure a lock and unlock against the bare script pair, as
 .PHONY: fairness
 fairness: needed ## let 16, 64 and 256 waiters contest for a fair lock, and measure what lines cost the server
 	$(GO) test -count=1 -v -run 'TestFairness|TestServerTime' ./core -contest 5s
+
+.PHONY: dependencies
+dependencies: floor latest ## both; they mostly wait, or compile, so run them side by side: make dependencies -j2 -Otarget
 
 .PHONY: model
 model: needed ## compare the scripts with a model over 100,000 random operations; make test takes a quarter of them

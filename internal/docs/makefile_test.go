@@ -46,6 +46,9 @@ func readMakefile(t *testing.T) makefile {
 func (m makefile) mistake(c command) string {
 	for _, word := range c.args[1:] {
 		name, _, isVariable := strings.Cut(word, "=")
+		if strings.HasPrefix(word, "-") { // a flag
+			continue
+		}
 		if _, known := m.needs[word]; !isVariable && !known {
 			return "the Makefile has no target " + word
 		}
