@@ -42,6 +42,7 @@ func (p *program) limits() supervise.Limits {
 	return supervise.Limits{
 		KillBefore: p.grace(), Margin: min(p.TTL.value()/10, mostMargin),
 		MaxHold: p.MaxHold.value(), AwaitAll: p.AwaitAll,
+		Least: p.TTL.value() * 2 / 3, // what a lease that is renewed in time has
 	}
 }
 
@@ -110,10 +111,12 @@ func (p *program) command(name string, hold supervise.Hold, more ...string) (sup
 		return supervise.Command{}, err
 	}
 	token, _ := core.TokenFrom(hold.Context())
-	env := append(os.Environ(),
-		"HOLDFAST_NAME="+name, "HOLDFAST_TOKEN="+strconv.FormatInt(token, 10),
-		"HOLDFAST_VALID_UNTIL="+hold.ValidUntil().UTC().Format("2006-01-02T15:04:05.000Z"))
-	return supervise.Command{Path: path, Args: p.Cmd, Env: append(env, more...)}, nil
+	env := func() []string {
+		return append(append(os.Environ(),
+			"HOLDFAST_NAME="+name, "HOLDFAST_TOKEN="+strconv.FormatInt(token, 10),
+			"HOLDFAST_VALID_UNTIL="+hold.ValidUntil().UTC().Format("2006-01-02T15:04:05.000Z")), more...)
+	}
+	return supervise.Command{Path: path, Args: p.Cmd, Env: env}, nil
 }
 
 // cannotRun returns the error of a command that has not started: that of an interrupted wait, of a lost lock, or 126.

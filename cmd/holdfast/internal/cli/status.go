@@ -61,8 +61,7 @@ func statusOf(err error) int {
 		return StatusUsage
 	case errors.Is(err, core.ErrNotAcquired), errors.Is(err, core.ErrInProgress):
 		return StatusNotAcquired
-	case errors.Is(err, core.ErrLeaseLost), errors.Is(err, core.ErrOutcomeUnknown), errors.Is(err, core.ErrStale),
-		errors.Is(err, supervise.ErrTooLate):
+	case errors.Is(err, core.ErrLeaseLost), errors.Is(err, core.ErrOutcomeUnknown), errors.Is(err, core.ErrStale):
 		return StatusLost
 	}
 	return StatusUnavailable

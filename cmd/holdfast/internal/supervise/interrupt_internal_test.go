@@ -3,6 +3,7 @@ package supervise
 import (
 	"context"
 	"errors"
+	"os"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -43,7 +44,7 @@ func TestSignalBeforeCommand(t *testing.T) {
 	k := newKeeper(newLink(mine), page{new(atomic.Int64)})
 	go k.link.receive(k.heard)
 	hold := testHold{func() { k.received(fromFront, syscall.SIGTERM) }}
-	_, err = k.Run(hold, Command{Path: "/bin/sleep", Args: []string{"sleep", "60"}}, Limits{KillBefore: time.Second, MaxHold: time.Millisecond})
+	_, err = k.Run(hold, Command{Path: "/bin/sleep", Args: []string{"sleep", "60"}, Env: os.Environ}, Limits{KillBefore: time.Second, MaxHold: time.Millisecond})
 	wantInterrupted(t, err, syscall.SIGTERM)
 	k.link.flush()
 	front.flush()
