@@ -30,6 +30,7 @@ type front struct {
 	wake      chan struct{} // the command was allowed to start
 	heardAll  chan struct{} // closed when the keeper has ended, and all its messages were handled
 	received  atomic.Int32  // the last signal
+	mirroring mirroring
 }
 
 // Front starts this program again as the keeper, with the same arguments, and returns the exit status of the keeper
@@ -85,6 +86,9 @@ func (f *front) start() error {
 	f.link = newLink(mine)
 	receiveSignals(forwarded, func(sig syscall.Signal) {
 		f.received.Store(int32(sig))
+		if sig == syscall.SIGCONT && f.mirroring.continued(f.page) {
+			return // of the keeper, because the command has continued
+		}
 		f.link.sendNumber(wordSignal, int(sig))
 	})
 	if f.keeper, err = startKeeper(other, file); err != nil {
@@ -131,9 +135,9 @@ func (f *front) heard(word, rest string) {
 			_, _ = os.Stderr.WriteString(text)
 		}
 	case wordStopped:
-		// A message that was written before a stop may be read after it. So only the state of this moment counts.
-		if pid, err := strconv.Atoi(rest); err == nil && isStopped(pid) {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		var command, sig int
+		if _, err := fmt.Sscan(rest, &command, &sig); err == nil && jobStops(command, syscall.Signal(sig)) {
+			f.mirroring.stop(f.page, command)
 		}
 	}
 }

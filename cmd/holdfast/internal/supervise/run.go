@@ -217,17 +217,18 @@ func (r *run) reap(command int) {
 	defer close(r.gone)
 	for {
 		var ws syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &ws, syscall.WUNTRACED, nil)
+		pid, err := syscall.Wait4(-1, &ws, syscall.WUNTRACED|syscall.WCONTINUED, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil: // ECHILD
 			return
-		case pid == command && ws.Stopped():
-			r.keeper.link.sendNumber(wordStopped, pid)
+		case pid == command && !ws.Exited() && !ws.Signaled():
+			r.keeper.commandStopped(pid, ws)
 		case pid == command:
 			r.keeper.mu.Lock()
 			r.keeper.command = 0
 			r.keeper.mu.Unlock()
+			r.keeper.page.continueFront()
 			r.exited <- ws
 		}
 	}
