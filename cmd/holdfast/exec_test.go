@@ -62,8 +62,6 @@ func TestExecStatus(t *testing.T) {
 		}
 		run(t, url, args...).want(t, test.status, test.stdout, test.stderr)
 	}
-	result := run(t, "redis://127.0.0.1:1", "exec", "n", "--", "true")
-	result.want(t, 69, "", "no answer from Redis")
 }
 
 // TestExecArguments: the command gets its arguments, its standard input and the variables of the lock.

@@ -44,8 +44,9 @@ type clients struct {
 	locks *core.Client
 }
 
-// closeTimeout bounds the end of the clients. What is not released by then expires.
-const closeTimeout = 2 * time.Second
+// closeTimeout bounds the end of the clients, and so for how long the program outlasts -w while Redis does not answer. What
+// is not released by then expires.
+const closeTimeout = 500 * time.Millisecond
 
 // close ends both clients. It releases what is still held. While Redis does not answer, it gives up after closeTimeout:
 // the process ends right after it.

@@ -46,7 +46,7 @@ func (c *execCommand) keep(env *environment) error {
 	}
 	defer all.close()
 	lease, err := c.lock(env.ctx, c.locker(all.locks))
-	if errors.Is(err, core.ErrNotAcquired) && env.ctx.Err() == nil {
+	if errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable) && env.ctx.Err() == nil {
 		return &statusError{c.Conflict, c.conflictText(err)}
 	}
 	if err != nil {

@@ -107,6 +107,8 @@ func (c *onceCommand) refused(env *environment, err error) error {
 		return nil
 	case env.ctx.Err() != nil:
 		return errors.Join(context.Cause(env.ctx), err)
+	case errors.Is(err, core.ErrUnavailable): // it may be in progress too, as far as was known before the outage
+		return err
 	case errors.Is(err, core.ErrInProgress) && c.Tick != "":
 		return nil
 	case errors.Is(err, core.ErrInProgress):
