@@ -68,7 +68,7 @@ func TestExecStatus(t *testing.T) {
 func TestExecArguments(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	odd := []string{"", "--", "-n", "a  b", "*", "$HOME", "--ttl=1", "\n"}
+	odd := []string{"", "--", "-n", "a  b", "*", "$HOME", "--ttl=1", "\n", "\xff"}
 	result := run(t, urlOf(srv), append([]string{"exec", "n", "--", "printf", "[%s]"}, odd...)...)
 	result.want(t, 0, fmt.Sprintf("[%s]", strings.Join(odd, "][")), "")
 
@@ -80,6 +80,16 @@ func TestExecArguments(t *testing.T) {
 	if _, err := fmt.Sscanf(got.stdout, "input;%s %d %s .\n", &name, &token, &until); err != nil || name != "order:42" || token == 0 {
 		t.Errorf("stdout %q, error %v", got.stdout, err)
 	}
+}
+
+// TestNamesAreText: names that are no UTF-8 are refused: they would become one name.
+func TestNamesAreText(t *testing.T) {
+	t.Parallel()
+	url := urlOf(redistest.Start(t))
+	for _, args := range [][]string{{"exec", "bad\xff", "--", "true"}, {"once", "bad\xfe", "--", "true"}, {"show", "bad\xff"}, {"exec", "n", "-c", "echo \xff"}} {
+		run(t, url, args...).want(t, 64, "", "not in UTF-8")
+	}
+	run(t, url, "once", strings.Repeat("ä", 200), "--", "echo", "ran").want(t, 0, "ran", "")
 }
 
 // TestExecConflict: a lock that another holder has is not taken, in each mode that excludes.

@@ -57,6 +57,8 @@ func (p *program) check(env *environment) error {
 		return usageError("nothing to run: put the command behind --, or use -c")
 	case len(p.Cmd) != len(env.behind):
 		return usageError("put -- before the command, so that its arguments are not taken for those of holdfast")
+	default:
+		p.Cmd = env.behind // byte for byte: the parser replaces what is not in UTF-8
 	}
 	if most := p.TTL.value() / 2; p.grace() > most {
 		return usageError("--kill-before %v: half of the TTL is the most, %v: a renewal may take the rest", p.grace(), most)
