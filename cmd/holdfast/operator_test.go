@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -82,6 +83,62 @@ func TestRecords(t *testing.T) {
 	run(t, url, "show", "charge:7").want(t, 0, "completed", "")
 	run(t, url, "forget", "charge:7", "--yes").want(t, 0, "", "")
 	run(t, url, "once", "charge:7", "--", "echo", "ran").want(t, 0, "ran", "")
+}
+
+// TestNothingToDecide: resolve makes no record and changes none that is completed, and forget of no record says so.
+func TestNothingToDecide(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	url, locks := urlOf(srv), newLocks(t, srv)
+	run(t, url, "resolve", "none", "--yes").want(t, 1, "", "no record")
+	run(t, url, "forget", "none", "--yes").want(t, 1, "", "no record")
+	if record, err := locks.Once("none").Peek(t.Context()); err != nil || record.State != core.StateNone {
+		t.Errorf("%+v, %v", record, err)
+	}
+	run(t, url, "once", "done", "--replay", "--", "echo", "first").want(t, 0, "first", "")
+	run(t, url, "resolve", "done", "--yes").want(t, 1, "", "completed before")
+	run(t, url, "once", "done", "--replay", "--", "echo", "second").want(t, 0, "first", "")
+}
+
+// TestResolveKeeps: resolve keeps a record as long as before, or longer.
+func TestResolveKeeps(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	url, locks := urlOf(srv), newLocks(t, srv)
+	const year = 365 * 24 * time.Hour
+	for flags, least := range map[string]time.Duration{"": year / 2, "--retention 1h": year / 2, "--retention 17520h": year + 1} {
+		once := locks.Once("k", core.WithRetention(year))
+		attempt, err := once.Begin(t.Context())
+		if err == nil {
+			err = attempt.Hold(t.Context(), "lost")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, url, append([]string{"resolve", "k", "--yes"}, strings.Fields(flags)...)...).want(t, 0, "", "")
+		record, err := once.Peek(t.Context())
+		if err != nil || record.State != core.StateCompleted || record.Retention < least {
+			t.Errorf("%q: %+v, %v", flags, record, err)
+		}
+		run(t, url, "forget", "k", "--yes").want(t, 0, "", "")
+	}
+}
+
+// TestForgetInProgress: the record of a run in progress is deleted by force only, because another run could begin beside it.
+func TestForgetInProgress(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	url, once := urlOf(srv), newLocks(t, srv).Once("k")
+	if _, err := once.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	run(t, url, "forget", "k", "--yes").want(t, 75, "", "--force")
+	run(t, url, "resolve", "k", "--yes").want(t, 75, "", "in progress")
+	if record, err := once.Peek(t.Context()); err != nil || record.State != core.StateRunning {
+		t.Errorf("%+v, %v", record, err)
+	}
+	run(t, url, "forget", "k", "--yes", "--force").want(t, 0, "", "")
+	run(t, url, "once", "k", "--", "echo", "ran").want(t, 0, "ran", "")
 }
 
 // TestNames: digests of the log and keys of requests lead to names.

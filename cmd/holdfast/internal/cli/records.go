@@ -2,8 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"strconv"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -55,69 +53,4 @@ func printRecord(env *environment, r core.Record) {
 		v.add(string(r.Value[:min(len(r.Value), 1000)]))
 		v.print(env)
 	}
-}
-
-// forgetCommand deletes a record.
-type forgetCommand struct {
-	Key string `arg:"" help:"Key of the once."`
-	Yes bool   `short:"y" help:"Do not ask."`
-}
-
-// Run is called by the parser.
-func (c *forgetCommand) Run(env *environment) error {
-	return decide(env, c.Key, c.Yes, "Delete the record, so that another run may begin?", func(once *core.Once) error {
-		return once.Forget(env.ctx)
-	})
-}
-
-// resolveCommand records that a run has been done.
-type resolveCommand struct {
-	Key   string `arg:"" help:"Key of the once."`
-	Value string `placeholder:"FILE" help:"Record what this file has as the result; - is standard input. Defaults to the record of a run of holdfast once that has succeeded without output."`
-	Yes   bool   `short:"y" help:"Do not ask."`
-
-	Retention duration `default:"24h" placeholder:"TIME" help:"How long the record is kept."`
-}
-
-// Run is called by the parser.
-func (c *resolveCommand) Run(env *environment) error {
-	value := []byte(`{"status":0}`)
-	var err error
-	switch c.Value {
-	case "":
-	case "-":
-		value, err = io.ReadAll(env.stdin)
-	default:
-		value, err = os.ReadFile(c.Value)
-	}
-	if err != nil {
-		return usageError("%s", err)
-	}
-	return decide(env, c.Key, c.Yes, "Record that the run has been done?", func(once *core.Once) error {
-		return once.Resolve(env.ctx, value)
-	}, core.WithRetention(c.Retention.value()))
-}
-
-// decide shows a record, asks, and changes it.
-func decide(env *environment, key string, yes bool, question string, change func(*core.Once) error, opts ...core.OnceOption) error {
-	all, err := env.open()
-	if err != nil {
-		return err
-	}
-	defer all.close()
-	once := all.locks.Once(key, opts...)
-	if !yes {
-		record, err := once.Peek(env.ctx)
-		if err != nil {
-			return err
-		}
-		record.Value = nil
-		shown := *env
-		shown.stdout = env.stderr
-		printRecord(&shown, record)
-		if err := env.confirm(question); err != nil {
-			return err
-		}
-	}
-	return change(once)
 }
