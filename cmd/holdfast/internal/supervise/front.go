@@ -16,8 +16,8 @@ import (
 // keeperVariable marks a process as a keeper. It has the numbers of the descriptors of the link and of the page.
 const keeperVariable = "HOLDFAST_KEEPER_FDS"
 
-// firstDescriptor is the lowest number of a descriptor for the keeper. Why not 3: the caller may hand descriptors to the
-// command, as make does, and those keep their numbers.
+// firstDescriptor is the lowest number of a descriptor for the keeper, unless the limit of this process is lower. Why not 3:
+// the caller may hand descriptors to the command, as make does, and those keep their numbers.
 const firstDescriptor = 64
 
 // front is the process that the caller has started.
@@ -109,9 +109,9 @@ func startKeeper(files ...*os.File) (int, error) {
 	}
 	var numbers []string
 	for _, file := range files {
-		fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD, firstDescriptor)
+		fd, err := inheritable(file)
 		if err != nil {
-			return 0, os.NewSyscallError("fcntl", err)
+			return 0, fmt.Errorf("descriptors of files, see ulimit -n: %w", err)
 		}
 		defer syscall.Close(fd)
 		numbers = append(numbers, strconv.Itoa(fd))
@@ -119,6 +119,17 @@ func startKeeper(files ...*os.File) (int, error) {
 	env := append(os.Environ(), keeperVariable+"="+strings.Join(numbers, ","))
 	args := append([]string{keeperName}, os.Args[1:]...)
 	return syscall.ForkExec(path, args, &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}})
+}
+
+// inheritable returns a copy of a descriptor that a child inherits. A number at or above the limit is an invalid argument.
+func inheritable(file *os.File) (fd int, err error) {
+	for first := firstDescriptor; first > int(os.Stderr.Fd()); first /= 2 {
+		fd, err = unix.FcntlInt(file.Fd(), unix.F_DUPFD, first)
+		if !errors.Is(err, unix.EINVAL) {
+			break
+		}
+	}
+	return fd, err
 }
 
 // heard handles a message of the keeper.
