@@ -69,6 +69,17 @@ func TestSignalBesideFrozenRedis(t *testing.T) {
 	}
 }
 
+// TestTLSWithoutAnswer: a server that does not answer a client with TLS may have none, so the error asks for it.
+func TestTLSWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	silent, _ := silentServer(t)
+	url := strings.Replace(silent, "redis:", "rediss:", 1)
+	run(t, url, "exec", "-w", "0.3", "n", "--", "true").want(t, 69, "", "does the server have it at this port?")
+	if got := run(t, silent, "exec", "-w", "0.3", "n", "--", "true"); strings.Contains(got.stderr, "TLS") {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestOutageIsNoConflict: a Redis that does not answer has its own status, although the wait has ended without the lock.
 func TestOutageIsNoConflict(t *testing.T) {
 	t.Parallel()

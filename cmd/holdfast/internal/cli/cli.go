@@ -79,7 +79,7 @@ func (env *environment) main(args []string) (status int) {
 	}()
 	err := env.execute(args)
 	if err != nil && err.Error() != "" {
-		fmt.Fprintf(env.stderr, "holdfast: %s\n", strings.TrimPrefix(err.Error(), "holdfast: "))
+		fmt.Fprintf(env.stderr, "holdfast: %s%s\n", strings.TrimPrefix(err.Error(), "holdfast: "), env.flags.Connection.hint(err))
 	}
 	return statusOf(err)
 }

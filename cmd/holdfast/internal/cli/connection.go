@@ -2,8 +2,10 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -36,6 +38,15 @@ func (c connection) settings() (connect.Settings, error) {
 		Username: c.RedisUser, Password: os.Getenv("HOLDFAST_REDIS_PASSWORD"), PasswordFile: c.PasswordFile,
 		CAFile: c.TLSCA, CertFile: c.TLSCert, KeyFile: c.TLSKey,
 	}, nil
+}
+
+// hint returns what may be the cause of an error, beside its text. Why TLS: a server without it does not answer at all.
+func (c connection) hint(err error) string {
+	settings, invalid := c.settings()
+	if invalid != nil || !errors.Is(err, core.ErrUnavailable) || !strings.HasPrefix(settings.URL, "rediss") {
+		return ""
+	}
+	return " (the URL asks for TLS: does the server have it at this port?)"
 }
 
 // clients are what a command talks to Redis with. The caller must call close.
