@@ -65,7 +65,11 @@ func (c *execCommand) keep(env *environment) error {
 
 // runUnder runs the command, and returns its exit status.
 func (c *execCommand) runUnder(env *environment, lease *core.Lease) (int, error) {
-	command, err := c.command(c.Name, lease, "HOLDFAST_SLOT="+strconv.Itoa(lease.Slot()))
+	var slot []string
+	if c.Jobs != nil {
+		slot = append(slot, slotVariable+"="+strconv.Itoa(lease.Slot()))
+	}
+	command, err := c.command(c.Name, lease, slot...)
 	if err != nil {
 		return 0, err
 	}
