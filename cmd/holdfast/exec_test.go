@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,8 @@ func TestExecStatus(t *testing.T) {
 		{"exec n -E 256 -- true", 64, "", "0 to 255"},
 		{"exec n -j 0 -- true", 64, "", "at least 1"},
 		{"exec n --ttl 1ms -- true", 64, "", "at least 10ms"},
+		{"exec n --ttl -- true", 64, "", "--ttl: a duration is needed"},
+		{"once n -E 256 -- true", 64, "", "0 to 255"},
 		{"exec n --ttl soon -- true", 64, "", "no duration"},
 		{"exec n --ttl 1s --kill-before 600ms -- true", 64, "", "half of the TTL"},
 		{"exec n{ -- true", 64, "", "brace"},
@@ -62,15 +65,13 @@ func TestExecStatus(t *testing.T) {
 		}
 		run(t, url, args...).want(t, test.status, test.stdout, test.stderr)
 	}
-	result := run(t, "redis://127.0.0.1:1", "exec", "n", "--", "true")
-	result.want(t, 69, "", "no answer from Redis")
 }
 
 // TestExecArguments: the command gets its arguments, its standard input and the variables of the lock.
 func TestExecArguments(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	odd := []string{"", "--", "-n", "a  b", "*", "$HOME", "--ttl=1", "\n"}
+	odd := []string{"", "--", "-n", "a  b", "*", "$HOME", "--ttl=1", "\n", "\xff"}
 	result := run(t, urlOf(srv), append([]string{"exec", "n", "--", "printf", "[%s]"}, odd...)...)
 	result.want(t, 0, fmt.Sprintf("[%s]", strings.Join(odd, "][")), "")
 
@@ -81,6 +82,38 @@ func TestExecArguments(t *testing.T) {
 	var token int64
 	if _, err := fmt.Sscanf(got.stdout, "input;%s %d %s .\n", &name, &token, &until); err != nil || name != "order:42" || token == 0 {
 		t.Errorf("stdout %q, error %v", got.stdout, err)
+	}
+}
+
+// TestNamesAreText: names that are no UTF-8 are refused: they would become one name.
+func TestNamesAreText(t *testing.T) {
+	t.Parallel()
+	url := urlOf(redistest.Start(t))
+	for _, args := range [][]string{{"exec", "bad\xff", "--", "true"}, {"once", "bad\xfe", "--", "true"}, {"show", "bad\xff"}, {"exec", "n", "-c", "echo \xff"}} {
+		run(t, url, args...).want(t, 64, "", "not in UTF-8")
+	}
+	run(t, url, "once", strings.Repeat("ä", 200), "--", "echo", "ran").want(t, 0, "ran", "")
+}
+
+// TestSlot: only the command under a semaphore has a slot, and none that runs inside of it inherits it.
+func TestSlot(t *testing.T) {
+	t.Parallel()
+	url := urlOf(redistest.Start(t))
+	run(t, url, "exec", "n", "-c", "echo slot ${HOLDFAST_SLOT-none}").want(t, 0, "slot none\n", "")
+	cmd := command(t, url, "exec", "n", "-c", "echo slot ${HOLDFAST_SLOT-none}")
+	finish(t, with(cmd, "HOLDFAST_SLOT=3")).want(t, 0, "slot none\n", "")
+	cmd = command(t, url, "exec", "-j", "2", "n", "-c", "echo slot ${HOLDFAST_SLOT-none}")
+	finish(t, with(cmd, "HOLDFAST_SLOT=3")).want(t, 0, "slot 0\n", "")
+}
+
+// TestWithoutPath: without PATH, programs are found where the system has them.
+func TestWithoutPath(t *testing.T) {
+	t.Parallel()
+	url := urlOf(redistest.Start(t))
+	for args, status := range map[string]int{"exec n -- true": 0, "exec n -- no-such-command": 127} {
+		cmd := command(t, url, strings.Fields(args)...)
+		cmd.Env = slices.DeleteFunc(cmd.Env, func(variable string) bool { return strings.HasPrefix(variable, "PATH=") })
+		finish(t, cmd).want(t, status, "", "")
 	}
 }
 

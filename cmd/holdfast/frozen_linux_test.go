@@ -2,6 +2,7 @@ package main
 
 import (
 	"net"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -63,6 +64,32 @@ func TestSignalBesideFrozenRedis(t *testing.T) {
 			send(syscall.SIGTERM, started.pid)
 			if status := awaitEnd(t, started); status != 143 {
 				t.Errorf("status %d", status)
+			}
+		})
+	}
+}
+
+// TestTLSWithoutAnswer: a server that does not answer a client with TLS may have none, so the error asks for it.
+func TestTLSWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	silent, _ := silentServer(t)
+	url := strings.Replace(silent, "redis:", "rediss:", 1)
+	run(t, url, "exec", "-w", "0.3", "n", "--", "true").want(t, 69, "", "does the server have it at this port?")
+	if got := run(t, silent, "exec", "-w", "0.3", "n", "--", "true"); strings.Contains(got.stderr, "TLS") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestOutageIsNoConflict: a Redis that does not answer has its own status, although the wait has ended without the lock.
+func TestOutageIsNoConflict(t *testing.T) {
+	t.Parallel()
+	silent, _ := silentServer(t)
+	for name, url := range map[string]string{"refused": "redis://127.0.0.1:1", "silent": silent} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, args := range []string{"exec -n -E 0", "exec -w 0.3 -E 0", "exec --fair -w 0.3 -E 0", "once -w 0.3 -E 0", "once --tick 1h"} {
+				got := run(t, url, append(strings.Fields(args), "n", "--", "echo", "ran")...)
+				got.want(t, 69, "", "no answer from Redis")
 			}
 		})
 	}

@@ -6,6 +6,15 @@ import (
 	"testing"
 )
 
+// TestHelpOfDefaults: the help of a command has the defaults of its flags.
+func TestHelpOfDefaults(t *testing.T) {
+	t.Parallel()
+	got := finish(t, with(command(t, "", "once", "--help"), "COLUMNS=500"))
+	for _, text := range []string{"every third of it. Defaults to 30s.", "after its end. Defaults to 24h.", "records. Defaults to 65536."} {
+		got.want(t, 0, text, "")
+	}
+}
+
 // TestHelp: the documentation of the program has what --help prints.
 func TestHelp(t *testing.T) {
 	t.Parallel()

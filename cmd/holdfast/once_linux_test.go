@@ -102,6 +102,15 @@ func TestOnceTick(t *testing.T) {
 	run(t, urlOf(srv), "once", "backup", "--tick", "61 * * * *", "--", "true").want(t, 64, "", "--tick")
 }
 
+// TestOnceTickInProgress: while a run of the tick is in progress, others exit with 0, or as -E says.
+func TestOnceTickInProgress(t *testing.T) {
+	t.Parallel()
+	url := urlOf(redistest.Start(t))
+	awaitCommand(t, start(t, command(t, url, "once", "--tick", "1000h", "a", "--", "sleep", "60")).pid)
+	run(t, url, "once", "--tick", "1000h", "a", "--", "echo", "ran").want(t, 0, "", "")
+	run(t, url, "once", "-E", "7", "--tick", "1000h", "a", "--", "echo", "ran").want(t, 7, "", "in progress")
+}
+
 // TestOnceLost: a run that loses its lease is ended, and its outcome is unknown, or it may run again.
 func TestOnceLost(t *testing.T) {
 	t.Parallel()

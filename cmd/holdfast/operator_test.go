@@ -85,47 +85,60 @@ func TestRecords(t *testing.T) {
 	run(t, url, "once", "charge:7", "--", "echo", "ran").want(t, 0, "ran", "")
 }
 
-// TestResolveKeepsRetention: a record is never kept for a shorter time than without resolve.
-func TestResolveKeepsRetention(t *testing.T) {
+// TestNothingToDecide: resolve makes no record and changes none that is completed, and forget of no record says so.
+func TestNothingToDecide(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	url, locks := urlOf(srv), newLocks(t, srv)
-	for key, c := range map[string]struct {
-		before time.Duration
-		flags  []string
-		least  time.Duration
-	}{
-		"long":   {720 * time.Hour, nil, 719 * time.Hour},
-		"short":  {time.Hour, nil, 23 * time.Hour},
-		"chosen": {time.Hour, []string{"--retention", "2h"}, 119 * time.Minute},
-		"none":   {0, nil, 23 * time.Hour},
-	} {
-		if c.before > 0 {
-			hold(t, locks.Once(key, core.WithRetention(c.before)))
-		}
-		run(t, url, append([]string{"resolve", key, "--yes"}, c.flags...)...).want(t, 0, "", "")
-		r, err := locks.Once(key).Peek(t.Context())
-		if err != nil || r.State != core.StateCompleted || r.Retention < c.least || r.Retention > c.least+time.Hour {
-			t.Errorf("%s: %q is kept for %v, error %v", key, r.State, r.Retention, err)
-		}
+	run(t, url, "resolve", "none", "--yes").want(t, 1, "", "no record")
+	run(t, url, "forget", "none", "--yes").want(t, 1, "", "no record")
+	if record, err := locks.Once("none").Peek(t.Context()); err != nil || record.State != core.StateNone {
+		t.Errorf("%+v, %v", record, err)
 	}
-	hold(t, locks.Once("refused", core.WithRetention(720*time.Hour)))
-	run(t, url, "resolve", "refused", "--yes", "--retention", "24h").want(t, 64, "", "kept for 720h0m0s without resolve")
-	if r, err := locks.Once("refused").Peek(t.Context()); err != nil || r.State != core.StateUnknown {
-		t.Errorf("%+v, %v", r, err)
+	run(t, url, "once", "done", "--replay", "--", "echo", "first").want(t, 0, "first", "")
+	run(t, url, "resolve", "done", "--yes").want(t, 1, "", "completed before")
+	run(t, url, "once", "done", "--replay", "--", "echo", "second").want(t, 0, "first", "")
+}
+
+// TestResolveKeeps: resolve keeps a record as long as before, or longer.
+func TestResolveKeeps(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	url, locks := urlOf(srv), newLocks(t, srv)
+	const year = 365 * 24 * time.Hour
+	for flags, least := range map[string]time.Duration{"": year / 2, "--retention 1h": year / 2, "--retention 17520h": year + 1} {
+		once := locks.Once("k", core.WithRetention(year))
+		attempt, err := once.Begin(t.Context())
+		if err == nil {
+			err = attempt.Hold(t.Context(), "lost")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, url, append([]string{"resolve", "k", "--yes"}, strings.Fields(flags)...)...).want(t, 0, "", "")
+		record, err := once.Peek(t.Context())
+		if err != nil || record.State != core.StateCompleted || record.Retention < least {
+			t.Errorf("%q: %+v, %v", flags, record, err)
+		}
+		run(t, url, "forget", "k", "--yes").want(t, 0, "", "")
 	}
 }
 
-// hold leaves a record of unknown outcome.
-func hold(t *testing.T, once *core.Once) {
-	t.Helper()
-	attempt, err := once.Begin(t.Context())
-	if err == nil {
-		err = attempt.Hold(t.Context(), "lost connection")
-	}
-	if err != nil {
+// TestForgetInProgress: the record of a run in progress is deleted by force only, because another run could begin beside it.
+func TestForgetInProgress(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	url, once := urlOf(srv), newLocks(t, srv).Once("k")
+	if _, err := once.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	run(t, url, "forget", "k", "--yes").want(t, 75, "", "--force")
+	run(t, url, "resolve", "k", "--yes").want(t, 75, "", "in progress")
+	if record, err := once.Peek(t.Context()); err != nil || record.State != core.StateRunning {
+		t.Errorf("%+v, %v", record, err)
+	}
+	run(t, url, "forget", "k", "--yes", "--force").want(t, 0, "", "")
+	run(t, url, "once", "k", "--", "echo", "ran").want(t, 0, "ran", "")
 }
 
 // TestNames: digests of the log and keys of requests lead to names.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -210,6 +211,22 @@ func TestDescriptors(t *testing.T) {
 		t.Errorf("%+v, want %q", got, want)
 	}
 	_ = read.Close()
+}
+
+// TestFewDescriptors: it works below a low limit of descriptors, or says which limit is too low.
+func TestFewDescriptors(t *testing.T) {
+	t.Parallel()
+	program := command(t, urlOf(redistest.Start(t)), "exec", "n", "--", "echo", "ran")
+	below := func(limit string) result {
+		under := exec.Command("sh", append([]string{"-c", "ulimit -n " + limit + `; exec "$0" "$@"`, program.Path}, program.Args[1:]...)...)
+		under.Env = program.Env
+		return finish(t, under)
+	}
+	below("64").want(t, 0, "ran", "")
+	below("32").want(t, 0, "ran", "")
+	if got := below("8"); got.status == 0 || strings.Contains(got.stderr, "invalid argument") {
+		t.Errorf("%+v", got)
+	}
 }
 
 // TestClosedInput: it works with closed descriptors, as a daemon may start it.

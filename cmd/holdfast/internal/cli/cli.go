@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
@@ -78,15 +79,19 @@ func (env *environment) main(args []string) (status int) {
 	}()
 	err := env.execute(args)
 	if err != nil && err.Error() != "" {
-		fmt.Fprintf(env.stderr, "holdfast: %s\n", strings.TrimPrefix(err.Error(), "holdfast: "))
+		fmt.Fprintf(env.stderr, "holdfast: %s%s\n", strings.TrimPrefix(err.Error(), "holdfast: "), env.flags.Connection.hint(err))
 	}
 	return statusOf(err)
 }
 
 // execute parses the arguments and executes the command.
 func (env *environment) execute(args []string) error {
+	own := args
 	if at := slices.Index(args, "--"); at >= 0 {
-		env.behind = args[at+1:]
+		own, env.behind = args[:at], args[at+1:]
+	}
+	if err := checkText(own); err != nil {
+		return err
 	}
 	if err := env.newParser(); err != nil {
 		return err
@@ -104,6 +109,16 @@ func (env *environment) execute(args []string) error {
 		return exitWith(supervise.SignalStatus(interrupted.Signal))
 	}
 	return err
+}
+
+// checkText refuses arguments that are no UTF-8. Why: the parser replaces such bytes, so that two names would become one.
+func checkText(args []string) error {
+	for _, arg := range args {
+		if !utf8.ValidString(arg) {
+			return usageError("the argument %q is not in UTF-8", arg)
+		}
+	}
+	return nil
 }
 
 // catchSignals ends the context of the command at the first of the signals. A second one ends the process. The caller must

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -38,14 +40,24 @@ func (c connection) settings() (connect.Settings, error) {
 	}, nil
 }
 
+// hint returns what may be the cause of an error, beside its text. Why TLS: a server without it does not answer at all.
+func (c connection) hint(err error) string {
+	settings, invalid := c.settings()
+	if invalid != nil || !errors.Is(err, core.ErrUnavailable) || !strings.HasPrefix(settings.URL, "rediss") {
+		return ""
+	}
+	return " (the URL asks for TLS: does the server have it at this port?)"
+}
+
 // clients are what a command talks to Redis with. The caller must call close.
 type clients struct {
 	redis redis.UniversalClient
 	locks *core.Client
 }
 
-// closeTimeout bounds the end of the clients. What is not released by then expires.
-const closeTimeout = 2 * time.Second
+// closeTimeout bounds the end of the clients, and so for how long the program outlasts -w while Redis does not answer. What
+// is not released by then expires.
+const closeTimeout = 500 * time.Millisecond
 
 // close ends both clients. It releases what is still held. While Redis does not answer, it gives up after closeTimeout:
 // the process ends right after it.

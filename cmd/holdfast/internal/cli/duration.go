@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/alecthomas/kong"
 )
 
 // duration is a flag: "90", "0.5" and "1.5s" are seconds, other units are those of Go.
@@ -24,6 +27,14 @@ func (d *duration) UnmarshalText(text []byte) error {
 	}
 	*d = duration(parsed)
 	return nil
+}
+
+// Decode reads the value of a flag, and says what is missing if there is none.
+func (d *duration) Decode(ctx *kong.DecodeContext) error {
+	if !ctx.Scan.Peek().IsValue() {
+		return errors.New("a duration is needed: seconds, or 500ms, 5m, 24h")
+	}
+	return d.UnmarshalText([]byte(ctx.Scan.Pop().String()))
 }
 
 func (d duration) value() time.Duration { return time.Duration(d) }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
 	"github.com/holdfast-go/holdfast/core"
 )
 
@@ -45,7 +44,7 @@ func (c *electCommand) keep(env *environment) error {
 		}
 		status, err := c.runAs(env, lead)
 		_ = lead.Resign(unlockContext(env))
-		if err != nil && !errors.Is(err, core.ErrLeaseLost) && !errors.Is(err, supervise.ErrTooLate) {
+		if err != nil && !errors.Is(err, core.ErrLeaseLost) {
 			return cannotRun(err)
 		}
 		if err == nil && status != StatusLost {

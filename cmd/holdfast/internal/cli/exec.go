@@ -46,7 +46,7 @@ func (c *execCommand) keep(env *environment) error {
 	}
 	defer all.close()
 	lease, err := c.lock(env.ctx, c.locker(all.locks))
-	if errors.Is(err, core.ErrNotAcquired) && env.ctx.Err() == nil {
+	if errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable) && env.ctx.Err() == nil {
 		return &statusError{c.Conflict, c.conflictText(err)}
 	}
 	if err != nil {
@@ -65,7 +65,11 @@ func (c *execCommand) keep(env *environment) error {
 
 // runUnder runs the command, and returns its exit status.
 func (c *execCommand) runUnder(env *environment, lease *core.Lease) (int, error) {
-	command, err := c.command(c.Name, lease, "HOLDFAST_SLOT="+strconv.Itoa(lease.Slot()))
+	var slot []string
+	if c.Jobs != nil {
+		slot = append(slot, slotVariable+"="+strconv.Itoa(lease.Slot()))
+	}
+	command, err := c.command(c.Name, lease, slot...)
 	if err != nil {
 		return 0, err
 	}

@@ -16,13 +16,13 @@ import (
 type onceCommand struct {
 	Key string `arg:"" help:"What happens once."`
 
-	Retention duration  `default:"24h" placeholder:"TIME" help:"How long the run is remembered after its end."`
+	Retention duration  `default:"24h" placeholder:"TIME" help:"How long the run is remembered after its end. Defaults to ${default}."`
 	Tick      string    `placeholder:"SCHEDULE" help:"Run once for each time of a schedule: an interval such as 5m, whose times are its multiples since 1970 in UTC, or a cron line such as '0 3 * * *'. The nearest time by the clock of Redis becomes a part of the key."`
 	Wait      *duration `short:"w" placeholder:"SECS" help:"Wait so long for a run that is in progress. Defaults to no waiting."`
-	Conflict  int       `short:"E" name:"conflict-exit-code" default:"75" placeholder:"N" help:"Exit status if a run is in progress. With --tick it is 0."`
+	Conflict  *int      `short:"E" name:"conflict-exit-code" placeholder:"N" help:"Exit status if a run is in progress. Defaults to 75, with --tick to 0."`
 	Retry     bool      `help:"Let another run follow one that has failed or crashed. Otherwise each run counts, and one that has crashed needs resolve or forget."`
 	Replay    bool      `help:"Record the output, and print it with the exit status of the first run in place of another run. Otherwise that exits with 0."`
-	MaxOutput int       `default:"65536" placeholder:"BYTES" help:"How much of each output --replay records."`
+	MaxOutput int       `default:"65536" placeholder:"BYTES" help:"How much of each output --replay records. Defaults to ${default}."`
 
 	program `embed:""`
 }
@@ -45,6 +45,9 @@ func (c *onceCommand) Run(env *environment) error {
 	}
 	if c.MaxOutput < 1 || c.MaxOutput > 16<<20 {
 		return usageError("--max-output %d: 1 to 16777216 bytes are allowed", c.MaxOutput)
+	}
+	if c.Conflict != nil && (*c.Conflict < 0 || *c.Conflict > 255) {
+		return usageError("-E %d: 0 to 255 is allowed", *c.Conflict)
 	}
 	return c.front(env, func() error { return c.keep(env) })
 }
@@ -107,10 +110,12 @@ func (c *onceCommand) refused(env *environment, err error) error {
 		return nil
 	case env.ctx.Err() != nil:
 		return errors.Join(context.Cause(env.ctx), err)
+	case errors.Is(err, core.ErrUnavailable): // it may be in progress too, as far as was known before the outage
+		return err
+	case errors.Is(err, core.ErrInProgress) && c.Conflict != nil:
+		return &statusError{*c.Conflict, err.Error()}
 	case errors.Is(err, core.ErrInProgress) && c.Tick != "":
 		return nil
-	case errors.Is(err, core.ErrInProgress):
-		return &statusError{c.Conflict, err.Error()}
 	case errors.Is(err, core.ErrOutcomeUnknown):
 		return &statusError{StatusLost, err.Error() + "\nFind out, then run: holdfast resolve KEY, or: holdfast forget KEY"}
 	}

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
@@ -15,13 +17,16 @@ import (
 
 // program are the arguments of the commands that run another program.
 type program struct {
-	TTL        duration  `default:"30s" placeholder:"TIME" help:"How long a host that is gone blocks the others. The lock is renewed every third of it."`
+	TTL        duration  `default:"30s" placeholder:"TIME" help:"How long a host that is gone blocks the others. The lock is renewed every third of it. Defaults to ${default}."`
 	KillBefore *duration `placeholder:"TIME" help:"Time from TERM to KILL, before the lock can expire. Defaults to a third of the TTL, 10s at most."`
 	MaxHold    duration  `placeholder:"TIME" help:"End the command after this time. Defaults to no limit."`
 	AwaitAll   bool      `help:"Wait for all processes that the command leaves behind. Otherwise they are ended when the command has ended."`
 	Shell      string    `short:"c" placeholder:"SCRIPT" help:"Run this script with /bin/sh, in place of a command."`
 	Cmd        []string  `arg:"" optional:"" help:"The command, behind --. All its arguments are passed on."`
 }
+
+// slotVariable has the slot of a command under a semaphore.
+const slotVariable = "HOLDFAST_SLOT"
 
 // mostMargin bounds the time between KILL and the end of the lease, a tenth of the TTL.
 const mostMargin = time.Second
@@ -42,6 +47,7 @@ func (p *program) limits() supervise.Limits {
 	return supervise.Limits{
 		KillBefore: p.grace(), Margin: min(p.TTL.value()/10, mostMargin),
 		MaxHold: p.MaxHold.value(), AwaitAll: p.AwaitAll,
+		Least: p.TTL.value() * 2 / 3, // what a lease that is renewed in time has
 	}
 }
 
@@ -56,6 +62,8 @@ func (p *program) check(env *environment) error {
 		return usageError("nothing to run: put the command behind --, or use -c")
 	case len(p.Cmd) != len(env.behind):
 		return usageError("put -- before the command, so that its arguments are not taken for those of holdfast")
+	default:
+		p.Cmd = env.behind // byte for byte: the parser replaces what is not in UTF-8
 	}
 	if most := p.TTL.value() / 2; p.grace() > most {
 		return usageError("--kill-before %v: half of the TTL is the most, %v: a renewal may take the rest", p.grace(), most)
@@ -65,7 +73,7 @@ func (p *program) check(env *environment) error {
 
 // path returns the path of the program, or an error with the status that shells have for it.
 func (p *program) path() (string, error) {
-	path, err := exec.LookPath(p.Cmd[0])
+	path, err := lookPath(p.Cmd[0])
 	switch {
 	case err == nil || errors.Is(err, exec.ErrDot):
 		return path, nil
@@ -73,6 +81,23 @@ func (p *program) path() (string, error) {
 		return "", &statusError{StatusNotFound, fmt.Sprintf("%s: command not found", p.Cmd[0])}
 	}
 	return "", &statusError{StatusCannotRun, fmt.Sprintf("%s: cannot be executed: %v", p.Cmd[0], errors.Unwrap(err))}
+}
+
+// defaultPath are the directories for an environment without PATH, as execvp has them.
+var defaultPath = []string{"/bin", "/usr/bin"}
+
+// lookPath returns the path of a program as [exec.LookPath] does, by defaultPath if PATH is not set.
+func lookPath(name string) (path string, err error) {
+	if _, set := os.LookupEnv("PATH"); set || strings.ContainsRune(name, '/') {
+		return exec.LookPath(name)
+	}
+	err = exec.ErrNotFound
+	for _, directory := range defaultPath {
+		if path, err = exec.LookPath(directory + "/" + name); err == nil {
+			break
+		}
+	}
+	return path, err
 }
 
 // front checks the arguments, and continues in the keeper. The keeper has to call it too.
@@ -110,10 +135,17 @@ func (p *program) command(name string, hold supervise.Hold, more ...string) (sup
 		return supervise.Command{}, err
 	}
 	token, _ := core.TokenFrom(hold.Context())
-	env := append(os.Environ(),
-		"HOLDFAST_NAME="+name, "HOLDFAST_TOKEN="+strconv.FormatInt(token, 10),
-		"HOLDFAST_VALID_UNTIL="+hold.ValidUntil().UTC().Format("2006-01-02T15:04:05.000Z"))
-	return supervise.Command{Path: path, Args: p.Cmd, Env: append(env, more...)}, nil
+	env := func() []string {
+		return append(append(outerEnvironment(),
+			"HOLDFAST_NAME="+name, "HOLDFAST_TOKEN="+strconv.FormatInt(token, 10),
+			"HOLDFAST_VALID_UNTIL="+hold.ValidUntil().UTC().Format("2006-01-02T15:04:05.000Z")), more...)
+	}
+	return supervise.Command{Path: path, Args: p.Cmd, Env: env}, nil
+}
+
+// outerEnvironment returns that of this process, without the slot of a command that holdfast itself runs in.
+func outerEnvironment() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, slotVariable+"=") })
 }
 
 // cannotRun returns the error of a command that has not started: that of an interrupted wait, of a lost lock, or 126.

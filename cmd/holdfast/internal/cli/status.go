@@ -59,10 +59,11 @@ func statusOf(err error) int {
 		return StatusAbsent
 	case errors.Is(err, core.ErrInvalidName), errors.Is(err, core.ErrInvalidOption):
 		return StatusUsage
+	case errors.Is(err, core.ErrUnavailable): // before the others: a wait that ended in an outage was not granted either
+		return StatusUnavailable
 	case errors.Is(err, core.ErrNotAcquired), errors.Is(err, core.ErrInProgress):
 		return StatusNotAcquired
-	case errors.Is(err, core.ErrLeaseLost), errors.Is(err, core.ErrOutcomeUnknown), errors.Is(err, core.ErrStale),
-		errors.Is(err, supervise.ErrTooLate):
+	case errors.Is(err, core.ErrLeaseLost), errors.Is(err, core.ErrOutcomeUnknown), errors.Is(err, core.ErrStale):
 		return StatusLost
 	}
 	return StatusUnavailable

@@ -23,7 +23,7 @@ func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 // narrowest is the width to which a column shrinks at least.
 const narrowest = 8
 
-// write prints the table. On a terminal of that width the widest columns are cut, with an ellipsis; 0 is any width. Colours
+// write prints the table. On a terminal of that width the widest columns are cut, with an ellipsis, and then the lines; 0 is any width. Colours
 // are for terminals only.
 func (t *table) write(w io.Writer, width int, colours bool) {
 	lines := [][]string{t.head}
@@ -44,12 +44,29 @@ func (t *table) write(w io.Writer, width int, colours bool) {
 				text.WriteString(strings.Repeat(" ", widths[column]-runewidth.StringWidth(cell)+2))
 			}
 		}
+		whole := cut(text.String(), width)
 		if i == 0 && colours {
-			fmt.Fprintf(w, "\x1b[1m%s\x1b[0m\n", text.String())
+			fmt.Fprintf(w, "\x1b[1m%s\x1b[0m\n", whole)
 		} else {
-			fmt.Fprintln(w, strings.TrimRight(text.String(), " "))
+			fmt.Fprintln(w, strings.TrimRight(whole, " "))
 		}
 	}
+}
+
+// cut returns the beginning of a text that fits a width; 0 is any width.
+func cut(text string, width int) string {
+	if width == 0 {
+		return text
+	}
+	return runewidth.Truncate(text, width, "…")
+}
+
+// cutLeft returns the end of a text that fits a width; 0 is any width.
+func cutLeft(text string, width int) string {
+	if over := runewidth.StringWidth(text) - width; width > 0 && over > 0 {
+		return runewidth.TruncateLeft(text, over+1, "…")
+	}
+	return text
 }
 
 // widthsOf returns how wide each column is.

@@ -197,7 +197,8 @@ func (t *top) askToUnlock() {
 		return
 	}
 	e := shown[t.chosen]
-	t.ask(fmt.Sprintf("Take %q from its holder, which works on until its next renewal? Type yes: ", printable(e.Name)), func(answer string) {
+	// The name comes last: it is seen on a narrow terminal too.
+	t.ask(fmt.Sprintf("The holder works on until its next renewal. Take %q away? Type yes: ", printable(e.Name)), func(answer string) {
 		if answer != "yes" {
 			t.message = "nothing was changed"
 			return
@@ -245,15 +246,20 @@ func (t *top) draw() string {
 	if t.filter != "" {
 		head += ", with " + printable(t.filter)
 	}
-	foot := "q quit  n name  a age  w waiters  / filter  j k choose  u unlock"
-	if t.prompt != nil {
-		foot = t.asked + printable(t.typed)
-	} else if t.message != "" {
-		foot = printable(t.message)
-	}
-	all := append([]string{head, ""}, lines...)
+	all := append([]string{cut(head, t.width), ""}, lines...)
 	for len(all) < t.height-1 {
 		all = append(all, "")
 	}
-	return "\x1b[H" + strings.Join(append(all, foot), "\x1b[K\r\n") + "\x1b[K\x1b[J"
+	return "\x1b[H" + strings.Join(append(all, t.foot()), "\x1b[K\r\n") + "\x1b[K\x1b[J"
+}
+
+// foot returns the last line: what is typed, the last message, or the keys.
+func (t *top) foot() string {
+	switch {
+	case t.prompt != nil:
+		return cutLeft(t.asked+printable(t.typed), t.width)
+	case t.message != "":
+		return cut(printable(t.message), t.width)
+	}
+	return cut("q quit  n name  a age  w waiters  / filter  j k choose  u unlock", t.width)
 }

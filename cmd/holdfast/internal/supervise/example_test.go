@@ -34,7 +34,7 @@ func keep() {
 	}
 	outcome, err := keeper.Run(
 		lease{time.Now().Add(time.Minute)},
-		supervise.Command{Path: "/bin/sh", Args: []string{"sh", "-c", "exit 7"}, Env: os.Environ()},
+		supervise.Command{Path: "/bin/sh", Args: []string{"sh", "-c", "exit 7"}, Env: os.Environ},
 		supervise.Limits{KillBefore: 10 * time.Second, Margin: time.Second},
 	)
 	if err != nil {

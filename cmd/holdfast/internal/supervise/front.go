@@ -16,8 +16,8 @@ import (
 // keeperVariable marks a process as a keeper. It has the numbers of the descriptors of the link and of the page.
 const keeperVariable = "HOLDFAST_KEEPER_FDS"
 
-// firstDescriptor is the lowest number of a descriptor for the keeper. Why not 3: the caller may hand descriptors to the
-// command, as make does, and those keep their numbers.
+// firstDescriptor is the lowest number of a descriptor for the keeper, unless the limit of this process is lower. Why not 3:
+// the caller may hand descriptors to the command, as make does, and those keep their numbers.
 const firstDescriptor = 64
 
 // front is the process that the caller has started.
@@ -30,6 +30,7 @@ type front struct {
 	wake      chan struct{} // the command was allowed to start
 	heardAll  chan struct{} // closed when the keeper has ended, and all its messages were handled
 	received  atomic.Int32  // the last signal
+	mirroring mirroring
 }
 
 // Front starts this program again as the keeper, with the same arguments, and returns the exit status of the keeper
@@ -85,6 +86,9 @@ func (f *front) start() error {
 	f.link = newLink(mine)
 	receiveSignals(forwarded, func(sig syscall.Signal) {
 		f.received.Store(int32(sig))
+		if sig == syscall.SIGCONT && f.mirroring.continued(f.page) {
+			return // of the keeper, because the command has continued
+		}
 		f.link.sendNumber(wordSignal, int(sig))
 	})
 	if f.keeper, err = startKeeper(other, file); err != nil {
@@ -105,9 +109,9 @@ func startKeeper(files ...*os.File) (int, error) {
 	}
 	var numbers []string
 	for _, file := range files {
-		fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD, firstDescriptor)
+		fd, err := inheritable(file)
 		if err != nil {
-			return 0, os.NewSyscallError("fcntl", err)
+			return 0, fmt.Errorf("descriptors of files, see ulimit -n: %w", err)
 		}
 		defer syscall.Close(fd)
 		numbers = append(numbers, strconv.Itoa(fd))
@@ -115,6 +119,17 @@ func startKeeper(files ...*os.File) (int, error) {
 	env := append(os.Environ(), keeperVariable+"="+strings.Join(numbers, ","))
 	args := append([]string{keeperName}, os.Args[1:]...)
 	return syscall.ForkExec(path, args, &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}})
+}
+
+// inheritable returns a copy of a descriptor that a child inherits. A number at or above the limit is an invalid argument.
+func inheritable(file *os.File) (fd int, err error) {
+	for first := firstDescriptor; first > int(os.Stderr.Fd()); first /= 2 {
+		fd, err = unix.FcntlInt(file.Fd(), unix.F_DUPFD, first)
+		if !errors.Is(err, unix.EINVAL) {
+			break
+		}
+	}
+	return fd, err
 }
 
 // heard handles a message of the keeper.
@@ -131,9 +146,9 @@ func (f *front) heard(word, rest string) {
 			_, _ = os.Stderr.WriteString(text)
 		}
 	case wordStopped:
-		// A message that was written before a stop may be read after it. So only the state of this moment counts.
-		if pid, err := strconv.Atoi(rest); err == nil && isStopped(pid) {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		var command, sig int
+		if _, err := fmt.Sscan(rest, &command, &sig); err == nil && jobStops(command, syscall.Signal(sig)) {
+			f.mirroring.stop(f.page, command)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -31,6 +32,9 @@ func (k *Keeper) received(from origin, sig syscall.Signal) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.command != 0 {
+		if sig == syscall.SIGCONT {
+			continueOtherGroup(k.command)
+		}
 		k.pairs.received(from, sig)
 		k.asked = k.asked || sig == syscall.SIGTERM
 	}
@@ -49,6 +53,18 @@ func (k *Keeper) forward(sig syscall.Signal) {
 		return
 	}
 	forward(k.command, sig)
+	if ending(sig) {
+		forward(k.command, syscall.SIGCONT) // otherwise a command that is stopped would not act on the signal
+	}
+}
+
+// commandStopped handles that the command has stopped or continued. Why it looks: on macOS the status does not tell which.
+func (k *Keeper) commandStopped(pid int, ws syscall.WaitStatus) {
+	if isStopped(pid) {
+		k.link.send(wordStopped, strconv.Itoa(pid), strconv.Itoa(int(ws.StopSignal())))
+		return
+	}
+	k.page.continueFront()
 }
 
 // lostFront ends the context because the front has ended.

@@ -3,6 +3,7 @@ package supervise
 import (
 	"context"
 	"errors"
+	"os"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -40,10 +41,10 @@ func TestSignalBeforeCommand(t *testing.T) {
 	}
 	front := newLink(other)
 	go front.receive(func(string, string) { front.send(wordGo) })
-	k := newKeeper(newLink(mine), page{new(atomic.Int64)})
+	k := newKeeper(newLink(mine), page{new(atomic.Int64), new(atomic.Int64)})
 	go k.link.receive(k.heard)
 	hold := testHold{func() { k.received(fromFront, syscall.SIGTERM) }}
-	_, err = k.Run(hold, Command{Path: "/bin/sleep", Args: []string{"sleep", "60"}}, Limits{KillBefore: time.Second, MaxHold: time.Millisecond})
+	_, err = k.Run(hold, Command{Path: "/bin/sleep", Args: []string{"sleep", "60"}, Env: os.Environ}, Limits{KillBefore: time.Second, MaxHold: time.Millisecond})
 	wantInterrupted(t, err, syscall.SIGTERM)
 	k.link.flush()
 	front.flush()
@@ -94,7 +95,7 @@ func TestSignalWhileStopping(t *testing.T) {
 func TestSignalBeforeStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := newKeeper(nil, page{new(atomic.Int64)})
+		k := newKeeper(nil, page{new(atomic.Int64), new(atomic.Int64)})
 		k.exit = func(int) {}
 		end := func(sig syscall.Signal, stopped Reason) error {
 			k.command = 1 << 30
@@ -118,7 +119,7 @@ func TestSignalBeforeStop(t *testing.T) {
 func TestGiveUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := newKeeper(nil, page{new(atomic.Int64)})
+		k := newKeeper(nil, page{new(atomic.Int64), new(atomic.Int64)})
 		exited := make(chan int, 1)
 		k.exit = func(status int) { exited <- status }
 		k.running = true

@@ -42,7 +42,7 @@ func Attach() (*Keeper, error) {
 	var fds []int
 	for number := range strings.SplitSeq(os.Getenv(keeperVariable), ",") {
 		fd, err := strconv.Atoi(number)
-		if err != nil || fd < firstDescriptor {
+		if err != nil || fd <= int(os.Stderr.Fd()) {
 			return nil, fmt.Errorf("%s=%q: this variable is for holdfast itself", keeperVariable, os.Getenv(keeperVariable))
 		}
 		syscall.CloseOnExec(fd)

@@ -16,7 +16,7 @@ const (
 	wordGranted = "granted" // keeper: the lock is held, may the command start?
 	wordGo      = "go"      // front: it may
 	wordSignal  = "signal"  // front: it has received the signal of this number
-	wordStopped = "stopped" // keeper: the command, of this process id, was stopped
+	wordStopped = "stopped" // keeper: the command, of this process id, was stopped by the signal of this number
 	wordSay     = "say"     // keeper: a quoted text for standard error
 )
 

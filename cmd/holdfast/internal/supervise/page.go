@@ -8,9 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// page is memory that the front and the keeper share. It has the deadline: the instant at which the front kills the
-// keeper. Why shared memory: a front that was stopped must see the newest deadline first, and not read old ones before.
-type page struct{ deadline *atomic.Int64 }
+// page is memory that the front and the keeper share. It has the deadline, the instant at which the front kills the keeper,
+// and how far the front is with a stop of its own, see [mirror]. Why shared memory: a front that was stopped must see the
+// newest deadline first, and not read old ones before.
+type page struct {
+	deadline *atomic.Int64
+	mirror   *atomic.Int64
+}
 
 // mapPage maps the file of a page. It leaves the file open.
 func mapPage(file *os.File) (page, error) {
@@ -18,7 +22,7 @@ func mapPage(file *os.File) (page, error) {
 	if err != nil {
 		return page{}, os.NewSyscallError("mmap", err)
 	}
-	return page{(*atomic.Int64)(unsafe.Pointer(&memory[0]))}, nil
+	return page{(*atomic.Int64)(unsafe.Pointer(&memory[0])), (*atomic.Int64)(unsafe.Pointer(&memory[8]))}, nil
 }
 
 // set stores the deadline; never is none.

@@ -24,8 +24,8 @@ type Command struct {
 	Path string
 	// Args are its arguments, the name of the program first.
 	Args []string
-	// Env is its environment.
-	Env []string
+	// Env returns its environment. It is called right before the command starts.
+	Env func() []string
 	// Stdout and Stderr replace those of this process; nil inherits them.
 	Stdout, Stderr *os.File
 }
@@ -40,6 +40,9 @@ type Limits struct {
 	Margin time.Duration
 	// MaxHold is how long the command may run until it gets TERM; 0 is no limit.
 	MaxHold time.Duration
+	// Least is what the lease must have left for the command to start, never less than KillBefore and Margin together. Why:
+	// a lease from a queue lasts only some seconds until its first renewal. The command would get TERM at once.
+	Least time.Duration
 	// AwaitAll waits for all descendants of a command that has ended. Otherwise they are ended too.
 	AwaitAll bool
 }
@@ -68,9 +71,6 @@ type run struct {
 	outcome   Outcome
 }
 
-// ErrTooLate says that the hold ends so soon that the command was not started.
-var ErrTooLate = errors.New("the lock was held, but the command could not be started in time")
-
 // killInterval is how often KILL is repeated while there are descendants, because they may fork.
 const killInterval = 5 * time.Millisecond
 
@@ -78,8 +78,8 @@ const killInterval = 5 * time.Millisecond
 const survivorsAfter = 5 * time.Second
 
 // Run starts the command, and returns when it and all its descendants have ended, at the latest when the hold does. It
-// first waits for a front that is stopped. The error says why the command did not start: it is that of the system, the
-// cause of the hold's context, [ErrTooLate], or an [Interrupted].
+// first waits for a lease that is long enough, and for a front that is stopped. The error says why the command did not
+// start: it is that of the system, the cause of the hold's context, or an [Interrupted].
 func (k *Keeper) Run(hold Hold, c Command, limits Limits) (Outcome, error) {
 	r := &run{
 		keeper: k, hold: hold, limits: limits, stops: stops{killBefore: limits.KillBefore},
@@ -90,11 +90,8 @@ func (k *Keeper) Run(hold Hold, c Command, limits Limits) (Outcome, error) {
 		return Outcome{}, err
 	}
 	defer r.alarm.close()
-	if err := r.awaitFront(); err != nil {
+	if err := r.awaitStart(); err != nil {
 		return Outcome{}, err
-	}
-	if time.Until(hold.ValidUntil()) <= limits.Margin { // this process was stopped, or the front was
-		return Outcome{}, ErrTooLate
 	}
 	defer r.finish()
 	r.setDeadline(until(hold.ValidUntil())) // before the command starts: from then on the front may have to end it
@@ -106,6 +103,41 @@ func (k *Keeper) Run(hold Hold, c Command, limits Limits) (Outcome, error) {
 	}
 	r.supervise()
 	return r.outcome, nil
+}
+
+// awaitStart waits until the lease is long enough and the front allows the command to start. The lease comes first: a front
+// that is stopped meanwhile must be asked after that.
+func (r *run) awaitStart() error {
+	for {
+		if err := r.awaitLease(); err != nil {
+			return err
+		}
+		if err := r.awaitFront(); err != nil {
+			return err
+		}
+		if r.longEnough() { // otherwise this process was stopped meanwhile
+			return nil
+		}
+	}
+}
+
+// longEnough reports whether the command may start under the lease as it is, so that TERM is not due soon.
+func (r *run) longEnough() bool {
+	return time.Until(r.hold.ValidUntil()) > max(r.limits.Least, r.limits.KillBefore+r.limits.Margin)
+}
+
+// awaitLease waits for renewals until the lease is long enough. The wait ends with the lease.
+func (r *run) awaitLease() error {
+	for !r.longEnough() {
+		select {
+		case <-r.keeper.renewed:
+		case <-r.hold.Context().Done():
+			return context.Cause(r.hold.Context())
+		case <-r.keeper.ctx.Done():
+			return context.Cause(r.keeper.ctx)
+		}
+	}
+	return nil
 }
 
 // awaitFront asks the front whether the command may start. A front that is stopped does not answer.
@@ -162,7 +194,7 @@ func (r *run) fork(c Command) (int, error) {
 	if err := context.Cause(r.keeper.ctx); err != nil {
 		return 0, err
 	}
-	attr := &syscall.ProcAttr{Env: c.Env, Files: []uintptr{0, 1, 2}, Sys: attributes()}
+	attr := &syscall.ProcAttr{Env: c.Env(), Files: []uintptr{0, 1, 2}, Sys: attributes()}
 	for i, file := range []*os.File{1: c.Stdout, 2: c.Stderr} {
 		if file != nil {
 			attr.Files[i] = file.Fd()
@@ -185,17 +217,18 @@ func (r *run) reap(command int) {
 	defer close(r.gone)
 	for {
 		var ws syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &ws, syscall.WUNTRACED, nil)
+		pid, err := syscall.Wait4(-1, &ws, syscall.WUNTRACED|syscall.WCONTINUED, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil: // ECHILD
 			return
-		case pid == command && ws.Stopped():
-			r.keeper.link.sendNumber(wordStopped, pid)
+		case pid == command && !ws.Exited() && !ws.Signaled():
+			r.keeper.commandStopped(pid, ws)
 		case pid == command:
 			r.keeper.mu.Lock()
 			r.keeper.command = 0
 			r.keeper.mu.Unlock()
+			r.keeper.page.continueFront()
 			r.exited <- ws
 		}
 	}

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// forgetCommand deletes a record.
+type forgetCommand struct {
+	Key   string `arg:"" help:"Key of the once."`
+	Yes   bool   `short:"y" help:"Do not ask."`
+	Force bool   `help:"Delete the record of a run that is in progress too. That run goes on until its next renewal, beside the next one."`
+}
+
+// Run is called by the parser.
+func (c *forgetCommand) Run(env *environment) error {
+	return decide(env, c.Key, c.Yes, decision{
+		question: "Delete the record, so that another run may begin?",
+		check: func(record core.Record) error {
+			if record.State == core.StateRunning && !c.Force {
+				return &statusError{StatusNotAcquired, fmt.Sprintf(
+					"a run of %q is in progress, and would go on beside the next one: wait for its end, or use --force", c.Key)}
+			}
+			return nil
+		},
+		change: func(ctx context.Context, locks *core.Client) error {
+			return locks.Once(c.Key).Forget(ctx)
+		},
+	})
+}
+
+// resolveCommand records that a run has been done.
+type resolveCommand struct {
+	Key   string `arg:"" help:"Key of the once."`
+	Value string `placeholder:"FILE" help:"Record what this file has as the result; - is standard input. Defaults to the record of a run of holdfast once that has succeeded without output."`
+	Yes   bool   `short:"y" help:"Do not ask."`
+
+	Retention duration `placeholder:"TIME" default:"24h" help:"How long the record is kept; never shorter than without resolve. Defaults to 24h."`
+}
+
+// Run is called by the parser.
+func (c *resolveCommand) Run(env *environment) error {
+	value, err := c.value(env)
+	if err != nil {
+		return usageError("%s", err)
+	}
+	return decide(env, c.Key, c.Yes, decision{
+		question: "Record that the run has been done?",
+		check: func(record core.Record) error {
+			if record.State == core.StateCompleted {
+				return c.completedBefore()
+			}
+			return nil
+		},
+		change: func(ctx context.Context, locks *core.Client) error {
+			err := locks.Once(c.Key, core.WithRetention(c.Retention.value())).Resolve(ctx, value)
+			if errors.Is(err, core.ErrCompleted) {
+				return c.completedBefore()
+			}
+			return err
+		},
+	})
+}
+
+// completedBefore is the error for a record that needs no decision.
+func (c *resolveCommand) completedBefore() error {
+	return &statusError{StatusAbsent, fmt.Sprintf("%q was completed before: its record was not changed", c.Key)}
+}
+
+// value returns what is recorded as the result.
+func (c *resolveCommand) value(env *environment) ([]byte, error) {
+	switch c.Value {
+	case "":
+		return []byte(`{"status":0}`), nil
+	case "-":
+		return io.ReadAll(env.stdin)
+	}
+	return os.ReadFile(c.Value)
+}
+
+// decision is what an operator does with a record.
+type decision struct {
+	question string
+	// check returns why the record, which exists, cannot be changed.
+	check func(core.Record) error
+	// change changes it.
+	change func(context.Context, *core.Client) error
+}
+
+// decide shows a record, asks, and changes it. Without a record there is nothing to decide: none is made.
+func decide(env *environment, key string, yes bool, d decision) error {
+	all, err := env.open()
+	if err != nil {
+		return err
+	}
+	defer all.close()
+	record, err := all.locks.Once(key).Peek(env.ctx)
+	if err != nil {
+		return err
+	}
+	if record.State == core.StateNone {
+		return &statusError{StatusAbsent, fmt.Sprintf("there is no record of %q", key)}
+	}
+	if err := d.check(record); err != nil {
+		return err
+	}
+	if !yes {
+		shown := *env
+		shown.stdout = env.stderr
+		record.Value = nil
+		printRecord(&shown, record)
+		if err := env.confirm(d.question); err != nil {
+			return err
+		}
+	}
+	return d.change(env.ctx, all.locks)
+}
