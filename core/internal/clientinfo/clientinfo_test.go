@@ -3,6 +3,7 @@ package clientinfo
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -149,5 +150,22 @@ func TestDefaultText(t *testing.T) {
 	t.Parallel()
 	if text := Default(); Check(text) != nil || !strings.Contains(text, ":") {
 		t.Errorf("%q: %v", text, Check(text))
+	}
+}
+
+// TestDirectoryAsksLessOften: for a client without a text the interval doubles, up to a bound.
+func TestDirectoryAsksLessOften(t *testing.T) {
+	t.Parallel()
+	now := new(testClock)
+	d := NewDirectory(client(0), "me", now.Now)
+	var asked []int
+	for second := range 64 {
+		if _, ask := d.lookUp(client(1)); ask {
+			asked = append(asked, second)
+		}
+		now.pass(time.Second)
+	}
+	if want := []int{0, 1, 3, 7, 15, 31, 47, 63}; !slices.Equal(asked, want) {
+		t.Errorf("asked at %v, want %v", asked, want)
 	}
 }

@@ -15,9 +15,12 @@ const (
 	maxKnown = 1000
 	// maxAsked bounds how many clients one Find asks for.
 	maxAsked = 500
-	// missingInterval is after what time a client without a text is asked for again: it may write the text just now. Clients
-	// of Redisson never have one.
-	missingInterval = 10 * time.Second
+	// missingInterval is after what time a client without a text is asked for again at first: it may write the text just now.
+	// The interval doubles, because clients of Redisson never have one. The first warning of a long wait, after 10 s, must know
+	// the text.
+	missingInterval = time.Second
+	// longestMissingInterval bounds the interval.
+	longestMissingInterval = 16 * time.Second
 )
 
 // Directory finds the texts of other clients. It is safe for concurrent use.
@@ -33,6 +36,7 @@ type Directory struct {
 type entry struct {
 	text  string        // "" if it is not known
 	askAt clock.Instant // not before, if the text is not known
+	asked time.Duration // the interval before askAt
 	own   bool          // true for the client of the directory, which is never asked for
 }
 
@@ -64,7 +68,7 @@ func (d *Directory) Instance(owner string) string {
 }
 
 // lookUp returns what is known of a client. It returns true if the caller should ask for it. Other callers are not told so
-// again for missingInterval.
+// again for some seconds.
 func (d *Directory) lookUp(client string) (text string, ask bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -74,7 +78,8 @@ func (d *Directory) lookUp(client string) (text string, ask bool) {
 		d.addLocked(client, e)
 	}
 	if now := d.now(); e.text == "" && !e.own && now >= e.askAt {
-		e.askAt = now.Add(missingInterval)
+		e.asked = min(max(2*e.asked, missingInterval), longestMissingInterval)
+		e.askAt = now.Add(e.asked)
 		return "", true
 	}
 	return e.text, false
