@@ -1,4 +1,3 @@
-// Package shop has a name of each kind.
 package shop
 
 import "context"

@@ -1,4 +1,3 @@
-// Package hidden is no part of the API.
 package hidden
 
 // Exported is out of reach.

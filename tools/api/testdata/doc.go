@@ -1,0 +1,2 @@
+// Package shop has a name of each kind.
+package shop

@@ -1,0 +1,2 @@
+// Package hidden is no part of the API.
+package hidden
