@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,7 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// addJob registers a job that is due in a hundred years, and starts its cron.
+// addJob starts a cron with one job, due on the next 29 February.
+// A goroutine of cronlock writes the registration, so addJob waits until the job is listed.
 func addJob(t testing.TB, locks *core.Client, name string, fn func(context.Context) error) *cron.Cron {
 	t.Helper()
 	c := cron.New(cron.WithLocation(time.UTC))
@@ -26,6 +28,10 @@ func addJob(t testing.TB, locks *core.Client, name string, fn func(context.Conte
 	}
 	c.Start()
 	t.Cleanup(func() { <-c.Stop().Done() })
+	redistest.Eventually(t, patience, "the registration of "+name, func() bool {
+		jobs, err := cronlock.Jobs(t.Context(), locks)
+		return err == nil && slices.ContainsFunc(jobs, func(j cronlock.JobInfo) bool { return j.Name == name })
+	})
 	return c
 }
 
@@ -44,13 +50,13 @@ func TestSchedules(t *testing.T) {
 	})
 	s := newSite(t, newClient(t, server.Client()), inspector.WithActions(asAda), inspector.WithCron(c))
 	const job = "?name=report%20%3Cb%3E"
-	redistest.Eventually(t, patience, "the registration", func() bool {
-		var list struct {
-			Jobs []struct{ Name, Service string }
-		}
-		s.data("cron", &list)
-		return len(list.Jobs) == 1 && list.Jobs[0].Name == "report <b>" && list.Jobs[0].Service == "billing"
-	})
+	var list struct {
+		Jobs []struct{ Name, Service string }
+	}
+	s.data("cron", &list)
+	if len(list.Jobs) != 1 || list.Jobs[0].Name != "report <b>" || list.Jobs[0].Service != "billing" {
+		t.Errorf("jobs %+v", list.Jobs)
+	}
 	contains(t, s.get(http.StatusOK, "cron"), `href="./job`+job+`"`, "0 3 29 2 *", "active")
 	contains(t, s.get(http.StatusOK, "job"+job), "pause"+job, "run-now"+job, "has not run yet")
 	contains(t, s.act(http.StatusOK, "pause"+job, "report <b>"), "The job is paused", "resume"+job)
