@@ -4,7 +4,7 @@ package check
 func NewReport() *Report {
 	return &Report{
 		Apart: make(map[string]int), Faults: make(map[string]int), Rows: make(map[int]int), Returns: make(map[string]int),
-		InUse: make(map[int]int),
+		Subjects: make(map[string]int), InUse: make(map[int]int),
 	}
 }
 
@@ -15,6 +15,7 @@ func (r *Report) Add(other *Report) {
 		{r.Apart, other.Apart},
 		{r.Faults, other.Faults},
 		{r.Returns, other.Returns},
+		{r.Subjects, other.Subjects},
 	} {
 		for name, count := range pair.from {
 			pair.into[name] += count

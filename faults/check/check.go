@@ -20,6 +20,7 @@ type Report struct {
 	Rows       map[int]int
 	Injected   int            // by the nemesis
 	Returns    map[string]int // operations and how they came out
+	Subjects   map[string]int // grants and begun runs, by what was asked for
 	Grants     int
 	Tokens     int // compared
 	Probes     int
@@ -112,9 +113,21 @@ func (r *Report) count(events []history.Event) {
 				outcome = "ok"
 			}
 			r.Returns[e.Op+" "+outcome]++
+			r.subject(e)
 		case e.Kind == history.Write && e.Unfenced && e.Refused:
 			r.Stale++
 		}
+	}
+}
+
+// subject counts a grant or a run by its strategy. The limit of a semaphore makes no difference.
+func (r *Report) subject(e history.Event) {
+	switch {
+	case e.Err != "" || !acquires(e.Op) && e.Op != "begin":
+	case e.Limit > 0:
+		r.Subjects["semaphore"]++
+	default:
+		r.Subjects[e.Strategy]++
 	}
 }
 
@@ -132,6 +145,7 @@ func (r *Report) Print(out io.Writer) {
 		r.Freed, r.Overdue, r.Told)
 	table(out, "faults", r.Faults)
 	table(out, "calls", r.Returns)
+	table(out, "grants and runs", r.Subjects)
 	table(out, "unavoidable", r.Apart)
 	for _, violation := range r.Violations {
 		fmt.Fprintln(out, "VIOLATION", violation)

@@ -100,6 +100,7 @@ func overlaps() map[string]judged {
 	return map[string]judged{
 		"one after the other":         {"", begin().grant("a", 1, 2, 10, 1).unlock("a", 5, 6, "").grant("b", 3, 7, 12, 2)},
 		"two at a time":               {"overlap", begin().grant("a", 1, 2, 10, 1).grant("b", 3, 7, 12, 2)},
+		"granted without a token":     {"token", begin().grant("a", 1, 2, 10, 0)},
 		"two after the first ran out": {"", begin().grant("a", 1, 2, 6, 1).grant("b", 3, 7, 12, 2)},
 		"two, the first of a process that leaves": {"", begin().grant("a", 1, 2, 10, 1).
 			add(5, history.Event{By: "a", Kind: history.Leaving}).grant("b", 3, 7, 12, 2)},

@@ -27,7 +27,8 @@ func (r *Report) exclusion(v *view) {
 	}
 }
 
-// tokens: a lease that was asked for after another one was granted has a greater token, whatever happened between.
+// tokens: a lease that was asked for after another one was granted has a greater token, whatever happened between. Every
+// grant has one.
 func (r *Report) tokens(v *view) {
 	for name, granted := range v.byName {
 		r.Tokens += len(granted)
@@ -52,6 +53,9 @@ func (r *Report) tokens(v *view) {
 		}
 	}
 	for _, e := range v.events {
+		if e.Kind == history.Return && acquires(e.Op) && e.Err == "" && e.Token == 0 {
+			r.violated("token: %q was granted to %s #%d without a token", e.Names, e.By, e.Call)
+		}
 		if l := v.byKey[key{e.By, e.Call}]; l != nil && e.Kind == history.Return && e.Op == "enter" && e.Err == "" {
 			if e.Value != l.token {
 				r.judge(v, l.called, e.At, "token", "entering %v again brought token %d", l, e.Value)

@@ -1,6 +1,8 @@
 package check
 
 import (
+	"strings"
+
 	"github.com/holdfast-go/holdfast/faults/history"
 )
 
@@ -46,7 +48,7 @@ func (r *Report) begun(v *view, d *deed, e history.Event, called int64) {
 	if d.since < called {
 		r.judge(v, d.first, e.At, "once", "%q was begun by %s #%d after %s was recorded", e.Names[0], e.By, e.Call, d.value)
 	}
-	if e.Strategy == "once held" && !d.released && len(d.begun) > 0 {
+	if strings.HasSuffix(e.Strategy, " held") && !d.released && len(d.begun) > 0 {
 		r.judge(v, d.first, e.At, "once", "%q, whose failures are held, was begun by %s #%d after %s #%d", e.Names[0],
 			e.By, e.Call, d.begun[0].By, d.begun[0].Call)
 	}

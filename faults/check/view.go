@@ -126,7 +126,7 @@ func (v *view) ask(e history.Event) {
 	}
 	for _, name := range e.Names {
 		// Of what is locked together, some members may be of any strategy.
-		v.lined[name] = v.lined[name] || e.Strategy != "mutex" && e.Strategy != "redlock"
+		v.lined[name] = v.lined[name] || e.Strategy != "mutex" && e.Strategy != "redlock" && e.Strategy != "exclusive"
 	}
 }
 

@@ -37,7 +37,7 @@ func inRound(topology string) Killer {
 }
 
 // All are the mutants. The first ones are those that a short run takes.
-var All = slices.Concat(locks, semaphores, elections, simulated, modelled)
+var All = slices.Concat(locks, semaphores, elections, guards, simulated, modelled)
 
 var locks = []Mutant{
 	{

@@ -68,6 +68,7 @@ func (s *summary) write(t *testing.T, path string) {
 		fmt.Fprintf(&b, "| %s | %d | %v | %d | %d | %d (%d) | %d | %d | %d | %d |\n", name, n, r.Lasted.Round(time.Second),
 			r.Injected, r.Grants, r.Writes, r.Refused, r.Stale, r.OnceKeys, apart, len(r.Violations))
 	}
+	s.writeSubjects(&b)
 	fmt.Fprintf(&b, "\n| row | fault | times |\n|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(s.all.Faults)) {
 		fmt.Fprintf(&b, "| %s | %s | %d |\n", strings.TrimSpace(name[:2]), name[3:], s.all.Faults[name])
@@ -83,5 +84,18 @@ func (s *summary) write(t *testing.T, path string) {
 	t.Logf("\n%s", b.String())
 	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
 		t.Error(err)
+	}
+}
+
+// writeSubjects writes how often what was granted or begun on which topology.
+func (s *summary) writeSubjects(b *strings.Builder) {
+	topologies := slices.Sorted(maps.Keys(s.rounds))
+	fmt.Fprintf(b, "\n| granted or begun | %s | all |\n|---|%s---|\n", strings.Join(topologies, " | "), strings.Repeat("---|", len(topologies)))
+	for _, subject := range slices.Sorted(maps.Keys(s.all.Subjects)) {
+		fmt.Fprintf(b, "| %s |", subject)
+		for _, topology := range topologies {
+			fmt.Fprintf(b, " %d |", s.rounds[topology].Subjects[subject])
+		}
+		fmt.Fprintf(b, " %d |\n", s.all.Subjects[subject])
 	}
 }

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -29,6 +30,7 @@ type worker struct {
 	targets  []target
 	locks    *core.Client  // nil for a Redlock
 	redlock  *core.Redlock // nil for all others
+	site     *site
 	calls    atomic.Int64
 	calm     atomic.Bool
 	self     sync.WaitGroup // what commands have started
@@ -72,24 +74,27 @@ func (w *worker) open() (err error) {
 		opts = append(opts, core.WithReplicaAck(w.order.ReplicaAck, (w.order.TTL/3).Truncate(time.Millisecond)))
 	}
 	if w.order.Link.Kind == Redlock {
-		if w.redlock, err = core.NewRedlock(w.rdbs, opts...); err == nil {
-			w.targets = redlockTargets(w.redlock)
+		if w.redlock, err = core.NewRedlock(w.rdbs, opts...); err != nil {
+			return err
 		}
-		return err
-	}
-	if w.locks, err = core.New(w.rdbs[0], opts...); err == nil {
+		w.targets = redlockTargets(w.redlock)
+	} else {
+		if w.locks, err = core.New(w.rdbs[0], opts...); err != nil {
+			return err
+		}
 		w.targets = targets(w.locks)
 	}
-	return err
+	w.site = &site{w: w}
+	return w.site.open()
 }
 
 func (w *worker) close() error {
 	w.log.Say(history.Event{Kind: history.Leaving})
-	var err error
+	err := w.site.close()
 	if w.redlock != nil {
-		err = w.redlock.Close()
+		err = errors.Join(err, w.redlock.Close())
 	} else {
-		err = w.locks.Close()
+		err = errors.Join(err, w.locks.Close())
 	}
 	w.log.Say(history.Event{Kind: history.Left, Value: int64(leftovers()), Err: Class(err)})
 	_ = w.register.Close()
@@ -112,6 +117,10 @@ func (w *worker) loop(ctx context.Context, random *rand.Rand) {
 			w.once(ctx, random)
 		case w.locks != nil && random.IntN(16) == 0:
 			w.elect(ctx, random)
+		case random.IntN(12) == 0:
+			w.exclusive(ctx, random)
+		case w.locks != nil && random.IntN(12) == 0:
+			w.idempotent(ctx, random)
 		default:
 			w.visit(ctx, random, w.targets[random.IntN(len(w.targets))])
 		}

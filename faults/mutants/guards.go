@@ -1,0 +1,23 @@
+package mutants
+
+// guards are bugs of the HTTP guards, which a round has to find by their effects.
+var guards = []Mutant{
+	{
+		"conflict that runs, in a round", "a request that did not get the lock reaches its handler", "middleware/exclusive.go",
+		[][2]string{{
+			"case e.config.FailOpen && outage.Is(err) && ctx.Err() == nil:",
+			"case (e.config.FailOpen && outage.Is(err) || errors.Is(err, core.ErrNotAcquired)) && ctx.Err() == nil:",
+		}},
+		inRound("aof"),
+	},
+	{
+		"answer that is not recorded, in a round", "a completed run leaves no record, and the retry runs again", "middleware/run.go",
+		[][2]string{{"recorded := r.attempt.Complete(ctx, value)", "_ = value\n\t\trecorded := r.attempt.Release(ctx)"}},
+		inRound("aof"),
+	},
+	{
+		"failure that is not held, in a round", "a run with an unknown outcome is repeated in spite of HoldFailures", "middleware/run.go",
+		[][2]string{{"return r.attempt.Hold(ctx, reason(outcome))", "return r.attempt.Release(ctx)"}},
+		inRound("aof"),
+	},
+}
