@@ -287,13 +287,15 @@ limits: needed ## let 64 callers in 4 processes contend for a semaphore whose n 
 mutants: needed ## put known bugs into core, one at a time, and run the test that has to find each
 	cd faults && $(GO) test -count=1 -timeout 0 -v ./mutants -kill -baseline
 
+FUZZTIME ?= 60s
+
 .PHONY: fuzz
-fuzz: ## search for keys that collide, malformed keys that pass and records that cannot be read, a minute each
-	$(GO) test -run '^$$' -fuzz FuzzKeys -fuzztime 60s ./core
-	$(GO) test -run '^$$' -fuzz FuzzKeys -fuzztime 60s ./middleware
-	$(GO) test -run '^$$' -fuzz FuzzKeys -fuzztime 60s ./asynqlock
-	$(GO) test -run '^$$' -fuzz FuzzParseIdempotencyKey -fuzztime 60s ./middleware
-	$(GO) test -run '^$$' -fuzz FuzzDecodeResponse -fuzztime 60s ./middleware
+fuzz: ## search for keys that collide, malformed keys that pass and records that cannot be read, for FUZZTIME=60s each
+	$(GO) test -run '^$$' -fuzz FuzzKeys -fuzztime $(FUZZTIME) ./core
+	$(GO) test -run '^$$' -fuzz FuzzKeys -fuzztime $(FUZZTIME) ./middleware
+	$(GO) test -run '^$$' -fuzz FuzzKeys -fuzztime $(FUZZTIME) ./asynqlock
+	$(GO) test -run '^$$' -fuzz FuzzParseIdempotencyKey -fuzztime $(FUZZTIME) ./middleware
+	$(GO) test -run '^$$' -fuzz FuzzDecodeResponse -fuzztime $(FUZZTIME) ./middleware
 
 .PHONY: pictures
 pictures: ## draw the diagrams of docs, and the one of the flash sale from a sale with and one without guards
