@@ -94,7 +94,7 @@ type Records struct {
 	// Codec encrypts recorded answers. Defaults to nil: they are stored in plain text.
 	Codec Codec
 	// ReplayOmitted replays the status and header of an answer whose body was not recorded. Defaults to false: such a
-	// request is refused.
+	// request is refused, unless the status is 4xx.
 	ReplayOmitted bool
 	// ReplayHeader marks replays. Defaults to [MarkerField].
 	ReplayHeader string

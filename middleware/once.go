@@ -192,12 +192,18 @@ func (o *Once) complement(c *Conflict, err error) {
 }
 
 // replay returns what to send again, nil if nothing is.
+//
+// A 4xx is sent again without its body too: its status says that the request was refused, and 409 already-completed would
+// say that it took effect.
 func (o *Once) replay(record core.Record, hash string) *Response {
 	if !o.config.Replay || record.Omitted {
 		return nil
 	}
 	response, err := o.decode(record.Value, hash)
-	if err != nil || !response.Replayable() || response.Omitted && !o.config.ReplayOmitted {
+	switch {
+	case err != nil, !response.Replayable():
+		return nil
+	case response.Omitted && !o.config.ReplayOmitted && response.Status/100 != 4:
 		return nil
 	}
 	return response

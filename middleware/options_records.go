@@ -87,8 +87,8 @@ func WithCodec(codec Codec) Option {
 
 // ReplayOmitted replays status and header of an answer that could not be recorded whole, marked with
 // Idempotency-Replay: omitted. Such an answer is above [WithRecordLimit], has trailers, or was cut short. Use it for
-// clients that look at the status alone: to others the answer looks empty. Defaults to refusing such a request with
-// 409 already-completed and its Location.
+// clients that look at the status alone: to others the answer looks empty. Defaults to that for a status of 4xx, and to
+// refusing a request with any other one: 409 already-completed, with its Location.
 func ReplayOmitted() Option {
 	return configOption(func(c *Config) { c.ReplayOmitted = true })
 }

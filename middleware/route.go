@@ -72,8 +72,12 @@ func pathKey(resource, value string) (Key, error) {
 //     takes its place, so each path below it is a route of its own.
 //
 // The error is [ErrNoRoute] if the route is not known. It is also ErrNoRoute if the pattern fits neither the path of
-// the request nor the path that a handler around the router has set.
+// the request nor the path that a handler around the router has set. A path with a segment ".." is [ErrKeyInvalid]:
+// whether it was resolved is not known.
 func (rt Route) Key(r *http.Request) (Key, error) {
+	if err := checkPath(r); err != nil {
+		return Key{}, err
+	}
 	p, ok := parsePattern(rt.Pattern)
 	if !ok {
 		return Key{}, fmt.Errorf("%w (pattern %q)", ErrNoRoute, rt.Pattern)
@@ -82,7 +86,7 @@ func (rt Route) Key(r *http.Request) (Key, error) {
 		full, slash := rt.full(r)
 		return routeKey(r.Method, routeText(p.host, slash, full))
 	}
-	prefix, ok := rt.prefix(r, p)
+	prefix, _, ok := rt.prefix(r, p)
 	if !ok {
 		return Key{}, rt.misfit()
 	}
@@ -91,17 +95,23 @@ func (rt Route) Key(r *http.Request) (Key, error) {
 
 // PathKey returns the key of the resource that a wildcard of the route names. The pattern up to the wildcard is part
 // of the key. So "/cart/{id}" and "/invoice/{id}" make two keys of one value, and "/cart/{id}/checkout" and
-// "/cart/{id}/cancel" make one. The error is [ErrNoRoute] if the route is not known or has no such wildcard, and that
-// of [NewKey].
+// "/cart/{id}/cancel" make one. A value that the router has left escaped is unescaped first: "%37" is 7. The error is
+// [ErrNoRoute] if the route is not known or has no such wildcard, that of [NewKey], and [ErrKeyInvalid] for a path with a
+// segment "..".
 func (rt Route) PathKey(r *http.Request, name, value string) (Key, error) {
+	if err := checkPath(r); err != nil {
+		return Key{}, err
+	}
 	p, ok := parsePattern(rt.Pattern)
 	segments, found := p.upTo(name)
 	switch {
 	case ok && found:
-		prefix, ok := rt.prefix(r, p)
+		prefix, matched, ok := rt.prefix(r, p)
 		if !ok {
 			return Key{}, rt.misfit()
 		}
+		last := len(segments) - 1
+		value = unescaped(value, rt.placesOf(matched, p.segments[last], len(prefix)+last)...)
 		return pathKey(routeText(p.host, false, prefix, segments), value)
 	case value == "":
 		return Key{}, fmt.Errorf("%w (wildcard %q, pattern %q)", ErrNoRoute, name, rt.Pattern)
@@ -109,6 +119,7 @@ func (rt Route) PathKey(r *http.Request, name, value string) (Key, error) {
 	// A router around the one whose pattern is known has found the value. Its own pattern is not known, so the
 	// path up to the value takes its place.
 	path, _ := rt.full(r)
+	value = unescaped(value, cutPath(targetOf(r).EscapedPath())...)
 	if i := slices.Index(path, url.PathEscape(value)); i >= 0 {
 		path = path[:i]
 	}
@@ -119,21 +130,21 @@ func (rt Route) misfit() error {
 	return fmt.Errorf("%w (pattern %q does not fit the path of the request)", ErrNoRoute, rt.Pattern)
 }
 
-// prefix returns the part of the path of r that was taken away before the router has matched p, and false if p fits
-// no path.
-func (rt Route) prefix(r *http.Request, p pattern) ([]string, bool) {
+// prefix returns the part of the path of r that was taken away before the router has matched p, the URL with the path
+// that begins with it, and false if p fits no path.
+func (rt Route) prefix(r *http.Request, p pattern) (prefix []string, matched *url.URL, ok bool) {
 	target := targetOf(r)
 	for _, cut := range rt.cuts() {
 		if prefix, ok := p.under(cut(target), cut(r.URL)); ok {
-			return prefix, true
+			return prefix, target, true
 		}
 	}
 	for _, cut := range rt.cuts() {
 		if p.begins(cut(r.URL)) { // a handler around the router has put another path in place
-			return nil, true
+			return nil, r.URL, true
 		}
 	}
-	return nil, false
+	return nil, nil, false
 }
 
 // full returns the path of r as it came in, or the one that a handler has put in its place, and whether it ends in a

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/go-chi/chi/v5"
+	chimiddleware "github.com/go-chi/chi/v5/middleware"
 
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
@@ -97,5 +98,49 @@ func TestChiPathValues(t *testing.T) {
 	}
 	if _, err := httplock.ByPathValue("id")(httptest.NewRequest(http.MethodPost, "/", nil)); !errors.Is(err, httplock.ErrNoRoute) {
 		t.Errorf("without a router: error %v", err)
+	}
+}
+
+// TestChiSpellings: chi hands on values as the client has escaped them, if it has escaped more than it must.
+func TestChiSpellings(t *testing.T) {
+	t.Parallel()
+	want, err := httplock.PathKey("/suppliers/{id}", "id", "a7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"a7", "%617", "a%37", "%61%37"} {
+		found := chiKeys{}.of(httplock.ByPathValue("id"), "/suppliers/"+id+"/orders")
+		if !found.use.Equal(want) || !found.with.Equal(want) {
+			t.Errorf("%s is another supplier", id)
+		}
+	}
+	other, err := httplock.PathKey("/suppliers/{id}", "id", "a%37")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"a%2537", "%61%2537"} {
+		found := chiKeys{}.of(httplock.ByPathValue("id"), "/suppliers/"+id+"/orders")
+		if !found.use.Equal(other) || !found.with.Equal(other) {
+			t.Errorf("%s is not the supplier a%%37", id)
+		}
+	}
+}
+
+// TestChiCleanPath: what resolves ".." in front of the routes gives no path more keys than one.
+func TestChiCleanPath(t *testing.T) {
+	t.Parallel()
+	var got error
+	router := chi.NewRouter()
+	router.Use(chimiddleware.CleanPath)
+	router.Post("/orders", func(_ http.ResponseWriter, r *http.Request) { _, got = httplock.ByRoute()(r) })
+	for _, target := range []string{"/orders", "//orders", "/./orders"} {
+		router.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, target, nil))
+		if got != nil {
+			t.Errorf("%s: %v", target, got)
+		}
+	}
+	router.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/a/../orders", nil))
+	if !errors.Is(got, httplock.ErrKeyInvalid) {
+		t.Errorf("error %v", got)
 	}
 }

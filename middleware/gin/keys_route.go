@@ -19,10 +19,16 @@ import (
 //	ginlock.Once(locks, ginlock.Keys(ginlock.ByRoute(), user, ginlock.ByParam("id")))
 //
 // Clients choose the value, so join the user too, or check the ownership around the guard. For one key on routes of
-// different shapes, write a [KeyFunc] that calls NewKey with c.Param. ByParam fails with [ErrNoRoute] if the route is
-// not known or has no such parameter.
+// different shapes, write a [KeyFunc] that calls NewKey with c.Param. ByParam fails with [ErrNoRoute] if the route has no
+// such parameter.
+//
+// It fails with [ErrKeyInvalid] if no route has matched, and if the path has a segment "..". Escapes in a value do not
+// count: "%37" is 7, also if gin is told to hand it on as it was sent.
 func ByParam(name string) KeyFunc {
 	return func(c *gin.Context) (Key, error) {
+		if c.FullPath() == "" {
+			return Key{}, errUnknownPath
+		}
 		value, _ := c.Params.Get(name)
 		if strings.HasSuffix(c.FullPath(), "/*"+name) {
 			// The slash belongs to the route for net/http. The same file has the same lock there.
@@ -45,14 +51,28 @@ func PathKey(fullPath, name, value string) (Key, error) {
 //
 //   - What http.StripPrefix has removed around the engine counts as it is in the path. So the same engine under two
 //     prefixes has two routes. Join a [Constant] instead if they are one operation.
+//
 //   - A route that ends in "/*rest" does not say where a request goes, for instance to another router. The path of the
 //     request counts in its place. A handler that treats all of these paths alike lets clients choose the key that
 //     way: use a Constant.
 //
-// ByRoute fails with [ErrNoRoute] if no route has matched.
+//   - A route for any method has a key for each: a handler that does the same for all of them lets clients choose the
+//     key by the method.
+//
+// ByRoute fails with [ErrKeyInvalid] if no route has matched: a guard of the whole engine answers 400 to unknown paths. It
+// fails so too if the path has a segment "..": whether it was resolved is not known.
 func ByRoute() KeyFunc {
-	return func(c *gin.Context) (Key, error) { return routeOf(c).Key(c.Request) }
+	return func(c *gin.Context) (Key, error) {
+		if c.FullPath() == "" {
+			return Key{}, errUnknownPath
+		}
+		return routeOf(c).Key(c.Request)
+	}
 }
+
+// errUnknownPath is for what gin's NoRoute and NoMethod handle. A client causes it, so the guard must not log it as a
+// mistake of the service.
+var errUnknownPath = middleware.KeyError(ErrKeyInvalid, "no route has this path and method")
 
 // RouteKey returns the key that [ByRoute] makes of requests of that method to that route, for [Join]. The path is the
 // one that the handler was registered with, groups and all: "/cart/:id/checkout". It is behind what http.StripPrefix

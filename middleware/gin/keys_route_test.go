@@ -141,3 +141,35 @@ func TestOtherFrameworkRefusesWhatRan(t *testing.T) {
 		t.Errorf("runs %v, want one of each of five", runs)
 	}
 }
+
+// TestSpellingsOfAPath: gin can be told to resolve "..", and to leave values escaped.
+func TestSpellingsOfAPath(t *testing.T) {
+	t.Parallel()
+	var keys []ginlock.Key
+	err := errors.New("not reached")
+	keep := func(c *gin.Context) {
+		var key ginlock.Key
+		key, err = ginlock.ByParam("id")(c)
+		keys = append(keys, key)
+	}
+	lax, raw := gin.New(), gin.New()
+	lax.RemoveExtraSlash = true
+	raw.UseRawPath, raw.UnescapePathValues = true, false
+	lax.POST("/cart/:id", keep)
+	raw.POST("/cart/:id", keep)
+	serve := func(engine *gin.Engine, target string) {
+		engine.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, target, nil))
+	}
+	serve(lax, "/cart/a7")
+	for _, target := range []string{"/cart/a7", "/cart/%617", "/cart/%61%37"} {
+		serve(raw, target)
+		if err != nil || !keys[len(keys)-1].Equal(keys[0]) {
+			t.Errorf("%s has another key, error %v", target, err)
+		}
+	}
+	for _, target := range []string{"/a/../cart/a7", "/cart/x/../a7", "/cart/%2e%2e/cart/a7"} {
+		if serve(lax, target); !errors.Is(err, ginlock.ErrKeyInvalid) {
+			t.Errorf("%s: error %v", target, err)
+		}
+	}
+}

@@ -126,7 +126,7 @@ func TestKeysOfTheRoute(t *testing.T) {
 	if a, b := hash(route, "/cart/:id", "/cart/7"), hash(route, "/orders", "/orders"); a == b {
 		t.Errorf("two routes, one key %s", a)
 	}
-	if got := hash(route, "/orders", "/unknown"); !strings.HasPrefix(got, ginlock.ErrNoRoute.Error()) {
+	if got := hash(route, "/orders", "/unknown"); !strings.HasPrefix(got, ginlock.ErrKeyInvalid.Error()) {
 		t.Errorf("a path without route: %s", got)
 	}
 }
@@ -218,7 +218,8 @@ func TestFirstOf(t *testing.T) {
 	}
 }
 
-// A guard of the whole engine sees requests that no route has matched, too.
+// A guard of the whole engine sees requests that no route has matched, too. Clients cause them, so they are no mistake of the
+// service. They must not pass either: NoRoute may have a handler that works.
 func TestUnknownRouteIsRefused(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
@@ -226,12 +227,12 @@ func TestUnknownRouteIsRefused(t *testing.T) {
 	engine := gin.New()
 	engine.Use(ginlock.Exclusive(locks.Mutex, ginlock.ByRoute(), watch.option(), ginlock.WithWait(patience)))
 	a := post(t.Context(), serve(t, engine), "ada", "7")
-	a.want(t, http.StatusInternalServerError)
-	if p := a.problem(t); p.Code != "key-failed" || p.Retryable {
-		t.Errorf("problem %+v, want key-failed", p)
+	a.want(t, http.StatusBadRequest)
+	if p := a.problem(t); p.Code != "key-invalid" || p.Retryable {
+		t.Errorf("problem %+v, want key-invalid", p)
 	}
-	if c := receive(t, watch.refused, "the hook"); !errors.Is(c, ginlock.ErrNoRoute) {
-		t.Errorf("the hook was told %v, want ErrNoRoute", c)
+	if c := receive(t, watch.refused, "the hook"); !errors.Is(c, ginlock.ErrKeyInvalid) {
+		t.Errorf("the hook was told %v, want ErrKeyInvalid", c)
 	}
 }
 

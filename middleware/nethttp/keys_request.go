@@ -60,7 +60,8 @@ func single(name string, values []string) (Key, error) {
 //
 // Clients choose the value, so join the user too, or check the ownership around the guard. For one key on routes of
 // different shapes, write a [KeyFunc] that calls NewKey with [http.Request.PathValue]. ByPathValue fails with
-// [ErrNoRoute] if the route is not known or has no such wildcard.
+// [ErrNoRoute] if the route is not known or has no such wildcard, and with [ErrKeyInvalid] if the path has a segment
+// "..". Escapes in a value do not count: "%37" is 7, also with a router that hands it on as it was sent.
 func ByPathValue(name string) KeyFunc {
 	return func(r *http.Request) (Key, error) { return routeOf(r).PathKey(r, name, r.PathValue(name)) }
 }
@@ -75,7 +76,8 @@ func PathKey(pattern, name, value string) (Key, error) {
 // match, unless you join more to it. The route is the pattern of [http.ServeMux], or of a router that sets Pattern of
 // the request as chi does:
 //
-//   - The method counts as it is in the request. "POST /orders" and "/orders" are one route for POST.
+//   - The method counts as it is in the request. "POST /orders" and "/orders" are one route for POST. A handler that
+//     does the same for all methods lets clients choose the key by the method: name the method in the pattern.
 //   - A host in the pattern counts. Any other host does not, see [ByHost].
 //   - What [http.StripPrefix] or an outer router has removed counts as it is in the path. So the same mux under two
 //     prefixes has two routes. Join a [Constant] instead if they are one operation.
@@ -83,7 +85,8 @@ func PathKey(pattern, name, value string) (Key, error) {
 //     path of the request counts in its place. A handler that treats all of these paths alike lets clients choose the
 //     key that way: use a Constant, or a pattern that ends in "/{$}".
 //
-// ByRoute fails with [ErrNoRoute] if no pattern has matched yet, and if the pattern does not fit the path.
+// ByRoute fails with [ErrNoRoute] if no pattern has matched yet, and if the pattern does not fit the path. It fails with
+// [ErrKeyInvalid] if the path has a segment "..": whether the router has resolved it is not known.
 func ByRoute() KeyFunc {
 	return func(r *http.Request) (Key, error) { return routeOf(r).Key(r) }
 }

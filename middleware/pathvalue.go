@@ -1,0 +1,58 @@
+package middleware
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// climbs returns true if a segment of the path is "..", however it is spelled.
+//
+// Why such a request is refused: net/http and most proxies resolve these segments, other routers take them as text, and a
+// handler in front of the router may do either. So the guard cannot know which route the router has found. In front of a
+// router that resolves them, a client could write each path in as many ways as it likes, and have as many keys.
+func climbs(u *url.URL) bool {
+	return slices.Contains(strings.Split(u.Path, "/"), "..")
+}
+
+// checkPath returns the error for a request whose path has no certain route.
+func checkPath(r *http.Request) error {
+	if climbs(targetOf(r)) {
+		return KeyError(ErrKeyInvalid, `the path has a segment ".."`)
+	}
+	return nil
+}
+
+// unescaped returns the value of a wildcard as a text that does not depend on how the client has spelled it.
+//
+// Why: chi takes values from the escaped path if the client has escaped more than it must, and gin does if it is told to.
+// Then "7" and "%37" are two values of one resource, for a handler that unescapes them. A router that unescapes by itself
+// has left no escape that also stands in that place of the path: there a percent sign is "%25".
+func unescaped(value string, places ...string) string {
+	if !strings.Contains(value, "%") {
+		return value
+	}
+	for _, place := range places {
+		if text, err := url.PathUnescape(value); err == nil && strings.Contains(place, value) {
+			return text
+		}
+	}
+	return value
+}
+
+// placesOf returns the text in the escaped path of u that the segment of a pattern has matched, with the index of that
+// segment in the path: all of the path if the segment takes the rest, and nothing if a router of decoded paths has cut it
+// otherwise.
+func (rt Route) placesOf(u *url.URL, segment string, index int) []string {
+	escaped := cutPath(u.EscapedPath())
+	switch {
+	case rt.Decoded && len(cutDecoded(u)) != len(escaped):
+		return nil
+	case strings.HasSuffix(segment, "...}"):
+		return []string{u.EscapedPath()}
+	case index < len(escaped):
+		return escaped[index : index+1]
+	}
+	return nil
+}
