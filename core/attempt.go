@@ -232,7 +232,7 @@ func (a *Attempt) run(ctx context.Context, fn func(context.Context) ([]byte, err
 	defer func() {
 		cancel()
 		if !returned {
-			_ = a.fail(ctx, "panic")
+			_ = a.fail(ctx, "panic or Goexit")
 		}
 	}()
 	result.Value, err = fn(running)

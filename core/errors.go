@@ -90,8 +90,9 @@ var (
 	// ErrValueTooLarge says that a run was recorded as completed without its value, which [WithMaxValue] does not allow.
 	ErrValueTooLarge = errors.New("holdfast: value too large")
 
-	// ErrWrongType says that the key of the lock holds another type than a lock in Redis. Nothing was overwritten. To acquire,
-	// any hash is a lock that is held, as one of Redisson is: use different names for locks and data.
+	// ErrWrongType says that the key of the lock holds another type than a lock in Redis, or that a key beside it does: its
+	// queue, or the last token. Nothing was overwritten. To acquire, any hash is a lock that is held, as one of Redisson is:
+	// use different names for locks and data.
 	ErrWrongType = errors.New("holdfast: key holds another type")
 )
 

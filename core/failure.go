@@ -18,7 +18,8 @@ func failure(ctx context.Context, key string, err error) error {
 	case err == nil:
 		return nil
 	case transport.WrongType(err):
-		return errorf("%w: %q: %w", ErrWrongType, key, err)
+		// The server does not say which of the script's keys it was.
+		return errorf("%w: %q, or a key beside it as holdfast:token: %w", ErrWrongType, key, err)
 	case transport.WantsPassword(err):
 		return errorf("%w: NOAUTH, it wants a password: %w", ErrPermission, err)
 	case transport.RefusesUser(err):

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -80,6 +81,67 @@ func TestCrashedHolderAfterClockStep(t *testing.T) {
 	}
 	if left := rdb.PTTL(ctx, "lock:extended").Val(); left > long || left < long-within {
 		t.Errorf("%v left after Extend(%v)", left, long)
+	}
+}
+
+// TestCrashedHolderWithoutExpiry: an operator has removed the expiry of a lock, or moved the data without it. The longest TTL
+// that was requested counts from the next request on.
+func TestCrashedHolderWithoutExpiry(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	crashed, locks := newClient(t, rdb), newClient(t, rdb)
+	for _, next := range []struct {
+		name string
+		lock core.Locker
+	}{
+		{"mutex", locks.Mutex("mutex")},
+		{"line", locks.Fair("line")},
+		{"multi", core.Multi(locks.Mutex("multi"), locks.Mutex("another"))},
+	} {
+		lease := mustLock(t, crashed.Mutex(next.name), core.WithFixedTTL(time.Second))
+		if _, err := locks.Mutex(next.name).TryLock(ctx); !errors.Is(err, core.ErrNotAcquired) {
+			t.Fatalf("%s: %v", next.name, err)
+		}
+		lease.Abandon()
+		rdb.Persist(ctx, "lock:"+next.name)
+		unlock(t, mustLock(t, next.lock, core.WithWait(long)))
+	}
+	// Redisson's own lock has no longest TTL, so its end is not known.
+	rdb.HSet(ctx, "lock:theirs", "dead:1", 1)
+	if _, err := locks.Mutex("theirs").TryLock(ctx); !errors.Is(err, core.ErrNotAcquired) {
+		t.Errorf("error %v", err)
+	}
+	if left := rdb.PTTL(ctx, "lock:theirs").Val(); left != -1 {
+		t.Errorf("the lock of another client got an expiry: %v", left)
+	}
+}
+
+// TestTokenBeyondTheLimit: the numbers of Lua are exact up to 2^53. What another program has written beyond that is not
+// the last token, since each grant would get the same one.
+func TestTokenBeyondTheLimit(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb)
+	for _, beyond := range []string{"9007199254740993", "9223372036854775807", "99999999999999999999"} {
+		for _, ttl := range []time.Duration{0, time.Hour, 2 * time.Hour} {
+			rdb.Set(ctx, "holdfast:token", beyond, ttl)
+			last, latest := int64(0), time.Now().Add(time.Hour).UnixMicro()
+			for i := range 3 {
+				lease := mustLock(t, locks.Mutex("name"))
+				if lease.Token() <= last || lease.Token() > latest {
+					t.Errorf("%s, kept for %v: token %d after %d", beyond, ttl, lease.Token(), last)
+				}
+				last = lease.Token()
+				unlock(t, lease)
+				attempt := mustBegin(t, locks.Once(fmt.Sprint(beyond, ttl, i)))
+				if attempt.Token() <= last || attempt.Token() > latest {
+					t.Errorf("%s, kept for %v: token %d of an attempt after %d", beyond, ttl, attempt.Token(), last)
+				}
+				last = attempt.Token()
+			}
+		}
 	}
 }
 

@@ -8,7 +8,8 @@ import (
 // Hooks are functions for tracing, metrics and audit. Each may be nil. They run on the goroutine that does the work,
 // so they must be fast and must not block. A panic reaches the caller, and no lock stays behind; after one in ReleaseStart the
 // release is tried in the background. Renewed and Lost mostly run on a goroutine of the client, so a panic in
-// them is only logged. Hooks of different leases run concurrently. Later versions may add fields to the structs. Hooks
+// them is only logged. A hook must not call [runtime.Goexit], as t.Fatal of a test does: in these two it also ends the work for
+// other leases of the client. Hooks of different leases run concurrently. Later versions may add fields to the structs. Hooks
 // get names of locks in plain text: take care where you write them.
 //
 // # Contexts

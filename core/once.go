@@ -92,7 +92,8 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) ([]byte, error))
 // An attempt whose lease has expired in Redis continues with its next renewal, unless another attempt has begun.
 // [Client.ForceUnlock] does not end an attempt, and returns false for its key.
 //
-// With an error nothing is claimed, now or later. Errors:
+// With an error nothing is claimed, now or later. What was claimed before the error, as before [ErrNotReplicated], is taken
+// back within moments. Errors:
 //
 //   - [ErrCompleted] with the record in a [CompletedError].
 //   - [ErrInProgress] with the rest of the lease in an [InProgressError], after waiting as long as [WithWait] says, or

@@ -196,7 +196,7 @@ func WithRestartDelay(least time.Duration) Option {
 }
 
 // WithTTL sets how long Redis keeps a lease without renewal. That is how long a crashed holder blocks the others. The
-// client renews the lease of a running process every third of the TTL. Whole milliseconds, at least 10 ms. Defaults to
+// client renews the lease of a running process every third of the TTL. Whole milliseconds, 10 ms to 8760 h. Defaults to
 // 30 s.
 func WithTTL(ttl time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) {
@@ -225,7 +225,7 @@ func WithWait(limit time.Duration) LockOption {
 }
 
 // WithMaxHold sets how long a lease is renewed at most, against holders that never unlock. Then its context ends with
-// [ErrLeaseLost], and the lock is free one TTL later at the latest. 0 is no limit. Defaults to 0.
+// [ErrLeaseLost], and the lock is free one TTL later at the latest. At most 8760 h; 0 is no limit. Defaults to 0.
 func WithMaxHold(limit time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) {
 		if limit < 0 || limit > maxTTL {
@@ -236,7 +236,7 @@ func WithMaxHold(limit time.Duration) LockOption {
 }
 
 // WithMinHold keeps the lock taken for at least this long after its grant, even if it is unlocked before or its holder
-// crashes. Use it for short work on hosts whose clocks differ. 0 is none. Defaults to 0.
+// crashes. Use it for short work on hosts whose clocks differ. Whole milliseconds, 10 ms to 8760 h; 0 is none. Defaults to 0.
 func WithMinHold(least time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) {
 		if least != 0 {

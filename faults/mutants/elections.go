@@ -8,7 +8,7 @@ var elections = []Mutant{
 	},
 	{
 		"term that does not rise", "a counter that begins anew after FLUSHALL, found by an election", "core/internal/lockscript/lua/token.lua",
-		[][2]string{{"token = math.max(now, (beyond", "token = math.max(1, (beyond"}},
+		[][2]string{{"token = math.max(now, beyond", "token = math.max(1, beyond"}},
 		inCore("TestElectionTermsAfterFlush"),
 	},
 	{

@@ -61,9 +61,10 @@ local function check(r)
   end
   r.lockTTL, r.longestTTL = redis.call('PTTL', r.lock), tonumber(held[4])
   if not held[1] or r.parent and not held[2] and not held[8] then
-    -- If the key lives longer than the longest TTL requested, the server's clock was set back. The expiry is cut then.
-    -- Otherwise a crashed holder would keep the lock for as long as the step of the clock.
-    if r.longestTTL and r.lockTTL > r.longestTTL then
+    -- If the key lives longer than the longest TTL requested, the server's clock was set back. If it has no expiry, an operator
+    -- has removed it, or moved the data without it. The expiry is set then. Otherwise a crashed holder would keep the lock for
+    -- as long as the step of the clock, or for ever. A lock of Redisson has no such TTL and stays as it is.
+    if r.longestTTL and (r.lockTTL < 0 or r.lockTTL > r.longestTTL) then
       redis.call('PEXPIRE', r.lock, r.longestTTL)
       r.lockTTL = r.longestTTL
     end

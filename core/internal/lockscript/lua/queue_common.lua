@@ -206,7 +206,7 @@ local function refresh()
   mode, longestTTL, readersFirstUntil = state[1] or 'mutex', tonumber(state[7] or 0), tonumber(state[8] or 0)
   if mode ~= 'fair' and mode ~= 'writing' and mode ~= 'reading' then
     foreign = true
-    if longestTTL > 0 and left > longestTTL then
+    if longestTTL > 0 and (left < 0 or left > longestTTL) then -- see mutex_common.lua
       call('PEXPIRE', lock, longestTTL)
     end
     return

@@ -2,6 +2,7 @@
 
 local tokenMemory = 7200000 -- ms for which the last token is kept, TokenMemory in mutex.go
 local tokenFresh = 7199990  -- the last token was the server's time if its key has more ms left
+local tokenLimit = 9007194959773696 -- 2^53 - 2^32. The server's time gets there in the year 2255
 
 -- nextToken draws a token that is greater than the last one at the key, and than beyond if that is given. Then it is the
 -- last one. The token is the server's time in us, less 10 ms at most, or more if the last one was: then the clock was set
@@ -13,20 +14,26 @@ local tokenFresh = 7199990  -- the last token was the server's time if its key h
 --
 -- INCR comes only if the key has an expiry, so it makes no key without one. If the server is full, the user may not use
 -- INCR, or another program wrote the key, SET decides.
+--
+-- A last token beyond tokenLimit is none: only another program can have written it. The numbers of Lua are exact up to 2^53,
+-- so such a token would be granted twice.
 local function nextToken(key, now, beyond)
+  if not beyond or beyond >= tokenLimit then
+    beyond = 0
+  end
   local left = redis.call('PTTL', key)
   local token = left > tokenFresh and left <= tokenMemory and redis.pcall('INCR', key)
-  if type(token) == 'number' and token > (beyond or 0) then
+  if type(token) == 'number' and token > beyond and token < tokenLimit then
     return token
   end
   if not now then
     local time = redis.call('TIME')
     now = time[1] * 1000000 + time[2]
   end
-  token = math.max(now, (beyond or 0) + 1)
+  token = math.max(now, beyond + 1)
   local last = redis.call('SET', key, string.format('%.0f', token), 'PX', tokenMemory, 'GET')
   last = tonumber(string.match(last or '', '^%d+$') or 0)
-  if last >= token then
+  if last >= token and last < tokenLimit then
     token = last + 1
     redis.call('SET', key, string.format('%.0f', token), 'PX', tokenMemory)
   end
