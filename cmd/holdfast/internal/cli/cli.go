@@ -14,6 +14,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/connect"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
 )
 
@@ -98,6 +99,9 @@ func (env *environment) execute(args []string) error {
 	}
 	parsed, err := env.parser.Parse(args)
 	if err != nil {
+		if slices.ContainsFunc(own, isSecretURL) { // the error may quote it
+			return errPasswordSeen
+		}
 		return usageError("%s\nTry: holdfast --help", err)
 	}
 	if env.keeper == nil && !runsProgram(parsed) {
@@ -111,10 +115,17 @@ func (env *environment) execute(args []string) error {
 	return err
 }
 
-// checkText refuses arguments that are no UTF-8. Why: the parser replaces such bytes, so that two names would become one.
+// isSecretURL reports whether an argument has a URL with a password, whether or not that is where it belongs.
+func isSecretURL(arg string) bool { return strings.Contains(arg, "://") && connect.HasPassword(arg) }
+
+// checkText refuses arguments that are no UTF-8. Why: the parser replaces such bytes, so that two names would become one. It
+// quotes no URL, because that may have a password.
 func checkText(args []string) error {
 	for _, arg := range args {
 		if !utf8.ValidString(arg) {
+			if isSecretURL(arg) {
+				return errPasswordSeen
+			}
 			return usageError("the argument %q is not in UTF-8", arg)
 		}
 	}
