@@ -153,3 +153,13 @@ func TestPasswordInWrongURL(t *testing.T) {
 		}
 	}
 }
+
+// TestNoRightToTime: a user who may not ask for the time is told so, and not that Redis does not answer.
+func TestNoRightToTime(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, redistest.Config("user", "locker on >"+password+" ~* &* +@all -time"))
+	cmd := command(t, urlOf(srv), "--redis-user", "locker", "once", "--tick", "1h", "n", "--", "echo", "ran")
+	finish(t, with(cmd, "HOLDFAST_REDIS_PASSWORD="+password)).want(t, 69, "", "holdfast: Redis refuses the user: NOPERM")
+	cmd = command(t, urlOf(srv), "--redis-user", "locker", "once", "--tick", "1h", "n", "--", "echo", "ran")
+	finish(t, with(cmd, "HOLDFAST_REDIS_PASSWORD=wrong")).want(t, 69, "", "holdfast: Redis refuses the user: WRONGPASS")
+}

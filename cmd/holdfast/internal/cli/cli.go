@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -104,6 +105,9 @@ func (env *environment) execute(args []string) error {
 		}
 		return usageError("%s\nTry: holdfast --help", err)
 	}
+	if err := checkGiven(parsed); err != nil {
+		return err
+	}
 	if env.keeper == nil && !runsProgram(parsed) {
 		defer env.catchSignals(syscall.SIGINT, syscall.SIGTERM)()
 	}
@@ -127,6 +131,18 @@ func checkText(args []string) error {
 				return errPasswordSeen
 			}
 			return usageError("the argument %q is not in UTF-8", arg)
+		}
+	}
+	return nil
+}
+
+// checkGiven refuses flags that are given an empty text. Why: that is a variable of a script that is not set. As if the flag
+// was not given, --tick "$TICK" would run once a day, and --owner "$OWNER" would take a lock from any owner. A prefix may be
+// empty.
+func checkGiven(parsed *kong.Context) error {
+	for _, element := range parsed.Path {
+		if f := element.Flag; f != nil && f.Target.Kind() == reflect.String && f.Target.String() == "" && f.Name != "prefix" {
+			return usageError("--%s: a text is needed, but it is empty", f.Name)
 		}
 	}
 	return nil

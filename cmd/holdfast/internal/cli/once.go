@@ -92,7 +92,7 @@ func (c *onceCommand) terms(ctx context.Context, all *clients) (string, []core.O
 	}
 	now, err := serverTime(ctx, all.redis)
 	if err != nil {
-		return "", nil, fmt.Errorf("%w: %w", core.ErrUnavailable, err)
+		return "", nil, noTime(err)
 	}
 	tick, from, to := nearest(schedule, now)
 	// A record that outlives the window keeps the tick from a second run, whatever the retention that was asked for.
