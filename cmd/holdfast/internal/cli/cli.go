@@ -136,17 +136,23 @@ func checkText(args []string) error {
 	return nil
 }
 
-// checkGiven refuses flags that are given an empty text. Why: that is a variable of a script that is not set. As if the flag
+// checkGiven refuses flags and names that are given as an empty text. Why: that is a variable of a script that is not set. As if the flag
 // was not given, --tick "$TICK" would run once a day, and --owner "$OWNER" would take a lock from any owner. A prefix may be
 // empty.
 func checkGiven(parsed *kong.Context) error {
 	for _, element := range parsed.Path {
-		if f := element.Flag; f != nil && f.Target.Kind() == reflect.String && f.Target.String() == "" && f.Name != "prefix" {
+		f, p := element.Flag, element.Positional
+		switch {
+		case f != nil && isEmptyText(f.Target) && f.Name != "prefix":
 			return usageError("--%s: a text is needed, but it is empty", f.Name)
+		case p != nil && p.Required && isEmptyText(p.Target):
+			return usageError("<%s>: a text is needed, but it is empty", p.Name)
 		}
 	}
 	return nil
 }
+
+func isEmptyText(v reflect.Value) bool { return v.Kind() == reflect.String && v.String() == "" }
 
 // catchSignals ends the context of the command at the first of the signals. A second one ends the process. The caller must
 // call stop.
