@@ -23,7 +23,8 @@ import (
 // again. A panic is recorded and continues: see [cron.Recover].
 //
 // AddFunc does no I/O. Until c has started, c has one more entry, which starts its jobs and removes itself. AddFunc
-// returns an error for a wrong argument, spec or option, and for a name that c has already.
+// returns an error for a wrong argument, spec or option, and for a name that c has already. A spec that no date fits, such
+// as "0 0 30 2 *", is logged: the job never runs.
 func AddFunc(
 	c *cron.Cron, locks *core.Client, spec, name string, fn func(context.Context) error, opts ...Option,
 ) (cron.EntryID, error) {
@@ -96,6 +97,7 @@ func add(
 		return 0, err
 	}
 	j.warnOfLocalTime(schedule, c.Location())
+	j.warnOfNoTick(schedule, now)
 	id := c.Schedule(schedule, j)
 	j.await()
 	return id, nil
@@ -187,6 +189,13 @@ func (j *job) warnOfLocalTime(s cron.Schedule, scheduler *time.Location) {
 	if zone, _ := time.Now().Zone(); zone != "UTC" && local(s, scheduler) {
 		j.config.logger.Warn("holdfast: cronlock: the schedule is in the local time zone, which has to be the same on all "+
 			"replicas: use CRON_TZ=, or cron.WithLocation", "job", j.name, "zone", zone)
+	}
+}
+
+// warnOfNoTick tells that the schedule names a date that does not exist, such as February 30, or is over.
+func (j *job) warnOfNoTick(s cron.Schedule, now time.Time) {
+	if s.Next(now).IsZero() {
+		j.config.logger.Warn("holdfast: cronlock: the schedule has no tick to come, so it starts no run", "job", j.name)
 	}
 }
 

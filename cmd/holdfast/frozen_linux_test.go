@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // silentServer accepts connections and never answers. It returns its URL, and a channel that is sent to whenever it was asked.
@@ -92,5 +94,27 @@ func TestOutageIsNoConflict(t *testing.T) {
 				got.want(t, 69, "", "no answer from Redis")
 			}
 		})
+	}
+}
+
+// TestTryBesideFrozenRedis: a request without waiting gives up beside a Redis that does not answer, runs nothing, and leaves
+// no lock behind when Redis answers again.
+func TestTryBesideFrozenRedis(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	srv.Pause()
+	var all []*process
+	for _, flags := range []string{"-n", "-w 0", "-n --fair", "-n -j 2", "-n -s"} {
+		args := append(append([]string{"exec"}, strings.Fields(flags)...), "n", "--", "echo", "ran")
+		all = append(all, start(t, command(t, urlOf(srv), args...)))
+	}
+	for _, p := range all {
+		if status := awaitEnd(t, p); status != 69 {
+			t.Errorf("%v: status %d", p.Args, status)
+		}
+	}
+	srv.Resume()
+	for range 2 {
+		run(t, urlOf(srv), "exec", "-n", "n", "--", "echo", "ran").want(t, 0, "ran", "")
 	}
 }

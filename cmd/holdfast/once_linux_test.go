@@ -99,7 +99,11 @@ func TestOnceTick(t *testing.T) {
 	if ran != 1 {
 		t.Errorf("%d hosts ran the tick", ran)
 	}
-	run(t, urlOf(srv), "once", "backup", "--tick", "61 * * * *", "--", "true").want(t, 64, "", "--tick")
+	for schedule, says := range map[string]string{
+		"61 * * * *": "--tick", "0 0 30 2 *": "no day of the coming years", "": "--tick", "9999999h": "too long",
+	} {
+		run(t, urlOf(srv), "once", "backup", "--tick", schedule, "--", "echo", "ran").want(t, 64, "", says)
+	}
 }
 
 // TestOnceTickInProgress: while a run of the tick is in progress, others exit with 0, or as -E says.

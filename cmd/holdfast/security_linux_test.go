@@ -119,6 +119,9 @@ func TestPasswordHidden(t *testing.T) {
 	for _, args := range [][]string{
 		{"--redis", "redis://:" + password + "@localhost", "ls"},
 		{"exec", "--redis", "redis+sentinel://localhost/m?sentinel_password=" + password, "n", "--", "true"},
+		{"--redis=redis://:" + password + "\xff@localhost", "ls"},
+		{"ls", "a", "redis://:" + password + "@localhost"},
+		{"exec", "-w", "redis://:" + password + "@localhost", "n", "--", "true"},
 	} {
 		got := run(t, urlOf(srv), args...)
 		got.want(t, 64, "", "other users")
@@ -126,4 +129,37 @@ func TestPasswordHidden(t *testing.T) {
 			t.Errorf("printed %q", got.stderr)
 		}
 	}
+}
+
+// TestPasswordInWrongURL: a password whose characters were not escaped is in no error, wherever the URL comes from, and among
+// the arguments it is refused as any other.
+func TestPasswordInWrongURL(t *testing.T) {
+	t.Parallel()
+	for _, scheme := range []string{"redis", "rediss", "redis+cluster", "redis+sentinel"} {
+		for _, user := range []string{":Zm9v/YmFy", ":Zm9v?YmFy", ":Zm9v#YmFy", "app:99/YmFy", "app:99#YmFy", "app:Zm9v%YmFy"} {
+			url := scheme + "://" + user + "@localhost:1/main"
+			argument := command(t, "", "exec", "--redis", url, "n", "--", "true")
+			for says, cmd := range map[string]*exec.Cmd{
+				"the URL of Redis: ": command(t, url, "ls"),
+				"URL of Redis:":      with(command(t, "", "exec", "n", "--", "true"), "REDIS_URL="+url),
+				"has a password":     argument,
+			} {
+				got := finish(t, cmd)
+				got.want(t, 64, "", says)
+				if strings.Contains(got.stderr, "Zm9") || strings.Contains(got.stderr, "YmF") || strings.Contains(got.stderr, "99") {
+					t.Errorf("%s: printed %q", url, got.stderr)
+				}
+			}
+		}
+	}
+}
+
+// TestNoRightToTime: a user who may not ask for the time is told so, and not that Redis does not answer.
+func TestNoRightToTime(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, redistest.Config("user", "locker on >"+password+" ~* &* +@all -time"))
+	cmd := command(t, urlOf(srv), "--redis-user", "locker", "once", "--tick", "1h", "n", "--", "echo", "ran")
+	finish(t, with(cmd, "HOLDFAST_REDIS_PASSWORD="+password)).want(t, 69, "", "holdfast: Redis refuses the user: NOPERM")
+	cmd = command(t, urlOf(srv), "--redis-user", "locker", "once", "--tick", "1h", "n", "--", "echo", "ran")
+	finish(t, with(cmd, "HOLDFAST_REDIS_PASSWORD=wrong")).want(t, 69, "", "holdfast: Redis refuses the user: WRONGPASS")
 }

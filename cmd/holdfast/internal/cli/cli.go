@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/connect"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
 )
 
@@ -98,7 +100,13 @@ func (env *environment) execute(args []string) error {
 	}
 	parsed, err := env.parser.Parse(args)
 	if err != nil {
+		if slices.ContainsFunc(own, isSecretURL) { // the error may quote it
+			return errPasswordSeen
+		}
 		return usageError("%s\nTry: holdfast --help", err)
+	}
+	if err := checkGiven(parsed); err != nil {
+		return err
 	}
 	if env.keeper == nil && !runsProgram(parsed) {
 		defer env.catchSignals(syscall.SIGINT, syscall.SIGTERM)()
@@ -111,15 +119,40 @@ func (env *environment) execute(args []string) error {
 	return err
 }
 
-// checkText refuses arguments that are no UTF-8. Why: the parser replaces such bytes, so that two names would become one.
+// isSecretURL reports whether an argument has a URL with a password, whether or not that is where it belongs.
+func isSecretURL(arg string) bool { return strings.Contains(arg, "://") && connect.HasPassword(arg) }
+
+// checkText refuses arguments that are no UTF-8. Why: the parser replaces such bytes, so that two names would become one. It
+// quotes no URL, because that may have a password.
 func checkText(args []string) error {
 	for _, arg := range args {
 		if !utf8.ValidString(arg) {
+			if isSecretURL(arg) {
+				return errPasswordSeen
+			}
 			return usageError("the argument %q is not in UTF-8", arg)
 		}
 	}
 	return nil
 }
+
+// checkGiven refuses flags and names that are given as an empty text. Why: that is a variable of a script that is not set. As if the flag
+// was not given, --tick "$TICK" would run once a day, and --owner "$OWNER" would take a lock from any owner. A prefix may be
+// empty.
+func checkGiven(parsed *kong.Context) error {
+	for _, element := range parsed.Path {
+		f, p := element.Flag, element.Positional
+		switch {
+		case f != nil && isEmptyText(f.Target) && f.Name != "prefix":
+			return usageError("--%s: a text is needed, but it is empty", f.Name)
+		case p != nil && p.Required && isEmptyText(p.Target):
+			return usageError("<%s>: a text is needed, but it is empty", p.Name)
+		}
+	}
+	return nil
+}
+
+func isEmptyText(v reflect.Value) bool { return v.Kind() == reflect.String && v.String() == "" }
 
 // catchSignals ends the context of the command at the first of the signals. A second one ends the process. The caller must
 // call stop.

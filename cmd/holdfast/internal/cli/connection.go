@@ -27,11 +27,13 @@ type connection struct {
 
 const defaultURL = "redis://localhost:6379"
 
+var errPasswordSeen = usageError("the URL among the arguments has a password, which other users of this host can read: " +
+	"set HOLDFAST_REDIS, HOLDFAST_REDIS_PASSWORD or --password-file instead")
+
 // settings returns the settings of the connection.
 func (c connection) settings() (connect.Settings, error) {
 	if connect.HasPassword(c.Redis) {
-		return connect.Settings{}, usageError("--redis has a password, which other users of this host can read: " +
-			"set HOLDFAST_REDIS, HOLDFAST_REDIS_PASSWORD or --password-file instead")
+		return connect.Settings{}, errPasswordSeen
 	}
 	return connect.Settings{
 		URL:      cmp.Or(c.Redis, os.Getenv("HOLDFAST_REDIS"), os.Getenv("REDIS_URL"), defaultURL),

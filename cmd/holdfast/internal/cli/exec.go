@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 )
@@ -85,9 +86,15 @@ func (c *execCommand) conflictText(err error) string {
 	return err.Error()
 }
 
+// tryTimeout bounds a request for the lock without waiting, if Redis does not answer. It is long enough to connect with TLS on
+// a busy host. Why a bound: a line of a crontab runs again each minute.
+const tryTimeout = 5 * time.Second
+
 // lock waits for the lock as the flags say.
 func (c *execCommand) lock(ctx context.Context, l core.Locker) (*core.Lease, error) {
-	if c.Nonblock {
+	if c.Nonblock || c.Wait != nil && c.Wait.value() == 0 {
+		ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+		defer cancel()
 		return l.TryLock(ctx)
 	}
 	var opts []core.LockOption

@@ -63,11 +63,12 @@ func (c *onceCommand) keep(env *environment) error {
 	if err != nil {
 		return errors.Join(context.Cause(env.ctx), err)
 	}
-	attempt, err := all.locks.Once(key, opts...).Begin(env.ctx)
+	once := all.locks.Once(key, opts...)
+	attempt, err := once.Begin(env.ctx)
 	if err != nil {
 		return c.refused(env, err)
 	}
-	return c.attempt(env, key, attempt)
+	return c.attempt(env, once, attempt)
 }
 
 // terms returns the key and the options of the run.
@@ -91,7 +92,7 @@ func (c *onceCommand) terms(ctx context.Context, all *clients) (string, []core.O
 	}
 	now, err := serverTime(ctx, all.redis)
 	if err != nil {
-		return "", nil, fmt.Errorf("%w: %w", core.ErrUnavailable, err)
+		return "", nil, noTime(err)
 	}
 	tick, from, to := nearest(schedule, now)
 	// A record that outlives the window keeps the tick from a second run, whatever the retention that was asked for.
@@ -137,8 +138,8 @@ func replay(env *environment, record core.Record) error {
 }
 
 // attempt runs the command and ends the attempt.
-func (c *onceCommand) attempt(env *environment, key string, attempt *core.Attempt) error {
-	command, err := c.command(key, attempt)
+func (c *onceCommand) attempt(env *environment, once *core.Once, attempt *core.Attempt) error {
+	command, err := c.command(once.Key(), attempt)
 	var outcome supervise.Outcome
 	output := new(output)
 	if err == nil && c.Replay {
@@ -147,21 +148,22 @@ func (c *onceCommand) attempt(env *environment, key string, attempt *core.Attemp
 	if err == nil {
 		outcome, err = env.keeper.Run(attempt, command, c.limits())
 	}
-	ctx := unlockContext(env)
 	if err != nil { // nothing has begun
-		_ = attempt.Withdraw(ctx)
+		_ = attempt.Withdraw(unlockContext(env))
 		return cannotRun(err)
 	}
 	r := output.recorded()
 	r.Status = outcome.ExitStatus()
-	if err := c.end(ctx, attempt, outcome, r); err != nil {
+	if err := c.end(env, once, attempt, outcome, r); err != nil {
 		return fmt.Errorf("the command has ended with %d, but that was not recorded: %w", r.Status, err)
 	}
 	return exitWith(r.Status)
 }
 
-// end records how the run has ended.
-func (c *onceCommand) end(ctx context.Context, attempt *core.Attempt, outcome supervise.Outcome, r recorded) error {
+// end records how the run has ended. What fails to be recorded of a run that was ended, or of a failure that may be retried,
+// is what the end of the lease makes of it too: only a completed run is worth waiting for.
+func (c *onceCommand) end(env *environment, once *core.Once, attempt *core.Attempt, outcome supervise.Outcome, r recorded) error {
+	ctx := unlockContext(env)
 	switch {
 	case outcome.Stopped != "" && c.Retry:
 		return ignoreStale(attempt.Release(ctx))
@@ -174,7 +176,7 @@ func (c *onceCommand) end(ctx context.Context, attempt *core.Attempt, outcome su
 	if err != nil {
 		return err
 	}
-	return attempt.Complete(ctx, value)
+	return complete(env, once, attempt, value)
 }
 
 // ignoreStale returns nil if another attempt has followed: there is nothing to release then.

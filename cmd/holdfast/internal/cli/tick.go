@@ -8,6 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/core"
 )
 
 // schedule returns the first time after another, as of robfig/cron.
@@ -22,6 +24,9 @@ func (e every) Next(t time.Time) time.Time {
 	return time.Unix(0, int64(since-since%time.Duration(e)+time.Duration(e)))
 }
 
+// longestInterval bounds an interval, so that its last multiple is always found.
+const longestInterval = 366 * 24 * time.Hour
+
 // parseTick reads the value of --tick: an interval, or a cron line in the zone of this host or of its CRON_TZ.
 func parseTick(text string) (schedule, error) {
 	if strings.ContainsAny(text, " @") {
@@ -29,11 +34,17 @@ func parseTick(text string) (schedule, error) {
 		if _, delay := s.(cron.ConstantDelaySchedule); err == nil && delay {
 			return nil, fmt.Errorf("%q begins at a different time on each host: use an interval such as 5m", text)
 		}
+		if err == nil && s.Next(time.Now()).IsZero() {
+			return nil, fmt.Errorf("%q: no day of the coming years has this date", text)
+		}
 		return s, err
 	}
 	var interval duration
 	if err := interval.UnmarshalText([]byte(text)); err != nil {
 		return nil, err
+	}
+	if interval.value() > longestInterval {
+		return nil, fmt.Errorf("%q is too long: %d hours, a year, are the most", text, longestInterval/time.Hour)
 	}
 	if interval.value() < time.Second || interval.value()%time.Second != 0 {
 		return nil, fmt.Errorf("%q: whole seconds are needed", text)
@@ -53,30 +64,48 @@ func serverTime(ctx context.Context, rdb redis.UniversalClient) (time.Time, erro
 	}
 }
 
+// noTime returns the error of a request for the time, as the library has it for other requests.
+func noTime(err error) error {
+	if redis.IsPermissionError(err) || redis.IsAuthError(err) {
+		return fmt.Errorf("%w: %w", core.ErrPermission, err)
+	}
+	return fmt.Errorf("%w: %w", core.ErrUnavailable, err)
+}
+
 // nearest returns the time of the schedule that is nearest to t, and the window of all times to which it is the nearest.
 func nearest(s schedule, t time.Time) (tick, from, to time.Time) {
 	before := last(s, t)
-	after := s.Next(before)
+	after := next(s, before)
 	if middle := half(before, after); t.Before(middle) {
 		return before, half(last(s, before.Add(-time.Nanosecond)), before), middle
 	}
-	return after, half(before, after), half(after, s.Next(after))
+	return after, half(before, after), half(after, next(s, after))
+}
+
+// farthest is farther than the next time of any cron line: February 29 comes after eight years at the latest.
+const farthest = 8 * 366 * 24 * time.Hour
+
+// next returns the first time of the schedule after t. If there is none for years, it returns a time long after.
+func next(s schedule, t time.Time) time.Time {
+	if found := s.Next(t); !found.IsZero() {
+		return found
+	}
+	return t.Add(farthest)
 }
 
 // last returns the latest time of the schedule that is not after t. If there was none for years, it returns a time long
 // before.
 func last(s schedule, t time.Time) time.Time {
-	const longest = 8 * 366 * 24 * time.Hour // a cron line for February 29
 	for back := time.Second; ; back *= 2 {
-		found := s.Next(t.Add(-back))
-		if found.After(t) && back < longest {
+		found := next(s, t.Add(-back))
+		if found.After(t) && back < farthest {
 			continue
 		}
 		if found.After(t) {
 			return t.Add(-back)
 		}
-		for next := s.Next(found); !next.After(t); next = s.Next(found) {
-			found = next
+		for following := next(s, found); !following.After(t); following = next(s, found) {
+			found = following
 		}
 		return found
 	}

@@ -42,9 +42,31 @@ func TestNearestTick(t *testing.T) {
 			t.Errorf("%+v: %v %v %v", test, tick.UTC(), from.UTC(), to.UTC())
 		}
 	}
-	for _, wrong := range []string{"", "soon", "1.5s", "0", "* * *", "@every 5m", "61 * * * *"} {
+	for _, wrong := range []string{"", "soon", "1.5s", "0", "* * *", "@every 5m", "61 * * * *", "0 0 30 2 *", "0 0 31 4 *", "8785h"} {
 		if _, err := parseTick(wrong); err == nil {
 			t.Errorf("%q was taken", wrong)
 		}
+	}
+}
+
+// ended is a schedule that has no time after a last one.
+type ended time.Time
+
+func (e ended) Next(t time.Time) time.Time {
+	if t.Before(time.Time(e)) {
+		return time.Time(e)
+	}
+	return time.Time{}
+}
+
+// TestNearestTickOfEnded: the search ends although the schedule has no next time, or never had one.
+func TestNearestTickOfEnded(t *testing.T) {
+	t.Parallel()
+	now := at("2026-01-31T12:00:00Z")
+	if tick, _, to := nearest(ended(now), now); !tick.Equal(now) || !to.After(now) {
+		t.Errorf("the tick is %v, until %v", tick, to)
+	}
+	if _, from, to := nearest(ended{}, now); !from.Before(now) || !to.After(now) {
+		t.Errorf("the window is %v to %v", from, to)
 	}
 }

@@ -55,12 +55,25 @@ func TestWrongSettings(t *testing.T) {
 		"no scheme":          {URL: "localhost:6379"},
 		"unknown scheme":     {URL: "redis+ring://u:secret@a:1"},
 		"name of the master": {URL: "redis+sentinel://u:secret@a:1,b:2"},
-		"invalid port":       {URL: "redis://u:secret@a:x"},
+		"port is not a num":  {URL: "redis://u:secret@a:x"},
 		"URL with TLS":       {URL: "redis://u:secret@a:1", CAFile: "/dev/null"},
 		"no certificate":     {URL: "rediss://u:secret@a:1", CAFile: "/dev/null"},
 		"certificate of":     {URL: "rediss://u:secret@a:1", CertFile: "/dev/null"},
 		"file of the pass":   {URL: "redis://a:1", PasswordFile: "/no/such/file"},
-		"unexpected option":  {URL: "redis://u:secret@a:1?no_such_option=1"},
+		"? is unknown":       {URL: "redis://u:secret@a:1?no_such_option=1"},
+		"a wrong value":      {URL: "redis://u:secret@a:1?max_retries=secret"},
+		"database is not":    {URL: "redis://u:secret@a:1/x"},
+		"only the number":    {URL: "redis://u:secret@a:1/1/2"},
+		"use one of redis":   {URL: "http://u:secret@a:1"},
+		"two hex digits":     {URL: "redis://u:%secret@a:1"},
+		"such as a blank":    {URL: "redis://u:secret [@a:1"},
+		"control character":  {URL: "redis://u:secret\n@a:1"},
+		"socket is missing":  {URL: "unix://u:secret@"},
+		"three slashes":      {URL: "unix://run/redis.sock"},
+		"as %2F":             {URL: "redis://u:sec/secret@a:1"},
+		"%3F":                {URL: "redis+cluster://u:sec?secret@a:1"},
+		"and %23":            {URL: "redis+sentinel://u:sec#secret@a:1/main"},
+		"or set HOLDFAST":    {URL: "redis://u:6379/secret@a"},
 	} {
 		_, err := connect.Open(s)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
@@ -79,6 +92,12 @@ func TestHasPassword(t *testing.T) {
 		"redis://:secret@localhost":                  true,
 		"redis+cluster://ada:secret@a:1,b:2":         true,
 		"redis+sentinel://a:1/m?sentinel_password=s": true,
+		"redis://:sec/ret@localhost":                 true,
+		"redis://ada:99?ret@localhost":               true,
+		"redis://ada:sec#ret@localhost":              true,
+		"ada:secret@localhost":                       true,
+		"redis://ada@localhost:6379/0?client_name=b": false,
+		"unix:///run/redis@1.sock":                   false,
 	} {
 		if connect.HasPassword(url) != want {
 			t.Errorf("%s: want %v", url, want)

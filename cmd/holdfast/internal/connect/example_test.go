@@ -25,7 +25,7 @@ func ExampleOpen() {
 	fmt.Println(err)
 	// Output:
 	// the master, as ada in database 5
-	// the URL of Redis: invalid port ":port" after host
+	// the URL of Redis: the port is not a number
 }
 
 func ExampleHasPassword() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net/url"
 	"strings"
 
@@ -19,18 +18,30 @@ type target struct {
 	tls                *tls.Config // nil without TLS
 }
 
-// parse returns the target of a URL.
+// parse returns the target of a URL. No error quotes the URL, because that may have a password.
 func parse(text string) (target, error) {
 	scheme, rest, found := strings.Cut(text, "://")
 	if !found {
 		return target{}, errors.New("it has no scheme, such as redis://")
 	}
+	if err := checkReading(scheme, text); err != nil {
+		return target{}, err
+	}
+	t, err := parseScheme(text, scheme, rest)
+	if err != nil && !errors.Is(err, errNoMaster) {
+		return target{}, explain(text, err)
+	}
+	return t, err
+}
+
+// parseScheme returns the target of a URL that has been cut behind its scheme.
+func parseScheme(text, scheme, rest string) (target, error) {
 	base, suffix, _ := strings.Cut(scheme, "+")
 	if suffix == "" {
 		return parseServer(text)
 	}
 	if base != "redis" && base != "rediss" || suffix != "sentinel" && suffix != "cluster" {
-		return target{}, fmt.Errorf("unknown scheme %q", scheme)
+		return target{}, errors.New("invalid URL scheme")
 	}
 	u, err := withAddresses(base, rest)
 	switch {
@@ -55,7 +66,7 @@ func withAddresses(base, rest string) (*url.URL, error) {
 	all := strings.Split(hosts, ",")
 	u, err := url.Parse(base + "://" + user + all[0] + behind)
 	if err != nil {
-		return nil, parseError(err)
+		return nil, err
 	}
 	query := u.Query()
 	for _, other := range all[1:] {
@@ -68,18 +79,20 @@ func withAddresses(base, rest string) (*url.URL, error) {
 func parseServer(text string) (target, error) {
 	o, err := redis.ParseURL(text)
 	if err != nil {
-		return target{}, parseError(err)
+		return target{}, err
 	}
 	open := func() redis.UniversalClient { return redis.NewClient(o) }
 	return target{open, &o.OnConnect, &o.Username, &o.Password, o.TLSConfig}, nil
 }
+
+var errNoMaster = errors.New("the path of a Sentinel URL is the name of the master, as in redis+sentinel://host:26379/main")
 
 // parseSentinel takes a URL whose path is the name of the master, and perhaps a database. For go-redis the user of the
 // URL is that of the sentinels; here it is that of the master.
 func parseSentinel(u *url.URL) (target, error) {
 	master, db, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
 	if master == "" {
-		return target{}, errors.New("the path of a Sentinel URL is the name of the master, as in redis+sentinel://host:26379/main")
+		return target{}, errNoMaster
 	}
 	query := u.Query()
 	query.Set("master_name", master)
@@ -89,7 +102,7 @@ func parseSentinel(u *url.URL) (target, error) {
 	u.Path, u.RawQuery = "/"+db, query.Encode()
 	o, err := redis.ParseFailoverURL(u.String())
 	if err != nil {
-		return target{}, parseError(err)
+		return target{}, err
 	}
 	o.Username, o.Password, o.SentinelUsername, o.SentinelPassword = o.SentinelUsername, o.SentinelPassword, user, password
 	if o.TLSConfig != nil {
@@ -102,32 +115,11 @@ func parseSentinel(u *url.URL) (target, error) {
 func parseCluster(u *url.URL) (target, error) {
 	o, err := redis.ParseClusterURL(u.String())
 	if err != nil {
-		return target{}, parseError(err)
+		return target{}, err
 	}
 	if o.TLSConfig != nil {
 		o.TLSConfig.ServerName = "" // that of each server instead of that of the first
 	}
 	open := func() redis.UniversalClient { return redis.NewClusterClient(o) }
 	return target{open, &o.OnConnect, &o.Username, &o.Password, o.TLSConfig}, nil
-}
-
-// parseError takes the URL out of an error, because it may have a password.
-func parseError(err error) error {
-	var parse *url.Error
-	if errors.As(err, &parse) {
-		return parse.Err
-	}
-	return err
-}
-
-// HasPassword reports whether a URL has a password.
-func HasPassword(text string) bool {
-	_, rest, _ := strings.Cut(text, "://")
-	authority := rest
-	if at := strings.IndexAny(rest, "/?"); at >= 0 {
-		authority = rest[:at]
-	}
-	user, _, found := strings.Cut(authority, "@")
-	_, password, _ := strings.Cut(user, ":")
-	return found && password != "" || strings.Contains(rest, "password=")
 }

@@ -84,6 +84,7 @@ func (f *front) start() error {
 		return err
 	}
 	f.link = newLink(mine)
+	receiveSignals(pipeSignal, func(syscall.Signal) {})
 	receiveSignals(forwarded, func(sig syscall.Signal) {
 		f.received.Store(int32(sig))
 		if sig == syscall.SIGCONT && f.mirroring.continued(f.page) {
@@ -143,7 +144,7 @@ func (f *front) heard(word, rest string) {
 		f.link.send(wordGo)
 	case wordSay:
 		if text, err := strconv.Unquote(rest); err == nil {
-			_, _ = os.Stderr.WriteString(text)
+			_, _ = os.Stderr.WriteString(text) // a reader that has gone misses it, which is no reason to end the command
 		}
 	case wordStopped:
 		var command, sig int

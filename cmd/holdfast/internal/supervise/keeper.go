@@ -81,6 +81,7 @@ func newKeeper(l *link, shared page) *Keeper {
 // listen begins to receive signals and the messages of the front.
 func (k *Keeper) listen() {
 	receiveSignals(jobSignals, func(syscall.Signal) {})
+	receiveSignals(pipeSignal, func(syscall.Signal) {})
 	receiveSignals(forwarded, func(sig syscall.Signal) { k.received(fromKeeper, sig) })
 	go func() {
 		k.link.receive(k.heard)

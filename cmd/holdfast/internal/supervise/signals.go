@@ -17,6 +17,11 @@ var forwarded = []os.Signal{
 // command would inherit that.
 var jobSignals = []os.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
 
+// pipeSignal is what the kernel sends with the error of a write to a pipe that no process reads. Front and keeper catch it.
+// Otherwise the runtime of Go ends them at such a write to standard output or standard error: a message, or a copy of the
+// output, would end the command. They must not ignore it: the command would inherit that.
+var pipeSignal = []os.Signal{syscall.SIGPIPE}
+
 // ending returns true for the signals that end the wait for the lock. KILL stands for the end of the front.
 func ending(sig syscall.Signal) bool {
 	switch sig {
