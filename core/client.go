@@ -54,7 +54,8 @@ func isNil(rdb redis.UniversalClient) bool {
 // wait return ErrClosed. Call Close after the work under the locks has ended: it cannot stop a holder that ignores its
 // context.
 //
-// Close continues as long as Redis answers, and gives up a few seconds after the last answer. Locks that it could not
+// Close continues as long as Redis answers, and gives up a few seconds after the last answer. It sends a last command about
+// [WithInstance], and waits for its answer too, for two seconds at most. Locks that it could not
 // release then expire. The error is nil, or that of the first failed release. A second Close waits for the first and
 // returns nil. A hook must not call Close.
 func (c *Client) Close() error {

@@ -11,8 +11,12 @@ import (
 //
 // Do returns fn's error. If the lease was lost before fn returned, the error is ErrLeaseLost too, even if fn returned
 // nil, because another owner may have held the lock meanwhile. A release that Redis did not confirm is no error of Do:
-// fn was alone, and the lock expires. If fn panics, Do releases the lock, and the panic continues.
+// fn was alone, and the lock expires. If fn panics, Do releases the lock, and the panic continues. If fn is nil, Do returns
+// [ErrInvalidOption] before it asks Redis.
 func Do(ctx context.Context, l Locker, fn func(context.Context) error, opts ...LockOption) error {
+	if fn == nil {
+		return invalidOption("Do: the function is nil")
+	}
 	lease, err := l.Lock(ctx, opts...)
 	if err != nil {
 		return err
@@ -22,6 +26,9 @@ func Do(ctx context.Context, l Locker, fn func(context.Context) error, opts ...L
 
 // TryDo is [Do] with [Locker.TryLock]: it asks once and returns [ErrNotAcquired] if the lock is held.
 func TryDo(ctx context.Context, l Locker, fn func(context.Context) error, opts ...LockOption) error {
+	if fn == nil {
+		return invalidOption("TryDo: the function is nil")
+	}
 	lease, err := l.TryLock(ctx, opts...)
 	if err != nil {
 		return err

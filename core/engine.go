@@ -54,6 +54,7 @@ func newEngine(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 		redis:        rdbs,
 		operations:   lifecycle.New(),
 	}
+	e.warnOfOwner()
 	e.base, e.stop = context.WithCancel(context.Background())
 	e.renewer = keepalive.NewRenewer[lockscript.Hold](e.now, drift)
 	e.waits.First = config.waitWarning

@@ -12,8 +12,10 @@ import (
 )
 
 // WithInstance sets what other clients see of this one as the holder of a lock: in [Client.Inspect], errors, hooks and the
-// log. The text is written to Redis in the background, after the first grant or wait, and once an hour while the client
-// has leases or waiters. A lock costs nothing for it. Others may see no instance in the first seconds.
+// log. The text is written to Redis in the background, after the first grant or wait, and again while the client has leases
+// or waiters: at intervals that double from a minute to an hour. A lock costs nothing for it. Others may see no instance in
+// the first seconds. After [Client.Close], Redis keeps the text for the longest TTL. A process that is killed leaves it for
+// about twice as long as it has lived, two hours at most, and longer by that TTL.
 //
 // Each client that may use the locks can read the text: put no secret and no user's data into it. Up to 128 bytes of
 // printable ASCII. With "" nothing is written. Defaults to the name of the host and the process ID, as in "web-1:4711".

@@ -52,12 +52,12 @@ func TestInstanceIsWrittenOnce(t *testing.T) {
 		unlock(t, mustLock(t, locks.Mutex(fmt.Sprint("name ", i))))
 	}
 	key := instanceKey(held.Owner())
-	awaitLeft(t, look, key, 2*time.Hour+time.Minute)
+	awaitLeft(t, look, key, 3*time.Minute)
 	if n := counted.n.Load(); n != 1 {
 		t.Errorf("written %d times", n)
 	}
 	unlock(t, mustLock(t, locks.Mutex("longer"), core.WithTTL(5*time.Hour)))
-	awaitLeft(t, look, key, 7*time.Hour)
+	awaitLeft(t, look, key, 5*time.Hour+4*time.Minute)
 	mustLock(t, locks.Mutex("abandoned"), core.WithTTL(3*time.Minute)).Abandon()
 	if err := locks.Close(); err != nil {
 		t.Error(err)

@@ -72,8 +72,11 @@ type Result struct {
 //
 // While another run is in progress, Do returns [ErrInProgress], or waits if [WithWait] says so. Other errors are those
 // of [Once.Begin], except [ErrCompleted], and those of [Attempt.Complete]. After an error of Complete, fn has run, and
-// Value is set.
+// Value is set. If fn is nil, Do returns [ErrInvalidOption] before it asks Redis.
 func (o *Once) Do(ctx context.Context, fn func(context.Context) ([]byte, error)) (Result, error) {
+	if fn == nil {
+		return Result{}, invalidOption("Do: the function is nil")
+	}
 	a, err := o.Begin(ctx)
 	var done *CompletedError
 	if errors.As(err, &done) {

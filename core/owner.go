@@ -24,6 +24,14 @@ func (h *holding) Ended() bool { return h.over() }
 
 type holdingKey struct{}
 
+// warnOfOwner warns of an owner for all locks of a client. Why it is allowed: the processes of one piece of work may have clients
+// of their own, which no other piece of work uses.
+func (e *engine) warnOfOwner() {
+	if e.lock.owner != "" {
+		e.logger.Warn("holdfast: WithOwner is set for a whole client: no two calls of that owner exclude each other")
+	}
+}
+
 // leaseContext is the context of a lease without its end: what it carries, and the values of the caller's. It is a part of the
 // lease, because each would otherwise cost allocations of its own.
 type leaseContext struct {

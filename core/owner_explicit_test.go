@@ -2,7 +2,10 @@ package core_test
 
 import (
 	"context"
+	"strings"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -124,5 +127,30 @@ func TestNewOwner(t *testing.T) {
 				unlock(t, lease)
 			})
 		}
+	}
+}
+
+// TestOwnerOfAClient: it is allowed, and the log says once that no lock excludes the calls of that client. An owner of a call
+// is not warned of.
+func TestOwnerOfAClient(t *testing.T) {
+	t.Parallel()
+	const line = "WithOwner is set for a whole client"
+	rdb, log := redistest.Start(t).Client(), new(record)
+	locks := newClient(t, rdb, core.WithTTL(long), core.WithOwner("secret-7"), core.WithLogger(textLogger(log)))
+	unlock(t, mustLock(t, locks.Mutex("name")))
+	nodes := []redis.UniversalClient{rdb, redistest.Start(t).Client(), redistest.Start(t).Client()}
+	redlock, err := core.NewRedlock(nodes, core.WithOwner("secret-7"), core.WithLogger(textLogger(log)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = redlock.Close()
+	if text := log.String(); strings.Count(text, line) != 2 || strings.Contains(text, "secret-7") {
+		t.Errorf("a client and a Redlock have logged:\n%s", text)
+	}
+	quiet := new(record)
+	plain := newClient(t, rdb, core.WithTTL(long), core.WithLogger(textLogger(quiet)))
+	unlock(t, mustLock(t, plain.Mutex("name"), core.WithOwner("secret-7")))
+	if strings.Contains(quiet.String(), line) {
+		t.Errorf("a call has logged:\n%s", quiet)
 	}
 }

@@ -31,6 +31,8 @@
 //     (ctx, rdb, locks and so on): in testdata/http.go for docs/http.md and its translation, in testdata/names.go for
 //     pages without such a file. The usual packages need no import. Variables and imports may be unused.
 //
+// The blocks of the exercise in CONTRIBUTING.md are tried in their places: its test is run without and with its code.
+//
 // A line "<!-- module: bench -->" before a block compiles it within that module of this repository, for what needs
 // its dependencies. The block is skipped if they are not on this machine, because tests download nothing.
 package docs

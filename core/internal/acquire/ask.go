@@ -13,8 +13,8 @@ import (
 // ask sends the request until it is answered. It returns nil after a grant that the caller has accepted, and errBusy if
 // another owner has the lock. Other errors end the acquisition. The hold may have another ID afterwards.
 //
-// The outage counts on from one ask to the next, because only an answer ends it. A call that does not wait gets the least
-// number of tries. While a slot of a Cluster migrates, the limit of outages does not count. Why: Redis answers, and the
+// The outage counts on from one ask to the next, because only an answer ends it. A call that does not wait gets few
+// tries. While a slot of a Cluster migrates, the limit of outages does not count. Why: Redis answers, and the
 // refusals end with the migration.
 func (a *Acquisition) ask(ctx context.Context) error {
 	patience := transport.OutageLimit

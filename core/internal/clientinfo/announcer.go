@@ -12,16 +12,18 @@ import (
 )
 
 const (
-	// Interval is how often a client that has leases or waiters writes its text again.
+	// firstInterval is how soon after its first write a client that has leases or waiters writes its text again. Each further
+	// interval is twice as long as the one before. Why: each text is kept for two intervals beyond the longest lease, until
+	// the next write. So a process that is killed early does not leave its text for hours.
+	firstInterval = time.Minute
+	// Interval is the longest interval.
 	Interval = time.Hour
-	// margin is for how much longer than its longest lease the text of a client is kept: a renewal comes in time to write
-	// it again.
-	margin = 2 * Interval
 	// retryInterval is when a failed write is repeated.
 	retryInterval = time.Minute
 )
 
-// Announcer writes the text of one client, in the background. It is safe for concurrent use.
+// Announcer writes the text of one client, in the background. Each write waits for its answer for
+// transport.FirstAnswerTimeout at most. It is safe for concurrent use.
 type Announcer struct {
 	key     string
 	text    string
@@ -33,15 +35,17 @@ type Announcer struct {
 	due     atomic.Int64 // a clock.Instant
 	covered atomic.Int64 // the longest TTL of a lease so far; a time.Duration
 
-	mu      sync.Mutex
-	written bool // true if a server has confirmed the text; guarded by mu
-	left    bool // true after Leave; guarded by mu
+	mu       sync.Mutex
+	interval time.Duration  // from the next write to the one after it; guarded by mu
+	wrote    bool           // true after the first write was sent; guarded by mu
+	left     bool           // true after Leave; guarded by mu
+	sending  sync.WaitGroup // one for each server of each script; Touch adds to it under mu
 }
 
 // NewAnnouncer returns the announcer of the client with that UUID. An empty text is never written. It calls failed for each
 // write that a server has not confirmed. Servers must be added before the first Touch.
 func NewAnnouncer(client, text string, now clock.Clock, failed func(error)) *Announcer {
-	a := &Announcer{key: lockscript.ClientKey(client), text: text, now: now, failed: failed}
+	a := &Announcer{key: lockscript.ClientKey(client), text: text, now: now, failed: failed, interval: firstInterval}
 	if text == "" {
 		a.due.Store(math.MaxInt64)
 		a.covered.Store(math.MaxInt64)
@@ -65,40 +69,55 @@ func (a *Announcer) Touch(now clock.Instant, ttl time.Duration) {
 	}
 	longest := max(ttl, time.Duration(a.covered.Load()))
 	a.covered.Store(int64(longest))
-	a.due.Store(int64(a.now().Add(Interval)))
-	a.sendLocked(announceScript, a.text, lockscript.Milliseconds(longest+margin))
+	a.due.Store(int64(a.now().Add(a.interval)))
+	a.wrote = true
+	a.send(a.note, announceScript, a.text, lockscript.Milliseconds(longest+2*a.interval))
+	a.interval = min(2*a.interval, Interval)
 }
 
-// Leave says that the client has closed. What is written expires with the longest lease that may be left. It does not wait
-// for the answer.
+// Leave says that the client has closed. What is written expires with the longest lease that may be left. It waits for the
+// answers, for twice transport.FirstAnswerTimeout at most, because the caller may close the connections next.
+//
+// It also waits for the writes before. Why: they may take another connection, and so be executed after what Leave sends.
 func (a *Announcer) Leave() {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.left = true; a.written {
-		a.sendLocked(leaveScript, lockscript.Milliseconds(time.Duration(a.covered.Load())))
-	}
-}
-
-// sendLocked sends a script to all servers, in the queues of renewals.
-func (a *Announcer) sendLocked(script *transport.Script, args ...any) {
-	for _, exec := range a.servers {
-		c := transport.NewCommand(script, []string{a.key}, args...)
-		c.Done = a.answered
-		exec.SubmitRenewals([]*transport.Command{c})
-	}
-}
-
-// answered notes the outcome of a write.
-func (a *Announcer) answered(c *transport.Command) {
-	a.mu.Lock()
-	left := a.left
-	if c.Err == nil {
-		a.written = true
-	} else {
-		a.due.Store(int64(a.now().Add(retryInterval)))
-	}
+	a.left = true
+	wrote := a.wrote
 	a.mu.Unlock()
-	if c.Err != nil && !left {
-		a.failed(c.Err)
+	a.sending.Wait()
+	if wrote {
+		a.send(func(error) {}, leaveScript, lockscript.Milliseconds(time.Duration(a.covered.Load())))
+		a.sending.Wait()
+	}
+}
+
+// send sends a script to all servers, and calls answered with each outcome. It does not wait.
+func (a *Announcer) send(answered func(error), script *transport.Script, args ...any) {
+	for _, exec := range a.servers {
+		a.sending.Go(func() { answered(a.sendTo(exec, script, args)) })
+	}
+}
+
+// sendTo sends a script to one server, in its queue of renewals, and waits for the answer.
+func (a *Announcer) sendTo(exec *transport.Executor, script *transport.Script, args []any) error {
+	answered := make(chan error, 1)
+	c := transport.NewCommand(script, []string{a.key}, args...)
+	c.Done = func(c *transport.Command) { answered <- c.Err }
+	exec.SubmitRenewals([]*transport.Command{c})
+	timeout := time.NewTimer(transport.FirstAnswerTimeout)
+	defer timeout.Stop()
+	select {
+	case err := <-answered:
+		return err
+	case <-timeout.C:
+		return transport.ErrNotAnswered
+	}
+}
+
+// note has a failed write repeated.
+func (a *Announcer) note(err error) {
+	if err != nil {
+		a.due.Store(int64(a.now().Add(retryInterval)))
+		a.failed(err)
 	}
 }

@@ -38,7 +38,8 @@ func executor(t *testing.T, rdb redis.UniversalClient) *transport.Executor {
 // client returns the UUID of the n-th client.
 func client(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", n) }
 
-// TestAnnouncerWritesAgain: an Interval after the last write, if the client has leases or waiters then, and for a longer TTL.
+// TestAnnouncerWritesAgain: an interval after the last write, if the client has leases or waiters then, and for a longer TTL.
+// The interval doubles, and the text is kept for two of them.
 func TestAnnouncerWritesAgain(t *testing.T) {
 	t.Parallel()
 	rdb, now := redistest.Start(t).Client(), new(testClock)
@@ -63,17 +64,20 @@ func TestAnnouncerWritesAgain(t *testing.T) {
 			t.Errorf("due %v before now", time.Duration(now.now.Load()-due))
 		}
 	}
-	rewritten(time.Minute, 2*Interval+time.Minute)
-	kept(time.Second)
-	now.pass(Interval - time.Second)
-	kept(time.Minute)
-	now.pass(time.Second)
-	rewritten(time.Second, 2*Interval+time.Minute) // a lease of a minute may still be held
+	rewritten(time.Minute, 3*time.Minute)
+	for doubled := range 8 {
+		interval := min(time.Minute<<doubled, Interval)
+		kept(time.Second)
+		now.pass(interval - time.Second)
+		kept(time.Minute)
+		now.pass(time.Second)
+		rewritten(time.Second, 2*min(2*interval, Interval)+time.Minute) // a lease of a minute may still be held
+	}
 	rewritten(5*time.Hour, 2*Interval+5*time.Hour)
 	a.Leave()
-	redistest.Eventually(t, 20*time.Second, "the text to expire with the longest lease", func() bool {
-		return rdb.PTTL(context.Background(), key).Val() <= 5*time.Hour
-	})
+	if left := rdb.PTTL(t.Context(), key).Val(); left > 5*time.Hour {
+		t.Errorf("kept for %v after Leave, longer than the longest lease", left)
+	}
 	rdb.Del(t.Context(), key)
 	now.pass(2 * Interval)
 	a.Touch(now.Now(), 10*time.Hour)

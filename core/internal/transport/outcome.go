@@ -25,9 +25,9 @@ const (
 // Errors of commands that did not come from Redis.
 var (
 	// ErrNotSent is the error of a command that was withdrawn. Its outcome is NotExecuted.
-	ErrNotSent = WithOutcome(errors.New("not sent before the wait ended"), NotExecuted)
+	ErrNotSent = WithOutcome(errors.New("not sent in time"), NotExecuted)
 	// ErrNotAnswered is the error of a command that was sent and not answered in time. Its outcome is Unknown.
-	ErrNotAnswered = errors.New("not answered before the wait ended")
+	ErrNotAnswered = errors.New("not answered in time")
 	// ErrPanic is wrapped by the error of a command during which the user's client has panicked, mostly in a hook.
 	ErrPanic = errors.New("panic in a hook")
 )

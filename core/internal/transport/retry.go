@@ -14,7 +14,9 @@ const (
 	OutageLimit = 5 * time.Second
 	// NoLimit is the limit of a caller that goes on until its context ends.
 	NoLimit = time.Duration(math.MaxInt64)
-	// minTries is how often a command is sent at least before it fails.
+	// minTries is how often a command is sent at least before it fails, unless OutageLimit has passed since its first failure.
+	// Why at least: the first tries may fail at once, such as on old connections or during a failover. Why unless: each try may
+	// wait for AnswerTimeout if the server is silent.
 	minTries = 4
 	// FirstRetryInterval is the interval after the first failure. Each further one is twice as long as the one before, up to
 	// a maximum. All are shortened by up to half at random.
@@ -34,22 +36,22 @@ type Outage struct {
 }
 
 // Pause records a failure. It returns how long to wait before the next try, maxInterval at most. It returns false if there
-// must be no next try: there were minTries of them, and limit has passed since the first failure.
+// must be no next try: limit has passed since the first failure, and there were minTries of them or OutageLimit has passed too.
 func (o *Outage) Pause(limit, maxInterval time.Duration) (time.Duration, bool) {
 	if o.failures == 0 {
 		o.Began = time.Now()
 	}
 	o.failures++
-	if o.failures >= minTries && time.Since(o.Began) >= limit {
+	failing := time.Since(o.Began)
+	if failing >= limit && (o.failures >= minTries || failing >= OutageLimit) {
 		return 0, false
 	}
 	interval := min(FirstRetryInterval<<min(o.failures-1, 10), maxInterval)
 	return interval/2 + rand.N(interval/2), true
 }
 
-// Retry calls try until it succeeds, its error is not retryable, or ctx ends. After minTries failures it also ends once limit
-// has passed since the first one. It returns the error of the last try, never that of ctx. While a slot migrates, the limit
-// is OutageLimit at least.
+// Retry calls try until it succeeds, its error is not retryable, or ctx ends. It also ends when [Outage.Pause] allows no next try.
+// It returns the error of the last try, never that of ctx. While a slot migrates, the limit is OutageLimit at least.
 func Retry(ctx context.Context, limit time.Duration, retryable func(error) bool, try func() error) error {
 	var outage, migration Outage
 	for {

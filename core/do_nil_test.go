@@ -1,0 +1,30 @@
+package core_test
+
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestNilFunctionIsRefused before Redis is asked: it would panic with the lock held, and leave a failed run behind.
+func TestNilFunctionIsRefused(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	locks := newClient(t, server.Client())
+	lock := locks.Mutex("name")
+	_, once := locks.Once("name").Do(t.Context(), nil)
+	for what, err := range map[string]error{
+		"Do":             core.Do(t.Context(), lock, nil),
+		"Do of a Multi":  core.Do(t.Context(), core.Multi(lock, locks.Mutex("other")), nil),
+		"TryDo":          core.TryDo(t.Context(), lock, nil),
+		"Once.Do":        once,
+		"Election.Run":   locks.Election("name").Run(t.Context(), nil),
+		"Election.TryDo": locks.Election("name").TryDo(t.Context(), nil),
+	} {
+		t.Run(what, func(t *testing.T) { wantInvalid(t, err, core.ErrInvalidOption, "the function is nil") })
+	}
+	if n := server.CommandStats()["evalsha"].Calls; n != 0 {
+		t.Errorf("%d scripts ran", n)
+	}
+}
