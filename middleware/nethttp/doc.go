@@ -97,7 +97,8 @@
 //	429 too-many-keys          Retry-After   [WithQuota], [WithQuotaBytes]: the scope's records are as many or as large as allowed
 //	499 client-gone                          the client left while it waited; for the log
 //	500 key-failed                           the key could not be made
-//	500 guard-failed                         the guard cannot be used like this: an invalid option, or a lock within itself
+//	500 guard-failed                         the guard cannot be used like this: an invalid option, a lock within itself,
+//	                                         a body that was read in front of it
 //	503 lock-unavailable       Retry-After   Redis does not answer, unless [FailOpen]
 //	503 too-many-bodies        Retry-After   other bodies take all of [WithBodyMemory]
 //
@@ -128,6 +129,9 @@
 //   - Authentication belongs around the guard: without it, any client that guesses a key can hold it.
 //   - Compression belongs around the guard: each replay is then compressed as its client can read it.
 //   - A transaction belongs inside: it must be committed before the next request may look.
+//   - What reads the body belongs inside, or puts the body back into r.Body, where bodies are compared: Idempotent and
+//     [WithFingerprint]. Forms that net/http parses in front of the guard are compared by their fields. What else was read
+//     gets 500 guard-failed, if the body has a Content-Length. Without one it looks empty.
 //   - The guard belongs inside the mux, around handlers: only there the route is known to [ByRoute] and [ByPathValue].
 //
 // The guard cannot see two things. A handler that leaves goroutines behind or hijacks the connection continues
