@@ -43,7 +43,8 @@
 //
 // # Frameworks
 //
-// chi takes these guards unchanged, and Echo by echo.WrapMiddleware. What Echo's error handler answers later counts as
+// chi takes these guards unchanged, and Echo by echo.WrapMiddleware. [ByRoute] and [ByPathValue] need a middleware in
+// Echo that tells the route: it is in docs/http.md. What Echo's error handler answers later counts as
 // the handler's answer. In FIBER THE GUARDS DO NOT WORK, without any error: its adaptor runs the handler after the
 // middleware has returned. So the lock is free, and an empty answer recorded, before the handler runs. Use package
 // core in its handlers. For other frameworks see [LateAnswers].
