@@ -1,6 +1,8 @@
 package middleware
 
 import (
+	"errors"
+	"reflect"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -80,9 +82,15 @@ func WithQuotaBytes(most int64) Option {
 }
 
 // WithCodec sets what encrypts recorded answers before they reach Redis, for instance [NewAESGCM]. If the codec can no
-// longer decrypt an answer, it is not replayed: the request is refused with 409 already-completed. Defaults to none.
+// longer decrypt an answer, it is not replayed: the request is refused with 409 already-completed. A nil codec is an
+// error when the guard is made: without one, a wrong key would leave answers in plain text. Defaults to none.
 func WithCodec(codec Codec) Option {
-	return configOption(func(c *Config) { c.Codec = codec })
+	return configOption(func(c *Config) {
+		if v := reflect.ValueOf(codec); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			c.refuse(errors.New("holdfast: WithCodec: the codec is nil"))
+		}
+		c.Codec = codec
+	})
 }
 
 // ReplayOmitted replays status and header of an answer that could not be recorded whole, marked with
