@@ -162,7 +162,7 @@ func (o *Once) seal(answer *Response, hash string) ([]byte, error) {
 		return nil, fmt.Errorf("holdfast: answer of %d bytes: the guard records %d at most", len(answer.Body), o.config.RecordLimit)
 	}
 	kept := *answer
-	kept.Header = Difference(http.Header{}, answer.Header)
+	kept.Header, kept.around = Difference(http.Header{}, answer.Header), nil
 	value, err := o.encode(&kept, hash)
 	if err != nil {
 		return nil, fmt.Errorf("holdfast: answer not encrypted, nothing is recorded: %w", err)
