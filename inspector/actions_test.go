@@ -113,7 +113,10 @@ func TestReadOnly(t *testing.T) {
 	server := redistest.Start(t)
 	lease := mustLock(t, newClient(t, server.Client()).Mutex("name"))
 	refusing := func(*http.Request) (string, error) { return "", errors.New("secret reason") }
-	for what, opts := range map[string][]inspector.Option{"off": nil, "refused": {inspector.WithActions(refusing)}} {
+	nameless := func(*http.Request) (string, error) { return "", nil } // a session without a user
+	for what, opts := range map[string][]inspector.Option{
+		"off": nil, "refused": {inspector.WithActions(refusing)}, "without a name": {inspector.WithActions(nameless)},
+	} {
 		var audit audits
 		s := newSite(t, newClient(t, server.Client()), append(opts, inspector.WithAudit(audit.record))...)
 		lacks(t, s.get(http.StatusOK, "lock?name=name"), "force-unlock", "Actions as")
@@ -123,7 +126,7 @@ func TestReadOnly(t *testing.T) {
 		if resp.StatusCode != http.StatusForbidden || strings.Contains(body, "secret") {
 			t.Errorf("%s: status %d: %s", what, resp.StatusCode, body)
 		}
-		if a := audit.last(t); !a.Refused || a.Err == nil || a.Name != "name" {
+		if a := audit.last(t); !a.Refused || a.Err == nil || a.Name != "name" || a.Who != "" {
 			t.Errorf("%s: audit %+v", what, a)
 		}
 	}

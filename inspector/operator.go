@@ -16,6 +16,7 @@ func (h *Handler) operator(r *http.Request) (who string, ok bool) {
 
 // authorise calls the function of [WithActions]. A panic there is a refusal: otherwise net/http would close the connection of
 // each page, and only its own log would say so. The log has no more than the type of the value, which may contain a secret.
+// Without a name it is a refusal too: log and [WithAudit] could not say who has acted.
 func (h *Handler) authorise(r *http.Request) (who string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -23,5 +24,8 @@ func (h *Handler) authorise(r *http.Request) (who string, err error) {
 			who, err = "", errReadOnly
 		}
 	}()
-	return h.config.authorise(r)
+	if who, err = h.config.authorise(r); err == nil && who == "" {
+		err = errReadOnly
+	}
+	return who, err
 }

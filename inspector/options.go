@@ -51,8 +51,8 @@ func (c *config) refuse(format string, args ...any) {
 }
 
 // WithActions allows actions to the requests for which authorise returns no error. It returns the name of the operator, which
-// goes into the log and to [WithAudit]. With an error the request gets 403, and the error is not shown. A panic counts as an error,
-// and leaves a line in the log. Pages without a permitted operator do not offer actions. So authorise is called for each page of a
+// goes into the log and to [WithAudit]. With an error the request gets 403, and the error is not shown. An empty name counts
+// as an error. So does a panic, which leaves a line in the log. Pages without a permitted operator do not offer actions. So authorise is called for each page of a
 // lock, a record or a job too, and delays it: it should be quick, and change nothing.
 //
 // Authorise by what the browser sends by itself, such as the session of your login. The handler adds protection against forged

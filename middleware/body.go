@@ -62,10 +62,11 @@ func timedOut(err error) bool {
 type Body struct {
 	source io.ReadCloser
 	begin  []byte
-	whole  bool  // begin is all there is
-	err    error // of source, after begin
-	read   int   // how much of begin was read
-	passed bool  // more than begin was read
+	whole  bool   // begin is all there is
+	err    error  // of source, after begin
+	read   int    // how much of begin was read
+	passed bool   // more than begin was read
+	parsed []byte // what was read in front, of which begin has nothing: see [Body.recall]
 	memory *bodyMemory
 	taken  int64 // of memory
 }
@@ -75,6 +76,15 @@ type Body struct {
 // The caller must not change it.
 func (b *Body) Bytes() (begin []byte, whole bool) {
 	return b.begin[:len(b.begin):len(b.begin)], b.whole
+}
+
+// compared returns what of the body tells it apart from others.
+func (b *Body) compared() []byte {
+	if b.parsed != nil {
+		return b.parsed
+	}
+	begin, _ := b.Bytes()
+	return begin
 }
 
 // Read reads the body from its beginning to its end or its error.

@@ -112,9 +112,9 @@ func (c *Capture) Hijacked() bool { return c.hijacked }
 // has returned.
 func (c *Capture) Response() *Response {
 	if !c.Wrote() {
-		return &Response{Status: http.StatusOK, Header: Difference(c.before, c.real.Header())}
+		return changes(http.StatusOK, c.before, c.real.Header())
 	}
-	r := &Response{Status: c.status, Header: Difference(c.before, c.frozen)}
+	r := changes(c.status, c.before, c.frozen)
 	contentType := c.contentType
 	if !c.passing {
 		contentType = c.guess(c.body)

@@ -60,7 +60,7 @@ type Config struct {
 
 	Records // of Once and Idempotent
 
-	err error // of the first option of another adapter
+	err error // of the first option that cannot be applied
 }
 
 // Records is the configuration of Once and Idempotent beyond that of all guards. It is zero for Exclusive.

@@ -112,6 +112,8 @@ func requestCode(ctx context.Context, err error) string {
 		return CodeBodyTimeout
 	case errors.Is(err, ErrBodyMemory):
 		return CodeTooManyBodies
+	case errors.Is(err, ErrBodyRead):
+		return CodeGuardFailed
 	case isKeyRequired(err):
 		return CodeKeyRequired
 	case errors.Is(err, ErrBodyTooLarge):

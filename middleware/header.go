@@ -33,6 +33,22 @@ func Difference(before, after http.Header) http.Header {
 	return diff
 }
 
+// changes returns a response of that status with the [Difference] of two headers.
+func changes(status int, before, after http.Header) *Response {
+	r := &Response{Status: status, Header: Difference(before, after)}
+	for name, values := range r.Header {
+		old := before[name]
+		if len(old) == 0 || len(old) >= len(values) || !slices.Equal(old, values[:len(old)]) {
+			continue
+		}
+		if r.around == nil {
+			r.around = make(map[string]int)
+		}
+		r.around[name] = len(old)
+	}
+	return r
+}
+
 // listed returns the names in fields that list other fields.
 func listed(fields ...[]string) map[string]bool {
 	named := map[string]bool{}
@@ -96,7 +112,8 @@ func replace(header, content http.Header) {
 }
 
 // Replay sets the fields of the response in the header of another one. Fields of the same name are replaced, since a
-// middleware around the guard may have set its own, and two of Content-Type or Vary are worse than one. The field
+// middleware around the guard may have set its own, and two of Content-Type or Vary are worse than one. Where the handler
+// has added values to those of a middleware around the guard, only the handler's are added here too. The field
 // named marker is set to "true", and Cache-Control forbids storing. If the body was omitted, Idempotency-Replay says
 // so. Then the recorded fields that describe the body's coding or digest are left out, because they would be wrong for
 // an empty body.
@@ -108,7 +125,12 @@ func (r *Response) Replay(header http.Header, marker string) {
 		}
 		header.Set(omittedField, "omitted")
 	}
-	maps.Copy(header, recorded)
+	for name, values := range recorded {
+		if n := r.around[name]; n > 0 && n < len(values) {
+			values = append(slices.Clone(header[name]), values[n:]...)
+		}
+		header[name] = values
+	}
 	header.Set(marker, "true")
 	header.Set("Cache-Control", "no-store")
 }

@@ -9,10 +9,13 @@ import (
 // BufferRequest reads the body of r ahead with [Buffer], if that is of use, for adapters whose framework has an
 // http.Request; r is a copy, whose Body it replaces. What is known to be too large is left to the handler unread,
 // or refused with [ErrBodyTooLarge]; a client that waits for 100 Continue then sends it only if the request may run.
+//
+// If bodies are compared, and this one was read before, the form that net/http has parsed of it takes its place. Without
+// one the error is [ErrBodyRead], if the body is known not to have been empty.
 func (g *guard) BufferRequest(r *http.Request) error {
 	limit, strict := g.BodyLimit()
 	switch {
-	case r.Body == nil, r.Body == http.NoBody, limit == 0:
+	case limit == 0:
 		return nil
 	case r.Method == http.MethodConnect: // a tunnel, which both sides use at the same time
 		return nil
@@ -20,6 +23,8 @@ func (g *guard) BufferRequest(r *http.Request) error {
 		return ErrBodyTooLarge
 	case r.ContentLength > limit:
 		return nil
+	case r.Body == nil, r.Body == http.NoBody:
+		return bufferNone(r, limit, strict)
 	}
 	body, err := Buffer(r.Context(), r.Body, limit)
 	switch {
@@ -28,17 +33,41 @@ func (g *guard) BufferRequest(r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	if begin, _ := body.Bytes(); strict && int64(len(begin)) > limit {
-		return ErrBodyTooLarge
-	}
-	if strict && body.err != nil { // half a body is not to be compared with another one
-		var large *http.MaxBytesError
-		if errors.As(body.err, &large) {
-			return ErrBodyTooLarge
+	if strict {
+		if err := body.checkWhole(r, limit); err != nil {
+			return err
 		}
-		return errors.Join(ErrBodyUnreadable, body.err)
 	}
 	r.Body = body
+	return nil
+}
+
+// bufferNone is for a request without a body, which a program in front may have taken away.
+func bufferNone(r *http.Request, limit int64, strict bool) error {
+	none := &Body{source: http.NoBody, whole: true}
+	if !strict {
+		return nil
+	}
+	if err := none.recall(r, limit); err != nil {
+		return err
+	}
+	if none.parsed != nil {
+		r.Body = none
+	}
+	return nil
+}
+
+// checkWhole refuses a body of which not all can be compared: half of one is not to be compared with another one.
+func (b *Body) checkWhole(r *http.Request, limit int64) error {
+	var large *http.MaxBytesError
+	switch {
+	case int64(len(b.begin)) > limit, errors.As(b.err, &large):
+		return ErrBodyTooLarge
+	case b.usedUp():
+		return b.recall(r, limit)
+	case b.err != nil:
+		return errors.Join(ErrBodyUnreadable, b.err)
+	}
 	return nil
 }
 
@@ -65,7 +94,7 @@ func RequestOf(r *http.Request, key Key, by time.Time) Request {
 		Query: r.URL.RawQuery, ContentType: r.Header.Get("Content-Type"),
 	}
 	if body, ok := r.Body.(*Body); ok {
-		payload.Body, _ = body.Bytes()
+		payload.Body = body.compared()
 	}
 	return Request{Key: key, Payload: payload, AnswerBy: by, Header: r.Header}
 }

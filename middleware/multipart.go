@@ -7,6 +7,7 @@ import (
 	"maps"
 	"mime"
 	"mime/multipart"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,12 +17,25 @@ import (
 const maxParts = 1000
 
 // content returns what of the body and its type tells payloads apart. That of a multipart body is its parts: clients
-// choose another boundary for each attempt, in the type and in the body.
+// choose another boundary for each attempt, in the type and in the body. That of another form is its fields, so that it
+// does not matter whether the form was parsed in front of the guard.
 func (p Payload) content() []string {
 	if parts, ok := p.multipart(); ok {
 		return parts
 	}
+	if fields, ok := p.fields(); ok {
+		return []string{"\nfields", p.ContentType, fields}
+	}
 	return []string{p.ContentType, string(p.Body)}
+}
+
+// fields returns the fields of a form in the order of their names, or false if the body is not exactly a form.
+func (p Payload) fields() (text string, ok bool) {
+	if mediaType, _, _ := mime.ParseMediaType(p.ContentType); mediaType != formType {
+		return "", false
+	}
+	form, err := url.ParseQuery(string(p.Body))
+	return form.Encode(), err == nil
 }
 
 // multipart returns the media type without the boundary and what each part consists of, or false if the body is not

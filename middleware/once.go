@@ -222,7 +222,7 @@ func (o *Once) encode(r *Response, hash string) ([]byte, error) {
 		kept.Body = nil
 	}
 	if !o.config.Replay {
-		kept.Body, kept.Omitted, kept.Header = nil, true, nil
+		kept.Body, kept.Omitted, kept.Header, kept.around = nil, true, nil, nil
 		if location := r.Header["Location"]; location != nil {
 			kept.Header = map[string][]string{"Location": location}
 		}

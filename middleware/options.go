@@ -37,8 +37,15 @@ type adapterOption[T any] struct {
 func (o adapterOption[T]) apply(c *Config, adapter any) {
 	if settings, ok := adapter.(*T); ok {
 		o.set(settings)
-	} else if c.err == nil {
-		c.err = fmt.Errorf("holdfast: %s is an option of another adapter", o.name)
+	} else {
+		c.refuse(fmt.Errorf("holdfast: %s is an option of another adapter", o.name))
+	}
+}
+
+// refuse keeps the first error of an option, which is reported when the guard is made.
+func (c *Config) refuse(err error) {
+	if c.err == nil {
+		c.err = err
 	}
 }
 

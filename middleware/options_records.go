@@ -1,6 +1,8 @@
 package middleware
 
 import (
+	"errors"
+	"reflect"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -80,9 +82,15 @@ func WithQuotaBytes(most int64) Option {
 }
 
 // WithCodec sets what encrypts recorded answers before they reach Redis, for instance [NewAESGCM]. If the codec can no
-// longer decrypt an answer, it is not replayed: the request is refused with 409 already-completed. Defaults to none.
+// longer decrypt an answer, it is not replayed: the request is refused with 409 already-completed. A nil codec is an
+// error when the guard is made: without one, a wrong key would leave answers in plain text. Defaults to none.
 func WithCodec(codec Codec) Option {
-	return configOption(func(c *Config) { c.Codec = codec })
+	return configOption(func(c *Config) {
+		if v := reflect.ValueOf(codec); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			c.refuse(errors.New("holdfast: WithCodec: the codec is nil"))
+		}
+		c.Codec = codec
+	})
 }
 
 // ReplayOmitted replays status and header of an answer that could not be recorded whole, marked with
@@ -109,8 +117,9 @@ func WithReplayHeader(name string) Option {
 // WithFingerprint sets which part of a request is compared with that of an earlier one with the same key. The
 // operation is always compared: method, host of the route, and path, both as it came in and behind
 // [net/http.StripPrefix]. Another request is refused with 422. Nil is all of it: query, content type and body, of a
-// multipart body its parts. A body larger than [WithBodyLimit] cannot be compared and is refused with 413. Once
-// compares nothing without this option. Defaults to nil for Idempotent.
+// form its fields, of a multipart body its parts. A body larger than [WithBodyLimit] cannot be compared and is refused
+// with 413. Nor can one that was read in front of the guard: see [ErrBodyRead]. Once compares nothing without this
+// option. Defaults to nil for Idempotent.
 func WithFingerprint(of func(Payload) []byte) Option {
 	return configOption(func(c *Config) { c.Compare, c.StrictBody, c.Fingerprint = true, true, of })
 }

@@ -27,7 +27,17 @@ func IdempotencyKey(value string) (Key, error) { return NewKey(idempotencyKey, v
 // Make keys with [NewKey] and [Join], of the same parts in the same order as the guard's key function makes them.
 // Another key is refused with [ErrKeyShape], as far as the guard knows the shape from requests in this process. Before
 // the first request, a wrong key is [ErrNoRecord], because it has no record.
+//
+// The methods of the zero Ledger return an error.
 type Ledger struct{ once *Once }
+
+// engine returns the guard of the ledger.
+func (l *Ledger) engine() (*Once, error) {
+	if l == nil || l.once == nil {
+		return nil, errors.New("holdfast: the ledger is that of no guard: make one with NewOnce or NewIdempotent")
+	}
+	return l.once, nil
+}
 
 // Ledger returns the ledger of the guard.
 func (o *Once) Ledger() *Ledger { return &Ledger{o} }
@@ -47,14 +57,18 @@ type Record struct {
 // Peek reads the record of a key. The zero State means that no record prevents a request from running. Errors are
 // [ErrKeyRequired] for the zero Key, [ErrKeyShape], and those of [core.Once.Peek].
 func (l *Ledger) Peek(ctx context.Context, key Key) (Record, error) {
-	if err := l.once.accept(key); err != nil {
-		return Record{}, err
-	}
-	found, err := l.once.recordOf(l.once.recordName(key)).Peek(ctx)
+	o, err := l.engine()
 	if err != nil {
 		return Record{}, err
 	}
-	return l.once.read(found), nil
+	if err := o.accept(key); err != nil {
+		return Record{}, err
+	}
+	found, err := o.recordOf(o.recordName(key)).Peek(ctx)
+	if err != nil {
+		return Record{}, err
+	}
+	return o.read(found), nil
 }
 
 // Resolve records that a request has taken effect, after an operator has found out: see [Record.Resolve]. Errors are
@@ -82,7 +96,10 @@ func (l *Ledger) Forget(ctx context.Context, key Key) error {
 // for a guard that is not Idempotent, whose keys have no scope. Errors are also those of [Ledger.Peek] and
 // [core.Client.Records].
 func (l *Ledger) Records(ctx context.Context, scope Key) ([]Record, error) {
-	o := l.once
+	o, err := l.engine()
+	if err != nil {
+		return nil, err
+	}
 	if !o.config.Scoped {
 		return nil, errors.New("holdfast: keys of Once have no scope: their records are not listed")
 	}
@@ -145,7 +162,7 @@ func (o *Once) seal(answer *Response, hash string) ([]byte, error) {
 		return nil, fmt.Errorf("holdfast: answer of %d bytes: the guard records %d at most", len(answer.Body), o.config.RecordLimit)
 	}
 	kept := *answer
-	kept.Header = Difference(http.Header{}, answer.Header)
+	kept.Header, kept.around = Difference(http.Header{}, answer.Header), nil
 	value, err := o.encode(&kept, hash)
 	if err != nil {
 		return nil, fmt.Errorf("holdfast: answer not encrypted, nothing is recorded: %w", err)

@@ -23,11 +23,8 @@ func tellRuns(ctx context.Context, refusal int32) {
 	}
 }
 
-// Nested returns true if ctx is that of a run of [Once], so that the answer to a refusal matters: see [RefusalSent].
-func Nested(ctx context.Context) bool { return runFrom(ctx) != nil }
-
 // RefusalSent notifies the runs of ctx that a guard inside of them has refused a request, and with which status; 0
-// means that it has answered nothing. Adapters must call it after the refusal is written, if [Nested] returns true.
+// means that it has answered nothing. Adapters must call it after the refusal is written. It does nothing outside of a run.
 // Why: a handler between two guards may answer in its own way after the inner guard has refused, and after work of its
 // own. That answer counts as any other.
 func RefusalSent(ctx context.Context, status int) { tellRuns(ctx, int32(status)) }

@@ -33,7 +33,8 @@ type Payload struct {
 	// Query is the part after the question mark.
 	Query       string
 	ContentType string
-	// Body is the whole body, or as much of it as was buffered.
+	// Body is the whole body, or as much of it as was buffered. If the body was parsed as a form in front of the guard, it
+	// is a body of the same fields, in the order of their names.
 	Body []byte
 }
 

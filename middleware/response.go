@@ -24,6 +24,9 @@ type Response struct {
 	Body []byte
 	// Omitted says that there was a body, or may have been, which was not recorded.
 	Omitted bool
+
+	// around is how many values of a field are those of a middleware around the guard, to which the handler has added.
+	around map[string]int
 }
 
 // Replayable returns true if the response can be sent again: that of a connection that was taken over cannot.
@@ -34,11 +37,15 @@ type line struct {
 	Status  int         `json:"status"`
 	Header  http.Header `json:"header,omitempty"`
 	Omitted bool        `json:"omitted,omitempty"`
+	// Around came later. A version that does not know it replays all values.
+	Around map[string]int `json:"around,omitempty"`
 }
 
 // Encode returns the response as bytes for [DecodeResponse].
 func (r *Response) Encode() []byte {
-	head, err := json.Marshal(line{Status: r.Status, Header: mapTexts(r.Header, widen), Omitted: r.Omitted})
+	head, err := json.Marshal(line{
+		Status: r.Status, Header: mapTexts(r.Header, widen), Omitted: r.Omitted, Around: mapNames(r.around, widen),
+	})
 	if err != nil {
 		panic(err) // not with fields of these types
 	}
@@ -59,7 +66,9 @@ func DecodeResponse(b []byte) (*Response, error) {
 	if l.Status != 0 && !validStatus(l.Status) {
 		return nil, fmt.Errorf("holdfast: recorded response: status %d", l.Status)
 	}
-	return &Response{Status: l.Status, Header: mapTexts(l.Header, narrow), Body: body, Omitted: l.Omitted}, nil
+	return &Response{
+		Status: l.Status, Header: mapTexts(l.Header, narrow), Body: body, Omitted: l.Omitted, around: mapNames(l.Around, narrow),
+	}, nil
 }
 
 // validStatus reports whether net/http would send that status rather than panic.
@@ -74,6 +83,18 @@ func mapTexts(h http.Header, convert func(string) string) http.Header {
 			list = append(list, convert(v))
 		}
 		mapped[convert(name)] = list
+	}
+	return mapped
+}
+
+// mapNames returns nil for nil, as most answers have it.
+func mapNames(numbers map[string]int, convert func(string) string) map[string]int {
+	if numbers == nil {
+		return nil
+	}
+	mapped := make(map[string]int, len(numbers))
+	for name, n := range numbers {
+		mapped[convert(name)] = n
 	}
 	return mapped
 }

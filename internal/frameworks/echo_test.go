@@ -27,19 +27,6 @@ func newEcho() *echo.Echo {
 	return e
 }
 
-// tellRoute tells the guards behind it the route, as http.ServeMux does: Echo keeps that to itself.
-func tellRoute(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		r, pattern := c.Request(), c.Path()
-		for i, name := range c.ParamNames() {
-			pattern = strings.ReplaceAll(pattern, ":"+name, "{"+name+"}")
-			r.SetPathValue(name, c.ParamValues()[i])
-		}
-		r.Pattern = pattern
-		return next(c)
-	}
-}
-
 func TestEcho(t *testing.T) {
 	conform(t, func(routes ...httpconformance.Route) http.Handler {
 		e := newEcho()

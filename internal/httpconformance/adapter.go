@@ -66,7 +66,7 @@ func Run(t *testing.T, a Adapter) {
 	for _, group := range []tests{
 		onceTests, verdictTests, endingTests, waitingTests, disconnectTests, outageTests, reuseTests, requestTests,
 		writerTests, nestingTests, clientTests, retryAfterTests, secrecyTests, leaseTests, loggingTests, operatorTests, paymentTests,
-		routeTests, multipartTests,
+		routeTests, multipartTests, readInFrontTests,
 		unansweredTests, refusalTests, panicTests, bodyTests,
 	} {
 		maps.Copy(all, group)

@@ -33,6 +33,9 @@ func rejects(t testing.TB, err error, name string) {
 	}
 }
 
+// lostCodec is a codec that a function has not returned, as a pointer of its type.
+type lostCodec struct{ middleware.Codec }
+
 func testInvalidOptions(t *testing.T, s *suite) {
 	locks := offline(t)
 	common := map[string]middleware.Option{
@@ -57,6 +60,8 @@ func testInvalidOptions(t *testing.T, s *suite) {
 		"WithRetention":        middleware.WithRetention(0),
 		"WithRetention(-1":     middleware.WithRetention(-1),
 		"WithFailurePolicy(7)": middleware.WithFailurePolicy(7),
+		"WithCodec":            middleware.WithCodec(nil),
+		"the codec is nil":     middleware.WithCodec((*lostCodec)(nil)),
 		"record limit":         middleware.WithRecordLimit(-1),
 		"record limit of 10":   middleware.WithRecordLimit(100 << 20),
 		"replay header":        middleware.WithReplayHeader("X Replayed"),

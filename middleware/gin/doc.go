@@ -99,7 +99,8 @@
 //	429 too-many-keys          Retry-After   [WithQuota], [WithQuotaBytes]: the scope's records are as many or as large as allowed
 //	499 client-gone                          the client left while it waited; for the log
 //	500 key-failed                           the key could not be made
-//	500 guard-failed                         the guard cannot be used like this: an invalid option, or a lock within itself
+//	500 guard-failed                         the guard cannot be used like this: an invalid option, a lock within itself,
+//	                                         a body that was read in front of it
 //	503 lock-unavailable       Retry-After   Redis does not answer, unless [FailOpen]
 //	503 too-many-bodies        Retry-After   other bodies take all of [WithBodyMemory]
 //
@@ -133,6 +134,10 @@
 //   - A transaction belongs inside: it must be committed before the next request may look.
 //   - What replaces the body, to decompress it for instance, belongs around the guard: the guard leaves the one it has
 //     read for c.ShouldBindBodyWith.
+//   - What reads the body belongs inside, or puts the body back into c.Request.Body, where bodies are compared: Idempotent
+//     and [WithFingerprint]. What c.PostForm parses in front of the guard is compared by its fields, and what
+//     c.ShouldBindBodyWith reads by its bytes. What else was read gets 500 guard-failed, if the body has a Content-Length.
+//     Without one it looks empty.
 //   - Recovery may be on either side. A panic goes through the guard.
 //
 // The guard cannot see two things. A handler that leaves goroutines behind or hijacks the connection continues

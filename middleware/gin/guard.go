@@ -59,6 +59,7 @@ func (g guard) visit(c *gin.Context, run func(key Key) *Conflict) *Conflict {
 	}()
 	ctx := request.Context()
 	c.Request = request.WithContext(ctx) // a copy, whose body may be replaced
+	restoreBody(c)
 	defer g.engine.Admit(c.Request)()
 	key, err := g.key(c)
 	if err == nil {
@@ -79,8 +80,7 @@ func (g guard) visit(c *gin.Context, run func(key Key) *Conflict) *Conflict {
 }
 
 // buffer reads the body of the request, if that is of use. One that was buffered whole is left for gin's
-// ShouldBindBodyWith too, unless somebody has done that before: what is read here is then the rest of a body that
-// was read already.
+// ShouldBindBodyWith too, unless it has kept the body before: what is read here may then be another one.
 func (g guard) buffer(c *gin.Context) error {
 	if err := g.engine.BufferRequest(c.Request); err != nil {
 		return err

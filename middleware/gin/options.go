@@ -43,8 +43,9 @@ func WithSkip(skip func(c *gin.Context) bool) Option {
 }
 
 // WithRefusalHandler sets the function that answers every refused request: 400, 401, 409, 503 and all other codes,
-// except requests whose client has left. It may change the conflict and call [Refuse] for the writing. Of this option
-// and [ErrorsOnly] the last one counts. Defaults to Refuse.
+// except requests whose client has left. It may change the conflict and call [Refuse] for the writing. If it does
+// nothing, the guard calls Refuse: see [RefusalHandler]. Of this option and [ErrorsOnly] the last one counts. Defaults to
+// Refuse.
 func WithRefusalHandler(handler RefusalHandler) Option {
 	return middleware.AdapterOption("ginlock.WithRefusalHandler", func(c *config) { c.refuse = handler })
 }

@@ -9,14 +9,20 @@ import (
 // Guard is a guard of [NewOnce] or [NewIdempotent] as a value. Handle is what [Once] and [Idempotent] return. The
 // methods of its [middleware.Ledger] are for operators: Peek reads the record of a key, Resolve records that a request
 // was done, Forget allows another run, and Records lists the records of a scope of Idempotent. They use the secret,
-// the codec and the parts of the guard's keys.
+// the codec and the parts of the guard's keys. The zero Guard guards nothing: its methods return errors, or panic.
 type Guard struct {
 	*middleware.Ledger
 	handle gin.HandlerFunc
 }
 
-// Handle guards the handlers behind it in a chain: router.POST("/orders", guard.Handle, handler).
-func (g *Guard) Handle(c *gin.Context) { g.handle(c) }
+// Handle guards the handlers behind it in a chain: router.POST("/orders", guard.Handle, handler). It panics if g is the
+// zero Guard.
+func (g *Guard) Handle(c *gin.Context) {
+	if g == nil || g.handle == nil {
+		panic("holdfast: the guard is the zero Guard: make it with NewOnce or NewIdempotent")
+	}
+	g.handle(c)
+}
 
 // IdempotencyKey returns the key that [Idempotent] joins to its scope for a client's Idempotency-Key, for [Join]: after
 // the keys of the scope.

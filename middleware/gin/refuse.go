@@ -2,6 +2,7 @@ package ginlock
 
 import (
 	"maps"
+	"net/http"
 
 	"github.com/gin-gonic/gin"
 
@@ -11,7 +12,10 @@ import (
 // Conflict is why a request was refused. It is in c.Errors too: find it with errors.As.
 type Conflict = middleware.Conflict
 
-// RefusalHandler answers a refused request. The chain is already aborted, and the conflict is in c.Errors.
+// RefusalHandler answers a refused request. The chain is already aborted, and the conflict is in c.Errors. A handler
+// that neither writes nor sets another status has not answered: with a further error in c.Errors the guard sets the status
+// of the conflict for a renderer around it, and otherwise it calls [Refuse]. For an empty 200, call
+// c.Writer.WriteHeaderNow.
 type RefusalHandler func(c *gin.Context, conflict *Conflict)
 
 // Refuse answers a refused request with the problem of the conflict. It is the default [RefusalHandler].
@@ -36,7 +40,15 @@ func refuse(c *gin.Context, conflict *Conflict, handler RefusalHandler) {
 	}
 	status := conflict.Status
 	begun := c.Writer.Written() // by a handler between this guard and the one around it, whose answer counts
+	before, errors := c.Writer.Status(), len(c.Errors)
 	handler(c, conflict)
+	switch now := c.Writer.Status(); {
+	case c.Writer.Written(), now != before, now >= http.StatusMultipleChoices: // or a renderer of c.Errors will write
+	case len(c.Errors) > errors: // for a renderer, which may set no status
+		statusOnly(c, conflict)
+	default:
+		Refuse(c, conflict)
+	}
 	if !begun {
 		status = c.Writer.Status()
 	}

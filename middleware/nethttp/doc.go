@@ -43,7 +43,8 @@
 //
 // # Frameworks
 //
-// chi takes these guards unchanged, and Echo by echo.WrapMiddleware. What Echo's error handler answers later counts as
+// chi takes these guards unchanged, and Echo by echo.WrapMiddleware. [ByRoute] and [ByPathValue] need a middleware in
+// Echo that tells the route: it is in docs/http.md. What Echo's error handler answers later counts as
 // the handler's answer. In FIBER THE GUARDS DO NOT WORK, without any error: its adaptor runs the handler after the
 // middleware has returned. So the lock is free, and an empty answer recorded, before the handler runs. Use package
 // core in its handlers. For other frameworks see [LateAnswers].
@@ -97,7 +98,8 @@
 //	429 too-many-keys          Retry-After   [WithQuota], [WithQuotaBytes]: the scope's records are as many or as large as allowed
 //	499 client-gone                          the client left while it waited; for the log
 //	500 key-failed                           the key could not be made
-//	500 guard-failed                         the guard cannot be used like this: an invalid option, or a lock within itself
+//	500 guard-failed                         the guard cannot be used like this: an invalid option, a lock within itself,
+//	                                         a body that was read in front of it
 //	503 lock-unavailable       Retry-After   Redis does not answer, unless [FailOpen]
 //	503 too-many-bodies        Retry-After   other bodies take all of [WithBodyMemory]
 //
@@ -128,6 +130,9 @@
 //   - Authentication belongs around the guard: without it, any client that guesses a key can hold it.
 //   - Compression belongs around the guard: each replay is then compressed as its client can read it.
 //   - A transaction belongs inside: it must be committed before the next request may look.
+//   - What reads the body belongs inside, or puts the body back into r.Body, where bodies are compared: Idempotent and
+//     [WithFingerprint]. Forms that net/http parses in front of the guard are compared by their fields. What else was read
+//     gets 500 guard-failed, if the body has a Content-Length. Without one it looks empty.
 //   - The guard belongs inside the mux, around handlers: only there the route is known to [ByRoute] and [ByPathValue].
 //
 // The guard cannot see two things. A handler that leaves goroutines behind or hijacks the connection continues

@@ -90,14 +90,14 @@ func (g guard) serve(w http.ResponseWriter, r *http.Request, run func(*visit) *C
 	}
 }
 
-// reject has a request answered that was refused, and tells the runs of the guards around this one how.
+// reject has a request answered that was refused, and tells the runs of the guards around this one how. If the handler of
+// refusals writes nothing, net/http would answer 200, as if the request had run.
 func (g guard) reject(w http.ResponseWriter, r *http.Request, conflict *Conflict) {
-	if !middleware.Nested(r.Context()) {
-		g.refuse(w, r, conflict)
-		return
-	}
 	told := &told{ResponseWriter: w}
 	g.refuse(told, r, conflict)
+	if told.status == 0 {
+		Refuse(told, r, conflict)
+	}
 	middleware.RefusalSent(r.Context(), told.status)
 }
 
@@ -119,6 +119,15 @@ func (t *told) Write(p []byte) (int, error) {
 		t.status = http.StatusOK
 	}
 	return t.ResponseWriter.Write(p)
+}
+
+// FlushError flushes, for [http.ResponseController]: the answer has begun then.
+func (t *told) FlushError() error {
+	err := http.NewResponseController(t.ResponseWriter).Flush()
+	if t.status == 0 && err == nil {
+		t.status = http.StatusOK
+	}
+	return err
 }
 
 func (t *told) Unwrap() http.ResponseWriter { return t.ResponseWriter }

@@ -18,7 +18,7 @@ const keyBodyLimit = 64 << 10
 // The error is [ErrKeyRequired] for a body of another type than application/x-www-form-urlencoded, even
 // multipart/form-data, which is not read. It is [ErrKeyInvalid] for a body that is larger, cannot be read, is
 // malformed or has a Content-Encoding. What was read before the guard is missing, unless the ParseForm of net/http
-// read it.
+// or gin's ShouldBindBodyWith read it.
 func ByForm(name string) KeyFunc {
 	return func(r *http.Request) (Key, error) {
 		if mediaType(r) != "application/x-www-form-urlencoded" {
@@ -46,7 +46,7 @@ func ByForm(name string) KeyFunc {
 //
 // The error is [ErrKeyRequired] for a body of another type than application/json, or one that ends in +json. It is
 // [ErrKeyInvalid] for a body that is larger, cannot be read, is malformed or has a Content-Encoding. What was read
-// before the guard is missing.
+// before the guard is missing, unless gin's ShouldBindBodyWith read it.
 func ByJSON(pointer string) KeyFunc {
 	if err := middleware.CheckPointer(pointer); err != nil {
 		panic(err)

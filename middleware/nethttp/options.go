@@ -41,8 +41,8 @@ func WithSkip(skip func(r *http.Request) bool) Option {
 }
 
 // WithRefusalHandler sets the function that answers every refused request: 400, 401, 409, 503 and all other codes,
-// except requests whose client has left. It may change the conflict and call [Refuse] for the writing. Defaults to
-// Refuse.
+// except requests whose client has left. It may change the conflict and call [Refuse] for the writing. If it
+// writes nothing, not even a status, the guard calls Refuse: net/http would answer 200 for it. Defaults to Refuse.
 func WithRefusalHandler(handler RefusalHandler) Option {
 	return middleware.AdapterOption("httplock.WithRefusalHandler", func(c *config) { c.refuse = handler })
 }
@@ -68,5 +68,5 @@ type (
 // Conflict is why a request was refused.
 type Conflict = middleware.Conflict
 
-// RefusalHandler answers a refused request.
+// RefusalHandler answers a refused request. To flush its answer, use [http.ResponseController].
 type RefusalHandler func(w http.ResponseWriter, r *http.Request, conflict *Conflict)

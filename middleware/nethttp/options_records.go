@@ -58,7 +58,7 @@ func WithQuota(most int) Option { return middleware.WithQuota(most) }
 // [middleware.WithQuotaBytes]; one more is refused with 429. Defaults to 0: none.
 func WithQuotaBytes(most int64) Option { return middleware.WithQuotaBytes(most) }
 
-// WithCodec sets what encrypts recorded answers, for instance [middleware.NewAESGCM]. Defaults to none.
+// WithCodec sets what encrypts recorded answers, for instance [middleware.NewAESGCM]. Nil is an error. Defaults to none.
 func WithCodec(codec middleware.Codec) Option { return middleware.WithCodec(codec) }
 
 // WithFingerprint sets which part of a request is compared with that of an earlier one with the same key, see
