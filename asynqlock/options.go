@@ -235,7 +235,8 @@ func WithCommitMargin(margin time.Duration) Option {
 }
 
 // FailOpen lets tasks run unguarded while Redis cannot be asked, see [Degraded]. It does not apply while Redis
-// refuses, because it is full or the user lacks a right. [Complete], [Release] and [Hold] count for such tasks, but
+// refuses, because it is full or the user lacks a right. Nor does it apply if Redis has said that another task runs, and
+// falls silent later: the task is deferred. [Complete], [Release] and [Hold] count for such tasks, but
 // are not recorded. If locks and queues are in one Redis, asynq has no tasks then either. Defaults to deferring them.
 func FailOpen() Option {
 	return optionFunc(func(c *config) { c.failOpen = true })
