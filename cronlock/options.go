@@ -13,6 +13,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // Option configures a job. Adding the job returns an error for an invalid value.
@@ -85,7 +86,11 @@ const leastTime = 10 * time.Millisecond
 
 func (c *config) between(option string, d, least time.Duration) {
 	if d < least || d > longestPeriod {
-		c.refuse("%s(%v): %v to %v are allowed", option, d, least, longestPeriod)
+		hint := ""
+		if d > 0 && d < time.Millisecond {
+			hint = "; is the unit missing, as in 5*time.Second?"
+		}
+		c.refuse("%s(%v): %v to %v are allowed%s", option, d, least, longestPeriod, hint)
 	}
 }
 
@@ -169,10 +174,10 @@ func (c *config) checkText(option, text string, most int) {
 }
 
 // WithWait lets a tick wait for the end of an earlier run of the job, on any replica. The tick is skipped once it has
-// waited for so long, or at its start deadline. Defaults to skipping it at once.
+// waited for so long, or at its start deadline. At least 1 ms. Defaults to skipping it at once.
 func WithWait(limit time.Duration) Option {
 	return optionFunc(func(c *config) {
-		c.positive("WithWait", limit)
+		c.between("WithWait", limit, outage.ShortestWait)
 		c.overlap, c.wait = overlapWait, limit
 	})
 }
