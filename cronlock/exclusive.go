@@ -77,6 +77,7 @@ func (j *job) exclusive(lock core.Locker) {
 	case !outage.Is(err):
 		j.skip(now, Refused, err)
 	case j.config.failOpen:
+		j.warnOfUnguarded(now, err)
 		ctx, cancel := j.limit(j.config.context, func() {})
 		defer cancel()
 		_ = j.call(ctx, run, func(Run) {})

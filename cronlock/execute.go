@@ -61,6 +61,8 @@ func (j *job) execute(
 			held, e.lease, e.run.Token = lease.Context(), lease, lease.Token()
 		case !j.config.failOpen || j.unstarted(base, err) != Unavailable:
 			return e.giveBack(base, err)
+		default:
+			j.warnOfUnguarded(tick, err)
 		}
 	}
 	ctx, cancel := until(held, base, attempt.Context())

@@ -124,8 +124,8 @@ func WithContext(ctx context.Context) Option {
 	})
 }
 
-// WithLogger sets the logger for ticks that did not run, and for clocks that are off. Nil switches it off. Defaults to
-// [slog.Default].
+// WithLogger sets the logger for ticks that did not run, for runs without Redis (see [FailOpen]), and for clocks that are
+// off. Nil switches it off. Defaults to [slog.Default].
 func WithLogger(logger *slog.Logger) Option {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -253,8 +253,8 @@ func WithHistory(periods int) Option {
 // FailOpen runs a tick on every replica that could not claim it until its start deadline because Redis did not answer.
 // Such a run has no lock, so it may overlap other runs. FailOpen does not apply if Redis refuses, because it is full
 // or the user lacks a right. Nor does it apply if Redis has said that another run has the lock, and falls silent later.
-// [Exclusive] gives Redis a second to answer first, even if [WithWait] is shorter. Nothing is promised for such a run, and it is not in the [History]. Defaults to skipping
-// the tick.
+// [Exclusive] gives Redis a second to answer first, even if [WithWait] is shorter. Nothing is promised for such a run, and it is not in the [History]. The log
+// has an error for each. Defaults to skipping the tick.
 func FailOpen() Option {
 	return optionFunc(func(c *config) { c.failOpen = true })
 }
