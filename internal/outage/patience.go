@@ -27,9 +27,9 @@ type Patience struct {
 	FailOpen bool
 }
 
-// Begin calls begin once or twice, and returns its last error. begin asks Redis, and waits for another holder as long as it
-// is told; with 0 it asks once. If the first call says that another holder is in the way, and Redis does not answer the
-// second one, Begin returns what the first one said. So a busy lock never passes for an outage.
+// Begin calls begin until Redis has answered, and then once more to wait. It returns the last error. begin asks Redis, and waits for another holder as long as it
+// is told; with 0 it asks once. If an answer says that another holder is in the way, and Redis does not answer the
+// last call, Begin returns that answer. So a busy lock never passes for an outage.
 //
 // Why two calls if the wait is shorter than Ask: with a wait below the round trip, a healthy Redis could never answer in
 // time. Why two calls if the guard fails open: the error of a wait that ends in an outage does not tell whether Redis has
@@ -41,13 +41,11 @@ func (p Patience) Begin(ctx context.Context, begin func(ctx context.Context, wai
 	}
 	began := time.Now()
 	first := p.first(ctx, begin)
+	for !short && Is(first) && time.Since(began) < min(p.Wait, outageLimit) && pause(ctx) {
+		first = p.first(ctx, begin)
+	}
 	rest := p.Wait - time.Since(began)
-	switch {
-	case rest < ShortestWait || ctx.Err() != nil:
-		return first
-	case Is(first) && !short:
-		return begin(ctx, rest) // which waits for some seconds for the end of an outage
-	case !Busy(first):
+	if !Busy(first) || rest < ShortestWait || ctx.Err() != nil {
 		return first
 	}
 	if err := begin(ctx, rest); !Is(err) || ctx.Err() != nil {
@@ -67,6 +65,25 @@ func (p Patience) Lock(ctx context.Context, lock core.Locker, opts ...core.LockO
 		return err
 	})
 	return lease, err
+}
+
+const (
+	// outageLimit is how long a guard with a longer wait goes on while Redis does not answer, as Lock of core does.
+	outageLimit = 5 * time.Second
+	// retryInterval lies between two requests then, each of which is repeated by core already.
+	retryInterval = 100 * time.Millisecond
+)
+
+// pause returns false if ctx ended.
+func pause(ctx context.Context) bool {
+	timer := time.NewTimer(retryInterval)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // first asks once.
