@@ -27,9 +27,9 @@ type Patience struct {
 	FailOpen bool
 }
 
-// Begin calls begin until Redis has answered, and then once more to wait. It returns the last error. begin asks Redis, and waits for another holder as long as it
-// is told; with 0 it asks once. If an answer says that another holder is in the way, and Redis does not answer the
-// last call, Begin returns that answer. So a busy lock never passes for an outage.
+// Begin calls begin until Redis has answered, and then once more to wait. It returns the last error. begin asks Redis, and
+// waits for another holder as long as it is told; with 0 it asks once. If an answer says that another holder is in the
+// way, and Redis does not answer the last call, Begin returns that answer. So a busy lock never passes for an outage.
 //
 // Why two calls if the wait is shorter than Ask: with a wait below the round trip, a healthy Redis could never answer in
 // time. Why two calls if the guard fails open: the error of a wait that ends in an outage does not tell whether Redis has
