@@ -9,6 +9,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // DeferredError says that asynq has to redeliver a task for a reason outside of the task: another one with its key
@@ -40,8 +41,7 @@ func (e *DeferredError) busy() bool { return isBusy(e.Err) && !errors.Is(e.Err, 
 
 // isBusy reports whether somebody else has the key, as Redis itself said.
 func isBusy(err error) bool {
-	return (errors.Is(err, core.ErrInProgress) || errors.Is(err, core.ErrNotAcquired)) &&
-		!errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrLeaseLost)
+	return outage.Busy(err) && !errors.Is(err, core.ErrLeaseLost)
 }
 
 // ErrBusyTooLong says that a task has been deferred for longer than [WithMaxBusy] because others with its key ran. The

@@ -10,6 +10,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // Exclusive returns a middleware that prevents two tasks of one key from running at the same time, on any server. A
@@ -158,7 +159,7 @@ func (p *patient) Lock(_ context.Context, opts ...core.LockOption) (*core.Lease,
 }
 
 func (p *patient) request(ctx context.Context, wait time.Duration, opts []core.LockOption) (err error) {
-	if wait <= 0 {
+	if wait < outage.ShortestWait {
 		p.lease, err = p.Locker.TryLock(ctx, opts...)
 		return err
 	}

@@ -38,6 +38,7 @@ type visit struct {
 	spot   spot          // there
 	waits  time.Duration // in that, 0 without
 	seated bool          // it may occupy its worker while it waits
+	busy   error         // what Redis has said if another task was in the way; nil if none was
 }
 
 // visit makes the key of a task. The error is [ErrNoKey].
@@ -211,7 +212,7 @@ func (v *visit) patience() time.Duration {
 		limit = v.waits
 	}
 	until, bounded := v.until()
-	switch left := until.Sub(v.came)/2 - time.Since(v.came); {
+	switch left := (until.Sub(v.came)/2 - time.Since(v.came)).Truncate(outage.ShortestWait); {
 	case !v.seated:
 		return 0
 	case !bounded:
@@ -226,7 +227,19 @@ func (v *visit) patience() time.Duration {
 // ask calls begin, which asks Redis and may wait for so long, within bounds. The task takes one of the workers that may
 // wait only when another one is in the way. On the last attempt an outage is waited for too, unless the task may run
 // without Redis: it would have no time left for that.
+//
+// If Redis has said that another task is in the way, and does not answer after that, the error is what Redis has said.
+// Why: the other task still runs, so a guard that fails open must not take this for an outage. Nor is a healthy Redis
+// down for a wait below the round trip.
 func (v *visit) ask(begin func(ctx context.Context, wait time.Duration) error) error {
+	err := v.answer(begin)
+	if v.busy != nil && v.outage(err) {
+		return v.busy
+	}
+	return err
+}
+
+func (v *visit) answer(begin func(ctx context.Context, wait time.Duration) error) error {
 	err := v.once(begin)
 	if err == nil || !v.mayWait(err) {
 		return err
@@ -249,7 +262,11 @@ func (v *visit) once(begin func(ctx context.Context, wait time.Duration) error) 
 	wait := v.patience()
 	ctx, cancel := context.WithTimeout(v.ctx, wait+askTimeout)
 	defer cancel()
-	return begin(ctx, wait)
+	err := begin(ctx, wait)
+	if isBusy(err) {
+		v.busy = err
+	}
+	return err
 }
 
 // mayWait reports whether the task may wait for what is in its way: another task, or on its last attempt Redis.
@@ -258,7 +275,8 @@ func (v *visit) mayWait(err error) bool {
 		return v.guard.wait > 0 || v.waits > 0 || v.task.last()
 	}
 	_, bounded := v.until()
-	return errors.Is(err, core.ErrUnavailable) && v.task.last() && bounded && !v.guard.failOpen
+	opens := v.guard.failOpen && v.busy == nil
+	return errors.Is(err, core.ErrUnavailable) && v.task.last() && bounded && !opens
 }
 
 // sleep reports false if ctx ended.

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // Option configures a guard. An invalid value makes the constructor panic, or return an error with New in its name.
@@ -138,6 +139,13 @@ func (c *config) positive(option string, d time.Duration) {
 	}
 }
 
+// meant refuses a duration in which Redis cannot answer: a number without unit is one of nanoseconds.
+func (c *config) meant(option string, d time.Duration) {
+	if d < outage.ShortestWait {
+		c.refuse("%s(%v): at least %v is needed; is the unit missing, as in 5*time.Second?", option, d, outage.ShortestWait)
+	}
+}
+
 // duration makes an option of a duration.
 func duration(option string, d time.Duration, set func(*config)) Option {
 	return optionFunc(func(c *config) {
@@ -175,11 +183,14 @@ func WithLock(opts ...core.LockOption) Option {
 
 // WithWait lets a task wait for another one with its key, in its worker, before it is deferred. If you gave the
 // server's config to [Configure], half of the workers may wait at most. A task waits for half of its own time at most,
-// so that its handler has the other half. It does not wait for the end of an outage of Redis. Defaults to 0: a task is
-// deferred at once. To run many tasks of one key without delay, use [WithLine], which decides which tasks wait, and
+// so that its handler has the other half. It does not wait for the end of an outage of Redis. At least 1 ms. Defaults to
+// no wait: a task is deferred at once. To run many tasks of one key without delay, use [WithLine], which decides which tasks wait, and
 // refuses WithWait.
 func WithWait(limit time.Duration) Option {
-	return duration("WithWait", limit, func(c *config) { c.wait = limit })
+	return duration("WithWait", limit, func(c *config) {
+		c.meant("WithWait", limit)
+		c.wait = limit
+	})
 }
 
 // WithLine makes [Exclusive] run the tasks of a key one right after the other, in order of arrival at the guard: with a
@@ -235,7 +246,8 @@ func WithCommitMargin(margin time.Duration) Option {
 }
 
 // FailOpen lets tasks run unguarded while Redis cannot be asked, see [Degraded]. It does not apply while Redis
-// refuses, because it is full or the user lacks a right. [Complete], [Release] and [Hold] count for such tasks, but
+// refuses, because it is full or the user lacks a right. Nor does it apply if Redis has said that another task runs, and
+// falls silent later: the task is deferred. [Complete], [Release] and [Hold] count for such tasks, but
 // are not recorded. If locks and queues are in one Redis, asynq has no tasks then either. Defaults to deferring them.
 func FailOpen() Option {
 	return optionFunc(func(c *config) { c.failOpen = true })

@@ -51,10 +51,11 @@ func WithMaxResult(bytes int) Option {
 }
 
 // WithFinishTimeout sets how long the end of a run waits for Redis to confirm the record. After that the task is
-// acknowledged all the same, and the record is retried in the background. Defaults to 5 s.
+// acknowledged all the same, and the record is retried in the background. At least 1 ms. Defaults to 5 s.
 func WithFinishTimeout(limit time.Duration) Option {
 	return record("WithFinishTimeout", func(c *config) {
 		c.positive("WithFinishTimeout", limit)
+		c.meant("WithFinishTimeout", limit)
 		c.records.finishTimeout = limit
 	})
 }

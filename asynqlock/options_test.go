@@ -17,21 +17,23 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for want, opt := range map[string]asynqlock.Option{
-		"WithTTL(1m0s)":           asynqlock.WithTTL(time.Minute),
-		"WithTTL(24h0m0s)":        asynqlock.WithTTL(24 * time.Hour),
-		"WithTTL(0s)":             asynqlock.WithTTL(0),
-		"WithTTL(-1s)":            asynqlock.WithTTL(-time.Second),
-		"WithMaxHold(-1s)":        asynqlock.WithLock(core.WithMaxHold(-time.Second)),
-		"WithWait(0s)":            asynqlock.WithWait(0),
-		"WithWait(-1s)":           asynqlock.WithWait(-time.Second),
-		"WithRetryIn(0s)":         asynqlock.WithRetryIn(0),
-		"WithRetryIn(9000h0m0s)":  asynqlock.WithRetryIn(9000 * time.Hour),
-		"WithMaxBusy(0s)":         asynqlock.WithMaxBusy(0),
-		"WithZombieGrace(0s)":     asynqlock.WithZombieGrace(0),
-		"WithCommitMargin(-2s)":   asynqlock.WithCommitMargin(-2 * time.Second),
-		"WithKeySecret: 15 bytes": asynqlock.WithKeySecret(make([]byte, 15)),
-		"WithRuns: it is nil":     asynqlock.WithRuns(nil),
-		"WithFinishTimeout(0s)":   asynqlock.WithFinishTimeout(0),
+		"WithTTL(1m0s)":    asynqlock.WithTTL(time.Minute),
+		"WithTTL(24h0m0s)": asynqlock.WithTTL(24 * time.Hour),
+		"WithTTL(0s)":      asynqlock.WithTTL(0),
+		"WithTTL(-1s)":     asynqlock.WithTTL(-time.Second),
+		"WithMaxHold(-1s)": asynqlock.WithLock(core.WithMaxHold(-time.Second)),
+		"WithWait(0s)":     asynqlock.WithWait(0),
+		"WithWait(5ns): at least 1ms is needed; is the unit missing": asynqlock.WithWait(5),
+		"WithFinishTimeout(2ns): at least 1ms":                       asynqlock.WithFinishTimeout(2),
+		"WithWait(-1s)":                                              asynqlock.WithWait(-time.Second),
+		"WithRetryIn(0s)":                                            asynqlock.WithRetryIn(0),
+		"WithRetryIn(9000h0m0s)":                                     asynqlock.WithRetryIn(9000 * time.Hour),
+		"WithMaxBusy(0s)":                                            asynqlock.WithMaxBusy(0),
+		"WithZombieGrace(0s)":                                        asynqlock.WithZombieGrace(0),
+		"WithCommitMargin(-2s)":                                      asynqlock.WithCommitMargin(-2 * time.Second),
+		"WithKeySecret: 15 bytes":                                    asynqlock.WithKeySecret(make([]byte, 15)),
+		"WithRuns: it is nil":                                        asynqlock.WithRuns(nil),
+		"WithFinishTimeout(0s)":                                      asynqlock.WithFinishTimeout(0),
 	} {
 		_, once := asynqlock.NewOnce(d.locks, asynqlock.ByTaskID(), opt)
 		_, exclusive := asynqlock.NewExclusive(d.locks.Mutex, asynqlock.ByTaskID(), opt)

@@ -147,7 +147,7 @@ func (g *multiAcquire) lockMember(ctx context.Context, m member, held []*Lease) 
 	case left <= 0:
 		return nil, &NotAcquiredError{Name: m.name}
 	default:
-		lease, err = m.Lock(ctx, append(slices.Clip(g.opts), WithWait(left))...)
+		lease, err = m.Lock(ctx, append(slices.Clip(g.opts), WithWait(max(left, leastLimit)))...)
 	}
 	if err == nil && lease == nil {
 		err = invalidOption("Multi: locking %q returned neither a lease nor an error", m.name)

@@ -31,12 +31,15 @@ func TestOnceInput(t *testing.T) {
 		"WithTTL(1ms)":               core.WithTTL(time.Millisecond),
 		"WithFixedTTL(0s)":           core.WithFixedTTL(0),
 		"WithWait(-1ns)":             core.WithWait(-1),
-		"WithMaxHold(-1ns)":          core.WithMaxHold(-1),
-		"WithReplicaAck(0, 1s)":      core.WithReplicaAck(0, time.Second),
-		"WithReplicaAck(1, 30s)":     core.WithReplicaAck(1, 30*time.Second),
-		"WithOwner":                  core.WithOwner("me"),
-		"WithOwner: 0 bytes":         core.WithOwner(""),
-		"WithMinHold is":             core.WithMinHold(time.Second),
+		"WithWait(5ns): 0 or at least 1ms is needed; is the unit missing": core.WithWait(5),
+		"WithWait(999.999µs)": core.WithWait(time.Millisecond - 1),
+		"WithMaxHold(30ns): 0 or at least 1ms is needed; is the unit missing": core.WithMaxHold(30),
+		"WithMaxHold(-1ns)":      core.WithMaxHold(-1),
+		"WithReplicaAck(0, 1s)":  core.WithReplicaAck(0, time.Second),
+		"WithReplicaAck(1, 30s)": core.WithReplicaAck(1, 30*time.Second),
+		"WithOwner":              core.WithOwner("me"),
+		"WithOwner: 0 bytes":     core.WithOwner(""),
+		"WithMinHold is":         core.WithMinHold(time.Second),
 	} {
 		wantInvalid(t, core.CheckOnceOptions(option), core.ErrInvalidOption, name)
 		wantRefusals(t, locks.Once("name", option), core.ErrInvalidOption, name)

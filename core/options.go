@@ -32,6 +32,8 @@ const (
 	defaultTTL    = 30 * time.Second
 	minTTL        = 10 * time.Millisecond
 	maxTTL        = 365 * 24 * time.Hour
+	// leastLimit is the shortest duration that can be meant: a number without unit is one of nanoseconds.
+	leastLimit = time.Millisecond
 )
 
 // defaultMaxWaiters is more than an application intends to have, and what a process can bear.
@@ -185,9 +187,10 @@ func WithNodeTimeout(limit time.Duration) Option {
 // WithRestartDelay makes each server of a [Redlock] refuse free locks until it has been up for so long. A server may
 // have lost locks when it restarted; they have expired by then if no TTL is longer. Servers with an append-only file
 // do not need this option. It affects neither re-entry nor renewal. Servers count their uptime in whole seconds, so up
-// to one more second may pass. [New] refuses it. 0 is none. Defaults to 0.
+// to one more second may pass. [New] refuses it. At least 1 ms; 0 is none. Defaults to 0.
 func WithRestartDelay(least time.Duration) Option {
 	return clientOption(func(c *clientConfig) {
+		c.lock.checkUnit("WithRestartDelay", least)
 		if least < 0 || least > maxTTL {
 			c.lock.refuse(invalidOption("WithRestartDelay(%v): 0 to %v is allowed", least, maxTTL))
 		}
@@ -213,10 +216,13 @@ func WithFixedTTL(ttl time.Duration) LockOption {
 	})
 }
 
-// WithWait sets how long Lock waits before it returns [ErrNotAcquired]; with 0 it asks once. The context bounds the
-// waiting too. TryLock never waits. Defaults to as long as the context allows.
+// WithWait sets how long Lock waits before it returns [ErrNotAcquired]; with 0 it asks once. Other values are at least 1
+// ms, so round what is left of a deadline. A wait below the round trip to Redis ends in [ErrUnavailable], because no
+// answer can arrive in that time. The context bounds the waiting too. TryLock never waits. Defaults to as long as the
+// context allows.
 func WithWait(limit time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) {
+		c.checkUnit("WithWait", limit)
 		if limit < 0 {
 			c.refuse(invalidOption("WithWait(%v): negative", limit))
 		}
@@ -225,9 +231,10 @@ func WithWait(limit time.Duration) LockOption {
 }
 
 // WithMaxHold sets how long a lease is renewed at most, against holders that never unlock. Then its context ends with
-// [ErrLeaseLost], and the lock is free one TTL later at the latest. At most 8760 h; 0 is no limit. Defaults to 0.
+// [ErrLeaseLost], and the lock is free one TTL later at the latest. 1 ms to 8760 h; 0 is no limit. Defaults to 0.
 func WithMaxHold(limit time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) {
+		c.checkUnit("WithMaxHold", limit)
 		if limit < 0 || limit > maxTTL {
 			c.refuse(invalidOption("WithMaxHold(%v): 0 to %v is allowed", limit, maxTTL))
 		}
@@ -266,6 +273,13 @@ func WithOwner(owner string) LockOption {
 // Defaults to the context's owner, or a new one.
 func WithNewOwner() LockOption {
 	return lockOption(func(c *lockConfig) { c.owner, c.fresh = "", true })
+}
+
+// checkUnit refuses a duration that is too short to be meant.
+func (c *lockConfig) checkUnit(option string, d time.Duration) {
+	if d > 0 && d < leastLimit {
+		c.refuse(invalidOption("%s(%v): 0 or at least %v is needed; is the unit missing, as in 5*time.Second?", option, d, leastLimit))
+	}
 }
 
 func (c *lockConfig) checkTTL(option string, ttl time.Duration) {

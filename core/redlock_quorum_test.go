@@ -52,8 +52,10 @@ func TestRedlockRefusesNodes(t *testing.T) {
 		_, err := core.NewRedlock(five, core.WithNodeTimeout(limit))
 		wantErr(t, err, core.ErrInvalidOption)
 	}
-	_, err := core.NewRedlock(five, core.WithRestartDelay(-time.Second))
-	wantErr(t, err, core.ErrInvalidOption)
+	for _, least := range []time.Duration{-time.Second, 5} {
+		_, err := core.NewRedlock(five, core.WithRestartDelay(least))
+		wantErr(t, err, core.ErrInvalidOption)
+	}
 	for _, opt := range []core.Option{core.WithNodeTimeout(time.Second), core.WithRestartDelay(time.Second)} {
 		_, err := core.New(five[0], opt)
 		wantErr(t, err, core.ErrInvalidOption)

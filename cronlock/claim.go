@@ -1,6 +1,7 @@
 package cronlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -16,7 +17,7 @@ func (j *job) claim(ctx context.Context, tick time.Time, deadline, wait time.Dur
 ) {
 	once := j.once(tick, deadline, wait)
 	var doubt doubt
-	var before error
+	var before, taken error // taken is what Redis has said of another run, which an outage does not make unsaid
 	for interval := firstPause; ; interval = min(2*interval, longestPause) {
 		paused, err := j.paused(ctx, tick)
 		if paused {
@@ -36,8 +37,12 @@ func (j *job) claim(ctx context.Context, tick time.Time, deadline, wait time.Dur
 		if known && !(errors.Is(err, core.ErrInProgress) && doubt.excuses()) {
 			return nil, reason, err
 		}
+		if known {
+			taken = err
+		}
 		doubt.any = doubt.any || errors.Is(err, core.ErrUnavailable)
 		if !pause(ctx, interval) {
+			err = cmp.Or(taken, err)
 			reason, _ := j.refused(ctx, err)
 			return nil, reason, err
 		}

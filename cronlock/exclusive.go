@@ -62,13 +62,11 @@ func NewExclusive(strategy core.Strategy, name string, opts ...Option) (cron.Job
 func (j *job) exclusive(lock core.Locker) {
 	now := time.Now()
 	run := Run{Job: j.name, Tick: now, Replica: j.config.replica, Service: j.config.service}
-	take := lock.TryLock
+	wait := time.Duration(0)
 	if j.config.overlap == overlapWait {
-		take = func(ctx context.Context, opts ...core.LockOption) (*core.Lease, error) {
-			return lock.Lock(ctx, append(opts, core.WithWait(j.config.wait))...)
-		}
+		wait = j.config.wait
 	}
-	lease, err := take(j.config.context)
+	lease, err := j.take(j.config.context, lock, wait)
 	switch {
 	case err == nil:
 		j.underLease(lease, run)
@@ -79,12 +77,21 @@ func (j *job) exclusive(lock core.Locker) {
 	case !outage.Is(err):
 		j.skip(now, Refused, err)
 	case j.config.failOpen:
+		j.warnOfUnguarded(now, err)
 		ctx, cancel := j.limit(j.config.context, func() {})
 		defer cancel()
 		_ = j.call(ctx, run, func(Run) {})
 	default:
 		j.skip(now, Unavailable, err)
 	}
+}
+
+// take takes a lock, and waits for it that long. A busy lock never passes for an outage.
+func (j *job) take(ctx context.Context, lock core.Locker, wait time.Duration) (*core.Lease, error) {
+	if wait < outage.ShortestWait {
+		return lock.TryLock(ctx)
+	}
+	return outage.Patience{Wait: wait, Ask: outage.AskTimeout, FailOpen: j.config.failOpen}.Lock(ctx, lock)
 }
 
 // underLease runs the job and frees the lock.

@@ -1,6 +1,7 @@
 package cronlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,6 +61,8 @@ func (j *job) execute(
 			held, e.lease, e.run.Token = lease.Context(), lease, lease.Token()
 		case !j.config.failOpen || j.unstarted(base, err) != Unavailable:
 			return e.giveBack(base, err)
+		default:
+			j.warnOfUnguarded(tick, err)
 		}
 	}
 	ctx, cancel := until(held, base, attempt.Context())
@@ -116,16 +119,20 @@ func (j *job) alone(patience context.Context, takeover bool) (lease *core.Lease,
 		core.WithMinHold(j.config.minHold), core.WithNewOwner(),
 	})...)
 	var doubt doubt
+	var busy error // what Redis has said of the run in the way
 	for wait := firstPause; ; wait = min(2*wait, longestPause) {
-		lease, err = mutex.Lock(patience, core.WithWait(max(limit-time.Since(began), 0)))
+		lease, err = j.take(patience, mutex, limit-time.Since(began))
 		unanswered := errors.Is(err, core.ErrUnavailable)
 		taken := errors.Is(err, core.ErrNotAcquired) && !unanswered
 		if err == nil || permanent(err) || taken && !doubt.excuses() {
 			return lease, leave, err
 		}
+		if taken {
+			busy = err
+		}
 		doubt.any = doubt.any || unanswered
 		if !pause(patience, wait) {
-			return nil, leave, err
+			return nil, leave, cmp.Or(busy, err)
 		}
 	}
 }

@@ -1,8 +1,13 @@
 package cronlock_test
 
 import (
+	"bytes"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/cronlock"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -18,4 +23,31 @@ func TestFullRedisOpensNothing(t *testing.T) {
 	}
 	r.fire(time.Now())
 	r.expect(t, 0, cronlock.Refused)
+}
+
+// TestUnguardedRunsAreLogged: each run without Redis leaves one line of level error, with the job and the reason.
+func TestUnguardedRunsAreLogged(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	locks := newClient(t, server.Client())
+	var ofTick, ofExclusive bytes.Buffer
+	logger := func(b *bytes.Buffer) cronlock.Option {
+		return cronlock.WithLogger(slog.New(slog.NewTextHandler(b, nil)))
+	}
+	r := newReplica(t, locks, idle, cronlock.FailOpen(), cronlock.WithStartDeadline(100*time.Millisecond), logger(&ofTick))
+	server.Kill()
+	r.fire(time.Now())
+	r.expect(t, 1)
+	ran := false
+	exclusive := cronlock.Exclusive(locks.Mutex, "job", cronlock.FailOpen(), logger(&ofExclusive))
+	exclusive(cron.FuncJob(func() { ran = true })).Run()
+	if !ran {
+		t.Error("Exclusive did not run the job")
+	}
+	const line = `level=ERROR msg="holdfast: cronlock: Redis could not be asked, the job runs unguarded" job=job tick=`
+	for name, log := range map[string]string{"tick": ofTick.String(), "Exclusive": ofExclusive.String()} {
+		if strings.Count(log, line) != 1 || !strings.Contains(log, "no answer from Redis") {
+			t.Errorf("%s: log %q", name, log)
+		}
+	}
 }

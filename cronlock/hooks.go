@@ -73,6 +73,13 @@ func (j *job) reportSkip(tick time.Time, reason Reason, err error) {
 	}
 }
 
+// warnOfUnguarded reports a run that begins without its lock or its record, because Redis could not be asked and the job
+// fails open. Its level is above that of a skipped tick: other replicas may run the same tick.
+func (j *job) warnOfUnguarded(tick time.Time, err error) {
+	j.config.logger.Error("holdfast: cronlock: Redis could not be asked, the job runs unguarded", "job", j.name, "tick", tick,
+		"error", err)
+}
+
 // aside calls a hook on a goroutine that the scheduler may not have started: no wrapper of the cron recovers a panic
 // there.
 func (j *job) aside(hook func()) {

@@ -143,7 +143,7 @@ func (j *job) run(tick time.Time, deadline time.Duration) Reason {
 		go j.watch(tick, deadline)
 		return ""
 	case reason == Unavailable && j.config.failOpen:
-		return j.runUnclaimed(tick, deadline)
+		return j.runUnclaimed(tick, deadline, err)
 	default:
 		j.compare(tick, err)
 		j.skip(tick, reason, err)
@@ -159,8 +159,8 @@ func (j *job) start(attempt *core.Attempt, tick time.Time, deadline time.Duratio
 	_ = j.execute(j.config.context, patience, attempt, tick, j.config.attempts)
 }
 
-// runUnclaimed runs a tick without Redis, see [FailOpen].
-func (j *job) runUnclaimed(tick time.Time, deadline time.Duration) Reason {
+// runUnclaimed runs a tick without Redis, see [FailOpen]. The outage is why it could not be claimed.
+func (j *job) runUnclaimed(tick time.Time, deadline time.Duration, outage error) Reason {
 	if j.config.overlap != overlapAllow {
 		leave, err := j.enter(j.config.context, 0)
 		if err != nil {
@@ -173,6 +173,7 @@ func (j *job) runUnclaimed(tick time.Time, deadline time.Duration) Reason {
 		Job: j.name, Tick: tick, Replica: j.config.replica, Service: j.config.service, Deadline: tick.Add(deadline),
 	}
 	began, err := j.lead(j.config.context, &run, func(ctx context.Context) error {
+		j.warnOfUnguarded(tick, outage)
 		ctx, cancel := j.limit(ctx, func() {})
 		defer cancel()
 		return j.call(ctx, run, func(Run) {})

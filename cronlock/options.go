@@ -13,6 +13,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // Option configures a job. Adding the job returns an error for an invalid value.
@@ -85,7 +86,11 @@ const leastTime = 10 * time.Millisecond
 
 func (c *config) between(option string, d, least time.Duration) {
 	if d < least || d > longestPeriod {
-		c.refuse("%s(%v): %v to %v are allowed", option, d, least, longestPeriod)
+		hint := ""
+		if d > 0 && d < time.Millisecond {
+			hint = "; is the unit missing, as in 5*time.Second?"
+		}
+		c.refuse("%s(%v): %v to %v are allowed%s", option, d, least, longestPeriod, hint)
 	}
 }
 
@@ -119,8 +124,8 @@ func WithContext(ctx context.Context) Option {
 	})
 }
 
-// WithLogger sets the logger for ticks that did not run, and for clocks that are off. Nil switches it off. Defaults to
-// [slog.Default].
+// WithLogger sets the logger for ticks that did not run, for runs without Redis (see [FailOpen]), and for clocks that are
+// off. Nil switches it off. Defaults to [slog.Default].
 func WithLogger(logger *slog.Logger) Option {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -169,10 +174,10 @@ func (c *config) checkText(option, text string, most int) {
 }
 
 // WithWait lets a tick wait for the end of an earlier run of the job, on any replica. The tick is skipped once it has
-// waited for so long, or at its start deadline. Defaults to skipping it at once.
+// waited for so long, or at its start deadline. At least 1 ms. Defaults to skipping it at once.
 func WithWait(limit time.Duration) Option {
 	return optionFunc(func(c *config) {
-		c.positive("WithWait", limit)
+		c.between("WithWait", limit, outage.ShortestWait)
 		c.overlap, c.wait = overlapWait, limit
 	})
 }
@@ -247,8 +252,9 @@ func WithHistory(periods int) Option {
 
 // FailOpen runs a tick on every replica that could not claim it until its start deadline because Redis did not answer.
 // Such a run has no lock, so it may overlap other runs. FailOpen does not apply if Redis refuses, because it is full
-// or the user lacks a right. Nothing is promised for such a run, and it is not in the [History]. Defaults to skipping
-// the tick.
+// or the user lacks a right. Nor does it apply if Redis has said that another run has the lock, and falls silent later.
+// [Exclusive] gives Redis a second to answer first, even if [WithWait] is shorter. Nothing is promised for such a run, and it is not in the [History]. The log
+// has an error for each. Defaults to skipping the tick.
 func FailOpen() Option {
 	return optionFunc(func(c *config) { c.failOpen = true })
 }

@@ -31,6 +31,8 @@ func TestInvalidOptions(t *testing.T) {
 		{"WithService", []cronlock.Option{cronlock.WithService("")}},
 		{"WithService", []cronlock.Option{cronlock.WithService(strings.Repeat("x", 101))}},
 		{"WithWait", []cronlock.Option{cronlock.WithWait(0)}},
+		{"is the unit missing", []cronlock.Option{cronlock.WithWait(5)}},
+		{"is the unit missing", []cronlock.Option{cronlock.WithMaxHold(30)}},
 		{"WithStartDeadline", []cronlock.Option{cronlock.WithStartDeadline(0)}},
 		{"WithStartDeadline", []cronlock.Option{cronlock.WithStartDeadline(1 << 62)}},
 		{"WithMaxSkew", []cronlock.Option{cronlock.WithMaxSkew(-time.Second)}},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // fieldName is a name of a header field: a token of RFC 9110, section 5.6.2.
@@ -18,6 +19,9 @@ var fieldName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
 // shortestSecret is how many bytes keep a secret from being guessed.
 const shortestSecret = 16
+
+// tooShort is what is wrong with a duration in which Redis cannot answer: a number without unit is one of nanoseconds.
+const tooShort = "at least 1ms is needed; is the unit missing, as in 5*time.Second?"
 
 // check finds what is wrong for any guard.
 func (c *Config) check() error {
@@ -34,6 +38,14 @@ func (c *Config) check() error {
 		return fmt.Errorf("holdfast: negative wait: %v", c.Wait)
 	case c.PreferWait < 0:
 		return fmt.Errorf("holdfast: negative longest wait of a client: %v", c.PreferWait)
+	case 0 < c.Wait && c.Wait < outage.ShortestWait:
+		return fmt.Errorf("holdfast: wait %v: %s", c.Wait, tooShort)
+	case 0 < c.PreferWait && c.PreferWait < outage.ShortestWait:
+		return fmt.Errorf("holdfast: longest wait of a client %v: %s", c.PreferWait, tooShort)
+	case 0 < c.AskTimeout && c.AskTimeout < outage.ShortestWait:
+		return fmt.Errorf("holdfast: ask timeout %v: %s", c.AskTimeout, tooShort)
+	case 0 < c.FinishTimeout && c.FinishTimeout < outage.ShortestWait:
+		return fmt.Errorf("holdfast: finish timeout %v: %s", c.FinishTimeout, tooShort)
 	case c.AskTimeout <= 0:
 		return fmt.Errorf("holdfast: ask timeout %v: Redis needs some time to answer", c.AskTimeout)
 	case c.FinishTimeout <= 0:

@@ -57,7 +57,7 @@ func (e *Exclusive) Do(ctx context.Context, req Request, run func(ctx context.Co
 	})
 	defer leave()
 	lock := e.strategy(lockPrefix+hash, e.config.Lock...)
-	held := bounded{lock, wait, e.config.AskTimeout}
+	held := bounded{lock, e.patience(wait)}
 	started := false
 	released, cancel := context.WithCancel(ctx) // bounds the release too
 	defer cancel()
@@ -122,29 +122,14 @@ func Degraded(ctx context.Context) bool {
 	return degraded || r != nil && r.attempt == nil
 }
 
-// bounded is a lock for which a request waits no longer than wait. Redis may take as long as ask to answer the first
-// try, even if wait is shorter.
+// bounded is a lock for which a request waits as long as its patience.
 //
 // Why: a request whose key is free need not wait, but a new connection to Redis can take longer than a short wait.
 type bounded struct {
 	core.Locker
-	wait, ask time.Duration
+	patience outage.Patience
 }
 
 func (b bounded) Lock(ctx context.Context, opts ...core.LockOption) (*core.Lease, error) {
-	wait := b.wait
-	if wait < b.ask {
-		began := time.Now()
-		lease, err := b.try(ctx, opts...)
-		if wait -= time.Since(began); wait <= 0 || !errors.Is(err, core.ErrNotAcquired) || errors.Is(err, core.ErrUnavailable) {
-			return lease, err
-		}
-	}
-	return b.Locker.Lock(ctx, append(opts, core.WithWait(wait))...)
-}
-
-func (b bounded) try(ctx context.Context, opts ...core.LockOption) (*core.Lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, b.ask)
-	defer cancel()
-	return b.Locker.TryLock(ctx, opts...)
+	return b.patience.Lock(ctx, b.Locker, opts...)
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // answerTime is what is kept of the time until the server stops writing, for the answer itself.
@@ -89,6 +91,11 @@ func (g *guard) wait(hash string, answerBy time.Time, prefer time.Duration) time
 		return 0
 	}
 	return wait
+}
+
+// patience returns how long a request waits that may wait for another one of its key for that long.
+func (g *guard) patience(wait time.Duration) outage.Patience {
+	return outage.Patience{Wait: wait, Ask: g.config.AskTimeout, FailOpen: g.config.FailOpen}
 }
 
 // Applied returns the Preference-Applied of an answer to a request with that header (RFC 7240), "" if there is none.

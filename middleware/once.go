@@ -143,21 +143,12 @@ func (o *Once) begin(ctx context.Context, hash string, req Request) (*core.Attem
 	if wait > 0 {
 		defer o.gate.leave(hash)
 	}
-	if wait < o.config.AskTimeout { // as for a lock, see bounded
-		began := time.Now()
-		attempt, err := o.try(ctx, name, options)
-		if wait -= time.Since(began); wait <= 0 || !errors.Is(err, core.ErrInProgress) || errors.Is(err, core.ErrUnavailable) {
-			return attempt, err
-		}
-	}
-	options = append(slices.Clip(options), core.WithWait(wait))
-	return o.client.Once(name, options...).Begin(ctx)
-}
-
-func (o *Once) try(ctx context.Context, name string, options []core.OnceOption) (*core.Attempt, error) {
-	ctx, cancel := context.WithTimeout(ctx, o.config.AskTimeout)
-	defer cancel()
-	return o.client.Once(name, options...).Begin(ctx)
+	var attempt *core.Attempt
+	err := o.patience(wait).Begin(ctx, func(ctx context.Context, wait time.Duration) (err error) {
+		attempt, err = o.client.Once(name, append(slices.Clip(options), core.WithWait(wait))...).Begin(ctx)
+		return err
+	})
+	return attempt, err
 }
 
 // refuseEarly lets early data do nothing but read what is recorded.

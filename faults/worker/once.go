@@ -30,7 +30,8 @@ func (w *worker) once(ctx context.Context, random *rand.Rand) {
 		opts = append(opts, core.WithFailurePolicy(core.HoldFailures))
 	}
 	if random.IntN(2) == 0 {
-		opts = append(opts, core.WithWait(upTo(random, 200*time.Millisecond)))
+		wait := time.Millisecond + upTo(random, 200*time.Millisecond)
+		opts = append(opts, core.WithWait(wait))
 	}
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*w.order.TTL)
 	defer cancel()

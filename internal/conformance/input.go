@@ -46,6 +46,8 @@ func badOptionsAreRefused(t *testing.T, s Subject) {
 		"TTL with microseconds": core.WithTTL(time.Second + time.Microsecond),
 		"no fixed TTL":          core.WithFixedTTL(0),
 		"negative wait":         core.WithWait(-1),
+		"wait without unit":     core.WithWait(5),
+		"max hold without unit": core.WithMaxHold(30),
 		"negative max hold":     core.WithMaxHold(-1),
 		"max hold too long":     core.WithMaxHold(1<<63 - 1),
 		"negative min hold":     core.WithMinHold(-1),

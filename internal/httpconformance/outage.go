@@ -24,6 +24,7 @@ var outageTests = tests{
 	"RedisIsFrozenAtTheEnd":      testFrozenAtEnd,
 	"LeaseIsLostWhileRedisIs":    testLeaseLostInOutage,
 	"ConflictsDoNotOpenTheGuard": testOpenGuardRefuses,
+	"HeldAndThenSilent":          testHeldThenSilent,
 	"FullRedisOpensNothing":      testFullRedis,
 	"MissingRightOpensNothing":   testMissingRight,
 	"WrongPasswordOpensNothing":  testWrongPassword,
@@ -253,6 +254,38 @@ func testOpenGuardRefuses(t *testing.T, s *suite) {
 		refused(t, http.StatusConflict, middleware.CodeRequestInProgress)
 	s.whileRunning(t, r, s.exclusive(t, middleware.FailOpen(), middleware.WithWait(0))).
 		refused(t, http.StatusConflict, middleware.CodeLockConflict)
+}
+
+// testHeldThenSilent: Redis has said that the key is held, and is silent for the rest of the wait. FailOpen opens nothing.
+func testHeldThenSilent(t *testing.T, s *suite) {
+	for name, build := range s.builders() {
+		redis := redistest.Start(t)
+		relay := redis.Relay()
+		silent := func(err error) {
+			if err != nil {
+				relay.Hold(redistest.Both)
+			}
+		}
+		locks := newLocks(t, relay.Client(), core.WithHooks(core.Hooks{
+			AcquireEnd: func(_ context.Context, end core.AcquireEnd) { silent(end.Err) },
+			BeginEnd:   func(_ context.Context, end core.BeginEnd) { silent(end.Err) },
+		}))
+		t.Cleanup(relay.Heal) // so that the client can close soon
+		stage := newStage(t)
+		first := s.mount(t, stage, must(t)(build(newLocks(t, redis.Client()), ByUser))).
+			aside(t.Context(), request{user: "ada", key: "k"})
+		receive(t, stage.entered, "the run")
+		runs := &counter{}
+		second := s.mount(t, runs, must(t)(build(locks, ByUser, middleware.FailOpen(),
+			middleware.WithAskTimeout(patience), middleware.WithWait(500*time.Millisecond))))
+		a := took(t, name, func() answer { return second.do(request{user: "ada", key: "k"}) })
+		if a.status != http.StatusConflict {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+		runs.ran(t, 0)
+		close(stage.leave)
+		receive(t, first, "the first answer")
+	}
 }
 
 // testFullRedis: what one user can bring about, by filling Redis, gives no user two orders.

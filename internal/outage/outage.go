@@ -1,4 +1,5 @@
-// Package outage tells an outage of Redis from what Redis refuses, for the guards that may fail open.
+// Package outage tells an outage of Redis from what Redis refuses, and from a wait that was too short for an answer. It is
+// for the guards that may fail open.
 package outage
 
 import (

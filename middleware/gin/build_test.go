@@ -31,7 +31,7 @@ func TestBuildErrors(t *testing.T) {
 		"lock option":     {never, key, ginlock.WithLock(core.WithTTL(0)), "WithTTL(0s)"},
 		"refusal handler": {never, key, ginlock.WithRefusalHandler(nil), "WithRefusalHandler"},
 		"skip":            {never, key, ginlock.WithSkip(nil), "WithSkip"},
-		"shared":          {never, key, ginlock.Shared(middleware.WithWait(-1)), "negative wait"},
+		"shared":          {never, key, middleware.WithWait(-1), "negative wait"},
 		"other adapter":   {never, key, httplock.WithSkip(nil), "httplock.WithSkip is an option of another adapter"},
 		"problem base":    {never, key, ginlock.WithProblemBase("http://[x"), "problem base"},
 	} {

@@ -36,7 +36,6 @@ func TestSharedOptions(t *testing.T) {
 		"WithKeySecret":      {ginlock.WithKeySecret(secret), middleware.WithKeySecret(secret)},
 		"WithLogger":         {ginlock.WithLogger(logger), middleware.WithLogger(logger)},
 		"WithHooks":          {ginlock.WithHooks(hooks), middleware.WithHooks(hooks)},
-		"Shared":             {ginlock.Shared(middleware.WithWait(7)), middleware.WithWait(7)},
 	} {
 		wantSameOption(t, name, options)
 	}

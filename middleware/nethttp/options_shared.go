@@ -15,9 +15,6 @@ import (
 // an option of another adapter.
 type Option = middleware.Option
 
-// Shared returns o. Options of package middleware need no conversion.
-func Shared(o middleware.Option) Option { return o }
-
 // WithMethods sets the guarded request methods, in upper case. Requests of other methods pass. Defaults to all but
 // GET, HEAD, OPTIONS and TRACE; to POST and PATCH for [Idempotent].
 func WithMethods(methods ...string) Option { return middleware.WithMethods(methods...) }

@@ -36,7 +36,6 @@ func TestSharedOptions(t *testing.T) {
 		"WithKeySecret":      {httplock.WithKeySecret(secret), middleware.WithKeySecret(secret)},
 		"WithLogger":         {httplock.WithLogger(logger), middleware.WithLogger(logger)},
 		"WithHooks":          {httplock.WithHooks(hooks), middleware.WithHooks(hooks)},
-		"Shared":             {httplock.Shared(middleware.WithWait(7)), middleware.WithWait(7)},
 	} {
 		wantSameOption(t, name, options)
 	}

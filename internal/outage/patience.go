@@ -1,0 +1,99 @@
+package outage
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// AskTimeout is how long Redis may take to answer the first request of a guard that has no option for that.
+//
+// Why a second: a wait that is shorter than the round trip must not pass for an outage, nor a short stall of Redis.
+const AskTimeout = time.Second
+
+// ShortestWait is the shortest time but 0 that [core.WithWait] takes.
+const ShortestWait = time.Millisecond
+
+// Patience is how long a guard waits for a lock or a record.
+type Patience struct {
+	// Wait bounds the waiting for another holder; less than [ShortestWait] asks once.
+	Wait time.Duration
+	// Ask bounds the time that Redis may take to answer the first request, even if Wait is shorter.
+	Ask time.Duration
+	// FailOpen is true if the guard lets its function run in an outage.
+	FailOpen bool
+}
+
+// Begin calls begin until Redis has answered, and then once more to wait. It returns the last error. begin asks Redis, and
+// waits for another holder as long as it is told; with 0 it asks once. If an answer says that another holder is in the
+// way, and Redis does not answer the last call, Begin returns that answer. So a busy lock never passes for an outage.
+//
+// Why two calls if the wait is shorter than Ask: with a wait below the round trip, a healthy Redis could never answer in
+// time. Why two calls if the guard fails open: the error of a wait that ends in an outage does not tell whether Redis has
+// answered before. The other holder may still run then.
+func (p Patience) Begin(ctx context.Context, begin func(ctx context.Context, wait time.Duration) error) error {
+	short := p.Wait < p.Ask
+	if !short && !p.FailOpen {
+		return begin(ctx, p.Wait)
+	}
+	began := time.Now()
+	first := p.first(ctx, begin)
+	for !short && Is(first) && time.Since(began) < min(p.Wait, outageLimit) && pause(ctx) {
+		first = p.first(ctx, begin)
+	}
+	rest := p.Wait - time.Since(began)
+	if !Busy(first) || rest < ShortestWait || ctx.Err() != nil {
+		return first
+	}
+	if err := begin(ctx, rest); !Is(err) || ctx.Err() != nil {
+		return err
+	}
+	return first
+}
+
+// Lock takes a lock by [Patience.Begin].
+func (p Patience) Lock(ctx context.Context, lock core.Locker, opts ...core.LockOption) (lease *core.Lease, err error) {
+	err = p.Begin(ctx, func(ctx context.Context, wait time.Duration) (err error) {
+		if wait < ShortestWait {
+			lease, err = lock.TryLock(ctx, opts...)
+		} else {
+			lease, err = lock.Lock(ctx, append(slices.Clip(opts), core.WithWait(wait))...)
+		}
+		return err
+	})
+	return lease, err
+}
+
+const (
+	// outageLimit is how long a guard with a longer wait goes on while Redis does not answer, as Lock of core does.
+	outageLimit = 5 * time.Second
+	// retryInterval lies between two requests then, each of which is repeated by core already.
+	retryInterval = 100 * time.Millisecond
+)
+
+// pause returns false if ctx ended.
+func pause(ctx context.Context) bool {
+	timer := time.NewTimer(retryInterval)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// first asks once.
+func (p Patience) first(ctx context.Context, begin func(ctx context.Context, wait time.Duration) error) error {
+	ctx, cancel := context.WithTimeout(ctx, p.Ask)
+	defer cancel()
+	return begin(ctx, 0)
+}
+
+// Busy returns true if Redis has said that another holder has the lock or runs for the record.
+func Busy(err error) bool {
+	return (errors.Is(err, core.ErrNotAcquired) || errors.Is(err, core.ErrInProgress)) && !errors.Is(err, core.ErrUnavailable)
+}
