@@ -255,7 +255,7 @@ func TestRedlockAgainAtOnce(t *testing.T) {
 func TestRedlockOperations(t *testing.T) {
 	t.Parallel()
 	five := startMasters(t, 5)
-	r := five.redlock(t, core.WithNodeTimeout(4*time.Second)) // what is asked of four servers is not about time
+	r := five.redlock(t, core.WithNodeTimeout(4*time.Second))          // what is asked of four servers is not about time
 	lease := mustLock(t, r.Mutex("name"), core.WithTTL(9*time.Second)) // a server that was too slow gets it at a renewal
 	five.awaitHolders(t, "lock:name", 5)
 	five.servers[2].Pause()
