@@ -90,9 +90,14 @@ func TestUnknownOutcomesAreRemembered(t *testing.T) {
 	gone(t, rdb, "lock:silent")
 
 	relay.LoseReplies("lock:refused", 1, redistest.Closed)
-	nth(relay, "lock:refused", 2, func() { rdb.ConfigSet(ctx, "min-replicas-to-write", "1") })
+	refusing := make(chan struct{})
+	nth(relay, "lock:refused", 2, func() {
+		defer close(refusing)
+		rdb.ConfigSet(ctx, "min-replicas-to-write", "1")
+	})
 	_, err = locks.Mutex("refused").TryLock(ctx)
 	wantErr(t, err, core.ErrUnavailable)
+	waitFor(t, refusing, "the server to refuse") // which may take longer than the call does
 	if rdb.Exists(ctx, "lock:refused").Val() == 0 {
 		t.Error("nothing was granted: the test has tested nothing")
 	}

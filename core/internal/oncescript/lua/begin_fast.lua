@@ -15,7 +15,7 @@ if not KEYS[4] and not ARGV[8] and redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 t
   local now, token = tonumber(began), began
   local last = call('SET', KEYS[2], token, 'PX', ARGV[4], 'GET')
   last = last and tonumber(last)
-  if last and last >= now then
+  if last and last >= now and last < 9007194959773696 then -- see begin.lua
     token = string.format('%.0f', last + 1)
     call('SET', KEYS[2], token, 'PX', ARGV[4])
   end
