@@ -117,34 +117,6 @@ func TestCrashedHolderWithoutExpiry(t *testing.T) {
 	}
 }
 
-// TestTokenBeyondTheLimit: the numbers of Lua are exact up to 2^53. What another program has written beyond that is not
-// the last token, since each grant would get the same one.
-func TestTokenBeyondTheLimit(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	rdb := redistest.Start(t).Client()
-	locks := newClient(t, rdb)
-	for _, beyond := range []string{"9007199254740993", "9223372036854775807", "99999999999999999999"} {
-		for _, ttl := range []time.Duration{0, time.Hour, 2 * time.Hour} {
-			rdb.Set(ctx, "holdfast:token", beyond, ttl)
-			last, latest := int64(0), time.Now().Add(time.Hour).UnixMicro()
-			for i := range 3 {
-				lease := mustLock(t, locks.Mutex("name"))
-				if lease.Token() <= last || lease.Token() > latest {
-					t.Errorf("%s, kept for %v: token %d after %d", beyond, ttl, lease.Token(), last)
-				}
-				last = lease.Token()
-				unlock(t, lease)
-				attempt := mustBegin(t, locks.Once(fmt.Sprint(beyond, ttl, i)))
-				if attempt.Token() <= last || attempt.Token() > latest {
-					t.Errorf("%s, kept for %v: token %d of an attempt after %d", beyond, ttl, attempt.Token(), last)
-				}
-				last = attempt.Token()
-			}
-		}
-	}
-}
-
 // TestClockSetBackInLine: after the server's clock was set back, expiries lie far in the future, as they do here. No
 // crashed holder may block the name for that long, nor a crashed waiter.
 func TestClockSetBackInLine(t *testing.T) {

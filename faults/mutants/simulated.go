@@ -20,7 +20,7 @@ func simulation(seeds ...string) Killer {
 var simulated = []Mutant{
 	{
 		"token that follows the clock back, simulated", "a clock that is set back makes tokens fall", "core/internal/lockscript/lua/token.lua",
-		[][2]string{{"  if last >= token and", "  if false and"}},
+		[][2]string{{"  if last >= token then", "  if false then"}},
 		inSimulationOfClocks,
 	},
 	{

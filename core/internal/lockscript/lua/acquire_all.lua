@@ -36,7 +36,7 @@ for _, r in ipairs(requests) do
   if r.heldToken then
     token = math.max(token, r.heldToken)
   else
-    token = math.max(token, now, (tonumber(redis.call('GET', r.token) or '') or 0) + 1)
+    token = math.max(token, now, tokenOf(redis.call('GET', r.token)) + 1)
   end
 end
 

@@ -209,5 +209,5 @@ if ownToken then
   return reply(ownToken)
 end
 local number = mayQueue and enqueue() or 0
-return {0, timeLeft(), number > 0 and countBefore(number) or 0, number, tonumber(call('GET', lastToken) or 0),
+return {0, timeLeft(), number > 0 and countBefore(number) or 0, number, tokenOf(call('GET', lastToken)),
   foreign and 1 or 0, holder()}

@@ -38,7 +38,7 @@ local function ownerHolds(place)
     or hasShare(owner))
 end
 
-local reply = {remainingTTL(), tonumber(call('GET', lastToken) or 0), foreign and 1 or 0}
+local reply = {remainingTTL(), tokenOf(call('GET', lastToken)), foreign and 1 or 0}
 for i = 3, #ARGV do
   local place, before = places[i], -1
   local number = place and call('ZSCORE', place.shared and sharedQueue or exclusiveQueue, ARGV[i])

@@ -16,8 +16,7 @@
 local lock, id, token = KEYS[1], ARGV[1], tonumber(ARGV[2])
 
 local function raiseLastToken()
-  local last = tonumber(redis.call('GET', KEYS[2]) or '')
-  if not last or last < token then
+  if tokenOf(redis.call('GET', KEYS[2])) < token then
     redis.call('SET', KEYS[2], ARGV[2], 'PX', tokenMemory)
   end
 end

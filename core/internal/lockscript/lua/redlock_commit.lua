@@ -21,8 +21,7 @@ if check(r) or not r.repeated and ARGV[6] ~= '1' then
   return 0
 end
 
-local last = tonumber(redis.call('GET', r.token) or '')
-if not last or last < token then
+if tokenOf(redis.call('GET', r.token)) < token then
   redis.call('SET', r.token, integer(token), 'PX', tokenMemory)
 end
 if not r.heldToken then

@@ -39,10 +39,12 @@ local outcomeOnExpiry, fingerprint, note = ARGV[5] or '', ARGV[6] or '', ARGV[7]
 
 -- nextToken draws a token: the server's time, or more if the last token or that of the record is not less. Then it is the
 -- last one, for ARGV[4] ms. Why not the function of lockscript/lua/token.lua: its tokens may be late, and a token that is
--- the time saves the field began. A last token beyond the tokenLimit of that file is none here too.
+-- the time saves the field began. A last token beyond the tokenLimit of that file is none here too, and one of the record.
+local tokenLimit = 9007194959773696
+
 local function nextToken(least)
   local last = tonumber(call('SET', KEYS[2], integer(least), 'PX', ARGV[4], 'GET') or '')
-  if last and last >= least and last < 9007194959773696 then
+  if last and last >= least and last < tokenLimit then
     least = last + 1
     call('SET', KEYS[2], integer(least), 'PX', ARGV[4])
   end
@@ -98,7 +100,8 @@ if maxRecords or maxBytes then
   end
 end
 
-local token = nextToken(math.max(now, (tonumber(r.token) or 0) + 1))
+local before = tonumber(r.token) or 0
+local token = nextToken(math.max(now, before < tokenLimit and before + 1 or 0))
 local attempt = (r.attempt or r.token and 1 or 0) + 1
 local fields = {'state', 'running', 'id', id, 'token', integer(token), 'ttl', ttl}
 
