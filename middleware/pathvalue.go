@@ -40,19 +40,3 @@ func unescaped(value string, places ...string) string {
 	}
 	return value
 }
-
-// placesOf returns the text in the escaped path of u that the segment of a pattern has matched, with the index of that
-// segment in the path: all of the path if the segment takes the rest, and nothing if a router of decoded paths has cut it
-// otherwise.
-func (rt Route) placesOf(u *url.URL, segment string, index int) []string {
-	escaped := cutPath(u.EscapedPath())
-	switch {
-	case rt.Decoded && len(cutDecoded(u)) != len(escaped):
-		return nil
-	case strings.HasSuffix(segment, "...}"):
-		return []string{u.EscapedPath()}
-	case index < len(escaped):
-		return escaped[index : index+1]
-	}
-	return nil
-}

@@ -86,11 +86,11 @@ func (rt Route) Key(r *http.Request) (Key, error) {
 		full, slash := rt.full(r)
 		return routeKey(r.Method, routeText(p.host, slash, full))
 	}
-	prefix, _, ok := rt.prefix(r, p)
-	if !ok {
-		return Key{}, rt.misfit()
+	fit, err := rt.fit(r, p)
+	if err != nil {
+		return Key{}, err
 	}
-	return routeKey(r.Method, routeText(p.host, p.slash, prefix, p.segments))
+	return routeKey(r.Method, routeText(p.host, p.slash, fit.prefix, p.segments))
 }
 
 // PathKey returns the key of the resource that a wildcard of the route names. The pattern up to the wildcard is part
@@ -106,13 +106,13 @@ func (rt Route) PathKey(r *http.Request, name, value string) (Key, error) {
 	segments, found := p.upTo(name)
 	switch {
 	case ok && found:
-		prefix, matched, ok := rt.prefix(r, p)
-		if !ok {
-			return Key{}, rt.misfit()
+		fit, err := rt.fit(r, p)
+		if err != nil {
+			return Key{}, err
 		}
 		last := len(segments) - 1
-		value = unescaped(value, rt.placesOf(matched, p.segments[last], len(prefix)+last)...)
-		return pathKey(routeText(p.host, false, prefix, segments), value)
+		value = unescaped(value, fit.placesOf(p.segments[last], last)...)
+		return pathKey(routeText(p.host, false, fit.prefix, segments), value)
 	case value == "":
 		return Key{}, fmt.Errorf("%w (wildcard %q, pattern %q)", ErrNoRoute, name, rt.Pattern)
 	}
@@ -120,54 +120,33 @@ func (rt Route) PathKey(r *http.Request, name, value string) (Key, error) {
 	// path up to the value takes its place.
 	path, _ := rt.full(r)
 	value = unescaped(value, cutPath(targetOf(r).EscapedPath())...)
-	if i := slices.Index(path, url.PathEscape(value)); i >= 0 {
-		path = path[:i]
+	at := slices.Index(path, url.PathEscape(value))
+	if at < 0 { // what is behind the value would count too, and one thing would have many keys
+		return Key{}, fmt.Errorf("%w (the value of wildcard %q is no segment of the path)", ErrNoRoute, name)
 	}
-	return pathKey(routeText(p.host, false, path, []string{"{}"}), value)
-}
-
-func (rt Route) misfit() error {
-	return fmt.Errorf("%w (pattern %q does not fit the path of the request)", ErrNoRoute, rt.Pattern)
-}
-
-// prefix returns the part of the path of r that was taken away before the router has matched p, the URL with the path
-// that begins with it, and false if p fits no path.
-func (rt Route) prefix(r *http.Request, p pattern) (prefix []string, matched *url.URL, ok bool) {
-	target := targetOf(r)
-	for _, cut := range rt.cuts() {
-		if prefix, ok := p.under(cut(target), cut(r.URL)); ok {
-			return prefix, target, true
-		}
-	}
-	for _, cut := range rt.cuts() {
-		if p.begins(cut(r.URL)) { // a handler around the router has put another path in place
-			return nil, r.URL, true
-		}
-	}
-	return nil, nil, false
+	return pathKey(routeText(p.host, false, path[:at], []string{"{}"}), value)
 }
 
 // full returns the path of r as it came in, or the one that a handler has put in its place, and whether it ends in a
 // slash.
 func (rt Route) full(r *http.Request) (path []string, slash bool) {
-	cut, whole := rt.cuts()[0], targetOf(r)
-	if !endsIn(cut(whole), cut(r.URL)) {
+	whole := targetOf(r)
+	if !endsIn(rt.cut(whole), rt.cut(r.URL)) {
 		whole = r.URL
 	}
 	text := whole.EscapedPath()
 	if rt.Decoded {
 		text = whole.Path
 	}
-	return cut(whole), strings.HasSuffix(text, "/")
+	return rt.cut(whole), strings.HasSuffix(text, "/")
 }
 
-// cuts returns how the router may have cut paths into segments, the more likely way first: a router of decoded paths
-// can be told to match escaped ones.
-func (rt Route) cuts() []func(*url.URL) []string {
+// cut returns the segments of a path, as the router has probably cut it.
+func (rt Route) cut(u *url.URL) []string {
 	if rt.Decoded {
-		return []func(*url.URL) []string{cutDecoded, cutEscaped}
+		return cutDecoded(u)
 	}
-	return []func(*url.URL) []string{cutEscaped}
+	return cutEscaped(u)
 }
 
 func cutEscaped(u *url.URL) []string {

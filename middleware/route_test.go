@@ -99,6 +99,13 @@ func TestResourceOfAnOuterRouter(t *testing.T) {
 	if keyed("/suppliers/7/orders", "/orders").Equal(want) {
 		t.Error("supplier 7 is customer 7")
 	}
+	// A part of a segment: what is behind it would count too, so one thing would have many keys.
+	for path, pattern := range map[string]string{"/customers/v7/a": "", "/customers/v7/items/8": "/items/{item}"} {
+		r := httptest.NewRequest(http.MethodPost, path, nil)
+		if key, err := (middleware.Route{Pattern: pattern}).PathKey(r, "id", "7"); !errors.Is(err, middleware.ErrNoRoute) {
+			t.Errorf("%s: key %v, error %v", path, key, err)
+		}
+	}
 }
 
 // FuzzRoutes wants the path of a request to be the same route as a pattern, once the "*" of chi is escaped in it.

@@ -77,13 +77,20 @@ func TestRoutesOfGroups(t *testing.T) {
 }
 
 // TestEscapedSlashMakesNoOtherRoute: gin takes it for one that is not escaped, unless it is told to match paths as they
-// were sent.
+// were sent. Behind a prefix that it does not see, both are possible, so the path is refused.
 func TestEscapedSlashMakesNoOtherRoute(t *testing.T) {
 	t.Parallel()
 	plain := mounted(t, ginlock.ByRoute(), "/v1", "/:cart/:item", "/v1/7/8")
-	if escaped := mounted(t, ginlock.ByRoute(), "/v1", "/:cart/:item", "/v1/7%2F8"); !escaped.Equal(plain) {
+	if escaped := mounted(t, ginlock.ByRoute(), "", "/v1/:cart/:item", "/v1/7%2F8"); !escaped.Equal(plain) {
 		t.Error("another spelling of the path makes another key")
 	}
+	mounted(t, func(c *gin.Context) (ginlock.Key, error) {
+		key, err := ginlock.ByRoute()(c)
+		if !errors.Is(err, ginlock.ErrKeyInvalid) {
+			t.Errorf("behind a prefix: key %v, error %v", key, err)
+		}
+		return key, nil
+	}, "/v1", "/:cart/:item", "/v1/7%2F8")
 	var raw ginlock.Key
 	err := errors.New("not reached")
 	engine := gin.New()
@@ -156,15 +163,25 @@ func TestSpellingsOfAPath(t *testing.T) {
 	lax.RemoveExtraSlash = true
 	raw.UseRawPath, raw.UnescapePathValues = true, false
 	lax.POST("/cart/:id", keep)
-	raw.POST("/cart/:id", keep)
+	for _, route := range []string{"/cart/:id", "/two/:id/:other", "/files/*id"} {
+		raw.POST(route, keep)
+	}
 	serve := func(engine *gin.Engine, target string) {
 		engine.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, target, nil))
 	}
 	serve(lax, "/cart/a7")
-	for _, target := range []string{"/cart/a7", "/cart/%617", "/cart/%61%37"} {
-		serve(raw, target)
-		if err != nil || !keys[len(keys)-1].Equal(keys[0]) {
-			t.Errorf("%s has another key, error %v", target, err)
+	for _, same := range [][]string{
+		{"/cart/a7", "/cart/%617", "/cart/%61%37"},
+		{"/cart/7%2Fx", "/cart/7%2fx", "/cart/%37%2fx"},
+		{"/two/7/b%2Fc", "/two/%37/b%2Fc", "/two/7/%62%2fc"},
+		{"/files/a%2Fb/c", "/files/%61%2fb/c", "/files/a%2fb/%63"},
+	} {
+		first := len(keys)
+		for _, target := range same {
+			serve(raw, target)
+			if err != nil || !keys[len(keys)-1].Equal(keys[first]) {
+				t.Errorf("%s has another key than %s, error %v", target, same[0], err)
+			}
 		}
 	}
 	for _, target := range []string{"/a/../cart/a7", "/cart/x/../a7", "/cart/%2e%2e/cart/a7"} {
