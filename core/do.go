@@ -11,11 +11,11 @@ import (
 //
 // Do returns fn's error. If the lease was lost before fn returned, the error is ErrLeaseLost too, even if fn returned
 // nil, because another owner may have held the lock meanwhile. A release that Redis did not confirm is no error of Do:
-// fn was alone, and the lock expires. If fn panics, Do releases the lock, and the panic continues. If fn is nil, Do returns
-// [ErrInvalidOption] before it asks Redis.
+// fn was alone, and the lock expires. If fn panics, Do releases the lock, and the panic continues. If l or fn is nil, Do
+// returns [ErrInvalidOption] before it asks Redis.
 func Do(ctx context.Context, l Locker, fn func(context.Context) error, opts ...LockOption) error {
-	if fn == nil {
-		return invalidOption("Do: the function is nil")
+	if err := checkDo("Do", l, fn); err != nil {
+		return err
 	}
 	lease, err := l.Lock(ctx, opts...)
 	if err != nil {
@@ -26,14 +26,24 @@ func Do(ctx context.Context, l Locker, fn func(context.Context) error, opts ...L
 
 // TryDo is [Do] with [Locker.TryLock]: it asks once and returns [ErrNotAcquired] if the lock is held.
 func TryDo(ctx context.Context, l Locker, fn func(context.Context) error, opts ...LockOption) error {
-	if fn == nil {
-		return invalidOption("TryDo: the function is nil")
+	if err := checkDo("TryDo", l, fn); err != nil {
+		return err
 	}
 	lease, err := l.TryLock(ctx, opts...)
 	if err != nil {
 		return err
 	}
 	return lease.run(ctx, fn)
+}
+
+func checkDo(call string, l Locker, fn func(context.Context) error) error {
+	switch {
+	case l == nil:
+		return invalidOption("%s: the Locker is nil", call)
+	case fn == nil:
+		return invalidOption("%s: the function is nil", call)
+	}
+	return nil
 }
 
 // run calls fn and unlocks, however fn ends.

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -23,6 +24,12 @@ func TestNilFunctionIsRefused(t *testing.T) {
 		"Election.TryDo": locks.Election("name").TryDo(t.Context(), nil),
 	} {
 		t.Run(what, func(t *testing.T) { wantInvalid(t, err, core.ErrInvalidOption, "the function is nil") })
+	}
+	never := func(context.Context) error { t.Error("the function ran"); return nil }
+	for what, err := range map[string]error{
+		"Do": core.Do(t.Context(), nil, never), "TryDo": core.TryDo(t.Context(), nil, never),
+	} {
+		t.Run(what+" without a Locker", func(t *testing.T) { wantInvalid(t, err, core.ErrInvalidOption, "the Locker is nil") })
 	}
 	if n := server.CommandStats()["evalsha"].Calls; n != 0 {
 		t.Errorf("%d scripts ran", n)
