@@ -96,3 +96,16 @@ func TestUnansweredWithinATimeout(t *testing.T) {
 		}
 	}
 }
+
+// TestUnansweredIsLeftToALateAnswer where an error handler around the guard is going to write one.
+func TestUnansweredIsLeftToALateAnswer(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	guard := httplock.Idempotent(locks, httplock.Unscoped(), append(patientOnce(), shortHold, httplock.LateAnswers())...)
+	srv := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		guard(silent).ServeHTTP(w, r)
+		w.Header().Del("Content-Length")
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	order(t, srv, "k").want(t, http.StatusBadGateway)
+}
