@@ -3,8 +3,8 @@ package middleware
 import "net/http"
 
 // Send writes what was held back to the real writer. Call it once the record is written. It does nothing if the answer
-// was already passed through. It leaves an answer without any write to the server, which sends an empty 200. The error
-// is that of the connection.
+// was already passed through. It leaves an answer without any write to the server, which sends an empty 200: see
+// [Run.Finish] for a handler that did not answer. The error is that of the connection.
 func (c *Capture) Send() error {
 	c.released = true
 	if c.passing || c.status == 0 {
@@ -15,7 +15,7 @@ func (c *Capture) Send() error {
 	return err
 }
 
-// Abandon is for a handler that has panicked. It sends nothing of what was held back, and restores the header from
+// Abandon is for a handler that has panicked or has not answered. It sends nothing of what was held back, and restores the header from
 // before the handler. So the answer of a recovery around the guard contains nothing of the handler's answer. What was
 // passed through cannot be taken back.
 //

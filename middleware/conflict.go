@@ -24,6 +24,7 @@ const (
 	CodeKeyFailed       = "key-failed"       // 500: the server could not make the key
 	CodeGuardFailed     = "guard-failed"     // 500: the guard cannot be used like this, by a mistake of the program
 	CodeLockUnavailable = "lock-unavailable" // 503: Redis could not be asked
+	CodeNotAnswered     = "not-answered"     // 503: the handler has not answered, because its context was over
 
 	CodeRequestInProgress = "request-in-progress" // 409: another request of the same key is running, behind Once
 	CodeAlreadyCompleted  = "already-completed"   // 409: a request of the same key took effect before
@@ -46,7 +47,8 @@ var errEarly = errors.New("holdfast: early data")
 // ErrClientGone says that the client left before its request could run.
 var ErrClientGone = errors.New("holdfast: client gone")
 
-// Conflict is why a request was refused. It is an error too. Its text has the key's hash only, unless Cause came from
+// Conflict is why a request was refused, or what is answered in place of a handler whose context ended before it
+// answered. It is an error too. Its text has the key's hash only, unless Cause came from
 // a key function that says more.
 type Conflict struct {
 	// Status of the answer.
@@ -70,6 +72,8 @@ type Conflict struct {
 	DescribedBy string
 	// Cause is the error behind the refusal. It is for logs, not for clients.
 	Cause error
+
+	ran bool // the request was not refused: see [Run.Finish]
 }
 
 // Error returns the code and the text of the cause.
@@ -95,7 +99,7 @@ func (c *Config) conflict(code string, cause error) *Conflict {
 		conflict.Status, conflict.RetryAfter = cmp.Or(c.ConflictStatus, http.StatusConflict), shortestRetry
 	case CodeLimitReached:
 		conflict.Status, conflict.RetryAfter = cmp.Or(c.ConflictStatus, http.StatusTooManyRequests), shortestRetry
-	case CodeLockUnavailable, CodeTooManyBodies:
+	case CodeLockUnavailable, CodeTooManyBodies, CodeNotAnswered:
 		conflict.RetryAfter = afterOutage()
 	case CodeKeyRequired, CodeKeyInvalid:
 		conflict.DescribedBy = c.DescribedBy

@@ -63,7 +63,7 @@ func (b *Body) checkWhole(r *http.Request, limit int64) error {
 	switch {
 	case int64(len(b.begin)) > limit, errors.As(b.err, &large):
 		return ErrBodyTooLarge
-	case b.usedUp():
+	case b.usedUp(), b.begun(r):
 		return b.recall(r, limit)
 	case b.err != nil:
 		return errors.Join(ErrBodyUnreadable, b.err)

@@ -34,10 +34,11 @@ var errLate = errors.New("holdfast: answered after the run was recorded without 
 // judged at once, so that a client that has read an answer finds it recorded. Without a server of net/http, which ends
 // the context of each request, FinishLate cannot wait for a late answer. Then the handler counts as one that did not
 // answer.
-func (r *Run) FinishLate(ctx context.Context, c *Capture, o Outcome) {
+//
+// FinishLate returns nil if it waits, or if the writer is such a one: the error handler is going to answer.
+func (r *Run) FinishLate(ctx context.Context, c *Capture, o Outcome) (instead *Conflict) {
 	if !o.Unanswered {
-		r.Finish(o)
-		return
+		return r.Finish(o)
 	}
 	l := &lateAnswer{run: r, capture: c, server: serverOf(ctx), answer: c.Response()}
 	c.late = l
@@ -47,21 +48,29 @@ func (r *Run) FinishLate(ctx context.Context, c *Capture, o Outcome) {
 			o.Response = &Response{}
 		}
 		l.ended, l.empty = true, r.ctx.Err() == nil
-		r.Finish(o)
-		return
+		if instead = r.Finish(o); r.mayAnswerLate(c) {
+			return nil
+		}
+		return instead
 	}
 	r.late = true
 	r.declareAnswered()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.detach = context.AfterFunc(ctx, l.requestEnded)
+	return nil
 }
 
 // awaitsAnswer reports whether the handler may still be answered for.
 func (r *Run) awaitsAnswer(c *Capture) bool {
 	word := Disposition(r.word.Load())
-	return (r.once.config.LateAnswers || answersLate(c.real)) && r.ctx.Err() == nil &&
+	return r.mayAnswerLate(c) && r.ctx.Err() == nil &&
 		(word == Auto || word == Completed) && r.refusal.Load() == notRefused
+}
+
+// mayAnswerLate reports whether something may write an answer after the guard has returned.
+func (r *Run) mayAnswerLate(c *Capture) bool {
+	return r.once.config.LateAnswers || answersLate(c.real)
 }
 
 // declareAnswered lets a crash count as what the handler's return means if nothing else is said: an empty 200.

@@ -18,11 +18,14 @@ type Once struct {
 	shapes  shapes
 }
 
-// NewOnce returns a Once that keeps its records with client, or an error that names the wrong argument. The config is
-// [OnceConfig] or [IdempotentConfig], changed by options.
+// NewOnce returns a Once that keeps its records with client, or an error that names the wrong argument. A client that
+// [core.New] has not made is one. The config is [OnceConfig] or [IdempotentConfig], changed by options.
 func NewOnce(client *core.Client, config Config) (*Once, error) {
 	if client == nil {
 		return nil, errors.New("holdfast: the client is nil: pass that of core.New")
+	}
+	if *client == (core.Client{}) {
+		return nil, errors.New("holdfast: the client is the zero Client: pass that of core.New")
 	}
 	if err := config.checkOnce(); err != nil {
 		return nil, err

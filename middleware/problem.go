@@ -120,6 +120,12 @@ var verdicts = map[string]verdict{
 		title:     "Too early",
 		detail:    "The request came in early data, which may be a repetition. Send it again after the handshake.",
 	},
+	CodeNotAnswered: {
+		status:    http.StatusServiceUnavailable,
+		retryable: true,
+		title:     "Not answered",
+		detail:    "The request was ended before it had an answer, and may have taken effect.",
+	},
 	CodeLockUnavailable: {
 		status:    http.StatusServiceUnavailable,
 		retryable: true,
@@ -150,6 +156,9 @@ func (c *Conflict) Problem() Problem {
 		Type: c.Type, Title: v.title, Status: c.Status, Detail: v.detail,
 		Code: c.Code, RetryAfter: int64(c.RetryAfter / time.Second), Retryable: c.Retryable,
 		describedBy: c.DescribedBy,
+	}
+	if detail := ranDetails[c.Code]; c.ran && detail != "" {
+		p.Detail = detail
 	}
 	if told := toldOf(c.Cause); told != "" {
 		p.Detail = told + " " + p.Detail

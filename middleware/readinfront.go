@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 )
 
 // ErrBodyRead says that the body of a request was read in front of its guard, which cannot compare it any more: 500,
@@ -47,10 +48,17 @@ func (b *Body) recall(r *http.Request, limit int64) error {
 		}
 		b.parsed, b.taken = form, b.taken+int64(len(form))
 		return nil
-	case r.ContentLength > 0, b.passed, r.MultipartForm != nil: // the last by r.MultipartReader
+	case r.ContentLength > 0, b.passed, partByPart(r):
 		return ErrBodyRead
 	}
 	return nil
+}
+
+// partByPart reports whether a program in front may have read the parts of the body by r.MultipartReader. That marks the
+// request whatever it consists of, so only a multipart body that may have had a part counts.
+func partByPart(r *http.Request) bool {
+	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return r.MultipartForm != nil && r.ContentLength != 0 && strings.HasPrefix(mediaType, "multipart/")
 }
 
 // parsedForm returns the form that net/http has parsed of the body of r, as the body of a client that sends its fields in

@@ -15,7 +15,10 @@ const (
 func refusedInside(ctx context.Context) { tellRuns(ctx, unsent) }
 
 // letThroughInside tells all runs of ctx that a guard inside of them has let the request through.
-func letThroughInside(ctx context.Context) { tellRuns(ctx, notRefused) }
+func letThroughInside(ctx context.Context) {
+	unansweredInside(runFrom(ctx), Auto)
+	tellRuns(ctx, notRefused)
+}
 
 func tellRuns(ctx context.Context, refusal int32) {
 	for r := runFrom(ctx); r != nil; r = r.outer {

@@ -21,6 +21,7 @@ type Run struct {
 	word     atomic.Int32 // the handler's, a Disposition
 	refusal  atomic.Int32 // the status with which a guard inside refused the request, or notRefused or unsent
 	finished atomic.Bool
+	inside   atomic.Int32 // what became of a run inside that did not answer, a Disposition: see [Run.instead]
 	// holdsFailures is set if a guard inside with the same key holds failures.
 	holdsFailures atomic.Bool
 	late          bool // the handler returned while its context was alive, and was waited for
@@ -68,16 +69,22 @@ func (r *Run) Capture() (bytes int, body bool) {
 // Finish records how the handler ended, within a few seconds at most, even if the client has left. A second call does
 // nothing. Send the answer only after Finish.
 //
+// If the handler has written nothing because its context was over, Finish returns what to answer in its place: call
+// [Capture.Abandon], and send that as a refusal. Otherwise Finish returns nil.
+//
 // If the application's judge, codec or hook panics, Finish ends the attempt all the same, and the panic continues.
 // Otherwise the key would be renewed until the process ends. A judge that panicked has not judged.
-func (r *Run) Finish(outcome Outcome) {
+func (r *Run) Finish(outcome Outcome) (instead *Conflict) {
 	if !r.finished.CompareAndSwap(false, true) {
-		return
+		return nil
 	}
 	defer r.cancel()
 	outcome = r.normalized(outcome)
 	d := r.once.config.disposition(outcome, r.policy())
-	defer func() { r.end(d, outcome) }()
+	defer func() {
+		r.end(d, outcome)
+		instead = r.instead(d, outcome)
+	}()
 	switch word := Disposition(r.word.Load()); {
 	case word != Auto:
 		d = word
@@ -88,6 +95,7 @@ func (r *Run) Finish(outcome Outcome) {
 			d = judged
 		}
 	}
+	return nil // or what the deferred function finds
 }
 
 // policy is the failure policy of the guard, or of a guard inside with the same key that holds failures.
@@ -114,9 +122,9 @@ func (r *Run) holdFailures(ctx context.Context) error {
 }
 
 // normalized fills in what an adapter cannot know: whether a handler that wrote nothing did so because its context was
-// over. Then the empty answer that the server sends, to a client that may have left, is not the handler's.
+// over, or that of a run inside. Then the empty answer that the server would send is not the handler's.
 func (r *Run) normalized(o Outcome) Outcome {
-	if o.Response == nil || !o.Returned || o.Unanswered && !r.late && r.ctx.Err() != nil {
+	if o.Response == nil || !o.Returned || o.Unanswered && (r.inside.Load() != 0 || !r.late && r.ctx.Err() != nil) {
 		o.Response = &Response{}
 	}
 	return o

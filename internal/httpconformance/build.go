@@ -128,6 +128,10 @@ func testMissingArguments(t *testing.T, s *suite) {
 	rejects(t, err, "client")
 	_, err = s.Idempotent(nil, ByUser)
 	rejects(t, err, "client")
+	_, err = s.Once(&core.Client{}, ByUser)
+	rejects(t, err, "the client is the zero Client")
+	_, err = s.Idempotent(&core.Client{}, ByUser)
+	rejects(t, err, "the client is the zero Client")
 }
 
 func testFailOpenHold(t *testing.T, s *suite) {

@@ -16,6 +16,9 @@ import (
 //
 // A handler guarded twice with the same key runs: the inner guard enters the lock of the outer one. So does a handler
 // that is reached through gin's HandleContext.
+//
+// A chain that returns without an answer after its context has ended is answered for: 503 not-answered, in place of the
+// empty 200 of gin. A status that is set and an error in c.Errors count as an answer.
 func Exclusive(strategy core.Strategy, key KeyFunc, opts ...Option) gin.HandlerFunc {
 	return must(NewExclusive(strategy, key, opts...))
 }
@@ -35,7 +38,17 @@ func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (gin.Hand
 		// The request's time begins before its body is read.
 		ctx, by := c.Request.Context(), middleware.AnswerBy(c.Request.Context())
 		g.serve(c, func(key Key) *Conflict {
-			return engine.Do(ctx, middleware.RequestOf(c.Request, key, by), func(ctx context.Context) { next(ctx, c) })
+			silent, status, before := false, c.Writer.Status(), len(c.Errors)
+			conflict := engine.Do(ctx, middleware.RequestOf(c.Request, key, by), func(ctx context.Context) {
+				next(ctx, c)
+				// A status or an error is for gin or a renderer around the guard to send.
+				silent = ctx.Err() != nil && !c.Writer.Written() && c.Writer.Status() == status && len(c.Errors) == before
+			})
+			if silent {
+				c.Writer.Header().Del("Content-Length") // of the answer that the chain did not give
+				conflict = engine.Unanswered(ctx, c.Writer, key)
+			}
+			return conflict
 		})
 	}, nil
 }

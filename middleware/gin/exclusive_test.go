@@ -207,7 +207,7 @@ func TestHandlerLearnsOfLostLease(t *testing.T) {
 	if err := receive(t, watch.failed, "the hook"); !errors.Is(err, core.ErrLeaseLost) {
 		t.Errorf("failure %v, want ErrLeaseLost", err)
 	}
-	receive(t, done, "the answer").want(t, http.StatusOK)
+	receive(t, done, "the answer").want(t, http.StatusServiceUnavailable)
 }
 
 func TestGuardedTwiceEntersAgain(t *testing.T) {

@@ -99,7 +99,7 @@ func (o *once) handle(c *gin.Context) {
 		case recorded != nil:
 			replay(c, recorded, o.engine.Marker())
 		case run != nil:
-			o.run(run, c)
+			conflict = o.run(run, c)
 		}
 		return conflict
 	})
@@ -107,7 +107,9 @@ func (o *once) handle(c *gin.Context) {
 
 // run has the chain answer into a capture, which is sent once the answer is recorded. That nothing is recovered keeps
 // the stack of a panic, and covers http.ErrAbortHandler and runtime.Goexit.
-func (o *once) run(run *middleware.Run, c *gin.Context) {
+//
+// It returns what to answer in place of a chain that did not answer because its context was over.
+func (o *once) run(run *middleware.Run, c *gin.Context) (instead *Conflict) {
 	limit, record := run.Capture()
 	w := newCapture(c, limit, record)
 	before := len(c.Errors)
@@ -115,18 +117,19 @@ func (o *once) run(run *middleware.Run, c *gin.Context) {
 	finished := false
 	defer func() {
 		defer func() {
-			if !finished { // the handler, a judge or a hook has panicked
+			if !finished { // also if the handler, a judge or a hook has panicked
 				w.capture.Abandon()
 			}
 		}()
-		run.Finish(outcome)
-		if finished = outcome.Returned; finished {
+		instead = run.Finish(outcome)
+		if finished = outcome.Returned && instead == nil; finished {
 			w.send()
 		}
 	}()
 	c.Writer = w
 	next(run.Context(), c)
 	outcome = w.outcome(len(c.Errors) - before)
+	return nil // or what the deferred function is told
 }
 
 // replay answers with a recorded response.

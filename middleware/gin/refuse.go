@@ -13,8 +13,8 @@ import (
 type Conflict = middleware.Conflict
 
 // RefusalHandler answers a refused request. The chain is already aborted, and the conflict is in c.Errors. A handler
-// that neither writes nor sets another status has not answered: with a further error in c.Errors the guard sets the status
-// of the conflict for a renderer around it, and otherwise it calls [Refuse]. For an empty 200, call
+// that neither writes nor sets another status, from 200 on, has not answered: with a further error in c.Errors the guard
+// sets the status of the conflict for a renderer around it, and otherwise it calls [Refuse]. For an empty 200, call
 // c.Writer.WriteHeaderNow.
 type RefusalHandler func(c *gin.Context, conflict *Conflict)
 
@@ -43,7 +43,8 @@ func refuse(c *gin.Context, conflict *Conflict, handler RefusalHandler) {
 	before, errors := c.Writer.Status(), len(c.Errors)
 	handler(c, conflict)
 	switch now := c.Writer.Status(); {
-	case c.Writer.Written(), now != before, now >= http.StatusMultipleChoices: // or a renderer of c.Errors will write
+	case c.Writer.Written(), now >= http.StatusMultipleChoices: // or a renderer of c.Errors will write
+	case now != before && now >= http.StatusOK: // 1xx is no answer: net/http sends 200 after it
 	case len(c.Errors) > errors: // for a renderer, which may set no status
 		statusOnly(c, conflict)
 	default:

@@ -30,6 +30,7 @@ func TestSilentRefusalHandler(t *testing.T) {
 		"nothing":        {func(*gin.Context, *ginlock.Conflict) {}, http.StatusBadRequest, middleware.CodeKeyRequired},
 		"another status": {func(_ *gin.Context, c *ginlock.Conflict) { c.Status = 418 }, 418, middleware.CodeKeyRequired},
 		"an error":       {func(c *gin.Context, _ *ginlock.Conflict) { _ = c.Error(errors.New("mine")) }, http.StatusBadRequest, "rendered"},
+		"early hints":    {func(c *gin.Context, _ *ginlock.Conflict) { c.Writer.WriteHeader(http.StatusEarlyHints) }, http.StatusBadRequest, middleware.CodeKeyRequired},
 		"status 204":     {func(c *gin.Context, _ *ginlock.Conflict) { c.Status(http.StatusNoContent) }, http.StatusNoContent, ""},
 		"status 404":     {func(c *gin.Context, _ *ginlock.Conflict) { c.Status(http.StatusNotFound) }, http.StatusNotFound, "rendered"},
 		"written 200":    {func(c *gin.Context, _ *ginlock.Conflict) { c.Writer.WriteHeaderNow() }, http.StatusOK, ""},

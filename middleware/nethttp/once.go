@@ -96,7 +96,7 @@ func (o *once) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case recorded != nil:
 			replay(w, recorded, o.engine.Marker())
 		case run != nil:
-			o.run(run, v)
+			conflict = o.run(run, v)
 		}
 		return conflict
 	})
@@ -104,22 +104,25 @@ func (o *once) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // run has the handler answer into a capture, which is sent once the answer is recorded. That nothing is recovered keeps
 // the stack of a panic, and covers http.ErrAbortHandler and runtime.Goexit.
-func (o *once) run(run *middleware.Run, v *visit) {
+//
+// It returns what to answer in place of a handler that did not answer because its context was over.
+func (o *once) run(run *middleware.Run, v *visit) (instead *Conflict) {
 	limit, record := run.Capture()
 	c := newCapture(v.w, v.inner, limit, record)
 	var outcome Outcome
 	finished := false
 	defer func() {
 		defer func() {
-			if !finished { // the handler, a judge or a hook has panicked
+			if !finished { // also if the handler, a judge or a hook has panicked
 				c.abandon()
 			}
 		}()
-		run.FinishLate(v.outer.Context(), c.capture, outcome)
-		if finished = outcome.Returned; finished {
+		instead = run.FinishLate(v.outer.Context(), c.capture, outcome)
+		if finished = outcome.Returned && instead == nil; finished {
 			c.send()
 		}
 	}()
 	o.handle(run.Context(), c.exposed(), v)
 	outcome = Outcome{Returned: true, Unanswered: !c.capture.Wrote(), Response: c.response()}
+	return nil // or what the deferred function is told
 }

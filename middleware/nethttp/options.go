@@ -41,7 +41,8 @@ func WithSkip(skip func(r *http.Request) bool) Option {
 }
 
 // WithRefusalHandler sets the function that answers every refused request: 400, 401, 409, 503 and all other codes,
-// except requests whose client has left. It may change the conflict and call [Refuse] for the writing. If it
+// except requests whose client left before they ran. It also answers in place of a handler that has not answered because
+// its context was over: 503 not-answered, or what a retry gets. It may change the conflict and call [Refuse] for the writing. If it
 // writes nothing, not even a status, the guard calls Refuse: net/http would answer 200 for it. Defaults to Refuse.
 func WithRefusalHandler(handler RefusalHandler) Option {
 	return middleware.AdapterOption("httplock.WithRefusalHandler", func(c *config) { c.refuse = handler })

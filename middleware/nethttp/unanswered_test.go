@@ -1,0 +1,111 @@
+package httplock_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+)
+
+// shortHold ends the context of a run by the loss of its lease, although its client waits.
+var shortHold = httplock.WithLock(core.WithTTL(time.Second), core.WithMaxHold(50*time.Millisecond))
+
+// silent is a handler that returns without an answer when its context ends.
+var silent = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Length", "3")
+	w.WriteHeader(http.StatusEarlyHints)
+	<-r.Context().Done()
+})
+
+// wantProblem checks status and code of a refusal.
+func (a answer) wantProblem(t *testing.T, name string, status int, code string, retryable bool) {
+	t.Helper()
+	p := a.problem(t)
+	if a.status != status || p.Code != code || p.Retryable != retryable {
+		t.Errorf("%s: status %d, problem %+v, want %d %s, retryable %v", name, a.status, p, status, code, retryable)
+	}
+}
+
+// TestUnansweredIsNotAnEmpty200: a client that waits learns that its request was not answered.
+func TestUnansweredIsNotAnEmpty200(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	once := func(name string, opts ...httplock.Option) func(http.Handler) http.Handler {
+		return httplock.Idempotent(locks, httplock.Constant(name), append(opts, patientOnce()...)...)
+	}
+	hold := httplock.WithFailurePolicy(httplock.HoldFailures)
+	exclusive := httplock.Exclusive(locks.Mutex, httplock.Constant("e"), shortHold, patient)
+	complete := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := httplock.Complete(r.Context()); err != nil {
+			t.Error(err)
+		}
+		silent(w, r)
+	})
+	for name, test := range map[string]struct {
+		handler   http.Handler
+		status    int
+		code      string
+		retryable bool
+	}{
+		"released":          {once("a", shortHold)(silent), 503, middleware.CodeNotAnswered, true},
+		"held":              {once("b", shortHold, hold)(silent), 409, middleware.CodeOutcomeUnknown, false},
+		"completed":         {once("c", shortHold)(complete), 409, middleware.CodeAlreadyCompleted, false},
+		"exclusive":         {exclusive(silent), 503, middleware.CodeNotAnswered, false},
+		"exclusive inside":  {once("d", hold)(exclusive(silent)), 409, middleware.CodeOutcomeUnknown, false},
+		"held inside":       {once("f")(once("g", shortHold, hold)(silent)), 409, middleware.CodeOutcomeUnknown, false},
+		"held around":       {once("h", hold)(once("i", shortHold)(silent)), 409, middleware.CodeOutcomeUnknown, false},
+		"exclusive outside": {exclusive(once("j", hold)(silent)), 409, middleware.CodeOutcomeUnknown, false},
+	} {
+		a := order(t, serve(t, test.handler), "k")
+		a.wantProblem(t, name, test.status, test.code, test.retryable)
+		if retry := a.header.Get("Retry-After"); (retry != "") != test.retryable {
+			t.Errorf("%s: Retry-After %q", name, retry)
+		}
+	}
+}
+
+// TestUnansweredWithinATimeout around the guard, which leaves the client connected: the API's own format is used, and a
+// retry finds what the answer has said.
+func TestUnansweredWithinATimeout(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	own := httplock.WithRefusalHandler(func(w http.ResponseWriter, r *http.Request, c *httplock.Conflict) {
+		w.Header().Set("X-Format", "own")
+		httplock.Refuse(w, r, c)
+	})
+	guard := httplock.Idempotent(locks, httplock.Unscoped(),
+		append(patientOnce(), own, httplock.WithFailurePolicy(httplock.HoldFailures))...)
+	srv := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			cancel()
+			silent(w, r)
+		})).ServeHTTP(w, r.WithContext(ctx))
+	}))
+	for range 2 {
+		a := order(t, srv, "k")
+		a.wantProblem(t, "held", http.StatusConflict, middleware.CodeOutcomeUnknown, false)
+		if a.header.Get("X-Format") != "own" {
+			t.Error("not by the handler of refusals")
+		}
+	}
+}
+
+// TestUnansweredIsLeftToALateAnswer where an error handler around the guard is going to write one.
+func TestUnansweredIsLeftToALateAnswer(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	guard := httplock.Idempotent(locks, httplock.Unscoped(), append(patientOnce(), shortHold, httplock.LateAnswers())...)
+	srv := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		guard(silent).ServeHTTP(w, r)
+		w.Header().Del("Content-Length")
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	order(t, srv, "k").want(t, http.StatusBadGateway)
+}
