@@ -202,11 +202,12 @@ func TestMaxBusy(t *testing.T) {
 	d := newDesk(t)
 	var told []asynqlock.Deferred
 	hook := asynqlock.WithHooks(asynqlock.Hooks{Deferred: func(_ context.Context, d asynqlock.Deferred) { told = append(told, d) }})
-	guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"), asynqlock.WithMaxBusy(time.Nanosecond), hook)
+	guard := asynqlock.Once(d.locks, asynqlock.ByPayload("order"), asynqlock.WithMaxBusy(time.Millisecond), hook)
 	busy := d.occupy(delivery("1"), receipt("7"), guard)
 	wantDeferred(t, d.deliver(delivery("2"), receipt("7"), nothing, guard), core.ErrInProgress)
 	wantDeferred(t, d.deliver(delivery("3"), receipt("7"), nothing, guard), core.ErrInProgress)
 	for range 2 {
+		time.Sleep(2 * time.Millisecond) // for longer than WithMaxBusy
 		err := d.deliver(delivery("2"), receipt("7"), nothing, guard)
 		wantErrors(t, err, asynqlock.ErrBusyTooLong, core.ErrInProgress)
 		if asynqlock.IsFailure(err) || errors.Is(err, asynq.SkipRetry) {

@@ -3,6 +3,8 @@ package asynqlock
 import (
 	"context"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // enter puts a task into the line of its key. Without Redis it does without.
@@ -11,7 +13,7 @@ func (e *exclusive) enter(v *visit) {
 		return
 	}
 	defer v.surviveClient()
-	ctx, cancel := context.WithTimeout(v.ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(v.ctx, outage.AskTimeout)
 	defer cancel()
 	at, err := e.line.enter(ctx, v)
 	if err != nil {
@@ -59,7 +61,7 @@ func (e *exclusive) leave(r *run) {
 	m := member(v.task.Queue, v.task.ID)
 	e.line.running.Delete(m)
 	w := workersOf(v.ctx)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx), askTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx), outage.AskTimeout)
 	defer cancel()
 	next, err := e.line.leave(ctx, v.hash, 0, e.line.width(v.hash, v.limit, w), m)
 	if err != nil {
@@ -73,7 +75,7 @@ func (e *exclusive) leave(r *run) {
 	go func() {
 		defer e.runs.leave()
 		defer v.surviveClient()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), outage.AskTimeout)
 		defer cancel()
 		e.line.pass(ctx, v, next, max(w.free(v.hash), 1))
 	}()

@@ -13,9 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/throttle"
 )
 
-// askTimeout is how long Redis may take to answer a task that does not wait.
-const askTimeout = 5 * time.Second
-
 // guard is what Once and Exclusive have in common.
 type guard struct {
 	config
@@ -260,7 +257,7 @@ func (v *visit) answer(begin func(ctx context.Context, wait time.Duration) error
 
 func (v *visit) once(begin func(ctx context.Context, wait time.Duration) error) error {
 	wait := v.patience()
-	ctx, cancel := context.WithTimeout(v.ctx, wait+askTimeout)
+	ctx, cancel := context.WithTimeout(v.ctx, wait+outage.AskTimeout)
 	defer cancel()
 	err := begin(ctx, wait)
 	if isBusy(err) {

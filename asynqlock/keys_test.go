@@ -139,6 +139,9 @@ func TestKeysThatMakeNoSense(t *testing.T) {
 		"Keys: a key is nil":          func() { asynqlock.Keys(asynqlock.ByType(), nil) },
 		"PerPeriod: a key is nil":     func() { asynqlock.PerPeriod(nil, time.Hour) },
 		"PerPeriod: the period is 0s": func() { asynqlock.PerPeriod(asynqlock.ByType(), 0) },
+		"PerPeriod: the period is 86.4µs: at least 1ms is needed; is the unit missing": func() {
+			asynqlock.PerPeriod(asynqlock.ByType(), 86400)
+		},
 		"ByHeader: the name is empty": func() { asynqlock.ByHeader("") },
 		"~2":                          func() { asynqlock.ByPayload("/a~2") },
 	} {

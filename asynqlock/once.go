@@ -9,6 +9,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/outage"
 	"github.com/holdfast-go/holdfast/internal/throttle"
 )
 
@@ -133,7 +134,7 @@ func (o *once) meet(v *visit, t *asynq.Task, busy error) error {
 	if o.conflict == conflictRetry {
 		return v.deferred(busy)
 	}
-	ctx, cancel := context.WithTimeout(v.ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(v.ctx, outage.AskTimeout)
 	defer cancel()
 	record, err := o.of(v, t).Peek(ctx)
 	switch {

@@ -131,18 +131,17 @@ func (c *config) refuse(format string, args ...any) {
 	}
 }
 
-// positive refuses a duration that makes no sense.
+// leastMeant is the end of an error about a duration that has perhaps lost its unit.
+const leastMeant = "at least %v is needed; is the unit missing, as in 5*time.Second?"
+
+// positive refuses a duration that makes no sense. A number without a unit is one of nanoseconds.
 func (c *config) positive(option string, d time.Duration) {
 	const most = 365 * 24 * time.Hour
-	if d <= 0 || d > most {
+	switch {
+	case d <= 0 || d > most:
 		c.refuse("%s(%v): more than 0 and at most %v is allowed", option, d, most)
-	}
-}
-
-// meant refuses a duration in which Redis cannot answer: a number without unit is one of nanoseconds.
-func (c *config) meant(option string, d time.Duration) {
-	if d < outage.ShortestWait {
-		c.refuse("%s(%v): at least %v is needed; is the unit missing, as in 5*time.Second?", option, d, outage.ShortestWait)
+	case d < outage.ShortestWait:
+		c.refuse("%s(%v): "+leastMeant, option, d, outage.ShortestWait)
 	}
 }
 
@@ -187,10 +186,7 @@ func WithLock(opts ...core.LockOption) Option {
 // no wait: a task is deferred at once. To run many tasks of one key without delay, use [WithLine], which decides which tasks wait, and
 // refuses WithWait.
 func WithWait(limit time.Duration) Option {
-	return duration("WithWait", limit, func(c *config) {
-		c.meant("WithWait", limit)
-		c.wait = limit
-	})
+	return duration("WithWait", limit, func(c *config) { c.wait = limit })
 }
 
 // WithLine makes [Exclusive] run the tasks of a key one right after the other, in order of arrival at the guard: with a

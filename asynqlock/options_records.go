@@ -55,7 +55,6 @@ func WithMaxResult(bytes int) Option {
 func WithFinishTimeout(limit time.Duration) Option {
 	return record("WithFinishTimeout", func(c *config) {
 		c.positive("WithFinishTimeout", limit)
-		c.meant("WithFinishTimeout", limit)
 		c.records.finishTimeout = limit
 	})
 }

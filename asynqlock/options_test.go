@@ -32,6 +32,10 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		"WithZombieGrace(0s)":                                        asynqlock.WithZombieGrace(0),
 		"WithCommitMargin(-2s)":                                      asynqlock.WithCommitMargin(-2 * time.Second),
 		"WithKeySecret: 15 bytes":                                    asynqlock.WithKeySecret(make([]byte, 15)),
+		"WithRetryIn(30ns): at least 1ms":                            asynqlock.WithRetryIn(30),
+		"WithMaxBusy(30ns): at least 1ms":                            asynqlock.WithMaxBusy(30),
+		"WithZombieGrace(30ns): at least 1ms":                        asynqlock.WithZombieGrace(30),
+		"WithCommitMargin(30ns): at least 1ms":                       asynqlock.WithCommitMargin(30),
 		"WithRuns: it is nil":                                        asynqlock.WithRuns(nil),
 		"WithFinishTimeout(0s)":                                      asynqlock.WithFinishTimeout(0),
 	} {

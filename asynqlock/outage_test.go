@@ -49,7 +49,7 @@ func TestOutageIsNotBusy(t *testing.T) {
 	d := newDesk(t)
 	var told []asynqlock.Deferred
 	hook := asynqlock.Hooks{Deferred: func(_ context.Context, d asynqlock.Deferred) { told = append(told, d) }}
-	opts := []asynqlock.Option{asynqlock.WithMaxBusy(1), asynqlock.WithHooks(hook), asynqlock.WithWait(time.Millisecond)}
+	opts := []asynqlock.Option{asynqlock.WithMaxBusy(time.Millisecond), asynqlock.WithHooks(hook), asynqlock.WithWait(time.Millisecond)}
 	d.redis.Kill()
 	for name, guard := range d.guardsOf(opts...) {
 		for range 2 {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // PerPeriod makes another key of a key in each period: for instance once a day for each user, however often the task
@@ -25,14 +27,15 @@ import (
 // acknowledged without running, if the key is one of [Once]. Use [Enqueue] and [ByTick] where that matters: their key
 // is the tick, whenever the task arrives.
 //
-// [Peek], [Forget] and [Resolve] reach the record of the period in which you call them.
+// [Peek], [Forget] and [Resolve] reach the record of the period in which you call them. PerPeriod panics if the period is
+// shorter than 1 ms, as a number without a unit is.
 //
 // A task that is redelivered in the next period runs again. For tasks with IDs of their own, put Once(locks,
 // ByTaskID()) in front, so that a period counts for other tasks only.
 func PerPeriod(key KeyFunc, period time.Duration) KeyFunc {
 	mustHave("PerPeriod", key)
-	if period <= 0 {
-		panic(fmt.Sprintf("holdfast: asynqlock: PerPeriod: the period is %v", period))
+	if period < outage.ShortestWait {
+		panic(fmt.Sprintf("holdfast: asynqlock: PerPeriod: the period is %v: "+leastMeant, period, outage.ShortestWait))
 	}
 	return func(ctx context.Context, t *asynq.Task) (string, error) {
 		reportSelective(ctx)

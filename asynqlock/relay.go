@@ -6,6 +6,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 const (
@@ -130,7 +132,7 @@ func (r *relays) fire(hash string, one *relay) {
 	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), outage.AskTimeout)
 	defer cancel()
 	made := again(ctx, most)
 	r.mu.Lock()

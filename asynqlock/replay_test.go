@@ -21,7 +21,7 @@ func TestPeriodicTaskWithAFixedID(t *testing.T) {
 		want int
 	}{
 		"ByTaskID":  {asynqlock.ByTaskID, 1},
-		"PerPeriod": {func() asynqlock.KeyFunc { return asynqlock.PerPeriod(asynqlock.ByType(), time.Nanosecond) }, runs},
+		"PerPeriod": {func() asynqlock.KeyFunc { return asynqlock.PerPeriod(asynqlock.ByType(), time.Millisecond) }, runs},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

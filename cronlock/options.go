@@ -79,7 +79,7 @@ func (c *config) refuse(format string, args ...any) {
 }
 
 // positive refuses a duration that makes no sense. No schedule has longer periods than the longest one.
-func (c *config) positive(option string, d time.Duration) { c.between(option, d, 1) }
+func (c *config) positive(option string, d time.Duration) { c.between(option, d, outage.ShortestWait) }
 
 // leastTime is enough for Redis to answer, and for a function to do anything.
 const leastTime = 10 * time.Millisecond
@@ -253,8 +253,8 @@ func WithHistory(periods int) Option {
 // FailOpen runs a tick on every replica that could not claim it until its start deadline because Redis did not answer.
 // Such a run has no lock, so it may overlap other runs. FailOpen does not apply if Redis refuses, because it is full
 // or the user lacks a right. Nor does it apply if Redis has said that another run has the lock, and falls silent later.
-// [Exclusive] gives Redis a second to answer first, even if [WithWait] is shorter. Nothing is promised for such a run, and it is not in the [History]. The log
-// has an error for each. Defaults to skipping the tick.
+// [Exclusive] with [WithWait] gives Redis 5 s for its first answer, however short the wait. Nothing is promised for such
+// a run, and it is not in the [History]. The log has an error for each. Defaults to skipping the tick.
 func FailOpen() Option {
 	return optionFunc(func(c *config) { c.failOpen = true })
 }

@@ -33,6 +33,8 @@ func TestInvalidOptions(t *testing.T) {
 		{"WithWait", []cronlock.Option{cronlock.WithWait(0)}},
 		{"is the unit missing", []cronlock.Option{cronlock.WithWait(5)}},
 		{"is the unit missing", []cronlock.Option{cronlock.WithMaxHold(30)}},
+		{"is the unit missing", []cronlock.Option{cronlock.WithMaxSkew(30)}},
+		{"is the unit missing", []cronlock.Option{cronlock.WithMaxHold(time.Second), cronlock.WithZombieGrace(30)}},
 		{"WithStartDeadline", []cronlock.Option{cronlock.WithStartDeadline(0)}},
 		{"WithStartDeadline", []cronlock.Option{cronlock.WithStartDeadline(1 << 62)}},
 		{"WithMaxSkew", []cronlock.Option{cronlock.WithMaxSkew(-time.Second)}},

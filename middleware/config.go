@@ -27,7 +27,7 @@ type Config struct {
 	// PreferWait bounds the wait that a client can ask for by "Prefer: wait" (RFC 7240). Defaults to 0: it cannot.
 	PreferWait time.Duration
 	// AskTimeout bounds how long Redis may take to answer a request that does not wait, or waits for less than that.
-	// Defaults to 1 s.
+	// With FailOpen, a request that waits for longer gives Redis all its wait, 5 s at most. Defaults to 1 s.
 	AskTimeout time.Duration
 	// FinishTimeout bounds how long the end of a run waits for Redis. Defaults to 2 s.
 	FinishTimeout time.Duration

@@ -160,7 +160,7 @@ func WithPreferWait(limit time.Duration) Option {
 }
 
 // WithAskTimeout sets how long Redis may take to answer a request that does not wait, or waits for less than that.
-// Defaults to 1 s.
+// With [FailOpen], a request that waits for longer gives Redis all its wait, 5 s at most. Defaults to 1 s.
 func WithAskTimeout(limit time.Duration) Option {
 	return configOption(func(c *Config) { c.AskTimeout = limit })
 }

@@ -9,10 +9,11 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// AskTimeout is how long Redis may take to answer the first request of a guard that has no option for that.
+// AskTimeout is how long Redis may take to answer the first request of a job. It also bounds the first request of other
+// guards that wait for longer than that.
 //
-// Why a second: a wait that is shorter than the round trip must not pass for an outage, nor a short stall of Redis.
-const AskTimeout = time.Second
+// Why so long: neither a stall of Redis, nor the round trips of a new connection to a slow one, must pass for an outage.
+const AskTimeout = 5 * time.Second
 
 // ShortestWait is the shortest time but 0 that [core.WithWait] takes.
 const ShortestWait = time.Millisecond
@@ -27,23 +28,19 @@ type Patience struct {
 	FailOpen bool
 }
 
-// Begin calls begin until Redis has answered, and then once more to wait. It returns the last error. begin asks Redis, and
-// waits for another holder as long as it is told; with 0 it asks once. If an answer says that another holder is in the
-// way, and Redis does not answer the last call, Begin returns that answer. So a busy lock never passes for an outage.
+// Begin calls begin to ask Redis, and then once more to wait. It returns the last error. begin asks Redis, and waits for
+// another holder as long as it is told; with 0 it asks once. If an answer says that another holder is in the way, and
+// Redis does not answer the last call, Begin returns that answer. So a busy lock never passes for an outage.
 //
 // Why two calls if the wait is shorter than Ask: with a wait below the round trip, a healthy Redis could never answer in
 // time. Why two calls if the guard fails open: the error of a wait that ends in an outage does not tell whether Redis has
 // answered before. The other holder may still run then.
 func (p Patience) Begin(ctx context.Context, begin func(ctx context.Context, wait time.Duration) error) error {
-	short := p.Wait < p.Ask
-	if !short && !p.FailOpen {
+	if p.Wait >= p.Ask && !p.FailOpen {
 		return begin(ctx, p.Wait)
 	}
 	began := time.Now()
 	first := p.first(ctx, begin)
-	for !short && Is(first) && time.Since(began) < min(p.Wait, outageLimit) && pause(ctx) {
-		first = p.first(ctx, begin)
-	}
 	rest := p.Wait - time.Since(began)
 	if !Busy(first) || rest < ShortestWait || ctx.Err() != nil {
 		return first
@@ -67,28 +64,12 @@ func (p Patience) Lock(ctx context.Context, lock core.Locker, opts ...core.LockO
 	return lease, err
 }
 
-const (
-	// outageLimit is how long a guard with a longer wait goes on while Redis does not answer, as Lock of core does.
-	outageLimit = 5 * time.Second
-	// retryInterval lies between two requests then, each of which is repeated by core already.
-	retryInterval = 100 * time.Millisecond
-)
-
-// pause returns false if ctx ended.
-func pause(ctx context.Context) bool {
-	timer := time.NewTimer(retryInterval)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // first asks once.
+//
+// Why one call with the whole time: a call that is cancelled and made again begins again with its connection. If Redis is
+// slower than each of the calls, none of them is ever answered.
 func (p Patience) first(ctx context.Context, begin func(ctx context.Context, wait time.Duration) error) error {
-	ctx, cancel := context.WithTimeout(ctx, p.Ask)
+	ctx, cancel := context.WithTimeout(ctx, max(p.Ask, min(p.Wait, AskTimeout)))
 	defer cancel()
 	return begin(ctx, 0)
 }

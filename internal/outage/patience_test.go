@@ -41,7 +41,8 @@ func TestPatience(t *testing.T) {
 		"no time for a second call":     {4*ms + 1, true, []answer{{4 * ms, errBusy}}, []time.Duration{0}, errBusy},
 		"busy, then granted":            {100 * ms, false, []answer{{4 * ms, errBusy}, {9 * ms, nil}}, []time.Duration{0, 96 * ms}, nil},
 		"busy, then silent":             {10 * time.Second, true, []answer{{0, errBusy}, {0, errSilent}}, []time.Duration{0, 10 * time.Second}, errBusy},
-		"silent, busy, then silent":     {10 * time.Second, true, []answer{{0, errSilent}, {0, errBusy}, {0, errSilent}}, []time.Duration{0, 0, 9900 * ms}, errBusy},
+		"slower than Ask":               {3 * time.Second, true, []answer{{2500 * ms, errBusy}, {0, errSilent}}, []time.Duration{0, 500 * ms}, errBusy},
+		"slower than AskTimeout":        {time.Hour, true, []answer{{5001 * ms, errBusy}}, []time.Duration{0}, errSilent},
 		"silent for the whole wait":     {time.Second, true, []answer{{time.Hour, errSilent}}, []time.Duration{0}, errSilent},
 		"silent, with a short wait":     {100 * ms, true, []answer{{0, errSilent}}, []time.Duration{0}, errSilent},
 		"silent for too long":           {100 * ms, true, []answer{{time.Hour, errSilent}}, []time.Duration{0}, errSilent},
@@ -58,9 +59,10 @@ func TestPatience(t *testing.T) {
 					waits = append(waits, wait)
 					select {
 					case <-time.After(a.after):
+						return a.err
 					case <-ctx.Done():
+						return errSilent
 					}
-					return a.err
 				})
 				if err != test.want || !slices.Equal(waits, test.waits) {
 					t.Errorf("%v after waits of %v, want %v after %v", err, waits, test.want, test.waits)

@@ -27,7 +27,7 @@ func WithWait(limit time.Duration) Option { return middleware.WithWait(limit) }
 func WithPreferWait(limit time.Duration) Option { return middleware.WithPreferWait(limit) }
 
 // WithAskTimeout sets how long Redis may take to answer a request that does not wait, or waits for less than that.
-// Defaults to 1 s.
+// With [FailOpen], a request that waits for longer gives Redis all its wait, 5 s at most. Defaults to 1 s.
 func WithAskTimeout(limit time.Duration) Option { return middleware.WithAskTimeout(limit) }
 
 // WithFinishTimeout sets how long the end of a run waits for Redis before the answer is sent all the same. Defaults to

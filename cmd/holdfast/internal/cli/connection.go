@@ -53,18 +53,27 @@ func (c connection) hint(err error) string {
 
 // clients are what a command talks to Redis with. The caller must call close.
 type clients struct {
-	redis redis.UniversalClient
-	locks *core.Client
+	redis    redis.UniversalClient
+	locks    *core.Client
+	withdraw bool // a request for a lock or a run has failed, which Redis may grant all the same
 }
 
-// closeTimeout bounds the end of the clients, and so for how long the program outlasts -w while Redis does not answer. What
-// is not released by then expires.
-const closeTimeout = 500 * time.Millisecond
+// These bound the end of the clients, and so for how long the program outlasts -w while Redis does not answer. What is not
+// released by then expires.
+const (
+	closeTimeout = 500 * time.Millisecond
+	// withdrawTimeout is enough for a slow Redis to answer on a new connection. Why longer: a request that is not withdrawn
+	// holds the lock for its TTL, although no process has it.
+	withdrawTimeout = 3 * time.Second
+)
 
-// close ends both clients. It releases what is still held. While Redis does not answer, it gives up after closeTimeout:
-// the process ends right after it.
+// close ends both clients. It releases what is still held. While Redis does not answer, it gives up after its timeout: the
+// process ends right after it.
 func (c *clients) close() {
-	closed := make(chan struct{})
+	closed, timeout := make(chan struct{}), closeTimeout
+	if c.withdraw {
+		timeout = withdrawTimeout
+	}
 	go func() {
 		defer close(closed)
 		_ = c.locks.Close()
@@ -72,7 +81,7 @@ func (c *clients) close() {
 	}()
 	select {
 	case <-closed:
-	case <-time.After(closeTimeout):
+	case <-time.After(timeout):
 	}
 }
 
@@ -92,7 +101,7 @@ func (env *environment) open(opts ...core.Option) (*clients, error) {
 		_ = rdb.Close()
 		return nil, err
 	}
-	return &clients{rdb, locks}, nil
+	return &clients{redis: rdb, locks: locks}, nil
 }
 
 // logger returns the logger of the library. Without --verbose it is silent, because cron sends a mail for each line.

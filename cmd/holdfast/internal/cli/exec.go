@@ -47,6 +47,7 @@ func (c *execCommand) keep(env *environment) error {
 	}
 	defer all.close()
 	lease, err := c.lock(env.ctx, c.locker(all.locks))
+	all.withdraw = err != nil
 	if errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable) && env.ctx.Err() == nil {
 		return &statusError{c.Conflict, c.conflictText(err)}
 	}

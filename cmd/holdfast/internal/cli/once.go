@@ -66,6 +66,7 @@ func (c *onceCommand) keep(env *environment) error {
 	once := all.locks.Once(key, opts...)
 	attempt, err := once.Begin(env.ctx)
 	if err != nil {
+		all.withdraw = true
 		return c.refused(env, err)
 	}
 	return c.attempt(env, once, attempt)
@@ -160,7 +161,7 @@ func (c *onceCommand) attempt(env *environment, once *core.Once, attempt *core.A
 	return exitWith(r.Status)
 }
 
-// end records how the run has ended. What fails to be recorded of a run that was ended, or of a failure that may be retried,
+// end records how the run has ended. A failure that may be retried needs no record. What fails to be recorded of a run that was ended, or of a failure that may be retried,
 // is what the end of the lease makes of it too: only a completed run is worth waiting for.
 func (c *onceCommand) end(env *environment, once *core.Once, attempt *core.Attempt, outcome supervise.Outcome, r recorded) error {
 	ctx := unlockContext(env)
@@ -170,7 +171,10 @@ func (c *onceCommand) end(env *environment, once *core.Once, attempt *core.Attem
 	case outcome.Stopped != "":
 		return attempt.Hold(ctx, string(outcome.Stopped))
 	case r.Status != 0 && c.Retry:
-		return attempt.Release(ctx)
+		if err := ignoreStale(attempt.Release(ctx)); err != nil {
+			fmt.Fprintf(env.stderr, "holdfast: another run may follow only when the lease has ended: %v\n", err)
+		}
+		return nil
 	}
 	value, err := json.Marshal(r)
 	if err != nil {

@@ -53,7 +53,7 @@ func setName(ctx context.Context, conn *redis.Conn) error {
 	return nil
 }
 
-// authenticate sets the user and the password.
+// authenticate sets the user and the password. It refuses a user alone, because the connection would have other rights.
 func (s Settings) authenticate(t target) error {
 	password := s.Password
 	if s.PasswordFile != "" {
@@ -62,10 +62,16 @@ func (s Settings) authenticate(t target) error {
 			return fmt.Errorf("the file of the password: %w", err)
 		}
 		password, _, _ = strings.Cut(string(text), "\n")
-		password = strings.TrimSuffix(password, "\r")
+		if password = strings.TrimSuffix(password, "\r"); password == "" {
+			return errors.New("the file of the password has an empty first line")
+		}
 	}
 	*t.username = cmp.Or(s.Username, *t.username)
 	*t.password = cmp.Or(password, *t.password)
+	if *t.username != "" && *t.password == "" {
+		return errors.New("a user needs a password, or go-redis connects as the default user: set HOLDFAST_REDIS_PASSWORD, " +
+			"to any text if the user has none")
+	}
 	return nil
 }
 

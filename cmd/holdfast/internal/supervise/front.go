@@ -64,7 +64,7 @@ func (f *front) exitStatus(keeper syscall.WaitStatus) int {
 	case keeper.Signal() == syscall.SIGINT, keeper.Signal() == syscall.Signal(f.received.Load()):
 		return SignalStatus(keeper.Signal())
 	}
-	fmt.Fprintf(os.Stderr, "holdfast: the keeper of the lock was ended by a signal (%v), and the command with it\n", keeper.Signal())
+	fmt.Fprintf(os.Stderr, "holdfast: the keeper of the lock was ended by a signal (%v), and the command with it if it still ran\n", keeper.Signal())
 	return StatusLost
 }
 
