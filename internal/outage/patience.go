@@ -64,14 +64,36 @@ func (p Patience) Lock(ctx context.Context, lock core.Locker, opts ...core.LockO
 	return lease, err
 }
 
-// first asks once.
+// retryInterval lies between two calls of first.
+const retryInterval = 100 * time.Millisecond
+
+// first asks once. It asks again after a call that has failed at once, as during a restart of Redis, for as long as the guard
+// waits.
 //
-// Why one call with the whole time: a call that is cancelled and made again begins again with its connection. If Redis is
+// Why each call has the whole time: a call that is cancelled and made again begins again with its connection. If Redis is
 // slower than each of the calls, none of them is ever answered.
 func (p Patience) first(ctx context.Context, begin func(ctx context.Context, wait time.Duration) error) error {
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, max(p.Ask, min(p.Wait, AskTimeout)))
 	defer cancel()
-	return begin(ctx, 0)
+	for {
+		err := begin(ctx, 0)
+		if !Is(err) || time.Since(began)+retryInterval >= p.Wait || !pause(ctx) {
+			return err
+		}
+	}
+}
+
+// pause returns false if ctx ended.
+func pause(ctx context.Context) bool {
+	timer := time.NewTimer(retryInterval)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // Busy returns true if Redis has said that another holder has the lock or runs for the record.
