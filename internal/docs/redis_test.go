@@ -122,6 +122,9 @@ func compareFields(t *testing.T, note, out string, lease *core.Lease) {
 	}
 }
 
+// shortTTL is that of a lease whose loss a test waits for, a third of it. A busy machine grants within that time.
+const shortTTL = 6 * time.Second
+
 // TestDigestCommands runs the commands of docs/operations.md that compute a digest, and compares their output with the
 // log of a lost lease.
 func TestDigestCommands(t *testing.T) {
@@ -137,7 +140,7 @@ func TestDigestCommands(t *testing.T) {
 	if len(printed) != 2 {
 		t.Fatalf("ran %d commands, expected 2", len(printed))
 	}
-	lease, err := locks.Mutex("order:42").Lock(t.Context(), core.WithTTL(300*time.Millisecond))
+	lease, err := locks.Mutex("order:42").Lock(t.Context(), core.WithTTL(shortTTL))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +193,7 @@ func (d digests) expect(t *testing.T, printed string) {
 // expectLost lets an attempt of Once lose its lease, and compares the digest.
 func (d digests) expectLost(t *testing.T, locks *core.Client, key, printed string) {
 	t.Helper()
-	once := locks.Once(key, core.WithTTL(300*time.Millisecond))
+	once := locks.Once(key, core.WithTTL(shortTTL))
 	attempt, err := once.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
