@@ -71,7 +71,9 @@ func TestOnceWaits(t *testing.T) {
 	attempt := mustBegin(t, locks.Once("a"))
 	replayed := make(chan error, 1)
 	go func() {
-		_, err := locks.Once("a", core.WithWait(within)).Do(t.Context(), nil)
+		_, err := locks.Once("a", core.WithWait(within)).Do(t.Context(), func(context.Context) ([]byte, error) {
+			return nil, errors.New("the waiter ran")
+		})
 		replayed <- err
 	}()
 	m.eventually(1, "holdfast.waiters", strategy(core.ModeOnce))
