@@ -21,7 +21,8 @@ func TestLossReasons(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	ctx := t.Context()
 	lost := make(chan core.Lost, 20)
-	locks := newClient(t, rdb, core.WithTTL(time.Second), core.WithLogger(nil), core.WithHooks(core.Hooks{
+	// The TTL is long enough for a busy machine to notice what the renewal finds, before the lease has expired.
+	locks := newClient(t, rdb, core.WithTTL(9*time.Second), core.WithLogger(nil), core.WithHooks(core.Hooks{
 		Lost: func(_ context.Context, l core.Lost) { lost <- l },
 	}))
 	mustLock(t, locks.Mutex("fixed-ttl"), core.WithFixedTTL(50*time.Millisecond))

@@ -18,7 +18,7 @@ import (
 func TestUnansweredIsNotAnEmpty200(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	short := ginlock.WithLock(core.WithTTL(time.Second), core.WithMaxHold(50*time.Millisecond))
+	short := ginlock.WithLock(core.WithTTL(5*time.Second), core.WithMaxHold(time.Second))
 	once := func(name string, opts ...ginlock.Option) gin.HandlerFunc {
 		return ginlock.Idempotent(locks, ginlock.Constant(name), patiently(opts...)...)
 	}

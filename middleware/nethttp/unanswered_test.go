@@ -12,8 +12,9 @@ import (
 	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
-// shortHold ends the context of a run by the loss of its lease, although its client waits.
-var shortHold = httplock.WithLock(core.WithTTL(time.Second), core.WithMaxHold(50*time.Millisecond))
+// shortHold ends the context of a run by the loss of its lease, although its client waits. The handler must have begun by
+// then, also on a busy machine.
+var shortHold = httplock.WithLock(core.WithTTL(5*time.Second), core.WithMaxHold(time.Second))
 
 // silent is a handler that returns without an answer when its context ends.
 var silent = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
