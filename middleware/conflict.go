@@ -182,5 +182,8 @@ func onceCode(ctx context.Context, err error) string {
 	return CodeLockUnavailable
 }
 
-// gone reports whether the client left. A deadline is the server's doing: the client is still there.
-func gone(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
+// gone reports whether the client left. A deadline is the server's doing, and so is the lost lease of a guard around this
+// one: the client is still there.
+func gone(ctx context.Context) bool {
+	return errors.Is(ctx.Err(), context.Canceled) && !errors.Is(context.Cause(ctx), core.ErrLeaseLost)
+}
