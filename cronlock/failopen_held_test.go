@@ -67,20 +67,28 @@ func runExclusive(locks *core.Client, fn func(), opts ...cronlock.Option) (skips
 	return skips
 }
 
-// TestTickHeldAndThenSilent: a claimed tick waits for the run of another one. Redis falls silent until the start
-// deadline, and FailOpen opens nothing.
+// TestTickHeldAndThenSilent: a claimed tick waits for the run of another one. Redis falls silent until the wait ends, or
+// the tick may not start any more. FailOpen opens nothing.
 func TestTickHeldAndThenSilent(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	if _, err := newClient(t, server.Client()).Mutex("cron:{job}").Lock(t.Context()); err != nil {
-		t.Fatal(err)
+	for name, opts := range map[string][]cronlock.Option{
+		"wait":     {cronlock.WithWait(3 * time.Second)},
+		"deadline": {cronlock.WithWait(time.Minute), cronlock.WithStartDeadline(5 * time.Second)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			if _, err := newClient(t, server.Client()).Mutex("cron:{job}").Lock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			relay := server.Relay()
+			locks := newClient(t, relay.Client(), core.WithHooks(core.Hooks{
+				Wait: func(context.Context, core.Wait) { relay.Hold(redistest.Both) },
+			}))
+			t.Cleanup(relay.Heal) // so that the client can close soon
+			r := newReplica(t, locks, idle, append(opts, cronlock.FailOpen())...)
+			r.fire(time.Now().Truncate(time.Second))
+			r.expect(t, 0, cronlock.Overlapping)
+		})
 	}
-	relay := server.Relay()
-	locks := newClient(t, relay.Client(), core.WithHooks(core.Hooks{
-		Wait: func(context.Context, core.Wait) { relay.Hold(redistest.Both) },
-	}))
-	t.Cleanup(relay.Heal) // so that the client can close soon
-	r := newReplica(t, locks, idle, cronlock.FailOpen(), cronlock.WithWait(3*time.Second))
-	r.fire(time.Now().Truncate(time.Second))
-	r.expect(t, 0, cronlock.Overlapping)
 }

@@ -3,6 +3,7 @@ package outage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -30,7 +31,8 @@ type Patience struct {
 
 // Begin calls begin to ask Redis, and then once more to wait. It returns the last error. begin asks Redis, and waits for
 // another holder as long as it is told; with 0 it asks once. If an answer says that another holder is in the way, and
-// Redis does not answer the last call, Begin returns that answer. So a busy lock never passes for an outage.
+// Redis does not answer the last call, Begin returns that answer. So a busy lock never passes for an outage. The error of
+// ctx is added if ctx has ended meanwhile.
 //
 // Why two calls if the wait is shorter than Ask: with a wait below the round trip, a healthy Redis could never answer in
 // time. Why two calls if the guard fails open: the error of a wait that ends in an outage does not tell whether Redis has
@@ -45,8 +47,12 @@ func (p Patience) Begin(ctx context.Context, begin func(ctx context.Context, wai
 	if !Busy(first) || rest < ShortestWait || ctx.Err() != nil {
 		return first
 	}
-	if err := begin(ctx, rest); !Is(err) || ctx.Err() != nil {
+	err := begin(ctx, rest)
+	switch {
+	case !Is(err):
 		return err
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", first, ctx.Err())
 	}
 	return first
 }

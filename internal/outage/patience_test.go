@@ -75,20 +75,30 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestPatienceOfACancelledCaller: its error says that it was cancelled, and Redis is not asked again.
-func TestPatienceOfACancelledCaller(t *testing.T) {
+// TestPatienceOfAnEndedContext: Redis is not asked again. The error says how ctx has ended, and that the lock was busy,
+// though the last call was not answered: a deadline makes no outage.
+func TestPatienceOfAnEndedContext(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	calls := 0
-	p := outage.Patience{Wait: time.Hour, Ask: time.Second, FailOpen: true}
-	err := p.Begin(ctx, func(ctx context.Context, _ time.Duration) error {
-		if calls++; calls == 2 {
-			cancel()
-			return fmt.Errorf("%w: %w", errSilent, ctx.Err())
-		}
-		return errBusy
-	})
-	if !errors.Is(err, context.Canceled) || calls != 2 {
-		t.Errorf("%v after %d calls", err, calls)
+	for _, cause := range []error{context.Canceled, context.DeadlineExceeded} {
+		synctest.Test(t, func(t *testing.T) {
+			const deadline = time.Minute
+			ctx, cancel := context.WithTimeout(t.Context(), deadline)
+			defer cancel()
+			if cause == context.Canceled {
+				time.AfterFunc(deadline/2, cancel)
+			}
+			calls := 0
+			p := outage.Patience{Wait: time.Hour, Ask: time.Second, FailOpen: true}
+			err := p.Begin(ctx, func(ctx context.Context, _ time.Duration) error {
+				if calls++; calls == 1 {
+					return errBusy
+				}
+				<-ctx.Done()
+				return fmt.Errorf("%w: %w", errSilent, ctx.Err())
+			})
+			if !errors.Is(err, cause) || !outage.Busy(err) || outage.Is(err) || calls != 2 {
+				t.Errorf("%v after %d calls", err, calls)
+			}
+		})
 	}
 }
