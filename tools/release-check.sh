@@ -11,12 +11,14 @@ export GOWORK=off
 version=${VERSION:-}
 # Each module of the repository is in one of these lists. The tag of a published module in a folder is folder/vX.Y.Z.
 published=(.)
-# gocronlock, inspector, otellock and the command are published once the root has a version to require: docs/releasing.md.
-unpublished=(bench cmd/holdfast examples faults gocronlock inspector inspector/internal/browser internal/fencing internal/frameworks otellock tools tools/release)
+# These are published once the root has a version to require: docs/releasing.md.
+later=(gocronlock inspector otellock cmd/holdfast)
+unpublished=(bench examples faults inspector/internal/browser internal/fencing internal/frameworks tools tools/release)
 # Read a licence before you add its SPDX identifier.
 licences=MIT,BSD-2-Clause,BSD-3-Clause,Apache-2.0,ISC,BSL-1.0,Unlicense
 
 modfile=$PWD/tools/release/go.mod
+prepared=bin/release # the go.mod and go.sum of the later modules at their tags
 skip=77 # the exit status of a check that could not be made
 passed=0
 failed=()
@@ -36,7 +38,7 @@ main() {
 	check "vulnerabilities" each_published vulnerabilities
 	check "licences of dependencies" each_published licences_allowed
 	check "the API beside that of the last tag" each_published api_compatible
-	check "the command can be installed" command_installs
+	check "the other modules can be released after the root" later_modules_install
 	check "bill of materials" each_published bill_of_materials
 	verdict
 }
@@ -66,6 +68,10 @@ verdict() {
 	[ -n "$version" ] || return 0
 	echo "tags to set, once you have seen to the skipped checks:"
 	for module in "${published[@]}"; do
+		echo "    git tag -a $(tag_of "$module") -m $version"
+	done
+	echo "and then, at the commit with the files below $prepared:"
+	for module in "${later[@]}"; do
 		echo "    git tag -a $(tag_of "$module") -m $version"
 	done
 }
@@ -138,7 +144,7 @@ changelog_has_version() {
 
 modules_are_known() {
 	diff <(git ls-files go.mod '*/go.mod' | sed -e 's,^go\.mod$,./go.mod,' -e 's,/go\.mod$,,' | sort) \
-		<(printf '%s\n' "${published[@]}" "${unpublished[@]}" | sort) ||
+		<(printf '%s\n' "${published[@]}" "${later[@]}" "${unpublished[@]}" | sort) ||
 		fail "the lists of published and unpublished modules differ from the go.mod files of the tree"
 }
 
@@ -189,9 +195,11 @@ api_compatible() {
 	! grep -q 'ncompatible changes:' <<<"$changes" || may_break "$last"
 }
 
-# It makes both modules of the last commit as they will be, and installs the command from them.
-command_installs() {
-	go -C tools run ./installcheck "${version:-v0.0.1}" 2>"$scratch/install" || fail "$(grep -v '^go: downloading' "$scratch/install")"
+# It makes all modules of the last commit as they will be, installs the command, and builds programs with the others.
+later_modules_install() {
+	go -C tools run ./installcheck "${version:-v0.0.1}" "$PWD/$prepared" 2>"$scratch/install" ||
+		fail "$(grep -v '^go: \(downloading\|added\)' "$scratch/install")" || return
+	echo "wrote what they need at their tags below $prepared"
 }
 
 write_api() {

@@ -1,6 +1,8 @@
-// Installcheck installs the command as users will, with "go install" of a version. Both modules, the root and the command,
-// come from a proxy that it makes of the last commit, so it works before either is released. It prints the go.mod that the
-// command needs at its tag.
+// Installcheck proves that the modules in folders can be released with a version of the root: users install the command with
+// "go install", and build programs that import the packages. All modules come from a proxy that it makes of the last commit,
+// so it works before any of them is released.
 //
-//	go -C tools run ./installcheck v0.1.0
+// It writes the go.mod and go.sum that each of them needs at its tag to a folder.
+//
+//	go -C tools run ./installcheck v0.1.0 ../bin/release
 package main

@@ -5,6 +5,7 @@ import (
 	"log"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -12,19 +13,21 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-const (
-	library = "github.com/holdfast-go/holdfast"
-	folder  = "cmd/holdfast"
-	command = library + "/" + folder
-)
+const library = "github.com/holdfast-go/holdfast"
+
+// folders are those of the modules that are released after the root.
+var folders = []string{"gocronlock", "inspector", "otellock", command}
+
+// command is the folder of the one that is a program.
+const command = "cmd/holdfast"
 
 func main() {
-	if len(os.Args) != 2 {
-		log.Fatal("usage: installcheck v0.1.0")
+	if len(os.Args) != 3 {
+		log.Fatal("usage: installcheck v0.1.0 folder")
 	}
 	scratch, err := os.MkdirTemp("", "installcheck")
 	if err == nil {
-		err = check(scratch, os.Args[1])
+		err = check(scratch, os.Args[1], os.Args[2])
 		_ = os.RemoveAll(scratch)
 	}
 	if err != nil {
@@ -32,38 +35,102 @@ func main() {
 	}
 }
 
-// check publishes both modules in a proxy below scratch, and installs the command from it.
-func check(scratch, version string) error {
+// release is a version of all modules, in a proxy of its own.
+type release struct {
+	version, scratch, tree, proxy, bin string
+	env                                []string
+}
+
+// check publishes the root in a proxy below scratch. Then it publishes and installs each of the modules that require it.
+func check(scratch, version, out string) error {
 	cache, err := output(".", nil, "go", "env", "GOMODCACHE", "GOPROXY")
 	if err != nil {
 		return err
 	}
 	downloaded, public, _ := strings.Cut(cache, "\n")
-	proxy, tree, bin := filepath.Join(scratch, "proxy"), filepath.Join(scratch, "tree"), filepath.Join(scratch, "bin")
-	env := []string{
-		"GOWORK=off", "GOSUMDB=off", "GOFLAGS=-modcacherw -trimpath", "GOBIN=" + bin, "GOMODCACHE=" + filepath.Join(scratch, "mod"),
-		"GOPROXY=file://" + proxy + ",file://" + downloaded + "/cache/download," + public,
+	r := release{
+		version: version, scratch: scratch,
+		tree: filepath.Join(scratch, "tree"), proxy: filepath.Join(scratch, "proxy"), bin: filepath.Join(scratch, "bin"),
 	}
-	edit := "go mod edit -dropreplace=" + library + " -require=" + library + "@" + version + " && go mod tidy"
-	for _, step := range []func() error{
-		func() error { return export(tree) },
-		func() error { return publish(proxy, module.Version{Path: library, Version: version}, tree) },
-		func() error { _, err := output(filepath.Join(tree, folder), env, "sh", "-ec", edit); return err },
-		func() error { return printGoMod(filepath.Join(tree, folder)) },
-		func() error {
-			return publish(proxy, module.Version{Path: command, Version: version}, filepath.Join(tree, folder))
-		},
-		func() error { _, err := output(scratch, env, "go", "install", command+"@"+version); return err },
-	} {
-		if err := step(); err != nil {
-			return err
+	r.env = []string{
+		"GOWORK=off", "GOSUMDB=off", "GOFLAGS=-modcacherw -trimpath", "GOBIN=" + r.bin, "GOMODCACHE=" + filepath.Join(scratch, "mod"),
+		"GOPROXY=file://" + r.proxy + ",file://" + downloaded + "/cache/download," + public,
+	}
+	if err := export(r.tree); err != nil {
+		return err
+	}
+	if err := publish(r.proxy, module.Version{Path: library, Version: version}, r.tree); err != nil {
+		return err
+	}
+	for _, folder := range folders {
+		if err := r.add(folder, out); err != nil {
+			return fmt.Errorf("%s: %w", folder, err)
 		}
 	}
-	installed, err := output(scratch, env, filepath.Join(bin, "holdfast"), "--version")
-	if err == nil && installed != version {
+	return nil
+}
+
+// add publishes the module in a folder, with the root as a requirement, and installs it.
+func (r release) add(folder, out string) error {
+	edit := "go mod edit -dropreplace=" + library + " -require=" + library + "@" + r.version + " && go mod tidy"
+	dir := filepath.Join(r.tree, folder)
+	if _, err := output(dir, r.env, "sh", "-ec", edit); err != nil {
+		return err
+	}
+	if err := keep(dir, filepath.Join(out, folder)); err != nil {
+		return err
+	}
+	m := module.Version{Path: library + "/" + folder, Version: r.version}
+	if err := publish(r.proxy, m, dir); err != nil {
+		return err
+	}
+	if folder == command {
+		return r.install(m)
+	}
+	return r.build(m)
+}
+
+// install installs the command, and asks it for its version.
+func (r release) install(m module.Version) error {
+	if _, err := output(r.scratch, r.env, "go", "install", m.String()); err != nil {
+		return err
+	}
+	installed, err := output(r.scratch, r.env, filepath.Join(r.bin, "holdfast"), "--version")
+	if err == nil && installed != r.version {
 		err = fmt.Errorf("the installed command says that it is %q", installed)
 	}
 	return err
+}
+
+// build builds a new program that imports the package of a module.
+func (r release) build(m module.Version) error {
+	dir := filepath.Join(r.scratch, "user", path.Base(m.Path))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	program := "package main\n\nimport _ \"" + m.Path + "\"\n\nfunc main() {}\n"
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o600); err != nil {
+		return err
+	}
+	_, err := output(dir, r.env, "sh", "-ec", "go mod init example.com/user && go get "+m.String()+" && go build -o program .")
+	return err
+}
+
+// keep copies the files that a module needs at its tag.
+func keep(dir, out string) error {
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(out, name), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // export writes the files of the last commit to a folder.
@@ -73,12 +140,6 @@ func export(tree string) error {
 		return err
 	}
 	_, err = output(root, nil, "sh", "-ec", `mkdir "$0" && git archive HEAD | tar -x -C "$0"`, tree)
-	return err
-}
-
-func printGoMod(dir string) error {
-	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	fmt.Printf("%s/go.mod at the tag:\n\n%s", folder, text)
 	return err
 }
 
