@@ -152,7 +152,8 @@ func TestFoundHoldIsForgottenSoon(t *testing.T) {
 	server := redistest.Start(t)
 	relay := server.Relay()
 	// Without the direct path, which would send the request twice, and with no connection for INFO.
-	plain := struct{ redis.UniversalClient }{relay.Client()}
+	once := func(o *redis.Options) { o.ReadTimeout = within }
+	plain := struct{ redis.UniversalClient }{relay.Client(once)}
 	locks, rdb := newClient(t, plain, core.WithLogger(nil)), server.Client()
 	unlock(t, mustLock(t, locks.Mutex("warm")))
 	relay.Hold(redistest.ToClient)
