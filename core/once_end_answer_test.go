@@ -101,13 +101,16 @@ func TestEndWithoutAnswer(t *testing.T) {
 			}
 			t.Run(name+" "+mode, func(t *testing.T) {
 				t.Parallel()
-				row.play(t, how)
+				for !row.play(t, how) {
+					t.Log("the machine was too busy for an answer in time")
+				}
 			})
 		}
 	}
 }
 
-func (row endRow) play(t *testing.T, how redistest.LossMode) {
+// play returns false if the events have outlasted the client's patience, as on a busy machine. It checks nothing then.
+func (row endRow) play(t *testing.T, how redistest.LossMode) bool {
 	ends := make(chan core.AttemptEnd, 1)
 	server := redistest.Start(t)
 	relay, rdb := server.Relay(), server.Client()
@@ -127,10 +130,15 @@ func (row endRow) play(t *testing.T, how redistest.LossMode) {
 		end = func() error { return a.Hold(context.Background(), "reason") }
 	}
 	var err error
+	began := time.Now()
 	if row.late {
 		err = row.endLate(t, server, relay, l, end)
 	} else {
 		err = row.endTwice(t, relay, l, how, end)
+	}
+	const patience = 4 * time.Second // less than what the client has
+	if errors.Is(err, core.ErrUnavailable) && time.Since(began) > patience {
+		return false
 	}
 	if !errors.Is(err, row.want) {
 		t.Errorf("the end returns %v, want %v", err, row.want)
@@ -143,10 +151,11 @@ func (row endRow) play(t *testing.T, how redistest.LossMode) {
 		t.Errorf("Redis remembers the end: %v, want %v", found, row.remembered)
 	}
 	wantExpiries(t, rdb)
+	return true
 }
 
-// endTwice lets the first request be executed, and lose its answer. On a busy machine an event may outlast the client's
-// patience. Further requests then wait for the event, and change nothing.
+// endTwice lets the first request be executed, and lose its answer. On a busy machine the client may send further requests,
+// which wait for the event, and change nothing.
 func (row endRow) endTwice(t *testing.T, relay *redistest.Relay, l *lostEnd, how redistest.LossMode, end func() error) error {
 	t.Helper()
 	var mu sync.Mutex
