@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -62,8 +64,9 @@ func TestStrategiesInCluster(t *testing.T) {
 func TestFrozenMasterDelaysNobodyElse(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
-	rdb := cluster.Client()
-	locks := newClient(t, rdb, core.WithTTL(2*time.Second))
+	const ttl = 6 * time.Second // on a busy machine each renewal takes a second or two
+	rdb := cluster.Client(func(o *redis.ClusterOptions) { o.ReadTimeout = 2 * ttl })
+	locks := newClient(t, rdb, core.WithTTL(ttl))
 	onFrozen := func(name string) bool {
 		master, err := rdb.MasterForKey(context.Background(), "lock:"+name)
 		if err != nil {
@@ -104,7 +107,7 @@ func TestFrozenMasterDelaysNobodyElse(t *testing.T) {
 			}
 		})
 	}
-	awaitRenewed(t, healthy, 4*time.Second)
+	awaitRenewed(t, healthy, 2*ttl)
 	stop()
 	all.Wait()
 	for _, l := range healthy {
