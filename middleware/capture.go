@@ -133,7 +133,7 @@ func (c *Capture) Response() *Response {
 	case !c.record:
 		r.Omitted = len(c.body) > 0
 	default:
-		r.Body, r.Omitted = c.body, c.trailers()
+		r.Body, r.Omitted, r.streamed = c.body, c.trailers(), c.passing && c.declared < 0
 	}
 	return r
 }

@@ -3,8 +3,8 @@ package middleware
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -49,51 +49,90 @@ func (e *Exclusive) Do(ctx context.Context, req Request, run func(ctx context.Co
 		return e.Refuse(ctx, errEarly)
 	}
 	hash, asked := req.Key.HashWith(e.config.KeySecret), time.Now()
-	wait := e.wait(hash, req.AnswerBy, preferred(req.Header))
-	leave := sync.OnceFunc(func() {
-		if wait > 0 {
-			e.gate.leave(hash)
-		}
-	})
-	defer leave()
 	lock := e.strategy(lockPrefix+hash, e.config.Lock...)
-	held := bounded{lock, e.patience(wait)}
-	started := false
-	released, cancel := context.WithCancel(ctx) // bounds the release too
-	defer cancel()
-	var finish *time.Timer
-	err := core.Do(released, held, func(ctx context.Context) error {
-		leave()
-		if ctx.Err() != nil {
-			return context.Cause(ctx) // the client left just when the lock was granted
+	lease, err := e.lock(ctx, lock, hash, req)
+	if err == nil {
+		h := hold{lease: lease, hash: hash, waited: time.Since(asked), answerBy: req.AnswerBy}
+		if err = e.under(ctx, h, run); err == nil {
+			return nil
 		}
-		started = true
-		token, _ := core.TokenFrom(ctx)
-		e.acquired(ctx, Acquired{KeyHash: hash, Token: token, Waited: time.Since(asked)})
-		letThroughInside(ctx)
-		began := time.Now()
-		defer func() {
-			e.holds.add(time.Since(began))
-			finish = time.AfterFunc(e.config.FinishTimeout, cancel)
-		}()
-		run(ctx)
-		return nil
-	})
-	if finish != nil {
-		finish.Stop()
 	}
-	switch {
-	case started && err != nil:
-		e.failed(ctx, Failure{KeyHash: hash, Operation: "run", Err: err})
-	case started:
-	case e.config.FailOpen && outage.Is(err) && ctx.Err() == nil:
+	if e.config.FailOpen && outage.Is(err) && ctx.Err() == nil {
 		e.failed(ctx, Failure{KeyHash: hash, Operation: "begin", Err: err})
 		letThroughInside(ctx)
 		run(context.WithValue(ctx, degradedKey{}, true))
-	default:
-		return e.refuseLock(ctx, hash, core.LimitOf(lock), time.Since(asked), err)
+		return nil
 	}
+	return e.refuseLock(ctx, hash, core.LimitOf(lock), time.Since(asked), err)
+}
+
+// lock takes the lock of a request, and waits for it as long as the request may.
+func (e *Exclusive) lock(ctx context.Context, lock core.Locker, hash string, req Request) (*core.Lease, error) {
+	wait := e.wait(hash, req.AnswerBy, preferred(req.Header))
+	if wait > 0 {
+		defer e.gate.leave(hash)
+	}
+	return e.patience(wait).Lock(ctx, lock)
+}
+
+// hold is a lock that was granted to a request.
+type hold struct {
+	lease    *core.Lease
+	hash     string
+	waited   time.Duration
+	answerBy time.Time
+}
+
+// under calls run and releases the lock, however run ends. It returns an error only if it has not called run: because the
+// client left, or the lease was lost, just when the lock was granted.
+func (e *Exclusive) under(ctx context.Context, h hold, run func(ctx context.Context)) error {
+	held, cancel := bind(ctx, h.lease)
+	defer cancel()
+	defer func() { e.release(ctx, h) }()
+	for _, ctx := range []context.Context{ctx, held} {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	e.acquired(held, Acquired{KeyHash: h.hash, Token: h.lease.Token(), Waited: h.waited})
+	letThroughInside(held)
+	began := time.Now()
+	defer func() { e.holds.add(time.Since(began)) }()
+	run(held)
 	return nil
+}
+
+// bind returns the context of a lease, which ends with ctx too, and at its deadline.
+func bind(ctx context.Context, lease *core.Lease) (context.Context, context.CancelFunc) {
+	held, end := context.WithCancelCause(lease.Context())
+	stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
+	loosen := func() { stop(); end(nil) }
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return held, loosen
+	}
+	timed, cancel := context.WithDeadline(held, deadline)
+	return timed, func() { loosen(); cancel() }
+}
+
+// release frees the lock, and tells of a lease that was lost while the handler ran.
+//
+// Why the release does not end with ctx: a client that leaves, or a timeout around the guard, would otherwise make a release
+// fail that Redis is about to confirm.
+func (e *Exclusive) release(ctx context.Context, h hold) {
+	ctx = context.WithoutCancel(ctx)
+	lost := context.Cause(h.lease.Context())
+	bounded, cancel := context.WithTimeout(ctx, e.finishTimeout(h.answerBy))
+	defer cancel()
+	err := h.lease.Unlock(bounded)
+	switch {
+	case lost != nil:
+		e.failed(ctx, Failure{KeyHash: h.hash, Operation: "run", Err: lost})
+	case errors.Is(err, core.ErrNotHeld):
+		e.failed(ctx, Failure{KeyHash: h.hash, Operation: "run", Err: fmt.Errorf("%w: %w", core.ErrLeaseLost, err)})
+	case err != nil:
+		e.failed(ctx, Failure{KeyHash: h.hash, Operation: "finish", Err: err})
+	}
 }
 
 // refuseLock makes the Conflict of a request that did not get its lock. The limit is that of a semaphore, 0 for another
@@ -120,16 +159,4 @@ func Degraded(ctx context.Context) bool {
 	degraded, _ := ctx.Value(degradedKey{}).(bool)
 	r := runFrom(ctx)
 	return degraded || r != nil && r.attempt == nil
-}
-
-// bounded is a lock for which a request waits as long as its patience.
-//
-// Why: a request whose key is free need not wait, but a new connection to Redis can take longer than a short wait.
-type bounded struct {
-	core.Locker
-	patience outage.Patience
-}
-
-func (b bounded) Lock(ctx context.Context, opts ...core.LockOption) (*core.Lease, error) {
-	return b.patience.Lock(ctx, b.Locker, opts...)
 }

@@ -14,6 +14,9 @@ import (
 // answerTime is what is kept of the time until the server stops writing, for the answer itself.
 const answerTime = time.Second
 
+// leastFinish is enough for a Redis that works to confirm the end of a run.
+const leastFinish = 100 * time.Millisecond
+
 // guard is what all engines have in common.
 type guard struct {
 	config Config
@@ -96,6 +99,15 @@ func (g *guard) wait(hash string, answerBy time.Time, prefer time.Duration) time
 // patience returns how long a request waits that may wait for another one of its key for that long.
 func (g *guard) patience(wait time.Duration) outage.Patience {
 	return outage.Patience{Wait: wait, Ask: g.config.AskTimeout, FailOpen: g.config.FailOpen}
+}
+
+// finishTimeout returns how long the end of a run may wait for Redis. It is at most half of the time in which the server
+// still writes an answer: after that the answer is lost, though the handler has written it.
+func (g *guard) finishTimeout(answerBy time.Time) time.Duration {
+	if left := time.Until(answerBy); !answerBy.IsZero() && left > 0 {
+		return min(g.config.FinishTimeout, max(left/2, leastFinish))
+	}
+	return g.config.FinishTimeout
 }
 
 // Applied returns the Preference-Applied of an answer to a request with that header (RFC 7240), "" if there is none.

@@ -78,7 +78,7 @@ func (r *Run) declareAnswered() {
 	if r.attempt == nil || r.policy() == core.HoldFailures || r.word.Load() != int32(Auto) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), r.once.config.FinishTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), r.once.finishTimeout(r.answerBy))
 	defer cancel()
 	_ = r.attempt.Declare(ctx, core.StateCompleted) // without it the failure policy holds
 }

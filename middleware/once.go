@@ -86,6 +86,7 @@ func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Confli
 	waited := time.Since(asked)
 	if err == nil {
 		run := o.newRun(ctx, hash, attempt)
+		run.answerBy = req.AnswerBy
 		if err = o.admit(ctx, run, waited); err == nil {
 			return run, nil, nil
 		}

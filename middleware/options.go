@@ -171,8 +171,9 @@ func WithWaiters(perKey, all int) Option {
 	return configOption(func(c *Config) { c.WaitersPerKey, c.Waiters = perKey, all })
 }
 
-// WithFinishTimeout sets how long the end of a run waits for Redis to confirm the release or the record. After that
-// the answer is sent all the same, and the client retries in the background. Defaults to 2 s.
+// WithFinishTimeout sets how long the end of a run waits for Redis to confirm the release or the record, even if the context of
+// the request is over. It waits for half of the time at most that the server's WriteTimeout leaves. After that the answer is
+// sent all the same, and the client retries in the background. Defaults to 2 s.
 func WithFinishTimeout(limit time.Duration) Option {
 	return configOption(func(c *Config) { c.FinishTimeout = limit })
 }

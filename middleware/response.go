@@ -27,6 +27,8 @@ type Response struct {
 
 	// around is how many values of a field are those of a middleware around the guard, to which the handler has added.
 	around map[string]int
+	// streamed is true if the body was sent as it was written, and nothing but the handler's return tells that it ended.
+	streamed bool
 }
 
 // Replayable returns true if the response can be sent again: that of a connection that was taken over cannot.

@@ -18,6 +18,7 @@ type Run struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	outer    *Run
+	answerBy time.Time    // see [Request]
 	word     atomic.Int32 // the handler's, a Disposition
 	refusal  atomic.Int32 // the status with which a guard inside refused the request, or notRefused or unsent
 	finished atomic.Bool
@@ -121,11 +122,18 @@ func (r *Run) holdFailures(ctx context.Context) error {
 	return r.attempt.Declare(ctx, core.StateUnknown)
 }
 
-// normalized fills in what an adapter cannot know: whether a handler that wrote nothing did so because its context was
-// over, or that of a run inside. Then the empty answer that the server would send is not the handler's.
+// normalized fills in what an adapter cannot know: whether the handler returned because its context was over, or that of a
+// run inside. If it wrote nothing, the empty answer that the server would send is not the handler's. If it was streaming
+// its answer, the rest of that may be missing: a handler that stops at its context never meets a failing write.
 func (r *Run) normalized(o Outcome) Outcome {
-	if o.Response == nil || !o.Returned || o.Unanswered && (r.inside.Load() != 0 || !r.late && r.ctx.Err() != nil) {
+	over := !r.late && r.ctx.Err() != nil
+	switch {
+	case o.Response == nil, !o.Returned, o.Unanswered && (over || r.inside.Load() != 0):
 		o.Response = &Response{}
+	case o.Response.streamed && over:
+		part := *o.Response
+		part.Body, part.Omitted = nil, true
+		o.Response = &part
 	}
 	return o
 }
@@ -155,7 +163,7 @@ func (r *Run) end(d Disposition, outcome Outcome) {
 
 // write ends the attempt.
 func (r *Run) write(ctx context.Context, d Disposition, outcome Outcome) error {
-	ctx, cancel := context.WithTimeout(ctx, r.once.config.FinishTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.once.finishTimeout(r.answerBy))
 	defer cancel()
 	switch d {
 	case Completed:

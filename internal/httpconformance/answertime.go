@@ -1,0 +1,63 @@
+package httpconformance
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+var answerTimeTests = tests{
+	"EndLeavesTimeForTheAnswer":    testEndInTime,
+	"EndAfterATimeoutIsBoundedToo": testEndAfterTimeout,
+}
+
+// silentEnd runs a request whose handler ends while Redis is silent. It returns the answer, which is lost if the guard waits
+// for Redis until the server writes no more. around wraps the guarded handler.
+func silentEnd(t *testing.T, s *suite, name string, around func(http.Handler) http.Handler, opts ...middleware.Option) answer {
+	t.Helper()
+	const writeTimeout = 5 * time.Second // as long as core waits by itself for a release, plus the time until it gives up
+	redis, locks := outage(t)
+	guard := must(t)(map[string]func() (Guard, error){
+		"exclusive":  func() (Guard, error) { return s.Exclusive(locks.Mutex, ByUser, opts...) },
+		"idempotent": func() (Guard, error) { return s.Idempotent(locks, ByUser, opts...) },
+	}[name]())
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		redis.Pause()
+		if _, ends := r.Context().Deadline(); ends {
+			<-r.Context().Done()
+		}
+		w.WriteHeader(http.StatusCreated)
+	})
+	inner := s.Handler(Route{Path: "/orders/{id}", Guards: []Guard{guard}, Handler: handler})
+	site := s.serve(t, around(inner), func(srv *httptest.Server) { srv.Config.WriteTimeout = writeTimeout })
+	t.Cleanup(redis.Resume)
+	return took(t, name, func() answer { return site.do(request{user: "ada", key: "k"}) })
+}
+
+// testEndInTime: Redis is silent when the handler ends. The guard stops waiting for it while the server still writes, however
+// long it may wait.
+func testEndInTime(t *testing.T, s *suite) {
+	around := func(h http.Handler) http.Handler { return h }
+	for _, name := range []string{"exclusive", "idempotent"} {
+		silentEnd(t, s, name, around, unhurried(nil)...).want(t, http.StatusCreated)
+	}
+}
+
+// testEndAfterTimeout: a timeout around the guard has ended the context. The end waits for Redis no longer for that.
+func testEndAfterTimeout(t *testing.T, s *suite) {
+	around := func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+			defer cancel()
+			h.ServeHTTP(w, r.WithContext(ctx))
+		})
+	}
+	for _, name := range []string{"exclusive", "idempotent"} {
+		opts := []middleware.Option{middleware.WithAskTimeout(patience), middleware.WithFinishTimeout(100 * time.Millisecond)}
+		silentEnd(t, s, name, around, opts...).want(t, http.StatusCreated)
+	}
+}

@@ -1,0 +1,91 @@
+package httpconformance
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+var streamTests = tests{
+	"StreamIsReplayedWhole":         testStreamReplayed,
+	"StreamThatStoppedIsNoAnswer":   testStreamStopped,
+	"LengthTellsThatAStreamIsWhole": testStreamOfKnownLength,
+}
+
+// stream is a handler that flushes one event, and stops at its context, as handlers should. Otherwise it sends a second one.
+type stream struct {
+	length string // the Content-Length, if any
+	begun  chan context.Context
+	rest   chan struct{} // closed for the second event
+}
+
+func newStream() *stream {
+	return &stream{begun: make(chan context.Context, 10), rest: make(chan struct{})}
+}
+
+func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.length != "" {
+		w.Header().Set("Content-Length", s.length)
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = io.WriteString(w, "one\n")
+	_ = http.NewResponseController(w).Flush()
+	s.begun <- r.Context()
+	select {
+	case <-s.rest:
+		_, _ = io.WriteString(w, "two\n")
+	case <-r.Context().Done():
+	}
+}
+
+func testStreamReplayed(t *testing.T, s *suite) {
+	h := newStream()
+	close(h.rest)
+	site := s.mount(t, h, s.idempotent(t))
+	r := request{user: "stream", key: "k"}
+	site.do(r).fresh(t, http.StatusOK, "one\ntwo\n")
+	site.do(r).replayed(t, http.StatusOK, "one\ntwo\n")
+}
+
+// leave has a client leave after the first event.
+func (h *stream) leave(t *testing.T, s *suite, site *site, r request) {
+	t.Helper()
+	ctx, leave := context.WithCancel(t.Context())
+	first := site.aside(ctx, r)
+	running := receive(t, h.begun, "the first event")
+	leave()
+	receive(t, first, "the end of the client")
+	receive(t, running.Done(), "the end of the handler's context")
+	awaitState(t, s.locks, idempotentKey(t, r.user, r.key), core.StateCompleted)
+}
+
+// testStreamStopped: nothing but the context tells that the rest is missing. No retry gets the part as if it were whole.
+func testStreamStopped(t *testing.T, s *suite) {
+	h := newStream()
+	judged := make(chan middleware.Outcome, 10)
+	judge := middleware.WithCompletion(func(o middleware.Outcome) middleware.Disposition {
+		judged <- o
+		return middleware.Auto
+	})
+	site := s.mount(t, h, s.idempotent(t, judge))
+	r := request{user: "stream-stopped", key: "k"}
+	h.leave(t, s, site, r)
+	if o := receive(t, judged, "the judge"); !o.Response.Omitted || len(o.Response.Body) != 0 {
+		t.Errorf("the judge saw %+v", o.Response)
+	}
+	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+}
+
+// testStreamOfKnownLength: all of the announced bytes were written, so the answer is whole.
+func testStreamOfKnownLength(t *testing.T, s *suite) {
+	h := newStream()
+	h.length = "4"
+	site := s.mount(t, h, s.idempotent(t))
+	r := request{user: "stream-known", key: "k"}
+	h.leave(t, s, site, r)
+	site.do(r).replayed(t, http.StatusOK, "one\n")
+}
