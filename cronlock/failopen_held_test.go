@@ -73,7 +73,7 @@ func TestTickHeldAndThenSilent(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]cronlock.Option{
 		"wait":     {cronlock.WithWait(3 * time.Second)},
-		"deadline": {cronlock.WithWait(time.Minute), cronlock.WithStartDeadline(5 * time.Second)},
+		"deadline": {cronlock.WithWait(time.Minute), cronlock.WithStartDeadline(10 * time.Second)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

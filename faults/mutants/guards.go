@@ -5,8 +5,8 @@ var guards = []Mutant{
 	{
 		"conflict that runs, in a round", "a request that did not get the lock reaches its handler", "middleware/exclusive.go",
 		[][2]string{{
-			"case e.config.FailOpen && outage.Is(err) && ctx.Err() == nil:",
-			"case (e.config.FailOpen && outage.Is(err) || errors.Is(err, core.ErrNotAcquired)) && ctx.Err() == nil:",
+			"if e.config.FailOpen && outage.Is(err) && ctx.Err() == nil {",
+			"if (e.config.FailOpen && outage.Is(err) || errors.Is(err, core.ErrNotAcquired)) && ctx.Err() == nil {",
 		}},
 		inRound("aof"),
 	},

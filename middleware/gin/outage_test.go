@@ -74,7 +74,7 @@ func TestDeadlineOfTheContextEndsTheWait(t *testing.T) {
 	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(time.Hour))
 	hold(t, guard)
 	deadline := func(c *gin.Context) {
-		ctx, cancel := context.WithTimeout(c.Request.Context(), 300*time.Millisecond)
+		ctx, cancel := context.WithTimeout(c.Request.Context(), 3*time.Second)
 		defer cancel()
 		c.Request = c.Request.WithContext(ctx)
 		c.Next()
