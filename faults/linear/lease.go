@@ -75,12 +75,12 @@ func (l *lease) ends(faults []loss) end {
 	default:
 		e.from = min(e.from, u.called)
 	}
-	last := e.from
+	first, last := e.from, e.from
 	if e.proven {
-		last = l.unlock.returned
+		first, last = l.unlock.called, l.unlock.returned
 	}
-	if first := firstLoss(faults, l.called, last); first != never {
-		e.proven, e.excused, e.from = false, true, min(first, last)
+	if loss := firstLoss(faults, l.called, last); loss != never {
+		e.proven, e.excused, e.from = false, true, min(loss, first)
 	}
 	if e.proven {
 		e.from, e.to = l.unlock.called, l.unlock.returned

@@ -28,6 +28,7 @@ func TestMutex(t *testing.T) {
 			"forgotten":                         two().fault(4, 5, "FLUSHALL").grant("b", 3, 7, 20, 6),
 			"forgotten, and taken":              two().fault(4, 5, "ForceUnlock").lost("a", 8, 20, worker.Taken),
 			"forgotten, and not held":           two().fault(4, 5, "ForceUnlock").unlock("a", 8, 9, worker.NotHeld),
+			"released, and then forgotten":      two().unlock("a", 5, 12, "").grant("b", 3, 7, 20, 6).fault(10, 11, "ForceUnlock"),
 			"forgotten, release not of its own": two().fault(3, 4, "FLUSHALL").grant("b", 5, 6, 9, 6).unlock("a", 7, 8, "").unlock("b", 8, 9, ""),
 		},
 		illegal: map[string]*story{
@@ -38,6 +39,7 @@ func TestMutex(t *testing.T) {
 			"two, another process closes":       two().leaving("c", 5).grant("b", 3, 7, 20, 6),
 			"two after a fault":                 begin().fault(0, 1, "FLUSHALL").grant("a", 2, 3, 20, 5).grant("b", 4, 7, 20, 6),
 			"two, and a fault loses nothing":    two().fault(4, 5, "").grant("b", 3, 7, 20, 6),
+			"two, then released and forgotten":  two().grant("b", 3, 7, 20, 6).unlock("a", 8, 12, "").fault(10, 11, "ForceUnlock"),
 			"two before a fault":                two().grant("b", 3, 7, 20, 6).fault(8, 9, "FLUSHALL"),
 			"a release of the next one's lock":  begin().grant("a", 1, 2, 4, 5).grant("b", 5, 6, 9, 6).unlock("a", 7, 8, ""),
 			"not held, but valid":               two().unlock("a", 5, 6, worker.NotHeld),
