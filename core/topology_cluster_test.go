@@ -118,7 +118,6 @@ func TestFrozenMasterDelaysNobodyElse(t *testing.T) {
 	for _, l := range doomed {
 		waitFor(t, l.Done(), "the leases on the frozen master to end")
 	}
-	t.Logf("%d leases on healthy masters kept, %d on the frozen one ended, %d rounds on the healthy ones",
-		len(healthy), len(doomed), rounds.Load())
+	t.Logf("%d leases on healthy masters kept, %d on the frozen one ended, %d rounds", len(healthy), len(doomed), rounds.Load())
 	cluster.Masters[0].Resume()
 }
