@@ -253,7 +253,7 @@ func WithHistory(periods int) Option {
 // FailOpen runs a tick on every replica that could not claim it until its start deadline because Redis did not answer.
 // Such a run has no lock, so it may overlap other runs. Nothing is promised for it, and it is not in the [History]. The
 // log has an error for each. A Redis that serves no client at the moment counts as silent: LOADING, READONLY, BUSY. So
-// does one whose answers are later than about a second each: a new connection needs several within 5 s. [Exclusive] with
+// may one whose answers are about a second late each, or more: a new connection needs several within 5 s. [Exclusive] with
 // [WithWait] gives them 5 s, however short the wait.
 //
 // FailOpen does not apply if Redis refuses, because it is full or the user lacks a right. Nor does it apply if Redis has
