@@ -87,9 +87,9 @@ func (a *acquisition) publicError(caller context.Context, err error) error {
 	case *acquire.RefusedError:
 		return publicRefusal(a.Hold.Name, end.Reason)
 	case *acquire.UnavailableError:
-		return a.unavailable(end.Last, nil)
+		return a.failed(unavailable(end.Last, nil))
 	case *acquire.FailedError:
-		return errorf("holdfast: %s %q: %w", a.kind(), a.Hold.Name, failure(caller, a.Hold.Keys.Lock, end.Err))
+		return a.failed(failure(caller, a.Hold.Keys.Lock, end.Err))
 	}
 	switch err {
 	case waiters.ErrTimeUp:
@@ -107,13 +107,20 @@ func (a *acquisition) timeUpError(caller context.Context) error {
 	case cause == nil && a.engine.operations.IsClosed():
 		return ErrClosed
 	case a.LastErr != nil && !acquire.WaitEnded(a.LastErr):
-		return a.unavailable(a.LastErr, cause)
-	case a.LastErr != nil && a.LooksLikeOutage() && a.Outage != nil:
-		cause = errors.Join(errorf("%w: %w", ErrUnavailable, publicAck(a.Outage)), cause)
+		return a.failed(unavailable(a.LastErr, cause))
 	case a.LastErr != nil && a.LooksLikeOutage():
-		cause = errors.Join(ErrUnavailable, cause)
+		cause = errors.Join(unavailable(a.Outage, nil), cause)
 	}
 	return a.notAcquired(cause)
+}
+
+// failed is the error of an acquisition that another error has ended.
+func (a *acquisition) failed(err error) error {
+	what := "lock"
+	if _, once := a.Hold.Own.(*oncescript.Terms); once {
+		what = "once"
+	}
+	return errorf("holdfast: %s %q: %w", what, a.Hold.Name, err)
 }
 
 // notAcquired is the error of an acquisition that another owner has kept from the lock, as far as is known.
@@ -128,23 +135,6 @@ func ended(caller context.Context) error {
 	err := caller.Err()
 	if cause := context.Cause(caller); cause != err {
 		return errors.Join(err, cause)
-	}
-	return err
-}
-
-// kind is what errors call it.
-func (a *acquisition) kind() string {
-	if _, once := a.Hold.Own.(*oncescript.Terms); once {
-		return "once"
-	}
-	return "lock"
-}
-
-// unavailable is the error of a request that met with an outage.
-func (a *acquisition) unavailable(last, cause error) error {
-	err := errorf("holdfast: %s %q: %w: %w", a.kind(), a.Hold.Name, ErrUnavailable, publicAck(last))
-	if cause != nil {
-		err = errorf("%w: %w", err, cause)
 	}
 	return err
 }

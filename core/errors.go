@@ -51,8 +51,9 @@ var (
 	// ErrInvalidOption refuses an option's value or a constructor's argument, with its name and the reason.
 	ErrInvalidOption = errors.New("holdfast: invalid option")
 
-	// ErrUnavailable says that Redis could not be asked or did not answer in time. It wraps the error of the
-	// connection, if there was one.
+	// ErrUnavailable says that Redis could not be asked, did not answer in time, or has answered that it cannot serve
+	// the request now (LOADING, BUSY, READONLY, NOREPLICAS). It wraps the error of the connection or that answer, if
+	// there was one, and its text names the answer.
 	ErrUnavailable = errors.New("holdfast: no answer from Redis")
 
 	// ErrPermission says that Redis refuses the user: the password is wrong or missing, or the user lacks a right to a

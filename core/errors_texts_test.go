@@ -68,6 +68,45 @@ func TestErrorsTellOnce(t *testing.T) {
 	}
 }
 
+// TestErrorsTellTheReply: what a server has answered is not called no answer, and is ErrUnavailable all the same. A call
+// whose time ends between two such answers tells them too.
+func TestErrorsTellTheReply(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	locks := newClient(t, server.Client(), core.WithLogger(nil), core.WithTTL(long))
+	lease, attempt := mustLock(t, locks.Mutex("held")), mustBegin(t, locks.Once("held"))
+	if err := server.Client().ConfigSet(ctx, "min-replicas-to-write", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	short := core.WithWait(300 * time.Millisecond)
+	multi := core.Multi(locks.Mutex("c"), locks.Mutex("d"))
+	for name, call := range map[string]func() error{
+		"TryLock":        func() error { _, err := locks.Mutex("a").TryLock(ctx); return err },
+		"Lock":           func() error { _, err := locks.Mutex("a").Lock(ctx, short); return err },
+		"Multi, TryLock": func() error { _, err := multi.TryLock(ctx); return err },
+		"Multi, Lock":    func() error { _, err := multi.Lock(ctx, short); return err },
+		"Begin":          func() error { _, err := locks.Once("a").Begin(ctx); return err },
+		"Begin, wait":    func() error { _, err := locks.Once("a", short).Begin(ctx); return err },
+		"Unlock":         func() error { return lease.Unlock(ctx) },
+		"Complete":       func() error { return attempt.Complete(ctx, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := call()
+			wantErr(t, err, core.ErrUnavailable)
+			var reply redis.Error
+			if err == nil || !errors.As(err, &reply) {
+				t.Fatalf("%v does not wrap the reply", err)
+			}
+			text := err.Error()
+			if !strings.Contains(text, "Redis cannot serve this now: NOREPLICAS") || strings.Contains(text, "no answer") {
+				t.Errorf("%q", text)
+			}
+		})
+	}
+}
+
 // TestCloseTellsWhatFailed on a server that is frozen.
 func TestCloseTellsWhatFailed(t *testing.T) {
 	t.Parallel()

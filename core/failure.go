@@ -26,10 +26,28 @@ func failure(ctx context.Context, key string, err error) error {
 		return errorf("%w: %w", ErrPermission, err)
 	case !transport.Transient(err):
 		return err
-	case ctx.Err() != nil:
-		return errorf("%w: %w: %w", ErrUnavailable, err, ctx.Err())
 	}
-	return errorf("%w: %w", ErrUnavailable, err)
+	return unavailable(err, ctx.Err())
+}
+
+// errCannotServe is [ErrUnavailable] with another text, for a server that has answered.
+var errCannotServe = &wrapError{text: errorPrefix + "Redis cannot serve this now", err: ErrUnavailable}
+
+// unavailable returns the [ErrUnavailable] of a request that has failed with err: the reply of the server, such as LOADING,
+// or what has kept the server from a reply. err is nil if neither is known. ended is why the caller's time is up, nil if it
+// is not.
+func unavailable(err, ended error) error {
+	outage := ErrUnavailable
+	if err = publicAck(err); errors.Is(err, ErrNotReplicated) || err != nil && transport.Replied(err) {
+		outage = errCannotServe
+	}
+	switch {
+	case err == nil:
+		return outage
+	case ended == nil:
+		return errorf("%w: %w", outage, err)
+	}
+	return errorf("%w: %w: %w", outage, err, ended)
 }
 
 // errorPrefix begins every error of this package.

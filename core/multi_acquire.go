@@ -71,7 +71,7 @@ func (g *multiAcquire) refusal(ctx context.Context, err error) error {
 		}
 		return busy.with(errors.Join(busy.cause, cause))
 	case errors.Is(err, ErrUnavailable):
-		return &NotAcquiredError{Name: g.multi.name, cause: errors.Join(cause, ErrUnavailable)}
+		return &NotAcquiredError{Name: g.multi.name, cause: errors.Join(cause, err)}
 	}
 	return err
 }

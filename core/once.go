@@ -189,10 +189,8 @@ func (o *Once) refusal(a *acquisition, err error) error {
 		return &InProgressError{
 			Key: o.key, RetryAfter: busy.RetryAfter, Holder: busy.Holder, Instance: busy.Instance, cause: busy.cause,
 		}
-	case busy.cause != nil:
-		return errorf("holdfast: once %q not begun: %w", o.key, busy.cause)
 	}
-	return errorf("holdfast: once %q not begun: %w: %w", o.key, ErrUnavailable, publicAck(a.LastErr))
+	return errorf("holdfast: once %q not begun: %w", o.key, cmp.Or(busy.cause, unavailable(a.LastErr, nil)))
 }
 
 // Peek reads the record, which may be outdated when it arrives. The zero State means that there is none.

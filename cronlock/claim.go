@@ -68,7 +68,7 @@ func (j *job) refused(ctx context.Context, err error) (Reason, bool) {
 	case errors.Is(err, core.ErrInProgress), errors.Is(err, core.ErrCompleted), errors.Is(err, core.ErrOutcomeUnknown):
 		return Taken, true
 	case outage.Is(err), ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, core.ErrUnavailable):
-		return Unavailable, false
+		return j.unavailable(), false
 	}
 	return Refused, permanent(err)
 }

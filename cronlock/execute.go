@@ -147,7 +147,7 @@ func (j *job) unstarted(base context.Context, err error) Reason {
 	case errors.Is(err, ErrOverlap), errors.Is(err, core.ErrNotAcquired) && !errors.Is(err, core.ErrUnavailable):
 		return Overlapping
 	case outage.Is(err):
-		return Unavailable
+		return j.unavailable()
 	}
 	return Refused
 }

@@ -26,6 +26,7 @@ type job struct {
 	slot     chan struct{}              // full while the function runs in this process
 	current  atomic.Pointer[core.Lease] // of that run, nil if there is none
 
+	lastPaused  atomic.Bool   // the last answer of Redis to whether the job is paused, false before the first answer
 	catching    atomic.Bool   // it looks for missed ticks
 	rescheduled *atomic.Int64 // when the scheduler was last rescheduled, in ns since 1970; shared by the jobs of a cron
 

@@ -251,10 +251,15 @@ func WithHistory(periods int) Option {
 }
 
 // FailOpen runs a tick on every replica that could not claim it until its start deadline because Redis did not answer.
-// Such a run has no lock, so it may overlap other runs. FailOpen does not apply if Redis refuses, because it is full
-// or the user lacks a right. Nor does it apply if Redis has said that another run has the lock, and falls silent later.
-// [Exclusive] with [WithWait] gives Redis 5 s for its first answer, however short the wait. Nothing is promised for such
-// a run, and it is not in the [History]. The log has an error for each. Defaults to skipping the tick.
+// Such a run has no lock, so it may overlap other runs. Nothing is promised for it, and it is not in the [History]. The
+// log has an error for each. A Redis that serves no client at the moment counts as silent: LOADING, READONLY, BUSY. So
+// may one whose answers are about a second late each, or more: a new connection needs several within 5 s. [Exclusive] with
+// [WithWait] gives them 5 s, however short the wait.
+//
+// FailOpen does not apply if Redis refuses, because it is full or the user lacks a right. Nor does it apply if Redis has
+// said that another run has the lock, and falls silent later. Nor does it apply if the last answer of Redis to this
+// replica, at a tick, was that the job is paused: the tick is skipped as [Paused]. A replica that was started in the
+// outage, or has met no tick since [Pause], cannot know of the pause, and runs the job. Defaults to skipping the tick.
 func FailOpen() Option {
 	return optionFunc(func(c *config) { c.failOpen = true })
 }

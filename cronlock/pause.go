@@ -18,6 +18,10 @@ const resumeMemory = longestPeriod + 24*time.Hour
 // and [RunNow] still works. Pausing again is no error. A pause lasts ten years at most. It ends earlier if Redis loses
 // its data: by FLUSHALL, or the restart of a Redis without persistence. Pause returns [ErrUnknownJob] for a name that
 // no replica has.
+//
+// While Redis does not answer, a job with [FailOpen] stays paused on each replica whose last answer, at a tick, was that
+// it is paused. A replica without such an answer cannot know: it was started in the outage, or no tick has come since
+// Pause. It runs the job.
 func Pause(ctx context.Context, locks *core.Client, name string) error {
 	flag, err := pauseOf(locks, name)
 	if err != nil {
@@ -90,9 +94,11 @@ func (j *job) paused(ctx context.Context, tick time.Time) (bool, error) {
 	var outside *core.OutsideWindowError
 	switch {
 	case errors.As(err, &outside):
+		j.lastPaused.Store(false)
 		j.skewed(asked, time.Now(), outside.ServerTime)
 		return j.wasPaused(ctx, tick, outside.ServerTime)
 	case errors.Is(err, core.ErrCompleted):
+		j.lastPaused.Store(true)
 		return true, nil
 	case errors.Is(err, core.ErrInProgress):
 		return false, nil // it is about to be paused
@@ -109,6 +115,16 @@ func (j *job) wasPaused(ctx context.Context, tick, now time.Time) (bool, error) 
 	}
 	resumed, err := resumedAt(ctx, j.locks, j.name)
 	return !tick.After(resumed), err
+}
+
+// unavailable is the reason why a tick does not run in an outage. A job that fails open is paused if that was the last
+// answer of Redis: the operator who has paused it may have done so because of the outage. A pause lasts longer than any
+// process, so the answer does not grow too old.
+func (j *job) unavailable() Reason {
+	if j.config.failOpen && j.lastPaused.Load() {
+		return Paused
+	}
+	return Unavailable
 }
 
 // pauseOf is the record that a job is paused.

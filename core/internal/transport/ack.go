@@ -160,7 +160,7 @@ func (e *waitError) Unwrap() error { return e.err }
 // Outcome returns Failed if the server has answered, because the script has run. It returns Unknown otherwise, because the
 // replicas may yet acknowledge.
 func (e *waitError) Outcome() Outcome {
-	if replied(e.err) {
+	if Replied(e.err) {
 		return Failed
 	}
 	return Unknown

@@ -157,7 +157,7 @@ func (c *Command) timeoutError(ctx context.Context) error {
 
 // markUnwritten wraps err in an unwrittenError if the command was never written to a connection, and so was not executed.
 func (c *Command) markUnwritten(err error) error {
-	if err == nil || c.keys.written || replied(err) {
+	if err == nil || c.keys.written || Replied(err) {
 		return err
 	}
 	return &unwrittenError{err}

@@ -63,7 +63,7 @@ func (p *directPath) observeRTT(sentAt time.Duration, err error) {
 		return
 	}
 	now, until := p.now(), time.Duration(0)
-	if replied(err) && now-sentAt <= fastRTTLimit {
+	if Replied(err) && now-sentAt <= fastRTTLimit {
 		until = now + fastRTTMemory
 	}
 	p.fastUntil.Store(int64(until))
@@ -112,7 +112,7 @@ func (e *Executor) sendDirect(c *Command) {
 	sentAt := e.direct.now()
 	e.sendWithConnectDeadline(c, sentAt)
 	e.direct.observeRTT(sentAt, c.Err)
-	if e.OnReply != nil && replied(c.Err) {
+	if e.OnReply != nil && Replied(c.Err) {
 		e.OnReply()
 	}
 }

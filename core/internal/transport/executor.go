@@ -204,7 +204,7 @@ func (e *Executor) sendBatch(batch []*Command) {
 		}
 		c.deliver()
 	}
-	if e.OnReply != nil && replied(batch[0].Err) {
+	if e.OnReply != nil && Replied(batch[0].Err) {
 		e.OnReply()
 	}
 }

@@ -191,8 +191,8 @@ func unwrapScript(err error) error {
 	return &scriptError{text: strings.TrimPrefix(text, "-"), err: err}
 }
 
-// replied returns true if a server has answered. An error reply is an answer too.
-func replied(err error) bool {
+// Replied returns true if a server has answered. An error reply is an answer too.
+func Replied(err error) bool {
 	if err == nil {
 		return true
 	}

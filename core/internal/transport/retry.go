@@ -18,6 +18,9 @@ const (
 	// Why at least: the first tries may fail at once, such as on old connections or during a failover. Why unless: each try may
 	// wait for AnswerTimeout if the server is silent.
 	minTries = 4
+	// minLimit is the least limit of an [Outage]. Why: a server that answers with an error, such as READONLY during a failover,
+	// needs no time for it, so minTries would have passed within 50 ms.
+	minLimit = time.Second
 	// FirstRetryInterval is the interval after the first failure. Each further one is twice as long as the one before, up to
 	// a maximum. All are shortened by up to half at random.
 	FirstRetryInterval = 10 * time.Millisecond
@@ -36,14 +39,15 @@ type Outage struct {
 }
 
 // Pause records a failure. It returns how long to wait before the next try, maxInterval at most. It returns false if there
-// must be no next try: limit has passed since the first failure, and there were minTries of them or OutageLimit has passed too.
+// must be no next try: limit has passed since the first failure, minLimit at least, and there were minTries of them or OutageLimit
+// has passed too.
 func (o *Outage) Pause(limit, maxInterval time.Duration) (time.Duration, bool) {
 	if o.failures == 0 {
 		o.Began = time.Now()
 	}
 	o.failures++
 	failing := time.Since(o.Began)
-	if failing >= limit && (o.failures >= minTries || failing >= OutageLimit) {
+	if failing >= max(limit, minLimit) && (o.failures >= minTries || failing >= OutageLimit) {
 		return 0, false
 	}
 	interval := min(FirstRetryInterval<<min(o.failures-1, 10), maxInterval)
@@ -77,7 +81,7 @@ func Retry(ctx context.Context, limit time.Duration, retryable func(error) bool,
 	}
 }
 
-// RetryUntilAnswered sends an idempotent command until it is answered, minTries times at most, or until ctx ends. While a
+// RetryUntilAnswered sends an idempotent command until it is answered, until ctx ends, or as [Retry] does without a limit. While a
 // slot migrates, it goes on for OutageLimit. Each try has a timeout, so that the next one can use another connection. The
 // first is FirstAnswerTimeout, and each further one twice as long, up to AnswerTimeout.
 func RetryUntilAnswered(ctx context.Context, command func(context.Context) error) error {

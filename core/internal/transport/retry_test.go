@@ -16,7 +16,7 @@ func TestRetryEnds(t *testing.T) {
 		minTries, tries   int // at most
 		shortest, longest time.Duration
 	}{
-		"RefusedNoLimit":  {limit: 0, try: 0, minTries: 4, tries: 4, longest: time.Second},
+		"RefusedNoLimit":  {limit: 0, try: 0, minTries: 6, tries: 12, shortest: minLimit, longest: 2 * minLimit},
 		"RefusedLimit":    {limit: OutageLimit, try: 0, minTries: 10, tries: 30, shortest: OutageLimit, longest: OutageLimit + time.Second},
 		"SilentNoLimit":   {limit: 0, try: AnswerTimeout, minTries: 2, tries: 2, longest: 2*AnswerTimeout + time.Second},
 		"SilentLimit":     {limit: OutageLimit, try: AnswerTimeout, minTries: 2, tries: 2, longest: 2*AnswerTimeout + time.Second},
