@@ -49,6 +49,7 @@ func (l *locker) newAcquisition(ctx context.Context, config lockConfig) *acquisi
 		return a
 	}
 	a.parent[0], a.Parents, a.Reenters = parent, a.parent[:], true
+	a.ForeignParent = l.limit() > 0 && !sameRedis(parent.lease.engine, e)
 	h.Owner, h.ParentID = parent.lease.hold.Owner, parent.lease.hold.ID
 	return a
 }
