@@ -49,6 +49,7 @@ func (l *locker) newAcquisition(ctx context.Context, config lockConfig) *acquisi
 		return a
 	}
 	a.parent[0], a.Parents, a.Reenters = parent, a.parent[:], true
+	a.ForeignParent = l.limit() > 0 && !sameRedis(parent.lease.engine, e)
 	h.Owner, h.ParentID = parent.lease.hold.Owner, parent.lease.hold.ID
 	return a
 }
@@ -73,7 +74,7 @@ func (a *acquisition) Accept(ctx context.Context, h *lockscript.Hold, g acquire.
 	if a.makeLease != nil {
 		a.lease, err = a.makeLease(ctx, *h, g)
 	} else {
-		a.lease, err = a.engine.newLease(ctx, a.Strategy, *h, grant{g.Token, g.SentAt, g.TTL, a.config.fixed, a.config.maxHold, a.config.leavesLosses})
+		a.lease, err = a.engine.newLease(ctx, a.Strategy, *h, grant{g, &a.config, a.parentAt(0).entered(a.engine, g.Token)})
 	}
 	if err == nil {
 		a.grant = g

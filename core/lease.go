@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,31 +34,31 @@ type Lease struct {
 	multi *multiLease // nil if the lease is of a single lock; otherwise there is no protocol
 }
 
-// grant is what Redis gave: a token, and a time that began after sentAt.
+// grant is what Redis gave, and the options of the call.
 type grant struct {
-	token  int64
-	sentAt clock.Instant
-	ttl    time.Duration
-
-	fixed   bool // as WithFixedTTL and WithMaxHold say
-	maxHold time.Duration
-
-	leavesLosses bool
+	acquire.Grant
+	config *lockConfig
+	outer  *Lease // that it has entered; nil if there is none
 }
 
 // newLease makes a lease of a grant. Its context has the values of ctx but
 // not its end: ctx bounded the waiting, not the holding.
 func (e *engine) newLease(ctx context.Context, p lockscript.Strategy, h lockscript.Hold, g grant) (*Lease, error) {
-	l := &Lease{engine: e, strategy: p, hold: h, token: g.token, leavesLosses: g.leavesLosses}
+	l := &Lease{engine: e, strategy: p, hold: h, token: g.Token, leavesLosses: g.config.leavesLosses}
 	l.hold.ParentID = "" // it was for the requests
 	l.base = leaseContext{holding{lease: l, token: l.token, outer: holdingFrom(ctx)}, ctx}
 	live := e.renewer.Add(&l.entry, keptLease{l}, keepalive.Terms{
-		SentAt: g.sentAt, Granted: g.ttl, TTL: h.TTL, Fixed: g.fixed, MaxHold: g.maxHold, Token: g.token, WarnAfter: e.warnAfter(g),
+		SentAt: g.SentAt, Granted: g.TTL, TTL: h.TTL, Fixed: g.config.fixed, MaxHold: g.config.maxHold, Token: g.Token,
+		WarnAfter: e.warnAfter(g.config),
 	})
 	if !live {
 		return nil, acquire.ErrTooLate
 	}
-	e.announcer.Touch(g.sentAt, h.TTL)
+	if g.outer != nil {
+		e.renewer.LimitTo(&l.entry, g.outer.entry.EndAt())
+		l.end.Follow(&g.outer.end, l.outerEnded)
+	}
+	e.announcer.Touch(g.SentAt, h.TTL)
 	return l, nil
 }
 
@@ -195,7 +196,8 @@ func (l *Lease) unlock(ctx context.Context, live bool, what lockscript.ReleaseRe
 
 // Abandon stops renewal without unlocking. The lease's context ends with [ErrLeaseLost]. Redis keeps the lock until
 // the TTL expires, or for one more TTL if a renewal is in flight. Use Abandon for work that ignores cancellation:
-// others stay excluded while it may still run, but not for ever.
+// others stay excluded while it may still run, but not for ever. Leases that have entered the lock by the context of this
+// one are abandoned too, because their renewals would keep the lock. Those of [WithOwner] are not.
 //
 // A later Unlock, for work that has stopped after all, frees the lock early and returns [ErrNotHeld]. [Client.Close]
 // does not free an abandoned lock.
@@ -206,9 +208,22 @@ func (l *Lease) Abandon() {
 		l.multi.abandon()
 		return
 	}
+	l.leaveToExpire(errAbandoned)
+}
+
+// leaveToExpire ends a lease without a release, unless it has ended.
+func (l *Lease) leaveToExpire(cause error) {
 	if l.engine.renewer.Remove(&l.entry) {
 		l.keepForTTL()
-		l.engine.lost(l, errAbandoned)
+		l.engine.lost(l, cause)
+	}
+}
+
+// outerEnded ends the lease if the one that it has entered has ended with that cause, and is left to expire. Otherwise the
+// renewals of this one would keep the lock. It waits for no hooks, because the renewer of the outer lease may call it.
+func (l *Lease) outerEnded(cause error) {
+	if leftToExpire(cause) {
+		l.engine.background(func(context.Context) { l.leaveToExpire(cause) })
 	}
 }
 
@@ -253,19 +268,10 @@ func (l keptLease) Renewed(answer keepalive.Answer)           { l.engine.renewed
 func lossError(cause error) error {
 	var c keepalive.Cause
 	errors.As(cause, &c)
-	switch c {
-	case keepalive.Expired:
-		return errExpired
-	case keepalive.FixedTTL:
-		return errRanOut
-	case keepalive.HeldTooLong:
-		return errHeldTooLong
-	case keepalive.Gone:
-		return errGone
-	case keepalive.Replaced:
-		return errReplaced
-	}
-	return errTaken
+	return cmp.Or(map[keepalive.Cause]error{
+		keepalive.Expired: errExpired, keepalive.FixedTTL: errRanOut, keepalive.HeldTooLong: errHeldTooLong,
+		keepalive.Gone: errGone, keepalive.Replaced: errReplaced,
+	}[c], errTaken)
 }
 
 // outstanding returns the lease's hold as a server may still have it: for longer than its TTL, if it was extended.

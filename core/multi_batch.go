@@ -119,20 +119,22 @@ func (g *multiAcquire) newAcquisition() (*acquisition, lockscript.MutexBatch) {
 		}
 	}
 	a.Strategy, a.makeLease = all, func(_ context.Context, h lockscript.Hold, granted acquire.Grant) (*Lease, error) {
-		return g.newLeases(all, configs, &h, granted)
+		return g.newLeases(a, all, configs, &h, granted)
 	}
 	return a, all
 }
 
 // newLeases makes a lease for each, and one of them all.
-func (g *multiAcquire) newLeases(m lockscript.MutexBatch, configs []lockConfig, h *lockscript.Hold, granted acquire.Grant) (*Lease, error) {
-	e := g.multi.batch[0].engine
+func (g *multiAcquire) newLeases(a *acquisition, m lockscript.MutexBatch, configs []lockConfig, h *lockscript.Hold, granted acquire.Grant) (*Lease, error) {
+	e := a.engine
 	var leases []*Lease
 	for i, o := range m.MemberHolds(h) {
-		l, err := e.newLease(g.ctxs[i], m.Mutex, o, grant{granted.Token, granted.SentAt, o.TTL, configs[i].fixed, configs[i].maxHold, false})
+		granted.TTL = o.TTL
+		l, err := e.newLease(g.ctxs[i], m.Mutex, o, grant{granted, &configs[i], a.parentAt(i).entered(e, granted.Token)})
 		if err != nil { // too late: the request gives all holds up
 			for _, l := range leases {
 				e.renewer.Remove(&l.entry)
+				l.end.Set(acquire.ErrTooLate) // so that no outer lease refers to it
 			}
 			return nil, err
 		}

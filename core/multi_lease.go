@@ -1,8 +1,10 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -77,12 +79,7 @@ func (j *multiLease) memberEnded(m *Lease) {
 		j.leaveToExpire(cause)
 		return
 	}
-	var others []*Lease
-	for _, l := range j.members {
-		if l.end.Cause() == nil {
-			others = append(others, l)
-		}
-	}
+	others := slices.DeleteFunc(slices.Clone(j.members), func(l *Lease) bool { return l.end.Cause() != nil })
 	j.lease.engine.recovered(func() { _ = releaseTogether(context.Background(), others, lockscript.HeldByCaller) })
 }
 
@@ -97,9 +94,7 @@ func (j *multiLease) abandon() {
 // leaveToExpire ends all members that are still held, without releasing them.
 func (j *multiLease) leaveToExpire(cause error) {
 	for _, l := range j.lease.singles() {
-		if l.engine.renewer.Remove(&l.entry) {
-			l.engine.lost(l, cause)
-		}
+		l.leaveToExpire(cause)
 	}
 }
 
@@ -152,9 +147,7 @@ func primaryError(errs []error) error {
 		if errors.Is(err, ErrNotHeld) {
 			return err
 		}
-		if first == nil {
-			first = err
-		}
+		first = cmp.Or(first, err)
 	}
 	return first
 }
@@ -177,10 +170,8 @@ func raise(ctx context.Context, leases []*Lease, patience time.Duration) (int64,
 	errs := transport.DoGrouped(ctx, len(smaller), func(ctx context.Context, i int) error {
 		return smaller[i].raise(ctx, token, patience)
 	})
-	for _, err := range errs {
-		if err != nil {
-			return 0, err
-		}
+	if err := cmp.Or(errs...); err != nil {
+		return 0, err
 	}
 	return token, nil
 }

@@ -232,6 +232,9 @@ func WithWait(limit time.Duration) LockOption {
 
 // WithMaxHold sets how long a lease is renewed at most, against holders that never unlock. Then its context ends with
 // [ErrLeaseLost], and the lock is free one TTL later at the latest. 1 ms to 8760 h; 0 is no limit. Defaults to 0.
+//
+// The limit also ends every lease that has entered the lock again by the context of this one, even if this one was unlocked
+// before. Of their TTLs the longest counts. A re-entry of [WithOwner] knows of no outer lease: its limit is its own.
 func WithMaxHold(limit time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) {
 		c.checkUnit("WithMaxHold", limit)

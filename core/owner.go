@@ -14,13 +14,19 @@ type holding struct {
 	outer *holding
 }
 
-// over reports whether the lease has ended, or the joint lease of which it is a part.
-func (h *holding) over() bool {
+// Ended implements acquire.Parent: it reports whether the lease has ended, or the joint lease of which it is a part.
+func (h *holding) Ended() bool {
 	return h.lease.end.Cause() != nil || h.whole != nil && h.whole.end.Cause() != nil
 }
 
-// Ended implements acquire.Parent.
-func (h *holding) Ended() bool { return h.over() }
+// entered returns the lease that a grant with this token has entered, nil if there is none. Why the token: the lease of another
+// client may lie in another Redis, and then the grant has a token of its own.
+func (h *holding) entered(e *engine, token int64) *Lease {
+	if h == nil || !sameRedis(h.lease.engine, e) && token != h.token && token != h.lease.token {
+		return nil
+	}
+	return h.lease
+}
 
 type holdingKey struct{}
 
@@ -69,7 +75,7 @@ func (h *holding) of(e *engine, lock string) *holding {
 	var other *holding
 	for ; h != nil; h = h.outer {
 		switch {
-		case h.lease.hold.Keys.Lock != lock, h.over():
+		case h.lease.hold.Keys.Lock != lock, h.Ended():
 		case sameRedis(h.lease.engine, e):
 			return h
 		case other == nil:

@@ -165,6 +165,48 @@ func TestSemaphoreReentry(t *testing.T) {
 	}
 }
 
+// TestSemaphoreUnderForeignLease: under the lease of a lock in another Redis, each call takes permits of its own, also one that
+// waits. Under the lease of a client with another connection to the same Redis, a call takes none.
+func TestSemaphoreUnderForeignLease(t *testing.T) {
+	t.Parallel()
+	one, two := redistest.Start(t), redistest.Start(t)
+	locks, elsewhere := newClient(t, one.Client(), core.WithTTL(long)), newClient(t, two.Client(), core.WithTTL(long))
+	outer := mustLock(t, elsewhere.Mutex("name"))
+	var held []*core.Lease
+	for range 3 {
+		lease, err := locks.Semaphore("name", 3).TryLock(outer.Context())
+		if err != nil {
+			t.Fatalf("after %d of 3 permits: %v", len(held), err)
+		}
+		held = append(held, lease)
+	}
+	_, err := locks.Semaphore("name", 3).TryLock(outer.Context())
+	wantErr(t, err, core.ErrNotAcquired)
+	waiting := make(chan *core.Lease, 1)
+	go func() {
+		lease, _ := locks.Semaphore("name", 3).Lock(outer.Context(), core.WithWait(2*within))
+		waiting <- lease
+	}()
+	awaitQueue(t, locks, "name", 1)
+	unlock(t, held[1])
+	fourth := awaitLease(t, waiting)
+	if fourth.Slot() != held[1].Slot() || fourth.Owner() == outer.Owner() {
+		t.Errorf("slot %d of owner %s, want that of a new owner", fourth.Slot(), fourth.Owner())
+	}
+
+	same := newClient(t, two.Relay().Client())
+	single := mustLock(t, elsewhere.Semaphore("single", 1))
+	again := mustLockWith(t, single.Context(), same.Semaphore("single", 1), core.WithWait(within))
+	if again.Token() != single.Token() {
+		t.Error("another client of the same Redis does not enter")
+	}
+	_, err = same.Semaphore("single", 2).TryLock(single.Context(), core.WithPermits(2))
+	wantErr(t, err, core.ErrUpgrade)
+	for _, l := range []*core.Lease{fourth, held[0], held[2], again, single, outer} {
+		unlock(t, l)
+	}
+}
+
 // TestSemaphoreDrain: exclusive locks of the same name wait for all permits, and hold back those that come later. A reader
 // counts as one.
 func TestSemaphoreDrain(t *testing.T) {

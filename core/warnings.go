@@ -40,9 +40,9 @@ func (c *clientConfig) checkWarning(option string, after time.Duration) {
 	}
 }
 
-// warnAfter returns after what time to warn of the lease of a grant; 0 for never. Leaders are to lead for long.
-func (e *engine) warnAfter(g grant) time.Duration {
-	if g.leavesLosses {
+// warnAfter returns after what time to warn of a lease with these options; 0 for never. Leaders are to lead for long.
+func (e *engine) warnAfter(c *lockConfig) time.Duration {
+	if c.leavesLosses {
 		return 0
 	}
 	return e.holdWarning

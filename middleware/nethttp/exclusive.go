@@ -17,7 +17,8 @@ import (
 //
 // A handler that returns without an answer after its context has ended is answered for: 503 not-answered, in place of the
 // empty 200 of the server. For that the handler gets a writer around the server's, with the optional methods of that
-// and Unwrap. In Echo the error handler answers: let the handler return its error.
+// and Unwrap. The writers of all guards are an [http.Pusher]: Push returns [http.ErrNotSupported] if the server's is none,
+// as on HTTP/1.1. In Echo the error handler answers: let the handler return its error.
 func Exclusive(strategy core.Strategy, key KeyFunc, opts ...Option) func(http.Handler) http.Handler {
 	return must(NewExclusive(strategy, key, opts...))
 }

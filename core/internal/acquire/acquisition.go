@@ -22,6 +22,8 @@ type Request struct {
 	NamedOwner bool          // true if WithOwner has named the owner
 	Parents    []Parent      // by hold: the lease under which it is a re-entry, nil if there is none; see reentry.go
 	Reenters   bool          // true if the owner may hold the lock already
+	// ForeignParent is true for a semaphore under the lease of another client, which may lie in another Redis.
+	ForeignParent bool
 	// RenewsGrants is true if a grant by message may become a lease. It is false if the time of the lease begins only when
 	// Redis is asked for it.
 	RenewsGrants bool

@@ -56,9 +56,11 @@ func (a *Acquisition) ask(ctx context.Context) error {
 // the error of the request. The hold may have another ID afterwards.
 func (a *Acquisition) request(ctx context.Context) error {
 	a.Requests++
-	a.dropEndedParents(ctx)
+	a.dropParents(ctx, hasEnded)
 	a.sentAt = a.Env.Now()
-	result, err := a.Strategy.Acquire(ctx, &a.Hold, a.want)
+	want := a.want
+	want.Place = want.Place && !a.ForeignParent
+	result, err := a.Strategy.Acquire(ctx, &a.Hold, want)
 	a.record(err)
 	if err != nil {
 		return err
@@ -75,6 +77,10 @@ func (a *Acquisition) request(ctx context.Context) error {
 	a.outage = transport.Outage{}
 	if result.Refused != nil {
 		return &RefusedError{result.Refused}
+	}
+	if a.ForeignParent {
+		a.leaveForeignParent(ctx)
+		return a.request(ctx)
 	}
 	a.WaitState, a.Contended = result.WaitState, true
 	return errBusy

@@ -16,8 +16,19 @@ type Parent interface {
 // hasEnded returns true for a parent that has ended. It returns false if there is no parent.
 func hasEnded(p Parent) bool { return p != nil && p.Ended() }
 
-// dropEndedParents makes a re-entry a new owner if the lease under which it re-enters has ended. It must be called before
-// each request, because the lease may end while the acquisition waits. Why:
+// exists returns true for each parent.
+func exists(p Parent) bool { return p != nil }
+
+// leaveForeignParent makes a request a new owner that Redis has refused although it has a parent. The request took no place in
+// the queue. Why: a re-entry into a semaphore never has to wait, so Redis does not know the parent, which lies in another
+// Redis. As the parent's owner, all callers with its context would share the permits of one.
+func (a *Acquisition) leaveForeignParent(ctx context.Context) {
+	a.ForeignParent = false
+	a.dropParents(ctx, exists)
+}
+
+// dropParents makes a re-entry a new owner if drops is true for its parent. With hasEnded it must be called before each request,
+// because the lease may end while the acquisition waits. Why:
 //
 //  1. The lease of A ends, for instance at its MaxHold. Redis keeps its hold until the TTL expires.
 //  2. Callers B and C still have the context of that lease, and lock the same name. Both ask as the owner of A.
@@ -26,8 +37,8 @@ func hasEnded(p Parent) bool { return p != nil && p.Ended() }
 // As new owners, B and C exclude each other. If Redis knows of the end before the client, the scripts refuse the owner by
 // the ID of the parent, see lockscript/lua/mutex_common.lua. If an earlier request is uncertain or queued, its hold is
 // replaced first, because it belongs to the old owner.
-func (a *Acquisition) dropEndedParents(ctx context.Context) {
-	if !slices.ContainsFunc(a.Parents, hasEnded) {
+func (a *Acquisition) dropParents(ctx context.Context, drops func(Parent) bool) {
+	if !slices.ContainsFunc(a.Parents, drops) {
 		return
 	}
 	if a.uncertain || a.queued {
@@ -38,7 +49,7 @@ func (a *Acquisition) dropEndedParents(ctx context.Context) {
 		holds = batch.MemberPointers()
 	}
 	for i, h := range holds {
-		if !hasEnded(a.Parents[i]) {
+		if !drops(a.Parents[i]) {
 			continue
 		}
 		h.Owner, h.ParentID, a.Parents[i] = "", "", nil // a member of a batch without an owner gets that of the batch

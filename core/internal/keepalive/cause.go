@@ -10,7 +10,7 @@ type Cause int
 const (
 	Expired     Cause = iota + 1 // no renewal has succeeded in time
 	FixedTTL                     // the TTL of a lease without renewals has expired
-	HeldTooLong                  // Terms.MaxHold has passed
+	HeldTooLong                  // Terms.MaxHold has passed, or the instant of LimitTo
 	Gone                         // the hold is not in Redis any more
 	Replaced                     // another owner has the lock in Redis
 	Taken                        // the hold expired, is gone or was replaced in Redis: it is not known which

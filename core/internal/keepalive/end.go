@@ -16,6 +16,8 @@ type End struct {
 	reason error           // nil until the end
 	ctx    context.Context // nil until the first call of Context
 	bound  *boundCancel    // what Set calls; nil for an empty list
+
+	outer *End // that Follow was called with; nil without
 }
 
 // boundCancel is one element of a list of cancel functions that Set calls. Why not [context.AfterFunc]: it would start a
@@ -44,14 +46,26 @@ func (e *End) Context(parent context.Context) context.Context {
 // no longer needed. To call unbind again, or after the end, does nothing.
 func (e *End) Bind(end context.CancelCauseFunc) (unbind func()) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.reason != nil {
-		end(e.reason)
+	if cause := e.reason; cause != nil {
+		e.mu.Unlock() // first: end may call methods of this End
+		end(cause)
 		return func() {}
 	}
+	defer e.mu.Unlock()
 	b := &boundCancel{end, e.bound}
 	e.bound = b
 	return func() { e.unbind(b) }
+}
+
+// Follow has ended called with the cause when outer ends, or an End that outer follows, until e ends. So it is called for an
+// outermost lease even if one between has ended before. Follow must be called once at most, before other goroutines can
+// follow e.
+func (e *End) Follow(outer *End, ended context.CancelCauseFunc) {
+	e.outer = outer
+	for ; outer != nil; outer = outer.outer {
+		unbind := outer.Bind(ended)
+		e.Bind(func(error) { unbind() })
+	}
 }
 
 // unbind takes b out of the list, if it is there.

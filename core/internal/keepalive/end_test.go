@@ -3,6 +3,7 @@ package keepalive
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 )
 
@@ -44,5 +45,41 @@ func TestEnd(t *testing.T) {
 		if context.Cause(ctx) != first {
 			t.Errorf("a context asked for %s the end: cause %v", when, context.Cause(ctx))
 		}
+	}
+}
+
+// TestEndFollows: what follows an End is told of its end, and of those that it follows in turn, even if one between has ended
+// before. After its own end it is told of none, and no list keeps a function of it.
+func TestEndFollows(t *testing.T) {
+	t.Parallel()
+	regular, hard := errors.New("regular"), errors.New("hard")
+	var outer, middle, inner, left End
+	told := map[string][]error{}
+	tell := func(name string) context.CancelCauseFunc {
+		return func(cause error) { told[name] = append(told[name], cause) }
+	}
+	middle.Follow(&outer, tell("middle"))
+	inner.Follow(&middle, tell("inner"))
+	left.Follow(&middle, tell("left"))
+	left.Set(regular)
+	middle.Set(regular)
+	outer.Set(hard)
+	if len(told["middle"]) != 0 || !slices.Equal(told["inner"], []error{regular, hard}) || len(told["left"]) != 0 {
+		t.Errorf("told %v", told)
+	}
+	var late End
+	late.Follow(&inner, func(cause error) {
+		if cause == hard {
+			late.Set(cause) // while nothing is locked
+		}
+	})
+	if late.Cause() != hard {
+		t.Errorf("followed after the end: %v", late.Cause())
+	}
+	outer = End{}
+	inner = End{}
+	inner.Follow(&outer, tell("again"))
+	if inner.Set(regular); outer.bound != nil {
+		t.Error("the outer End still refers to one that has ended")
 	}
 }

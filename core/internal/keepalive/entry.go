@@ -68,6 +68,10 @@ type Entry[H any] struct {
 // liveLocked returns true if the entry is in the heap. The caller must hold the mutex of the Renewer.
 func (e *Entry[H]) liveLocked() bool { return e.heapIndex > 0 }
 
+// EndAt returns when the lease ends, however often it is renewed. It returns Never if there is no limit. It must not be called
+// before Add and LimitTo have returned.
+func (e *Entry[H]) EndAt() clock.Instant { return e.validity.endAt }
+
 // Terms are what the servers have granted, and for how long the holder may use it.
 type Terms struct {
 	SentAt  clock.Instant // a reading of the clock before the request was sent

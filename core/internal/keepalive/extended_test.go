@@ -6,6 +6,38 @@ import (
 	"time"
 )
 
+// TestLimitOfALease: a limit that comes after the grant ends the lease as MaxHold does. It neither moves an earlier end, nor ends
+// the lease with which it is shared.
+func TestLimitOfALease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestRenewer(func(_ int, answer func(bool, error)) { answer(true, nil) })
+		outer := s.lease(t, Terms{TTL: time.Minute, MaxHold: 5 * time.Minute})
+		inner, shorter := s.lease(t, minute), s.lease(t, Terms{TTL: time.Minute, MaxHold: 2 * time.Minute})
+		unlimited := s.lease(t, minute)
+		for _, l := range []*lease{inner, shorter} {
+			s.LimitTo(&l.entry, outer.entry.EndAt())
+		}
+		s.LimitTo(&unlimited.entry, unlimited.entry.EndAt())
+		s.Remove(&outer.entry)
+		for want, l := range map[time.Duration]*lease{2 * time.Minute: shorter, 5 * time.Minute: inner} {
+			synctest.Wait()
+			if end := time.Duration(l.entry.EndAt()); end != want {
+				t.Errorf("ends after %v, want %v", end, want)
+			}
+		}
+		<-inner.Done()
+		if s.now().Sub(0) != 5*time.Minute || inner.end.Cause() != HeldTooLong {
+			t.Errorf("ended after %v: %v", s.now().Sub(0), inner.end.Cause())
+		}
+		time.Sleep(time.Hour)
+		if unlimited.end.Cause() != nil || outer.end.Cause() != nil {
+			t.Error("a lease has ended that had no limit, or was removed")
+		}
+		s.Close()
+	})
+}
+
 // TestExtendedLeaseMakesRoom: extending the lease that ends first leaves the ends of the others in order. A later renewal
 // does not shorten the extension.
 func TestExtendedLeaseMakesRoom(t *testing.T) {

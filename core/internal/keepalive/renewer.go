@@ -76,6 +76,17 @@ func (r *Renewer[H]) Add(e *Entry[H], lease Lease[H], t Terms) bool {
 	return true
 }
 
+// LimitTo makes the lease end at an instant at the latest, as MaxHold does. It must be called before the holder has the lease.
+func (r *Renewer[H]) LimitTo(e *Entry[H], end clock.Instant) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.validity.endAt = min(e.validity.endAt, end)
+	if e.liveLocked() {
+		r.fixLocked(e)
+		r.armLocked(r.now())
+	}
+}
+
 // Remove ends an entry without a loss. It returns false if the entry was not live: then the lease was released or lost
 // before, or the Renewer is closed.
 func (r *Renewer[H]) Remove(e *Entry[H]) bool {

@@ -14,7 +14,7 @@ const Never = clock.Instant(math.MaxInt64)
 type validity struct {
 	validUntil clock.Instant // the lease ends here unless it is renewed, even if Redis does not answer
 	renewAt    clock.Instant // when the next renewal is due; Never if the TTL is fixed
-	endAt      clock.Instant // when MaxHold has passed; Never if there is none
+	endAt      clock.Instant // when MaxHold has passed, or by LimitTo; Never if there is no limit
 	warnAt     clock.Instant // when HeldLong is due; Never if it is not wanted
 
 	ttl time.Duration // for which Redis granted or renewed last; renewals that fail are repeated at a part of it
