@@ -22,6 +22,7 @@ type Attempt struct {
 	number int
 	began  time.Time
 	ended  atomic.Bool
+	ending oncescript.End // once ended is true
 }
 
 // Context returns a context that carries the fencing token and ends with the attempt, with the cause [ErrLeaseLost] if
@@ -56,8 +57,9 @@ func (a *Attempt) ValidUntil() time.Time { return a.lease.ValidUntil() }
 // Complete records that the run took effect, with a value for later callers; nil is recorded as an empty value. From
 // then on [Once.Begin] returns [ErrCompleted], until the record expires.
 //
-// Complete works although ctx was cancelled, and although the lease was lost. It returns [ErrStale] only after another
-// attempt or [Once.Resolve]. If the value is too large, it returns [ErrValueTooLarge] and records the run without the
+// Complete works although ctx was cancelled, and although the lease was lost. It returns [ErrStale] if a later attempt is
+// running or has ended with an outcome, or after [Once.Resolve]. While the later attempt is running, the client retries in
+// the background, and records the run if that attempt is released, withdrawn or crashes. If the value is too large, it returns [ErrValueTooLarge] and records the run without the
 // value. It returns [ErrNotHeld] if the attempt had already ended. Any other error means that Redis did not confirm
 // the record; the client retries in the background.
 func (a *Attempt) Complete(ctx context.Context, value []byte) error {
@@ -132,7 +134,8 @@ func (a *Attempt) Declare(ctx context.Context, state State) error {
 // decides, as after a crash. Use Abandon for a handler that ignores cancellation: others stay excluded while it may
 // still run, but not for ever.
 //
-// Complete, Release, Hold and Declare still work as long as no other attempt has followed. Abandon does no I/O. It
+// Complete, Release, Hold and Declare still work as long as no other attempt has followed; Complete and Hold even after one
+// that took no effect. Abandon does no I/O. It
 // does not change an attempt that has ended.
 func (a *Attempt) Abandon() { a.lease.Abandon() }
 
@@ -166,13 +169,17 @@ func (a *Attempt) end(ctx context.Context, outcome Outcome, command func(context
 		a.lease.end.Set(ErrNotHeld)
 	}
 	var result int64
+	a.once.backend().Unconfirmed.Add(&a.ending, &a.lease.hold, a.lease.token, command)
 	err := e.acquiring.RunDetached(ctx, func(ctx context.Context) (err error) {
-		result, err = command(ctx)
+		result, err = a.ending.Send(ctx)
 		return err
 	})
 	switch {
+	case errors.Is(err, transport.ErrNotYet):
+		a.endLater(func(int64, error) {}) // the caller knows that the end is stale, if it stays so
+		err = a.stale()
 	case err != nil:
-		a.endLater(command)
+		a.endLater(a.notRecorded)
 		err = errorf("holdfast: end of once %q not confirmed: %w", a.once.key,
 			failure(ctx, a.once.keys.Lock, err))
 	case result == oncescript.Stale:
@@ -182,29 +189,18 @@ func (a *Attempt) end(ctx context.Context, outcome Outcome, command func(context
 	return err
 }
 
-// endLater goes on until Redis has answered. However late that is, no other attempt's record is touched.
-func (a *Attempt) endLater(command func(context.Context) (int64, error)) {
-	e := a.once.client.engine
-	var result int64
-	taken := a.once.backend().Pending(&a.lease.hold).Add(&transport.PendingCommand{
-		Send: func(ctx context.Context) (err error) {
-			result, err = command(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswerTimeout))
-			return err
-		},
-		Until: e.now().Add(a.patience()),
-		Ended: func(err error) {
-			if err == nil && result == oncescript.Stale {
-				err = ErrStale
-			}
-			a.notRecorded(err)
-		},
-	})
-	if !taken {
-		a.notRecorded(ErrUnavailable)
-	}
+// endLater goes on until Redis has answered, and while another attempt is running, which may yet be released. However late
+// that is, no other attempt's end is touched.
+func (a *Attempt) endLater(ended func(result int64, err error)) {
+	until := a.once.client.now().Add(a.patience())
+	a.ending.SendLater(a.once.backend().Pending(&a.lease.hold), until, ended)
 }
 
-func (a *Attempt) notRecorded(err error) {
+// notRecorded logs an end that was answered or given up in the background, unless it was recorded.
+func (a *Attempt) notRecorded(result int64, err error) {
+	if errors.Is(err, transport.ErrNotYet) || err == nil && result == oncescript.Stale {
+		err = ErrStale
+	}
 	if err != nil {
 		a.once.client.engine.logger.Warn("holdfast: the end of an attempt could not be recorded",
 			"once", digest(a.once.keys.Lock), "attempt", a.number, "error", err)

@@ -26,3 +26,6 @@ func SendProclamation(ctx context.Context, l *Leadership, number int64, value st
 
 // Counted is how many bytes a record with so much content counts in its group.
 func Counted(content int) int64 { return oncescript.Counted(content) }
+
+// UnconfirmedEnds counts the ends of attempts of a client that Redis has not answered yet.
+func UnconfirmedEnds(c *Client) int { return c.server.once.Unconfirmed.Len() }

@@ -61,7 +61,8 @@ type AttemptEnd struct {
 	Token   int64
 	// State is what was to be recorded: [StateCompleted], [StateUnknown], or [StateNone] after a release.
 	State State
-	// Recreated says that Redis had lost the record before the attempt was recorded, by an eviction or [Once.Forget].
+	// Recreated says that Redis had lost the record before the attempt was recorded, by an eviction or [Once.Forget], or that
+	// a later attempt had begun and took no effect.
 	// The attempt may have overlapped another one.
 	Recreated bool
 	// LeaseLost is true if the lease had ended before the attempt. Then Lost was called for it.

@@ -76,8 +76,8 @@ func TestLogOfUnconfirmedEnds(t *testing.T) {
 	wantErr(t, a.Complete(ctx, nil), core.ErrUnavailable)
 	second := newClient(t, server.Client()).Once(name)
 	redistest.Eventually(t, within, "another attempt", func() bool {
-		_, err := second.Begin(ctx)
-		return err == nil
+		next, err := second.Begin(ctx)
+		return err == nil && next.Complete(ctx, nil) == nil
 	})
 	relay.Heal()
 	for _, message := range []string{"lock not released", "end of an attempt could not be recorded"} {

@@ -95,6 +95,9 @@ func (o *Once) Do(ctx context.Context, fn func(context.Context) ([]byte, error))
 // An attempt whose lease has expired in Redis continues with its next renewal, unless another attempt has begun.
 // [Client.ForceUnlock] does not end an attempt, and returns false for its key.
 //
+// If the end of an earlier attempt of this client for the key is not confirmed yet, Begin first sends it until Redis answers.
+// So a run that took effect is not repeated by its own client.
+//
 // With an error nothing is claimed, now or later. What was claimed before the error, as before [ErrNotReplicated], is taken
 // back within moments. Errors:
 //
@@ -222,9 +225,7 @@ func (o *Once) Forget(ctx context.Context) error {
 	})
 }
 
-func (o *Once) backend() oncescript.Strategy {
-	return oncescript.Strategy{OneRedis: lockscript.OneRedis{Instance: o.client.server.Instance}}
-}
+func (o *Once) backend() oncescript.Strategy { return o.client.server.once }
 
 // group is where the record may be listed, whether or not this Once lists it.
 func (o *Once) group() oncescript.Group {

@@ -20,12 +20,15 @@ type lostEnd struct {
 	t     *testing.T
 	rdb   *redis.Client // past the relay
 	other *core.Once    // of another process
+	next  *core.Attempt // of other
 }
 
-func (l *lostEnd) forget() { forget(l.t, l.other) }
-func (l *lostEnd) begin()  { mustBegin(l.t, l.other) }
-func (l *lostEnd) do()     { _ = mustBegin(l.t, l.other).Complete(context.Background(), []byte("other")) }
-func (l *lostEnd) flush()  { l.rdb.FlushDB(context.Background()) }
+func (l *lostEnd) forget()  { forget(l.t, l.other) }
+func (l *lostEnd) begin()   { l.next = mustBegin(l.t, l.other) }
+func (l *lostEnd) do()      { _ = mustBegin(l.t, l.other).Complete(context.Background(), []byte("other")) }
+func (l *lostEnd) release() { _ = l.next.Release(context.Background()) }
+func (l *lostEnd) finish()  { _ = l.next.Complete(context.Background(), []byte("other")) }
+func (l *lostEnd) flush()   { l.rdb.FlushDB(context.Background()) }
 func (l *lostEnd) resolve() {
 	if err := l.other.Resolve(context.Background(), []byte("resolved")); err != nil {
 		l.t.Errorf("Resolve: %v", err)
@@ -59,6 +62,8 @@ type endRow struct {
 var (
 	forgets, begins, does    = (*lostEnd).forget, (*lostEnd).begin, (*lostEnd).do
 	flushes, resolves, takes = (*lostEnd).flush, (*lostEnd).resolve, (*lostEnd).overtake
+	frees, finishes          = (*lostEnd).release, (*lostEnd).finish
+	expires                  = func(l *lostEnd) { abandon(l.t, l.rdb, l.other.Key()) }
 )
 
 var endRows = map[string]endRow{
@@ -72,10 +77,16 @@ var endRows = map[string]endRow{
 	"answer lost, held, resolved":      {hold: true, between: resolves, state: core.StateCompleted, remembered: true},
 	"answer lost, resolved, forgotten": {hold: true, between: all(resolves, forgets), state: core.StateNone, remembered: true},
 	"answer lost, flushed":             {between: flushes, state: core.StateCompleted, recreated: true, remembered: true},
-	"answer lost, flushed, begun":      {between: all(flushes, begins), want: core.ErrStale, state: core.StateRunning, remembered: true},
+	"answer lost, flushed, begun":      {between: all(flushes, begins), want: core.ErrStale, state: core.StateRunning},
 	"forgotten first, answer lost":     {before: forgets, state: core.StateCompleted, recreated: true, remembered: true},
 	"forgotten, answer lost, flushed":  {before: forgets, between: flushes, state: core.StateCompleted, recreated: true, remembered: true},
-	"overtaken first, answer lost":     {before: takes, want: core.ErrStale, state: core.StateRunning, remembered: true},
+	"overtaken first, answer lost":     {before: takes, want: core.ErrStale, state: core.StateRunning},
+	"overtaken first, then released":   {before: takes, between: frees, state: core.StateCompleted, recreated: true, remembered: true},
+	"overtaken first, then expired":    {before: takes, between: expires, state: core.StateCompleted, recreated: true, remembered: true},
+	"overtaken first, then done":       {before: takes, between: finishes, want: core.ErrStale, state: core.StateCompleted, remembered: true},
+	"overtaken and released first":     {before: all(takes, frees), state: core.StateCompleted, recreated: true, remembered: true},
+	"overtaken and done first":         {before: all(takes, finishes), want: core.ErrStale, state: core.StateCompleted, remembered: true},
+	"overtaken and done, forgotten":    {before: all(takes, finishes), between: forgets, want: core.ErrStale, state: core.StateNone, remembered: true},
 	"short retention, expired":         {between: (*lostEnd).expire, retention: 5 * time.Second, state: core.StateNone, remembered: true},
 	"late request":                     {late: true, state: core.StateCompleted},
 	"late request, held":               {late: true, hold: true, state: core.StateUnknown},

@@ -29,7 +29,15 @@ type onceModel struct {
 	value           string
 	token           int64 // of the last attempt
 
-	bounded bool // the group: a first attempt that is released leaves nothing
+	bounded   bool           // the group: a first attempt that is released leaves nothing
+	overtaken []overtakenEnd // ends that are sent again while another attempt is running
+}
+
+// overtakenEnd is what an attempt wants to record.
+type overtakenEnd struct {
+	*runner
+	state core.State
+	value string
 }
 
 // stateNow is what the record says, the lease taken into account.
@@ -51,7 +59,7 @@ func (m *onceModel) begin(policy core.FailurePolicy) error {
 		return core.ErrOutcomeUnknown
 	}
 	outcomeOnExpiry := []core.State{core.StateAbandoned, core.StateUnknown}[policy]
-	*m = onceModel{state: core.StateRunning, count: m.count + 1, outcomeOnExpiry: outcomeOnExpiry, bounded: m.bounded}
+	m.set(onceModel{state: core.StateRunning, count: m.count + 1, outcomeOnExpiry: outcomeOnExpiry})
 	return nil
 }
 
@@ -60,20 +68,31 @@ func (m *onceModel) end(r *runner, state core.State, value string) error {
 	switch {
 	case r.ended:
 		return core.ErrNotHeld
-	case m.state != core.StateNone && m.owner != r, m.state == core.StateNone && state == core.StateNone,
-		m.state == core.StateNone && m.token > r.Token(): // released by a later one
+	case m.owner == r: // whether or not its lease is over
+	case state == core.StateNone, m.stateNow() != core.StateNone && m.stateNow() != core.StateAbandoned:
+		if m.stateNow() == core.StateRunning && state != core.StateNone {
+			m.overtaken = append(m.overtaken, overtakenEnd{r, state, value})
+		}
 		return core.ErrStale
+	}
+	switch {
 	case state == core.StateNone && m.bounded && m.count == 1:
 		m.forget()
 	case state == core.StateNone:
-		*m = onceModel{count: m.count, token: m.token, bounded: m.bounded}
+		m.set(onceModel{count: m.count, token: m.token})
 	default:
-		*m = onceModel{state: state, owner: r, count: r.Number(), value: value, token: r.Token(), bounded: m.bounded}
+		m.set(onceModel{state: state, owner: r, count: r.Number(), value: value, token: r.Token()})
 	}
 	return nil
 }
 
-func (m *onceModel) forget() { *m = onceModel{bounded: m.bounded} }
+func (m *onceModel) forget() { m.set(onceModel{}) }
+
+// set replaces the record.
+func (m *onceModel) set(record onceModel) {
+	record.bounded, record.overtaken = m.bounded, m.overtaken
+	*m = record
+}
 
 // resolve returns the error that a Resolve has to have.
 func (m *onceModel) resolve(value string) error {
@@ -83,7 +102,7 @@ func (m *onceModel) resolve(value string) error {
 	case core.StateCompleted:
 		return core.ErrCompleted
 	}
-	*m = onceModel{state: core.StateCompleted, count: m.count, value: value, token: m.token, bounded: m.bounded}
+	m.set(onceModel{state: core.StateCompleted, count: m.count, value: value, token: m.token})
 	return nil
 }
 
@@ -196,8 +215,33 @@ func (g *onceGame) move() {
 	}
 }
 
+// settle waits until all ends that were overtaken are answered, once no attempt is running. One of them is recorded if no
+// other end is.
+func (g *onceGame) settle() {
+	m := &g.model
+	if m.stateNow() == core.StateRunning || len(m.overtaken) == 0 {
+		return
+	}
+	redistest.Eventually(g, within, "the ends to be answered", func() bool {
+		return core.UnconfirmedEnds(g.locks[0])+core.UnconfirmedEnds(g.locks[1]) == 0
+	})
+	if s := m.stateNow(); s == core.StateNone || s == core.StateAbandoned {
+		token := mustPeek(g, g.locks[0].Once(g.name)).Token
+		for _, e := range m.overtaken {
+			if e.Token() == token {
+				m.set(onceModel{state: e.state, owner: e.runner, count: e.Number(), value: e.value, token: token})
+			}
+		}
+		if m.state != core.StateCompleted && m.state != core.StateUnknown {
+			g.failf("none of %d ends is recorded", len(m.overtaken))
+		}
+	}
+	m.overtaken = nil
+}
+
 // check compares the record with the model.
 func (g *onceGame) check() {
+	g.settle()
 	m, r := &g.model, mustPeek(g, g.locks[0].Once(g.name))
 	state := m.stateNow()
 	omitted := state == core.StateCompleted && m.state == core.StateRunning

@@ -83,6 +83,8 @@ func recordEvents(t *testing.T, rdb *redis.Client) map[string]recordEvent {
 			_ = end(mustBegin(t, other))
 		}}
 	}
+	// undone is what takes no effect, so the end of the attempt before it is written anew.
+	undone := func(e recordEvent) recordEvent { e.stale, e.recreate = false, true; return e }
 	// forgotten deletes the record, and another attempt begins.
 	forgotten := func(end func(*core.Attempt) error) recordEvent {
 		return recordEvent{stale: true, happen: func(_ string, other *core.Once) {
@@ -95,13 +97,23 @@ func recordEvents(t *testing.T, rdb *redis.Client) map[string]recordEvent {
 	complete := func(a *core.Attempt) error { return a.Complete(ctx, nil) }
 	hold := func(a *core.Attempt) error { return a.Hold(ctx, "") }
 	return map[string]recordEvent{
-		"nothing":                {happen: func(string, *core.Once) {}},
-		"lease expired":          {happen: func(name string, _ *core.Once) { abandon(t, rdb, name) }},
-		"evicted":                {happen: func(name string, _ *core.Once) { rdb.Del(ctx, recordOf(name)) }, recreate: true},
-		"forgotten":              {happen: func(_ string, other *core.Once) { forget(t, other) }, recreate: true},
-		"follower":               followed(run),
-		"follower released":      followed(release),
-		"forgotten and released": forgotten(release),
+		"nothing":            {happen: func(string, *core.Once) {}},
+		"lease expired":      {happen: func(name string, _ *core.Once) { abandon(t, rdb, name) }},
+		"evicted":            {happen: func(name string, _ *core.Once) { rdb.Del(ctx, recordOf(name)) }, recreate: true},
+		"forgotten":          {happen: func(_ string, other *core.Once) { forget(t, other) }, recreate: true},
+		"follower":           followed(run),
+		"follower released":  undone(followed(release)),
+		"follower withdrawn": undone(followed(func(a *core.Attempt) error { return a.Withdraw(ctx) })),
+		"follower expired": {recreate: true, happen: func(name string, other *core.Once) {
+			for range 2 {
+				abandon(t, rdb, name)
+				mustBegin(t, other)
+			}
+			abandon(t, rdb, name)
+		}},
+		"follower done":          followed(complete),
+		"follower held":          followed(hold),
+		"forgotten and released": undone(forgotten(release)),
 		"forgotten and begun":    forgotten(run),
 		"forgotten and done":     forgotten(complete),
 		"forgotten and held":     forgotten(hold),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 	"github.com/holdfast-go/holdfast/core/internal/preflight"
 	"github.com/holdfast-go/holdfast/core/internal/pubsub"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
@@ -19,6 +20,7 @@ import (
 // group or a Cluster.
 type server struct {
 	*lockscript.Instance
+	once   oncescript.Strategy
 	engine *engine
 
 	warnedPublish   sync.Once // publishing is refused
@@ -40,6 +42,7 @@ func newServer(e *engine, rdb redis.UniversalClient) *server {
 		OfRedlock: !e.acquiring.OneServer, ClientNumber: e.clientNumber, ClientNumberArg: e.clientNumber, PublishVerb: verb, PublishVerbArg: verb,
 		PublishRefused: s.cannotPublish,
 	}
+	s.once = oncescript.NewStrategy(s.Instance)
 	if exec.InCluster() || !transport.IsOneServer(rdb) {
 		s.TokenKeys.UseSlots()
 	}

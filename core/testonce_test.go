@@ -225,7 +225,9 @@ func countEveryWay(t testing.TB, locks, other *core.Client) {
 	if err := next.Release(ctx); err != nil {
 		t.Error(err)
 	}
-	wantErr(t, late.Complete(ctx, nil), core.ErrStale)
+	if err := late.Complete(ctx, nil); err != nil { // the other one has taken no effect
+		t.Error(err)
+	}
 	_, err = of(other, "more").Begin(ctx)
 	wantErr(t, err, core.ErrTooManyKeys)
 	if err := a.Hold(ctx, "reason"); err != nil {
@@ -234,7 +236,7 @@ func countEveryWay(t testing.TB, locks, other *core.Client) {
 	if err := other.Once("{bounded}:held").Resolve(ctx, nil); err != nil {
 		t.Error(err)
 	}
-	if records, err := other.Records(ctx, "{bounded}"); err != nil || len(records) != 1 {
+	if records, err := other.Records(ctx, "{bounded}"); err != nil || len(records) != 2 {
 		t.Errorf("%+v, %v", records, err)
 	}
 	forget(t, other.Once("{bounded}:held"))

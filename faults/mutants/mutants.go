@@ -163,14 +163,26 @@ var locks = []Mutant{
 	},
 	{
 		"once recorded by whoever comes last", "a run that was overtaken overwrites the record", "core/internal/oncescript/lua/finish.lua",
-		[][2]string{{"  elseif superseded(r) then", "  elseif false then"}},
+		[][2]string{{"  elseif other and other ~= 'retry' then", "  elseif false then"}},
 		inCore("TestLateComplete"),
 	},
 	{
-		"once recorded though overtaken by one that released", "a released record does not tell that it had a later attempt",
+		"success erased by a run that released", "a later attempt that took no effect keeps an earlier success from its record",
 		"core/internal/oncescript/lua/finish.lua",
-		[][2]string{{"  return tonumber(r.token or 0) > tonumber(ARGV[3])\n", "  return false\n"}},
+		[][2]string{{"  if other == 'running' then\n", "  if not other and tonumber(r.token or 0) > tonumber(ARGV[3]) then\n    return remember(0, kept)\n  elseif other == 'running' then\n"}},
 		inCore("TestLateComplete|TestOnceModel"),
+	},
+	{
+		"run again before its own end is sent", "a client begins a key whose end it has not been able to send",
+		"core/internal/oncescript/unconfirmed.go",
+		[][2]string{{"	if u.count.Load() == 0 {\n", "	if u != nil {\n"}},
+		inCore("TestEndBehindABegin"),
+	},
+	{
+		"overtaken end given up", "an end that finds another attempt running is remembered as stale",
+		"core/internal/oncescript/lua/finish.lua",
+		[][2]string{{"    return {0, correctDeadline(r, left), r.id}\n", "    return remember(0, kept)\n"}},
+		inCore("TestOvertakenEndIsRecordedLater"),
 	},
 	{
 		"end without an answer, recorded anew", "a repeated Complete brings a record back that was forgotten",

@@ -75,7 +75,7 @@ func (l *Lister) Records(ctx context.Context, begin, cursor string, want int) (r
 		return nil, "", err
 	}
 	found := make([]Record, len(names))
-	once := oncescript.Strategy{OneRedis: lockscript.OneRedis{Instance: l.Instance}}
+	once := oncescript.NewStrategy(l.Instance)
 	err = l.readAll(names, func(i int, k lockscript.Keys) (err error) {
 		found[i].Key = names[i]
 		found[i].Record, found[i].Size, err = once.Summary(ctx, k.Once())

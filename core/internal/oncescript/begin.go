@@ -2,18 +2,39 @@ package oncescript
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
 // Acquire implements [lockscript.Strategy]: it begins an attempt. The field Refused of the result is a *[Refusal] or nil.
+//
+// It sends unconfirmed ends of the key first, and nothing else while one has no answer. If an end is told that another attempt is
+// running, that is the answer to the begin as well. Why not a begin then: that attempt may have ended before the begin arrives.
 func (s Strategy) Acquire(ctx context.Context, h *lockscript.Hold, want lockscript.Wanted) (lockscript.Result, error) {
+	var other *overtaken
+	if err := s.Unconfirmed.settle(ctx, h.Keys.Lock); errors.As(err, &other) {
+		return lockscript.Result{WaitState: other.by}, nil
+	} else if err != nil {
+		return lockscript.Result{}, err
+	}
+	result, err := s.begin(ctx, h)
+	if result.Granted && s.Unconfirmed.first(h.Keys.Lock) != nil {
+		// Another attempt of this client has ended meanwhile, without a lease. Its end comes first, so this one is withdrawn.
+		h.Stored = true
+		return lockscript.Result{HoldReleased: true}, nil
+	}
+	return result, err
+}
+
+// begin sends the request for an attempt.
+func (s Strategy) begin(ctx context.Context, h *lockscript.Hold) (lockscript.Result, error) {
 	tokenKey := s.TokenKeys.Of(h.Keys.Lock)
 	reply, err := h.Do(ctx, s.Exec, beginScript,
 		termsOf(h).Group.withGroup(h.Keys.Lock, tokenKey, h.Released), beginArgs(h)...)
 	if s.TokenKeys.LearnSlots(err, h.Keys.Lock, tokenKey) {
-		return s.Acquire(ctx, h, want)
+		return s.begin(ctx, h)
 	}
 	if err != nil {
 		return lockscript.Result{}, err

@@ -11,9 +11,14 @@
 // Which state an expired lease leads to was written when the attempt began, or by declare. Forget deletes the record, and so
 // does the end of its retention.
 //
-// Each script that ends an attempt has one of three answers. [Stale] means that a later attempt has begun, or that the
-// record was resolved. [Recreated] means that the record was lost meanwhile and is written anew. [Recorded] is the usual
-// one. So an attempt can record its end even after its lease has expired, unless another attempt has begun.
+// Each script that ends an attempt has one of three answers. [Stale] means that a later attempt has ended in the record, or that
+// the record was resolved. [Recreated] means that the record was lost or overwritten meanwhile and is written anew. [Recorded] is
+// the usual one. Complete and Hold have a fourth one: another attempt is running.
+//
+// So an attempt can record its end even after its lease has expired. A later attempt that was released, withdrawn, or that has
+// crashed before any effect that is known, does not keep it from that: it did nothing, and the earlier run did. While a later
+// attempt is running, the end is sent again and again in the background. See [Unconfirmed] for what a client does before it begins
+// the same key again.
 //
 // # An end without an answer
 //
@@ -24,8 +29,13 @@
 //	(2) a result, for 15 s               that result
 //	(3) the end of this very token       1: an earlier copy has recorded it
 //	(4) a mark of this token             1: an earlier copy has recorded it, and it was forgotten or resolved since
-//	(5) another attempt or a resolve     0: stale. The result is kept
-//	(6) no record                        2: it is written anew. The result is kept
+//	(5) the end of another attempt,      0: stale. The result is kept
+//	    or of a resolve
+//	(6) another attempt that is running  {0, ms, id}: nothing is written, and nothing is kept
+//	(7) no record, or that of another    2: it is written anew. The result is kept
+//	    attempt that was released, or
+//	    whose lease has expired with
+//	    the outcome retry
 //
 // A result is kept in case 1 only if a request of the begin had no answer, if an earlier copy of the end had none, or if the
 // retention is shorter than the result would be kept. Why not otherwise: a completed record and one of unknown outcome change only
@@ -43,19 +53,28 @@
 //	executed     nothing     resolved, forgotten    1 (4)                        none
 //	executed     nothing     expired: a short       1 (2)                        none
 //	                         retention
-//	executed     nothing     lost                   2 (6)                        the end, anew
-//	executed     nothing     lost, begun            0 (5)                        of the other attempt, running
+//	executed     nothing     lost                   2 (7)                        the end, anew
+//	executed     nothing     lost, begun            0 (6)                        of the other attempt, running
 //	executed     forgotten   nothing                2 (2)                        the end, anew
-//	executed     forgotten   lost                   2 (6)                        the end, anew
-//	executed     overtaken   nothing                0 (2)                        of the other attempt, running
+//	executed     forgotten   lost                   2 (7)                        the end, anew
+//	executed     overtaken   nothing                0 (6)                        of the other attempt, running
+//	executed     overtaken   released or expired    2 (7)                        the end, anew
+//	executed     overtaken   done                   0 (5)                        of the other attempt, completed
+//	executed     overtaken   nothing                2 (2)                        the end, anew
+//	             and released
+//	executed     overtaken   nothing or forgotten   0 (2)                        of the other attempt, or none
+//	             and done
 //	late                     nothing                1 (1)         1 (3)          the end
 //	late                     forgotten              1 (1)         1 (4)          none
 //	late                     forgotten, begun       1 (1)         1 (4)          of the other attempt, running
 //	late                     held, then resolved    1 (1)         1 (4)          resolved
-//	late                     lost                   1 (1)         2 (6)          the end, anew
-//	late                     lost, begun            1 (1)         0 (5)          of the other attempt, running
+//	late                     lost                   1 (1)         2 (7)          the end, anew
+//	late                     lost, begun            1 (1)         0 (6)          of the other attempt, running
 //
 // Lost means by FLUSHALL, eviction, DEL or a failover. The rows "lost, begun" cannot be told from an attempt that was overtaken.
+// After a 0 of case 6 the client sends the end again, until the other attempt has ended: case 5 or 7. Why no result is kept then:
+// a begin that was given up may run for moments, until its withdrawal arrives. It must not erase the end of a run that took effect.
+//
 // If a failover has lost the end alone, the record still has the running attempt: case 1. TestEndOfABeginInDoubt holds that a late
 // request of the begin is refused, and TestBeginAfterItsRelease the same for a begin that was given up.
 //

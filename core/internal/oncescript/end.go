@@ -14,19 +14,20 @@ const endMemory = 15 * time.Second
 
 // The answers of the scripts that end an attempt.
 const (
-	Stale     = int64(0) // a later attempt has begun, or the record was resolved: nothing was written
+	Stale     = int64(0) // a later attempt has ended in the record, or the record was resolved: nothing was written
 	Recorded  = int64(1) // the end is recorded
-	Recreated = int64(2) // the end is recorded, in a new record: the one of the attempt was lost
+	Recreated = int64(2) // the end is recorded, in a new record: the one of the attempt was lost or overwritten
 )
 
 // Complete records that the attempt has taken effect, with a value. A value longer than Terms.MaxValue is not recorded. The
-// token and the number are those of the attempt. It returns Stale, Recorded or Recreated.
+// token and the number are those of the attempt. It returns Stale, Recorded or Recreated. While another attempt is running, it
+// returns an error that is transport.ErrNotYet for [errors.Is].
 func (s Strategy) Complete(ctx context.Context, h *lockscript.Hold, token int64, number int, value []byte) (int64, error) {
 	value, omitted := termsOf(h).recorded(value)
 	return s.finish(ctx, completeScript, h, token, number, value, omitted)
 }
 
-// Hold records that the outcome of the attempt is unknown, with a reason. It returns Stale, Recorded or Recreated.
+// Hold records that the outcome of the attempt is unknown, with a reason. It returns what Complete returns.
 func (s Strategy) Hold(ctx context.Context, h *lockscript.Hold, token int64, number int, reason string) (int64, error) {
 	return s.finish(ctx, holdScript, h, token, number, []byte(reason), "")
 }
@@ -53,6 +54,13 @@ func (s Strategy) finish(
 	c.Ack = h.Ack
 	if err := h.SendRelease(ctx, s.Exec, c); err != nil {
 		return 0, err
+	}
+	if list, _ := c.Reply.([]any); len(list) == 3 {
+		numbers, holder, err := lockscript.Refused(c.Reply, 2)
+		if err != nil {
+			return 0, err
+		}
+		return 0, &overtaken{lockscript.WaitState{Holder: holder, HolderTTL: time.Duration(numbers[1]) * time.Millisecond}}
 	}
 	return s.readEnd(c.Reply)
 }

@@ -12,7 +12,18 @@ import (
 // Strategy is the [lockscript.Strategy] of Once. An attempt is a hold: its lease is renewed and waited for like that of a
 // lock. Only the state in Redis differs. The field Own of each hold must be its *[Terms].
 type Strategy struct {
+	*Instance
+}
+
+// Instance is one Redis as the scripts of Once use it.
+type Instance struct {
 	lockscript.OneRedis
+	Unconfirmed Unconfirmed // ends of attempts of this client
+}
+
+// NewStrategy returns the strategy of one client for a Redis.
+func NewStrategy(redis *lockscript.Instance) Strategy {
+	return Strategy{&Instance{OneRedis: lockscript.OneRedis{Instance: redis}}}
 }
 
 // What a running attempt counts as when its lease has expired: outcome_on_expiry in lua/common.lua.

@@ -28,6 +28,8 @@ var (
 	ErrNotSent = WithOutcome(errors.New("not sent in time"), NotExecuted)
 	// ErrNotAnswered is the error of a command that was sent and not answered in time. Its outcome is Unknown.
 	ErrNotAnswered = errors.New("not answered in time")
+	// ErrNotYet is what the error of a command is, for errors.Is, if the server has answered that the command can do nothing yet.
+	ErrNotYet = errors.New("not yet")
 	// ErrPanic is wrapped by the error of a command during which the user's client has panicked, mostly in a hook.
 	ErrPanic = errors.New("panic in a hook")
 )

@@ -127,7 +127,7 @@ func (p *Pending) await(ctx context.Context, wait time.Duration, added <-chan st
 }
 
 // next takes out the commands to send now, at most limit. It drops those whose time Until has passed. While the client
-// closes, it also drops those whose first Due is still to come.
+// closes, it also drops those whose first Due is still to come, and those that can do nothing yet.
 //
 // If the batch is empty, wait is the time until the next command is due. If more is false, no command is left, and the
 // caller must end its goroutine.
@@ -139,7 +139,7 @@ func (p *Pending) next(limit int) (batch []*PendingCommand, wait time.Duration, 
 	wait = maxRefusedInterval
 	for _, c := range p.commands {
 		switch {
-		case c.Until <= now, closing && c.Due > now && c.refusals.failures == 0:
+		case c.Until <= now, closing && c.Due > now && (c.refusals.failures == 0 || errors.Is(c.err, ErrNotYet)):
 			dropped = append(dropped, c)
 			delete(p.known, c.ID)
 		case c.Due <= now && len(batch) < limit:

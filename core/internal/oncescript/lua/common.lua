@@ -4,7 +4,7 @@
 --   state        running, completed, or unknown (an attempt ran and its outcome is not known); absent after a release
 --   id           of the attempt while it is running, or of the resolve that ended the record
 --   attempt      number of the attempt, from 1; a release keeps it. Absent beside a token: 1
---   token        fencing token of the attempt; a release keeps it, which tells an earlier attempt that it was followed
+--   token        fencing token of the attempt; a release keeps it
 --   began        us; absent if it is the same number as the token; 0 if it is not known
 --   ended        us
 --   ttl          ms, of the lease while the attempt is running

@@ -7,19 +7,30 @@
 -- ARGV[6] value of a completed run, or reason why the outcome is unknown
 -- ARGV[7] ms for which the result is kept, if a copy of a request of this attempt may still be on its way
 -- ARGV[8] 1 if the run had a value that is too large to be recorded
--- ARGV[9] fingerprint of what was asked for: for a record that was evicted or forgotten
+-- ARGV[9] fingerprint of what was asked for: for a record that is written anew
 -- ARGV[10] number of the attempt; absent: 1
 --
 -- Returns 1  recorded
---         2  recorded, although the record of the attempt had been evicted or forgotten. Why: the attempt ran all the
---            same, and a late record is better than none
---         0  stale: another attempt has followed, whatever became of it, or the record was resolved; the record is not
---            written
+--         2  recorded, although the record was not that of the attempt any more: it had been evicted or forgotten, or a
+--            later attempt had begun and taken no effect. Why: the attempt ran all the same, and a late record is
+--            better than none
+--         0  stale: a later attempt has ended, or counts as ended, in the record, or the record was resolved; the record
+--            is not written
+--         {0, ms, id}    another attempt, with that id, is running, whose lease has so much left; nothing is written
 --         {1, 0}, {2, 0}  the same as 1 and 2, but the message could not be published: waiters find out by polling
 --
--- Running it twice changes nothing and returns the same. The first run is recognised by the record that it has left, by
--- its mark if that record was forgotten or resolved since, or by the result at KEYS[2]. The result is kept if the record
--- does not tell it, or if ARGV[7] says so. See the table in doc.go.
+-- A later attempt has taken no effect if it was released or withdrawn, or if its lease has expired and another attempt
+-- may follow. Why the end of this one is recorded then: otherwise the next attempt would run what was done. A later
+-- attempt may even be one that no caller has, for moments: its begin was given up, and arrived before its withdrawal.
+-- If the later attempt is paused and goes on, its next renewal and its end find out that they are late.
+--
+-- Running it twice changes nothing that is recorded, and returns the same. The first run is recognised by the record that
+-- it has left, by its mark if that record was forgotten or resolved since, or by the result at KEYS[2]. The result is
+-- kept if the record does not tell it, or if ARGV[7] says so. {0, ms, id} is never kept: the same end is recorded later
+-- if the other attempt is released. See the table in doc.go.
+--
+-- Order of writes over the record of a later attempt: that of finish_common.lua. The state and the token of this attempt
+-- are written by one HSET. After it, neither the renewal nor the end of the later attempt finds its id, or a running state.
 
 local leastMemory = 15000 -- ms, endMemory in strategy.go
 
@@ -28,20 +39,11 @@ local function ownEnd(r)
   return r.state and r.state ~= 'running' and not r.id and r.token == ARGV[3]
 end
 
--- superseded returns true if another attempt has followed this one. A released record has no id but keeps the token of
--- its last attempt, which is greater than ARGV[3] if that attempt was a later one.
-local function superseded(r)
-  if r.state then
-    return true
-  end
-  return tonumber(r.token or 0) > tonumber(ARGV[3])
-end
-
 -- finish ends the attempt in a state, with a field of its own and its value.
 local function finish(state, ...)
   local memory = tonumber(ARGV[7] or '')
   local kept = math.max(memory or 0, leastMemory)
-  local r = read('state', 'id', 'token')
+  local r = read('state', 'id', 'token', 'began', 'ttl', 'deadline', 'outcome_on_expiry')
   if r.id == ARGV[1] then
     writeEnd({'id', 'ttl', 'deadline', 'outcome_on_expiry'}, 'state', state, ...)
     if memory then
@@ -56,15 +58,21 @@ local function finish(state, ...)
   allowWrites()
   if ownEnd(r) or call('ZSCORE', KEYS[3], ARGV[3]) then
     return remember(1, kept)
-  elseif superseded(r) then
+  end
+  local other, left = stateNow(r)
+  if other == 'running' then
+    return {0, correctDeadline(r, left), r.id}
+  elseif other and other ~= 'retry' then
     return remember(0, kept)
   end
   local number = (ARGV[10] or '') == '' and 1 or ARGV[10]
   local fields = {'state', state, 'token', ARGV[3], 'attempt', number, 'began', 0, ...}
+  local obsolete = {'id', 'ttl', 'deadline', 'outcome_on_expiry', 'note', 'fingerprint'} -- of a later attempt
   if (ARGV[9] or '') ~= '' then
     fields[#fields + 1], fields[#fields + 2] = 'fingerprint', ARGV[9]
+    obsolete[#obsolete] = nil
   end
-  writeEnd({'id', 'ttl', 'deadline', 'outcome_on_expiry'}, unpack(fields))
+  writeEnd(obsolete, unpack(fields))
   remember(2, kept)
   return announce(2)
 end

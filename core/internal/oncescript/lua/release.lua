@@ -16,8 +16,8 @@
 --                 released before
 --
 -- In a group with a quota, the record is deleted if this was the first attempt. Why: everything that the records of
--- such a group leave in Redis must count. After a later attempt the record stays, and counts: by its token, an earlier
--- attempt that ends late finds out that it was followed.
+-- such a group leave in Redis must count. After a later attempt the record stays, and counts: it has the number of the
+-- attempts.
 --
 -- Running it twice changes nothing and returns the same.
 --
