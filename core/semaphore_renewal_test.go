@@ -16,8 +16,7 @@ func TestRenewalBesidePermits(t *testing.T) {
 	const ttl = 3 * time.Second
 	for name, nest := range map[string]func(t *testing.T, locks *core.Client) *core.Lease{
 		"a reader's": func(t *testing.T, locks *core.Client) *core.Lease {
-			permits := mustLock(t, locks.Semaphore("name", 2), core.WithTTL(ttl/2))
-			defer permits.Abandon()
+			permits := mustLock(t, locks.Semaphore("name", 2), core.WithFixedTTL(ttl/2))
 			return mustLockWith(t, permits.Context(), locks.Read("name"), core.WithTTL(ttl))
 		},
 		"a writer's": func(t *testing.T, locks *core.Client) *core.Lease {
