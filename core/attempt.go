@@ -58,10 +58,10 @@ func (a *Attempt) ValidUntil() time.Time { return a.lease.ValidUntil() }
 // then on [Once.Begin] returns [ErrCompleted], until the record expires.
 //
 // Complete works although ctx was cancelled, and although the lease was lost. It returns [ErrStale] if a later attempt is
-// running or has ended with an outcome, or after [Once.Resolve]. While the later attempt is running, the client retries in
-// the background, and records the run if that attempt is released, withdrawn or crashes. If the value is too large, it returns [ErrValueTooLarge] and records the run without the
-// value. It returns [ErrNotHeld] if the attempt had already ended. Any other error means that Redis did not confirm
-// the record; the client retries in the background.
+// running or has ended with an outcome, or after [Once.Resolve]. If the value is too large, it returns [ErrValueTooLarge]
+// and records the run without the value. It returns [ErrNotHeld] if the attempt had already ended. Any other error means
+// that Redis did not confirm the record; the client retries in the background. If it meets a running attempt there, it goes
+// on, and records the run if that attempt is released, withdrawn or crashes.
 func (a *Attempt) Complete(ctx context.Context, value []byte) error {
 	err := a.end(ctx, OutcomeCompleted, func(ctx context.Context) (int64, error) {
 		return a.once.backend().Complete(ctx, &a.lease.hold, a.lease.token, a.number, value)
@@ -176,10 +176,10 @@ func (a *Attempt) end(ctx context.Context, outcome Outcome, command func(context
 	})
 	switch {
 	case errors.Is(err, transport.ErrNotYet):
-		a.endLater(func(int64, error) {}) // the caller knows that the end is stale, if it stays so
+		a.ending.GiveUp() // what the caller is told stays true, whatever becomes of the other attempt
 		err = a.stale()
 	case err != nil:
-		a.endLater(a.notRecorded)
+		a.endLater()
 		err = errorf("holdfast: end of once %q not confirmed: %w", a.once.key,
 			failure(ctx, a.once.keys.Lock, err))
 	case result == oncescript.Stale:
@@ -191,9 +191,9 @@ func (a *Attempt) end(ctx context.Context, outcome Outcome, command func(context
 
 // endLater goes on until Redis has answered, and while another attempt is running, which may yet be released. However late
 // that is, no other attempt's end is touched.
-func (a *Attempt) endLater(ended func(result int64, err error)) {
+func (a *Attempt) endLater() {
 	until := a.once.client.now().Add(a.patience())
-	a.ending.SendLater(a.once.backend().Pending(&a.lease.hold), until, ended)
+	a.ending.SendLater(a.once.backend().Pending(&a.lease.hold), until, a.notRecorded)
 }
 
 // notRecorded logs an end that was answered or given up in the background, unless it was recorded.

@@ -29,15 +29,7 @@ type onceModel struct {
 	value           string
 	token           int64 // of the last attempt
 
-	bounded   bool           // the group: a first attempt that is released leaves nothing
-	overtaken []overtakenEnd // ends that are sent again while another attempt is running
-}
-
-// overtakenEnd is what an attempt wants to record.
-type overtakenEnd struct {
-	*runner
-	state core.State
-	value string
+	bounded bool // the group: a first attempt that is released leaves nothing
 }
 
 // stateNow is what the record says, the lease taken into account.
@@ -70,9 +62,6 @@ func (m *onceModel) end(r *runner, state core.State, value string) error {
 		return core.ErrNotHeld
 	case m.owner == r: // whether or not its lease is over
 	case state == core.StateNone, m.stateNow() != core.StateNone && m.stateNow() != core.StateAbandoned:
-		if m.stateNow() == core.StateRunning && state != core.StateNone {
-			m.overtaken = append(m.overtaken, overtakenEnd{r, state, value})
-		}
 		return core.ErrStale
 	}
 	switch {
@@ -90,7 +79,7 @@ func (m *onceModel) forget() { m.set(onceModel{}) }
 
 // set replaces the record.
 func (m *onceModel) set(record onceModel) {
-	record.bounded, record.overtaken = m.bounded, m.overtaken
+	record.bounded = m.bounded
 	*m = record
 }
 
@@ -215,33 +204,8 @@ func (g *onceGame) move() {
 	}
 }
 
-// settle waits until all ends that were overtaken are answered, once no attempt is running. One of them is recorded if no
-// other end is.
-func (g *onceGame) settle() {
-	m := &g.model
-	if m.stateNow() == core.StateRunning || len(m.overtaken) == 0 {
-		return
-	}
-	redistest.Eventually(g, within, "the ends to be answered", func() bool {
-		return core.UnconfirmedEnds(g.locks[0])+core.UnconfirmedEnds(g.locks[1]) == 0
-	})
-	if s := m.stateNow(); s == core.StateNone || s == core.StateAbandoned {
-		token := mustPeek(g, g.locks[0].Once(g.name)).Token
-		for _, e := range m.overtaken {
-			if e.Token() == token {
-				m.set(onceModel{state: e.state, owner: e.runner, count: e.Number(), value: e.value, token: token})
-			}
-		}
-		if m.state != core.StateCompleted && m.state != core.StateUnknown {
-			g.failf("none of %d ends is recorded", len(m.overtaken))
-		}
-	}
-	m.overtaken = nil
-}
-
 // check compares the record with the model.
 func (g *onceGame) check() {
-	g.settle()
 	m, r := &g.model, mustPeek(g, g.locks[0].Once(g.name))
 	state := m.stateNow()
 	omitted := state == core.StateCompleted && m.state == core.StateRunning

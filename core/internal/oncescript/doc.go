@@ -17,7 +17,7 @@
 //
 // So an attempt can record its end even after its lease has expired. A later attempt that was released, withdrawn, or that has
 // crashed before any effect that is known, does not keep it from that: it did nothing, and the earlier run did. While a later
-// attempt is running, the end is sent again and again in the background. See [Unconfirmed] for what a client does before it begins
+// attempt is running, an unconfirmed end is sent again and again in the background. See [Unconfirmed] for what a client does before it begins
 // the same key again.
 //
 // # An end without an answer
@@ -72,7 +72,8 @@
 //	late                     lost, begun            1 (1)         0 (6)          of the other attempt, running
 //
 // Lost means by FLUSHALL, eviction, DEL or a failover. The rows "lost, begun" cannot be told from an attempt that was overtaken.
-// After a 0 of case 6 the client sends the end again, until the other attempt has ended: case 5 or 7. Why no result is kept then:
+// After a 0 of case 6 the client sends an end that was not confirmed again, until the other attempt has ended: case 5 or 7. A
+// caller that waits for the answer is told that its end is stale, and then it is not sent again. Why no result is kept then:
 // a begin that was given up may run for moments, until its withdrawal arrives. It must not erase the end of a run that took effect.
 //
 // If a failover has lost the end alone, the record still has the running attempt: case 1. TestEndOfABeginInDoubt holds that a late

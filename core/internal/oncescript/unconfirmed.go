@@ -137,6 +137,9 @@ func (e *End) Send(ctx context.Context) (int64, error) {
 	return result, nil
 }
 
+// GiveUp says that the end is not sent again.
+func (e *End) GiveUp() { e.of.remove(e) }
+
 // lock waits until no other goroutine sends the end. It returns false if ctx has ended before.
 func (e *End) lock(ctx context.Context) bool {
 	for {
