@@ -226,10 +226,10 @@ func (r *run) reap(command int) {
 			r.keeper.commandStopped(pid, ws)
 		case pid == command:
 			r.keeper.mu.Lock()
+			r.exited <- ws // before a signal can find that no command runs, which would end the context
 			r.keeper.command = 0
 			r.keeper.mu.Unlock()
 			r.keeper.page.continueFront()
-			r.exited <- ws
 		}
 	}
 }
@@ -238,6 +238,7 @@ func (r *run) reap(command int) {
 func (r *run) supervise() {
 	lost, interrupted := r.hold.Context().Done(), r.keeper.ctx.Done()
 	for {
+		r.noticeEnd()
 		r.act(now())
 		select {
 		case <-r.alarm.C:
@@ -251,13 +252,19 @@ func (r *run) supervise() {
 		case status := <-r.exited:
 			r.commandEnded(status)
 		case <-r.gone:
-			select {
-			case status := <-r.exited:
-				r.commandEnded(status)
-			default:
-			}
+			r.noticeEnd()
 			return
 		}
+	}
+}
+
+// noticeEnd looks whether the command has ended. Why before each act: a signal that arrives after that end must not pass for
+// what has ended the command.
+func (r *run) noticeEnd() {
+	select {
+	case status := <-r.exited:
+		r.commandEnded(status)
+	default:
 	}
 }
 
