@@ -252,6 +252,17 @@ func TestCheckCounts(t *testing.T) {
 	}
 }
 
+// TestLossWithoutATimeIsNotMeasured: a handler behind a guard is told of a loss, and does not know how long its lease was valid.
+func TestLossWithoutATimeIsNotMeasured(t *testing.T) {
+	t.Parallel()
+	for until, want := range map[int64]int{9 * ms: 1, 0: 0} {
+		s := begin().grant("a", 1, 2, 9, 5).add(10, history.Event{By: "a", Call: 1, Kind: history.End, Err: worker.Expired, Until: until})
+		if told := s.check().Told.All; len(told) != want {
+			t.Errorf("until %v: %v", until, told)
+		}
+	}
+}
+
 func TestRunWithoutGrantsProvesNothing(t *testing.T) {
 	s := *begin().fault(1, 2, "")
 	if got := check.Check(s).Violations; len(got) != 1 || !strings.HasPrefix(got[0], "inconclusive") {

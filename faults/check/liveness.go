@@ -70,7 +70,8 @@ func (v *view) quiet(from, to int64) bool {
 	return v.events[len(v.events)-1].At >= to
 }
 
-// punctuality measures how late calls return and losses are told, except while processes could not run.
+// punctuality measures how late calls return and losses are told, except while processes could not run. A handler behind a
+// guard is told of a loss without the time until which its lease was valid.
 func (r *Report) punctuality(v *view) {
 	for _, e := range v.events {
 		switch {
@@ -78,7 +79,7 @@ func (r *Report) punctuality(v *view) {
 			if !v.disturbed(e.Deadline, e.At) {
 				r.Overdue.add(time.Duration(e.At - e.Deadline))
 			}
-		case e.Kind == history.End && e.Err == worker.Expired && !v.disturbed(e.Until, e.At):
+		case e.Kind == history.End && e.Err == worker.Expired && e.Until > 0 && !v.disturbed(e.Until, e.At):
 			r.Told.add(time.Duration(e.At - e.Until))
 		}
 	}
