@@ -80,12 +80,23 @@ func testStreamStopped(t *testing.T, s *suite) {
 	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
 }
 
-// testStreamOfKnownLength: all of the announced bytes were written, so the answer is whole.
+// testStreamOfKnownLength: all of the announced bytes were written, so the answer is whole. A program around the guard ends the
+// context, because a client that has read everything may keep its connection.
 func testStreamOfKnownLength(t *testing.T, s *suite) {
 	h := newStream()
 	h.length = "4"
-	site := s.mount(t, h, s.idempotent(t))
+	inner := s.Handler(Route{Path: "/orders/{id}", Guards: []Guard{s.idempotent(t)}, Handler: h})
+	ends := make(chan context.CancelFunc, 10)
+	site := s.serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, end := context.WithCancel(r.Context())
+		defer end()
+		ends <- end
+		inner.ServeHTTP(w, r.WithContext(ctx))
+	}))
 	r := request{user: "stream-known", key: "k"}
-	h.leave(t, s, site, r)
+	first := site.aside(t.Context(), r)
+	receive(t, h.begun, "the first event")
+	receive(t, ends, "the request")()
+	receive(t, first, "the answer").fresh(t, http.StatusOK, "one\n")
 	site.do(r).replayed(t, http.StatusOK, "one\n")
 }
