@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/bench/measure"
 	"github.com/holdfast-go/holdfast/bench/report"
 	"github.com/holdfast-go/holdfast/bench/shape"
+	"github.com/holdfast-go/holdfast/internal/gitcommit"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -60,8 +61,8 @@ func run(ctx context.Context, args []string) error {
 
 // machine says what the measurement ran on.
 func machine(server *redistest.Server) string {
-	return fmt.Sprintf("%d cores of %s/%s with %s and Redis %s beside each other", runtime.NumCPU(), runtime.GOOS,
-		runtime.GOARCH, runtime.Version(), server.Info("server", "redis_version"))
+	return fmt.Sprintf("%d cores of %s/%s with %s and Redis %s beside each other, of the commit %s", runtime.NumCPU(),
+		runtime.GOOS, runtime.GOARCH, runtime.Version(), server.Info("server", "redis_version"), gitcommit.Head())
 }
 
 // serverCost is run with -server.

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/bench/measure"
 	"github.com/holdfast-go/holdfast/bench/report"
 	"github.com/holdfast-go/holdfast/bench/xrate"
+	"github.com/holdfast-go/holdfast/internal/gitcommit"
 	"github.com/holdfast-go/holdfast/internal/permits"
 )
 
@@ -20,8 +21,8 @@ const pagePart = "bench:limits"
 // text returns all tables in Markdown.
 func (s *settings) text(took time.Duration) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured by `make limits-bench` in %.0f seconds on %d cores, with %s and x/rate %s.\n\n",
-		took.Seconds(), runtime.NumCPU(), runtime.Version(), version(xrate.Module))
+	fmt.Fprintf(&b, "Measured by `make limits-bench` of the commit %s in %.0f seconds on %d cores, with %s and x/rate %s.\n\n",
+		gitcommit.Head(), took.Seconds(), runtime.NumCPU(), runtime.Version(), version(xrate.Module))
 	fmt.Fprintf(&b, loadText+"\n\n%s\n%s\n", s.rounds, s.loadTable(1), s.loadTable(many))
 	fmt.Fprintf(&b, permitsText+"\n\n%s\n", s.plays, s.permitsTable())
 	fmt.Fprintf(&b, electionsText+"\n\n%s\n", s.leadTTL, s.resignations, s.crashes, s.electionsTable())

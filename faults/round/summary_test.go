@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/faults/check"
 	"github.com/holdfast-go/holdfast/faults/linear"
+	"github.com/holdfast-go/holdfast/internal/gitcommit"
 )
 
 // summary adds up the reports of all rounds.
@@ -54,6 +55,7 @@ func (s *summary) write(t *testing.T, path string) {
 		t.Error("the model of the register allows what the unfenced side has accepted")
 	}
 	var b strings.Builder
+	fmt.Fprintf(&b, "Commit %s.\n\n", gitcommit.Head())
 	fmt.Fprintf(&b, "| topology | rounds | time | faults | grants | fenced writes (refused) | stale writes without a fence "+
 		"| keys of Once | unavoidable | violations |\n|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, name := range append(slices.Sorted(maps.Keys(s.rounds)), "all") {

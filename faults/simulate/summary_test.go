@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/faults/check"
 	"github.com/holdfast-go/holdfast/faults/linear"
+	"github.com/holdfast-go/holdfast/internal/gitcommit"
 )
 
 // summary adds up the reports of all simulations, which may end at the same time.
@@ -43,6 +44,7 @@ func (s *summary) add(k kind, r *check.Report, judgement *linear.Report) {
 func (s *summary) print(out io.Writer) {
 	s.all.Topology = "all simulations"
 	s.all.Print(out)
+	fmt.Fprintf(out, "Commit %s.\n\n", gitcommit.Head())
 	fmt.Fprint(out, "| world | seeds | time | faults | grants | fenced writes (refused) | stale writes without a fence | "+
 		"keys of Once | unavoidable | violations |\n|---|---|---|---|---|---|---|---|---|---|\n")
 	total, printed := 0, make(map[string]bool)

@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/build"
 	"go/importer"
@@ -41,6 +42,9 @@ func readSources(t *testing.T, dirs []string) *sources {
 	}
 	exports := exports(t, ".", elsewhere)
 	s.external = importer.ForCompiler(s.fset, "gc", func(path string) (io.ReadCloser, error) {
+		if exports[path] == "" {
+			return nil, fmt.Errorf("package %s cannot be built without downloads, which \"go mod download\" makes in each module", path)
+		}
 		return os.Open(exports[path])
 	})
 	return s
