@@ -104,7 +104,11 @@ func (c *Capture) Flush() error {
 			return err
 		}
 	}
-	return http.NewResponseController(c.real).Flush()
+	err := http.NewResponseController(c.real).Flush()
+	if err != nil {
+		c.keep(nil, err)
+	}
+	return err
 }
 
 // Hijack sends what was held back and lets the handler take over the connection. If the real writer cannot do that, it

@@ -15,6 +15,7 @@ type Run struct {
 	attempt  *core.Attempt // nil if the guard fails open
 	hash     string
 	began    time.Time
+	request  context.Context // that of the request, also if the handler's is detached from it
 	ctx      context.Context
 	cancel   context.CancelFunc
 	outer    *Run
@@ -38,7 +39,7 @@ func runFrom(ctx context.Context) *Run {
 
 // newRun makes the context of a handler.
 func (o *Once) newRun(ctx context.Context, hash string, attempt *core.Attempt) *Run {
-	r := &Run{once: o, attempt: attempt, hash: hash, began: time.Now(), outer: runFrom(ctx)}
+	r := &Run{once: o, attempt: attempt, hash: hash, began: time.Now(), request: ctx, outer: runFrom(ctx)}
 	r.refusal.Store(notRefused)
 	if o.config.Detached {
 		ctx = context.WithoutCancel(ctx)
@@ -124,13 +125,15 @@ func (r *Run) holdFailures(ctx context.Context) error {
 
 // normalized fills in what an adapter cannot know: whether the handler returned because its context was over, or that of a
 // run inside. If it wrote nothing, the empty answer that the server would send is not the handler's. If it was streaming
-// its answer, the rest of that may be missing: a handler that stops at its context never meets a failing write.
+// its answer, the rest of that may be missing: a handler that stops at its context never meets a failing write. A handler
+// with a detached context may stop as well when the client leaves, because CloseNotify of net/http tells it.
 func (r *Run) normalized(o Outcome) Outcome {
 	over := !r.late && r.ctx.Err() != nil
+	left := !r.late && r.request.Err() != nil
 	switch {
 	case o.Response == nil, !o.Returned, o.Unanswered && (over || r.inside.Load() != 0):
 		o.Response = &Response{}
-	case o.Response.streamed && over:
+	case o.Response.streamed && (over || left):
 		part := *o.Response
 		part.Body, part.Omitted = nil, true
 		o.Response = &part

@@ -13,6 +13,7 @@ import (
 var streamTests = tests{
 	"StreamIsReplayedWhole":         testStreamReplayed,
 	"StreamThatStoppedIsNoAnswer":   testStreamStopped,
+	"DetachedStreamThatStopped":     testDetachedStreamStopped,
 	"LengthTellsThatAStreamIsWhole": testStreamOfKnownLength,
 }
 
@@ -21,10 +22,11 @@ type stream struct {
 	length string // the Content-Length, if any
 	begun  chan context.Context
 	rest   chan struct{} // closed for the second event
+	left   chan struct{} // closed when the handler learns that its client has left, but not from its context
 }
 
 func newStream() *stream {
-	return &stream{begun: make(chan context.Context, 10), rest: make(chan struct{})}
+	return &stream{begun: make(chan context.Context, 10), rest: make(chan struct{}), left: make(chan struct{})}
 }
 
 func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -39,6 +41,7 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case <-s.rest:
 		_, _ = io.WriteString(w, "two\n")
 	case <-r.Context().Done():
+	case <-s.left:
 	}
 }
 
@@ -77,6 +80,30 @@ func testStreamStopped(t *testing.T, s *suite) {
 	if o := receive(t, judged, "the judge"); !o.Response.Omitted || len(o.Response.Body) != 0 {
 		t.Errorf("the judge saw %+v", o.Response)
 	}
+	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+}
+
+// testDetachedStreamStopped: a handler whose context is detached stops because net/http's CloseNotify or gin's Stream tells it
+// that its client has left. Its context does not tell that.
+func testDetachedStreamStopped(t *testing.T, s *suite) {
+	h := newStream()
+	inner := s.Handler(Route{
+		Path: "/orders/{id}", Guards: []Guard{s.idempotent(t, middleware.WithDetachedContext())}, Handler: h,
+	})
+	requests := make(chan context.Context, 10)
+	site := s.serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests <- r.Context()
+		inner.ServeHTTP(w, r)
+	}))
+	r := request{user: "stream-detached", key: "k"}
+	ctx, leave := context.WithCancel(t.Context())
+	first := site.aside(ctx, r)
+	receive(t, h.begun, "the first event")
+	leave()
+	receive(t, first, "the end of the client")
+	receive(t, receive(t, requests, "the request").Done(), "the end of the request's context")
+	close(h.left)
+	awaitState(t, s.locks, idempotentKey(t, r.user, r.key), core.StateCompleted)
 	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
 }
 
