@@ -65,7 +65,7 @@ func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handl
 		return v.keyless(t, next, err)
 	}
 	locker := e.strategy(prefix+v.hash, e.lockOptions()...)
-	v.limit = max(core.LimitOf(locker), 1)
+	v.lock, v.limit = locker, max(core.LimitOf(locker), 1)
 	e.enter(v)
 	lock := &patient{Locker: locker, visit: v}
 	r := &run{visit: v}

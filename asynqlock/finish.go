@@ -125,6 +125,9 @@ func (r *run) completed(ctx context.Context, err error) error {
 		}
 		return r.deferred(err) // how the other attempt fares decides
 	case err != nil && !errors.Is(err, core.ErrValueTooLarge):
+		if r.guard.failOpen {
+			r.guard.memory.Unconfirmed(r.hash)
+		}
 		r.failed("finish", fmt.Errorf("%w: %w", ErrNotRecorded, err))
 	}
 	return nil

@@ -18,6 +18,7 @@ type guard struct {
 	config
 	key      KeyFunc
 	busy     busyTasks
+	memory   outage.Memory     // of a guard that fails open
 	warnings throttle.Throttle // of what is logged
 }
 
@@ -30,6 +31,7 @@ type visit struct {
 	traits keyTraits // of the key
 	came   time.Time
 
+	lock   core.Locker   // of Exclusive, otherwise nil
 	limit  int           // how many tasks of the key can run at a time
 	lined  bool          // it stands in the line of its key, see [WithLine]
 	spot   spot          // there
@@ -227,7 +229,7 @@ func (v *visit) patience() time.Duration {
 //
 // If Redis has said that another task is in the way, and does not answer after that, the error is what Redis has said.
 // Why: the other task still runs, so a guard that fails open must not take this for an outage. Nor is a healthy Redis
-// down for a wait below the round trip.
+// down for a wait below the round trip. The same counts for what is known from other tasks: see [visit.known].
 func (v *visit) ask(begin func(ctx context.Context, wait time.Duration) error) error {
 	err := v.answer(begin)
 	if v.busy != nil && v.outage(err) {
@@ -260,8 +262,12 @@ func (v *visit) once(begin func(ctx context.Context, wait time.Duration) error) 
 	ctx, cancel := context.WithTimeout(v.ctx, wait+outage.AskTimeout)
 	defer cancel()
 	err := begin(ctx, wait)
-	if isBusy(err) {
+	switch {
+	case isBusy(err):
 		v.busy = err
+		v.remember(err)
+	case v.guard.failOpen && v.busy == nil && v.outage(err):
+		v.busy = v.known(err)
 	}
 	return err
 }

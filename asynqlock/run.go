@@ -22,6 +22,7 @@ type run struct {
 	word atomic.Int32 // the handler's, a disposition
 
 	calm func() bool // stops looking out for the end of the task
+	gone func()      // tells the memory of a guard that fails open that the run has ended
 
 	mu     sync.Mutex
 	result []byte
@@ -52,7 +53,10 @@ func recorded(ctx context.Context) *run {
 // begin lists the run, and makes sure that it does not hold its lease for ever: asynq does not wait for a handler once
 // it has done with its task. Who begins owes an end.
 func (r *run) begin() {
-	r.around, r.began = runFrom(r.ctx), time.Now()
+	r.around, r.began, r.gone = runFrom(r.ctx), time.Now(), func() {}
+	if r.guard.failOpen {
+		r.gone = r.guard.memory.Run(r.hash)
+	}
 	if r.lease == nil {
 		return
 	}
@@ -62,6 +66,7 @@ func (r *run) begin() {
 
 // end is called when everything that the run has to say is recorded.
 func (r *run) end() {
+	defer r.gone()
 	if r.lease == nil {
 		return
 	}

@@ -32,3 +32,29 @@ func TestLimitOf(t *testing.T) {
 		}
 	}
 }
+
+// TestModeOf: an adapter learns whether holders of a lock run beside each other.
+func TestModeOf(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	for name, test := range map[string]struct {
+		locker core.Locker
+		want   core.Mode
+	}{
+		"Mutex":                       {locks.Mutex("a"), core.ModeMutex},
+		"Fair":                        {locks.Fair("a"), core.ModeFair},
+		"Read":                        {locks.Read("a"), core.ModeRead},
+		"FairRead":                    {locks.FairRead("a"), core.ModeRead},
+		"Write":                       {locks.Write("a"), core.ModeWrite},
+		"Semaphore":                   {locks.Semaphore("a", 5), core.ModeSemaphore},
+		"Multi of readers":            {core.Multi(locks.Read("a"), locks.Read("b")), core.ModeRead},
+		"Multi with a writer":         {core.Multi(locks.Read("a"), locks.Write("b")), core.ModeWrite},
+		"Multi without members":       {core.Multi(), ""},
+		"none":                        {nil, ""},
+		"a Locker of another package": {foreign{locks.Read("a")}, ""},
+	} {
+		if got := core.ModeOf(test.locker); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}

@@ -26,7 +26,7 @@ func (j *job) claim(ctx context.Context, tick time.Time, deadline, wait time.Dur
 		if err == nil {
 			var attempt *core.Attempt
 			if attempt, err = once.Begin(ctx); err == nil {
-				return attempt, "", nil
+				return j.unlessPaused(ctx, tick, attempt)
 			}
 		}
 		if before != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -47,6 +47,19 @@ func (j *job) claim(ctx context.Context, tick time.Time, deadline, wait time.Dur
 			return nil, reason, err
 		}
 	}
+}
+
+// unlessPaused gives back a tick that this replica takes over from another one, if the job was paused meanwhile: an operator who
+// pauses a job and then ends its runner does not want another replica to begin again.
+func (j *job) unlessPaused(ctx context.Context, tick time.Time, attempt *core.Attempt) (*core.Attempt, Reason, error) {
+	if attempt.Number() == 1 {
+		return attempt, "", nil
+	}
+	if paused, err := j.paused(ctx, tick); err != nil || !paused {
+		return attempt, "", nil
+	}
+	_ = attempt.Withdraw(context.WithoutCancel(ctx))
+	return nil, Paused, nil
 }
 
 // The pauses between two questions that Redis did not answer.

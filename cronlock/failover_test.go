@@ -74,6 +74,39 @@ func TestDeadRunner(t *testing.T) {
 	}
 }
 
+// TestPausedRunnerHasNoHeir: an operator pauses a job and then ends its runner. Another replica, which watches the run, does not
+// begin it again, not even after Resume.
+func TestPausedRunnerHasNoHeir(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	waits := make(chan struct{}, 10)
+	hooks := core.WithHooks(core.Hooks{Wait: func(context.Context, core.Wait) { waits <- struct{}{} }})
+	ctx, stop := context.WithCancel(t.Context())
+	long := newBlocking()
+	runner := newReplica(t, newClient(t, rdb), long.run, cronlock.WithFailover(2), cronlock.WithContext(ctx))
+	heir := newReplica(t, newClient(t, rdb, hooks), idle, cronlock.WithFailover(2))
+	if err := cronlock.Register(t.Context(), heir.cron, "job"); err != nil {
+		t.Fatal(err)
+	}
+	tick := time.Now().Truncate(time.Second).Add(-time.Second) // long enough ago for a look at the last Resume
+	wait := runner.start(tick)
+	receive(t, long.running, "the run")
+	heir.fire(tick)
+	receive(t, waits, "the other one watches")
+	if err := cronlock.Pause(t.Context(), heir.locks, "job"); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	wait()
+	redistest.Eventually(t, patience, "the heir is told", func() bool { return len(heir.reasons())+len(heir.runs()) > 0 })
+	heir.expect(t, 0, cronlock.Paused)
+	if err := cronlock.Resume(t.Context(), heir.locks, "job"); err != nil {
+		t.Fatal(err)
+	}
+	heir.fire(tick)
+	heir.expect(t, 0, cronlock.Paused, cronlock.Paused)
+}
+
 // TestOthersWatch: with failover, those who came second watch the run until its end, but do not keep the scheduler from
 // stopping.
 func TestOthersWatch(t *testing.T) {

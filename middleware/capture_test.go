@@ -1,10 +1,13 @@
 package middleware_test
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/middleware"
@@ -36,3 +39,23 @@ func TestFailedFlushLeavesAPart(t *testing.T) {
 		}
 	}
 }
+
+// TestReadFromTellsTheErrorOfItsSource: the error of a broken download wraps io.EOF, and is no end of the source.
+func TestReadFromTellsTheErrorOfItsSource(t *testing.T) {
+	t.Parallel()
+	broken := fmt.Errorf("Get %q: %w", "http://example.com", io.EOF)
+	for name, size := range map[string]int{"held back": 4, "passed through": 4 << 10} {
+		for _, err := range []error{nil, broken, io.ErrUnexpectedEOF} {
+			src := io.MultiReader(strings.NewReader(strings.Repeat("x", size)), failingReader{err})
+			c := middleware.NewCapture(httptest.NewRecorder(), http.MethodPost, 1<<10, true)
+			if n, got := c.ReadFrom(src); int(n) != size || !errors.Is(got, err) {
+				t.Errorf("%s: %d bytes with the error %v, want %d with %v", name, n, got, size, err)
+			}
+		}
+	}
+}
+
+// failingReader ends with err, or io.EOF if that is nil.
+type failingReader struct{ err error }
+
+func (r failingReader) Read([]byte) (int, error) { return 0, cmp.Or(r.err, io.EOF) }

@@ -2,7 +2,6 @@ package middleware
 
 import (
 	"bufio"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -64,12 +63,11 @@ func (c *Capture) ReadFrom(src io.Reader) (int64, error) {
 	}
 	var held int64
 	if !c.passing || !c.cut {
-		// One byte more than there is room for: with that, Write passes the answer through and records no more.
-		n, err := io.CopyN(writerFunc(c.write), src, int64(c.room())+1)
-		switch {
-		case errors.Is(err, io.EOF):
-			return n, nil
-		case err != nil:
+		// One byte more than there is room for: with that, Write passes the answer through and records no more. Why no
+		// CopyN: its io.EOF for a short source would hide an error of the source that wraps io.EOF, as url.Error does.
+		begin := int64(c.room()) + 1
+		n, err := io.Copy(writerFunc(c.write), io.LimitReader(src, begin))
+		if n < begin || err != nil {
 			return n, err
 		}
 		held = n

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,10 +58,11 @@ func (e *Exclusive) Do(ctx context.Context, req Request, run func(ctx context.Co
 			return nil
 		}
 	}
+	err = e.recall(ctx, hash, lock, err)
 	if e.config.FailOpen && outage.Is(err) && ctx.Err() == nil {
 		e.failed(ctx, Failure{KeyHash: hash, Operation: "begin", Err: err})
 		letThroughInside(ctx)
-		run(context.WithValue(ctx, degradedKey{}, true))
+		e.run(context.WithValue(ctx, degradedKey{}, true), hash, run)
 		return nil
 	}
 	return e.refuseLock(ctx, hash, core.LimitOf(lock), time.Since(asked), err)
@@ -98,8 +100,36 @@ func (e *Exclusive) under(ctx context.Context, h hold, run func(ctx context.Cont
 	letThroughInside(held)
 	began := time.Now()
 	defer func() { e.holds.add(time.Since(began)) }()
-	run(held)
+	e.run(held, h.hash, run)
 	return nil
+}
+
+// exclusiveRun is the context key of a run behind a guard.
+type exclusiveRun struct {
+	guard *Exclusive
+	hash  string
+}
+
+// run calls run. A guard that fails open remembers that the key has a run in this process.
+func (e *Exclusive) run(ctx context.Context, hash string, run func(ctx context.Context)) {
+	if e.config.FailOpen {
+		ctx = context.WithValue(ctx, exclusiveRun{e, hash}, true)
+		defer e.memory.Run(hash)()
+	}
+	run(ctx)
+}
+
+// recall is for a guard that fails open: it notes the answer of Redis. In an outage it returns what is known of the key
+// instead: that another request runs. A request in the run itself is no other one.
+func (e *Exclusive) recall(ctx context.Context, hash string, lock core.Locker, err error) error {
+	if !e.config.FailOpen {
+		return err
+	}
+	e.memory.Refused(hash, err)
+	if outage.Is(err) && ctx.Err() == nil && ctx.Value(exclusiveRun{e, hash}) == nil {
+		return cmp.Or(e.memory.Lock(hash, lock, err), err)
+	}
+	return err
 }
 
 // bind returns the context of a lease, which ends with ctx too, and at its deadline.

@@ -26,6 +26,7 @@ type guard struct {
 	bodies *bodyMemory
 	// contention is about runs that go on, holds about runs that have ended.
 	contention contention
+	memory     outage.Memory // of a guard that fails open
 }
 
 // newGuard returns a guard that logs where the config says, or else where the client of its locks does.

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -83,6 +84,7 @@ func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Confli
 	o.shapes.learn(req.Key)
 	hash, asked := o.hash(req.Key), time.Now()
 	attempt, err := o.begin(ctx, hash, req)
+	err = o.recall(ctx, hash, err)
 	waited := time.Since(asked)
 	if err == nil {
 		run := o.newRun(ctx, hash, attempt)
@@ -107,6 +109,19 @@ func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Confli
 	c.KeyHash, c.Waited = hash, waited
 	o.complement(c, err)
 	return nil, nil, o.refused(ctx, c)
+}
+
+// recall is for a guard that fails open: it notes the answer of Redis. In an outage it returns what is known of the key instead.
+// So a repeated request does not run beside the one that was in its way, nor after one that has taken effect here.
+func (o *Once) recall(ctx context.Context, hash string, err error) error {
+	if !o.config.FailOpen {
+		return err
+	}
+	o.memory.Refused(hash, err)
+	if outage.Is(err) && ctx.Err() == nil {
+		return cmp.Or(o.memory.Record(hash, err), err)
+	}
+	return err
 }
 
 // admit tells the hook of a run that has begun. It releases the key if the handler is not going to run: because the

@@ -99,8 +99,10 @@ func WithLock(opts ...core.LockOption) Option {
 
 // FailOpen lets requests run unguarded while Redis cannot be asked. They may run at the same time as others or once
 // more, without fencing token and without record; [Degraded] returns true for them. It does not apply if Redis answers
-// but refuses, because it is full, or wants other rights or another password. Nor does it apply if Redis has said that
-// the key is held, and falls silent later. Defaults to refusing requests with 503.
+// but refuses, because it is full, or wants other rights or another password. Nor does it apply to a key of which this guard
+// knows a run: one in progress in this process, one that had a lease when Redis last answered about the key, until that
+// lease ends, or one that has taken effect here and whose record Redis has not confirmed, for ten minutes. Defaults to
+// refusing requests with 503.
 func FailOpen() Option {
 	return configOption(func(c *Config) { c.FailOpen = true })
 }

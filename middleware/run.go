@@ -50,6 +50,10 @@ func (o *Once) newRun(ctx context.Context, hash string, attempt *core.Attempt) *
 	} else {
 		r.ctx, r.cancel = attempt.Bind(ctx)
 	}
+	if o.config.FailOpen {
+		cancel, end := r.cancel, o.memory.Run(hash)
+		r.cancel = func() { cancel(); end() }
+	}
 	return r
 }
 
@@ -153,6 +157,9 @@ func (r *Run) end(d Disposition, outcome Outcome) {
 			o.failed(ctx, Failure{KeyHash: r.hash, Operation: "run", Err: lost})
 		}
 		if end.Err != nil {
+			if o.config.FailOpen && d == Completed {
+				o.memory.Unconfirmed(r.hash)
+			}
 			o.failed(ctx, Failure{KeyHash: r.hash, Operation: "finish", Err: end.Err})
 		}
 	}

@@ -67,7 +67,7 @@ func Run(t *testing.T, a Adapter) {
 		onceTests, verdictTests, endingTests, waitingTests, disconnectTests, outageTests, reuseTests, requestTests,
 		writerTests, nestingTests, clientTests, retryAfterTests, secrecyTests, leaseTests, loggingTests, operatorTests, paymentTests,
 		routeTests, multipartTests, readInFrontTests,
-		unansweredTests, refusalTests, panicTests, bodyTests, answerTimeTests, streamTests,
+		unansweredTests, refusalTests, panicTests, bodyTests, answerTimeTests, streamTests, knownTests,
 	} {
 		maps.Copy(all, group)
 	}
