@@ -111,7 +111,7 @@ func decide(env *environment, key string, yes bool, d decision) error {
 	}
 	if !yes {
 		shown := *env
-		shown.stdout = env.stderr
+		shown.stdout = &stream{to: env.stderr}
 		record.Value = nil
 		printRecord(&shown, record)
 		if err := env.confirm(d.question); err != nil {
