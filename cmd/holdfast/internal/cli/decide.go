@@ -45,7 +45,7 @@ type resolveCommand struct {
 
 // Run is called by the parser.
 func (c *resolveCommand) Run(env *environment) error {
-	value, err := c.value(env)
+	value, err := await(env.ctx, func() ([]byte, error) { return c.value(env) })
 	if err != nil {
 		return usageError("%s", err)
 	}
