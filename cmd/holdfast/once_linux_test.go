@@ -140,3 +140,15 @@ func TestOnceLost(t *testing.T) {
 	run(t, urlOf(srv), "once", "a", "--", "echo", "ran").want(t, 79, "", "unknown")
 	run(t, urlOf(srv), "once", "-w", "30", "b", "--retry", "--", "echo", "ran").want(t, 0, "ran", "")
 }
+
+// TestOnceMaxHold: a run that --max-hold ends is of unknown outcome, or may run again.
+func TestOnceMaxHold(t *testing.T) {
+	t.Parallel()
+	url := urlOf(redistest.Start(t))
+	args := []string{"--max-hold", "0.1", "--", "sleep", "60"}
+	run(t, url, append([]string{"once", "a"}, args...)...).want(t, 79, "", "longer than it may")
+	run(t, url, "once", "a", "--", "echo", "ran").want(t, 79, "", "unknown")
+	run(t, url, "records", "--state", "unknown").want(t, 0, "longer than it may", "")
+	run(t, url, append([]string{"once", "b", "--retry"}, args...)...).want(t, 79, "", "longer than it may")
+	run(t, url, "once", "b", "--retry", "--", "echo", "ran").want(t, 0, "ran", "")
+}

@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,5 +50,27 @@ func TestPageCommands(t *testing.T) {
 	}
 	if ran < 8 {
 		t.Errorf("ran only %d commands", ran)
+	}
+}
+
+// TestPageStatuses: the manual page has the exit statuses of docs/command.md, and no others.
+func TestPageStatuses(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/command.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "| exit status | meaning |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	_, manual, _ := strings.Cut(run(t, "", "man").stdout, ".SH EXIT STATUS\n")
+	listed := func(text, pattern string) (all []string) {
+		for _, found := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+			all = append(all, found[1])
+		}
+		return all
+	}
+	documented, printed := listed(table, `(?m)^\| (\d[\d, ]*\d) \|`), listed(manual, `(?m)^\.B (\d[\d, ]*\d)$`)
+	if len(documented) < 6 || !slices.Equal(documented, printed) {
+		t.Errorf("docs/command.md has %q, the manual page %q", documented, printed)
 	}
 }

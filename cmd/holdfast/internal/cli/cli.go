@@ -50,8 +50,9 @@ type grammar struct {
 type environment struct {
 	keeper *supervise.Keeper // nil in the front, and for commands that run no program
 	ctx    context.Context
-	stdout io.Writer
-	stderr io.Writer
+	stdout *stream
+	stderr io.Writer // for messages
+	copied *stream   // standard error too, for what a command prints there
 	stdin  io.Reader
 	parser *kong.Kong
 	flags  *grammar
@@ -62,7 +63,7 @@ type environment struct {
 func Main(args []string, keeper *supervise.Keeper) int {
 	env := &environment{
 		keeper: keeper, ctx: context.Background(), flags: new(grammar),
-		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		stdin: os.Stdin, stdout: &stream{to: os.Stdout}, copied: &stream{to: os.Stderr}, stderr: os.Stderr,
 	}
 	if keeper != nil {
 		env.ctx, env.stderr = keeper.Context(), keeper.Stderr()
@@ -73,21 +74,40 @@ func Main(args []string, keeper *supervise.Keeper) int {
 // helpShown ends the parser after a flag that prints something, such as --help.
 type helpShown struct{ status int }
 
-func (env *environment) main(args []string) (status int) {
-	defer func() {
-		if shown, ok := recover().(helpShown); ok {
-			status = shown.status
-		}
-	}()
+// main executes the command line. A stream that could not be written makes a success a failure, and changes no other status.
+func (env *environment) main(args []string) int {
 	err := env.execute(args)
-	if err != nil && err.Error() != "" {
-		fmt.Fprintf(env.stderr, "holdfast: %s%s\n", strings.TrimPrefix(err.Error(), "holdfast: "), env.flags.Connection.hint(err))
+	env.tell(err)
+	for _, s := range []*stream{env.stdout, env.copied} {
+		if s.failed == nil || errors.Is(err, s.failed) {
+			continue
+		}
+		env.tell(s.failed)
+		if statusOf(err) == 0 {
+			err = s.failed
+		}
 	}
 	return statusOf(err)
 }
 
+// tell prints an error that has a text.
+func (env *environment) tell(err error) {
+	if err != nil && err.Error() != "" {
+		fmt.Fprintf(env.stderr, "holdfast: %s%s\n", strings.TrimPrefix(err.Error(), "holdfast: "), env.flags.Connection.hint(err))
+	}
+}
+
 // execute parses the arguments and executes the command.
-func (env *environment) execute(args []string) error {
+func (env *environment) execute(args []string) (err error) {
+	defer func() {
+		switch end := recover().(type) {
+		case nil:
+		case helpShown:
+			err = exitWith(end.status)
+		default:
+			panic(end)
+		}
+	}()
 	own := args
 	if at := slices.Index(args, "--"); at >= 0 {
 		own, env.behind = args[:at], args[at+1:]
@@ -99,10 +119,13 @@ func (env *environment) execute(args []string) error {
 		return err
 	}
 	parsed, err := env.parser.Parse(args)
-	if err != nil {
-		if slices.ContainsFunc(own, isSecretURL) { // the error may quote it
-			return errPasswordSeen
-		}
+	switch {
+	case err == nil:
+	case env.stdout.failed != nil: // that of --help
+		return env.stdout.failed
+	case slices.ContainsFunc(own, isSecretURL): // the error may quote it
+		return errPasswordSeen
+	default:
 		return usageError("%s\nTry: holdfast --help", err)
 	}
 	if err := checkGiven(parsed); err != nil {

@@ -45,7 +45,7 @@ type resolveCommand struct {
 
 // Run is called by the parser.
 func (c *resolveCommand) Run(env *environment) error {
-	value, err := c.value(env)
+	value, err := await(env.ctx, func() ([]byte, error) { return c.value(env) })
 	if err != nil {
 		return usageError("%s", err)
 	}
@@ -111,7 +111,7 @@ func decide(env *environment, key string, yes bool, d decision) error {
 	}
 	if !yes {
 		shown := *env
-		shown.stdout = env.stderr
+		shown.stdout = &stream{to: env.stderr}
 		record.Value = nil
 		printRecord(&shown, record)
 		if err := env.confirm(d.question); err != nil {

@@ -14,8 +14,9 @@ var statuses = []struct{ status, meaning string }{
 	{"128 and n", "the command, or the wait for the lock, was ended by signal n"},
 	{"64", "wrong arguments"},
 	{"69", "Redis does not answer, or refuses"},
+	{"74", "the output cannot be written, as on a full disk; all else has succeeded"},
 	{"75", "the lock was not acquired; -E changes it"},
-	{"79", "the command was ended because the lock was lost, or the outcome of a once is unknown"},
+	{"79", "the command was ended because the lock was lost or --max-hold was over, or the outcome of a once is unknown"},
 	{"126, 127", "the command cannot be executed, or was not found"},
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
@@ -124,14 +123,14 @@ func (c *onceCommand) refused(env *environment, err error) error {
 	return err
 }
 
-// replay prints what a run has printed, and returns its exit status.
+// replay prints what a run has printed, and returns its exit status. The streams keep the errors of the writes.
 func replay(env *environment, record core.Record) error {
 	var r recorded
 	if err := json.Unmarshal(record.Value, &r); err != nil {
 		return &statusError{StatusLost, fmt.Sprintf("the record of %q was not made by this command: there is no output to print", record.Key)}
 	}
 	_, _ = env.stdout.Write(r.Stdout)
-	_, _ = os.Stderr.Write(r.Stderr)
+	_, _ = env.copied.Write(r.Stderr)
 	if r.Truncated {
 		fmt.Fprintln(env.stderr, "holdfast: there was more output than was recorded, see --max-output")
 	}
@@ -144,7 +143,7 @@ func (c *onceCommand) attempt(env *environment, once *core.Once, attempt *core.A
 	var outcome supervise.Outcome
 	output := new(output)
 	if err == nil && c.Replay {
-		output, err = captureOutput(&command, c.MaxOutput)
+		output, err = captureOutput(env, &command, c.MaxOutput)
 	}
 	if err == nil {
 		outcome, err = env.keeper.Run(attempt, command, c.limits())

@@ -31,18 +31,18 @@ func (k *kept) Write(text []byte) (int, error) {
 }
 
 // captureOutput gives the command pipes in place of the streams of this process.
-func captureOutput(c *supervise.Command, most int) (*output, error) {
+func captureOutput(env *environment, c *supervise.Command, most int) (*output, error) {
 	o := &output{stdout: kept{most: most}, stderr: kept{most: most}}
 	var err error
-	if c.Stdout, err = o.capture(os.Stdout, &o.stdout); err == nil {
-		c.Stderr, err = o.capture(os.Stderr, &o.stderr)
+	if c.Stdout, err = o.capture(env.stdout, &o.stdout); err == nil {
+		c.Stderr, err = o.capture(env.copied, &o.stderr)
 	}
 	return o, err
 }
 
 // capture returns the writing end of a pipe, which is copied to a stream and kept. If the stream cannot be written any
-// more, the rest is kept all the same.
-func (o *output) capture(stream *os.File, k *kept) (*os.File, error) {
+// more, it keeps the error, and the rest is kept all the same.
+func (o *output) capture(s *stream, k *kept) (*os.File, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (o *output) capture(stream *os.File, k *kept) (*os.File, error) {
 	o.writers = append(o.writers, write)
 	o.copies.Go(func() {
 		defer read.Close()
-		if _, err := io.Copy(io.MultiWriter(k, stream), read); err != nil {
+		if _, err := io.Copy(io.MultiWriter(k, s), read); err != nil {
 			_, _ = io.Copy(k, read)
 		}
 	})

@@ -121,7 +121,7 @@ func (s state) print(env *environment) error {
 	if s.record.State != core.StateNone {
 		printRecord(env, s.record)
 	}
-	return nil
+	return env.stdout.failed
 }
 
 func (s state) inJSON() jsonLock {

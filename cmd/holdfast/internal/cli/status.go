@@ -17,6 +17,8 @@ const (
 	StatusUsage = 64
 	// StatusUnavailable is for a Redis that does not answer, or refuses.
 	StatusUnavailable = 69
+	// StatusUnwritten is for output that cannot be written, although all else has succeeded.
+	StatusUnwritten = 74
 	// StatusNotAcquired is for a lock that another holder has, unless -E says otherwise.
 	StatusNotAcquired = 75
 	// StatusLost is for a command that was ended because the lock was lost.

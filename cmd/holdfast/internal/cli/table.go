@@ -123,7 +123,7 @@ func screen(w io.Writer) (width int, colours bool) {
 
 // print writes the table to standard output.
 func (t *table) print(env *environment) {
-	width, colours := screen(env.stdout)
+	width, colours := screen(env.stdout.to)
 	t.write(env.stdout, width, colours)
 }
 

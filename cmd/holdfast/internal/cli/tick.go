@@ -54,14 +54,7 @@ func parseTick(text string) (schedule, error) {
 
 // serverTime returns the time by the clock of Redis. It also returns when ctx ends: go-redis would first wait for the answer.
 func serverTime(ctx context.Context, rdb redis.UniversalClient) (time.Time, error) {
-	answer := make(chan *redis.TimeCmd, 1)
-	go func() { answer <- rdb.Time(ctx) }()
-	select {
-	case cmd := <-answer:
-		return cmd.Result()
-	case <-ctx.Done():
-		return time.Time{}, context.Cause(ctx)
-	}
+	return await(ctx, func() (time.Time, error) { return rdb.Time(ctx).Result() })
 }
 
 // noTime returns the error of a request for the time, as the library has it for other requests.

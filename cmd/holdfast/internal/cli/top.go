@@ -43,7 +43,7 @@ type top struct {
 // Run is called by the parser.
 func (c *topCommand) Run(env *environment) error {
 	file, ok := env.stdin.(*os.File)
-	out, isFile := env.stdout.(*os.File)
+	out, isFile := env.stdout.to.(*os.File)
 	if !ok || !isFile || !term.IsTerminal(int(file.Fd())) || !term.IsTerminal(int(out.Fd())) {
 		return usageError("top needs a terminal: use ls or watch, also with --json")
 	}
@@ -232,7 +232,7 @@ func (t *top) draw() string {
 	first := max(t.chosen-rows+1, 0)
 	page := shown[first:min(first+rows, len(shown))]
 	var text bytes.Buffer
-	_, colours := screen(t.env.stdout)
+	_, colours := screen(t.env.stdout.to)
 	lockTable(page).write(&text, t.width, colours)
 	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 	if at := t.chosen - first + 1; at < len(lines) && len(page) > 0 {

@@ -15,7 +15,7 @@ import (
 func TestTopIsCut(t *testing.T) {
 	t.Parallel()
 	lock := core.Entry{Name: strings.Repeat("order:ä", 9), Mode: core.ModeMutex, Holders: []core.Holder{{Owner: strings.Repeat("x", 50)}}}
-	view := &top{env: &environment{stdout: new(bytes.Buffer)}, order: "name", entries: []core.Entry{lock}, height: 10}
+	view := &top{env: &environment{stdout: &stream{to: new(bytes.Buffer)}}, order: "name", entries: []core.Entry{lock}, height: 10}
 	colour := regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
 	for view.width = 1; view.width < 100; view.width++ {
 		for _, view.prompt = range []func(string){nil, func(string) {}} {

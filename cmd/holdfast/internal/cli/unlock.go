@@ -60,13 +60,21 @@ func (c *unlockCommand) force(env *environment, locks *core.Client) (bool, error
 	return locks.ForceUnlock(env.ctx, c.Name)
 }
 
-// confirm asks a question on the terminal. It returns an error unless the answer is yes.
+// confirm asks a question on the terminal. It returns an error unless the answer is yes, and the cause if the context ends
+// first.
 func (env *environment) confirm(question string) error {
 	if file, ok := env.stdin.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
 		return usageError("standard input is no terminal: confirm with --yes")
 	}
 	fmt.Fprintf(env.stderr, "%s [y/N] ", question)
-	answer, _ := bufio.NewReader(env.stdin).ReadString('\n')
+	answer, err := await(env.ctx, func() (string, error) {
+		answer, _ := bufio.NewReader(env.stdin).ReadString('\n')
+		return answer, nil
+	})
+	if err != nil {
+		fmt.Fprintln(env.stderr) // behind the question
+		return err
+	}
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
 		return &statusError{StatusAbsent, "nothing was changed"}
 	}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestTerminalQuestion: Ctrl-C and TERM end the program at its question, and nothing is changed.
+func TestTerminalQuestion(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	locks := newLocks(t, srv)
+	if _, err := locks.Mutex("n").Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	attempt, err := locks.Once("k").Begin(t.Context())
+	if err == nil {
+		err = attempt.Hold(t.Context(), "lost")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	term := openTerminal(t, srv)
+	for _, line := range []string{"forget k", "resolve k", "unlock n"} {
+		term.run("hf "+line, "[y/N] ")
+		term.press(ctrlC)
+		term.expect("ready> ")
+		term.run("echo status $?", "status 130", "ready> ")
+		file := filepath.Join(t.TempDir(), "pid")
+		term.run("sh -c 'echo $$ >"+file+"; exec "+command(t, "").Path+" "+line+"'", "[y/N] ")
+		text, _ := os.ReadFile(file)
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(syscall.SIGTERM, pid)
+		term.expect("ready> ")
+		term.run("echo status $?", "status 143", "ready> ")
+	}
+	if record, err := locks.Once("k").Peek(t.Context()); err != nil || record.State != core.StateUnknown {
+		t.Errorf("%+v, %v", record, err)
+	}
+	if info, err := locks.Inspect(t.Context(), "n"); err != nil || info.Mode == "" {
+		t.Errorf("%+v, %v", info, err)
+	}
+}
+
+// TestResolveValueInterrupted: TERM ends the program while it reads the value to record.
+func TestResolveValueInterrupted(t *testing.T) {
+	t.Parallel()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = read.Close(), write.Close() })
+	cmd := command(t, urlOf(redistest.Start(t)), "resolve", "k", "--yes", "--value", "-")
+	cmd.Stdin = read
+	resolve := start(t, cmd)
+	if _, err := write.WriteString("a part"); err != nil {
+		t.Fatal(err)
+	}
+	redistest.Eventually(t, within, "the value to be read", func() bool {
+		unread, err := unix.IoctlGetInt(int(write.Fd()), unix.TIOCINQ)
+		return err == nil && unread == 0
+	})
+	send(syscall.SIGTERM, resolve.pid)
+	if status := awaitEnd(t, resolve); status != 143 {
+		t.Errorf("status %d", status)
+	}
+}
