@@ -17,12 +17,13 @@ import (
 // Attempt is one run of a [Once] in progress. The client renews it until it is completed, released, withdrawn, held or
 // abandoned. Exactly one call can end it. Its methods may be called from several goroutines at once.
 type Attempt struct {
-	once   *Once
-	lease  *Lease
-	number int
-	began  time.Time
-	ended  atomic.Bool
-	ending oncescript.End // once ended is true
+	once     *Once
+	lease    *Lease
+	number   int
+	began    time.Time
+	declared atomic.Int64 // number of the last declaration
+	ended    atomic.Bool
+	ending   oncescript.End // once ended is true
 }
 
 // Context returns a context that carries the fencing token and ends with the attempt, with the cause [ErrLeaseLost] if
@@ -101,8 +102,8 @@ func (a *Attempt) Hold(ctx context.Context, reason string) error {
 //   - [StateUnknown], right before work whose outcome a crash would leave open.
 //   - [StateNone], while everything so far may be repeated.
 //
-// Declare does not end the attempt. Its errors are those of Complete. It returns [ErrStale] even if Redis has lost the
-// record.
+// Declare does not end the attempt. Of two declarations the one of the later call stays, whichever reaches Redis last. Its
+// errors are those of Complete. It returns [ErrStale] even if Redis has lost the record.
 func (a *Attempt) Declare(ctx context.Context, state State) error {
 	outcome, ok := map[State]string{
 		StateCompleted: oncescript.ExpiryMeansCompleted, StateUnknown: oncescript.ExpiryMeansUnknown, StateNone: oncescript.ExpiryAllowsRetry,
@@ -113,11 +114,11 @@ func (a *Attempt) Declare(ctx context.Context, state State) error {
 	if a.ended.Load() {
 		return a.notHeld()
 	}
-	held := false
+	number, held := a.declared.Add(1), false
 	detached, cancel := acquire.Detach(ctx)
 	defer cancel()
 	err := a.once.retryUntilAnswered(ctx, detached, "declare", func(ctx context.Context) (err error) {
-		held, err = a.once.backend().SetOutcomeOnExpiry(ctx, &a.lease.hold, outcome)
+		held, err = a.once.backend().SetOutcomeOnExpiry(ctx, &a.lease.hold, number, outcome)
 		return err
 	})
 	switch {
