@@ -102,8 +102,11 @@ func (a *Attempt) Hold(ctx context.Context, reason string) error {
 //   - [StateUnknown], right before work whose outcome a crash would leave open.
 //   - [StateNone], while everything so far may be repeated.
 //
-// Declare does not end the attempt. Of two declarations the one of the later call stays, whichever reaches Redis last. Its
-// errors are those of Complete. It returns [ErrStale] even if Redis has lost the record.
+// Declare does not end the attempt. Of two declarations the one of the later call stays, whichever reaches Redis last.
+//
+// Declare returns [ErrStale] and [ErrNotHeld] as Complete does, and ErrStale even if Redis has lost the record. Any other
+// error means that Redis did not confirm the declaration, which may count or not. Unlike Complete, the client does not send
+// it again in the background: call Declare again, or do not rely on it.
 func (a *Attempt) Declare(ctx context.Context, state State) error {
 	outcome, ok := map[State]string{
 		StateCompleted: oncescript.ExpiryMeansCompleted, StateUnknown: oncescript.ExpiryMeansUnknown, StateNone: oncescript.ExpiryAllowsRetry,
