@@ -17,8 +17,8 @@ var (
 	mostOfPackage = size{lines: 2500, files: 25}
 	// mostOfCore is what core has now. It goes down with each package that moves below core/internal, until core meets
 	// mostOfPackage too. Code that is new belongs there. It went up for what users call: Semaphore, Election, CheckLocker, hooks,
-	// names of instances, and lists; and for mistakes that these calls refuse or warn of.
-	mostOfCore = size{lines: 4100, files: 42}
+	// names of instances, and lists; for mistakes that these calls refuse or warn of; and for what Close tells of ends.
+	mostOfCore = size{lines: 4150, files: 42}
 )
 
 // slackOfCore is how far core may stay below its bound until the bound must go down.

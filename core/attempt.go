@@ -61,7 +61,7 @@ func (a *Attempt) ValidUntil() time.Time { return a.lease.ValidUntil() }
 // Complete works although ctx was cancelled, and although the lease was lost. It returns [ErrStale] if a later attempt is
 // running or has ended with an outcome, or after [Once.Resolve]. If the value is too large, it returns [ErrValueTooLarge]
 // and records the run without the value. It returns [ErrNotHeld] if the attempt had already ended. Any other error means
-// that Redis did not confirm the record; the client retries in the background. If it meets a running attempt there, it goes
+// that Redis did not confirm the record; the client retries in the background, until [Client.Close]. If it meets a running attempt there, it goes
 // on, and records the run if that attempt is released, withdrawn or crashes.
 func (a *Attempt) Complete(ctx context.Context, value []byte) error {
 	err := a.end(ctx, OutcomeCompleted, func(ctx context.Context) (int64, error) {
