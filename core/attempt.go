@@ -17,12 +17,13 @@ import (
 // Attempt is one run of a [Once] in progress. The client renews it until it is completed, released, withdrawn, held or
 // abandoned. Exactly one call can end it. Its methods may be called from several goroutines at once.
 type Attempt struct {
-	once   *Once
-	lease  *Lease
-	number int
-	began  time.Time
-	ended  atomic.Bool
-	ending oncescript.End // once ended is true
+	once     *Once
+	lease    *Lease
+	number   int
+	began    time.Time
+	declared atomic.Int64 // number of the last declaration
+	ended    atomic.Bool
+	ending   oncescript.End // once ended is true
 }
 
 // Context returns a context that carries the fencing token and ends with the attempt, with the cause [ErrLeaseLost] if
@@ -60,8 +61,8 @@ func (a *Attempt) ValidUntil() time.Time { return a.lease.ValidUntil() }
 // Complete works although ctx was cancelled, and although the lease was lost. It returns [ErrStale] if a later attempt is
 // running or has ended with an outcome, or after [Once.Resolve]. If the value is too large, it returns [ErrValueTooLarge]
 // and records the run without the value. It returns [ErrNotHeld] if the attempt had already ended. Any other error means
-// that Redis did not confirm the record; the client retries in the background. If it meets a running attempt there, it goes
-// on, and records the run if that attempt is released, withdrawn or crashes.
+// that Redis did not confirm the record; the client retries in the background, until [Client.Close]. If it meets a running
+// attempt there, it goes on, and records the run if that attempt is released, withdrawn or crashes.
 func (a *Attempt) Complete(ctx context.Context, value []byte) error {
 	err := a.end(ctx, OutcomeCompleted, func(ctx context.Context) (int64, error) {
 		return a.once.backend().Complete(ctx, &a.lease.hold, a.lease.token, a.number, value)
@@ -101,8 +102,11 @@ func (a *Attempt) Hold(ctx context.Context, reason string) error {
 //   - [StateUnknown], right before work whose outcome a crash would leave open.
 //   - [StateNone], while everything so far may be repeated.
 //
-// Declare does not end the attempt. Its errors are those of Complete. It returns [ErrStale] even if Redis has lost the
-// record.
+// Declare does not end the attempt. Of two declarations the one of the later call stays, whichever reaches Redis last.
+//
+// Declare returns [ErrStale] and [ErrNotHeld] as Complete does, and ErrStale even if Redis has lost the record. Any other
+// error means that Redis did not confirm the declaration, which may count or not. Unlike Complete, the client does not send
+// it again in the background: call Declare again, or do not rely on it.
 func (a *Attempt) Declare(ctx context.Context, state State) error {
 	outcome, ok := map[State]string{
 		StateCompleted: oncescript.ExpiryMeansCompleted, StateUnknown: oncescript.ExpiryMeansUnknown, StateNone: oncescript.ExpiryAllowsRetry,
@@ -113,11 +117,11 @@ func (a *Attempt) Declare(ctx context.Context, state State) error {
 	if a.ended.Load() {
 		return a.notHeld()
 	}
-	held := false
+	number, held := a.declared.Add(1), false
 	detached, cancel := acquire.Detach(ctx)
 	defer cancel()
 	err := a.once.retryUntilAnswered(ctx, detached, "declare", func(ctx context.Context) (err error) {
-		held, err = a.once.backend().SetOutcomeOnExpiry(ctx, &a.lease.hold, outcome)
+		held, err = a.once.backend().SetOutcomeOnExpiry(ctx, &a.lease.hold, number, outcome)
 		return err
 	})
 	switch {

@@ -56,11 +56,16 @@ func isNil(rdb redis.UniversalClient) bool {
 //
 // Close continues as long as Redis answers, and gives up a few seconds after the last answer. It sends a last command about
 // [WithInstance], and waits for its answer too, for two seconds at most. Locks that it could not
-// release then expire. The error is nil, or that of the first failed release. A second Close waits for the first and
-// returns nil. A hook must not call Close.
+// release then expire. It also sends the ends of attempts that Redis has not confirmed. What it gives up of them is not
+// recorded, so the next attempt may run what was done. A second Close waits for the first and returns nil. A hook must not
+// call Close.
+//
+// The error is nil, that of the first failed release, or one that says how many ends of attempts are not confirmed. It may
+// be both, joined. Both are [ErrUnavailable] if Redis did not answer.
 func (c *Client) Close() error {
 	first, err := c.engine.close()
 	if first {
+		err = errors.Join(err, c.server.endsNotConfirmed())
 		c.server.close()
 	}
 	return err

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,5 +87,93 @@ func TestCloseFinishesReleases(t *testing.T) {
 	}
 	if rdb.Exists(ctx, "lock:name").Val() != 0 {
 		t.Error("Close left a lock behind")
+	}
+}
+
+// unconfirmed returns a client whose Redis is away, a log, and an attempt that runs. The ends of three other attempts are not
+// confirmed.
+func unconfirmed(t *testing.T, server *redistest.Server, relay *redistest.Relay) (*core.Client, *record, *core.Attempt) {
+	t.Helper()
+	log := &record{}
+	locks := newClient(t, relay.Client(), core.WithTTL(long), core.WithLogger(textLogger(log)))
+	loadOnce(t, server.Client())
+	running := mustBegin(t, locks.Once("running"))
+	done, held, idle := mustBegin(t, locks.Once("done")), mustBegin(t, locks.Once("held")), mustBegin(t, locks.Once("idle"))
+	relay.Refuse(true)
+	relay.Reset()
+	wantUnconfirmed(t, func(ctx context.Context) error { return done.Complete(ctx, []byte("value")) })
+	wantUnconfirmed(t, func(ctx context.Context) error { return held.Hold(ctx, "reason") })
+	wantUnconfirmed(t, idle.Release)
+	return locks, log, running
+}
+
+// wantUnconfirmed ends an attempt in an outage, with a context that ends soon.
+func wantUnconfirmed(t *testing.T, end func(context.Context) error) {
+	t.Helper()
+	short, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	wantErr(t, end(short), core.ErrUnavailable)
+}
+
+// TestCloseWithUnconfirmedEnds: Redis stays away, and Close says what it has given up.
+func TestCloseWithUnconfirmedEnds(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	relay := server.Relay()
+	locks, log, _ := unconfirmed(t, server, relay)
+	err := locks.Close()
+	wantErr(t, err, core.ErrUnavailable)
+	if err == nil || !strings.Contains(err.Error(), "close: ends of attempts not confirmed (3)") {
+		t.Errorf("close: %v", err)
+	}
+	if lines := log.String(); strings.Count(lines, "closed before Redis confirmed") != 1 || !strings.Contains(lines, "ends=3") ||
+		strings.Contains(lines, "once:") {
+		t.Errorf("the log says %s", lines)
+	}
+	if err := locks.Close(); err != nil {
+		t.Errorf("the second close: %v", err)
+	}
+}
+
+// TestCloseWithUnconfirmedEndsAndLocks: the error tells of both.
+func TestCloseWithUnconfirmedEndsAndLocks(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	relay := server.Relay()
+	locks, _, _ := unconfirmed(t, server, relay)
+	relay.Heal()
+	redistest.Eventually(t, within, "all ends to be answered", func() bool { return core.UnconfirmedEnds(locks) == 0 })
+	mustLock(t, locks.Mutex("name"))
+	a := mustBegin(t, locks.Once("last"))
+	relay.Refuse(true)
+	relay.Reset()
+	wantUnconfirmed(t, func(ctx context.Context) error { return a.Complete(ctx, nil) })
+	err := locks.Close()
+	for _, part := range []string{"ends of attempts not confirmed (1)", "release of lock \"name\" not confirmed"} {
+		if wantErr(t, err, core.ErrUnavailable); !strings.Contains(err.Error(), part) {
+			t.Errorf("%v does not say %q", err, part)
+		}
+	}
+}
+
+// TestCloseSendsUnconfirmedEnds: Redis returns while Close waits.
+func TestCloseSendsUnconfirmedEnds(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	relay := server.Relay()
+	locks, log, running := unconfirmed(t, server, relay)
+	closed := make(chan error, 1)
+	go func() { closed <- locks.Close() }()
+	waitFor(t, running.Done(), "Close to begin")
+	relay.Heal()
+	if err := receive(t, closed); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	past := newClient(t, server.Client())
+	wantState(t, past.Once("done"), core.StateCompleted, 1)
+	wantState(t, past.Once("held"), core.StateUnknown, 1)
+	wantState(t, past.Once("idle"), core.StateNone, 1)
+	if lines := log.String(); strings.Contains(lines, "ends of attempts") {
+		t.Errorf("the log says %s", lines)
 	}
 }

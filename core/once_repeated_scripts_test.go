@@ -95,7 +95,7 @@ func (s *onceScripts) token(id string) string {
 
 func (s *onceScripts) renew(id string) string { return s.run(renewParts, id, id, hour, hour) }
 
-func (s *onceScripts) declare(id string) string { return s.run(declareParts, id, id, "completed") }
+func (s *onceScripts) declare(id string) string { return s.run(declareParts, id, id, "completed", 1) }
 
 func (s *onceScripts) finish(parts []string, id, content, fingerprint string) string {
 	memory := ""

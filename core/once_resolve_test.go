@@ -98,7 +98,7 @@ func TestResolve(t *testing.T) {
 			}
 			wantResolved(t, once, zombie, test.print)
 			before := contents(t, rdb, name)
-			for _, field := range []string{"deadline", "ttl", "outcome_on_expiry", "reason"} {
+			for _, field := range []string{"deadline", "ttl", "outcome_on_expiry", "declaration", "reason"} {
 				if value, ok := before[field]; ok {
 					t.Errorf("%s: %s %q is left", name, field, value)
 				}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -55,6 +56,18 @@ func newServer(e *engine, rdb redis.UniversalClient) *server {
 		e.acquiring.Heartbeats = waiters.NewHeartbeats(s.Instance, e.now)
 	}
 	return s
+}
+
+// endsNotConfirmed returns an error that says how many ends of attempts a closed client has given up, and logs it. It returns
+// nil if there are none.
+func (s *server) endsNotConfirmed() error {
+	ends, err := s.once.Unconfirmed.Left()
+	if ends == 0 {
+		return nil
+	}
+	err = cmp.Or(failure(context.Background(), "", err), ErrUnavailable)
+	s.engine.logger.Warn("holdfast: closed before Redis confirmed the ends of attempts", "ends", ends, "error", err)
+	return errorf("holdfast: close: ends of attempts not confirmed (%d): %w", ends, err)
 }
 
 // cannotSubscribe warns, once, that this client receives no announcements of releases.

@@ -185,6 +185,12 @@ var locks = []Mutant{
 		inCore("TestOvertakenEndIsRecordedLater"),
 	},
 	{
+		"late declaration", "a copy of an earlier Declare overwrites a later one that was confirmed",
+		"core/internal/oncescript/lua/declare.lua",
+		[][2]string{{"if tonumber(r.declaration or 0) > tonumber(ARGV[3]) then", "if false then"}},
+		inCore("TestDeclarationArrivesLate"),
+	},
+	{
 		"end without an answer, recorded anew", "a repeated Complete brings a record back that was forgotten",
 		"core/internal/oncescript/lua/marks.lua",
 		[][2]string{{"  call('ZADD', marks, integer(ms + memory), r.token)\n", ""}},

@@ -31,17 +31,18 @@ func longBegin(reply any) any {
 
 // recordNames are the fields of a record that begin.lua reads or writes, see lua/common.lua.
 type recordNames struct {
-	state, id, attempt, token, began, ttl, deadline, outcomeOnExpiry, fingerprint, note string
+	state, id, attempt, token, began, ttl, deadline, outcomeOnExpiry, declaration, fingerprint, note string
 }
 
 var recordFields = recordNames{
 	state: "state", id: "id", attempt: "attempt", token: "token", began: "began", ttl: "ttl", deadline: "deadline",
-	outcomeOnExpiry: "outcome_on_expiry", fingerprint: "fingerprint", note: "note",
+	outcomeOnExpiry: "outcome_on_expiry", declaration: "declaration", fingerprint: "fingerprint", note: "note",
 }
 
 func (n recordNames) all() []string {
 	return []string{
-		n.state, n.id, n.attempt, n.token, n.began, n.ttl, n.deadline, n.outcomeOnExpiry, n.fingerprint, n.note,
+		n.state, n.id, n.attempt, n.token, n.began, n.ttl, n.deadline, n.outcomeOnExpiry, n.declaration,
+		n.fingerprint, n.note,
 	}
 }
 
@@ -130,6 +131,7 @@ func drawRecord(d *fastpath.Draw, key string) {
 		recordFields.ttl:             strconv.FormatInt(d.Lifetime(), 10),
 		recordFields.deadline:        fastpath.OneOf(d, []string{"", strconv.FormatInt(d.Milli(d.Around(1, 2, 10_000, 600_000)), 10)}),
 		recordFields.outcomeOnExpiry: fastpath.OneOf(d, []string{"", ExpiryAllowsRetry, ExpiryMeansUnknown, ExpiryMeansCompleted}),
+		recordFields.declaration:     fastpath.OneOf(d, []string{"", "0", "3"}),
 		recordFields.fingerprint:     fastpath.OneOf(d, []string{"", "", fingerprint, "another"}),
 		recordFields.note:            fastpath.OneOf(d, []string{"", "old note"}),
 		"ended":                      d.Micro(-1000),

@@ -40,9 +40,10 @@ func (Strategy) Name() string { return "once" }
 func termsOf(h *lockscript.Hold) *Terms { return h.Own.(*Terms) }
 
 // SetOutcomeOnExpiry sets what the attempt counts as when its lease has expired. The value is one of the constants above. It
-// returns false if the attempt is not in the record any more, for instance because another one has begun.
-func (s Strategy) SetOutcomeOnExpiry(ctx context.Context, h *lockscript.Hold, what string) (bool, error) {
-	reply, err := s.Exec.DoWithAck(ctx, h.Ack, declareScript, []string{h.Keys.Lock}, h.ID, what)
+// returns false if the attempt is not in the record any more, for instance because another one has begun. Of two calls for
+// one attempt the one with the greater number wins, whichever arrives last.
+func (s Strategy) SetOutcomeOnExpiry(ctx context.Context, h *lockscript.Hold, number int64, what string) (bool, error) {
+	reply, err := s.Exec.DoWithAck(ctx, h.Ack, declareScript, []string{h.Keys.Lock}, h.ID, what, number)
 	return reply == int64(1), err
 }
 

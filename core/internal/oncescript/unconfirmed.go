@@ -35,11 +35,12 @@ type End struct {
 
 	// Guarded by of.mu.
 	next    *End          // of the same key, with a lesser token
-	sending bool          // true while a goroutine sends the end; only that one uses send, result and answered
+	sending bool          // true while a goroutine sends the end; only that one uses send, result, answered and err
 	free    chan struct{} // closed when sending becomes false; nil if no goroutine waits for that
 
 	result   int64
 	answered bool
+	err      error // of the last sending that was not cut short
 }
 
 // overtaken is the answer to Complete or Hold that another attempt is running. It is sent again, because that attempt may yet
@@ -117,6 +118,16 @@ func (u *Unconfirmed) settle(ctx context.Context, key string) error {
 // Len returns the number of ends.
 func (u *Unconfirmed) Len() int { return int(u.count.Load()) }
 
+// Left returns the number of ends, and why one of them is not answered. It is for a client that sends none any more.
+func (u *Unconfirmed) Left() (ends int, err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, e := range u.byKey {
+		return u.Len(), e.err
+	}
+	return 0, nil
+}
+
 // Send sends the end once, unless it was answered before, and returns the answer. The error is transport.ErrNotYet for
 // [errors.Is] if another attempt is running. It waits while another goroutine sends the end, and returns
 // transport.ErrNotSent if ctx ends during that.
@@ -130,6 +141,9 @@ func (e *End) Send(ctx context.Context) (int64, error) {
 	}
 	result, err := e.send(ctx)
 	if err != nil {
+		if e.err == nil || ctx.Err() == nil {
+			e.err = err
+		}
 		return 0, err
 	}
 	e.result, e.answered = result, true

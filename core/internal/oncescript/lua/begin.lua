@@ -60,7 +60,8 @@ if call('EXISTS', KEYS[3]) == 1 then
   return {-1, 0}
 end
 
-local r = read('state', 'id', 'attempt', 'token', 'ttl', 'deadline', 'outcome_on_expiry', 'fingerprint', 'began')
+local r = read('state', 'id', 'attempt', 'token', 'ttl', 'deadline', 'outcome_on_expiry', 'declaration', 'fingerprint',
+  'began')
 local deadline = integer(math.floor(now / 1000) + ttl)
 if r.state == 'running' and r.id == id then
   call('PEXPIRE', record, retention) -- a full server accepts this, and then also the next write
@@ -116,6 +117,7 @@ add('attempt', integer(attempt), '1')
 add('began', integer(now), integer(token))
 add('deadline', deadline, deadline)
 add('outcome_on_expiry', outcomeOnExpiry == '' and 'retry' or outcomeOnExpiry, 'retry')
+add('declaration', '0', '0')
 call('HSET', record, unpack(fields))
 for field, value in pairs({fingerprint = fingerprint, note = note}) do
   if value ~= '' then

@@ -11,6 +11,7 @@
 --   deadline     ms, when the lease expires; absent before the first renewal: began and ttl say it
 --   outcome_on_expiry   what a running attempt counts as when its lease has expired: retry, unknown or completed;
 --                absent: retry
+--   declaration  number of the last declare of a running attempt, which has set outcome_on_expiry; absent: 0
 --   fingerprint  of what was asked for; may be absent
 --   value        of a completed run; absent if it is empty, or if there is omitted
 --   omitted      1 if a completed run had a value that was not recorded

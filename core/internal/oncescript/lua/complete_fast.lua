@@ -19,7 +19,7 @@ if not KEYS[4] and (not ARGV[7] or ARGV[7] == '' and ARGV[8] == '')
   else
     call('HSET', KEYS[1], 'state', 'completed', 'ended', ended)
   end
-  call('HDEL', KEYS[1], 'id', 'ttl', 'deadline', 'outcome_on_expiry')
+  call('HDEL', KEYS[1], 'id', 'ttl', 'deadline', 'outcome_on_expiry', 'declaration')
   local sent = redis.pcall(ARGV[4], ARGV[5], '0')
   if type(sent) == 'table' and ARGV[4] ~= 'PUBLISH' then
     sent = redis.pcall('PUBLISH', ARGV[5], '0')

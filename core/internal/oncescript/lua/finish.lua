@@ -45,7 +45,7 @@ local function finish(state, ...)
   local kept = math.max(memory or 0, leastMemory)
   local r = read('state', 'id', 'token', 'began', 'ttl', 'deadline', 'outcome_on_expiry')
   if r.id == ARGV[1] then
-    writeEnd({'id', 'ttl', 'deadline', 'outcome_on_expiry'}, 'state', state, ...)
+    writeEnd({'id', 'ttl', 'deadline', 'outcome_on_expiry', 'declaration'}, 'state', state, ...)
     if memory then
       remember(1, kept)
     end
@@ -67,7 +67,7 @@ local function finish(state, ...)
   end
   local number = (ARGV[10] or '') == '' and 1 or ARGV[10]
   local fields = {'state', state, 'token', ARGV[3], 'attempt', number, 'began', 0, ...}
-  local obsolete = {'id', 'ttl', 'deadline', 'outcome_on_expiry', 'note', 'fingerprint'} -- of a later attempt
+  local obsolete = {'id', 'ttl', 'deadline', 'outcome_on_expiry', 'declaration', 'note', 'fingerprint'} -- of a later attempt
   if (ARGV[9] or '') ~= '' then
     fields[#fields + 1], fields[#fields + 2] = 'fingerprint', ARGV[9]
     obsolete[#obsolete] = nil

@@ -35,8 +35,8 @@ if r.id ~= ARGV[1] or r.state == 'completed' or not r.state then
   call('SET', KEYS[2], 0, 'PX', ARGV[6] or ARGV[2])
   return 0
 end
-call('HDEL', record, 'state', 'id', 'began', 'ended', 'ttl', 'deadline', 'outcome_on_expiry', 'fingerprint', 'reason',
-  'note')
+call('HDEL', record, 'state', 'id', 'began', 'ended', 'ttl', 'deadline', 'outcome_on_expiry', 'declaration',
+  'fingerprint', 'reason', 'note')
 if ARGV[3] == '1' then
   call('HSET', record, 'attempt', attempt - 1)
   call('HDEL', record, 'token')

@@ -44,5 +44,5 @@ end
 if not r.state and r.token then
   fields[#fields + 1], fields[#fields + 2] = 'began', 0 -- the last attempt was released
 end
-writeEnd({'deadline', 'ttl', 'outcome_on_expiry', 'reason'}, unpack(fields))
+writeEnd({'deadline', 'ttl', 'outcome_on_expiry', 'declaration', 'reason'}, unpack(fields))
 return announce(remember(1, ARGV[3]))

@@ -1,0 +1,133 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestDeclarationArrivesLate: the first copy of a declaration is held back, until its second copy and a later declaration have been
+// confirmed. The later one stays, and a crash counts as it says.
+func TestDeclarationArrivesLate(t *testing.T) {
+	t.Parallel()
+	for _, states := range [][2]core.State{
+		{core.StateNone, core.StateCompleted}, {core.StateUnknown, core.StateCompleted}, {core.StateNone, core.StateUnknown},
+	} {
+		t.Run(fmt.Sprintf("%q then %q", states[0], states[1]), func(t *testing.T) {
+			t.Parallel()
+			ctx := context.Background()
+			server := redistest.Start(t)
+			rdb, relay := server.Client(), server.Relay()
+			loadOnce(t, rdb)
+			locks := newClient(t, relay.Client(), core.WithTTL(long))
+			other := newClient(t, rdb).Once("name")
+			mustPeek(t, locks.Once("warm")) // connects
+			a := mustBegin(t, locks.Once("name"))
+			pass, passed := make(chan struct{}), make(chan struct{})
+			nth(relay, recordOf("name"), 1, func() { <-pass; close(passed) })
+			for _, state := range states {
+				if err := a.Declare(ctx, state); err != nil {
+					t.Errorf("declare %q: %v", state, err)
+				}
+			}
+			calls := server.CommandStats()["evalsha"].Calls
+			close(pass)
+			waitFor(t, passed, "the first copy to go on")
+			redistest.Eventually(t, within, "the first copy to be executed", func() bool {
+				return server.CommandStats()["evalsha"].Calls > calls
+			})
+			abandon(t, rdb, "name")
+			wantState(t, other, states[1], 1)
+			wantFollower(t, other, states[1])
+		})
+	}
+}
+
+// TestDeclarationNumbers: the greater number wins, whatever arrives last. A record without a number is that of an older
+// version. Each attempt begins its numbers anew.
+func TestDeclarationNumbers(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := newOnceScripts(t, redistest.Start(t).Client(), "name")
+	want := func(id, what string, number int, reply, outcome, last string) {
+		t.Helper()
+		got := s.run(declareParts, id, id, what, number)
+		state := s.state()
+		if got != reply || state["outcome_on_expiry"] != outcome || state["declaration"] != last {
+			t.Errorf("%q as number %d of %s: %s, and the record is %v", what, number, id, got, state)
+		}
+	}
+	s.begin("a")
+	want("a", "unknown", 2, "1", "unknown", "2")
+	want("a", "completed", 1, "1", "unknown", "2")
+	want("a", "unknown", 2, "1", "unknown", "2")
+	want("a", "completed", 10, "1", "completed", "10")
+	want("a", "unknown", 9, "1", "completed", "10")
+	s.rdb.HDel(ctx, recordOf("name"), "declaration")
+	want("a", "retry", 1, "1", "retry", "1")
+	want("a", "retry", 7, "1", "retry", "7")
+	s.begin("a") // again
+	want("a", "unknown", 6, "1", "retry", "7")
+	abandon(t, s.rdb, "name")
+	s.begin("b")
+	want("a", "unknown", 8, "0", "retry", "0")
+	want("b", "completed", 1, "1", "completed", "1")
+}
+
+// TestOvertakenDeclarationWrites: so a client that waits for replicas on that connection waits for the later declaration.
+func TestOvertakenDeclarationWrites(t *testing.T) {
+	t.Parallel()
+	s := newOnceScripts(t, redistest.Start(t).Client(), "name")
+	s.begin("a")
+	s.run(declareParts, "a", "a", "completed", 2)
+	before, state := writes(t, s.rdb), s.state()
+	s.run(declareParts, "a", "a", "retry", 1)
+	if after := writes(t, s.rdb); after == before || !maps.Equal(state, s.state()) {
+		t.Errorf("%d writes, and %v has become %v", after-before, state, s.state())
+	}
+}
+
+// writes returns how much the server has written since it was started.
+func writes(t *testing.T, rdb *redis.Client) int64 {
+	t.Helper()
+	info := rdb.InfoMap(context.Background(), "persistence").Val()
+	n, err := strconv.ParseInt(info["Persistence"]["rdb_changes_since_last_save"], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestDeclarationEndsWithItsAttempt: no end of an attempt leaves the number of a declaration.
+func TestDeclarationEndsWithItsAttempt(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	for name, end := range map[string]func(*onceScripts){
+		"completed":          func(s *onceScripts) { s.complete("b") },
+		"completed, unheard": func(s *onceScripts) { s.remembered = true; s.complete("b") },
+		"held":               func(s *onceScripts) { s.hold("b") },
+		"released":           func(s *onceScripts) { s.release("b") },
+		"given up":           func(s *onceScripts) { s.giveUp("b") },
+		"resolved":           func(s *onceScripts) { abandon(t, rdb, s.name); s.resolve("r") },
+		"overtaken end":      func(s *onceScripts) { abandon(t, rdb, s.name); s.complete("a") },
+	} {
+		s := newOnceScripts(t, rdb, name)
+		s.begin("a")
+		abandon(t, rdb, name)
+		s.begin("b")
+		s.run(declareParts, "b", "b", "retry", 1)
+		end(s)
+		for _, field := range []string{"declaration", "outcome_on_expiry"} {
+			if value, ok := s.state()[field]; ok || s.state()["state"] == "running" {
+				t.Errorf("%s: %s %q is left in %v", name, field, value, s.state())
+			}
+		}
+	}
+}
