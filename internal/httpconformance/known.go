@@ -118,7 +118,7 @@ func testSuccessThenSilent(t *testing.T, s *suite) {
 	site := s.mount(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		silence(relay)
 		runs.ServeHTTP(w, r)
-	}), must(t)(s.Idempotent(locks, ByUser, middleware.FailOpen())))
+	}), must(t)(s.Idempotent(locks, ByUser, middleware.FailOpen(), middleware.WithAskTimeout(patience))))
 	r := request{user: "ada", key: "k"}
 	site.do(r).fresh(t, http.StatusCreated, "1")
 	site.do(r).refused(t, http.StatusConflict, middleware.CodeRequestInProgress)
