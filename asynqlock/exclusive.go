@@ -68,7 +68,7 @@ func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handl
 	v.lock, v.limit = locker, max(core.LimitOf(locker), 1)
 	e.enter(v)
 	lock := &patient{Locker: locker, visit: v}
-	r := &run{visit: v}
+	r := &run{visit: v, gone: func() {}}
 	started := false
 	var failure error
 	defer func() {
@@ -81,7 +81,7 @@ func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handl
 		if v.ctx.Err() != nil {
 			return v.ctx.Err() // asynq has done with the task just when its turn had come
 		}
-		started, r.lease = true, lock.lease
+		started, r.lease, r.gone = true, lock.lease, v.granted()
 		failure = e.run(ctx, r, t, next)
 		return nil // so that the error of Do is about the lease
 	})
@@ -90,8 +90,10 @@ func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handl
 		return e.ended(r, failure, err)
 	case e.failOpen && v.outage(err):
 		v.failed("begin", err)
-		started = true
-		return e.ended(r, e.run(ctx, r, t, next), nil)
+		if r.gone, err = v.open(err); err == nil {
+			started = true
+			return e.ended(r, e.run(ctx, r, t, next), nil)
+		}
 	case ctx.Err() != nil:
 		return idle(ctx.Err())
 	}

@@ -40,7 +40,8 @@ func TestOwnRunAndThenSilent(t *testing.T) {
 	}
 }
 
-// TestUnguardedRunAndADuplicate: both come in an outage. Behind the first one, the same guard lets the task pass.
+// TestUnguardedRunAndADuplicate: both come in an outage. Behind the first one, the same guard lets the task pass. A success
+// counts, though it has no record.
 func TestUnguardedRunAndADuplicate(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -50,9 +51,46 @@ func TestUnguardedRunAndADuplicate(t *testing.T) {
 		silence(relay)
 		busy := far.occupy(delivery(name), receipt("7"), guard, guard)
 		wantDeferred(t, far.deliver(delivery(name), receipt("7"), mustNotRun(t, name), guard), busyReason[name])
-		relay.Heal()
 		wantNil(t, busy.release())
+		if name == "exclusive" {
+			wantNil(t, far.deliver(delivery(name), receipt("7"), nothing, guard))
+		} else {
+			wantNil(t, far.deliver(delivery(name), receipt("7"), mustNotRun(t, name), guard))
+		}
 	}
+}
+
+// TestLastAttemptAfterAKnownRun: a task on its last attempt waits for a run of its server in an outage, and runs after that.
+func TestLastAttemptAfterAKnownRun(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	relay := d.redis.Relay()
+	t.Cleanup(relay.Heal)
+	asked := make(chan error, 100)
+	locks := clientOf(t, relay.Client(), core.WithHooks(core.Hooks{
+		AcquireEnd: func(_ context.Context, end core.AcquireEnd) { asked <- end.Err },
+	}))
+	guard := asynqlock.Exclusive(locks.Mutex, asynqlock.ByTaskID(), asynqlock.FailOpen())
+	busy := d.occupy(delivery("a"), receipt("7"), guard)
+	<-asked
+	silence(relay)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ran, err := make(chan struct{}), make(chan error, 1)
+	go func() {
+		err <- deliver(ctx, delivery("a", lastTry), receipt("7"), func(context.Context, *asynq.Task) error {
+			close(ran)
+			return nil
+		}, guard)
+	}()
+	for outage := range asked {
+		if outage != nil {
+			break
+		}
+	}
+	busy.leave()
+	wantNil(t, <-err)
+	<-ran
 }
 
 // TestDeferredAndThenSilent: asynq redelivers a deferred task in an outage. The other task had a lease when Redis last answered.
@@ -75,8 +113,8 @@ func TestDeferredAndThenSilent(t *testing.T) {
 	}
 }
 
-// TestSuccessAndThenSilent: Redis has not confirmed the record of a task that has taken effect here. Of one that has failed, there
-// is nothing to protect.
+// TestSuccessAndThenSilent: Redis has not confirmed the record of a task that has taken effect here. A duplicate is acknowledged. A
+// task that has failed may run again.
 func TestSuccessAndThenSilent(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -86,7 +124,7 @@ func TestSuccessAndThenSilent(t *testing.T) {
 		return func(context.Context, *asynq.Task) error { silence(relay); return err }
 	}
 	wantNil(t, far.deliver(delivery("a"), receipt("7"), thenSilent(nil), guard))
-	wantDeferred(t, far.deliver(delivery("a"), receipt("7"), mustNotRun(t, "once"), guard), core.ErrInProgress)
+	wantNil(t, far.deliver(delivery("a"), receipt("7"), mustNotRun(t, "once"), guard))
 
 	far, relay = behindRelay(d)
 	guard = asynqlock.Once(far.locks, asynqlock.ByTaskID(), asynqlock.FailOpen(), asynqlock.WithFinishTimeout(time.Second))

@@ -28,6 +28,7 @@ func (r *run) finish(t *asynq.Task, returned bool, err error) error {
 	case r.attempt != nil:
 		verdict = r.record(state, returned, err)
 	case state == core.StateCompleted:
+		r.effect()
 		verdict = nil
 	case state == core.StateUnknown:
 		verdict = archived(err)
@@ -123,11 +124,10 @@ func (r *run) completed(ctx context.Context, err error) error {
 		if record, failure := r.peek(ctx); failure == nil && record.State == core.StateCompleted {
 			return nil
 		}
+		r.effect()
 		return r.deferred(err) // how the other attempt fares decides
 	case err != nil && !errors.Is(err, core.ErrValueTooLarge):
-		if r.guard.failOpen {
-			r.guard.memory.Unconfirmed(r.hash)
-		}
+		r.effect()
 		r.failed("finish", fmt.Errorf("%w: %w", ErrNotRecorded, err))
 	}
 	return nil

@@ -229,7 +229,7 @@ func (v *visit) patience() time.Duration {
 //
 // If Redis has said that another task is in the way, and does not answer after that, the error is what Redis has said.
 // Why: the other task still runs, so a guard that fails open must not take this for an outage. Nor is a healthy Redis
-// down for a wait below the round trip. The same counts for what is known from other tasks: see [visit.known].
+// down for a wait below the round trip.
 func (v *visit) ask(begin func(ctx context.Context, wait time.Duration) error) error {
 	err := v.answer(begin)
 	if v.busy != nil && v.outage(err) {
@@ -262,12 +262,9 @@ func (v *visit) once(begin func(ctx context.Context, wait time.Duration) error) 
 	ctx, cancel := context.WithTimeout(v.ctx, wait+outage.AskTimeout)
 	defer cancel()
 	err := begin(ctx, wait)
-	switch {
-	case isBusy(err):
+	if isBusy(err) {
 		v.busy = err
 		v.remember(err)
-	case v.guard.failOpen && v.busy == nil && v.outage(err):
-		v.busy = v.known(err)
 	}
 	return err
 }
@@ -278,7 +275,7 @@ func (v *visit) mayWait(err error) bool {
 		return v.guard.wait > 0 || v.waits > 0 || v.task.last()
 	}
 	_, bounded := v.until()
-	opens := v.guard.failOpen && v.busy == nil
+	opens := v.guard.failOpen && v.busy == nil && !outage.Busy(v.known(err))
 	return errors.Is(err, core.ErrUnavailable) && v.task.last() && bounded && !opens
 }
 

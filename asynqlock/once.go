@@ -70,15 +70,19 @@ func (o *once) process(ctx context.Context, t *asynq.Task, next asynq.Handler) e
 		return next.ProcessTask(ctx, t)
 	}
 	attempt, err := o.begin(v, t)
+	if o.failOpen && v.outage(err) {
+		v.failed("begin", err)
+		var end func()
+		if end, err = v.open(err); err == nil {
+			return o.run(v, t, next, nil, end)
+		}
+	}
 	var done *core.CompletedError
 	switch {
 	case err == nil:
-		return o.run(v, t, next, attempt)
+		return o.run(v, t, next, attempt, v.granted())
 	case errors.As(err, &done):
 		return o.replay(v, t, done.Record)
-	case o.failOpen && v.outage(err):
-		v.failed("begin", err)
-		return o.run(v, t, next, nil)
 	}
 	return idle(o.turnAway(v, t, err))
 }
@@ -150,9 +154,9 @@ func (o *once) meet(v *visit, t *asynq.Task, busy error) error {
 	return nil
 }
 
-// run calls the handler and records how it ended. Without attempt it has no record.
-func (o *once) run(v *visit, t *asynq.Task, next asynq.Handler, attempt *core.Attempt) error {
-	r := &run{visit: v, client: o.locks, attempt: attempt}
+// run calls the handler, records how it ended, and then calls end. Without attempt it has no record.
+func (o *once) run(v *visit, t *asynq.Task, next asynq.Handler, attempt *core.Attempt, end func()) error {
+	r := &run{visit: v, client: o.locks, attempt: attempt, gone: end}
 	r.peek = func(ctx context.Context) (core.Record, error) { return o.of(v, t).Peek(ctx) }
 	ctx, cancel := v.ctx, context.CancelFunc(func() {})
 	if attempt != nil {

@@ -22,7 +22,7 @@ type run struct {
 	word atomic.Int32 // the handler's, a disposition
 
 	calm func() bool // stops looking out for the end of the task
-	gone func()      // tells the memory of a guard that fails open that the run has ended
+	gone func()      // called at the end
 
 	mu     sync.Mutex
 	result []byte
@@ -53,10 +53,7 @@ func recorded(ctx context.Context) *run {
 // begin lists the run, and makes sure that it does not hold its lease for ever: asynq does not wait for a handler once
 // it has done with its task. Who begins owes an end.
 func (r *run) begin() {
-	r.around, r.began, r.gone = runFrom(r.ctx), time.Now(), func() {}
-	if r.guard.failOpen {
-		r.gone = r.guard.memory.Run(r.hash)
-	}
+	r.around, r.began = runFrom(r.ctx), time.Now()
 	if r.lease == nil {
 		return
 	}

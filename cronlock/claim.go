@@ -26,7 +26,7 @@ func (j *job) claim(ctx context.Context, tick time.Time, deadline, wait time.Dur
 		if err == nil {
 			var attempt *core.Attempt
 			if attempt, err = once.Begin(ctx); err == nil {
-				return j.unlessPaused(ctx, tick, attempt)
+				return j.unlessPaused(ctx, tick, attempt, wait > 0)
 			}
 		}
 		if before != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -49,17 +49,28 @@ func (j *job) claim(ctx context.Context, tick time.Time, deadline, wait time.Dur
 	}
 }
 
-// unlessPaused gives back a tick that this replica takes over from another one, if the job was paused meanwhile: an operator who
-// pauses a job and then ends its runner does not want another replica to begin again.
-func (j *job) unlessPaused(ctx context.Context, tick time.Time, attempt *core.Attempt) (*core.Attempt, Reason, error) {
-	if attempt.Number() == 1 {
+// unlessPaused gives back a tick if the job was paused since this replica began to wait for it: an operator who pauses a job and
+// then ends its runner does not want another replica to begin again. It asks until there is an answer.
+func (j *job) unlessPaused(
+	ctx context.Context, tick time.Time, attempt *core.Attempt, waited bool,
+) (*core.Attempt, Reason, error) {
+	if !waited && attempt.Number() == 1 {
 		return attempt, "", nil
 	}
-	if paused, err := j.paused(ctx, tick); err != nil || !paused {
-		return attempt, "", nil
+	for interval := firstPause; ; interval = min(2*interval, longestPause) {
+		paused, err := j.paused(ctx, tick)
+		reason := Paused
+		switch {
+		case err == nil && !paused:
+			return attempt, "", nil
+		case err != nil && pause(ctx, interval):
+			continue
+		case err != nil:
+			reason, _ = j.refused(ctx, err)
+		}
+		_ = attempt.Withdraw(context.WithoutCancel(ctx))
+		return nil, reason, err
 	}
-	_ = attempt.Withdraw(context.WithoutCancel(ctx))
-	return nil, Paused, nil
 }
 
 // The pauses between two questions that Redis did not answer.

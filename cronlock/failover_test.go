@@ -74,37 +74,49 @@ func TestDeadRunner(t *testing.T) {
 	}
 }
 
-// TestPausedRunnerHasNoHeir: an operator pauses a job and then ends its runner. Another replica, which watches the run, does not
-// begin it again, not even after Resume.
+// TestPausedRunnerHasNoHeir: an operator pauses a job and then ends its runner, which runs the function or still waits for
+// another run. Another replica, which watches the tick, does not begin it again, not even after Resume.
 func TestPausedRunnerHasNoHeir(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Start(t).Client()
-	waits := make(chan struct{}, 10)
-	hooks := core.WithHooks(core.Hooks{Wait: func(context.Context, core.Wait) { waits <- struct{}{} }})
-	ctx, stop := context.WithCancel(t.Context())
-	long := newBlocking()
-	runner := newReplica(t, newClient(t, rdb), long.run, cronlock.WithFailover(2), cronlock.WithContext(ctx))
-	heir := newReplica(t, newClient(t, rdb, hooks), idle, cronlock.WithFailover(2))
-	if err := cronlock.Register(t.Context(), heir.cron, "job"); err != nil {
-		t.Fatal(err)
+	for _, waits := range []bool{false, true} {
+		rdb := redistest.Start(t).Client()
+		waiting := make(chan struct{}, 10)
+		hooks := core.WithHooks(core.Hooks{Wait: func(context.Context, core.Wait) { waiting <- struct{}{} }})
+		ctx, stop := context.WithCancel(t.Context())
+		long := newBlocking()
+		opts := []cronlock.Option{cronlock.WithFailover(2), cronlock.WithWait(patience)}
+		runner := newReplica(t, newClient(t, rdb, hooks), long.run, append(opts, cronlock.WithContext(ctx))...)
+		heir := newReplica(t, newClient(t, rdb, hooks), idle, opts...)
+		if err := cronlock.Register(t.Context(), heir.cron, "job"); err != nil {
+			t.Fatal(err)
+		}
+		if waits {
+			if _, err := heir.locks.Mutex("cron:{job}", core.WithNewOwner()).Lock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tick := time.Now().Truncate(time.Second).Add(-time.Second) // long enough ago for a look at the last Resume
+		wait := runner.start(tick)
+		if waits {
+			receive(t, waiting, "the runner waits")
+		} else {
+			receive(t, long.running, "the run")
+		}
+		heir.fire(tick)
+		receive(t, waiting, "the other one watches")
+		if err := cronlock.Pause(t.Context(), heir.locks, "job"); err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		wait()
+		redistest.Eventually(t, patience, "the heir is told", func() bool { return len(heir.reasons())+len(heir.runs()) > 0 })
+		heir.expect(t, 0, cronlock.Paused)
+		if err := cronlock.Resume(t.Context(), heir.locks, "job"); err != nil {
+			t.Fatal(err)
+		}
+		heir.fire(tick)
+		heir.expect(t, 0, cronlock.Paused, cronlock.Paused)
 	}
-	tick := time.Now().Truncate(time.Second).Add(-time.Second) // long enough ago for a look at the last Resume
-	wait := runner.start(tick)
-	receive(t, long.running, "the run")
-	heir.fire(tick)
-	receive(t, waits, "the other one watches")
-	if err := cronlock.Pause(t.Context(), heir.locks, "job"); err != nil {
-		t.Fatal(err)
-	}
-	stop()
-	wait()
-	redistest.Eventually(t, patience, "the heir is told", func() bool { return len(heir.reasons())+len(heir.runs()) > 0 })
-	heir.expect(t, 0, cronlock.Paused)
-	if err := cronlock.Resume(t.Context(), heir.locks, "job"); err != nil {
-		t.Fatal(err)
-	}
-	heir.fire(tick)
-	heir.expect(t, 0, cronlock.Paused, cronlock.Paused)
 }
 
 // TestOthersWatch: with failover, those who came second watch the run until its end, but do not keep the scheduler from

@@ -103,7 +103,7 @@ func (c *Capture) Flush() error {
 		}
 	}
 	err := http.NewResponseController(c.real).Flush()
-	if err != nil {
+	if err != nil && (c.declared < 0 || !c.whole()) {
 		c.keep(nil, err)
 	}
 	return err

@@ -1,15 +1,14 @@
 package middleware
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // Exclusive prevents two requests of one key from running at the same time, or more than n of them if its locks are
@@ -58,12 +57,10 @@ func (e *Exclusive) Do(ctx context.Context, req Request, run func(ctx context.Co
 			return nil
 		}
 	}
-	err = e.recall(ctx, hash, lock, err)
-	if e.config.FailOpen && outage.Is(err) && ctx.Err() == nil {
-		e.failed(ctx, Failure{KeyHash: hash, Operation: "begin", Err: err})
-		letThroughInside(ctx)
-		e.run(context.WithValue(ctx, degradedKey{}, true), hash, run)
-		return nil
+	if e.opens(ctx, hash, err) {
+		if err = e.open(ctx, hash, lock, err, run); err == nil {
+			return nil
+		}
 	}
 	return e.refuseLock(ctx, hash, core.LimitOf(lock), time.Since(asked), err)
 }
@@ -100,36 +97,53 @@ func (e *Exclusive) under(ctx context.Context, h hold, run func(ctx context.Cont
 	letThroughInside(held)
 	began := time.Now()
 	defer func() { e.holds.add(time.Since(began)) }()
-	e.run(held, h.hash, run)
+	end := func() {}
+	if !e.within(held, h.hash) {
+		end = e.granted(h.hash)
+	}
+	e.run(held, h.hash, end, run)
 	return nil
 }
 
-// exclusiveRun is the context key of a run behind a guard.
+// exclusiveRun is the context key of a run behind a guard that fails open. The value is an *atomic.Bool, true once it is over.
 type exclusiveRun struct {
 	guard *Exclusive
 	hash  string
 }
 
-// run calls run. A guard that fails open remembers that the key has a run in this process.
-func (e *Exclusive) run(ctx context.Context, hash string, run func(ctx context.Context)) {
-	if e.config.FailOpen {
-		ctx = context.WithValue(ctx, exclusiveRun{e, hash}, true)
-		defer e.memory.Run(hash)()
+// open calls run without a lock, unless it is known that the key is in use: then the error says so. A request within a run of the
+// guard and key is no other one.
+func (e *Exclusive) open(
+	ctx context.Context, hash string, lock core.Locker, unavailable error, run func(ctx context.Context),
+) (err error) {
+	end := func() {}
+	if !e.within(ctx, hash) {
+		if end, err = e.memory.Enter(hash, lock, unavailable); err != nil {
+			return err
+		}
 	}
-	run(ctx)
+	defer end() // also if the hook panics
+	e.failed(ctx, Failure{KeyHash: hash, Operation: "begin", Err: unavailable})
+	letThroughInside(ctx)
+	e.run(context.WithValue(ctx, degradedKey{}, true), hash, end, run)
+	return nil
 }
 
-// recall is for a guard that fails open: it notes the answer of Redis. In an outage it returns what is known of the key
-// instead: that another request runs. A request in the run itself is no other one.
-func (e *Exclusive) recall(ctx context.Context, hash string, lock core.Locker, err error) error {
-	if !e.config.FailOpen {
-		return err
+// within reports whether ctx is that of a run of this guard and key, which goes on.
+func (e *Exclusive) within(ctx context.Context, hash string) bool {
+	over, _ := ctx.Value(exclusiveRun{e, hash}).(*atomic.Bool)
+	return over != nil && !over.Load()
+}
+
+// run calls run, and then end.
+func (e *Exclusive) run(ctx context.Context, hash string, end func(), run func(ctx context.Context)) {
+	defer end()
+	if e.config.FailOpen {
+		over := new(atomic.Bool)
+		defer over.Store(true)
+		ctx = context.WithValue(ctx, exclusiveRun{e, hash}, over)
 	}
-	e.memory.Refused(hash, err)
-	if outage.Is(err) && ctx.Err() == nil && ctx.Value(exclusiveRun{e, hash}) == nil {
-		return cmp.Or(e.memory.Lock(hash, lock, err), err)
-	}
-	return err
+	run(ctx)
 }
 
 // bind returns the context of a lease, which ends with ctx too, and at its deadline.

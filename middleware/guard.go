@@ -102,6 +102,24 @@ func (g *guard) patience(wait time.Duration) outage.Patience {
 	return outage.Patience{Wait: wait, Ask: g.config.AskTimeout, FailOpen: g.config.FailOpen}
 }
 
+// opens reports whether a request runs without Redis because of an error, if no run of its key is known of. It notes what
+// the error says of the key.
+func (g *guard) opens(ctx context.Context, hash string, err error) bool {
+	if !g.config.FailOpen {
+		return false
+	}
+	g.memory.Refused(hash, err)
+	return outage.Is(err) && ctx.Err() == nil
+}
+
+// granted notes a run for which Redis has granted the key, if the guard fails open. end must be called when it has ended.
+func (g *guard) granted(hash string) (end func()) {
+	if !g.config.FailOpen {
+		return func() {}
+	}
+	return g.memory.Granted(hash)
+}
+
 // finishTimeout returns how long the end of a run may wait for Redis. It is at most half of the time in which the server
 // still writes an answer: after that the answer is lost, though the handler has written it.
 func (g *guard) finishTimeout(answerBy time.Time) time.Duration {

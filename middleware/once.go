@@ -1,14 +1,12 @@
 package middleware
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // Once lets a request of each key take effect once. Make it with [NewOnce]. It is safe for concurrent use.
@@ -84,26 +82,26 @@ func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Confli
 	o.shapes.learn(req.Key)
 	hash, asked := o.hash(req.Key), time.Now()
 	attempt, err := o.begin(ctx, hash, req)
-	err = o.recall(ctx, hash, err)
 	waited := time.Since(asked)
 	if err == nil {
-		run := o.newRun(ctx, hash, attempt)
+		run := o.newRun(ctx, hash, attempt, o.granted(hash))
 		run.answerBy = req.AnswerBy
 		if err = o.admit(ctx, run, waited); err == nil {
 			return run, nil, nil
 		}
 	}
+	if o.opens(ctx, hash, err) {
+		var run *Run
+		if run, err = o.open(ctx, hash, err); run != nil {
+			return run, nil, nil
+		}
+	}
 	var done *core.CompletedError
-	switch {
-	case errors.As(err, &done) && !gone(ctx):
+	if errors.As(err, &done) && !gone(ctx) {
 		if replay := o.replay(done.Record, hash); replay != nil {
 			o.replayed(ctx, Replayed{KeyHash: hash, Attempt: done.Record.Attempt, Waited: waited})
 			return nil, replay, nil
 		}
-	case o.config.FailOpen && outage.Is(err) && ctx.Err() == nil:
-		o.failed(ctx, Failure{KeyHash: hash, Operation: "begin", Err: err})
-		letThroughInside(ctx)
-		return o.newRun(ctx, hash, nil), nil, nil
 	}
 	c := o.config.conflict(onceCode(ctx, err), err)
 	c.KeyHash, c.Waited = hash, waited
@@ -111,17 +109,22 @@ func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Confli
 	return nil, nil, o.refused(ctx, c)
 }
 
-// recall is for a guard that fails open: it notes the answer of Redis. In an outage it returns what is known of the key instead.
-// So a repeated request does not run beside the one that was in its way, nor after one that has taken effect here.
-func (o *Once) recall(ctx context.Context, hash string, err error) error {
-	if !o.config.FailOpen {
-		return err
+// open lets a request run without Redis, unless it is known that the key is in use: then the error says so.
+func (o *Once) open(ctx context.Context, hash string, unavailable error) (*Run, error) {
+	end, err := o.memory.Enter(hash, nil, unavailable)
+	if err != nil {
+		return nil, err
 	}
-	o.memory.Refused(hash, err)
-	if outage.Is(err) && ctx.Err() == nil {
-		return cmp.Or(o.memory.Record(hash, err), err)
-	}
-	return err
+	run, opened := o.newRun(ctx, hash, nil, end), false
+	defer func() {
+		if !opened { // the hook panicked
+			run.cancel()
+		}
+	}()
+	o.failed(ctx, Failure{KeyHash: hash, Operation: "begin", Err: unavailable})
+	letThroughInside(ctx)
+	opened = true
+	return run, nil
 }
 
 // admit tells the hook of a run that has begun. It releases the key if the handler is not going to run: because the

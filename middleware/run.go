@@ -37,8 +37,8 @@ func runFrom(ctx context.Context) *Run {
 	return r
 }
 
-// newRun makes the context of a handler.
-func (o *Once) newRun(ctx context.Context, hash string, attempt *core.Attempt) *Run {
+// newRun makes the context of a handler. It calls end when the run has ended.
+func (o *Once) newRun(ctx context.Context, hash string, attempt *core.Attempt, end func()) *Run {
 	r := &Run{once: o, attempt: attempt, hash: hash, began: time.Now(), request: ctx, outer: runFrom(ctx)}
 	r.refusal.Store(notRefused)
 	if o.config.Detached {
@@ -50,10 +50,8 @@ func (o *Once) newRun(ctx context.Context, hash string, attempt *core.Attempt) *
 	} else {
 		r.ctx, r.cancel = attempt.Bind(ctx)
 	}
-	if o.config.FailOpen {
-		cancel, end := r.cancel, o.memory.Run(hash)
-		r.cancel = func() { cancel(); end() }
-	}
+	cancel := r.cancel
+	r.cancel = func() { cancel(); end() }
 	return r
 }
 
@@ -157,14 +155,14 @@ func (r *Run) end(d Disposition, outcome Outcome) {
 			o.failed(ctx, Failure{KeyHash: r.hash, Operation: "run", Err: lost})
 		}
 		if end.Err != nil {
-			if o.config.FailOpen && d == Completed {
-				o.memory.Unconfirmed(r.hash)
-			}
 			o.failed(ctx, Failure{KeyHash: r.hash, Operation: "finish", Err: end.Err})
 		}
 	}
-	if d == Held {
+	switch {
+	case d == Held:
 		o.log.unknown(ctx, r.hash)
+	case d == Completed && o.config.FailOpen && (r.attempt == nil || end.Err != nil):
+		o.memory.Effect(r.hash)
 	}
 	if o.config.Hooks.Finished != nil {
 		o.config.Hooks.Finished(ctx, end)

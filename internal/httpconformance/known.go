@@ -1,6 +1,7 @@
 package httpconformance
 
 import (
+	"context"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 var knownTests = tests{
 	"RunHereAndThenSilent":    testRunHereThenSilent,
 	"RunUnguardedAndRepeated": testRunUnguarded,
+	"RepeatedAtOnceInOutage":  testRepeatedAtOnce,
 	"RefusedAndThenSilent":    testRefusedThenSilent,
 	"SuccessAndThenSilent":    testSuccessThenSilent,
 }
@@ -68,7 +70,8 @@ func testRunHereThenSilent(t *testing.T, s *suite) {
 	}
 }
 
-// testRunUnguarded: both requests come in an outage. A guard inside of the same guard lets its request pass.
+// testRunUnguarded: both requests come in an outage. A guard inside of the same guard lets its request pass. A success counts,
+// though it has no record.
 func testRunUnguarded(t *testing.T, s *suite) {
 	for name, build := range s.builders() {
 		locks, _, relay := behindRelay(t)
@@ -82,9 +85,38 @@ func testRunUnguarded(t *testing.T, s *suite) {
 		if a := site.do(r); a.status != http.StatusConflict {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
-		relay.Heal()
 		close(stage.leave)
 		receive(t, first, "the first answer").fresh(t, http.StatusCreated, "done")
+		want := http.StatusConflict
+		if name == "exclusive" {
+			want = http.StatusCreated
+		}
+		if a := site.do(r); a.status != want {
+			t.Errorf("%s, after the run: %d %s, want %d", name, a.status, a.body, want)
+		}
+	}
+}
+
+// testRepeatedAtOnce: an outage ends two calls together. The hook of the first one takes long.
+func testRepeatedAtOnce(t *testing.T, s *suite) {
+	for name, build := range s.builders() {
+		locks, _, relay := behindRelay(t)
+		told, goOn := make(chan struct{}, 10), make(chan struct{})
+		hooks := middleware.WithHooks(middleware.Hooks{Failed: func(context.Context, middleware.Failure) {
+			told <- struct{}{}
+			await(t, goOn)
+		}})
+		runs := &counter{}
+		site := s.mount(t, runs, must(t)(build(locks, ByUser, middleware.FailOpen(), hooks)))
+		silence(relay)
+		r := request{user: "ada", key: "k"}
+		first := site.aside(t.Context(), r)
+		receive(t, told, "the outage")
+		if a := site.do(r); a.status != http.StatusConflict {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+		close(goOn)
+		receive(t, first, "the first answer").fresh(t, http.StatusCreated, "1")
 	}
 }
 
@@ -95,7 +127,7 @@ func testRefusedThenSilent(t *testing.T, s *suite) {
 		locks, server, relay := behindRelay(t)
 		stage, runs := newStage(t), &counter{}
 		r := request{user: "ada", key: "k"}
-		first := s.mount(t, stage, must(t)(build(newLocks(t, server.Client()), ByUser))).aside(t.Context(), r)
+		first := s.mount(t, stage, must(t)(build(newLocks(t, server.Client()), ByUser, unhurried(nil)...))).aside(t.Context(), r)
 		receive(t, stage.entered, "the run")
 		site := s.mount(t, runs, must(t)(build(locks, ByUser, unhurried(nil, middleware.FailOpen(), middleware.WithWait(0))...)))
 		for _, when := range []string{"held", "silent"} {
@@ -121,6 +153,6 @@ func testSuccessThenSilent(t *testing.T, s *suite) {
 	}), must(t)(s.Idempotent(locks, ByUser, middleware.FailOpen(), middleware.WithAskTimeout(patience))))
 	r := request{user: "ada", key: "k"}
 	site.do(r).fresh(t, http.StatusCreated, "1")
-	site.do(r).refused(t, http.StatusConflict, middleware.CodeRequestInProgress)
+	site.do(r).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
 	runs.ran(t, 1)
 }

@@ -103,8 +103,8 @@ func testLogUnguarded(t *testing.T, s *suite) {
 	for _, build := range s.builders() {
 		site := s.mount(t, &counter{}, must(t)(build(locks, ByUser, middleware.FailOpen(),
 			middleware.WithAskTimeout(patience), middleware.WithWait(0))))
-		for range 3 {
-			site.do(request{user: "ada", key: "k"}).want(t, http.StatusCreated)
+		for _, user := range []string{"ada", "bob", "eve"} {
+			site.do(request{user: user, key: "k"}).want(t, http.StatusCreated)
 		}
 	}
 	j.want(t, 3, "ERROR", "runs unguarded")

@@ -112,8 +112,8 @@ func testFailOpen(t *testing.T, s *suite) {
 	for name, build := range s.builders() {
 		watch := newWatch()
 		site := s.mount(t, h, must(t)(build(locks, ByUser, middleware.FailOpen(), watch.option(), patient)))
-		for range 2 { // there is no record to replay
-			a := took(t, name, func() answer { return site.do(request{user: "ada", key: "k"}) })
+		for _, user := range []string{"ada", "bob"} {
+			a := took(t, name, func() answer { return site.do(request{user: user, key: "k"}) })
 			a.want(t, http.StatusCreated)
 			want++
 			runs.ran(t, want)
@@ -272,7 +272,7 @@ func testHeldThenSilent(t *testing.T, s *suite) {
 		}))
 		t.Cleanup(relay.Heal) // so that the client can close soon
 		stage := newStage(t)
-		first := s.mount(t, stage, must(t)(build(newLocks(t, redis.Client()), ByUser))).
+		first := s.mount(t, stage, must(t)(build(newLocks(t, redis.Client()), ByUser, unhurried(nil)...))).
 			aside(t.Context(), request{user: "ada", key: "k"})
 		receive(t, stage.entered, "the run")
 		runs := &counter{}

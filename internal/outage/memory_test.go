@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,7 +34,7 @@ var errAway = fmt.Errorf("away: %w", core.ErrUnavailable)
 // wantKnown checks that both questions have the same answer, nil for a key that is not in use.
 func wantKnown(t *testing.T, client *core.Client, m *outage.Memory, key string, left time.Duration) {
 	t.Helper()
-	record, lock := m.Record(key, errAway), m.Lock(key, client.Mutex(key), errAway)
+	record, lock := m.Known(key, nil, errAway), m.Known(key, client.Mutex(key), errAway)
 	if left == 0 {
 		if record != nil || lock != nil {
 			t.Errorf("%s: %v, %v, want nothing known", key, record, lock)
@@ -58,16 +60,16 @@ func TestMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m outage.Memory
 		wantKnown(t, client, &m, "a", 0)
-		first, second := m.Run("a"), m.Run("a")
+		first, second := m.Granted("a"), m.Granted("a")
 		wantKnown(t, client, &m, "a", 30*time.Second)
 		wantKnown(t, client, &m, "b", 0)
 		for _, beside := range []core.Locker{client.Semaphore("a", 3), client.Read("a"), client.FairRead("a")} {
-			if err := m.Lock("a", beside, errAway); err != nil {
+			if err := m.Known("a", beside, errAway); err != nil {
 				t.Errorf("%s: a third one may not run: %v", core.ModeOf(beside), err)
 			}
 		}
 		for _, alone := range []core.Locker{client.Semaphore("a", 2), client.Write("a"), client.Fair("a")} {
-			if err := m.Lock("a", alone, errAway); err == nil {
+			if err := m.Known("a", alone, errAway); err == nil {
 				t.Errorf("%s: a third one may run", core.ModeOf(alone))
 			}
 		}
@@ -90,23 +92,20 @@ func TestMemoryOfAnswers(t *testing.T) {
 		m.Refused("full", core.ErrNotAcquired)
 		m.Refused("away", errAway)
 		m.Refused("granted", nil)
-		if err := m.Lock("lock", client.Read("lock"), errAway); err == nil {
+		if err := m.Known("lock", client.Read("lock"), errAway); err == nil {
 			t.Error("a reader may run beside a writer")
 		}
-		m.Unconfirmed("done")
 		time.Sleep(9 * time.Second)
 		for key, left := range map[string]time.Duration{
-			"task": time.Second, "lock": time.Second, "full": 0, "away": 0, "granted": 0, "done": outage.PendingEnd - 9*time.Second,
+			"task": time.Second, "lock": time.Second, "full": 0, "away": 0, "granted": 0,
 		} {
 			wantKnown(t, client, &m, key, left)
 		}
-		m.Run("task")()
+		m.Granted("task")()
 		time.Sleep(time.Second)
 		for _, key := range []string{"task", "lock"} {
 			wantKnown(t, client, &m, key, 0)
 		}
-		time.Sleep(outage.PendingEnd)
-		wantKnown(t, client, &m, "done", 0)
 	})
 }
 
@@ -126,4 +125,96 @@ func TestMemoryIsBounded(t *testing.T) {
 		m.Refused("later", refused)
 		wantKnown(t, client, &m, "later", time.Second)
 	})
+}
+
+// wantEffect checks whether a success without a record is known of.
+func wantEffect(t *testing.T, m *outage.Memory, key string, want bool) {
+	t.Helper()
+	var done *core.CompletedError
+	switch err := m.Known(key, nil, errAway); {
+	case errors.As(err, &done) != want:
+		t.Errorf("%s: %v, want an effect: %v", key, err, want)
+	case want && (outage.Is(err) || outage.Busy(err) || !done.Record.Omitted || !strings.Contains(err.Error(), "away")):
+		t.Errorf("%s: %v", key, err)
+	}
+}
+
+// TestMemoryOfEffects: a success counts for as long as its record may be on its way, or until Redis grants the key.
+func TestMemoryOfEffects(t *testing.T) {
+	t.Parallel()
+	client := newClient(t)
+	synctest.Test(t, func(t *testing.T) {
+		var m outage.Memory
+		m.Effect("granted")
+		m.Effect("done")
+		m.Granted("granted")()
+		m.Refused("done", &core.InProgressError{RetryAfter: time.Second})
+		time.Sleep(10*time.Minute - time.Second)
+		wantEffect(t, &m, "granted", false)
+		wantEffect(t, &m, "done", true)
+		if err := m.Known("done", client.Mutex("done"), errAway); err != nil {
+			t.Errorf("a lock: %v", err)
+		}
+		time.Sleep(time.Second)
+		wantEffect(t, &m, "done", false)
+	})
+}
+
+// TestMemoryKeepsTheLongestTime: a refusal that arrives late does not shorten the time of another one. A run of this process
+// is no lease of another holder.
+func TestMemoryKeepsTheLongestTime(t *testing.T) {
+	t.Parallel()
+	client := newClient(t)
+	synctest.Test(t, func(t *testing.T) {
+		var m outage.Memory
+		refused := func(left time.Duration) error { return &core.InProgressError{RetryAfter: left} }
+		m.Refused("held", refused(30*time.Second))
+		m.Refused("held", refused(time.Second))
+		end := m.Granted("here")
+		m.Refused("here", refused(30*time.Second))
+		end()
+		wantKnown(t, client, &m, "held", 30*time.Second)
+		wantKnown(t, client, &m, "here", 0)
+	})
+}
+
+// TestMemoryFullOfRefusals: keys that clients choose do not crowd out an effect.
+func TestMemoryFullOfRefusals(t *testing.T) {
+	t.Parallel()
+	client := newClient(t)
+	synctest.Test(t, func(t *testing.T) {
+		var m outage.Memory
+		for i := range 10_000 {
+			m.Refused(fmt.Sprint(i), &core.NotAcquiredError{RetryAfter: time.Second})
+		}
+		m.Refused("1", &core.NotAcquiredError{RetryAfter: time.Minute})
+		m.Effect("done")
+		wantKnown(t, client, &m, "1", time.Minute)
+		wantEffect(t, &m, "done", true)
+	})
+}
+
+// TestMemoryEntersOnce: of many calls that an outage ends together, as many begin as the lock lets run beside each other.
+func TestMemoryEntersOnce(t *testing.T) {
+	t.Parallel()
+	client := newClient(t)
+	for most, lock := range map[int64]core.Locker{1: nil, 2: client.Semaphore("key", 2), 100: client.Read("key")} {
+		var m outage.Memory
+		var entered atomic.Int64
+		var calls sync.WaitGroup
+		for range 100 {
+			calls.Go(func() {
+				end, err := m.Enter("key", lock, errAway)
+				if err == nil {
+					entered.Add(1)
+				} else if !outage.Busy(err) || outage.Is(err) || end != nil {
+					t.Errorf("of %d: %v", most, err)
+				}
+			})
+		}
+		calls.Wait()
+		if n := entered.Load(); n != most {
+			t.Errorf("%d entered, want %d", n, most)
+		}
+	}
 }

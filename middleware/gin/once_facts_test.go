@@ -77,8 +77,8 @@ func TestFactsWithoutRecord(t *testing.T) {
 			}
 			c.String(http.StatusCreated, "created")
 		}))
-		for range 2 {
-			order(t, site, "k").wantRun(t, http.StatusCreated)
+		for _, key := range []string{"k", "l"} {
+			order(t, site, key).wantRun(t, http.StatusCreated)
 		}
 	}
 }
