@@ -76,11 +76,12 @@ func Main(args []string, keeper *supervise.Keeper) int {
 type helpShown struct{ status int }
 
 // main executes the command line. A stream that could not be written makes a success a failure, and changes no other status.
+// In the keeper, one that no process reads any more makes no failure.
 func (env *environment) main(args []string) int {
 	err := env.execute(args)
 	env.tell(err)
 	for _, s := range []*stream{env.stdout, env.copied} {
-		if s.failed == nil || errors.Is(err, s.failed) {
+		if s.failed == nil || errors.Is(err, s.failed) || env.keeper != nil && errors.Is(s.failed, errNoReader) {
 			continue
 		}
 		env.tell(s.failed)
