@@ -2,12 +2,18 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -30,16 +36,100 @@ func leavingReader(t *testing.T) (stream *os.File, leave func(text string)) {
 	}
 }
 
-// goneReader returns a stream that no process reads any more.
+// goneReader returns a pipe that no process reads any more.
 func goneReader(t *testing.T) *os.File {
 	t.Helper()
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = read.Close()
-	t.Cleanup(func() { _ = write.Close() })
-	return write
+	return awaitGone(t, write, read)
+}
+
+// closedTerminal returns a terminal whose other end has closed.
+func closedTerminal(t *testing.T) *os.File {
+	t.Helper()
+	master, tty, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return awaitGone(t, tty, master)
+}
+
+// resetSocket returns a TCP connection that its peer has reset.
+func resetSocket(t *testing.T) *os.File {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	peer, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := conn.(*net.TCPConn).File()
+	if err == nil {
+		err = peer.(*net.TCPConn).SetLinger(0) // Close sends a reset
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return awaitGone(t, file, peer)
+}
+
+// awaitGone closes the peer of a stream, and returns the stream once the kernel knows that no process has the peer. Why: a
+// process that another test starts has it too, until it executes its program.
+func awaitGone(t *testing.T, stream *os.File, peer io.Closer) *os.File {
+	t.Helper()
+	t.Cleanup(func() { _ = stream.Close() })
+	if err := peer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	redistest.Eventually(t, within, "the peer to be gone", func() bool {
+		events := []unix.PollFd{{Fd: int32(stream.Fd())}}
+		n, err := unix.Poll(events, 0)
+		return err == nil && n == 1 && events[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
+	})
+	return stream
+}
+
+// goneReaders are the streams that no process reads any more.
+var goneReaders = map[string]func(*testing.T) *os.File{"pipe": goneReader, "terminal": closedTerminal, "socket": resetSocket}
+
+// TestReplayGoneReader: with --replay a run has its own status, and is recorded in full, although no process reads its output
+// and its errors. So has a call that prints the record.
+func TestReplayGoneReader(t *testing.T) {
+	t.Parallel()
+	url := urlOf(redistest.Start(t))
+	for name, open := range goneReaders {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, status := range []int{0, 4} {
+				args := []string{"once", fmt.Sprint(name, status), "--replay", "-c", fmt.Sprintf("echo out; echo err >&2; exit %d", status)}
+				for _, call := range []string{"run", "replay"} {
+					cmd := command(t, url, args...)
+					var stderr bytes.Buffer
+					cmd.Stdout, cmd.Stderr = open(t), &stderr
+					if got := awaitEnd(t, start(t, cmd)); got != status || stderr.String() != "err\n" {
+						t.Errorf("%s without output: status %d, %q", call, got, &stderr)
+					}
+					cmd = command(t, url, args...)
+					var stdout bytes.Buffer
+					cmd.Stdout, cmd.Stderr = &stdout, open(t)
+					if got := awaitEnd(t, start(t, cmd)); got != status || stdout.String() != "out\n" {
+						t.Errorf("%s without errors: status %d, %q", call, got, &stdout)
+					}
+				}
+				run(t, url, args...).want(t, status, "out\n", "err\n")
+			}
+		})
+	}
 }
 
 // TestReplayWithoutReader: with --replay a run goes on to its end, and is recorded in full, although the reader of its output

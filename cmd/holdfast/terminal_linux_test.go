@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -211,4 +212,47 @@ func TestTerminalPrograms(t *testing.T) {
 	term.run("echo in''ner $?", "inner 130")
 	term.run("exit 4", "exit\r\n")
 	term.run("echo status $?", "status 4")
+}
+
+// onTerminal executes a command whose output is a terminal of a width, and returns what it has printed.
+func onTerminal(t *testing.T, columns uint16, cmd *exec.Cmd) string {
+	t.Helper()
+	master, tty, err := pty.Open()
+	if err == nil {
+		t.Cleanup(func() { _, _ = master.Close(), tty.Close() })
+		err = pty.Setsize(tty, &pty.Winsize{Rows: 24, Cols: columns})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout = tty
+	started := start(t, cmd)
+	_ = tty.Close()
+	printed := make(chan []byte, 1)
+	go func() {
+		text, _ := io.ReadAll(master) // until no process has the terminal
+		printed <- text
+	}()
+	if status := awaitEnd(t, started); status != 0 {
+		t.Errorf("status %d", status)
+	}
+	return strings.ReplaceAll(string(<-printed), "\r\n", "\n")
+}
+
+// TestTerminalHelp: the help is as wide as the terminal, or as COLUMNS.
+func TestTerminalHelp(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--help"}, {"once", "--help"}} {
+		for columns, variable := range map[uint16]string{60: "", 160: "none", 90: "70"} {
+			width := strconv.Itoa(int(columns))
+			if variable == "70" {
+				width = variable
+			}
+			want := finish(t, with(command(t, "", args...), "COLUMNS="+width)).stdout
+			got := onTerminal(t, columns, with(command(t, "", args...), "COLUMNS="+variable))
+			if got != want {
+				t.Errorf("%v on %d columns, with COLUMNS=%s:\n%swant\n%s", args, columns, variable, got, want)
+			}
+		}
+	}
 }

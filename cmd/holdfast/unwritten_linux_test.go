@@ -118,17 +118,44 @@ func TestPrintUnwritten(t *testing.T) {
 	}
 }
 
-// TestPrintWithoutReader: a command that prints ends silently of PIPE, as others do, if no process reads it.
+// TestPrintInputOutputError: EIO of a file that is no terminal is a failure, as on a disk with a defect.
+func TestPrintInputOutputError(t *testing.T) {
+	t.Parallel()
+	memory, err := os.OpenFile("/proc/self/mem", os.O_WRONLY, 0) // at its beginning is no memory: a write fails with EIO
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = memory.Close() })
+	cmd := command(t, "", "--version")
+	var stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = memory, &stderr
+	const text = "holdfast: the output is incomplete: write /dev/stdout: input/output error\n"
+	if status := awaitEnd(t, start(t, cmd)); status != 74 || stderr.String() != text {
+		t.Errorf("status %d, %q", status, &stderr)
+	}
+}
+
+// TestPrintWithoutReader: a command that prints ends silently with the status of PIPE if no process reads it, even if its
+// caller ignores PIPE.
 func TestPrintWithoutReader(t *testing.T) {
 	t.Parallel()
 	url, commands := prepareNames(t)
-	for _, args := range commands {
-		cmd := command(t, url, args...)
-		var stderr bytes.Buffer
-		cmd.Stdout, cmd.Stderr = goneReader(t), &stderr
-		if status := awaitEnd(t, start(t, cmd)); status != 141 || stderr.Len() > 0 {
-			t.Errorf("%v: status %d, %q", args, status, &stderr)
-		}
+	for name, open := range goneReaders {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, args := range commands {
+				program := command(t, url, args...)
+				ignoring := exec.Command("sh", append([]string{"-c", `trap '' PIPE; exec "$0" "$@"`, program.Path}, args...)...)
+				ignoring.Env = program.Env
+				for _, cmd := range []*exec.Cmd{program, ignoring} {
+					var stderr bytes.Buffer
+					cmd.Stdout, cmd.Stderr = open(t), &stderr
+					if status := awaitEnd(t, start(t, cmd)); status != 141 || stderr.Len() > 0 {
+						t.Errorf("%v: status %d, %q", cmd.Args, status, &stderr)
+					}
+				}
+			}
+		})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -75,11 +76,12 @@ func Main(args []string, keeper *supervise.Keeper) int {
 type helpShown struct{ status int }
 
 // main executes the command line. A stream that could not be written makes a success a failure, and changes no other status.
+// In the keeper, one that no process reads any more makes no failure.
 func (env *environment) main(args []string) int {
 	err := env.execute(args)
 	env.tell(err)
 	for _, s := range []*stream{env.stdout, env.copied} {
-		if s.failed == nil || errors.Is(err, s.failed) {
+		if s.failed == nil || errors.Is(err, s.failed) || env.keeper != nil && errors.Is(s.failed, errNoReader) {
 			continue
 		}
 		env.tell(s.failed)
@@ -202,11 +204,24 @@ func (env *environment) newParser() (err error) {
 		kong.Description("Distributed locks on Redis for everything that has a shell."),
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
+		kong.Help(env.printHelp),
 		kong.Writers(env.stdout, env.stderr),
 		kong.Exit(func(status int) { panic(helpShown{status}) }),
 		kong.Vars{"version": version()},
 	)
 	return err
+}
+
+// printHelp prints the help as wide as the terminal, unless COLUMNS has a number. Why: the parser knows the width only of an
+// *os.File. The variable reaches no command, because the process ends after its help.
+func (env *environment) printHelp(options kong.HelpOptions, parsed *kong.Context) error {
+	width, _ := screen(env.stdout.to)
+	if _, err := strconv.Atoi(os.Getenv("COLUMNS")); err != nil && width > 0 {
+		if err := os.Setenv("COLUMNS", strconv.Itoa(width)); err != nil {
+			return err
+		}
+	}
+	return kong.DefaultHelpPrinter(options, parsed)
 }
 
 // runsProgram reports whether the command runs another program.
