@@ -52,7 +52,8 @@ type end struct {
 //	another loss                       its end is that of the belief, or the loss if that was earlier
 //
 // If several names were locked together, "not held" and "taken" may be about another name. So they count as an unlock
-// without a known outcome, and as another loss.
+// without a known outcome, and as another loss. A Redlock is the same for "not held": the release may have freed some of the
+// servers, so that another grant found a majority, and the lease has run out on the others before the release reached them.
 //
 // Why an end without a proof is placed at its first possible moment, although it has no last one: an earlier end allows
 // every later operation that a late one allows. So nothing is lost, and the search stays short.
@@ -70,7 +71,7 @@ func (l *lease) ends(faults []loss) end {
 	case u.called == never:
 	case u.err == "" && u.returned != never && l.op != "do":
 		e.proven = true
-	case u.err == worker.NotHeld && single && (l.lost == never || l.why == worker.Taken):
+	case u.err == worker.NotHeld && single && l.strategy != worker.Redlock && (l.lost == never || l.why == worker.Taken):
 		e.goneFrom, e.goneTo = u.called, u.returned
 	default:
 		e.from = min(e.from, u.called)

@@ -51,6 +51,22 @@ func TestMutex(t *testing.T) {
 	}.run(t, "mutex")
 }
 
+// TestRedlock has histories of a lock on several servers, on each of which a lease ends by itself.
+func TestRedlock(t *testing.T) {
+	t.Parallel()
+	held := func() *story { return begin().lock("redlock", "a", 1, 2, 20, 5) }
+	judged{
+		legal: map[string]*story{
+			"released on some, the lease over on others": held().lock("redlock", "b", 3, 7, 20, 6).unlock("a", 5, 25, worker.NotHeld),
+			"released": held().unlock("a", 5, 6, "").lock("redlock", "b", 3, 7, 20, 6),
+		},
+		illegal: map[string]*story{
+			"two, the release comes later": held().lock("redlock", "b", 3, 7, 20, 6).unlock("a", 8, 25, worker.NotHeld),
+			"two":                          held().lock("redlock", "b", 3, 7, 20, 6),
+		},
+	}.run(t, "mutex")
+}
+
 // TestReadWrite has histories of a name that readers share.
 func TestReadWrite(t *testing.T) {
 	t.Parallel()
