@@ -179,6 +179,9 @@ func (p *Pending) try(ctx context.Context, batch []*PendingCommand) (answered bo
 		switch c.err = errs[i]; {
 		case c.err == nil || !retryable(c.err):
 			answered = true
+			if c.err == nil {
+				p.background.confirmed()
+			}
 			p.remove(c)
 			c.end(c.err)
 		default:
