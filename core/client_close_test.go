@@ -177,3 +177,55 @@ func TestCloseSendsUnconfirmedEnds(t *testing.T) {
 		t.Errorf("the log says %s", lines)
 	}
 }
+
+// overtakenEnd returns a client with an unconfirmed end that another attempt keeps from its record, that attempt, and the log.
+// The end is sent again so late that Close comes first.
+func overtakenEnd(t *testing.T) (locks *core.Client, b *core.Attempt, other *core.Once, log *record) {
+	t.Helper()
+	server := redistest.Start(t)
+	rdb, relay, log := server.Client(), server.Relay(), &record{}
+	loadOnce(t, rdb)
+	locks = newClient(t, relay.Client(), core.WithTTL(long), core.WithLogger(textLogger(log)))
+	other = newClient(t, rdb, core.WithTTL(long)).Once("name")
+	a := mustBegin(t, locks.Once("name"))
+	abandon(t, rdb, "name")
+	b = mustBegin(t, other)
+	relay.Refuse(true)
+	relay.Reset()
+	wantUnconfirmed(t, func(ctx context.Context) error { return a.Complete(ctx, []byte("done")) })
+	calls := server.CommandStats()["evalsha"].Calls
+	relay.Heal()
+	redistest.Eventually(t, within, "the end to meet the other attempt often", func() bool {
+		return server.CommandStats()["evalsha"].Calls > calls+7
+	})
+	return locks, b, other, log
+}
+
+// TestCloseWithOvertakenEnd: another attempt runs while the client closes, so its end is given up. Close says so.
+func TestCloseWithOvertakenEnd(t *testing.T) {
+	t.Parallel()
+	locks, _, other, log := overtakenEnd(t)
+	err := locks.Close()
+	if wantErr(t, err, core.ErrStale); err == nil || !strings.Contains(err.Error(), "ends of attempts not confirmed (1)") {
+		t.Errorf("close: %v", err)
+	}
+	if lines := log.String(); strings.Count(lines, "level=WARN") != 1 || !strings.Contains(lines, "ends=1") {
+		t.Errorf("the log says %s", lines)
+	}
+	wantState(t, other, core.StateRunning, 2)
+}
+
+// TestCloseAfterTheOvertakingAttempt: the other attempt has been released when the client closes, so Close records the end.
+func TestCloseAfterTheOvertakingAttempt(t *testing.T) {
+	t.Parallel()
+	locks, b, other, _ := overtakenEnd(t)
+	if err := b.Release(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if err := locks.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	if r := wantState(t, other, core.StateCompleted, 1); string(r.Value) != "done" {
+		t.Errorf("%+v", r)
+	}
+}

@@ -34,6 +34,7 @@ type engine struct {
 	operations *lifecycle.Operations
 	base       context.Context // of work in the background; ends when Close has waited long enough
 	stop       context.CancelFunc
+	silence    *time.Timer // runs while the client closes, and calls stop
 
 	renewals keepalive.Log
 	overdue  sync.Once         // too many holds wait to be released
@@ -56,6 +57,8 @@ func newEngine(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 	}
 	e.warnOfOwner()
 	e.base, e.stop = context.WithCancel(context.Background())
+	e.silence = time.AfterFunc(acquire.ReleaseTimeout, e.stop)
+	e.silence.Stop()
 	e.renewer = keepalive.NewRenewer[lockscript.Hold](e.now, drift)
 	e.waits.First = config.waitWarning
 	e.announcer = clientinfo.NewAnnouncer(e.ids.Client, config.instance, e.now, e.cannotAnnounce)
@@ -102,7 +105,15 @@ func (e *engine) lost(l *Lease, cause error) {
 
 // work is what commands need of this client beyond the call that started them.
 func (e *engine) work() transport.Background {
-	return transport.Background{Now: e.now, Operations: e.operations, Go: e.background, Recovered: e.recovered}
+	return transport.Background{Now: e.now, Operations: e.operations, Go: e.background, Recovered: e.recovered, Confirmed: e.confirmed}
+}
+
+// confirmed makes Close go on: Redis has confirmed a release or the end of an attempt. Why not after a refusal: a command that
+// Redis refuses is sent again and again, so Close would not end.
+func (e *engine) confirmed() {
+	if e.operations.IsClosed() {
+		e.silence.Reset(acquire.ReleaseTimeout)
+	}
 }
 
 // maxClosingReleases is how many leases are released at a time when a client closes: enough to fill round trips. More
@@ -115,22 +126,22 @@ func (e *engine) close() (first bool, err error) {
 		<-e.operations.Finished
 		return false, nil
 	}
-	// However many leases there are, they are released for as long as Redis goes on answering.
-	silence := time.AfterFunc(acquire.ReleaseTimeout, e.stop)
-	err = e.releaseAll(e.renewer.Close(), func() { silence.Reset(acquire.ReleaseTimeout) })
+	// However many leases and pending commands there are, Close goes on for as long as Redis confirms them.
+	e.silence.Reset(acquire.ReleaseTimeout)
+	err = e.releaseAll(e.renewer.Close())
 	if err == nil {
 		e.announcer.Leave()
 	}
 	e.operations.Finish()
 	<-e.operations.Finished
-	silence.Stop()
+	e.silence.Stop()
 	e.stop()
 	return true, err
 }
 
-// releaseAll ends leases, and takes them out of Redis side by side; the executor makes batches of it. It calls released
-// after each that was. The error is that of the first that was not.
-func (e *engine) releaseAll(leases []keepalive.Lease[lockscript.Hold], released func()) error {
+// releaseAll ends leases, and takes them out of Redis side by side; the executor makes batches of it. The error
+// is that of the first that was not released.
+func (e *engine) releaseAll(leases []keepalive.Lease[lockscript.Hold]) error {
 	left := make(chan *Lease, len(leases))
 	for _, kept := range leases {
 		l := kept.(keptLease).Lease
@@ -148,7 +159,7 @@ func (e *engine) releaseAll(leases []keepalive.Lease[lockscript.Hold], released 
 				if err := e.releaseLast(l); err != nil {
 					once.Do(func() { first = err })
 				} else {
-					released()
+					e.confirmed()
 				}
 			}
 		})

@@ -131,3 +131,25 @@ func TestDeclarationEndsWithItsAttempt(t *testing.T) {
 		}
 	}
 }
+
+// TestDeclarationOfAnOlderVersion: an older version has left the number of a declaration in a record whose attempt has ended. The
+// first declaration of the next attempt counts all the same.
+func TestDeclarationOfAnOlderVersion(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(long))
+	for _, state := range []core.State{core.StateCompleted, core.StateUnknown} {
+		once := locks.Once(string(state))
+		if err := mustBegin(t, once).Release(ctx); err != nil {
+			t.Error(err)
+		}
+		rdb.HSet(ctx, recordOf(once.Key()), "declaration", 5)
+		if err := mustBegin(t, once).Declare(ctx, state); err != nil {
+			t.Errorf("declare %q: %v", state, err)
+		}
+		abandon(t, rdb, once.Key())
+		wantState(t, once, state, 2)
+		wantFollower(t, once, state)
+	}
+}

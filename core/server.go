@@ -65,7 +65,9 @@ func (s *server) endsNotConfirmed() error {
 	if ends == 0 {
 		return nil
 	}
-	err = cmp.Or(failure(context.Background(), "", err), ErrUnavailable)
+	if err = cmp.Or(failure(context.Background(), "", err), ErrUnavailable); errors.Is(err, transport.ErrNotYet) {
+		err = ErrStale
+	}
 	s.engine.logger.Warn("holdfast: closed before Redis confirmed the ends of attempts", "ends", ends, "error", err)
 	return errorf("holdfast: close: ends of attempts not confirmed (%d): %w", ends, err)
 }

@@ -35,12 +35,12 @@ type End struct {
 
 	// Guarded by of.mu.
 	next    *End          // of the same key, with a lesser token
-	sending bool          // true while a goroutine sends the end; only that one uses send, result, answered and err
+	sending bool          // true while a goroutine sends the end; only that one uses send, result and answered
 	free    chan struct{} // closed when sending becomes false; nil if no goroutine waits for that
+	err     error         // why the end is not answered, see failed
 
 	result   int64
 	answered bool
-	err      error // of the last sending that was not cut short
 }
 
 // overtaken is the answer to Complete or Hold that another attempt is running. It is sent again, because that attempt may yet
@@ -118,14 +118,32 @@ func (u *Unconfirmed) settle(ctx context.Context, key string) error {
 // Len returns the number of ends.
 func (u *Unconfirmed) Len() int { return int(u.count.Load()) }
 
-// Left returns the number of ends, and why one of them is not answered. It is for a client that sends none any more.
+// Left returns the number of ends, and why one of them is not answered. The error is one of Redis being away, if an end has
+// such an error. Otherwise a refusal comes first, and then transport.ErrNotYet for [errors.Is]. It is nil if no end was sent.
 func (u *Unconfirmed) Left() (ends int, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, e := range u.byKey {
-		return u.Len(), e.err
+		for ; e != nil; e = e.next {
+			if rank(e.err) > rank(err) {
+				err = e.err
+			}
+		}
 	}
-	return 0, nil
+	return u.Len(), err
+}
+
+// rank returns a greater number for an error that Left prefers.
+func rank(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, transport.ErrNotYet):
+		return 1
+	case !transport.Transient(err):
+		return 2
+	}
+	return 3
 }
 
 // Send sends the end once, unless it was answered before, and returns the answer. The error is transport.ErrNotYet for
@@ -141,14 +159,22 @@ func (e *End) Send(ctx context.Context) (int64, error) {
 	}
 	result, err := e.send(ctx)
 	if err != nil {
-		if e.err == nil || ctx.Err() == nil {
-			e.err = err
-		}
+		e.failed(ctx, err)
 		return 0, err
 	}
 	e.result, e.answered = result, true
 	e.of.remove(e)
 	return result, nil
+}
+
+// failed keeps the error of a sending. One that was cut short by the end of ctx replaces no other error that says that Redis
+// did not answer, because it tells less.
+func (e *End) failed(ctx context.Context, err error) {
+	e.of.mu.Lock()
+	defer e.of.mu.Unlock()
+	if ctx.Err() == nil || !transport.Transient(e.err) {
+		e.err = err
+	}
 }
 
 // GiveUp says that the end is not sent again.
@@ -187,7 +213,8 @@ func (e *End) unlock() {
 }
 
 // SendLater has the end sent in the background until it is answered, or given up at until or for good. Then ended is called, with
-// the error of the last sending, unless the client was closed before. The error is nil if there was an answer.
+// the error of the last sending, or nil if there was an answer. If the end is given up because the client closes, ended is not
+// called, and the end stays in Unconfirmed.
 func (e *End) SendLater(pending *transport.Pending, until clock.Instant, ended func(result int64, err error)) {
 	var result int64
 	taken := pending.Add(&transport.PendingCommand{

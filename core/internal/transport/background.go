@@ -15,6 +15,8 @@ type Background struct {
 	Go func(work func(ctx context.Context)) bool
 	// Recovered calls a function that may run hooks of the user's Redis client, and logs a panic in them. It may be nil.
 	Recovered func(call func())
+	// Confirmed is called after a server has confirmed a command of Pending. It may be nil.
+	Confirmed func()
 }
 
 // recovered calls Recovered. If that is nil, it calls the function without recovering from panics.
@@ -24,4 +26,11 @@ func (b *Background) recovered(call func()) {
 		return
 	}
 	b.Recovered(call)
+}
+
+// confirmed calls Confirmed, if it is set.
+func (b *Background) confirmed() {
+	if b.Confirmed != nil {
+		b.Confirmed()
+	}
 }

@@ -23,6 +23,8 @@ import (
 //	          │      └── retryable ──┘
 //	          └──── Until has passed, or the client closes before Due ─────────► ended
 //
+// While the client closes, a command that can do nothing yet (ErrNotYet) is sent once more and then dropped.
+//
 // While the server answers, up to pendingBatch commands are in flight. In an outage there is only one, with growing
 // intervals, until it is answered. A command that the server refuses while it answers others waits for an interval of its
 // own.
@@ -49,8 +51,9 @@ type PendingCommand struct {
 	Until clock.Instant                   // the command is dropped after
 	Ended func(err error)                 // called at the end with the last error, nil if confirmed; may be nil
 
-	refusals Outage // counts the refusals of this command
-	err      error  // of the last sending
+	refusals    Outage // counts the refusals of this command
+	err         error  // of the last sending
+	sentClosing bool   // true if it was sent while the client was closing
 }
 
 const (
@@ -71,7 +74,7 @@ func newPending(background *Background) *Pending {
 }
 
 // Add has a command sent until the server confirms it, it fails for good, or its time Until has passed. Then Ended is
-// called, unless the client was closed before. Add returns false if it has not taken the command: there are MaxPending
+// called. It is not called for a command that is dropped because the client closes. Add returns false if it has not taken the command: there are MaxPending
 // commands, or the client has finished. It returns true for an ID that is there already.
 func (p *Pending) Add(c *PendingCommand) bool {
 	p.mu.Lock()
@@ -127,22 +130,27 @@ func (p *Pending) await(ctx context.Context, wait time.Duration, added <-chan st
 }
 
 // next takes out the commands to send now, at most limit. It drops those whose time Until has passed. While the client
-// closes, it also drops those whose first Due is still to come, and those that can do nothing yet.
+// closes, it also drops those whose first Due is still to come, without calling Ended. A command that can do nothing yet is
+// then sent at once, and dropped in the same way if that was in vain.
 //
 // If the batch is empty, wait is the time until the next command is due. If more is false, no command is left, and the
 // caller must end its goroutine.
 func (p *Pending) next(limit int) (batch []*PendingCommand, wait time.Duration, more bool) {
 	now, closing := p.background.Now(), p.background.Operations.IsClosed()
-	var dropped []*PendingCommand
+	var expired []*PendingCommand
 	p.mu.Lock()
 	kept := p.commands[:0]
 	wait = maxRefusedInterval
 	for _, c := range p.commands {
+		lastTry := closing && errors.Is(c.err, ErrNotYet)
 		switch {
-		case c.Until <= now, closing && c.Due > now && (c.refusals.failures == 0 || errors.Is(c.err, ErrNotYet)):
-			dropped = append(dropped, c)
+		case c.Until <= now:
+			expired = append(expired, c)
 			delete(p.known, c.ID)
-		case c.Due <= now && len(batch) < limit:
+		case closing && c.Due > now && c.refusals.failures == 0, lastTry && c.sentClosing:
+			delete(p.known, c.ID)
+		case (c.Due <= now || lastTry) && len(batch) < limit:
+			c.sentClosing = closing
 			batch = append(batch, c)
 		default:
 			kept = append(kept, c)
@@ -154,7 +162,7 @@ func (p *Pending) next(limit int) (batch []*PendingCommand, wait time.Duration, 
 	p.sending = len(batch)+len(kept) > 0
 	more = p.sending
 	p.mu.Unlock()
-	for _, c := range dropped {
+	for _, c := range expired {
 		c.end(c.err)
 	}
 	return batch, wait, more
@@ -171,6 +179,9 @@ func (p *Pending) try(ctx context.Context, batch []*PendingCommand) (answered bo
 		switch c.err = errs[i]; {
 		case c.err == nil || !retryable(c.err):
 			answered = true
+			if c.err == nil {
+				p.background.confirmed()
+			}
 			p.remove(c)
 			c.end(c.err)
 		default:
