@@ -242,11 +242,12 @@ func WithCommitMargin(margin time.Duration) Option {
 }
 
 // FailOpen lets tasks run unguarded while Redis cannot be asked, see [Degraded]. It does not apply while Redis
-// refuses, because it is full or the user lacks a right. Nor does it apply to a key of which this guard knows another task: one
-// that runs in this process, or one that had a lease when Redis last answered about the key, until that lease ends. Then the
-// task is deferred. Behind [Once] it is acknowledged if one has taken effect in this process within ten minutes, and Redis has not
-// confirmed that. [Complete], [Release] and [Hold] count for such tasks, but
-// are not recorded. If locks and queues are in one Redis, asynq has no tasks then either. Defaults to deferring them.
+// refuses, because it is full or the user lacks a right. Nor does it apply to a key of which this guard knows another
+// task: one that runs in this process, or one that had a lease when Redis last answered about the key, until that
+// lease ends. Then the task is deferred. Behind [Once] it is acknowledged if one has taken effect in this process
+// within ten minutes, and Redis has not confirmed that. [Complete], [Release] and [Hold] count for tasks that run
+// unguarded, but are not recorded. If locks and queues are in one Redis, asynq has no tasks in an outage either.
+// Defaults to deferring tasks.
 func FailOpen() Option {
 	return optionFunc(func(c *config) { c.failOpen = true })
 }

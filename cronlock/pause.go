@@ -14,10 +14,10 @@ const pauseTime = 10 * 365 * 24 * time.Hour
 // resumeMemory is how long the time of the last [Resume] is remembered: longer than any catch-up window.
 const resumeMemory = longestPeriod + 24*time.Hour
 
-// Pause prevents runs of a job on all replicas, from the next tick on, until [Resume]. A run in progress continues, but
-// no other replica takes it over: see [WithFailover]. [RunNow] still works. Pausing again is no error. A pause lasts ten years at most. It ends earlier if Redis loses
-// its data: by FLUSHALL, or the restart of a Redis without persistence. Pause returns [ErrUnknownJob] for a name that
-// no replica has.
+// Pause prevents runs of a job on all replicas, from the next tick on, until [Resume]. A run in progress continues,
+// but no other replica takes it over: see [WithFailover]. [RunNow] still works. Pausing again is no error. A pause
+// lasts ten years at most. It ends earlier if Redis loses its data: by FLUSHALL, or the restart of a Redis without
+// persistence. Pause returns [ErrUnknownJob] for a name that no replica has.
 //
 // While Redis does not answer, a job with [FailOpen] stays paused on each replica whose last answer, at a tick, was that
 // it is paused. A replica without such an answer cannot know: it was started in the outage, or no tick has come since

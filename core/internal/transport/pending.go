@@ -74,8 +74,10 @@ func newPending(background *Background) *Pending {
 }
 
 // Add has a command sent until the server confirms it, it fails for good, or its time Until has passed. Then Ended is
-// called. It is not called for a command that is dropped because the client closes. Add returns false if it has not taken the command: there are MaxPending
-// commands, or the client has finished. It returns true for an ID that is there already.
+// called. It is not called for a command that is dropped because the client closes.
+//
+// Add returns false if it has not taken the command: there are MaxPending commands, or the client has finished. It returns
+// true for an ID that is there already.
 func (p *Pending) Add(c *PendingCommand) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
