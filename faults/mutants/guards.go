@@ -5,8 +5,9 @@ var guards = []Mutant{
 	{
 		"conflict that runs, in a round", "a request that did not get the lock reaches its handler", "middleware/exclusive.go",
 		[][2]string{{
-			"if e.config.FailOpen && outage.Is(err) && ctx.Err() == nil {",
-			"if (e.config.FailOpen && outage.Is(err) || errors.Is(err, core.ErrNotAcquired)) && ctx.Err() == nil {",
+			"	if e.opens(ctx, hash, err) {\n",
+			"	if errors.Is(err, core.ErrNotAcquired) && ctx.Err() == nil {\n\t\trun(ctx)\n\t\treturn nil\n\t}\n" +
+				"	if e.opens(ctx, hash, err) {\n",
 		}},
 		inRound("aof"),
 	},
