@@ -59,14 +59,15 @@ func (j *job) unlessPaused(
 	}
 	for interval := firstPause; ; interval = min(2*interval, longestPause) {
 		paused, err := j.paused(ctx, tick)
-		reason := Paused
-		switch {
-		case err == nil && !paused:
+		if err == nil && !paused {
 			return attempt, "", nil
-		case err != nil && pause(ctx, interval):
-			continue
-		case err != nil:
-			reason, _ = j.refused(ctx, err)
+		}
+		reason := Paused
+		if err != nil {
+			known := false
+			if reason, known = j.refused(ctx, err); !known && pause(ctx, interval) {
+				continue
+			}
 		}
 		_ = attempt.Withdraw(context.WithoutCancel(ctx))
 		return nil, reason, err

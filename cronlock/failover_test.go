@@ -119,6 +119,41 @@ func TestPausedRunnerHasNoHeir(t *testing.T) {
 	}
 }
 
+// TestHeirWithoutAnswer: Redis is silent when an heir asks whether the job is paused. It goes on asking, but not once its client is
+// closed.
+func TestHeirWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	relay := server.Relay()
+	t.Cleanup(relay.Heal)
+	waiting, granted := make(chan struct{}, 10), make(chan struct{}, 10)
+	hooks := core.WithHooks(core.Hooks{
+		Wait: func(context.Context, core.Wait) { waiting <- struct{}{} },
+		BeginEnd: func(_ context.Context, end core.BeginEnd) {
+			if end.Err == nil {
+				relay.Refuse(true)
+				relay.Reset()
+				granted <- struct{}{}
+			}
+		},
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	long := newBlocking()
+	runner := newReplica(t, newClient(t, server.Client()), long.run, cronlock.WithFailover(2), cronlock.WithContext(ctx))
+	heir := newReplica(t, newClient(t, relay.Client(), hooks), idle, cronlock.WithFailover(2))
+	tick := time.Now().Truncate(time.Second)
+	wait := runner.start(tick)
+	receive(t, long.running, "the run")
+	heir.fire(tick)
+	receive(t, waiting, "the other one watches")
+	stop()
+	wait()
+	receive(t, granted, "the grant")
+	_ = heir.locks.Close()
+	redistest.Eventually(t, patience, "the heir ends", func() bool { return len(heir.reasons()) > 0 })
+	heir.expect(t, 0, cronlock.Stopped)
+}
+
 // TestOthersWatch: with failover, those who came second watch the run until its end, but do not keep the scheduler from
 // stopping.
 func TestOthersWatch(t *testing.T) {

@@ -40,6 +40,20 @@ func TestFailedFlushLeavesAPart(t *testing.T) {
 	}
 }
 
+// TestFailedFlushOfAWholeAnswer: all of the announced bytes were written before.
+func TestFailedFlushOfAWholeAnswer(t *testing.T) {
+	t.Parallel()
+	c := middleware.NewCapture(brokenFlusher{httptest.NewRecorder(), io.ErrClosedPipe}, http.MethodPost, 1<<10, true)
+	c.Header().Set("Content-Length", "4")
+	_, _ = io.WriteString(c, "one\n")
+	if err := c.Flush(); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("Flush returned %v", err)
+	}
+	if got := c.Response(); got.Omitted || string(got.Body) != "one\n" {
+		t.Errorf("omitted %v, body %q", got.Omitted, got.Body)
+	}
+}
+
 // TestReadFromTellsTheErrorOfItsSource: the error of a broken download wraps io.EOF, and is no end of the source.
 func TestReadFromTellsTheErrorOfItsSource(t *testing.T) {
 	t.Parallel()

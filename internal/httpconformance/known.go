@@ -102,9 +102,12 @@ func testRepeatedAtOnce(t *testing.T, s *suite) {
 	for name, build := range s.builders() {
 		locks, _, relay := behindRelay(t)
 		told, goOn := make(chan struct{}, 10), make(chan struct{})
+		var began atomic.Bool
 		hooks := middleware.WithHooks(middleware.Hooks{Failed: func(context.Context, middleware.Failure) {
-			told <- struct{}{}
-			await(t, goOn)
+			if began.CompareAndSwap(false, true) {
+				told <- struct{}{}
+				await(t, goOn)
+			}
 		}})
 		runs := &counter{}
 		site := s.mount(t, runs, must(t)(build(locks, ByUser, middleware.FailOpen(), hooks)))
