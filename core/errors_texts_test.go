@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -69,30 +70,33 @@ func TestErrorsTellOnce(t *testing.T) {
 }
 
 // TestErrorsTellTheReply: what a server has answered is not called no answer, and is ErrUnavailable all the same. A call
-// whose time ends between two such answers tells them too.
+// whose context ends between two such answers tells them too. The calls come one after another. Why: the lease cannot be
+// renewed, and would expire while parallel tests wait for their turn.
 func TestErrorsTellTheReply(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	server := redistest.Start(t)
+	rdb := server.Client()
 	locks := newClient(t, server.Client(), core.WithLogger(nil), core.WithTTL(long))
 	lease, attempt := mustLock(t, locks.Mutex("held")), mustBegin(t, locks.Once("held"))
-	if err := server.Client().ConfigSet(ctx, "min-replicas-to-write", "1").Err(); err != nil {
+	if err := rdb.ConfigSet(ctx, "min-replicas-to-write", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
-	short := core.WithWait(300 * time.Millisecond)
 	multi := core.Multi(locks.Mutex("c"), locks.Mutex("d"))
 	for name, call := range map[string]func() error{
 		"TryLock":        func() error { _, err := locks.Mutex("a").TryLock(ctx); return err },
-		"Lock":           func() error { _, err := locks.Mutex("a").Lock(ctx, short); return err },
+		"Lock":           func() error { _, err := locks.Mutex("a").Lock(endedWhenRefused(t, rdb)); return err },
 		"Multi, TryLock": func() error { _, err := multi.TryLock(ctx); return err },
-		"Multi, Lock":    func() error { _, err := multi.Lock(ctx, short); return err },
+		"Multi, Lock":    func() error { _, err := multi.Lock(endedWhenRefused(t, rdb)); return err },
 		"Begin":          func() error { _, err := locks.Once("a").Begin(ctx); return err },
-		"Begin, wait":    func() error { _, err := locks.Once("a", short).Begin(ctx); return err },
-		"Unlock":         func() error { return lease.Unlock(ctx) },
-		"Complete":       func() error { return attempt.Complete(ctx, nil) },
+		"Begin, wait": func() error {
+			_, err := locks.Once("a", core.WithWait(long)).Begin(endedWhenRefused(t, rdb))
+			return err
+		},
+		"Unlock":   func() error { return lease.Unlock(ctx) },
+		"Complete": func() error { return attempt.Complete(ctx, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			err := call()
 			wantErr(t, err, core.ErrUnavailable)
 			var reply redis.Error
@@ -105,6 +109,30 @@ func TestErrorsTellTheReply(t *testing.T) {
 			}
 		})
 	}
+}
+
+// endedWhenRefused returns a context that ends when the server has refused another command, after one or two of the call,
+// because it has no replicas. Redis counts a refusal inside a script once or twice. The client repeats a command only after
+// the answer, so the first refusal has reached the client by then.
+func endedWhenRefused(t *testing.T, rdb *redis.Client) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	t.Cleanup(cancel)
+	before := refusals(ctx, rdb)
+	go func() {
+		defer cancel()
+		for ctx.Err() == nil && refusals(ctx, rdb) < before+3 {
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	return ctx
+}
+
+// refusals returns how many commands the server has refused because it has no replicas.
+func refusals(ctx context.Context, rdb *redis.Client) (n int) {
+	_, after, _ := strings.Cut(rdb.Info(ctx, "errorstats").Val(), "errorstat_NOREPLICAS:count=")
+	_, _ = fmt.Sscanf(after, "%d", &n)
+	return n
 }
 
 // TestCloseTellsWhatFailed on a server that is frozen.

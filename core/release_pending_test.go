@@ -156,7 +156,8 @@ func TestFoundHoldIsForgottenSoon(t *testing.T) {
 	plain := struct{ redis.UniversalClient }{relay.Client(once)}
 	locks, rdb := newClient(t, plain, core.WithLogger(nil)), server.Client()
 	unlock(t, mustLock(t, locks.Mutex("warm")))
-	relay.Hold(redistest.ToClient)
+	// Only the grant loses its answer: a release without one would be repeated, and would not find the hold then.
+	relay.LoseReplies("lock:name", 1, redistest.Silent)
 	ended, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)
@@ -167,7 +168,6 @@ func TestFoundHoldIsForgottenSoon(t *testing.T) {
 	redistest.Eventually(t, within, "the hold to be granted", func() bool { return rdb.Exists(ctx, "lock:name").Val() == 1 })
 	cancel()
 	wantErr(t, receive(t, done), context.Canceled)
-	relay.Heal()
 	gone(t, rdb, "lock:name")
 	for _, key := range rdb.Keys(ctx, "holdfast:released*").Val() {
 		if rest := rdb.PTTL(ctx, key).Val(); rest > 15*time.Second {

@@ -19,12 +19,12 @@ const lastDials = 15 * time.Second
 // VerifyTestMain runs the tests of a package, as its TestMain, and fails if they
 // leave a goroutine behind.
 //
-// Unless told otherwise it lets sixteen times as many tests run in parallel as there are processors: they wait for
+// Unless told otherwise it lets eight times as many tests run in parallel as there are processors: they wait for
 // servers and for TTLs most of the time.
 func VerifyTestMain(m *testing.M) {
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		_ = flag.Set("test.parallel", strconv.Itoa(16*runtime.GOMAXPROCS(0)))
+		_ = flag.Set("test.parallel", strconv.Itoa(8*runtime.GOMAXPROCS(0)))
 	}
 	redis.SetLogger(silent{})
 	goleak.VerifyTestMain(calm{m})
