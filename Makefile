@@ -7,6 +7,8 @@ MODULES := . cmd/holdfast examples faults gocronlock inspector inspector/interna
 # Those with a published package, whose tests have targets of their own.
 BESIDE  := gocronlock inspector inspector/internal/browser otellock
 COMMAND := cmd/holdfast
+# All packages of all modules.
+PACKAGES := $(MODULES:%=./%/...)
 # Those with an API, which api/ lists.
 PUBLISHED := . gocronlock inspector otellock
 # The packages whose tests take longest come first, so that none of them runs alone at the end.
@@ -23,12 +25,16 @@ help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 # One run over all modules, three packages at a time, since most tests wait rather than compute. "make lint" vets. Programs
-# without data for debuggers (-w) take a third less time to link.
+# without data for debuggers (-w) take a third less time to link. The tests of the pages and of the small examples come last,
+# without the race detector: with it, the pages take four times as long, and so does it to link the examples.
 .PHONY: test
 test: needed ## run all tests of the library with the race detector, on real Redis servers
-	@events=$$(mktemp); trap 'rm -f "$$events"' EXIT; \
+	@events=$$(mktemp); trap 'rm -f "$$events"' EXIT; export GOWORK=$(GOWORK); \
+	raced=$$($(GO) list $(patsubst %,./%/...,$(filter-out $(BESIDE) $(COMMAND) examples,$(MODULES))) | grep -v '/internal/docs$$') || exit; \
+	plain=$$($(GO) list ./internal/docs ./examples/... | grep -v '/flashsale$$') || exit; \
 	$(TOOL) gotestsum --jsonfile "$$events" --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
-		env GOWORK=$(GOWORK) $(GO) test -json -race -shuffle=on -vet=off -ldflags=-w -p 3 -timeout 20m $(LONGEST) $(patsubst %,./%/...,$(filter-out $(BESIDE) $(COMMAND),$(MODULES))) ; \
+		env GOWORK=$(GOWORK) bash -c '$(GO) test -json -race -shuffle=on -vet=off -ldflags=-w -p 3 -timeout 20m $(LONGEST) $$1; \
+			$(GO) test -json -shuffle=on -vet=off $$2' tests "$$raced" "$$plain"; \
 	GOWORK=off $(GO) -C tools run ./verdict "$$events"
 
 .PHONY: test-modules
@@ -99,8 +105,9 @@ observe-check: needed ## let a Prometheus scrape the example of metrics, and ask
 .PHONY: lint
 lint: ## check formatting, vet, staticcheck, tidy go.mod files, docs/tests.md and the workflows
 	@test -z "$$($(TOOL) gofumpt -l .)" || { echo "gofumpt would change:"; $(TOOL) gofumpt -l .; exit 1; }
-	set -e; for m in $(MODULES); do (cd $$m && $(GO) vet ./... && $(TOOL) staticcheck ./... \
-		&& GOWORK=off $(GO) mod tidy -diff); done
+	env GOWORK=$(GOWORK) $(GO) vet $(PACKAGES)
+	staticcheck=$$($(TOOL) -n staticcheck) && env GOWORK=$(GOWORK) "$$staticcheck" $(PACKAGES)
+	set -e; for m in $(MODULES); do (cd $$m && GOWORK=off $(GO) mod tidy -diff); done
 	cd bench && export GOWORK=off && $(GO) vet ./... && $(TOOL) staticcheck ./... && $(GO) mod tidy -diff
 	cd tools && export GOWORK=off && $(GO) vet ./... && $(GO) test ./... && $(GO) mod tidy -diff
 	@set -e; for m in $(PUBLISHED); do $(call api,$$m) | diff -u api/$${m/#./holdfast}.txt - \
@@ -127,9 +134,12 @@ api = GOWORK=off $(GO) -C tools run ./api ../$(1)
 api: ## write the exported API of each published module to api/, after a change of it
 	@set -e; for m in $(PUBLISHED); do $(call api,$$m) > api/$${m/#./holdfast}.txt; done
 
+# What floor and latest run, as a regular expression. Defaults to all tests.
+TESTS ?=
+
 .PHONY: floor
 floor: needed ## test with exactly the dependencies of go.mod, as the oldest that users may have
-	$(call gotest,off) -p 2 ./core ./core/internal/lockscript ./...
+	$(call gotest,off) -p 2 -run '$(TESTS)' ./core ./core/internal/lockscript ./...
 
 .PHONY: latest
 latest: needed ## test with the newest dependencies, and what those need
@@ -137,7 +147,7 @@ latest: needed ## test with the newest dependencies, and what those need
 		cd "$(CURDIR)/$$module"; cp go.mod go.sum "$$dir"; \
 		newest=$$(GOWORK=off $(GO) list -m -f '{{if not (or .Main .Indirect .Replace)}}{{.Path}}@latest{{end}}' all); \
 		GOWORK=off $(GO) get -modfile="$$dir/go.mod" $$newest; \
-		$(call gotest,off) -p 2 -modfile="$$dir/go.mod" ./...; \
+		$(call gotest,off) -p 2 -run '$(TESTS)' -modfile="$$dir/go.mod" ./...; \
 	done
 
 .PHONY: bench
