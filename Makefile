@@ -24,7 +24,7 @@ gotest   = $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg --hide-sum
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
-# One run over all modules, three packages at a time, since most tests wait rather than compute. "make lint" vets. Programs
+# One run over all modules, two packages at a time: most tests wait, but three would leave none enough of a processor. "make lint" vets. Programs
 # without data for debuggers (-w) take a third less time to link. The tests of the pages and of the small examples come last,
 # without the race detector: with it, the pages take four times as long, and so does it to link the examples.
 .PHONY: test
@@ -33,7 +33,7 @@ test: needed ## run all tests of the library with the race detector, on real Red
 	raced=$$($(GO) list $(patsubst %,./%/...,$(filter-out $(BESIDE) $(COMMAND) examples,$(MODULES))) | grep -v '/internal/docs$$') || exit; \
 	plain=$$($(GO) list ./internal/docs ./examples/... | grep -v '/flashsale$$') || exit; \
 	$(TOOL) gotestsum --jsonfile "$$events" --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
-		env GOWORK=$(GOWORK) bash -c '$(GO) test -json -race -shuffle=on -vet=off -ldflags=-w -p 3 -timeout 20m $(LONGEST) $$1; \
+		env GOWORK=$(GOWORK) bash -c '$(GO) test -json -race -shuffle=on -vet=off -ldflags=-w -p 2 -timeout 20m $(LONGEST) $$1; \
 			$(GO) test -json -shuffle=on -vet=off $$2' tests "$$raced" "$$plain"; \
 	GOWORK=off $(GO) -C tools run ./verdict "$$events"
 

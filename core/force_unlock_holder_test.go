@@ -99,7 +99,7 @@ func TestForceUnlockHolderTwice(t *testing.T) {
 	mustLock(t, two)
 	var next *core.Lease
 	relay.LoseReplies("forced:{lock:name}", 1, redistest.Closed)
-	nth(relay, "forced:{lock:name}", 2, func() { next, _ = two.TryLock(ctx) })
+	beforeRepetition(relay, "forced:{lock:name}", func() { next, _ = two.TryLock(ctx) })
 	if forced, err := admin.ForceUnlockHolder(ctx, "name", core.Holder{Owner: "owner"}); !forced || err != nil {
 		t.Errorf("ForceUnlockHolder = %v, %v", forced, err)
 	}

@@ -45,7 +45,7 @@ func TestForceUnlockTwice(t *testing.T) {
 	told := subscribe(t, rdb, "redisson_lock__channel:{lock:name}")
 	relay.LoseReplies("forced:{lock:name}", 1, redistest.Closed)
 	var next *core.Lease
-	nth(relay, "forced:{lock:name}", 2, func() { next, _ = locks.Mutex("name").TryLock(ctx) })
+	beforeRepetition(relay, "forced:{lock:name}", func() { next, _ = locks.Mutex("name").TryLock(ctx) })
 	if forced, err := admin.ForceUnlock(ctx, "name"); !forced || err != nil {
 		t.Errorf("ForceUnlock = %v, %v", forced, err)
 	}
@@ -58,7 +58,7 @@ func TestForceUnlockTwice(t *testing.T) {
 	unlock(t, next)
 
 	relay.LoseReplies("forced:{lock:free}", 1, redistest.Closed)
-	nth(relay, "forced:{lock:free}", 2, func() { next, _ = locks.Mutex("free").TryLock(ctx) })
+	beforeRepetition(relay, "forced:{lock:free}", func() { next, _ = locks.Mutex("free").TryLock(ctx) })
 	if forced, err := admin.ForceUnlock(ctx, "free"); forced || err != nil {
 		t.Errorf("ForceUnlock of a free lock = %v, %v", forced, err)
 	}

@@ -96,7 +96,7 @@ func TestMultiLostReply(t *testing.T) {
 		// One of them goes to another owner before the repetition: nothing of the first run may stay.
 		relay.LoseReplies("lock:a", 1, redistest.Closed)
 		var other *core.Lease
-		nth(relay, "lock:a", 2, func() {
+		beforeRepetition(relay, "lock:a", func() {
 			rdb.Del(ctx, "lock:b")
 			other, _ = newClient(t, rdb).Mutex("b").TryLock(ctx, core.WithTTL(long))
 		})

@@ -104,7 +104,7 @@ func TestRepeatedAcquireRenews(t *testing.T) {
 	locks := newClient(t, relay.Client(), core.WithTTL(long))
 	unlock(t, mustLock(t, locks.Mutex("warm")))
 	relay.LoseReplies("lock:name", 1, redistest.Closed)
-	nth(relay, "lock:name", 2, func() { rdb.PExpire(ctx, "lock:name", long/2) }) // so late it comes
+	beforeRepetition(relay, "lock:name", func() { rdb.PExpire(ctx, "lock:name", long/2) }) // so late it comes
 	lease := mustLock(t, locks.Mutex("name"))
 	if relay.LostReplies() != 1 {
 		t.Error("no reply was lost")

@@ -157,7 +157,7 @@ func TestForgetTwice(t *testing.T) {
 	once := newClient(t, relay.Client()).Once("name")
 	mustBegin(t, other)
 	relay.LoseReplies(recordOf("name"), 1, redistest.Closed)
-	nth(relay, recordOf("name"), 2, func() { mustBegin(t, other) })
+	beforeRepetition(relay, recordOf("name"), func() { mustBegin(t, other) })
 	forget(t, once)
 	wantState(t, other, core.StateRunning, 1)
 }
@@ -173,7 +173,7 @@ func TestCompleteTwice(t *testing.T) {
 	once := newClient(t, relay.Client(), core.WithTTL(long)).Once("name")
 	a := mustBegin(t, once)
 	relay.LoseReplies(recordOf("name"), 1, redistest.Closed)
-	nth(relay, recordOf("name"), 2, func() { forget(t, other); mustBegin(t, other) })
+	beforeRepetition(relay, recordOf("name"), func() { forget(t, other); mustBegin(t, other) })
 	if err := a.Complete(ctx, nil); err != nil || relay.LostReplies() != 1 {
 		t.Errorf("Complete: %v", err)
 	}

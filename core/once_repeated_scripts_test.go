@@ -305,7 +305,7 @@ func TestRepeatedBeginKeepsItsRecord(t *testing.T) {
 	loadOnce(t, rdb)
 	once := locks.Once("name", core.WithRetention(10*time.Millisecond))
 	relay.LoseReplies(recordOf("name"), 1, redistest.Closed)
-	nth(relay, recordOf("name"), 2, func() { // so late it comes
+	beforeRepetition(relay, recordOf("name"), func() { // so late it comes
 		rdb.PExpire(ctx, recordOf("name"), within)
 		rdb.HSet(ctx, recordOf("name"), "deadline", time.Now().Add(within).UnixMilli())
 	})

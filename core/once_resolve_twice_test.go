@@ -61,7 +61,7 @@ func TestResolveIsFinished(t *testing.T) {
 		t.Fatal(err)
 	}
 	relay.LoseReplies(recordOf("name"), 1, redistest.Closed)
-	nth(relay, recordOf("name"), 2, func() {
+	beforeRepetition(relay, recordOf("name"), func() {
 		for _, key := range rdb.Keys(ctx, "holdfast:released:*").Val() {
 			rdb.Del(ctx, key)
 		}
@@ -84,7 +84,7 @@ func TestResolveTwice(t *testing.T) {
 	other := newClient(t, server.Client(), core.WithTTL(long)).Once("name")
 	once := newClient(t, relay.Client()).Once("name")
 	relay.LoseReplies(recordOf("name"), 1, redistest.Closed)
-	nth(relay, recordOf("name"), 2, func() {
+	beforeRepetition(relay, recordOf("name"), func() {
 		wantState(t, other, core.StateCompleted, 0)
 		forget(t, other)
 		mustBegin(t, other)

@@ -185,3 +185,16 @@ func readCounters(t *testing.T, server *redistest.Server) counters {
 	stats := server.CommandStats()
 	return counters{at: time.Now(), calls: stats["evalsha"].Calls + stats["eval"].Calls, reads: reads}
 }
+
+// beforeRepetition calls do before the second request about key reaches the server. Further requests wait until do has
+// ended. Why: on a slow machine, the client may give up the second request meanwhile, and send a third one that overtakes
+// it. The test would then go on beside do.
+func beforeRepetition(relay *redistest.Relay, key string, do func()) {
+	var seen atomic.Int32
+	var once sync.Once
+	relay.OnRequest(func(chunk []byte) {
+		if bytes.Contains(chunk, []byte(key)) && seen.Add(1) > 1 {
+			once.Do(do)
+		}
+	})
+}
