@@ -24,9 +24,10 @@ gotest   = $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg --hide-sum
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
-# One run over all modules, two packages at a time: most tests wait, but three would leave none enough of a processor. "make lint" vets. Programs
-# without data for debuggers (-w) take a third less time to link. The tests of the pages and of the small examples come last,
-# without the race detector: with it, the pages take four times as long, and so does it to link the examples.
+# One run over all modules, two packages at a time: most tests wait, but with three each has too little of a processor at
+# times. "make lint" vets. Programs without data for debuggers (-w) take a third less time to link. The tests of the pages
+# and of the small examples come last, without the race detector: with it, the pages take four times as long, and so does
+# it to link the examples.
 .PHONY: test
 test: needed ## run all tests of the library with the race detector, on real Redis servers
 	@events=$$(mktemp); trap 'rm -f "$$events"' EXIT; export GOWORK=$(GOWORK); \
