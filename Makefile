@@ -12,7 +12,7 @@ PACKAGES := $(MODULES:%=./%/...)
 # Those with an API, which api/ lists.
 PUBLISHED := . gocronlock inspector otellock
 # The packages whose tests take longest come first, so that none of them runs alone at the end.
-LONGEST := ./core ./internal/frameworks ./core/internal/lockscript ./examples/flashsale
+LONGEST := ./core ./examples/flashsale ./middleware/gin ./middleware/nethttp
 TOOL    := GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # go test, which says at its end once more what failed; the argument is GOWORK.
 gotest   = $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
@@ -24,18 +24,21 @@ gotest   = $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg --hide-sum
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
+# Those that are tested without the race detector. It would make the tests of the pages, of the Lua scripts against their
+# models and of other frameworks take three times as long, and so it would the linking of small examples. Their goroutines
+# are those of core and middleware, whose own tests have it.
+PLAIN := ./internal/docs ./core/internal/lockscript ./core/internal/oncescript ./internal/frameworks/... ./examples/...
+
 # One run over all modules, two packages at a time: most tests wait, but with three each has too little of a processor at
-# times. "make lint" vets. Programs without data for debuggers (-w) take a third less time to link. The tests of the pages
-# and of the small examples come last, without the race detector: with it, the pages take four times as long, and so does
-# it to link the examples.
+# times. "make lint" vets. Programs without data for debuggers (-w) take a third less time to link.
 .PHONY: test
-test: needed ## run all tests of the library with the race detector, on real Redis servers
+test: needed ## run all tests of the library, most with the race detector, on real Redis servers
 	@events=$$(mktemp); trap 'rm -f "$$events"' EXIT; export GOWORK=$(GOWORK); \
-	raced=$$($(GO) list $(patsubst %,./%/...,$(filter-out $(BESIDE) $(COMMAND) examples,$(MODULES))) | grep -v '/internal/docs$$') || exit; \
-	plain=$$($(GO) list ./internal/docs ./examples/... | grep -v '/flashsale$$') || exit; \
+	plain=$$($(GO) list $(PLAIN) | grep -v '/flashsale$$') || exit; \
+	raced=$$($(GO) list $(patsubst %,./%/...,$(filter-out $(BESIDE) $(COMMAND),$(MODULES))) | grep -vxF "$$plain") || exit; \
 	$(TOOL) gotestsum --jsonfile "$$events" --format pkgname --format-hide-empty-pkg --hide-summary skipped --raw-command -- \
 		env GOWORK=$(GOWORK) bash -c '$(GO) test -json -race -shuffle=on -vet=off -ldflags=-w -p 2 -timeout 20m $(LONGEST) $$1; \
-			$(GO) test -json -shuffle=on -vet=off $$2' tests "$$raced" "$$plain"; \
+			$(GO) test -json -shuffle=on -vet=off -p 2 $$2' tests "$$raced" "$$plain"; \
 	GOWORK=off $(GO) -C tools run ./verdict "$$events"
 
 .PHONY: test-modules
@@ -104,7 +107,7 @@ observe-check: needed ## let a Prometheus scrape the example of metrics, and ask
 	HOLDFAST_PROMETHEUS=required $(GO) test -race -count=1 -run 'TestPrometheus|TestAlerts' ./examples/observe ./otellock
 
 .PHONY: lint
-lint: ## check formatting, vet, staticcheck, tidy go.mod files, docs/tests.md and the workflows
+lint: ## check formatting, vet, staticcheck, tidy go.mod files, the API and the workflows
 	@test -z "$$($(TOOL) gofumpt -l .)" || { echo "gofumpt would change:"; $(TOOL) gofumpt -l .; exit 1; }
 	env GOWORK=$(GOWORK) $(GO) vet $(PACKAGES)
 	staticcheck=$$($(TOOL) -n staticcheck) && env GOWORK=$(GOWORK) "$$staticcheck" $(PACKAGES)
@@ -113,7 +116,6 @@ lint: ## check formatting, vet, staticcheck, tidy go.mod files, docs/tests.md an
 	cd tools && export GOWORK=off && $(GO) vet ./... && $(GO) test ./... && $(GO) mod tidy -diff
 	@set -e; for m in $(PUBLISHED); do $(call api,$$m) | diff -u api/$${m/#./holdfast}.txt - \
 		|| { echo "the exported API differs from api/: make api, and look at the difference" >&2; exit 1; }; done
-	$(GO) test -run TestTestsPage ./internal/docs
 	cd faults && $(GO) vet -tags holdfast_simulation ./simulate
 	$(TOOL) actionlint
 
@@ -135,12 +137,9 @@ api = GOWORK=off $(GO) -C tools run ./api ../$(1)
 api: ## write the exported API of each published module to api/, after a change of it
 	@set -e; for m in $(PUBLISHED); do $(call api,$$m) > api/$${m/#./holdfast}.txt; done
 
-# What floor and latest run, as a regular expression. Defaults to all tests.
-TESTS ?=
-
 .PHONY: floor
 floor: needed ## test with exactly the dependencies of go.mod, as the oldest that users may have
-	$(call gotest,off) -p 2 -run '$(TESTS)' ./core ./core/internal/lockscript ./...
+	$(call gotest,off) -p 2 ./core ./core/internal/lockscript ./...
 
 .PHONY: latest
 latest: needed ## test with the newest dependencies, and what those need
@@ -148,7 +147,7 @@ latest: needed ## test with the newest dependencies, and what those need
 		cd "$(CURDIR)/$$module"; cp go.mod go.sum "$$dir"; \
 		newest=$$(GOWORK=off $(GO) list -m -f '{{if not (or .Main .Indirect .Replace)}}{{.Path}}@latest{{end}}' all); \
 		GOWORK=off $(GO) get -modfile="$$dir/go.mod" $$newest; \
-		$(call gotest,off) -p 2 -run '$(TESTS)' -modfile="$$dir/go.mod" ./...; \
+		$(call gotest,off) -p 2 -modfile="$$dir/go.mod" ./...; \
 	done
 
 .PHONY: bench
@@ -188,7 +187,7 @@ dependencies: floor latest ## both; they mostly wait, or compile, so run them si
 
 .PHONY: model
 model: needed ## compare the scripts with a model over 100,000 random operations; make test takes a quarter of them
-	$(GO) test -race -count=1 -v -run 'TestModel$$' ./core/internal/lockscript -model.ops 100000
+	$(GO) test -count=1 -v -run 'TestModel$$' ./core/internal/lockscript -model.ops 100000
 
 .PHONY: names
 names: needed ## lock and unlock a million names, on one server and in a Cluster, and measure what is left: docs/redis.md
@@ -251,7 +250,7 @@ CONTEST  ?= 60s
 
 .PHONY: interop
 interop: needed ## contend with a real Redisson, where java and mvn are: the figures in docs/redisson.md
-	$(GO) test -race -count=1 -v -timeout 30m -parallel 48 $(INTEROP) -contest $(CONTEST)
+	$(GO) test -count=1 -v -timeout 30m -parallel 48 $(INTEROP) -contest $(CONTEST)
 
 .PHONY: interop-long
 interop-long: needed ## let Go and Java alternate for ten minutes while both renew their locks
