@@ -19,10 +19,10 @@ const testsPage = "docs/tests.md"
 // TestTestsPage compares docs/tests.md with the guarantees, with what the public packages export, and with the tests.
 func TestTestsPage(t *testing.T) {
 	if underRace {
-		t.Skip("the race detector makes it four times as slow: make lint runs it")
+		t.Skip("the race detector makes it four times as slow: make test runs it without")
 	}
 	if os.Getenv("GOWORK") == "off" {
-		t.Skip("without the workspace, packages of other modules are not found: make lint runs it")
+		t.Skip("without the workspace, packages of other modules are not found: make test runs it in it")
 	}
 	t.Parallel()
 	page, err := markdown.Read(root, testsPage)
