@@ -46,7 +46,9 @@ func setting(n *nemesis) bool { return n.kind.clocks }
 func resetting(n *nemesis) bool { return n.kind.clocks && n.expendable() }
 
 // expendable tells whether all locks outlive what the weak servers lose, or the world does without that.
-func (n *nemesis) expendable() bool { return !n.kind.redlock() || len(n.weak) <= n.kind.minority() }
+func (n *nemesis) expendable() bool {
+	return !n.kind.redlock() || len(n.weak) <= n.kind.minority() && n.outlived()
+}
 
 // some chooses clients: one, or now and then all.
 func (n *nemesis) some() []*client {
