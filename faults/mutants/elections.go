@@ -17,7 +17,7 @@ var elections = []Mutant{
 		inCore("TestObserveNeverGoesBack"),
 	},
 	{
-		"work that outlives its leader", "Run gives up the lead while calls of TryDo are at work", "core/election_do.go",
+		"work that outlives its leader", "`Run` gives up the lead while calls of `TryDo` are at work", "core/election_do.go",
 		[][2]string{{"	l.calls.Wait()\n", ""}},
 		inCore("TestElectionTryDoOutlivesRun"),
 	},

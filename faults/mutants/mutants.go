@@ -54,12 +54,12 @@ var locks = []Mutant{
 		inCore("TestPeerStaleUnlockFreesASuccessor"),
 	},
 	{
-		"renewal after unlock", "redisson/redisson: a watchdog that goes on", "core/internal/keepalive/renewer.go",
+		"renewal after unlock", "redisson/redisson: a watchdog that continues", "core/internal/keepalive/renewer.go",
 		[][2]string{{"	return r.removeLocked(e)\n}\n\n// Close", "	return e.liveLocked()\n}\n\n// Close"}},
 		inKeepalive("TestAnswerAfterUnlockIsIgnored|TestRenewedEachThird"),
 	},
 	{
-		"release without owner check, simulated", "the same, found by what comes of it", "core/internal/lockscript/lua/release.lua",
+		"release without owner check, simulated", "the same, found by its effects", "core/internal/lockscript/lua/release.lua",
 		[][2]string{
 			{"if not held[2] then", "if redis.call('EXISTS', lock) == 0 then"},
 			{"if tonumber(held[1]) > 1 then", "if tonumber(held[1] or 1) > 1 then"},
@@ -75,7 +75,7 @@ var locks = []Mutant{
 		inCore("TestRenewalOfASuccessorsLock"),
 	},
 	{
-		"pub/sub without poll", "redisson/redisson#5761: a message that is lost is waited for for ever", "core/internal/waiters/list.go",
+		"pub/sub without poll", "redisson/redisson#5761: the waiter waits for ever for a lost message", "core/internal/waiters/list.go",
 		[][2]string{{"subscribedPollInterval = 2 * time.Second", "subscribedPollInterval = time.Hour"}},
 		inCore("TestFreedWithoutAMessage"),
 	},
@@ -85,12 +85,12 @@ var locks = []Mutant{
 		inCore("TestRepeatedAcquireRenews|TestEntryAndTTL|TestConformance/^Mutex$/(Acquire|Reentry)ReplyLost"),
 	},
 	{
-		"line ordered by a clock", "a clock that is set back lets the last in first", "core/internal/lockscript/lua/queue_acquire.lua",
+		"queue ordered by a clock", "a clock that is set back lets the last in first", "core/internal/lockscript/lua/queue_acquire.lua",
 		[][2]string{{"number = math.max(micros, lastExclusive + 1, lastShared + 1)", "number = micros"}},
 		inCore("TestClockSetBackKeepsTheOrder"),
 	},
 	{
-		"hold key shared by readers", "one reader's renewal keeps the holds of those who crashed", "core/internal/lockscript/lua/renew.lua",
+		"hold key shared by readers", "one reader's renewal keeps the holds of crashed readers", "core/internal/lockscript/lua/renew.lua",
 		[][2]string{{
 			"  redis.call('ZADD', shareExpiries, newExpiry(before), id)",
 			"  for _, member in ipairs(redis.call('ZRANGE', shareExpiries, 0, -1)) do\n" +
@@ -99,7 +99,7 @@ var locks = []Mutant{
 		inCore("TestKilledReader|TestSharesKeepTheirOwnTime|TestHoldsHaveTheirOwnTime"),
 	},
 	{
-		"WAIT on another connection", "it tells of that connection's writes, and there are none", "core/internal/transport/ack.go",
+		"WAIT on another connection", "it covers that connection's writes, and there are none", "core/internal/transport/ack.go",
 		[][2]string{{
 			"pipeline(conn, batch, command, wait)",
 			"other := redis.NewClient(rdb.Options())\n\t\t_ = other.Ping(context.Background()).Err()\n\t\t" +
@@ -108,7 +108,7 @@ var locks = []Mutant{
 		inCore("TestUnacknowledgedGrantsAreTakenBack"),
 	},
 	{
-		"tombstone missing", "an acquire that arrives after its release is granted to nobody", "core/internal/lockscript/lua/release.lua",
+		"tombstone missing", "an acquire that arrives after its release blocks the lock without a holder", "core/internal/lockscript/lua/release.lua",
 		[][2]string{{"  return remember(0, missingMemory)", "  return 0"}},
 		inCore("TestAcquireAfterItsRelease"),
 	},
@@ -128,7 +128,7 @@ var locks = []Mutant{
 		inCore("TestLeasesSurviveAMigration/plain"),
 	},
 	{
-		"no timer for the loss", "the holder is told when the server answers, or never", "core/internal/keepalive/validity.go",
+		"no timer for the loss", "the holder notices when the server answers, or never", "core/internal/keepalive/validity.go",
 		[][2]string{
 			{"return now >= min(v.validUntil, v.endAt) }", "return now >= v.endAt }"},
 			{"return min(v.validUntil, v.renewAt, v.endAt, v.warnAt) }", "return min(v.renewAt, v.endAt, v.warnAt) }"},
@@ -136,7 +136,7 @@ var locks = []Mutant{
 		inCore("TestConformance/^Mutex$/(FixedTTLExpires|FrozenServersLoseTheLease)$"),
 	},
 	{
-		"release heeds a context that is over", "bsm/redislock: it is never sent", "core/internal/acquire/release.go",
+		"release heeds a context that has ended", "bsm/redislock: it is never sent", "core/internal/acquire/release.go",
 		[][2]string{
 			{"p.Release(h.ReleaseCtx.Reset(ctx, transport.FirstAnswerTimeout), h, what)", "p.Release(ctx, h, what)"},
 			{"err error) {\n\tdetached, cancel := Detach(ctx)\n", "err error) {\n\tdetached, cancel := context.WithCancel(ctx)\n"},
@@ -152,7 +152,7 @@ var locks = []Mutant{
 		inCore("TestFullServer"),
 	},
 	{
-		"half a grant stays", "a script that dies halfway leaves a lock without an end", "core/internal/lockscript/lua/compact_grant.lua",
+		"half a grant stays", "a script that stops halfway leaves a lock without an expiry", "core/internal/lockscript/lua/compact_grant.lua",
 		[][2]string{{"    if type(redis.pcall('DEL', lock)) == 'table' then\n      redis.call('SET', lock, '', 'PX', 1)\n    end\n", ""}},
 		inCore("TestHalfAnAcquire|TestHalfAScript"),
 	},
@@ -162,7 +162,7 @@ var locks = []Mutant{
 		inCore("FuzzKeys"),
 	},
 	{
-		"once recorded by whoever comes last", "a run that was overtaken overwrites the record", "core/internal/oncescript/lua/finish.lua",
+		"once recorded by the last run to end", "a run that was overtaken overwrites the record", "core/internal/oncescript/lua/finish.lua",
 		[][2]string{{"  elseif other and other ~= 'retry' then", "  elseif false then"}},
 		inCore("TestLateComplete"),
 	},
@@ -185,19 +185,19 @@ var locks = []Mutant{
 		inCore("TestOvertakenEndIsRecordedLater"),
 	},
 	{
-		"late declaration", "a copy of an earlier Declare overwrites a later one that was confirmed",
+		"late declaration", "a copy of an earlier `Declare` overwrites a later one that was confirmed",
 		"core/internal/oncescript/lua/declare.lua",
 		[][2]string{{"if tonumber(r.declaration or 0) > tonumber(ARGV[3]) then", "if false then"}},
 		inCore("TestDeclarationArrivesLate"),
 	},
 	{
-		"end without an answer, recorded anew", "a repeated Complete brings a record back that was forgotten",
+		"end without an answer, recorded anew", "a repeated `Complete` brings a record back that was forgotten",
 		"core/internal/oncescript/lua/marks.lua",
 		[][2]string{{"  call('ZADD', marks, integer(ms + memory), r.token)\n", ""}},
 		inCore("TestEndWithoutAnswer"),
 	},
 	{
-		"own end taken for another one", "a repeated Complete does not recognise the record that it has left",
+		"own end taken for another one", "a repeated `Complete` does not recognise the record that it has left",
 		"core/internal/oncescript/lua/finish.lua",
 		[][2]string{{"if ownEnd(r) or call(", "if call("}},
 		inCore("TestEndWithoutAnswer"),
@@ -253,7 +253,7 @@ var locks = []Mutant{
 		inCore("TestReleaseWithoutAnswer/^taken_between"),
 	},
 	{
-		"expired or released, nobody knows", "the lease ends during the retries of an unlock", "core/internal/lockscript/release.go",
+		"expired or released, unknown which", "the lease ends during the retries of an unlock", "core/internal/lockscript/release.go",
 		[][2]string{{"h.ValidUntil.Sub(i.Now()) < releaseMemory", "h.ValidUntil.Sub(i.Now()) < 0"}},
 		inCore("TestUnlockOutlivesTheLease"),
 	},
@@ -273,7 +273,7 @@ var locks = []Mutant{
 		inCore("TestFrozenServerCostsOneGoroutine"),
 	},
 	{
-		"request that went unanswered counts as never sent", "it arrives when the caller has gone, and is granted to nobody",
+		"request that went unanswered counts as never sent", "it arrives after the caller has returned, and blocks the lock without a holder",
 		"core/internal/transport/executor.go",
 		[][2]string{{"	c.Repeated, c.keys.written = first, false\n", "	c.keys.written = false\n"}},
 		inCore("TestRepeatedRequestIsTakenBack"),
@@ -289,7 +289,7 @@ var locks = []Mutant{
 		inCore("TestFrozenServerWithoutTimeout"),
 	},
 	{
-		"wait without end", "whose context has no end waits for as long as go-redis dials", "core/internal/transport/executor.go",
+		"wait without end", "a call without a deadline waits for as long as go-redis dials", "core/internal/transport/executor.go",
 		[][2]string{{"timeout := AnswerTimeout + c.Ack.Timeout", "timeout := AnswerTimeout + time.Hour"}},
 		inTransport("TestEveryWaitEnds"),
 	},
@@ -304,7 +304,7 @@ var locks = []Mutant{
 		inCore("TestHooksSeeLoneCommands"),
 	},
 	{
-		"leader that goes on", "the context of a leader does not end with its lead", "core/election.go",
+		"leader that continues", "the context of a leader does not end with its lead", "core/election.go",
 		[][2]string{{"	lease.end.Bind(l.stop) // until the lead ends\n", ""}},
 		inCore("TestRunAfterALoss|TestRunEndsItsContextFirst"),
 	},
@@ -334,17 +334,17 @@ var locks = []Mutant{
 		inCore("TestAttemptBind"),
 	},
 	{
-		"majority taken for a split vote", "who meets a holder without all of the servers asks on and on", "core/internal/redlock/vote_round.go",
+		"majority taken for a split vote", "a caller that finds a holder without all of the servers never stops asking", "core/internal/redlock/vote_round.go",
 		[][2]string{{"b.othersWon = b.othersWon || v.TokenCommitted", "_ = v.TokenCommitted"}},
 		inCore("TestRedlockLeavesAMinority"),
 	},
 	{
-		"token forgotten, in a round", "the same as above, found by what comes of it", "core/internal/lockscript/lua/token.lua",
+		"token forgotten, in a round", "the same as above, found by its effects", "core/internal/lockscript/lua/token.lua",
 		[][2]string{{"token = math.max(now, beyond", "token = math.max(1, beyond"}},
 		inRound("memory"),
 	},
 	{
-		"exclusion given up, in a round", "who comes too late enters all the same", "core/internal/lockscript/lua/mutex_common.lua",
+		"exclusion given up, in a round", "a caller that is too late enters all the same", "core/internal/lockscript/lua/mutex_common.lua",
 		[][2]string{{"    return {0, r.lockTTL, held[7] and 1 or 0, mutexOwner(r.lock)}\n", "    if r.lockTTL > 300 then return {0, r.lockTTL} end\n    r.count = 0\n    return nil\n"}},
 		inRound("aof"),
 	},
