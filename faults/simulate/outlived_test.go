@@ -5,6 +5,7 @@ package simulate_test
 import (
 	"slices"
 	"strings"
+	"testing"
 )
 
 // outlived tells whether a majority without the weak servers has each lock of a Redlock that any server has. Why: if callers
@@ -56,4 +57,33 @@ func (s *server) owners() map[string]string {
 		}
 	}
 	return owners
+}
+
+// TestOutlived: a minority may forget a lock that the others have, and none that is on a bare majority with it.
+func TestOutlived(t *testing.T) {
+	n := &nemesis{world: &world{kind: kind{servers: 3}}}
+	for number := range 3 {
+		s := newServer(number)
+		t.Cleanup(s.stop)
+		n.servers = append(n.servers, s)
+	}
+	expect := func(weak int, want bool) {
+		t.Helper()
+		n.weak = n.servers[weak : weak+1]
+		if got := n.outlived(); got != want {
+			t.Errorf("server %d may forget: %t", weak, got)
+		}
+	}
+	expect(0, true)
+	for _, s := range n.servers[:2] {
+		s.redis.HSet("lock", "client:1", "1", "mode", "30000")
+	}
+	expect(0, false)
+	expect(2, true)
+	n.servers[2].redis.HSet("lock", "client:2", "1", "hold:client:2", "1", "mode", "mutex")
+	expect(1, false)
+	expect(2, true)
+	n.servers[2].redis.Del("lock")
+	n.servers[2].redis.HSet("lock", "client:1", "1", "hold:client:1", "1", "mode", "mutex")
+	expect(1, true)
 }
