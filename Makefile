@@ -66,7 +66,7 @@ versions: needed ## run the tests on every supported version of Redis and Valkey
 	@servers=$$(tools/servers.sh) || exit; failed=; IFS=$$'\n'; \
 	for server in $$servers; do \
 		printf '\n== '; "$$server" --version; \
-		HOLDFAST_REDIS_SERVER=$$server $(GO) test -race -shuffle=on -timeout 10m ./... || failed+=$$'\n'$$server; \
+		HOLDFAST_REDIS_SERVER=$$server $(GO) test -race -shuffle=on -timeout 20m ./... || failed+=$$'\n'$$server; \
 	done; \
 	[ -z "$$failed" ] || { echo "failed on:$$failed" >&2; exit 1; }
 
