@@ -86,6 +86,7 @@ func TestLostAtUnlock(t *testing.T) {
 	}
 	m.want(1, "holdfast.leases.lost")
 	m.want(1, "holdfast.hold.duration")
+	m.want(1, "holdfast.hold.duration", end("taken"))
 	m.want(0, "holdfast.leases")
 }
 
