@@ -191,7 +191,7 @@ func TestHandlerLearnsOfLostLease(t *testing.T) {
 		cause <- context.Cause(ctx)
 	}
 	guard := ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(patience), watch.option(),
-		ginlock.WithLock(core.WithTTL(time.Second)))
+		ginlock.WithLock(core.WithTTL(6*time.Second)))
 	srv := serve(t, router(guard, handler))
 	done := postAside(t.Context(), srv, "ada", "7")
 	if token := receive(t, entered, "the run"); token <= 0 {

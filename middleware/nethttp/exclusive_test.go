@@ -187,7 +187,7 @@ func TestHandlerLearnsOfLostLease(t *testing.T) {
 		<-r.Context().Done()
 		cause <- context.Cause(r.Context())
 	})
-	guard := httplock.Exclusive(locks.Mutex, cart(), patient, watch.option(), httplock.WithLock(core.WithTTL(time.Second)))
+	guard := httplock.Exclusive(locks.Mutex, cart(), patient, watch.option(), httplock.WithLock(core.WithTTL(6*time.Second)))
 	srv := serve(t, guard(handler))
 	done := postAside(t.Context(), srv, "ada", "7")
 	if token := receive(t, entered, "the run"); token <= 0 {
