@@ -75,7 +75,7 @@ func TestHooksFindTheirContext(t *testing.T) {
 	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long), core.WithLogger(nil), core.WithHooks(seen.hooks()))
 	ctx, cancel := context.WithTimeout(t.Context(), within) // an end that Renewed and Lost must not see
 	defer cancel()
-	outer := mustLockWith(t, ctx, locks.Mutex("outer"), core.WithTTL(time.Second))
+	outer := mustLockWith(t, ctx, locks.Mutex("outer"), core.WithTTL(6*time.Second))
 	seen.await(t, "Renewed outer")
 	members := mustLockWith(t, ctx, core.Multi(locks.Mutex("{m}a"), locks.Mutex("{m}b")))
 	waiting := make(chan error, 1)

@@ -123,7 +123,7 @@ func (s *steps) token(name string) int64 {
 func panickingHooksLoseNoLock(t *testing.T, s Subject) {
 	w := newWorld(t, s)
 	var acquire, release atomic.Bool
-	p := w.process(core.WithLogger(nil), core.WithTTL(3*time.Second), core.WithHooks(core.Hooks{
+	p := w.process(core.WithLogger(nil), core.WithTTL(6*time.Second), core.WithHooks(core.Hooks{
 		AcquireEnd: func(context.Context, core.AcquireEnd) {
 			if acquire.Load() {
 				panic("acquired")

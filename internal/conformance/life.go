@@ -110,7 +110,7 @@ func optionsMayBeUsedAgain(t *testing.T, s Subject) {
 // leaseMayBeSharedByTasks uses one lease in many goroutines; the race detector is the judge.
 func leaseMayBeSharedByTasks(t *testing.T, s Subject) {
 	w := newWorld(t, s)
-	p := w.process(core.WithTTL(3 * time.Second))
+	p := w.process(core.WithTTL(6 * time.Second))
 	lease := w.must(p.lock("name").Lock(context.Background()))
 	const tasks = 8
 	done := make(chan struct{}, tasks)
@@ -119,7 +119,7 @@ func leaseMayBeSharedByTasks(t *testing.T, s Subject) {
 			defer func() { done <- struct{}{} }()
 			for range 10 {
 				_, _, _ = lease.ValidUntil(), lease.Token(), lease.Owner()
-				if err := lease.Extend(context.Background(), 4*time.Second); err != nil {
+				if err := lease.Extend(context.Background(), 8*time.Second); err != nil {
 					t.Errorf("extend: %v", err)
 				}
 				inner, err := p.lock("name").Lock(lease.Context())

@@ -53,7 +53,7 @@ func renewalOutlivesTTL(t *testing.T, s Subject) {
 			renewed <- struct{}{}
 		}
 	}}))
-	lease := w.must(p.lock("name").Lock(context.Background(), core.WithTTL(3*time.Second)))
+	lease := w.must(p.lock("name").Lock(context.Background(), core.WithTTL(6*time.Second)))
 	first := lease.ValidUntil()
 	for range 4 * p.pair.Lock.members() { // one renewal each third of the TTL
 		select {

@@ -88,13 +88,13 @@ func reentryDoesNotQueue(t *testing.T, s Subject) {
 
 func innerUnlockKeepsRenewing(t *testing.T, s Subject) {
 	w := newWorld(t, s)
-	p := w.process(core.WithTTL(3 * time.Second))
+	p := w.process(core.WithTTL(6 * time.Second))
 	outer := w.must(p.lock("name").Lock(context.Background()))
 	inner := w.must(p.lock("name").Lock(outer.Context()))
 	w.unlock(inner)
 	after := time.Now()
 	redistest.Eventually(t, within, "two renewals", func() bool {
-		return outer.Context().Err() != nil || outer.ValidUntil().After(after.Add(5*time.Second))
+		return outer.Context().Err() != nil || outer.ValidUntil().After(after.Add(9*time.Second))
 	})
 	if outer.Context().Err() != nil {
 		t.Fatalf("the outer lease ended: %v", context.Cause(outer.Context()))

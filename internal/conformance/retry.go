@@ -173,7 +173,7 @@ func scriptsForgotten(t *testing.T, s Subject) {
 	var leases []*core.Lease
 	for i := range names {
 		forget()
-		leases = append(leases, w.must(p.lock(string(rune('a'+i))).Lock(ctx, core.WithTTL(3*time.Second))))
+		leases = append(leases, w.must(p.lock(string(rune('a'+i))).Lock(ctx, core.WithTTL(9*time.Second))))
 	}
 	renewed.expect(2 * names * p.pair.Lock.members())
 	forget()
