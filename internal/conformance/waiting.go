@@ -255,7 +255,7 @@ func deadSubscriptionIsBypassed(t *testing.T, s Subject) {
 	ctx := context.Background()
 	holder := w.process()
 	lease := w.must(holder.lock("name").Lock(ctx, core.WithTTL(long)))
-	p := w.relayed()
+	p := w.relayed(core.WithTTL(long)) // with which each server of a Redlock has a second
 	waiting := p.lineUp(ctx, "name")
 	redistest.Eventually(t, within, "the waiter to listen", func() bool {
 		return !slices.ContainsFunc(w.places, func(p *place) bool { return !slices.ContainsFunc(p.servers, hasListener) })
