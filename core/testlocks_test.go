@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -67,6 +68,19 @@ func lockLater(l core.Locker) <-chan error {
 		done <- err
 	}()
 	return done
+}
+
+// askingAgain is a lock whose Lock asks again after an outage longer than one call endures. A busy machine takes longer
+// than that to replace a master.
+type askingAgain struct{ core.Locker }
+
+func (l askingAgain) Lock(ctx context.Context, opts ...core.LockOption) (*core.Lease, error) {
+	for {
+		lease, err := l.Locker.Lock(ctx, opts...)
+		if !errors.Is(err, core.ErrUnavailable) {
+			return lease, err
+		}
+	}
 }
 
 // leaseLater locks in another goroutine; the lease arrives when it is granted.

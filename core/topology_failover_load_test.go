@@ -33,8 +33,8 @@ type stay struct {
 
 const (
 	// followTTL outlasts a failover, longHold too.
-	followTTL = 6 * time.Second
-	longHold  = 4 * time.Second
+	followTTL = 15 * time.Second
+	longHold  = 10 * time.Second
 	// ackTime is what replicas get.
 	ackTime = 200 * time.Millisecond
 )

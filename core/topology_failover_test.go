@@ -39,13 +39,13 @@ func TestMasterCrash(t *testing.T) {
 	waiting := make(map[string]<-chan *core.Lease)
 	for _, kind := range []string{"Mutex", "Fair"} {
 		held[kind] = mustLock(t, strategies(holder)[kind]("{c}:"+kind))
-		waiting[kind] = leaseLater(t, strategies(other)[kind]("{c}:"+kind))
+		waiting[kind] = leaseLater(t, askingAgain{strategies(other)[kind]("{c}:" + kind)})
 	}
 	awaitListeners(t, holder, "{c}:Mutex", 1)
 	awaitQueue(t, holder, "{c}:Fair", 1)
 	replicaOf(t, cluster, victim).AwaitInSync(victim)
 	victim.Kill()
-	after := mustLock(t, holder.Mutex("{c}:new")) // as soon as the shard works again
+	after := mustLock(t, askingAgain{holder.Mutex("{c}:new")}) // as soon as the shard works again
 	unlock(t, after)
 	awaitRenewed(t, []*core.Lease{held["Mutex"], held["Fair"]}, 15*time.Second)
 	awaitListeners(t, holder, "{c}:Mutex", 1)
