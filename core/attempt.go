@@ -23,7 +23,8 @@ type Attempt struct {
 	began    time.Time
 	declared atomic.Int64 // number of the last declaration
 	ended    atomic.Bool
-	ending   oncescript.End // once ended is true
+	ending   oncescript.End   // once ended is true
+	endHold  *lockscript.Hold // of ending; see end
 }
 
 // Context returns a context that carries the fencing token and ends with the attempt, with the cause [ErrLeaseLost] if
@@ -65,7 +66,7 @@ func (a *Attempt) ValidUntil() time.Time { return a.lease.ValidUntil() }
 // attempt there, it goes on, and records the run if that attempt is released, withdrawn or crashes.
 func (a *Attempt) Complete(ctx context.Context, value []byte) error {
 	err := a.end(ctx, OutcomeCompleted, func(ctx context.Context) (int64, error) {
-		return a.once.backend().Complete(ctx, &a.lease.hold, a.lease.token, a.number, value)
+		return a.once.backend().Complete(ctx, a.endHold, a.lease.token, a.number, value)
 	})
 	if err != nil {
 		return err
@@ -91,7 +92,7 @@ func (a *Attempt) Withdraw(ctx context.Context) error {
 func (a *Attempt) Hold(ctx context.Context, reason string) error {
 	reason = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
 	return a.end(ctx, OutcomeHeld, func(ctx context.Context) (int64, error) {
-		return a.once.backend().Hold(ctx, &a.lease.hold, a.lease.token, a.number, reason)
+		return a.once.backend().Hold(ctx, a.endHold, a.lease.token, a.number, reason)
 	})
 }
 
@@ -149,7 +150,7 @@ const maxReason = 1024
 // discard ends the attempt without an outcome in its record.
 func (a *Attempt) discard(ctx context.Context, outcome Outcome, what lockscript.ReleaseReason) error {
 	return a.end(ctx, outcome, func(ctx context.Context) (int64, error) {
-		held, err := a.once.backend().Discard(ctx, &a.lease.hold, what)
+		held, err := a.once.backend().Discard(ctx, a.endHold, what)
 		if !held {
 			return oncescript.Stale, err
 		}
@@ -170,10 +171,15 @@ func (a *Attempt) end(ctx context.Context, outcome Outcome, command func(context
 	}
 	live := e.renewer.Remove(&a.lease.entry)
 	if live {
+		a.endHold = &a.lease.hold
 		a.lease.end.Set(ErrNotHeld)
+	} else {
+		// A copy: the end counts its repeated requests in the hold, while the renewer may be reading that of the lost lease.
+		h := a.lease.hold
+		a.endHold = &h
 	}
 	var result int64
-	a.once.backend().Unconfirmed.Add(&a.ending, &a.lease.hold, a.lease.token, command)
+	a.once.backend().Unconfirmed.Add(&a.ending, a.endHold, a.lease.token, command)
 	err := e.acquiring.RunDetached(ctx, func(ctx context.Context) (err error) {
 		result, err = a.ending.Send(ctx)
 		return err
@@ -197,7 +203,7 @@ func (a *Attempt) end(ctx context.Context, outcome Outcome, command func(context
 // that is, no other attempt's end is touched.
 func (a *Attempt) endLater() {
 	until := a.once.client.now().Add(a.patience())
-	a.ending.SendLater(a.once.backend().Pending(&a.lease.hold), until, a.notRecorded)
+	a.ending.SendLater(a.once.backend().Pending(a.endHold), until, a.notRecorded)
 }
 
 // notRecorded logs an end that was answered or given up in the background, unless it was recorded.

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -191,6 +192,25 @@ func TestOnceMaxHold(t *testing.T) {
 		if name == "max hold" && !errors.Is(err, core.ErrStale) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
+	}
+}
+
+// TestCompleteBesideTheLoss completes attempts at the moment at which their leases expire. The end is sent twice, which the
+// hold of the attempt notes, while the client takes the hold of the lost lease out. The race detector is the judge.
+func TestCompleteBesideTheLoss(t *testing.T) {
+	t.Parallel()
+	relay := redistest.Start(t).Relay()
+	locks := newClient(t, relay.Client(), core.WithFixedTTL(500*time.Millisecond), core.WithLogger(nil))
+	for i := range 3 {
+		attempt := mustBegin(t, locks.Once(fmt.Sprint("name", i)))
+		relay.LoseReplies(recordOf(fmt.Sprint("name", i)), 1, redistest.Closed)
+		waitFor(t, attempt.Done(), "the lease to expire")
+		if err := attempt.Complete(context.Background(), nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := relay.LostReplies(); n != 3 {
+		t.Errorf("%d replies were lost, want 3", n)
 	}
 }
 
