@@ -18,8 +18,8 @@ func TestRedlockRestoresForgottenHolds(t *testing.T) {
 	t.Parallel()
 	five := startMasters(t, 5)
 	a, b := five.redlock(t), five.redlock(t)
-	outer := mustLock(t, a.Mutex("name"), core.WithTTL(3*time.Second))
-	inner := mustLockWith(t, outer.Context(), a.Mutex("name"), core.WithTTL(3*time.Second))
+	outer := mustLock(t, a.Mutex("name"), core.WithTTL(6*time.Second))
+	inner := mustLockWith(t, outer.Context(), a.Mutex("name"), core.WithTTL(6*time.Second))
 	for i, s := range five.servers {
 		s.Restart()
 		five.awaitHolders(t, "lock:name", 5)
@@ -51,8 +51,8 @@ func TestRedlockRestoresHoldsAsTheyWere(t *testing.T) {
 	ahead := time.Now().Add(time.Hour).UnixMicro()
 	single.Set(ctx, "holdfast:token", ahead, time.Hour)
 	locks := core.Multi(r.Mutex("name", core.WithMinHold(long)), newClient(t, single).Mutex("one"))
-	outer := mustLock(t, r.Mutex("name"), core.WithTTL(3*time.Second))
-	lease := mustLockWith(t, outer.Context(), locks, core.WithTTL(3*time.Second))
+	outer := mustLock(t, r.Mutex("name"), core.WithTTL(6*time.Second))
+	lease := mustLockWith(t, outer.Context(), locks, core.WithTTL(6*time.Second))
 	if err := lease.Extend(ctx, 2*long); err != nil {
 		t.Fatalf("extend: %v", err)
 	}

@@ -73,9 +73,11 @@ func TestReleaseWithoutAnswer(t *testing.T) {
 				l.other = newClient(t, l.rdb, core.WithTTL(long))
 				unlock(t, mustLock(t, strategies(l.other)[strategy]("warm"))) // so that Redis has the scripts
 				locks := newClient(t, relay.Client(), core.WithTTL(long))
-				lease := mustLock(t, strategies(locks)[strategy]("name"), row.opts...)
-				relay.LoseReplies("lock:name", 1, how)
 				var seen atomic.Int32
+				nth(relay, "lock:name", 2, func() { seen.Store(1) })
+				lease := mustLock(t, strategies(locks)[strategy]("name"), row.opts...)
+				askedTwice := seen.Swap(0) > 0 // on a busy machine; Redis remembers the release of such a lease
+				relay.LoseReplies("lock:name", 1, how)
 				relay.OnRequest(func(chunk []byte) {
 					if !strings.Contains(string(chunk), "lock:name") {
 						return
@@ -93,7 +95,7 @@ func TestReleaseWithoutAnswer(t *testing.T) {
 				if seen.Load() < 2 {
 					t.Error("the release was not repeated")
 				}
-				l.check(row.remembered)
+				l.check(row.remembered || askedTwice)
 			})
 		}
 	}

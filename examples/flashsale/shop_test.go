@@ -59,7 +59,7 @@ func take(t *testing.T, s *site, name string) (release func()) {
 func TestCheckout(t *testing.T) {
 	t.Parallel()
 	cfg := small
-	cfg.patience = 2 * time.Second
+	cfg.patience = 5 * time.Second
 	s := open(t, cfg)
 	checkout := errand{path: "/cart/7/checkout", done: codePriced}
 	send(t, s.replicas[0], "", checkout, middleware.CodeScopeRequired)
@@ -77,7 +77,7 @@ func TestCheckout(t *testing.T) {
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	cfg := small
-	cfg.stock, cfg.patience = 1, 2*time.Second
+	cfg.stock, cfg.patience = 1, 5*time.Second
 	s := open(t, cfg)
 	one, two := s.replicas[0], s.replicas[1]
 	order := errand{path: "/orders", done: codeOrdered}
