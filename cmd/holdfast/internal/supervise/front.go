@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,12 +26,15 @@ type front struct {
 	page   page
 	keeper int // its process id
 
-	inherited map[int]bool  // children that this process had before, as of a shell that has executed holdfast
-	wake      chan struct{} // the command was allowed to start
-	heardAll  chan struct{} // closed when the keeper has ended, and all its messages were handled
-	received  atomic.Int32  // the last signal
+	inherited map[int]bool        // children that this process had before, as of a shell that has executed holdfast
+	wake      chan struct{}       // the command was allowed to start
+	heardAll  chan struct{}       // closed when the keeper has ended, and all its messages were handled
+	received  chan syscall.Signal // the first signals, for exitStatus
 	mirroring mirroring
 }
+
+// receivedQueue bounds the signals that the front remembers. Later ones do not matter: the keeper has long caught them itself.
+const receivedQueue = 64
 
 // Front starts this program again as the keeper, with the same arguments, and returns the exit status of the keeper
 // when it and all its descendants have ended. If the command died of INT, Front does not return: this process dies of
@@ -40,7 +43,7 @@ func Front() (int, error) {
 	if err := becomeSubreaper(); err != nil {
 		return 0, err
 	}
-	f := &front{inherited: make(map[int]bool), wake: make(chan struct{}, 1), heardAll: make(chan struct{})}
+	f := newFront()
 	for _, pid := range children(os.Getpid()) {
 		f.inherited[pid] = true
 	}
@@ -55,17 +58,42 @@ func Front() (int, error) {
 	return f.exitStatus(status), nil
 }
 
-// exitStatus returns the exit status of the front, and reports a keeper that was killed. If the front has received the same
+func newFront() *front {
+	return &front{
+		inherited: make(map[int]bool), wake: make(chan struct{}, 1), heardAll: make(chan struct{}),
+		received: make(chan syscall.Signal, receivedQueue),
+	}
+}
+
+// exitStatus returns the exit status of the front, and reports a keeper that was killed. If the front receives the same
 // signal, it was for the whole group, and came before the keeper could catch it: that ends the wait for the lock.
 func (f *front) exitStatus(keeper syscall.WaitStatus) int {
 	switch {
 	case !keeper.Signaled():
 		return keeper.ExitStatus()
-	case keeper.Signal() == syscall.SIGINT, keeper.Signal() == syscall.Signal(f.received.Load()):
+	case keeper.Signal() == syscall.SIGINT, f.receives(keeper.Signal()):
 		return SignalStatus(keeper.Signal())
 	}
 	fmt.Fprintf(os.Stderr, "holdfast: the keeper of the lock was ended by a signal (%v), and the command with it if it still ran\n", keeper.Signal())
 	return StatusLost
+}
+
+// receives reports whether this process has received a signal, or does so in time. Why it waits: the kernel signals a whole
+// group at once, but this process may see the end of the keeper before its own signal.
+func (f *front) receives(sig syscall.Signal) bool {
+	if !slices.Contains(forwarded, os.Signal(sig)) {
+		return false
+	}
+	for timeout := time.After(keeperSignalTimeout); ; {
+		select {
+		case received := <-f.received:
+			if received == sig {
+				return true
+			}
+		case <-timeout:
+			return false
+		}
+	}
 }
 
 // start makes the link and the page, and starts the keeper.
@@ -86,7 +114,10 @@ func (f *front) start() error {
 	f.link = newLink(mine)
 	receiveSignals(pipeSignal, func(syscall.Signal) {})
 	receiveSignals(forwarded, func(sig syscall.Signal) {
-		f.received.Store(int32(sig))
+		select {
+		case f.received <- sig:
+		default:
+		}
 		if sig == syscall.SIGCONT && f.mirroring.continued(f.page) {
 			return // of the keeper, because the command has continued
 		}

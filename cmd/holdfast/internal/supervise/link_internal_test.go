@@ -2,7 +2,6 @@ package supervise
 
 import (
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -29,28 +28,5 @@ func TestLink(t *testing.T) {
 	_ = other.Close()
 	if got := strings.Join(heard, "|"); got != wordSay+" "+long+"|"+wordStopped+" 7" {
 		t.Errorf("heard %d messages: %.60q", len(heard), got)
-	}
-}
-
-// TestFrontStatus: a keeper that was killed has lost the lock, unless the front has received the signal too.
-func TestFrontStatus(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		keeper   syscall.WaitStatus
-		received syscall.Signal
-		want     int
-	}{
-		{7 << 8, 0, 7},
-		{7 << 8, syscall.SIGTERM, 7},
-		{syscall.WaitStatus(syscall.SIGKILL), syscall.SIGTERM, StatusLost},
-		{syscall.WaitStatus(syscall.SIGTERM), 0, StatusLost},
-		{syscall.WaitStatus(syscall.SIGTERM), syscall.SIGTERM, 143},
-		{syscall.WaitStatus(syscall.SIGINT), 0, 130},
-	} {
-		f := new(front)
-		f.received.Store(int32(test.received))
-		if got := f.exitStatus(test.keeper); got != test.want {
-			t.Errorf("%+v: %d", test, got)
-		}
 	}
 }
