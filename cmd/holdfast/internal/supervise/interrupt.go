@@ -27,6 +27,8 @@ const giveUpTimeout = 15 * time.Second
 //   - Before the command is started, it ends the context of the keeper. See run.fork, which has the same mutex.
 //   - While the command runs, the command gets it. If the command is being ended, another one must not follow, so it ends the
 //     context too. TERM does so even if the command is ended after it, see run.finish.
+//   - If it was for the group, came before the command was started and is handled here right after that, the command has
+//     missed it. So the command gets it again, see pairing.
 //   - After the command has ended, it ends the context. See forward for a signal that waits for its pair at that moment.
 func (k *Keeper) received(from origin, sig syscall.Signal) {
 	k.mu.Lock()
@@ -35,7 +37,8 @@ func (k *Keeper) received(from origin, sig syscall.Signal) {
 		if sig == syscall.SIGCONT {
 			continueOtherGroup(k.command)
 		}
-		k.pairs.received(from, sig)
+		early := from == fromKeeper && ending(sig) && now() < k.startedAt.add(frontSignalTimeout)
+		k.pairs.received(from, sig, early)
 		k.asked = k.asked || sig == syscall.SIGTERM
 	}
 	if k.command == 0 || k.stopping {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -49,6 +50,24 @@ func TestSignalBeforeCommand(t *testing.T) {
 	k.link.flush()
 	front.flush()
 	_, _ = mine.Close(), other.Close()
+}
+
+// TestSignalAtStart: a signal for the group that came before the command had started, and that is handled after that, ends
+// the command too.
+func TestSignalAtStart(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	k := newKeeper(nil, page{})
+	k.command, k.startedAt = cmd.Process.Pid, now().add(time.Hour) // whatever time this test takes
+	k.received(fromFront, syscall.SIGTERM)
+	k.received(fromKeeper, syscall.SIGTERM)
+	_ = cmd.Wait()
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGTERM {
+		t.Errorf("the command has ended with %v", cmd.ProcessState)
+	}
 }
 
 // TestSignalAfterCommand: a signal that waits for its pair while the command ends, for instance because the lead was lost,

@@ -28,6 +28,7 @@ type Keeper struct {
 
 	mu        sync.Mutex
 	command   int       // process id of the command, 0 if none runs; guarded by mu
+	startedAt instant   // when the command had started; guarded by mu
 	running   bool      // the command or what it has left behind; guarded by mu
 	stopping  bool      // the command is being ended; guarded by mu
 	asked     bool      // the command has received TERM; guarded by mu

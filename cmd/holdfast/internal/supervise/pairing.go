@@ -26,6 +26,9 @@ const (
 // a signal in time, it was for the group, so the command has received it too. Otherwise it is forwarded.
 //
 // Why: two INT or TERM in place of one make many programs give up their orderly end.
+//
+// A command that has just started may have missed a signal for the group, which came before it. So a signal that the keeper
+// handles this early is forwarded also if it has a pair. Then the command may receive it twice.
 type pairing struct {
 	forward func(syscall.Signal)
 
@@ -36,17 +39,21 @@ type pairing struct {
 type unpaired struct {
 	from  origin
 	sig   syscall.Signal
+	early bool // the command may have started after the signal
 	timer *time.Timer
 }
 
 // received takes note of a signal, and calls forward after the timeout if no pair has followed.
-func (p *pairing) received(from origin, sig syscall.Signal) {
+func (p *pairing) received(from origin, sig syscall.Signal, early bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, u := range p.waiting {
 		if u.sig == sig && u.from != from {
 			u.timer.Stop()
 			p.waiting = append(p.waiting[:i:i], p.waiting[i+1:]...)
+			if early || u.early {
+				go p.forward(sig)
+			}
 			return
 		}
 	}
@@ -54,7 +61,7 @@ func (p *pairing) received(from origin, sig syscall.Signal) {
 	if from == fromKeeper {
 		timeout = keeperSignalTimeout
 	}
-	u := &unpaired{from: from, sig: sig}
+	u := &unpaired{from: from, sig: sig, early: early}
 	u.timer = time.AfterFunc(timeout, func() { p.expired(u) })
 	p.waiting = append(p.waiting, u)
 }

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestPairing: what both processes receive is not forwarded, all else is, once and in the order of arrival.
+// TestPairing: what both processes receive is not forwarded, all else is, once and in the order of arrival. What the keeper
+// handles early is forwarded in any case, once.
 func TestPairing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -26,21 +27,29 @@ func TestPairing(t *testing.T) {
 				t.Errorf("forwarded %v, want %v", got, signals)
 			}
 		}
-		p.received(fromFront, syscall.SIGINT)
+		p.received(fromFront, syscall.SIGINT, false)
 		want(syscall.SIGINT)
-		p.received(fromKeeper, syscall.SIGTERM)
+		p.received(fromKeeper, syscall.SIGTERM, false)
 		want(syscall.SIGTERM)
-		p.received(fromFront, syscall.SIGINT)
-		p.received(fromKeeper, syscall.SIGINT)
+		p.received(fromFront, syscall.SIGINT, false)
+		p.received(fromKeeper, syscall.SIGINT, false)
 		want()
-		p.received(fromKeeper, syscall.SIGINT)
+		p.received(fromKeeper, syscall.SIGINT, false)
 		time.Sleep(keeperSignalTimeout / 2)
-		p.received(fromFront, syscall.SIGINT)
+		p.received(fromFront, syscall.SIGINT, false)
 		want()
-		p.received(fromFront, syscall.SIGINT)
-		p.received(fromKeeper, syscall.SIGTERM)
+		p.received(fromFront, syscall.SIGINT, false)
+		p.received(fromKeeper, syscall.SIGTERM, false)
 		time.Sleep(time.Millisecond)
-		p.received(fromFront, syscall.SIGINT)
+		p.received(fromFront, syscall.SIGINT, false)
 		want(syscall.SIGINT, syscall.SIGINT, syscall.SIGTERM)
+		p.received(fromKeeper, syscall.SIGTERM, true)
+		want(syscall.SIGTERM)
+		p.received(fromKeeper, syscall.SIGTERM, true)
+		p.received(fromFront, syscall.SIGTERM, false)
+		want(syscall.SIGTERM)
+		p.received(fromFront, syscall.SIGTERM, false)
+		p.received(fromKeeper, syscall.SIGTERM, true)
+		want(syscall.SIGTERM)
 	})
 }

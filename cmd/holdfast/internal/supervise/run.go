@@ -207,7 +207,7 @@ func (r *run) fork(c Command) (int, error) {
 	if err != nil {
 		return 0, &os.PathError{Op: "run", Path: c.Path, Err: err}
 	}
-	r.keeper.command, r.keeper.running = pid, true
+	r.keeper.command, r.keeper.running, r.keeper.startedAt = pid, true, now()
 	return pid, nil
 }
 
