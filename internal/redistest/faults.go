@@ -139,7 +139,8 @@ func (r *Relay) Reset() {
 }
 
 // Refuse sets whether new connections are closed at once. The client's connect
-// succeeds, and its first read or write fails.
+// succeeds, and its first read or write fails. A Reset after Refuse(true) leaves
+// no connection.
 func (r *Relay) Refuse(on bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -132,7 +132,7 @@ func (r *Relay) refuses() bool {
 func (r *Relay) add(l *link) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed {
+	if r.closed || r.faults.refuse { // perhaps only since the dial has begun
 		return false
 	}
 	for i, p := range l.pipes {

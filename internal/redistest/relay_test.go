@@ -265,6 +265,29 @@ func TestRefuse(t *testing.T) {
 	warm(t, relay.Client())
 }
 
+// TestRefuseAndReset: both together leave no connection, not even one that the relay was about to connect.
+func TestRefuseAndReset(t *testing.T) {
+	t.Parallel()
+	_, relay, _ := setup(t)
+	conns := make([]net.Conn, 64)
+	for i := range conns {
+		conn, err := net.Dial("tcp", relay.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conns[i] = conn
+	}
+	relay.Refuse(true)
+	relay.Reset()
+	for i, conn := range conns {
+		_, _ = io.WriteString(conn, "PING\r\n")
+		if n, err := conn.Read(make([]byte, 64)); err == nil {
+			t.Errorf("connection %d: an answer of %d bytes", i, n)
+		}
+	}
+}
+
 func TestHoldIsDeliveredAfterTheClientIsGone(t *testing.T) {
 	t.Parallel()
 	for name, release := range map[string]func(*redistest.Relay){
