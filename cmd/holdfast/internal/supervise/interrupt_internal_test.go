@@ -70,6 +70,37 @@ func TestSignalAtStart(t *testing.T) {
 	}
 }
 
+// TestPairAtStart: only a signal that ends programs, and that the keeper handles right after the start, is forwarded although
+// it has a pair.
+func TestPairAtStart(t *testing.T) {
+	t.Parallel()
+	just, longAgo := now().add(time.Hour), now().add(-time.Hour) // whatever time this test takes
+	for _, test := range []struct {
+		sig       syscall.Signal
+		startedAt instant
+		forwarded int
+	}{
+		{syscall.SIGTERM, just, 1},
+		{syscall.SIGHUP, just, 1},
+		{syscall.SIGUSR1, just, 0},
+		{syscall.SIGTERM, longAgo, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var forwarded atomic.Int32
+			k := newKeeper(nil, page{})
+			k.pairs.forward = func(syscall.Signal) { forwarded.Add(1) }
+			k.command, k.startedAt = 1<<30, test.startedAt
+			k.received(fromFront, test.sig)
+			k.received(fromKeeper, test.sig)
+			time.Sleep(2 * keeperSignalTimeout)
+			synctest.Wait()
+			if got := int(forwarded.Load()); got != test.forwarded {
+				t.Errorf("%v: forwarded %d times, want %d", test.sig, got, test.forwarded)
+			}
+		})
+	}
+}
+
 // TestSignalAfterCommand: a signal that waits for its pair while the command ends, for instance because the lead was lost,
 // keeps another command from following.
 func TestSignalAfterCommand(t *testing.T) {
