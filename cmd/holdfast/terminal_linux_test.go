@@ -59,6 +59,13 @@ func (term *terminal) Write(text []byte) (int, error) {
 	return term.output.Write(text)
 }
 
+// shown returns all that was ever on the terminal.
+func (term *terminal) shown() string {
+	term.mu.Lock()
+	defer term.mu.Unlock()
+	return term.output.String()
+}
+
 // run types a line, and waits for texts one after the other.
 func (term *terminal) run(line string, texts ...string) {
 	term.t.Helper()
@@ -111,7 +118,7 @@ func TestTerminalInterrupt(t *testing.T) {
 	term.run("bash -c '"+command(t, "").Path+` exec n -c "echo beg""un; exec sleep 60"; echo contin""ued'`, "begun")
 	term.press(ctrlC)
 	term.run("echo status $?", "status 130")
-	if strings.Contains(term.output.String(), "continued") {
+	if strings.Contains(term.shown(), "continued") {
 		t.Error("the script has continued")
 	}
 	term.run("hf exec n -c 'echo beg''un; cat'", "begun")
@@ -164,7 +171,7 @@ func TestTerminalStop(t *testing.T) {
 		info, err := locks.Inspect(t.Context(), "n")
 		return err == nil && len(info.Holders) == 1
 	})
-	if strings.Contains(term.output.String(), "at last") {
+	if strings.Contains(term.shown(), "at last") {
 		t.Error("the command has started although the job was stopped")
 	}
 	term.run("fg", "at last")
