@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -101,6 +102,25 @@ func (term *terminal) expect(text string) {
 	}
 }
 
+// continueJob types fg, and waits for a text and until the job has the terminal. Why: the shell prints the command of the job
+// first, and a key such as Ctrl-C that comes right then is a signal for the shell.
+func (term *terminal) continueJob(text string) {
+	term.t.Helper()
+	shell := term.foreground()
+	term.run("fg", text)
+	redistest.Eventually(term.t, within, "the job to have the terminal", func() bool { return term.foreground() != shell })
+}
+
+// foreground returns the process group that the terminal sends its signals to.
+func (term *terminal) foreground() int {
+	term.t.Helper()
+	group, err := unix.IoctlGetInt(int(term.file.Fd()), unix.TIOCGPGRP)
+	if err != nil {
+		term.t.Fatal(err)
+	}
+	return group
+}
+
 // The keys.
 const (
 	ctrlC = "\x03"
@@ -147,7 +167,7 @@ func TestTerminalStop(t *testing.T) {
 	}
 	term.run("bg", "&\r\n")
 	term.run("jobs", "Running")
-	term.run("fg", "\"$@\"\r\n")
+	term.continueJob("\"$@\"\r\n")
 	term.press(ctrlC)
 	term.run("echo status $?", "status 130")
 	// A command that stops only itself stops the program too.
@@ -214,7 +234,7 @@ func TestTerminalPrograms(t *testing.T) {
 	term.press(ctrlZ)
 	term.expect("Stopped")
 	term.expect("ready> ")
-	term.run("fg", "sleep 62'\r\n")
+	term.continueJob("sleep 62'\r\n")
 	term.press(ctrlC)
 	term.run("echo in''ner $?", "inner 130")
 	term.run("exit 4", "exit\r\n")
