@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -190,9 +191,27 @@ func lacks(t testing.TB, body string, texts ...string) {
 	}
 }
 
+// record is a log that requests and goroutines of a client write while a test reads it.
+type record struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (r *record) Write(line []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.Write(line)
+}
+
+func (r *record) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.String()
+}
+
 // logged returns a logger, and what it has written.
-func logged() (*slog.Logger, *strings.Builder) {
-	text := new(strings.Builder)
+func logged() (*slog.Logger, *record) {
+	text := new(record)
 	return slog.New(slog.NewTextHandler(text, nil)), text
 }
 
