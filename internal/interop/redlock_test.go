@@ -71,12 +71,17 @@ func forget(t *testing.T, p *place, servers []*redistest.Server) {
 // attempt is how long lock of a RedissonRedLock on three masters gives one attempt.
 const attempt = 4500 * time.Millisecond
 
+// retryDelay is how long Redisson waits on average before each of the four further tries that it gives a server. By default
+// the first delay is random between 0.5 and 1 s, and the others are between 1 and 2 s.
+const retryDelay = (750 + 3*1500) * time.Millisecond / 4
+
 // TestRedlockFirstMasterDown: while the first master is down, tryLock of Redisson takes the lock, and lock does not
-// return: it waits for that master for as long as it gives an attempt, and begins again. holdfast asks the others.
+// return: it tries that master for longer than it gives an attempt, and begins again. holdfast asks the others. The delays
+// are not random here, because lock returns when four short ones come together.
 func TestRedlockFirstMasterDown(t *testing.T) {
 	each(t, func(t *testing.T, version string) {
 		p, servers := masters(t)
-		java, golang := p.java(t, version, short), p.golang(t, short)
+		java, golang := p.java(t, version, short, "retrydelay", retryDelay.Milliseconds()), p.golang(t, short)
 		servers[0].Kill()
 		tryWithoutFirst(t, java)
 		lockWithoutFirst(t, servers[0], java, golang)

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,13 +36,13 @@ func TestCommandsShareBatches(t *testing.T) {
 		}
 		time.Sleep(10 * StallTimeout)
 		synctest.Wait()
-		for i, want := range []int{1, 1, MaxBatch, 10} {
-			if got := <-s.sizes; got != want {
-				t.Errorf("batch %d has %d commands, want %d", i, got, want)
-			}
+		var sizes []int
+		for len(s.sizes) > 0 {
+			sizes = append(sizes, <-s.sizes)
 		}
-		if len(s.sizes) != 0 || len(q.senders) != 0 {
-			t.Errorf("%d more batches, %d senders left", len(s.sizes), len(q.senders))
+		slices.Sort(sizes) // the senders have ended at the same moment, and either may take the large batch
+		if !slices.Equal(sizes, []int{1, 1, 10, MaxBatch}) || len(q.senders) != 0 {
+			t.Errorf("batches of %d, %d senders left", sizes, len(q.senders))
 		}
 	})
 }

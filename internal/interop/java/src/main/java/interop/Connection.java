@@ -1,11 +1,14 @@
 package interop;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.ClusterServersConfig;
 import org.redisson.config.Config;
+import org.redisson.config.ConstantDelay;
+import org.redisson.config.SingleServerConfig;
 
 /** Makes clients. All that no command sets is Redisson's default. */
 final class Connection {
@@ -40,7 +43,7 @@ final class Connection {
             case "sentinel" -> config.useSentinelServers()
                 .setMasterName(command.text("master")).addSentinelAddress(addresses);
             case "cluster" -> listen(config.useClusterServers().addNodeAddress(addresses), command);
-            default -> config.useSingleServer().setAddress(addresses[0]);
+            default -> delay(config.useSingleServer().setAddress(addresses[0]), command);
         }
         return Redisson.create(config);
     }
@@ -52,6 +55,13 @@ final class Connection {
             Class mode = Class.forName("org.redisson.config.ShardedSubscriptionMode");
             ClusterServersConfig.class.getMethod("setShardedSubscriptionMode", mode)
                 .invoke(servers, Enum.valueOf(mode, command.text("sharded")));
+        }
+    }
+
+    /** Lets a client wait for so long before each further try, if the command says so. By default that is random. */
+    private static void delay(SingleServerConfig server, Command command) {
+        if (command.has("retrydelay")) {
+            server.setRetryDelay(new ConstantDelay(Duration.ofMillis(command.number("retrydelay"))));
         }
     }
 
