@@ -1,7 +1,6 @@
 package asynqlock_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -148,22 +147,7 @@ func wantDeferred(t *testing.T, err, reason error) *asynqlock.DeferredError {
 }
 
 // diary is what was logged.
-type diary struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (d *diary) Write(line []byte) (int, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.text.Write(line)
-}
-
-func (d *diary) String() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.text.String()
-}
+type diary struct{ redistest.Log }
 
 func (d *diary) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(d, &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -1,7 +1,6 @@
 package gocronlock_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"strings"
@@ -111,25 +110,14 @@ func (b *blocking) run(ctx context.Context) error {
 }
 
 // record is a log in memory.
-type record struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (r *record) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.Write(p)
-}
+type record struct{ redistest.Log }
 
 func (r *record) logger() core.Option {
 	return core.WithLogger(slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug})))
 }
 
 func (r *record) count(text string) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return strings.Count(r.text.String(), text)
+	return strings.Count(r.String(), text)
 }
 
 // expect waits for a line of the log.

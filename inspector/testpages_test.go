@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/inspector"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // patience bounds what must happen, however slow the machine.
@@ -191,27 +191,9 @@ func lacks(t testing.TB, body string, texts ...string) {
 	}
 }
 
-// record is a log that requests and goroutines of a client write while a test reads it.
-type record struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (r *record) Write(line []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.Write(line)
-}
-
-func (r *record) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.String()
-}
-
 // logged returns a logger, and what it has written.
-func logged() (*slog.Logger, *record) {
-	text := new(record)
+func logged() (*slog.Logger, *redistest.Log) {
+	text := new(redistest.Log)
 	return slog.New(slog.NewTextHandler(text, nil)), text
 }
 

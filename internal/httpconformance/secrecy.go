@@ -1,12 +1,10 @@
 package httpconformance
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -23,28 +21,13 @@ var secrecyTests = tests{
 }
 
 // journal is where a client logs.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
-}
+type journal struct{ redistest.Log }
 
 // testUserText: who has asked for what is neither in Redis nor in logs nor in errors.
 func testUserText(t *testing.T, s *suite) {
 	server := redistest.Start(t)
 	rdb := server.Client()
-	logged := &journal{}
+	logged := new(journal)
 	locks, err := core.New(rdb, core.WithLogger(slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{
 		Level: slog.LevelDebug,
 	}))))
