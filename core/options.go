@@ -174,7 +174,8 @@ func WithMaxWaiters(most int) Option {
 
 // WithNodeTimeout sets how long each server of a [Redlock] gets to answer; [New] refuses it. Choose it short enough
 // that an unreachable server does not use up the lease that the others grant, and long enough for a slow server.
-// Defaults to 50 ms, or a hundredth of the lock's TTL if that is longer, but to a second at most.
+// Defaults to 300 ms. With a TTL below 1.2 s it is a quarter of the TTL, but at least 50 ms. With a TTL above 30 s it is a
+// hundredth of the TTL, but at most a second.
 func WithNodeTimeout(limit time.Duration) Option {
 	return clientOption(func(c *clientConfig) {
 		if limit < time.Millisecond || limit > time.Minute {

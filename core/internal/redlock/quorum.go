@@ -26,10 +26,14 @@ type Quorum struct {
 }
 
 const (
-	// minNodeTimeout is the least time that a server has for its answer. It has a hundredth of the TTL if that is longer, so
-	// that a server that is down does not use up the lease that the others grant.
+	// usualNodeTimeout is the time that a server has for its answer. Why not less: all servers may be slow at once, as on a busy
+	// host. A request that is given up costs its connection, so each retry would make them slower.
+	usualNodeTimeout = 300 * time.Millisecond
+	// shareOfTTL bounds that time for short TTLs. A vote and a commit that take it leave half of the lease.
+	shareOfTTL = 4
+	// minNodeTimeout is the least time, whatever the TTL.
 	minNodeTimeout = 50 * time.Millisecond
-	// maxNodeTimeout bounds that time for long TTLs, because callers wait for the answer.
+	// maxNodeTimeout is the time for the longest TTLs. It is bounded because callers wait for the answer.
 	maxNodeTimeout = time.Second
 	// splitPatience times the timeout of a server is how long rounds are repeated in which no client got a majority. After
 	// that the lock counts as busy, and the caller may wait for it.
@@ -52,12 +56,16 @@ func New(env *Environment, instances []*lockscript.Instance) *Quorum {
 	return q
 }
 
-// nodeTimeout returns how long one server has for its answer. A ttl of 0 is for requests that belong to no hold.
+// nodeTimeout returns how long one server has for its answer. A ttl of 0 is for requests that belong to no hold. Otherwise
+// it follows from the TTL, so that servers that are down do not use up the lease that the others grant.
 func (q *Quorum) nodeTimeout(ttl time.Duration) time.Duration {
 	if q.env.NodeTimeout > 0 {
 		return q.env.NodeTimeout
 	}
-	return min(max(minNodeTimeout, ttl/100), maxNodeTimeout)
+	if ttl == 0 {
+		return usualNodeTimeout
+	}
+	return max(minNodeTimeout, min(usualNodeTimeout, ttl/shareOfTTL), min(maxNodeTimeout, ttl/100))
 }
 
 // Error is the error of an operation that too few servers have answered, or whose answers decide nothing.

@@ -8,15 +8,22 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
-func TestPatienceOfAQuorum(t *testing.T) {
+// TestNodeTimeoutFollowsTheTTL: servers have time even if all of them are slow, but do not use up a short lease.
+func TestNodeTimeoutFollowsTheTTL(t *testing.T) {
 	t.Parallel()
+	const ms = time.Millisecond
 	q := &Quorum{env: &Environment{}}
 	for ttl, want := range map[time.Duration]time.Duration{
-		10 * time.Millisecond: 50 * time.Millisecond, 30 * time.Second: 300 * time.Millisecond, 365 * 24 * time.Hour: time.Second,
+		0: 300 * ms, ms: 50 * ms, 100 * ms: 50 * ms, 400 * ms: 100 * ms, time.Second: 250 * ms, 2 * time.Second: 300 * ms,
+		30 * time.Second: 300 * ms, time.Minute: 600 * ms, 365 * 24 * time.Hour: time.Second,
 	} {
 		if got := q.nodeTimeout(ttl); got != want {
 			t.Errorf("%v for a TTL of %v, want %v", got, ttl, want)
 		}
+	}
+	q.env.NodeTimeout = 7 * ms
+	if got := q.nodeTimeout(time.Hour); got != 7*ms {
+		t.Errorf("%v, although it was set to 7ms", got)
 	}
 }
 
