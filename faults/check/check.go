@@ -71,17 +71,17 @@ func (r *Report) judge(v *view, from, to int64, what, format string, args ...any
 	r.violated(what+": "+format, args...)
 }
 
-// floor is how many grants there must be before the first fault for the run to prove anything.
-const floor = 10
+// Floor is how many grants there must be before the first fault for the run to prove anything.
+const Floor = 10
 
 // enough: a run in which nothing was locked proves nothing.
 func (r *Report) enough(v *view) {
 	if len(v.faults) == 0 {
 		return
 	}
-	if n := slices.IndexFunc(v.leases, func(l *lease) bool { return l.from > v.faults[0].from }); n >= 0 && n < floor {
+	if n := slices.IndexFunc(v.leases, func(l *lease) bool { return l.from > v.faults[0].from }); n >= 0 && n < Floor {
 		r.violated("inconclusive: %d grants before the first fault", n)
-	} else if len(v.leases) < floor {
+	} else if len(v.leases) < Floor {
 		r.violated("inconclusive: %d grants", len(v.leases))
 	}
 }

@@ -130,6 +130,11 @@ func (v *view) ask(e history.Event) {
 	}
 }
 
+// Grants returns true if the event tells that a call has got a lease.
+func Grants(e history.Event) bool {
+	return e.Kind == history.Return && e.Err == "" && acquires(e.Op) && e.Token > 0
+}
+
 // acquires tells the operations that bring a lease.
 func acquires(op string) bool { return op == "lock" || op == "trylock" || op == "do" }
 
@@ -142,7 +147,7 @@ func (v *view) returned(k key, called int64, e history.Event) {
 	case e.Err != "":
 	case e.Op == "extend":
 		v.believed(k, e.Until)
-	case acquires(e.Op) && e.Token > 0 && v.byKey[k] == nil:
+	case Grants(e) && v.byKey[k] == nil:
 		l := &lease{
 			key: k, op: e.Op, strategy: e.Strategy, names: e.Names, shared: e.Shared, token: e.Token,
 			limit: e.Limit, permits: max(e.Permits, 1), slot: e.Slot,

@@ -7,10 +7,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/faults/check"
 	"github.com/holdfast-go/holdfast/faults/history"
 	"github.com/holdfast-go/holdfast/faults/topology"
 	"github.com/holdfast-go/holdfast/faults/worker"
@@ -30,6 +32,9 @@ type fleet struct {
 	limits   *worker.Limits
 	calm     bool
 	members  []*member
+
+	grants atomic.Int64  // that the workers have told of
+	warm   chan struct{} // closed when there are enough of them for the first fault
 }
 
 // member is one place among the workers, with a process after the other.
@@ -42,7 +47,7 @@ type member struct {
 
 func newFleet(t testing.TB, program string, d *topology.Deployment, log *history.Log, register string, seed uint64, limits *worker.Limits) *fleet {
 	t.Helper()
-	f := &fleet{t: t, program: program, d: d, log: log, register: register, seed: seed, limits: limits}
+	f := &fleet{t: t, program: program, d: d, log: log, register: register, seed: seed, limits: limits, warm: make(chan struct{})}
 	for range workers {
 		f.members = append(f.members, &member{})
 	}
@@ -97,8 +102,13 @@ func (f *fleet) Restart(i int) {
 func (f *fleet) listen(m *member, cmd *exec.Cmd, out io.Reader) {
 	ended := m.ended
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if json.Valid(lines.Bytes()) {
-			f.log.Copy(lines.Bytes())
+		var e history.Event
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			continue
+		}
+		f.log.Copy(lines.Bytes())
+		if check.Grants(e) && f.grants.Add(1) == 2*check.Floor { // twice: a call may tell of its grant more than once
+			close(f.warm)
 		}
 	}
 	ended <- cmd.Wait()
@@ -135,6 +145,16 @@ func (f *fleet) Tell(i int, c worker.Command) {
 	}
 	if err != nil {
 		f.t.Fatal(err)
+	}
+}
+
+// awaitGrants waits until the round proves something before its first fault.
+func (f *fleet) awaitGrants() {
+	f.t.Helper()
+	select {
+	case <-f.warm:
+	case <-time.After(within):
+		f.t.Fatalf("%d grants within %v, without a fault", f.grants.Load(), within)
 	}
 }
 

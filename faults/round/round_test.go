@@ -172,6 +172,7 @@ func (r round) record(t *testing.T) {
 	defer func() { stop(); wait() }()
 	f := newFleet(t, r.program, d, log, filepath.Join(dir, "r"), r.seed, r.limits())
 	time.Sleep(warmUp)
+	f.awaitGrants()
 	nemesis.New(t, d, f, log, nemesis.Plan{Seed: r.seed, TTL: ttl, Counts: r.counts, Clocks: *shim, Lossless: *limits}).Rage(r.length)
 	d.Settle()
 	f.calmDown()
