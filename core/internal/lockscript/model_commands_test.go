@@ -121,6 +121,11 @@ func (e *episode) release(c *contender, what lockscript.ReleaseReason) {
 			return strconv.FormatBool(want)
 		}
 		e.note("release %s of %s, usage %d: %v", c.strategy, c.ID, what, got)
+		if got && !want && h.ReleasesUnanswered > 0 && err == nil {
+			// The client has repeated a command that was not answered soon. So it takes what is missing for released: no caller
+			// releases a hold that it never had.
+			return strconv.FormatBool(want)
+		}
 		if err != nil || got != want {
 			e.differs("release: %v, %v, want %v", got, err, want)
 		}
