@@ -103,7 +103,7 @@ func TestFrozenMasterIsReplaced(t *testing.T) {
 	replicaOf(t, cluster, victim).AwaitInSync(victim)
 	victim.Pause()
 	for _, kind := range []string{"Mutex", "Fair"} {
-		unlock(t, awaitLease(t, leaseLater(t, strategies(locks)[kind]("{f}:"+kind))))
+		unlock(t, awaitLease(t, leaseLater(t, askingAgain{strategies(locks)[kind]("{f}:" + kind)})))
 	}
 	awaitRenewed(t, held, 20*time.Second)
 	for _, l := range held {
