@@ -115,7 +115,9 @@ func TestRunAbandons(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(){"panic": func() { panic("mine") }, "Goexit": runtime.Goexit} {
 		rdb := redistest.Start(t).Client()
-		locks := newClient(t, rdb, core.WithTTL(time.Second))
+		const ttl = time.Second
+		locks := newClient(t, rdb, core.WithTTL(ttl))
+		began := time.Now()
 		var leading context.Context
 		done := make(chan any)
 		go func() {
@@ -132,7 +134,8 @@ func TestRunAbandons(t *testing.T) {
 		if leading.Err() == nil {
 			t.Errorf("%s: the context of the leader goes on", name)
 		}
-		if left := rdb.PTTL(context.Background(), "lock:name").Val(); left <= 0 {
+		left := rdb.PTTL(context.Background(), "lock:name").Val()
+		if left <= 0 && time.Since(began) < ttl { // later it has expired, on a slow machine
 			t.Errorf("%s: the lead was freed", name)
 		}
 		gone(t, rdb, "lock:name")

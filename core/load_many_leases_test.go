@@ -46,6 +46,9 @@ func TestTenThousandLeases(t *testing.T) {
 	t.Logf("%d leases taken in %v; %.0f renewals a second in %.0f round trips a second, %.1f to a round trip; "+
 		"at most %d goroutines more", leases, held.Took, float64(renewals)/seconds, float64(reads)/seconds,
 		float64(renewals)/float64(reads), held.Goroutines)
+	if held.Took > ttl { // a quiet machine takes 2 s, and as long for a renewal of all
+		t.Skip("the machine is too slow for this")
+	}
 	if held.Lost != 0 || held.Locks != leases {
 		t.Errorf("%d leases lost, %d locks in Redis", held.Lost, held.Locks)
 	}
