@@ -62,7 +62,7 @@ func doTellsOfTheLoss(t *testing.T, s Subject) {
 		wait(t, ctx.Done(), "the context to end")
 		w.wantErr(context.Cause(ctx), core.ErrLeaseLost)
 		return nil
-	}, core.WithTTL(time.Second))
+	}, core.WithTTL(3*time.Second)) // a slow machine has the time to get a lease of a Redlock
 	w.wantErr(err, core.ErrLeaseLost)
 }
 
