@@ -29,7 +29,8 @@ const (
 	// usualNodeTimeout is the time that a server has for its answer. Why not less: all servers may be slow at once, as on a busy
 	// host. A request that is given up costs its connection, so each retry would make them slower.
 	usualNodeTimeout = 300 * time.Millisecond
-	// shareOfTTL bounds that time for short TTLs. A vote and a commit that take it leave half of the lease.
+	// shareOfTTL bounds that time for short TTLs. A vote and a commit that take it leave half of the lease, or a quarter if
+	// the vote asks one server before the others.
 	shareOfTTL = 4
 	// minNodeTimeout is the least time, whatever the TTL.
 	minNodeTimeout = 50 * time.Millisecond
