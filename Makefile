@@ -32,7 +32,7 @@ PLAIN := ./internal/docs ./core/internal/lockscript ./core/internal/oncescript .
 # One run over all modules, two packages at a time: most tests wait, but with three each has too little of a processor at
 # times. "make lint" vets. Programs without data for debuggers (-w) take a third less time to link.
 .PHONY: test
-test: needed ## run all tests of the library, most with the race detector, on real Redis servers
+test: needed downloads ## run all tests of the library, most with the race detector, on real Redis servers
 	@events=$$(mktemp); trap 'rm -f "$$events"' EXIT; export GOWORK=$(GOWORK); \
 	plain=$$($(GO) list $(PLAIN) | grep -v '/flashsale$$') || exit; \
 	raced=$$($(GO) list $(patsubst %,./%/...,$(filter-out $(BESIDE) $(COMMAND),$(MODULES))) | grep -vxF "$$plain") || exit; \
@@ -40,6 +40,14 @@ test: needed ## run all tests of the library, most with the race detector, on re
 		env GOWORK=$(GOWORK) bash -c '$(GO) test -json -race -shuffle=on -vet=off -ldflags=-w -p 2 -timeout 20m $(LONGEST) $$1; \
 			$(GO) test -json -shuffle=on -vet=off -p 2 $$2' tests "$$raced" "$$plain"; \
 	GOWORK=off $(GO) -C tools run ./verdict "$$events"
+
+# The tests of internal/docs compile the published modules with their tests, and the code that pages show of these modules.
+# Those tests download nothing themselves, and skip what is missing.
+SHOWN := bench gocronlock inspector internal/frameworks otellock
+.PHONY: downloads
+downloads:
+	@$(GO) list -deps -test $(PUBLISHED:%=./%/...) >/dev/null || true
+	@for m in $(SHOWN); do GOWORK=off $(GO) -C $$m list -deps -test ./... >/dev/null || true; done
 
 .PHONY: test-modules
 test-modules: needed ## run the tests of the modules beside the library, with exactly the dependencies of their go.mod
