@@ -186,9 +186,10 @@ func WithNodeTimeout(limit time.Duration) Option {
 }
 
 // WithRestartDelay makes each server of a [Redlock] refuse free locks until it has been up for so long. A server may
-// have lost locks when it restarted; they have expired by then if no TTL is longer. Servers with an append-only file
-// do not need this option. It affects neither re-entry nor renewal. Servers count their uptime in whole seconds, so up
-// to one more second may pass. [New] refuses it. At least 1 ms; 0 is none. Defaults to 0.
+// have lost locks when it restarted; they have expired by then if no TTL is longer. Servers that write every grant to an
+// append-only file before they answer, with appendfsync always, do not need this option. It affects neither re-entry nor
+// renewal. Servers count their uptime in whole seconds, so up to two more seconds pass. [New] refuses it. At least 1 ms;
+// 0 is none. Defaults to 0.
 func WithRestartDelay(least time.Duration) Option {
 	return clientOption(func(c *clientConfig) {
 		c.lock.checkUnit("WithRestartDelay", least)

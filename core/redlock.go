@@ -17,8 +17,8 @@ import (
 // share it. A Redlock is safe for concurrent use.
 //
 // docs/redlock.md says what it needs and what it cannot do. In short: a server that loses its data when it restarts
-// must not return before the longest TTL has passed, or has to keep an append-only file. Only its token stops a holder
-// that is paused past its lease, as with one server.
+// must not vote before the longest TTL has passed ([WithRestartDelay]), or has to keep an append-only file with appendfsync
+// always. Only its token stops a holder that is paused past its lease, as with one server.
 //
 // Source: the distributed locks page of Redis's documentation.
 type Redlock struct {

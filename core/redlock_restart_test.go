@@ -119,10 +119,10 @@ func TestRedlockRestartDelay(t *testing.T) {
 		redistest.Eventually(t, within, "the servers to be up for long enough", func() bool {
 			up := rdb.InfoMap(context.Background(), "server").Val()["Server"]["uptime_in_seconds"]
 			seconds, _ := strconv.Atoi(up)
-			return seconds >= 3
+			return seconds >= 3 // a second more than the delay, because it is cut to whole ones
 		})
 	}
-	delay := core.WithRestartDelay(3 * time.Second)
+	delay := core.WithRestartDelay(ttl)
 	holder, other, hasty := five.redlock(t, delay), five.redlock(t, delay), five.redlock(t)
 	_ = mustLock(t, holder.Mutex("control"), core.WithFixedTTL(long))
 	five.awaitHolders(t, "lock:control", 5)
@@ -154,6 +154,26 @@ func TestRedlockRestartDelay(t *testing.T) {
 	if next.Token() <= lease.Token() {
 		t.Errorf("token %d after %d", next.Token(), lease.Token())
 	}
+}
+
+// TestRedlockRestartDelayIsNoShorter restarts all servers in the second half of a second of the wall clock. A server counts
+// its uptime from the beginning of that second, so by its count the delay ends too early.
+func TestRedlockRestartDelayIsNoShorter(t *testing.T) {
+	t.Parallel()
+	const delay = time.Second
+	three := startMasters(t, 3)
+	r := three.redlock(t, core.WithRestartDelay(delay))
+	half := time.Now().Truncate(time.Second).Add(1500 * time.Millisecond)
+	time.Sleep(time.Until(half))
+	began := time.Now()
+	for _, s := range three.servers {
+		s.Restart()
+	}
+	lease := mustLock(t, r.Mutex("name"))
+	if waited := time.Since(began); waited < delay {
+		t.Errorf("granted %v after the servers restarted, want at least %v", waited, delay)
+	}
+	unlock(t, lease)
 }
 
 // TestRedlockReleasesOnServersThatWereAway unlocks while two servers are frozen, and takes a lock that these get to

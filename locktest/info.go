@@ -17,7 +17,7 @@ func (s *Server) answerInfo(peer *server.Peer, command string, _ ...string) bool
 	}
 	peer.WriteBulk(fmt.Sprintf("# Server\r\nredis_version:%s\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\n"+
 		"# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n# Replication\r\nrole:master\r\n",
-		redisVersion, s.runID, int(time.Since(s.began)/time.Second)))
+		redisVersion, s.runID, time.Now().Unix()-s.began.Unix())) // the difference of two whole seconds, as in Redis
 	return true
 }
 

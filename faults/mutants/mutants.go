@@ -123,6 +123,12 @@ var locks = []Mutant{
 		inCore("TestTokensAfterALossyFailover"),
 	},
 	{
+		"uptime taken as exact", "a server of a Redlock votes up to a second before its restart delay is over",
+		"core/internal/lockscript/lua/acquire.lua",
+		[][2]string{{"(%d+)') or 0) - 1", "(%d+)') or 0)"}},
+		inCore("TestRedlockRestartDelayIsNoShorter"),
+	},
+	{
 		"compact share renewed with two keys", "a reader loses its lease while its slot moves", "core/internal/lockscript/one_redis.go",
 		[][2]string{{"	if h.Shares && !h.Compact {", "	if h.Shares {"}},
 		inCore("TestLeasesSurviveAMigration/plain"),

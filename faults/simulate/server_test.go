@@ -83,7 +83,7 @@ func (s *server) hook(run int, started time.Time) wire.Hook {
 		if command != "INFO" || len(args) != 1 || args[0] != "server" {
 			return false
 		}
-		up := s.clock.now().Sub(started) / time.Second // by the wall clock, as in Redis
+		up := s.clock.now().Unix() - started.Unix() // by the wall clock, and of two whole seconds, as in Redis
 		c.WriteBulk(fmt.Sprintf("run_id:%020d%020d\r\nuptime_in_seconds:%d\r\n", s.number, run, up))
 		return true
 	}

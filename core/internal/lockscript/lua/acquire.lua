@@ -70,7 +70,9 @@ if r.heldToken then
 end
 
 if not r.lockTTL and tonumber(ARGV[5] or 0) > 0 then
-  local up = tonumber(string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)') or 0)
+  -- The uptime is the difference of two times that the server has cut to whole seconds. So the server may have been up for
+  -- almost a second less.
+  local up = tonumber(string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)') or 0) - 1
   if up * 1000 < tonumber(ARGV[5]) then
     return {-3, ARGV[5] - up * 1000}
   end
