@@ -19,11 +19,28 @@ func (s *Sentinel) Master() *Server {
 func (s *Sentinel) AwaitMaster(not *Server) *Server {
 	s.t.Helper()
 	var master *Server
+	defer func() {
+		if master == nil || master == not {
+			s.logViews()
+		}
+	}()
 	await(s.t, "the sentinels to agree on a master", func() bool {
 		master = s.elected()
 		return master != nil && master != not
 	})
 	return master
+}
+
+// logViews logs what each sentinel knows of the master and its replicas: without it, the cause of a disagreement is unknown.
+func (s *Sentinel) logViews() {
+	s.t.Helper()
+	for i, sentinel := range s.Sentinels {
+		rdb := connect(sentinel)
+		master, err := rdb.Master(context.Background(), MasterName).Result()
+		replicas, replicasErr := rdb.Replicas(context.Background(), MasterName).Result()
+		s.t.Logf("sentinel %d: master %v, error %v; replicas %v, error %v", i, master, err, replicas, replicasErr)
+		_ = rdb.Close()
+	}
 }
 
 // elected returns whom all sentinels that were not killed call master, or nil.
