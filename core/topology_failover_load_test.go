@@ -32,9 +32,10 @@ type stay struct {
 }
 
 const (
-	// followTTL outlasts a failover, longHold too.
+	// followTTL outlasts a failover, longHold too. After a cut of the replica, crash waits for the next grant, and so for up to
+	// longHold. Sentinels do not promote a replica that was cut off ten times down-after, here 10 s, before the master was.
 	followTTL = 15 * time.Second
-	longHold  = 10 * time.Second
+	longHold  = 6 * time.Second
 	// ackTime is what replicas get.
 	ackTime = 200 * time.Millisecond
 )
