@@ -144,9 +144,19 @@ func (v *node) releaseHold(ctx context.Context, h *lockscript.Hold, what lockscr
 func (v *node) pendingReleases() *transport.Pending { return v.Exec.PendingOf("") }
 
 // releaseLater adds a pending release. It is sent until the server has confirmed it, or until the hold has expired there.
+//
+// A hold that no caller got may begin late: a frozen server reads the request only once it runs again. If a majority was
+// frozen, that would be a lock without a holder. So its release is sent for lockscript.AbandonMemory longer. Any other hold
+// was granted by a majority, and a late copy of it is on a minority. Why not the same time: while a server is down, each
+// release adds to its pending ones.
+//
 // A hold whose release is pending gets no second one, by its ID. Why: the caller of Release repeats it while too few servers
 // answer, and each try would add one.
 func (v *node) releaseLater(h lockscript.Hold, what lockscript.ReleaseReason) {
+	lasts := max(h.TTL, h.MinHold)
+	if what == lockscript.NeverHeld {
+		lasts += lockscript.AbandonMemory
+	}
 	v.pendingReleases().Add(&transport.PendingCommand{
 		ID: h.ID,
 		Send: func(ctx context.Context) error {
@@ -155,6 +165,6 @@ func (v *node) releaseLater(h lockscript.Hold, what lockscript.ReleaseReason) {
 				return err
 			})
 		},
-		Until: v.quorum.env.Now().Add(max(h.TTL, h.MinHold)),
+		Until: v.quorum.env.Now().Add(lasts),
 	})
 }

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -27,4 +28,30 @@ func TestMissedReleasesEndWithTheirTTL(t *testing.T) {
 	redistest.Eventually(t, 20*time.Second, "the releases that are of no use to be dropped", func() bool {
 		return p.Len() == each
 	})
+}
+
+// TestReleaseOutlivesTheTTL: the release of a hold that no caller got is sent for longer than its TTL, because a server that
+// was frozen begins the hold only when it runs again.
+func TestReleaseOutlivesTheTTL(t *testing.T) {
+	t.Parallel()
+	frozen := redistest.Start(t)
+	rdb := frozen.Client()
+	v := quorumOf(t, rdb, redistest.Start(t).Client(), redistest.Start(t).Client()).nodes[0]
+	frozen.Pause()
+	held := lockscript.Hold{Keys: lockscript.NewKeys("", "held"), TTL: 10 * time.Millisecond, Owner: "owner"}
+	never := lockscript.Hold{Keys: lockscript.NewKeys("", "never"), TTL: 10 * time.Millisecond, Owner: "owner"}
+	for _, h := range []*lockscript.Hold{&held, &never} {
+		v.quorum.env.IDs.Renew(h)
+	}
+	v.releaseLater(never, lockscript.NeverHeld)
+	v.releaseLater(held, lockscript.HeldByCaller)
+	p := v.pendingReleases()
+	redistest.Eventually(t, 20*time.Second, "the release of the expired hold to be dropped", func() bool { return p.Len() == 1 })
+
+	frozen.Resume()
+	redistest.Eventually(t, 20*time.Second, "the other release to be confirmed", func() bool { return p.Len() == 0 })
+	late := never
+	if a, err := v.Acquire(context.Background(), &late, lockscript.Wanted{}); err != nil || a.Granted {
+		t.Errorf("a request that arrives after its release: %+v, %v", a, err)
+	}
 }

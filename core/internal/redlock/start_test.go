@@ -49,7 +49,7 @@ func quorumOf(t *testing.T, rdbs ...*redis.Client) *Quorum {
 	for _, rdb := range rdbs {
 		exec := transport.NewExecutor(rdb, env.Background, ctx.Done())
 		instances = append(instances, &lockscript.Instance{
-			Exec: exec, Subs: pubsub.New(rdb, exec.Nodes, func(error, bool) {}), IDs: env.IDs, Now: env.Now,
+			OfRedlock: true, Exec: exec, Subs: pubsub.New(rdb, exec.Nodes, func(error, bool) {}), IDs: env.IDs, Now: env.Now,
 			PublishVerb: "PUBLISH", PublishVerbArg: "PUBLISH", PublishRefused: func() {},
 		})
 	}
