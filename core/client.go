@@ -37,7 +37,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	if err := errors.Join(config.lock.check([]redis.UniversalClient{rdb}, 0), checkPrefix(config.prefix)); err != nil {
 		return nil, err
 	}
-	if config.nodeTimeout != 0 || config.restartDelay != 0 {
+	if config.nodeTimeout != 0 || config.lock.restartDelay != 0 {
 		return nil, invalidOption("New: WithNodeTimeout and WithRestartDelay are for NewRedlock")
 	}
 	e := newEngine(config, []redis.UniversalClient{rdb}, drift)

@@ -101,9 +101,8 @@ func (l *Lease) ValidUntil() time.Time {
 // Extend returns [ErrNotHeld] if the lease had already ended. Any other error leaves the lease unchanged, even
 // [ErrNotReplicated], if fewer replicas acknowledged than [WithReplicaAck] asks for.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
-	var check lockConfig
-	if check.checkTTL("Extend", ttl); check.err != nil {
-		return check.err
+	if err := l.checkExtend(ttl); err != nil {
+		return err
 	}
 	if l.end.Cause() != nil {
 		return l.notHeld()
@@ -129,6 +128,22 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 		return l.notHeld()
 	}
 	return nil
+}
+
+// checkExtend returns [ErrInvalidOption] if the lease must not last for ttl. For a joint lease all members are checked
+// before the first is extended.
+func (l *Lease) checkExtend(ttl time.Duration) error {
+	if l.multi != nil {
+		for _, m := range l.multi.members {
+			if err := m.checkExtend(ttl); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var check lockConfig
+	check.checkTTL("Extend", ttl)
+	return cmp.Or(check.err, checkRestartDelay(l.engine.lock.restartDelay, ttl))
 }
 
 // worthExtending reports whether to ask again: not if replicas did not acknowledge it, which have had their time.

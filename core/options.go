@@ -50,9 +50,7 @@ type clientConfig struct {
 
 	waitWarning, holdWarning time.Duration // 0 for none
 
-	// Of a Redlock.
-	nodeTimeout  time.Duration // 0: by the TTL
-	restartDelay time.Duration
+	nodeTimeout time.Duration // of a Redlock; 0: by the TTL
 }
 
 // lockConfig is what a call ends up with, once client, lock and call have had their say.
@@ -68,7 +66,8 @@ type lockConfig struct {
 	ack     transport.Ack
 	// leavesLosses is true if a lost lease is left to expire in Redis, as after Abandon: a leader may need time to stop.
 	leavesLosses bool
-	err          error // the first invalid option
+	restartDelay time.Duration // of a Redlock; 0 for none
+	err          error         // the first invalid option
 }
 
 func newClientConfig(opts []Option) clientConfig {
@@ -110,7 +109,8 @@ func CheckOptions(opts ...LockOption) error { return new(lockConfig).with(opts).
 // check returns the first invalid option, or what is wrong with them taken together, for locks on these servers. The limit is
 // that of a semaphore, 0 for any other lock.
 func (c lockConfig) check(rdbs []redis.UniversalClient, limit int) error {
-	return cmp.Or(c.err, checkAck(c.ack, c.ttl, rdbs), checkPermits(c.permits, limit))
+	return cmp.Or(c.err, checkAck(c.ack, c.ttl, rdbs), checkPermits(c.permits, limit),
+		checkRestartDelay(c.restartDelay, max(c.ttl, c.minHold)))
 }
 
 func (c *lockConfig) refuse(err error) {
@@ -186,18 +186,31 @@ func WithNodeTimeout(limit time.Duration) Option {
 }
 
 // WithRestartDelay makes each server of a [Redlock] refuse free locks until it has been up for so long. A server may
-// have lost locks when it restarted; they have expired by then if no TTL is longer. Servers that write every grant to an
-// append-only file before they answer, with appendfsync always, do not need this option. It affects neither re-entry nor
-// renewal. Servers count their uptime in whole seconds, so up to two more seconds pass. [New] refuses it. At least 1 ms;
-// 0 is none. Defaults to 0.
+// have lost locks when it restarted; they have expired by then if no TTL is longer. So [NewRedlock], Lock, TryLock and
+// Extend refuse a longer TTL and a longer [WithMinHold], with [ErrInvalidOption]. Set the same delay in all programs.
+//
+// Servers that write every grant to an append-only file before they answer, with appendfsync always, do not need this
+// option. It affects neither re-entry nor renewal. Servers count their uptime in whole seconds, so up to two more seconds
+// pass. The clocks of the servers must differ by less than the delay, or tokens may fall. [New] refuses the option. At least
+// 1 ms; 0 is none. Defaults to 0.
 func WithRestartDelay(least time.Duration) Option {
 	return clientOption(func(c *clientConfig) {
 		c.lock.checkUnit("WithRestartDelay", least)
 		if least < 0 || least > maxTTL {
 			c.lock.refuse(invalidOption("WithRestartDelay(%v): 0 to %v is allowed", least, maxTTL))
 		}
-		c.restartDelay = least
+		c.lock.restartDelay = least
 	})
+}
+
+// checkRestartDelay refuses a lock that may last longer than the delay. Why: a server that has restarted votes after the
+// delay, and does not know the lock.
+func checkRestartDelay(delay, longest time.Duration) error {
+	if delay == 0 || longest <= delay {
+		return nil
+	}
+	return invalidOption("WithRestartDelay(%v): a TTL or WithMinHold of %v is longer, so a restarted server would grant the lock "+
+		"while it is held", delay, longest)
 }
 
 // WithTTL sets how long Redis keeps a lease without renewal. That is how long a crashed holder blocks the others. The

@@ -46,7 +46,7 @@ func NewRedlock(nodes []redis.UniversalClient, opts ...Option) (*Redlock, error)
 	}
 	r.quorum = redlock.New(&redlock.Environment{
 		Background: e.work(), IDs: &e.ids, Prefix: e.prefix, Logger: e.logger,
-		NodeTimeout: e.nodeTimeout, RestartDelay: e.restartDelay, TrustedUntil: e.renewer.TrustedUntil,
+		NodeTimeout: e.nodeTimeout, RestartDelay: e.lock.restartDelay, TrustedUntil: e.renewer.TrustedUntil,
 		SameServer: func(a, b int) error {
 			return invalidOption("NewRedlock: nodes %d and %d are the same server", a, b)
 		},

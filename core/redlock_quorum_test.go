@@ -62,6 +62,36 @@ func TestRedlockRefusesNodes(t *testing.T) {
 	}
 }
 
+// TestRedlockRestartDelayCoversEveryLease: no lease may last longer than the delay, however it is asked for.
+func TestRedlockRestartDelayCoversEveryLease(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	const delay = time.Second
+	three := startMasters(t, 3)
+	_, err := core.NewRedlock(three.clients(), core.WithRestartDelay(delay)) // the default TTL is longer
+	wantErr(t, err, core.ErrInvalidOption)
+	r := three.redlock(t, core.WithTTL(delay), core.WithRestartDelay(delay))
+	m := r.Mutex("name")
+	for _, opt := range []core.LockOption{core.WithTTL(2 * delay), core.WithFixedTTL(2 * delay), core.WithMinHold(2 * delay)} {
+		_, err := m.TryLock(ctx, opt)
+		wantErr(t, err, core.ErrInvalidOption)
+		wantErr(t, core.CheckLocker(r.Mutex("name", opt)), core.ErrInvalidOption)
+	}
+	lease := mustLock(t, m)
+	wantErr(t, lease.Extend(ctx, 2*delay), core.ErrInvalidOption)
+	if err := lease.Extend(ctx, delay); err != nil {
+		t.Error(err)
+	}
+	one := newClient(t, three.servers[0].Client()).Mutex("of one server", core.WithFixedTTL(delay))
+	joint := mustLock(t, core.Multi(one, r.Mutex("member")))
+	wantErr(t, joint.Extend(ctx, long), core.ErrInvalidOption)
+	if left := three.looks[0].PTTL(ctx, "lock:of one server").Val(); left > delay {
+		t.Errorf("a member was extended to %v, although another one refuses it", left)
+	}
+	unlock(t, joint)
+	unlock(t, lease)
+}
+
 // TestRedlockTwinThatWasDown leads two clients to one server which is down when they are introduced. It must not get
 // two votes later.
 func TestRedlockTwinThatWasDown(t *testing.T) {

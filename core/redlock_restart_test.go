@@ -122,9 +122,9 @@ func TestRedlockRestartDelay(t *testing.T) {
 			return seconds >= 3 // a second more than the delay, because it is cut to whole ones
 		})
 	}
-	delay := core.WithRestartDelay(ttl)
-	holder, other, hasty := five.redlock(t, delay), five.redlock(t, delay), five.redlock(t)
-	_ = mustLock(t, holder.Mutex("control"), core.WithFixedTTL(long))
+	short, delay := core.WithTTL(ttl), core.WithRestartDelay(ttl)
+	holder, other, hasty := five.redlock(t, short, delay), five.redlock(t, short, delay), five.redlock(t)
+	_ = mustLock(t, hasty.Mutex("control"), core.WithFixedTTL(long))
 	five.awaitHolders(t, "lock:control", 5)
 	lease := mustLock(t, holder.Mutex("name"), core.WithFixedTTL(ttl))
 	redistest.Eventually(t, within, "all servers to hold the lock, or its end", func() bool {
@@ -162,7 +162,7 @@ func TestRedlockRestartDelayIsNoShorter(t *testing.T) {
 	t.Parallel()
 	const delay = time.Second
 	three := startMasters(t, 3)
-	r := three.redlock(t, core.WithRestartDelay(delay))
+	r := three.redlock(t, core.WithTTL(delay), core.WithRestartDelay(delay))
 	half := time.Now().Truncate(time.Second).Add(1500 * time.Millisecond)
 	time.Sleep(time.Until(half))
 	began := time.Now()

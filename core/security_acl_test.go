@@ -85,7 +85,7 @@ func TestMinimalUserOfRedlock(t *testing.T) {
 	setUser(t, three.servers[0], rules)
 	nodes := three.clients()
 	nodes[0] = three.servers[0].Client(func(o *redis.Options) { o.Username, o.Password = "locker", "secret" })
-	r := newRedlock(t, nodes, core.WithNodeTimeout(time.Second), core.WithRestartDelay(time.Millisecond))
+	r := newRedlock(t, nodes, core.WithNodeTimeout(time.Second), core.WithTTL(time.Second), core.WithRestartDelay(time.Second))
 	lease := mustLock(t, r.Mutex("name"))
 	three.awaitHolders(t, "lock:name", 3)
 	unlock(t, lease)
@@ -108,7 +108,7 @@ func TestRedlockWithoutInfo(t *testing.T) {
 	if !strings.Contains(log.String(), "run id of a server of a Redlock is unknown") {
 		t.Errorf("logged %q", log)
 	}
-	delayed := newRedlock(t, nodes, core.WithNodeTimeout(time.Second), core.WithRestartDelay(time.Millisecond), logger)
+	delayed := newRedlock(t, nodes, core.WithNodeTimeout(time.Second), core.WithRestartDelay(long), logger)
 	_, err := delayed.Mutex("name").TryLock(t.Context())
 	wantErr(t, err, core.ErrPermission)
 }

@@ -75,9 +75,10 @@ type Error struct {
 	errs         []error // of the others, as far as they are known
 }
 
-// Error returns how many of how many servers have answered, and their errors.
+// Error returns how many of how many servers have granted, refused or confirmed, and the errors of others. Why "an answer that
+// counts": an error of a server is an answer too.
 func (e *Error) Error() string {
-	text := fmt.Sprintf("%d of %d servers answered", e.answered, e.of)
+	text := fmt.Sprintf("%d of %d servers gave an answer that counts", e.answered, e.of)
 	if err := errors.Join(e.errs...); err != nil {
 		text += ": " + strings.NewReplacer("\n", "; ", "holdfast: ", "").Replace(err.Error())
 	}
