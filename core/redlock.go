@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/preflight"
 	"github.com/holdfast-go/holdfast/core/internal/redlock"
 )
 
@@ -31,7 +32,8 @@ type Redlock struct {
 // server that replicates to no other of them. The caller closes the go-redis clients, after the Redlock.
 //
 // NewRedlock asks the servers for their run ids, for two seconds at most, and refuses two clients of one server. It
-// asks servers that do not answer yet again before their votes count. It fails with [ErrInvalidOption].
+// asks servers that do not answer yet again before their votes count. It also refuses clients of a Cluster, of a Ring and of
+// Sentinel. It fails with [ErrInvalidOption].
 func NewRedlock(nodes []redis.UniversalClient, opts ...Option) (*Redlock, error) {
 	config := newClientConfig(opts)
 	if err := errors.Join(checkNodes(nodes), config.lock.check(nodes, 0), checkPrefix(config.prefix)); err != nil {
@@ -59,7 +61,8 @@ func NewRedlock(nodes []redis.UniversalClient, opts ...Option) (*Redlock, error)
 	return r, nil
 }
 
-// checkNodes refuses what cannot be a set of independent masters.
+// checkNodes refuses what cannot be a set of independent masters. Why no client of Sentinel: after a failover its server may
+// not know the lock, and would vote at once, because it has been up for long.
 func checkNodes(nodes []redis.UniversalClient) error {
 	if len(nodes) < 3 || len(nodes)%2 == 0 {
 		return invalidOption("NewRedlock: %d nodes, an odd number from 3 on is needed", len(nodes))
@@ -71,6 +74,9 @@ func checkNodes(nodes []redis.UniversalClient) error {
 		switch node.(type) {
 		case *redis.ClusterClient, *redis.Ring:
 			return invalidOption("NewRedlock: node %d is a %T, which leads to more than one server", i+1, node)
+		}
+		if rdb, ok := node.(*redis.Client); ok && rdb.Options().Addr == preflight.SentinelAddr {
+			return invalidOption("NewRedlock: node %d is a client of Sentinel, whose replica may not know the lock after a failover", i+1)
 		}
 		for j, other := range nodes[:i] {
 			if reflect.ValueOf(node).Comparable() && node == other {

@@ -34,6 +34,7 @@ func TestRedlockRefusesNodes(t *testing.T) {
 		"same server":      {five[3], five[1], twin},
 		"more than one":    {five[0], five[1], redis.NewRing(&redis.RingOptions{})},
 		"a whole Cluster":  {five[0], five[1], redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})},
+		"of Sentinel":      {five[0], five[1], redis.NewFailoverClient(&redis.FailoverOptions{SentinelAddrs: []string{"127.0.0.1:1"}})},
 		"same five, twice": append(slices.Clone(five), five...),
 	} {
 		r, err := core.NewRedlock(nodes)

@@ -109,7 +109,7 @@ func (c *Check) inspectServer(ctx context.Context, rdb redis.Cmdable, addr strin
 		c.found("Redis may evict locks when its memory is full: set maxmemory-policy to noeviction",
 			"server", addr, "maxmemory-policy", policy, "maxmemory", info["maxmemory"])
 	}
-	if info["role"] == "slave" && addr != sentinelAddr {
+	if info["role"] == "slave" && addr != SentinelAddr {
 		c.found("Redis is a replica and refuses locks: connect to its master",
 			"server", addr, "master", info["master_host"]+":"+info["master_port"])
 	}
@@ -119,8 +119,8 @@ func (c *Check) inspectServer(ctx context.Context, rdb redis.Cmdable, addr strin
 	return nil
 }
 
-// sentinelAddr is what go-redis calls the address that Sentinel tells. During a failover it may be that of a replica.
-const sentinelAddr = "FailoverClient"
+// SentinelAddr is what go-redis calls the address that Sentinel tells. During a failover it may be that of a replica.
+const SentinelAddr = "FailoverClient"
 
 // found logs a warning, unless it was logged before with the same arguments. So each server has one line for each setting,
 // however often the setup is inspected.
