@@ -129,6 +129,17 @@ var locks = []Mutant{
 		inCore("TestRedlockRestartDelayIsNoShorter"),
 	},
 	{
+		"restart delay below the TTL", "a server of a Redlock grants what another owner still holds", "core/options.go",
+		[][2]string{{"if delay == 0 || longest <= delay {", "if delay == 0 || longest > delay || longest <= delay {"}},
+		inCore("TestRedlockRestartDelayCoversEveryLease"),
+	},
+	{
+		"release of a frozen server given up", "the lock is taken without a holder once the servers run again",
+		"core/internal/redlock/node.go",
+		[][2]string{{"lasts += lockscript.AbandonMemory", "lasts += 0"}},
+		Killer{Package: "core/internal/redlock", Run: "TestReleaseOutlivesTheTTL"},
+	},
+	{
 		"compact share renewed with two keys", "a reader loses its lease while its slot moves", "core/internal/lockscript/one_redis.go",
 		[][2]string{{"	if h.Shares && !h.Compact {", "	if h.Shares {"}},
 		inCore("TestLeasesSurviveAMigration/plain"),
