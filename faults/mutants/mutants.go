@@ -37,7 +37,7 @@ func inRound(topology string) Killer {
 }
 
 // All are the mutants. The first ones are those that a short run takes.
-var All = slices.Concat(locks, semaphores, elections, guards, simulated, modelled)
+var All = slices.Concat(locks, redlocks, semaphores, elections, guards, simulated, modelled)
 
 var locks = []Mutant{
 	{
@@ -121,23 +121,6 @@ var locks = []Mutant{
 		"last token always fresh", "a failover that loses the last tokens draws them again", "core/internal/lockscript/lua/token.lua",
 		[][2]string{{"local tokenFresh = 7199990", "local tokenFresh = 0"}},
 		inCore("TestTokensAfterALossyFailover"),
-	},
-	{
-		"uptime taken as exact", "a server of a Redlock votes up to a second before its restart delay is over",
-		"core/internal/lockscript/lua/acquire.lua",
-		[][2]string{{"(%d+)') or 0) - 1", "(%d+)') or 0)"}},
-		inCore("TestRedlockRestartDelayIsNoShorter"),
-	},
-	{
-		"restart delay below the TTL", "a server of a Redlock grants what another owner still holds", "core/options.go",
-		[][2]string{{"if delay == 0 || longest <= delay {", "if delay == 0 || longest > delay || longest <= delay {"}},
-		inCore("TestRedlockRestartDelayCoversEveryLease"),
-	},
-	{
-		"release of a frozen server given up", "the lock is taken without a holder once the servers run again",
-		"core/internal/redlock/node.go",
-		[][2]string{{"lasts += lockscript.AbandonMemory", "lasts += 0"}},
-		Killer{Package: "core/internal/redlock", Run: "TestReleaseOutlivesTheTTL"},
 	},
 	{
 		"compact share renewed with two keys", "a reader loses its lease while its slot moves", "core/internal/lockscript/one_redis.go",
@@ -229,16 +212,6 @@ var locks = []Mutant{
 		"quota without failures", "a run that fails leaves the quota, and its record stays", "core/internal/oncescript/lua/release.lua",
 		[][2]string{{"  call('DEL', record)\n", ""}},
 		inCore("TestQuotaAgainstEverNewKeys"),
-	},
-	{
-		"half of the masters are enough", "two of five grant to one, and the others to another one", "core/internal/redlock/quorum.go",
-		[][2]string{{"majority: len(instances)/2 + 1,", "majority: len(instances) / 2,"}},
-		inCore("TestRedlockWithoutAMajority"),
-	},
-	{
-		"tokens of a minority", "what one majority grants the next one does not know", "core/internal/redlock/vote_round.go",
-		[][2]string{{"for committed := 0; committed < b.quorum.majority; {", "for committed := 0; committed < 1; {"}},
-		inCore("TestRedlockTokenIsWrittenToAMajority"),
 	},
 	{
 		"ValidUntil read after the process was stopped", "found by the work on this suite", "core/lease.go",
@@ -349,11 +322,6 @@ var locks = []Mutant{
 		"bound context forgotten", "the context of a run does not end with its lease", "core/internal/keepalive/end.go",
 		[][2]string{{"		bound.end(cause)\n", "		_ = cause\n"}},
 		inCore("TestAttemptBind"),
-	},
-	{
-		"majority taken for a split vote", "a caller that finds a holder without all of the servers never stops asking", "core/internal/redlock/vote_round.go",
-		[][2]string{{"b.othersWon = b.othersWon || v.TokenCommitted", "_ = v.TokenCommitted"}},
-		inCore("TestRedlockLeavesAMinority"),
 	},
 	{
 		"token forgotten, in a round", "the same as above, found by its effects", "core/internal/lockscript/lua/token.lua",
