@@ -98,7 +98,8 @@ func (l *Lease) ValidUntil() time.Time {
 // Extend makes Redis keep the lease for at least ttl from now. It never shortens the lease. Use it to extend a lease
 // with [WithFixedTTL]. With [WithMaxHold] the lease lasts for one TTL after that limit at most, however long ttl is.
 //
-// Extend returns [ErrNotHeld] if the lease had already ended. Any other error leaves the lease unchanged, even
+// A ttl beyond the limits of [WithTTL], or longer than a [WithRestartDelay], is [ErrInvalidOption]. Extend returns
+// [ErrNotHeld] if the lease had already ended. Any other error leaves the lease unchanged, even
 // [ErrNotReplicated], if fewer replicas acknowledged than [WithReplicaAck] asks for.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if err := l.checkExtend(ttl); err != nil {

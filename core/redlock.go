@@ -52,7 +52,7 @@ func NewRedlock(nodes []redis.UniversalClient, opts ...Option) (*Redlock, error)
 		SameServer: func(a, b int) error {
 			return invalidOption("NewRedlock: nodes %d and %d are the same server", a, b)
 		},
-		Closed: ErrClosed,
+		TooManyPending: e.warnPending, Closed: ErrClosed,
 	}, instances)
 	if err := r.quorum.Introduce(); err != nil {
 		e.stop()

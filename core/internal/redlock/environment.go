@@ -24,6 +24,8 @@ type Environment struct {
 	TrustedUntil func(t clock.Instant, ttl time.Duration) clock.Instant
 	// SameServer returns the error of two nodes, numbered from 1, that are the same server. a is the smaller number.
 	SameServer func(a, b int) error
+	// TooManyPending warns that a server has transport.MaxPending releases to come, so that further holds expire.
+	TooManyPending func()
 	// Closed is the error of a request of a client that has finished, and so runs no goroutine for a server any more.
 	Closed error
 }

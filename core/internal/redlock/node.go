@@ -157,7 +157,7 @@ func (v *node) releaseLater(h lockscript.Hold, what lockscript.ReleaseReason) {
 	if what == lockscript.NeverHeld {
 		lasts += lockscript.AbandonMemory
 	}
-	v.pendingReleases().Add(&transport.PendingCommand{
+	taken := v.pendingReleases().Add(&transport.PendingCommand{
 		ID: h.ID,
 		Send: func(ctx context.Context) error {
 			return v.ask(ctx, h.TTL, func(ctx context.Context) error {
@@ -167,4 +167,7 @@ func (v *node) releaseLater(h lockscript.Hold, what lockscript.ReleaseReason) {
 		},
 		Until: v.quorum.env.Now().Add(lasts),
 	})
+	if !taken && !v.quorum.env.Operations.IsClosed() {
+		v.quorum.env.TooManyPending()
+	}
 }

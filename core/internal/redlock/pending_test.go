@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -28,6 +29,24 @@ func TestMissedReleasesEndWithTheirTTL(t *testing.T) {
 	redistest.Eventually(t, 20*time.Second, "the releases that are of no use to be dropped", func() bool {
 		return p.Len() == each
 	})
+}
+
+// TestTooManyMissedReleases: what a server has missed is bounded, and the user is told when the bound is reached.
+func TestTooManyMissedReleases(t *testing.T) {
+	t.Parallel()
+	down := redistest.Start(t)
+	q := quorumOf(t, down.Client(), redistest.Start(t).Client(), redistest.Start(t).Client())
+	down.Pause()
+	told := 0
+	q.env.TooManyPending = func() { told++ }
+	for range transport.MaxPending + 1000 {
+		h := lockscript.Hold{Keys: lockscript.NewKeys("", "name"), TTL: time.Hour, Owner: "owner"}
+		q.env.IDs.Renew(&h)
+		q.nodes[0].releaseLater(h, lockscript.NeverHeld)
+	}
+	if told < 900 { // up to a batch is in flight, and does not count
+		t.Errorf("told %d times that there are too many", told)
+	}
 }
 
 // TestReleaseOutlivesTheTTL: the release of a hold that no caller got is sent for longer than its TTL, because a server that
