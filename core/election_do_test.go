@@ -91,6 +91,26 @@ func TestElectionTryDoLoss(t *testing.T) {
 	}
 }
 
+// TestNotLeaderOnceTheWorkIsTold: at a loss, the contexts of the work end one by one. The first one that is told finds no
+// leader any more, and starts no work.
+func TestNotLeaderOnceTheWorkIsTold(t *testing.T) {
+	t.Parallel()
+	ctx, rdb := context.Background(), redistest.Start(t).Client()
+	e := newClient(t, rdb).Election("name")
+	lead := mustCampaign(t, e)
+	told := make(chan error, 2)
+	core.AtLoss(lead, func(error) {
+		told <- e.IsLeader(ctx)
+		told <- e.TryDo(ctx, func(context.Context) error { return nil })
+	})
+	if _, err := newClient(t, rdb).ForceUnlock(ctx, "name"); err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, lead.Proclaim(ctx, "value"), core.ErrNotHeld)
+	wantErr(t, receive(t, told), core.ErrNotLeader)
+	wantErr(t, receive(t, told), core.ErrNotLeader)
+}
+
 // TestElectionTryDoOutlivesRun: the end of Run's function ends the work, and no candidate wins before the work has returned.
 func TestElectionTryDoOutlivesRun(t *testing.T) {
 	t.Parallel()

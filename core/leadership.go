@@ -143,11 +143,12 @@ func (l *Leadership) Resign(ctx context.Context) error {
 	return nil
 }
 
-// valid returns true if neither the lead nor the context of Run has ended. It compares with the clock too. Why: after a pause
-// of the process, the timer that ends the context may come later than this call.
+// valid returns true if neither the lead nor the context of Run has ended. It asks for the end of the lease too. Why: at a
+// loss the contexts of the work end one by one, and the first one told must not find a leader because of the others. It
+// compares with the clock too. Why: after a pause of the process, the timer that ends the context may come later than this call.
 func (l *Leadership) valid() bool {
 	e := l.lease.engine
-	return l.leading.Err() == nil && e.now() < e.renewer.ValidUntil(&l.lease.entry)
+	return l.leading.Err() == nil && l.lease.end.Cause() == nil && e.now() < e.renewer.ValidUntil(&l.lease.entry)
 }
 
 // run calls lead and ends the term. It returns the cause if the lead was lost before lead had returned. The context of lead
