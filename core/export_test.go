@@ -24,7 +24,7 @@ func SendProclamation(ctx context.Context, l *Leadership, number int64, value st
 	return l.send(ctx, number, value)
 }
 
-// AtLoss has told called when the lead ends by a loss, before the contexts that are older than this call end.
+// AtLoss has told called when the lead is lost, before the contexts end that were made before this call.
 func AtLoss(l *Leadership, told func(error)) { l.lease.end.Bind(told) }
 
 // Counted is how many bytes a record with so much content counts in its group.

@@ -143,9 +143,9 @@ func (l *Leadership) Resign(ctx context.Context) error {
 	return nil
 }
 
-// valid returns true if neither the lead nor the context of Run has ended. It asks for the end of the lease too. Why: at a
-// loss the contexts of the work end one by one, and the first one told must not find a leader because of the others. It
-// compares with the clock too. Why: after a pause of the process, the timer that ends the context may come later than this call.
+// valid returns true if neither the lead nor the context of Run has ended. Why it also asks for the end of the lease: a loss
+// ends the contexts of jobs first, and leading after them. Meanwhile a job that was told must not find its lead valid. Why it
+// compares with the clock: after a pause of the process, the timer that ends the lease may come later than this call.
 func (l *Leadership) valid() bool {
 	e := l.lease.engine
 	return l.leading.Err() == nil && l.lease.end.Cause() == nil && e.now() < e.renewer.ValidUntil(&l.lease.entry)
