@@ -21,4 +21,9 @@ var elections = []Mutant{
 		[][2]string{{"	l.calls.Wait()\n", ""}},
 		inCore("TestElectionTryDoOutlivesRun"),
 	},
+	{
+		"lead that is valid after its loss", "`IsLeader` is nil, and `TryDo` begins work, until the last context of the lead has ended", "core/leadership.go",
+		[][2]string{{" && l.lease.end.Cause() == nil", ""}},
+		inCore("TestNotLeaderOnceTheWorkIsTold"),
+	},
 }

@@ -10,6 +10,7 @@ type kind struct {
 	servers int
 	clocks  bool // the servers' clocks are set
 	forgets bool // the servers forget locks
+	only    int  // the row of its one fault; 0 for all
 }
 
 // kinds are those of the seeds, in turn. Why one server has either fault: if it has lost its data and its clock is behind,

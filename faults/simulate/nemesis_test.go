@@ -78,7 +78,11 @@ func (n *nemesis) strike(also string) (end func()) {
 
 func (n *nemesis) pick() fault {
 	for {
-		if f := faults[n.dice(len(faults))]; f.on == nil || f.on(n) {
+		f := faults[n.dice(len(faults))]
+		if only := n.kind.only; only != 0 && f.row != only {
+			continue
+		}
+		if f.on == nil || f.on(n) {
 			return f
 		}
 	}

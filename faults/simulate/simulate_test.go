@@ -88,11 +88,12 @@ func write(t *testing.T, seed uint64, events []history.Event, judgement *linear.
 	t.Logf("check it again: cd faults && go run ./recheck %s", path)
 }
 
-// TestLossesMustBeKnown is a control: without the excuse that a clock was put forward, the checkers find violations.
+// TestLossesMustBeKnown is a control: without the excuse that a clock was put forward, the checkers find violations. It has no
+// other fault, because among all of them the few steps of a run sometimes meet no lease.
 func TestLossesMustBeKnown(t *testing.T) {
 	logging.Disable()
-	set := slices.IndexFunc(kinds, func(k kind) bool { return k.clocks && !k.redlock() })
-	events := simulate(t, kinds[set], *first, time.Hour)
+	control := kind{name: "control", servers: 1, clocks: true, only: 38}
+	events := simulate(t, control, *first, 20*time.Minute)
 	if report := check.Check(events); len(report.Violations) > 0 {
 		t.Errorf("violations with the excuse: %v", report.Violations)
 	}
@@ -105,8 +106,8 @@ func TestLossesMustBeKnown(t *testing.T) {
 	}
 	report, judgement := check.Check(events), linear.Check(events)
 	t.Logf("%d steps forward, %d violations, %d findings of the models", steps, len(report.Violations), len(judgement.Illegal))
-	if len(report.Violations) == 0 {
-		t.Error("no violation")
+	if len(report.Violations) == 0 || len(judgement.Illegal) == 0 {
+		t.Error("not found")
 	}
 }
 
