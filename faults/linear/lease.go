@@ -54,6 +54,8 @@ type end struct {
 // If several names were locked together, "not held" and "taken" may be about another name. So they count as an unlock
 // without a known outcome, and as another loss. A Redlock is the same for "not held": the release may have freed some of the
 // servers, so that another grant found a majority, and the lease has run out on the others before the release reached them.
+// It is also the same if Redis may forget data during the unlock, because Redis remembers a release whose answer was lost: what
+// it has forgotten may be the release, not the hold.
 //
 // Why an end without a proof is placed at its first possible moment, although it has no last one: an earlier end allows
 // every later operation that a late one allows. So nothing is lost, and the search stays short.
@@ -71,7 +73,7 @@ func (l *lease) ends(faults []loss) end {
 	case u.called == never:
 	case u.err == "" && u.returned != never && l.op != "do":
 		e.proven = true
-	case u.err == worker.NotHeld && single && l.strategy != worker.Redlock && (l.lost == never || l.why == worker.Taken):
+	case u.err == worker.NotHeld && l.tellsGone() && firstLoss(faults, u.called, u.returned) == never:
 		e.goneFrom, e.goneTo = u.called, u.returned
 	default:
 		e.from = min(e.from, u.called)
@@ -90,4 +92,9 @@ func (l *lease) ends(faults []loss) end {
 	e.from = max(e.from, l.called)
 	e.to = max(e.from, l.returned)
 	return e
+}
+
+// tellsGone returns true if "not held" as the answer to the unlock says that Redis did not have the hold of this name.
+func (l *lease) tellsGone() bool {
+	return len(l.names) == 1 && l.strategy != worker.Redlock && (l.lost == never || l.why == worker.Taken)
 }

@@ -29,6 +29,7 @@ func TestMutex(t *testing.T) {
 			"forgotten, and taken":              two().fault(4, 5, "ForceUnlock").lost("a", 8, 20, worker.Taken),
 			"forgotten, and not held":           two().fault(4, 5, "ForceUnlock").unlock("a", 8, 9, worker.NotHeld),
 			"released, and then forgotten":      two().unlock("a", 5, 12, "").grant("b", 3, 7, 20, 6).fault(10, 11, "ForceUnlock"),
+			"released, the release forgotten":   two().unlock("a", 5, 12, worker.NotHeld).grant("b", 3, 7, 20, 6).fault(10, 11, "eviction"),
 			"forgotten, release not of its own": two().fault(3, 4, "FLUSHALL").grant("b", 5, 6, 9, 6).unlock("a", 7, 8, "").unlock("b", 8, 9, ""),
 		},
 		illegal: map[string]*story{
@@ -42,6 +43,8 @@ func TestMutex(t *testing.T) {
 			"two, then released and forgotten":  two().grant("b", 3, 7, 20, 6).unlock("a", 8, 12, "").fault(10, 11, "ForceUnlock"),
 			"two before a fault":                two().grant("b", 3, 7, 20, 6).fault(8, 9, "FLUSHALL"),
 			"a release of the next one's lock":  begin().grant("a", 1, 2, 4, 5).grant("b", 5, 6, 9, 6).unlock("a", 7, 8, ""),
+			"two, the release forgotten":        two().grant("b", 3, 7, 20, 6).unlock("a", 8, 12, worker.NotHeld).fault(10, 11, "eviction"),
+			"not held, and forgotten later":     two().unlock("a", 5, 8, worker.NotHeld).grant("b", 3, 7, 20, 6).fault(10, 11, "eviction"),
 			"not held, but valid":               two().unlock("a", 5, 6, worker.NotHeld),
 			"taken, but valid":                  two().lost("a", 5, 20, worker.Taken),
 			"a token that falls":                begin().grant("a", 1, 2, 3, 5).grant("b", 4, 6, 8, 4),
