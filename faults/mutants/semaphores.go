@@ -27,4 +27,9 @@ var semaphores = []Mutant{
 		[][2]string{{"(exclusiveOwner or occupied(exclusiveQueue) or occupied(sharedQueue) or not", "(exclusiveOwner or occupied(exclusiveQueue) or not"}},
 		inCore("TestSemaphorePermits"),
 	},
+	{
+		"expiry set too early", "a server that is stopped within a script deletes valid shares with the lock", "core/internal/lockscript/lua/queue_common.lua",
+		[][2]string{{"  local at = latest(now + ttl)\n", "  local at = integer(now + ttl)\n"}},
+		Killer{Package: "core/internal/lockscript", Run: "TestStoppedScript"},
+	},
 }

@@ -44,6 +44,7 @@ else
   redis.pcall('SET', KEYS[7], 0, 'PX', ARGV[3])
 end
 grantWaiters() -- even if the lock was free: a hold may have expired since the last script ran
+setExpiry()
 if held and not mode then
   publish(ARGV[2], channel, '0')
 end

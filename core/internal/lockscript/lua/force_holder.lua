@@ -70,11 +70,9 @@ local function endShares()
     next = from + maxLooked - removed
   end
   if removed > 0 then
-    latestExpiry = nil
+    latestExpiry, expiryChanged = nil, true
     shared = lastExpiry() ~= nil
-    if shared or exclusiveOwner then
-      setExpiry()
-    else
+    if not shared and not exclusiveOwner then
       deleteLock()
     end
   end
@@ -106,6 +104,7 @@ if ended > 0 or wantedToken == '0' then -- no later hold has the token, so a rep
   redis.pcall('SET', KEYS[7], ended .. ' ' .. next, 'PX', ARGV[3])
 end
 grantWaiters()
+setExpiry()
 if ended > 0 and not mode then
   publish(ARGV[2], channel, '0')
 end

@@ -38,13 +38,6 @@ local wantedMode, mayQueue, parent = ARGV[5], ARGV[6] == '1', ARGV[10] or ''
 local sharing = isSharing(wantedMode)
 local queue = sharing and sharedQueue or exclusiveQueue
 
--- share grants a share of the lock and returns the token.
-local function share()
-  local ownToken = grantShare(id, owner, ttl, wantedMode, minHold)
-  setExpiry()
-  return ownToken
-end
-
 -- reply returns the reply to a request that has got the lock.
 local function reply(ownToken)
   local slot = hasSlots and wantedMode ~= 'reading' and tonumber(call('ZSCORE', slots, '1:' .. owner) or nil)
@@ -52,7 +45,9 @@ local function reply(ownToken)
 end
 
 if call('EXISTS', lock, exclusiveQueue, sharedQueue, released) == 0 then
-  return reply(sharing and share() or grantExclusive(id, owner, ttl, wantedMode, minHold))
+  local ownToken = (sharing and grantShare or grantExclusive)(id, owner, ttl, wantedMode, minHold)
+  setExpiry()
+  return reply(ownToken)
 end
 
 local function extendMinHold(before)
@@ -64,28 +59,29 @@ local function extend(kind)
   longestTTL = math.max(longestTTL, ttl)
   if kind == 'hold:' then
     exclusiveUntil = math.max(exclusiveUntil, now + ttl)
-    call('PEXPIREAT', lock, integer(exclusiveUntil))
+    call('PEXPIREAT', lock, latest(exclusiveUntil))
     call('HSET', lock, 'exclusive_until', integer(exclusiveUntil), 'ttl', longestTTL,
       'min_hold_until', extendMinHold(call('HGET', lock, 'min_hold_until')))
   else
-    call('PEXPIREAT', lock, integer(now + ttl))
+    call('PEXPIREAT', lock, latest(now + ttl))
     call('ZADD', shareExpiries, integer(math.max(now + ttl, tonumber(call('ZSCORE', shareExpiries, id)))), id)
     latestExpiry = nil
     local before = string.match(call('HGET', lock, 'share:' .. id), '^%d+')
     call('HSET', lock, 'share:' .. id, extendMinHold(before) .. ' ' .. owner, 'ttl', longestTTL)
   end
-  setExpiry()
+  expiryChanged = true
 end
 
 -- convert changes the mode of a lock that a Mutex or Redisson has granted to this owner, so that the owner can re-enter
 -- it with this strategy.
 local function convert()
   local left = call('PTTL', lock)
+  local time = call('TIME') -- after PTTL, so the exclusive grant does not expire before the lock does now
   local state = call('HMGET', lock, 'token', 'granted')
   token, granted = state[1] or newToken(), state[2] or integer(micros)
   exclusiveOwner, grantID, foreign = owner, '1', false -- acquire.lua writes 1 into the fields of its holds
   mode = wantedMode == 'fair' and 'fair' or 'writing'
-  exclusiveUntil = now + (left < 0 and ttl or left)
+  exclusiveUntil = time[1] * 1000 + math.floor(time[2] / 1000) + (left < 0 and ttl or left)
   longestTTL = math.max(longestTTL, ttl, left)
   call('PEXPIREAT', lock, integer(exclusiveUntil))
   call('HSET', lock, 'mode', mode, 'exclusive_owner', owner, 'exclusive_until', integer(exclusiveUntil), 'token', token,
@@ -94,7 +90,7 @@ end
 
 -- reenter re-enters a lock that the owner holds exclusively, and returns the token.
 local function reenter()
-  call('PEXPIREAT', lock, integer(math.max(exclusiveUntil, now + ttl)))
+  call('PEXPIREAT', lock, latest(now + ttl))
   -- One write for both. Otherwise a script that stops in between leaves a hold that is not counted, and its release would
   -- end the owner's other hold.
   call('HSET', lock, owner, call('HGET', lock, owner) + 1, 'hold:' .. id, grantID)
@@ -147,7 +143,7 @@ local function tryAcquire()
   if not sharing then
     return exclusiveOwner and reenter() or grantExclusive(id, owner, ttl, wantedMode, minHold)
   end
-  return share()
+  return (grantShare(id, owner, ttl, wantedMode, minHold))
 end
 
 -- isUpgrade returns true if the owner would wait for its own share.
@@ -200,12 +196,12 @@ if isQueued then
   enqueue() -- counts as a heartbeat, even if it is late
 end
 grantWaiters()
-if isUpgrade() then
+local refused = isUpgrade()
+local ownToken = not refused and tryAcquire()
+setExpiry()
+if refused then
   return {-2}
-end
-
-local ownToken = tryAcquire()
-if ownToken then
+elseif ownToken then
   return reply(ownToken)
 end
 local number = mayQueue and enqueue() or 0

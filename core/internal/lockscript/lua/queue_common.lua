@@ -46,6 +46,11 @@
 -- Order of writes: a key that must not stay for ever gets its expiry before the write that creates the key, and again
 -- after it. The first PEXPIREAT does nothing, but it fails if the user may not use the command. A grant writes the
 -- token first, because a token without a lock does no harm.
+--
+-- An expiry is shortened by the last write of the script only, see setExpiry. Until then PEXPIREAT never sets an earlier
+-- time than that of the last hold, see latest. Why: the server may be stopped for a moment between TIME and a write.
+-- Before 7.2, PEXPIREAT deletes the key if the time is over by then. Then valid holds would be lost, or a later write
+-- would make a lock without a mode.
 
 -- Why this order of declarations: every run creates all these functions. The cost grows with the number of variables
 -- that they capture, and is least for the variables declared last. So what many functions capture comes at the end.
@@ -64,6 +69,7 @@ local foreign -- the mode is a Mutex's or Redisson's
 local exclusiveQueue, sharedQueue, waiters = KEYS[4], KEYS[5], KEYS[6]
 local readersFirstUntil = 0
 local token, granted, grantID -- of the exclusive grant
+local expiryChanged  -- setExpiry has to set the expiry of the lock
 local expiredLeft    -- expired shares are left in the hash
 local latestExpiry   -- of all shares, 0 for none; nil if not read since share_expiries was changed
 local exclusiveUntil
@@ -114,10 +120,20 @@ local function lastExpiry()
   return latestExpiry > now and latestExpiry or nil
 end
 
+-- latest returns when the last hold expires, or the time at (ms) if that is later.
+local function latest(at)
+  return integer(math.max(at, exclusiveOwner and exclusiveUntil or 0, lastExpiry() or 0))
+end
+
 -- setExpiry lets the lock's key expire with its last hold, but never later than the longest TTL requested, see
 -- limitExpiries. share_expiries gets the same expiry, even for shares that have expired. Why: without it, the script
 -- could not find them any more, and they would stay in the hash.
+--
+-- Each script calls setExpiry once, behind all other writes to these keys.
 local function setExpiry()
+  if not expiryChanged or not mode or foreign then
+    return
+  end
   local at = math.max(exclusiveUntil and exclusiveOwner and exclusiveUntil or 0, lastExpiry() or 0)
   at = integer(math.min(at, now + longestTTL))
   call('PEXPIREAT', lock, at)
@@ -137,8 +153,7 @@ local function endExclusive()
   call('HDEL', lock, exclusiveOwner, 'exclusive_owner', 'exclusive_until', 'token', 'granted', 'min_hold_until',
     'grant_id')
   call('HSET', lock, 'mode', 'reading')
-  mode, exclusiveOwner = 'reading', nil
-  setExpiry()
+  mode, exclusiveOwner, expiryChanged = 'reading', nil, true
 end
 
 -- refresh reads the state and ends what has expired.
@@ -151,7 +166,7 @@ local function refresh()
     -- before.
     local function limitExpiries()
       local limit = now + longestTTL
-      call('PEXPIREAT', lock, integer(limit))
+      call('PEXPIREAT', lock, latest(limit))
       if exclusiveOwner and exclusiveUntil > limit then
         exclusiveUntil = limit
         call('HSET', lock, 'exclusive_until', integer(exclusiveUntil))
@@ -163,8 +178,7 @@ local function refresh()
         end
         call('ZADD', shareExpiries, integer(limit), found[i])
       end
-      latestExpiry = nil
-      setExpiry()
+      latestExpiry, expiryChanged = nil, true
     end
 
     -- removeExpired sets shared, removes expired shares and sets expiredLeft. It removes none if all will be deleted
@@ -259,7 +273,8 @@ end
 
 -- remainingTTL returns the ms for which the lock stays held without a renewal; -1: without end.
 local function remainingTTL()
-  return mode and call('PTTL', lock) or 0
+  local left = mode and call('PTTL', lock) or 0
+  return left == -2 and 0 or left -- setExpiry has deleted the lock, because it has expired meanwhile
 end
 
 local function newToken()
@@ -291,7 +306,7 @@ local function fits(owner, wantedMode)
 end
 
 -- grantShare grants a share of the lock, or one more share to an owner that has one. It returns the token, and the slot if
--- the mode is that of a semaphore. The caller must call setExpiry afterwards.
+-- the mode is that of a semaphore.
 local function grantShare(id, owner, ttl, wantedMode, minHold)
   -- setExpiry needs this command. If the user may not use it, the script must fail before the first write.
   local last = call('ZREVRANGE', shareExpiries, 0, 0, 'WITHSCORES')
@@ -313,7 +328,7 @@ local function grantShare(id, owner, ttl, wantedMode, minHold)
     call('UNLINK', shareExpiries, slots) -- left of an earlier lock that was deleted by hand
     last = {}
   end
-  local at = integer(now + ttl)
+  local at = latest(now + ttl)
   call('PEXPIREAT', shareExpiries, at)
   longestTTL = math.max(longestTTL, ttl)
   if not mode then
@@ -335,15 +350,16 @@ local function grantShare(id, owner, ttl, wantedMode, minHold)
     call('ZADD', slots, -1, id)
   end
   call('HSET', lock, 'share:' .. id, minHoldUntil(minHold) .. ' ' .. owner,
-    'read:' .. owner, (count + 1) .. ' ' .. ownToken .. ' ' .. since, 'has_shares', hasSlots and 2 or 1, 'ttl', longestTTL)
+    'read:' .. owner, (count + 1) .. ' ' .. ownToken .. ' ' .. since, 'has_shares', hasSlots and 2 or 1, 'ttl', longestTTL,
+    'mode', mode)
   -- After the hash, because a share without an expiry is not valid, and an expiry without a share keeps the lock taken.
-  call('ZADD', shareExpiries, at, id)
+  call('ZADD', shareExpiries, integer(now + ttl), id)
   if not shared then
     call('PEXPIREAT', shareExpiries, at)
   end
   -- The last expiry may be of this very id, left by its minimum hold time, and have been replaced.
   latestExpiry = last[1] ~= id and math.max(tonumber(last[2] or 0), now + ttl) or nil
-  hasShares, shared = true, true
+  hasShares, shared, expiryChanged = true, true, true
   return ownToken, limit and call('ZSCORE', slots, '1:' .. owner)
 end
 
@@ -393,7 +409,7 @@ local function grantWaiters()
     return
   end
   local writer = first(exclusiveQueue)
-  local reader, readersGranted = first(sharedQueue), false
+  local reader = first(sharedQueue)
   local postponed = (writer or reader) and call('HGET', waiters, '')
   if postponed then
     readersFirstUntil = math.max(readersFirstUntil, tonumber(postponed))
@@ -402,7 +418,7 @@ local function grantWaiters()
   while reader and budget > 0 and (not writer or reader.number < writer.number or reader.number <= readersFirstUntil)
     and fits(reader.owner, reader.mode) do
     local _, permits = permitsOf(reader.mode)
-    budget, readersGranted = math.max(budget - (permits or 1), 0), true
+    budget = math.max(budget - (permits or 1), 0)
     dequeue(reader.id)
     notify(reader.id, grantShare(reader.id, reader.owner, reader.ttl, reader.mode, 0))
     reader = first(sharedQueue)
@@ -411,9 +427,6 @@ local function grantWaiters()
     dequeue(writer.id)
     notify(writer.id, grantExclusive(writer.id, writer.owner, writer.ttl, writer.mode, 0))
   elseif shared then
-    if readersGranted then
-      setExpiry()
-    end
     if readersFirstUntil > 0 and budget == 0 then
       call('HSET', lock, 'readers_first_until', integer(readersFirstUntil)) -- for the readers that are left
     elseif readersFirstUntil > 0 then

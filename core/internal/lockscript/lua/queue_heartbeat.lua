@@ -29,6 +29,7 @@ for i = 3, #ARGV do
 end
 refresh()
 grantWaiters()
+setExpiry()
 
 -- ownerHolds returns true if the owner of a waiter holds the lock. Then its other requests can re-enter the lock, or
 -- are refused because they would wait for their own owner.

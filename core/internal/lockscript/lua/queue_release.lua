@@ -56,7 +56,8 @@ local function endHold()
       -- Not in the lock's hash, because the hash will have expired when the readers get the lock.
       call('HSET', waiters, '', lastReader)
     end
-    return setExpiry()
+    expiryChanged = true
+    return
   end
   endExclusive()
   readersFirstUntil = tonumber(lastReader or 0)
@@ -78,12 +79,11 @@ local function endShare(minHold)
   else
     call('ZREM', shareExpiries, id)
   end
-  latestExpiry = nil
+  latestExpiry, expiryChanged = nil, true
   shared = lastExpiry() ~= nil
   if not shared and not exclusiveOwner then
     return deleteLock()
   end
-  setExpiry()
   local next = not exclusiveOwner and lastExpiry() < before and first(exclusiveQueue)
   if next then
     notify(next.id) -- its last reply said that they expire later
@@ -105,12 +105,14 @@ elseif kind == 'share:' then
 else
   local before = tonumber(call('GET', released) or '') -- also nil if bar.lua has written it
   if before then
+    setExpiry()
     return math.min(before, 1) -- release.lua also writes 2
   end
 end
 local wasQueued = dequeue(id) > 0
 remember(status)
 grantWaiters()
+setExpiry()
 if wasQueued and foreign then
   local next = first(exclusiveQueue) or first(sharedQueue)
   if next then
