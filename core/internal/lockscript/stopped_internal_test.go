@@ -73,9 +73,9 @@ func (l stoppedLock) eval(script *transport.Script, moment time.Time, key7, key8
 }
 
 // acquire requests the lock, and takes a place in the queue if it is not granted. owner may have another hold already.
-func (l stoppedLock) acquire(moment time.Time, owner, id, mode string, ttl time.Duration) {
+func (l stoppedLock) acquire(moment time.Time, owner, id, mode string, ttl time.Duration) (reply any) {
 	l.t.Helper()
-	l.eval(queueAcquireScript, moment, l.keys.Released(id), "", owner, Milliseconds(ttl), mode, 1, id, 0)
+	return l.eval(queueAcquireScript, moment, l.keys.Released(id), "", owner, Milliseconds(ttl), mode, 1, id, 0)
 }
 
 // release returns true if Redis had the hold.
@@ -84,24 +84,45 @@ func (l stoppedLock) release(moment time.Time, owner, id string) bool {
 	return l.eval(queueReleaseScript, moment, l.keys.Released(id), "", owner, 0, id, 0) == int64(1)
 }
 
+// fullBeside makes a semaphore of two permits full, with a waiter. The permit of a:1 ends while a script is stopped since the
+// moment, the others do not.
+func (l stoppedLock) fullBeside() (moment time.Time) {
+	l.t.Helper()
+	l.acquire(never, "b:1", "b:1", "semaphore:2:1", late)
+	l.acquire(never, "a:1", "a:1", "semaphore:2:1", soon)
+	l.acquire(never, "c:1", "c:1", "semaphore:2:1", late)
+	moment = l.now()
+	l.await(moment, soon)
+	return moment
+}
+
 // stoppedStories have a script that is stopped at a moment until a hold has ended. They return true if the others are still held.
 var stoppedStories = map[string]func(l stoppedLock) bool{
 	"granted by a release, beside a share that has expired": func(l stoppedLock) bool {
-		l.acquire(never, "b:1", "b:1", "semaphore:2:1", late)
-		l.acquire(never, "a:1", "a:1", "semaphore:2:1", soon)
-		l.acquire(never, "c:1", "c:1", "semaphore:2:1", late)
-		moment := l.now()
-		l.await(moment, soon)
-		return l.release(moment, "b:1", "b:1") && l.release(never, "c:1", "c:1")
+		return l.release(l.fullBeside(), "b:1", "b:1") && l.release(never, "c:1", "c:1")
 	},
 	"granted by a forced release, beside a share that has expired": func(l stoppedLock) bool {
-		l.acquire(never, "b:1", "b:1", "semaphore:2:1", late)
-		l.acquire(never, "a:1", "a:1", "semaphore:2:1", soon)
-		l.acquire(never, "c:1", "c:1", "semaphore:2:1", late)
+		l.eval(forceHolderScript, l.fullBeside(), "done"+l.keys.tag, l.keys.Forced(), 1000, "b:1", 0, 0)
+		return l.release(never, "c:1", "c:1")
+	},
+	"granted by a release, beside a reader with a shorter time": func(l stoppedLock) bool {
+		l.acquire(never, "w:1", "w:1", "writing", late)
+		l.acquire(never, "a:1", "a:1", "reading", soon)
+		l.acquire(never, "b:1", "b:1", "reading", late)
 		moment := l.now()
 		l.await(moment, soon)
-		l.eval(forceHolderScript, moment, "done"+l.keys.tag, l.keys.Forced(), 1000, "b:1", 0, 0)
-		return l.release(never, "c:1", "c:1")
+		return l.release(moment, "w:1", "w:1") && l.release(never, "b:1", "b:1")
+	},
+	"writer that enters again, after the clock was set back": func(l stoppedLock) bool {
+		l.acquire(never, "a:1", "a:1", "writing", soon)
+		moment := l.now()
+		l.acquire(never, "a:1", "a:2", "reading", soon) // ends the compact state
+		ahead := moment.Add(late)
+		l.rdb.HSet(context.Background(), l.keys.Lock, "exclusive_until", ahead.UnixMilli())
+		l.rdb.PExpireAt(context.Background(), l.keys.Lock, ahead)
+		l.await(moment, soon)
+		l.acquire(moment, "a:1", "a:3", "writing", late)
+		return l.release(never, "a:1", "a:3")
 	},
 	"beside a share that is granted for a shorter time": func(l stoppedLock) bool {
 		l.acquire(never, "a:1", "a:1", "reading", late)
@@ -152,6 +173,25 @@ func TestStoppedScript(t *testing.T) {
 				t.Errorf("the lock expires after %v", left)
 			}
 		})
+	}
+}
+
+// TestStoppedRequest: a request whose script was stopped until the last hold had ended is told that nothing is left, and not
+// that the lock has no expiry.
+func TestStoppedRequest(t *testing.T) {
+	t.Parallel()
+	l := stoppedLock{t, redistest.Start(t).Client(), NewKeys("lock:", "requested")}
+	l.acquire(never, "a:1", "a:1", "writing", soon)
+	l.acquire(never, "a:1", "a:2", "reading", 3*soon)
+	granted := l.now()
+	for _, key := range []string{l.keys.Lock, l.keys.ShareExpiries()} {
+		l.rdb.Persist(context.Background(), key) // it has to be there when the script begins, which is not stopped really
+	}
+	moment := granted.Add(soon + time.Millisecond) // the exclusive grant has ended, and the share has not
+	l.await(granted, 3*soon)
+	reply := l.acquire(moment, "b:1", "b:1", "writing", late)
+	if left := reply.([]any)[1]; left != int64(0) {
+		t.Errorf("%v ms are left, want 0", left)
 	}
 }
 
