@@ -195,6 +195,27 @@ func TestStoppedRequest(t *testing.T) {
 	}
 }
 
+// TestForcedReleaseSetsTheExpiry: a lock expires with the last hold that a forced release leaves or grants.
+func TestForcedReleaseSetsTheExpiry(t *testing.T) {
+	t.Parallel()
+	l := stoppedLock{t, redistest.Start(t).Client(), NewKeys("lock:", "forced")}
+	force := func(owner string) (lock, shares time.Duration) {
+		l.eval(forceHolderScript, never, "done"+l.keys.tag+owner, l.keys.Forced(), 1000, owner, 0, 0)
+		lock = l.rdb.PTTL(context.Background(), l.keys.Lock).Val() // first, so it is not smaller if they expire together
+		return lock, l.rdb.PTTL(context.Background(), l.keys.ShareExpiries()).Val()
+	}
+	l.acquire(never, "a:1", "a:1", "semaphore:2:1", PlaceTTL/2)
+	l.acquire(never, "b:1", "b:1", "semaphore:2:1", late)
+	if lock, _ := force("b:1"); lock > PlaceTTL/2 {
+		t.Errorf("the lock expires after %v, its hold within %v", lock, PlaceTTL/2)
+	}
+	l.acquire(never, "b:2", "b:2", "semaphore:2:1", PlaceTTL/2)
+	l.acquire(never, "c:1", "c:1", "semaphore:2:1", late)
+	if lock, shares := force("b:2"); lock < shares {
+		t.Errorf("the lock expires after %v, its holds after %v", lock, shares)
+	}
+}
+
 // TestStoppedConversion: the lease of a Mutex does not become shorter when its owner takes the Fair of that name.
 func TestStoppedConversion(t *testing.T) {
 	t.Parallel()
