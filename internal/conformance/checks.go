@@ -20,7 +20,7 @@ func (w *world) must(lease *core.Lease, err error) *core.Lease {
 func (w *world) unlock(lease *core.Lease) {
 	w.t.Helper()
 	if err := lease.Unlock(context.Background()); err != nil {
-		w.t.Errorf("unlock: %v", err)
+		w.t.Errorf("unlock: %v; the lease ended by: %v", err, context.Cause(lease.Context()))
 	}
 }
 
