@@ -63,7 +63,8 @@ func isNil(rdb redis.UniversalClient) bool {
 //
 // The error is nil, that of the first failed release, or one that says how many ends of attempts are not confirmed. It may
 // be both, joined. Both are [ErrUnavailable] if Redis did not answer. The second is [ErrStale] if only other attempts keep
-// the ends from their records.
+// the ends from their records. The error does not tell of a Lock that has failed without an answer, and whose release was
+// not confirmed either.
 func (c *Client) Close() error {
 	first, err := c.engine.close()
 	if first {

@@ -80,7 +80,7 @@ func TestHalfALine(t *testing.T) {
 	rdb := server.Client()
 	for _, command := range []string{
 		"time", "exists", "pttl", "hmget", "hget", "hset", "hdel", "hexists", "hincrby", "incr", "get", "set", "unlink",
-		"zadd", "zrem", "zrange", "zrevrange", "zrangebyscore", "zscore", "zcount", "pexpire", "pexpireat", "publish",
+		"zadd", "zrem", "zrange", "zrevrange", "zrangebyscore", "zscore", "zcount", "pexpire", "publish",
 	} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
@@ -121,7 +121,7 @@ func lockByHalves(l core.Locker) {
 func TestRefusedReentryKeepsTheOuterHold(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	for _, command := range []string{"hincrby", "hset", "hget", "hmget", "pexpireat", "pexpire", "zadd", "zscore", "time"} {
+	for _, command := range []string{"hincrby", "hset", "hget", "hmget", "pexpire", "zadd", "zscore", "time"} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t)

@@ -234,7 +234,7 @@ func TestNothingIsLeftWithoutARight(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	server := redistest.Start(t)
-	for _, right := range []string{"zrevrange", "zadd", "hset", "pexpireat", "set", "zscore", "zcount", "hmget"} {
+	for _, right := range []string{"zrevrange", "zadd", "hset", "pexpire", "set", "zscore", "zcount", "hmget"} {
 		user := restricted(t, server, "+@all", "-"+right)
 		locks := newClient(t, user, core.WithLogger(nil), core.WithTTL(long))
 		for name, lock := range strategies(locks) {

@@ -271,6 +271,23 @@ func TestSemaphoreMinHold(t *testing.T) {
 	mustLock(t, locks.Semaphore("name", 4))
 }
 
+// TestSemaphoreMinHoldOfAReentry: a lease that has entered again leaves no permit taken beside those of its owner. The
+// owner's last lease leaves them taken for the minimum time of both.
+func TestSemaphoreMinHoldOfAReentry(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	three := locks.Semaphore("name", 3)
+	outer := mustLock(t, three)
+	for range 3 {
+		unlock(t, mustLockWith(t, outer.Context(), three, core.WithMinHold(long)))
+	}
+	two := locks.Semaphore("name", 3, core.WithPermits(2))
+	unlock(t, mustLock(t, two))
+	unlock(t, outer)
+	wantErr(t, tryLock(locks.Semaphore("name", 3, core.WithPermits(3))), core.ErrNotAcquired)
+	mustLock(t, two)
+}
+
 // TestSemaphoreOptions: what cannot be is refused with a message that names it, before anything is sent.
 func TestSemaphoreOptions(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,7 @@ var semaphores = []Mutant{
 		"counter instead of a set", "a counter of permits that drifts: those of a crashed holder are in use for ever", "core/internal/lockscript/lua/permits.lua",
 		[][2]string{
 			{"  if not hasSlots then\n    return shares\n  end\n", "  if true then\n    return tonumber(redis.call('GET', slots .. '+') or 0)\n  end\n"},
-			{"  redis.call('PEXPIREAT', slots, at)\nend", "  redis.call('PEXPIREAT', slots, at)\n  redis.call('INCRBY', slots .. '+', permits)\nend"},
+			{"taken + run\n  end\nend", "taken + run\n  end\n  redis.call('INCRBY', slots .. '+', permits)\nend"},
 		},
 		inCore("TestSemaphoreCrash"),
 	},
@@ -28,8 +28,13 @@ var semaphores = []Mutant{
 		inCore("TestSemaphorePermits"),
 	},
 	{
-		"expiry set too early", "a server that is stopped within a script deletes valid shares with the lock", "core/internal/lockscript/lua/queue_common.lua",
-		[][2]string{{"  local at = latest(now + ttl)\n", "  local at = integer(now + ttl)\n"}},
-		Killer{Package: "core/internal/lockscript", Run: "TestStoppedScript"},
+		"absolute expiry", "a server that is stopped within a script deletes what the script then relies on", "core/internal/lockscript/lua/queue_common.lua",
+		[][2]string{{"math.max(remaining(), longestStop)))", "math.max(remaining(), 1)))"}, {"call('PEXPIRE', key, integer(", "call('PEXPIREAT', key, integer(now + "}},
+		Killer{Package: "core/internal/lockscript", Run: "TestStoppedAnywhere"},
+	},
+	{
+		"renewal without its slots", "two holders have one slot until the last of them unlocks", "core/internal/lockscript/lua/renew.lua",
+		[][2]string{{"  if before <= now or lostSlots() then\n", "  if before <= now then\n"}},
+		inCore("TestSemaphoreSlotsLost"),
 	},
 }

@@ -194,9 +194,9 @@ func (s snapshot) readers() (holders []Holder) {
 	byOwner := make(map[string]*Holder)
 	for id, expiry := range s.reads {
 		_, owner, _ := strings.Cut(s.fields["share:"+id], " ")
-		state := strings.Fields(s.fields[readField+owner]) // count, token and granted
+		state := strings.Fields(s.fields[readField+owner]) // count, token, granted and more
 		left := s.left(expiry)
-		if len(state) != 3 || left <= 0 {
+		if len(state) < 3 || left <= 0 {
 			continue
 		}
 		h := byOwner[owner]

@@ -108,14 +108,7 @@ func (m *model) release(c *contender, what lockscript.ReleaseReason) bool {
 // end ends a hold and reports whether no owner holds the lock exclusively any more since then.
 func (m *model) end(c *contender, what lockscript.ReleaseReason) bool {
 	if c.shared() {
-		if s := m.shares[c.ID]; what == lockscript.HeldByCaller && s.keep > m.now {
-			m.kept[c.ID] = s.keep
-			for i := 2; i <= m.permitsOf(c.Owner); i++ {
-				m.kept[fmt.Sprint(c.ID, "+", i)] = s.keep
-			}
-		}
-		delete(m.shares, c.ID)
-		m.endPermits()
+		m.endShare(c, what)
 		return false
 	}
 	delete(m.sole.ids, c.ID)
@@ -133,6 +126,28 @@ func (m *model) end(c *contender, what lockscript.ReleaseReason) bool {
 	}
 	m.sole = nil
 	return true
+}
+
+// endShare ends a shared hold. If other shares keep the permits of its owner, the last of these has its minimum time too.
+func (m *model) endShare(c *contender, what lockscript.ReleaseReason) {
+	keep, p := 0, m.permits[c.Owner]
+	if what == lockscript.HeldByCaller {
+		keep = m.shares[c.ID].keep
+	}
+	if p != nil {
+		keep = max(keep, p.keep)
+	}
+	delete(m.shares, c.ID)
+	switch {
+	case p != nil && m.shareOf(c.Owner) != nil:
+		p.keep = keep
+	case keep > m.now:
+		m.kept[c.ID] = keep
+		for i := 2; i <= m.permitsOf(c.Owner); i++ {
+			m.kept[fmt.Sprint(c.ID, "+", i)] = keep
+		}
+	}
+	m.endPermits()
 }
 
 func (m *model) renew(c *contender, ttl int) bool {

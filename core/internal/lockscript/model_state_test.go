@@ -56,6 +56,7 @@ type share struct {
 type permits struct {
 	limit int
 	slots []int
+	keep  int // the minimum time of shares of the owner that have ended
 }
 
 // seat is a place in line.

@@ -11,6 +11,7 @@ end
 --
 -- Running it twice changes nothing. Order of writes: PEXPIRE first, which a full server accepts. After it the server
 -- accepts the other writes of the script. One HSET writes all fields, also the mode, so the lock is compact until then.
+-- PEXPIRE once more: before 7.2 it reads the clock twice, so the first one may have deleted a lock in its last ms.
 local function expand(lock, shareExpiries, slots)
   local owner, entries, mode, token
   local fields = redis.call('HGETALL', lock)
@@ -32,6 +33,7 @@ local function expand(lock, shareExpiries, slots)
   redis.call('PEXPIRE', lock, left)
   if kind == '' then
     redis.call('HSET', lock, 'hold:' .. owner, 1, 'mode', 'mutex', 'ttl', ttl, 'granted', token)
+    redis.call('PEXPIRE', lock, left)
     return
   end
   local time = redis.call('TIME')
@@ -39,23 +41,25 @@ local function expand(lock, shareExpiries, slots)
   local limit, permits = string.match(kind, '^semaphore:(%d+):(%d+)$')
   if kind == 'reading' or permits then
     redis.call('UNLINK', shareExpiries, slots) -- left of an earlier lock that was deleted by hand
-    redis.call('PEXPIREAT', shareExpiries, expiry) -- refused before the first write, if the user may not use it
+    redis.call('PEXPIRE', shareExpiries, left) -- refused before the first write, if the user may not use it
     if permits then
       local added = {-1, owner}
       for i = 1, tonumber(permits) do
         added[2 * i + 1], added[2 * i + 2] = i - 1, i .. ':' .. owner
       end
       redis.call('ZADD', slots, unpack(added))
-      redis.call('PEXPIREAT', slots, expiry)
+      redis.call('PEXPIRE', slots, left)
       redis.call('HSET', lock, 'permits:' .. owner, limit .. ' ' .. permits)
     end
     redis.call('ZADD', shareExpiries, expiry, owner)
-    redis.call('PEXPIREAT', shareExpiries, expiry)
+    redis.call('PEXPIRE', shareExpiries, left)
     redis.call('HSET', lock, 'share:' .. owner, '0 ' .. owner, 'read:' .. owner, entries .. ' ' .. token .. ' ' .. token,
       'has_shares', permits and 2 or 1, 'mode', 'reading', 'ttl', ttl)
     redis.call('HDEL', lock, owner, 'token')
+    redis.call('PEXPIRE', lock, left)
     return
   end
   redis.call('HSET', lock, 'hold:' .. owner, token, 'grant_id', token, 'exclusive_owner', owner, 'exclusive_until', expiry,
     'granted', token, 'min_hold_until', 0, 'mode', kind, 'ttl', ttl)
+  redis.call('PEXPIRE', lock, left)
 end

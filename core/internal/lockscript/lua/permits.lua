@@ -72,11 +72,11 @@ local function dropPermits(lock, owner)
 end
 
 -- takePermits gives an owner permits with the smallest free slots, in place of those that are left of expired shares. The
--- slots key expires at the time, in ms.
+-- caller must set the expiry of slots.
 --
 -- Order of writes: the lock's hash says how many permits there are before they exist, so that dropPermits finds them. The
 -- hash must say before that slots belongs to the lock.
-local function takePermits(lock, owner, limit, permits, at)
+local function takePermits(lock, owner, limit, permits)
   dropPermits(lock, owner)
   redis.call('HSET', lock, 'permits:' .. owner, limit .. ' ' .. permits)
   local slot, taken = 0, 0
@@ -91,5 +91,4 @@ local function takePermits(lock, owner, limit, permits, at)
     redis.call('ZADD', slots, unpack(added))
     slot, taken = slot + run, taken + run
   end
-  redis.call('PEXPIREAT', slots, at)
 end

@@ -59,11 +59,11 @@ local function extend(kind)
   longestTTL = math.max(longestTTL, ttl)
   if kind == 'hold:' then
     exclusiveUntil = math.max(exclusiveUntil, now + ttl)
-    call('PEXPIREAT', lock, latest(exclusiveUntil))
+    keep(lock)
     call('HSET', lock, 'exclusive_until', integer(exclusiveUntil), 'ttl', longestTTL,
       'min_hold_until', extendMinHold(call('HGET', lock, 'min_hold_until')))
   else
-    call('PEXPIREAT', lock, latest(now + ttl))
+    keep(lock)
     call('ZADD', shareExpiries, integer(math.max(now + ttl, tonumber(call('ZSCORE', shareExpiries, id)))), id)
     latestExpiry = nil
     local before = string.match(call('HGET', lock, 'share:' .. id), '^%d+')
@@ -83,17 +83,17 @@ local function convert()
   mode = wantedMode == 'fair' and 'fair' or 'writing'
   exclusiveUntil = time[1] * 1000 + math.floor(time[2] / 1000) + (left < 0 and ttl or left)
   longestTTL = math.max(longestTTL, ttl, left)
-  call('PEXPIREAT', lock, integer(exclusiveUntil))
+  keep(lock)
   call('HSET', lock, 'mode', mode, 'exclusive_owner', owner, 'exclusive_until', integer(exclusiveUntil), 'token', token,
     'granted', granted, 'ttl', longestTTL, 'grant_id', grantID)
 end
 
 -- reenter re-enters a lock that the owner holds exclusively, and returns the token.
 local function reenter()
-  call('PEXPIREAT', lock, latest(now + ttl))
+  keep(lock)
   -- One write for both. Otherwise a script that stops in between leaves a hold that is not counted, and its release would
   -- end the owner's other hold.
-  call('HSET', lock, owner, call('HGET', lock, owner) + 1, 'hold:' .. id, grantID)
+  call('HSET', lock, owner, (call('HGET', lock, owner) or 0) + 1, 'hold:' .. id, grantID)
   extend('hold:')
   return token
 end

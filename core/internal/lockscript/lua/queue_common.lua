@@ -17,7 +17,8 @@
 --                    grant_id   id of the grant
 --                    hold:<id>  the grant_id of its grant. Another value is left of a grant that has expired
 --                  of shares:
---                    read:<owner>  number of entries, token and time of the grant (us)
+--                    read:<owner>  number of entries, token, time of the grant (us), and possibly until when (ms) the owner's
+--                                  permits stay taken, because a share ended before its minimum hold time was over
 --                    share:<id>    minimum hold time as in min_hold_until, and the owner
 --                    has_shares    1 if there was a share since the lock was free, 2 if one of them had permits
 --                    permits:<owner>  see permits.lua
@@ -44,13 +45,14 @@
 -- lock has waiters only if a run used up its budget.
 --
 -- Order of writes: a key that must not stay for ever gets its expiry before the write that creates the key, and again
--- after it. The first PEXPIREAT does nothing, but it fails if the user may not use the command. A grant writes the
+-- after it. The first PEXPIRE does nothing, but it fails if the user may not use the command. A grant writes the
 -- token first, because a token without a lock does no harm.
 --
--- An expiry is shortened by the last write of the script only, see setExpiry. Until then PEXPIREAT never sets an earlier
--- time than that of the last hold, see latest. Why: the server may be stopped for a moment between TIME and a write.
--- Before 7.2, PEXPIREAT deletes the key if the time is over by then. Then valid holds would be lost, or a later write
--- would make a lock without a mode.
+-- Until the last write of the script, its keys last longer than all holds, see keep. Then they get their expiry, see
+-- setExpiry. Why: the server may be stopped for a moment within a script. Before 7.2, a command deletes the key if the
+-- new expiry has passed meanwhile. Then valid holds would be lost, or permits that their owner still has would not be
+-- counted. For the same reason no script uses PEXPIREAT. PEXPIRE counts from the moment at which it runs, so a stop makes a
+-- key last longer. That does no harm: a hold ends by the expiry in the lock's hash or in share_expiries.
 
 -- Why this order of declarations: every run creates all these functions. The cost grows with the number of variables
 -- that they capture, and is least for the variables declared last. So what many functions capture comes at the end.
@@ -65,6 +67,7 @@ local maxExpired = 100 -- expired shares that one run removes
 local maxRead = 100    -- shares that one run reads, from the one that expires last
 local budget = 100     -- waiters that one run grants the lock or removes
 local unpublished = 0  -- 1 if the server refused a message
+local longestStop = 60000 -- ms for which the server may be stopped within a command
 local foreign -- the mode is a Mutex's or Redisson's
 local exclusiveQueue, sharedQueue, waiters = KEYS[4], KEYS[5], KEYS[6]
 local readersFirstUntil = 0
@@ -120,28 +123,32 @@ local function lastExpiry()
   return latestExpiry > now and latestExpiry or nil
 end
 
--- latest returns when the last hold expires, or the time at (ms) if that is later.
-local function latest(at)
-  return integer(math.max(at, exclusiveOwner and exclusiveUntil or 0, lastExpiry() or 0))
+-- remaining returns after how many ms the last hold expires, 0 if there is none.
+local function remaining()
+  return math.max(exclusiveOwner and exclusiveUntil or 0, lastExpiry() or 0, now) - now
 end
 
--- setExpiry lets the lock's key expire with its last hold, but never later than the longest TTL requested, see
+-- keep lets a key outlast all holds and longestStop. A full server accepts it before any other write.
+local function keep(key)
+  call('PEXPIRE', key, integer(math.max(remaining(), longestStop)))
+end
+
+-- setExpiry lets the lock's key expire with its last hold, but not after the longest TTL requested, see
 -- limitExpiries. share_expiries gets the same expiry, even for shares that have expired. Why: without it, the script
 -- could not find them any more, and they would stay in the hash.
 --
 -- Each script calls setExpiry once, behind all other writes to these keys.
 local function setExpiry()
-  if not expiryChanged or not mode or foreign then
+  if not expiryChanged or not mode then
     return
   end
-  local at = math.max(exclusiveUntil and exclusiveOwner and exclusiveUntil or 0, lastExpiry() or 0)
-  at = integer(math.min(at, now + longestTTL))
-  call('PEXPIREAT', lock, at)
+  local left = integer(math.max(math.min(remaining(), longestTTL), 1))
+  call('PEXPIRE', lock, left)
   if hasShares then
-    call('PEXPIREAT', shareExpiries, at)
+    call('PEXPIRE', shareExpiries, left)
   end
   if hasSlots then
-    call('PEXPIREAT', slots, at)
+    call('PEXPIRE', slots, left)
   end
 end
 
@@ -161,12 +168,12 @@ local function refresh()
   -- Functions that are seldom needed are created only then, because of what a function costs, see above.
   local function correctExpiries(left)
     -- limitExpiries cuts expiries that are later than the longest TTL requested. Then the server's clock was set back,
-    -- and a crashed holder would block the name for as long as the step. PEXPIREAT comes first, because a full server
+    -- and a crashed holder would block the name for as long as the step. PEXPIRE comes first, because a full server
     -- accepts it. One run cuts the shares that expire last. The next run cuts the others, or the lock's key expires
     -- before.
     local function limitExpiries()
       local limit = now + longestTTL
-      call('PEXPIREAT', lock, latest(limit))
+      keep(lock)
       if exclusiveOwner and exclusiveUntil > limit then
         exclusiveUntil = limit
         call('HSET', lock, 'exclusive_until', integer(exclusiveUntil))
@@ -273,8 +280,7 @@ end
 
 -- remainingTTL returns the ms for which the lock stays held without a renewal; -1: without end.
 local function remainingTTL()
-  local left = mode and call('PTTL', lock) or 0
-  return left == -2 and 0 or left -- setExpiry has deleted the lock, because it has expired meanwhile
+  return mode and call('PTTL', lock) or 0
 end
 
 local function newToken()
@@ -289,12 +295,12 @@ end
 local function grantExclusive(id, owner, ttl, newMode, minHold)
   token, granted = newToken(), integer(micros)
   grantID = token
-  mode, exclusiveOwner, exclusiveUntil, longestTTL = newMode, owner, now + ttl, ttl
-  call('PEXPIREAT', lock, integer(exclusiveUntil))
+  mode, exclusiveOwner, exclusiveUntil, longestTTL, expiryChanged = newMode, owner, now + ttl, ttl, true
+  keep(lock)
   call('HSET', lock, owner, 1, 'hold:' .. id, grantID, 'mode', newMode, 'exclusive_owner', owner,
     'exclusive_until', integer(exclusiveUntil), 'token', token, 'granted', granted, 'ttl', ttl,
     'min_hold_until', minHoldUntil(minHold), 'grant_id', grantID)
-  call('PEXPIREAT', lock, integer(exclusiveUntil))
+  keep(lock)
   return token
 end
 
@@ -313,49 +319,50 @@ local function grantShare(id, owner, ttl, wantedMode, minHold)
   if expiredLeft then
     removeShare(id) -- of the same hold, if that has expired and is granted again
   end
-  local count, ownToken, since =
-    string.match(mode and call('HGET', lock, 'read:' .. owner) or '', '^(%d+) (%d+) (%d+)$')
+  local count, ownToken, since, carried =
+    string.match(mode and call('HGET', lock, 'read:' .. owner) or '', '^(%d+) (%d+) (%d+)(.*)$')
   local isNew = not ownToken or not hasShare(owner)
   if isNew then
-    count = count or 0 -- of expired shares that are left
+    -- If no expired shares are left, the owner's entries are of shares whose expiries were lost: nothing would end them.
+    count, carried = expiredLeft and count or 0, ''
     if exclusiveOwner == owner then
       ownToken, since = token, granted
     else
       ownToken, since = newToken(), integer(micros)
     end
   end
-  if not hasShares then
-    call('UNLINK', shareExpiries, slots) -- left of an earlier lock that was deleted by hand
+  if not shared and not expiredLeft then
+    call('UNLINK', shareExpiries, slots) -- left of a lock that was deleted by hand, or of shares whose expiries were lost
     last = {}
   end
-  local at = latest(now + ttl)
-  call('PEXPIREAT', shareExpiries, at)
+  keep(shareExpiries)
   longestTTL = math.max(longestTTL, ttl)
   if not mode then
     mode = 'reading'
-    call('PEXPIREAT', lock, at)
+    keep(lock)
     call('HSET', lock, 'mode', mode)
-    call('PEXPIREAT', lock, at)
+    keep(lock)
   end
   local limit, permits = permitsOf(wantedMode)
   if limit then
-    call('PEXPIREAT', slots, at)
+    keep(slots)
     hasSlots = true
     call('HSET', lock, 'has_shares', 2)
     if isNew then
-      takePermits(lock, owner, limit, permits, at)
+      takePermits(lock, owner, limit, permits)
+      keep(slots)
     end
   end
   if countPermits(lock, owner) > 0 then
     call('ZADD', slots, -1, id)
   end
   call('HSET', lock, 'share:' .. id, minHoldUntil(minHold) .. ' ' .. owner,
-    'read:' .. owner, (count + 1) .. ' ' .. ownToken .. ' ' .. since, 'has_shares', hasSlots and 2 or 1, 'ttl', longestTTL,
+    'read:' .. owner, (count + 1) .. ' ' .. ownToken .. ' ' .. since .. carried, 'has_shares', hasSlots and 2 or 1, 'ttl', longestTTL,
     'mode', mode)
   -- After the hash, because a share without an expiry is not valid, and an expiry without a share keeps the lock taken.
   call('ZADD', shareExpiries, integer(now + ttl), id)
   if not shared then
-    call('PEXPIREAT', shareExpiries, at)
+    keep(shareExpiries)
   end
   -- The last expiry may be of this very id, left by its minimum hold time, and have been replaced.
   latestExpiry = last[1] ~= id and math.max(tonumber(last[2] or 0), now + ttl) or nil

@@ -20,7 +20,7 @@
 -- repetition returns the same.
 --
 -- Order of writes: the hold goes before the count. If the script stops between them, the lock is held too long rather
--- than free too early. A full server accepts the first write (UNLINK, ZREM, HDEL or PEXPIREAT), and after it the other
+-- than free too early. A full server accepts the first write (UNLINK, ZREM, HDEL or PEXPIRE), and after it the other
 -- writes of the script.
 
 local released, owner = KEYS[7], ARGV[3]
@@ -64,20 +64,26 @@ local function endHold()
 end
 
 -- endShare ends a shared hold, and the lock with the last one.
+--
+-- For its minimum hold time the share stays taken, as an expiry without a share, and so does each of its permits. If other
+-- shares of the owner keep the permits, the last of these leaves them taken until then.
 local function endShare(minHold)
   local before = lastExpiry()
-  local untilMin = takenUntil(minHold)
+  local carried = string.match(call('HGET', lock, 'read:' .. owner) or '', '^%d+ %d+ %d+ (%d+)$')
   local permits = countPermits(lock, owner)
+  local at = math.max(math.min(takenUntil(minHold), tonumber(call('ZSCORE', shareExpiries, id))), tonumber(carried) or 0)
   removeShare(id)
-  if untilMin > now then
-    -- Each permit stays taken, as an expiry without a share.
-    local at = integer(math.min(untilMin, tonumber(call('ZSCORE', shareExpiries, id))))
-    call('ZADD', shareExpiries, at, id)
-    for i = 2, permits do
-      call('ZADD', shareExpiries, at, id .. '+' .. i)
-    end
-  else
+  local others = permits > 0 and not expiredLeft and string.match(call('HGET', lock, 'read:' .. owner) or '', '^%d+ %d+ %d+')
+  if at <= now or others then
     call('ZREM', shareExpiries, id)
+  else
+    call('ZADD', shareExpiries, integer(at), id)
+    for i = 2, permits do
+      call('ZADD', shareExpiries, integer(at), id .. '+' .. i)
+    end
+  end
+  if others then
+    call('HSET', lock, 'read:' .. owner, others .. (at > now and ' ' .. integer(at) or ''))
   end
   latestExpiry, expiryChanged = nil, true
   shared = lastExpiry() ~= nil

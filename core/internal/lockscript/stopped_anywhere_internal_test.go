@@ -1,0 +1,117 @@
+package lockscript
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// stoppedBeforeAny have a script that is stopped before one of its commands, until the shorter of two leases has ended.
+var stoppedBeforeAny = map[string]func(l, stopped stoppedLock){
+	"permits granted by a release": func(l, stopped stoppedLock) {
+		l.acquire(never, "w:1", "w:1", "writing", late)
+		l.acquire(never, "a:1", "a:1", "semaphore:2:1", soon)
+		l.acquire(never, "b:1", "b:1", "semaphore:2:1", late)
+		stopped.release(never, "w:1", "w:1")
+		l.wantAtMostTwo("a:1", "b:1", "c:1", "d:1")
+	},
+	"permits granted beside those of a compact lock": func(l, stopped stoppedLock) {
+		l.acquireCompact("a:1", "semaphore:2:1")
+		stopped.acquire(never, "b:1", "b:1", "semaphore:2:1", late)
+		l.wantAtMostTwo("a:1", "b:1", "c:1", "d:1")
+	},
+	"waiter that asks again after the holder's lease": func(l, stopped stoppedLock) {
+		l.acquire(never, "x:1", "x:1", "fair", soon)
+		l.acquire(never, "a:1", "a:1", "fair", soon)
+		l.await(l.now(), soon)
+		stopped.acquire(never, "a:1", "a:1", "fair", soon)
+		l.wantGranted("a:1", "fair")
+	},
+	"reader that asks again after the holder's lease": func(l, stopped stoppedLock) {
+		l.acquire(never, "x:1", "x:1", "writing", soon)
+		l.acquire(never, "a:1", "a:1", "reading", soon)
+		l.await(l.now(), soon)
+		stopped.acquire(never, "a:1", "a:1", "reading", soon)
+		l.wantGranted("a:1", "reading")
+	},
+	"writer that enters again": func(l, stopped stoppedLock) {
+		l.acquire(never, "a:1", "a:1", "writing", soon)
+		stopped.acquire(never, "a:1", "a:2", "writing", soon)
+		l.wantGranted("b:1", "writing")
+	},
+	"owner of a mutex that enters by another strategy": func(l, stopped stoppedLock) {
+		l.acquireCompact("a:1", "")
+		stopped.acquire(never, "a:1", "a:2", "fair", soon)
+		l.wantGranted("b:1", "fair")
+	},
+}
+
+// acquireCompact grants a free lock as the fast paths do: a mutex, or what else the mode says.
+func (l stoppedLock) acquireCompact(owner, mode string) {
+	l.t.Helper()
+	if mode != "" {
+		mode += " "
+	}
+	ctx := l.t.Context()
+	l.rdb.HSet(ctx, l.keys.Lock, owner, 1, "mode", fmt.Sprint(mode, Milliseconds(soon)), "token", 7)
+	l.rdb.PExpire(ctx, l.keys.Lock, soon)
+}
+
+// wantAtMostTwo checks that Redis grants two of these owners a semaphore of two permits, whatever they have by now, and gives
+// them different slots.
+func (l stoppedLock) wantAtMostTwo(owners ...string) {
+	l.t.Helper()
+	l.await(l.now(), soon)
+	slots := make(map[any]string)
+	granted := 0
+	for _, owner := range owners {
+		reply := l.acquire(never, owner, owner, "semaphore:2:1", late).([]any)
+		if reply[0] != int64(1) {
+			continue
+		}
+		granted++
+		slot := append(reply, int64(0))[2] // which the reply leaves out if it is 0
+		if slots[slot] != "" {
+			l.t.Errorf("%s and %s have slot %v", owner, slots[slot], slot)
+		}
+		slots[slot] = owner
+	}
+	if granted != 2 {
+		l.t.Errorf("%d owners have a permit of 2", granted)
+	}
+}
+
+// wantGranted checks that an owner gets the lock once the leases of others have ended.
+func (l stoppedLock) wantGranted(owner, mode string) {
+	l.t.Helper()
+	l.await(l.now(), 2*soon)
+	if reply, ok := l.acquire(never, owner, owner, mode, late).([]any); ok && reply[0] != int64(1) {
+		l.t.Errorf("%s was told %v", owner, reply)
+	}
+	if left := l.rdb.PTTL(l.t.Context(), l.keys.Lock).Val(); left <= 0 || left > late {
+		l.t.Errorf("the lock expires after %v", left)
+	}
+}
+
+// TestStoppedAnywhere: a server that is stopped before any command of a script grants no more permits than there are, and
+// answers with no error.
+func TestStoppedAnywhere(t *testing.T) {
+	t.Parallel()
+	const commands = 60 // more than the longest of these scripts sends
+	for name, story := range stoppedBeforeAny {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rdb := redistest.Start(t).Client()
+			for before := range commands {
+				l := stoppedLock{t: t, rdb: rdb, keys: NewKeys("lock:", fmt.Sprint(before))}
+				stopped := l
+				stopped.before = before
+				story(l, stopped)
+				if t.Failed() {
+					t.Fatalf("stopped before command %d", before)
+				}
+			}
+		})
+	}
+}
