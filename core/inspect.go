@@ -23,7 +23,7 @@ type Info struct {
 	// Holders are sorted by owner. There are none while a lock stays taken only for its [WithMinHold]. With more than
 	// 1,000 of them, those of a foreign client are left out.
 	Holders []Holder
-	// Shares counts the shared holds, and the permits that stay taken only for [WithMinHold].
+	// Shares counts the shared holds, and what stays taken for [WithMinHold].
 	Shares int
 	// TTL is the time after which the lock becomes free if it is not renewed. It is zero if the lock is free. It is
 	// negative if the lock never becomes free, which only a foreign client can cause.

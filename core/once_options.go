@@ -144,7 +144,7 @@ func WithGroup() OnceOption {
 //
 // A first attempt that is released leaves no record. Its number is not kept, and the next attempt is the first again.
 // A later attempt has overtaken another one; its record stays after a release, and counts. The fencing tokens of the
-// group grow together, at one key instead of one for each record. A lock of the same name has its own tokens.
+// group grow together with those of all locks.
 func WithQuota(most int) OnceOption {
 	return onceOption(func(c *onceConfig) {
 		if most < 0 {

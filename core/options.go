@@ -339,7 +339,8 @@ func checkPrefix(prefix string) error {
 // timeout. Then a failover to one of these replicas loses no grant. Set n to all replicas that may be promoted, or to
 // one if the most advanced replica is always promoted, as Sentinel does among replicas of the same priority.
 //
-// If too few replicas acknowledge a grant, the client takes it back. TryLock then returns [ErrNotReplicated], which is
+// If too few replicas acknowledge a grant, the client takes it back. Some milliseconds may pass until the name is free, also
+// after the error. TryLock then returns [ErrNotReplicated], which is
 // also [ErrUnavailable]; Lock retries for some seconds, as in an outage. If too few acknowledge a renewal, ValidUntil
 // does not move, because the next master may know only the previous renewal. The client retries while the lease is
 // valid.

@@ -9,20 +9,51 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// TestSemaphoreSlotsLost: if Redis loses the slots alone, others may get the permits. The holder is told by its next renewal.
+// TestSemaphoreSlotsLost: if Redis loses the slots alone, others may get the permits. So the lock is lost for all its holders,
+// and each is told by its next renewal.
 func TestSemaphoreSlotsLost(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client()
 	locks := newClient(t, rdb)
 	permits := mustLock(t, locks.Semaphore("name", 4), core.WithPermits(3), core.WithTTL(3*time.Second))
-	reader := mustLock(t, locks.Read("name"), core.WithTTL(long))
+	reader := mustLock(t, locks.Read("name"), core.WithTTL(3*time.Second))
 	if rdb.Del(t.Context(), "holdfast:slots:{lock:name}").Val() != 1 {
 		t.Fatal("there are no slots")
 	}
-	waitFor(t, permits.Done(), "the holder to hear of it")
-	wantErr(t, context.Cause(permits.Context()), core.ErrLeaseLost)
-	if err := reader.Extend(t.Context(), long); err != nil {
-		t.Errorf("a reader, which has no slot: %v", err)
+	for _, lease := range []*core.Lease{permits, reader} {
+		waitFor(t, lease.Done(), "the holder to hear of it")
+		wantErr(t, context.Cause(lease.Context()), core.ErrLeaseLost)
+	}
+}
+
+// TestSemaphoreReentryBesideLostSlots: an owner that enters again before the next renewals has a permit that counts.
+func TestSemaphoreReentryBesideLostSlots(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	locks, other := newClient(t, rdb), newClient(t, rdb)
+	two, owner := locks.Semaphore("name", 2), core.WithOwner("owner")
+	first := mustLock(t, two, owner, core.WithTTL(3*time.Second))
+	beside := mustLock(t, two, core.WithTTL(3*time.Second))
+	if rdb.Del(t.Context(), "holdfast:slots:{lock:name}").Val() != 1 {
+		t.Fatal("there are no slots")
+	}
+	again := mustLock(t, other.Semaphore("name", 2), owner, core.WithTTL(long))
+	if again.Token() <= beside.Token() {
+		t.Errorf("token %d after %d, want one of a new grant", again.Token(), beside.Token())
+	}
+	for _, lease := range []*core.Lease{first, beside} {
+		waitFor(t, lease.Done(), "the holder to hear of it")
+		wantErr(t, context.Cause(lease.Context()), core.ErrLeaseLost)
+	}
+	second := mustLock(t, other.Semaphore("name", 2), core.WithTTL(long))
+	if again.Slot() == second.Slot() {
+		t.Errorf("two leases have slot %d", again.Slot())
+	}
+	wantErr(t, tryLock(locks.Semaphore("name", 2)), core.ErrNotAcquired)
+	for _, lease := range []*core.Lease{again, second} {
+		if err := lease.Extend(t.Context(), long); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

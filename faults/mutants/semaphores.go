@@ -34,7 +34,17 @@ var semaphores = []Mutant{
 	},
 	{
 		"renewal without its slots", "two holders have one slot until the last of them unlocks", "core/internal/lockscript/lua/renew.lua",
-		[][2]string{{"  if before <= now or lostSlots() then\n", "  if before <= now then\n"}},
+		[][2]string{{"if held[7] == '2' and KEYS[3] and ", "if false and KEYS[3] and "}},
 		inCore("TestSemaphoreSlotsLost"),
+	},
+	{
+		"lost slots made anew", "an owner enters again by permits that Redis has lost, and is never told", "core/internal/lockscript/lua/queue_common.lua",
+		[][2]string{{"if hasSlots and call('EXISTS', slots) == 0 then", "if false and call('EXISTS', slots) == 0 then"}},
+		inCore("TestSemaphoreReentryBesideLostSlots"),
+	},
+	{
+		"minimum hold time that a crash ends", "another lease of the owner expires, and its permits are free too early", "core/internal/lockscript/lua/queue_common.lua",
+		[][2]string{{"for i = 1, takenUntil > now and permits or 0 do", "for i = 1, 0 do"}},
+		Killer{Package: "core/internal/lockscript", Run: "TestModelStories/permits_stay_taken"},
 	},
 }

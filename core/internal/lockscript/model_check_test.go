@@ -34,11 +34,6 @@ for i = 1, #state, 2 do
   elseif string.sub(field, 1, 6) == 'share:' then
     local minHold, rest = string.match(value, '^(%d+)(.+)$')
     redis.call('HSET', lock, field, earlier(minHold, age * 1000) .. rest)
-  elseif string.sub(field, 1, 5) == 'read:' then
-    local state, minHold = string.match(value, '^(%d+ %d+ %d+ )(%d+)$')
-    if minHold then
-      redis.call('HSET', lock, field, state .. earlier(minHold, age))
-    end
   end
 end
 

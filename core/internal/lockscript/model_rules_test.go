@@ -1,8 +1,6 @@
 package lockscript_test
 
 import (
-	"fmt"
-
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
@@ -128,24 +126,17 @@ func (m *model) end(c *contender, what lockscript.ReleaseReason) bool {
 	return true
 }
 
-// endShare ends a shared hold. If other shares keep the permits of its owner, the last of these has its minimum time too.
+// endShare ends a shared hold. Its minimum time is also one of the permits of its owner, which may last longer.
 func (m *model) endShare(c *contender, what lockscript.ReleaseReason) {
-	keep, p := 0, m.permits[c.Owner]
+	keep := 0
 	if what == lockscript.HeldByCaller {
 		keep = m.shares[c.ID].keep
 	}
-	if p != nil {
-		keep = max(keep, p.keep)
-	}
 	delete(m.shares, c.ID)
-	switch {
-	case p != nil && m.shareOf(c.Owner) != nil:
-		p.keep = keep
-	case keep > m.now:
+	if p := m.permits[c.Owner]; p != nil {
+		p.keep = max(p.keep, keep)
+	} else if keep > m.now {
 		m.kept[c.ID] = keep
-		for i := 2; i <= m.permitsOf(c.Owner); i++ {
-			m.kept[fmt.Sprint(c.ID, "+", i)] = keep
-		}
 	}
 	m.endPermits()
 }

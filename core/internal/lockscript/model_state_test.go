@@ -1,6 +1,7 @@
 package lockscript_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,18 +13,19 @@ import (
 // model is what the scripts must do to one lock, written down without regard to how they do it. Its clock counts
 // whole seconds and moves only when it is told to.
 type model struct {
-	now      int
-	tokens   []int64 // of every grant, in order; 0: not seen yet
-	known    int     // grants before the last flush: nothing in Redis tells of them any more
-	sole     *sole   // nil: no owner holds the lock exclusively
-	shares   map[string]*share
-	permits  map[string]*permits // by owner
-	kept     map[string]int      // by id of a share that has ended, and by each other permit of its owner: its minimum time keeps the lock shared until then
-	line     []*seat
-	gate     int // readers up to that place go before any writer once the minimum time of a write is over
-	seats    int // given so far
-	released map[string]memory
-	told     []news
+	now         int
+	tokens      []int64 // of every grant, in order; 0: not seen yet
+	known       int     // grants before the last flush: nothing in Redis tells of them any more
+	sole        *sole   // nil: no owner holds the lock exclusively
+	shares      map[string]*share
+	permits     map[string]*permits // by owner
+	kept        map[string]int      // by id of a share that has ended, or by a permit of its owner: its minimum time keeps the lock shared until then
+	keptPermits int                 // so far
+	line        []*seat
+	gate        int // readers up to that place go before any writer once the minimum time of a write is over
+	seats       int // given so far
+	released    map[string]memory
+	told        []news
 }
 
 // news is a message to a contender that was let in, or, without a name, to all: the lock is free.
@@ -145,15 +147,31 @@ func (m *model) until() int {
 	for _, s := range m.shares {
 		last = max(last, s.expires)
 	}
+	for _, p := range m.permits {
+		if p.keep > m.now {
+			last = max(last, p.keep)
+		}
+	}
 	for _, until := range m.kept {
 		last = max(last, until)
 	}
 	return last
 }
 
-// endPermits ends the permits of owners without a share.
+// endPermits ends the permits of owners without a share. They stay taken for the minimum time of the owner's shares.
 func (m *model) endPermits() {
-	maps.DeleteFunc(m.permits, func(owner string, _ *permits) bool { return m.shareOf(owner) == nil })
+	for owner, p := range m.permits {
+		if m.shareOf(owner) != nil {
+			continue
+		}
+		delete(m.permits, owner)
+		for range p.slots {
+			if p.keep > m.now {
+				m.keptPermits++
+				m.kept[fmt.Sprint("permit ", m.keptPermits)] = p.keep
+			}
+		}
+	}
 }
 
 // inUse returns how many permits are in use. A share without permits counts as one.
@@ -213,6 +231,11 @@ func (m *model) earliest() int {
 	first := m.until()
 	for _, s := range m.shares {
 		first = min(first, s.expires)
+	}
+	for _, p := range m.permits {
+		if p.keep > m.now {
+			first = min(first, p.keep)
+		}
 	}
 	for _, until := range m.kept {
 		first = min(first, until)

@@ -148,6 +148,26 @@ var stories = map[string]func(*episode){
 			e.forceIt()
 		}
 	},
+	"permits stay taken when the other lease of their owner expires": func(e *episode) {
+		if !modelPermits {
+			return
+		}
+		for _, crashed := range []string{"A", "B"} {
+			outer, inner := e.contend(crashed, threePermits, 5), e.contend(crashed, threePermits, 5)
+			ends := map[string]*contender{"A": outer, "B": inner}[crashed]
+			ends.MinHold = 9 * time.Second
+			e.acquire(outer)
+			e.acquire(inner)
+			e.release(ends, lockscript.HeldByCaller)
+			e.pass(6)
+			e.asks("C", threePermits, 9)
+			e.check()
+			e.pass(4)
+			e.asks("D", threePermits, 1)
+			e.check()
+			e.pass(40)
+		}
+	},
 	"a share that is granted once more under its id has its minimum time anew": func(e *episode) {
 		reader := e.contend("A", aRead, 1)
 		reader.MinHold = 3 * time.Second

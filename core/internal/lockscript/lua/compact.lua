@@ -43,9 +43,9 @@ local function expand(lock, shareExpiries, slots)
     redis.call('UNLINK', shareExpiries, slots) -- left of an earlier lock that was deleted by hand
     redis.call('PEXPIRE', shareExpiries, left) -- refused before the first write, if the user may not use it
     if permits then
-      local added = {-1, owner}
+      local added = {-2, '', -1, owner}
       for i = 1, tonumber(permits) do
-        added[2 * i + 1], added[2 * i + 2] = i - 1, i .. ':' .. owner
+        added[2 * i + 3], added[2 * i + 4] = i - 1, i .. ':' .. owner
       end
       redis.call('ZADD', slots, unpack(added))
       redis.call('PEXPIRE', slots, left)

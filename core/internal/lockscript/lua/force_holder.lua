@@ -59,6 +59,8 @@ local function endShares()
     local owner = string.match(call('HGET', lock, 'share:' .. id) or '', '^%d+ (.+)$')
     local itsToken = owner and string.match(call('HGET', lock, 'read:' .. owner) or '', '^%d+ (%d+)')
     if itsToken and isWanted(owner, itsToken) then
+      call('ZREM', slots, 'min_hold:' .. owner)
+      call('ZREM', shareExpiries, 'min_hold:' .. owner)
       removeShare(id)
       call('ZREM', shareExpiries, id)
       mark(id)

@@ -8,8 +8,10 @@
 -- The mode of a request is semaphore:<n>:<k>: k permits, if at most n are in use then. The lock does not store n.
 --
 -- KEYS[#KEYS] slots  sorted set; without has_shares 2 in the lock's hash, it is left of an earlier lock and means nothing
+--                      (empty)           -> -2. So the set exists as long as the lock does: without it, see refresh
 --                      <number>:<owner>  a permit of the owner, numbers count from 1 -> its slot, from 0
 --                      <hold id>         a share that is covered by permits -> -1
+--                      min_hold:<owner>  the same of a share that has ended, see queue_common.lua
 -- The lock's hash has one more field:
 --                      permits:<owner>   n and k as the owner requested them
 
@@ -45,11 +47,11 @@ end
 -- freeSlot returns the smallest free slot that is not smaller than least. All slots below least must be taken. Slots are
 -- distinct, so the slots up to a rank have no gap exactly if the slot at that rank equals the rank.
 local function freeSlot(least)
-  local covered = redis.call('ZCOUNT', slots, -1, -1)
+  local before = redis.call('ZCOUNT', slots, '-inf', -1)
   local free = redis.call('ZCOUNT', slots, 0, '+inf')
   while least < free do
     local middle = math.floor((least + free) / 2)
-    local slot = redis.call('ZRANGE', slots, covered + middle, covered + middle, 'WITHSCORES')[2]
+    local slot = redis.call('ZRANGE', slots, before + middle, before + middle, 'WITHSCORES')[2]
     if tonumber(slot) == middle then
       least = middle + 1
     else

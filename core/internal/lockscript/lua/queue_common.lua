@@ -17,14 +17,14 @@
 --                    grant_id   id of the grant
 --                    hold:<id>  the grant_id of its grant. Another value is left of a grant that has expired
 --                  of shares:
---                    read:<owner>  number of entries, token, time of the grant (us), and possibly until when (ms) the owner's
---                                  permits stay taken, because a share ended before its minimum hold time was over
+--                    read:<owner>  number of entries, token, time of the grant (us)
 --                    share:<id>    minimum hold time as in min_hold_until, and the owner
 --                    has_shares    1 if there was a share since the lock was free, 2 if one of them had permits
 --                    permits:<owner>  see permits.lua
 -- KEYS[2] token    string, the last fencing token granted, see acquire.lua
 -- KEYS[3] share_expiries   sorted set, id of a shared hold -> its expiry (ms); without has_shares in the hash, it is
---                          left of an earlier lock and means nothing
+--                          left of an earlier lock and means nothing. Members without a share in the hash keep the lock taken
+--                          for a minimum hold time, see removeShare
 -- KEYS[4] exclusive_queue  sorted set, id of a waiter for the exclusive lock -> queue number
 -- KEYS[5] shared_queue     sorted set, the same for waiters for a share
 -- KEYS[6] waiters  hash, id of a waiter -> deadline (ms), TTL, requested mode and owner. The field '' is a
@@ -98,6 +98,10 @@ local function deleteLock()
 end
 
 -- removeShare removes a shared hold from the hash, and with the owner's last one the owner's permits.
+--
+-- A share that ends before its minimum hold time leaves min_hold:<owner> in share_expiries, if its owner has permits. In
+-- slots it counts as covered by them. When the permits end, as many members of share_expiries take its place, so the
+-- permits stay taken until then. They are added first: if the script stops in between, the lock is held too long.
 local function removeShare(id)
   if hasSlots then
     call('ZREM', slots, id)
@@ -110,9 +114,19 @@ local function removeShare(id)
   local count, rest = string.match(call('HGET', lock, 'read:' .. owner) or '', '^(%d+)( .+)$')
   if tonumber(count or 0) > 1 then
     call('HSET', lock, 'read:' .. owner, (count - 1) .. rest)
-  else
-    dropPermits(lock, owner)
-    call('HDEL', lock, 'read:' .. owner)
+    return
+  end
+  local minHold = 'min_hold:' .. owner
+  local permits = countPermits(lock, owner)
+  local takenUntil = permits > 0 and tonumber(call('ZSCORE', shareExpiries, minHold) or 0) or 0
+  for i = 1, takenUntil > now and permits or 0 do
+    call('ZADD', shareExpiries, integer(takenUntil), id .. '+' .. i)
+  end
+  dropPermits(lock, owner)
+  call('HDEL', lock, 'read:' .. owner)
+  if takenUntil > 0 then
+    call('ZREM', shareExpiries, minHold)
+    call('ZREM', slots, minHold)
   end
 end
 
@@ -236,6 +250,9 @@ local function refresh()
     exclusiveOwner, exclusiveUntil, token, granted, grantID = state[2], tonumber(state[3]), state[4], state[5], state[9]
   end
   hasShares, hasSlots = state[6] and true, state[6] == '2'
+  if hasSlots and call('EXISTS', slots) == 0 then
+    return deleteLock() -- slots was evicted or deleted: no key tells then which owner has permits, so all holders lose the lock
+  end
   if hasShares or left > longestTTL then
     correctExpiries(left)
   end
@@ -311,6 +328,18 @@ local function fits(owner, wantedMode)
   return not limit or not hasShares or not hasShare(owner) and countInUse(shareExpiries) + permits <= limit
 end
 
+-- forgetShares deletes what is left of shares if none is valid: of a lock that was deleted by hand, or of an owner whose
+-- expiries were lost.
+local function forgetShares(owner)
+  if hasSlots then
+    hasSlots = false
+    keep(lock)
+    call('HSET', lock, 'has_shares', 1)
+    call('HDEL', lock, 'permits:' .. owner)
+  end
+  call('UNLINK', shareExpiries, slots)
+end
+
 -- grantShare grants a share of the lock, or one more share to an owner that has one. It returns the token, and the slot if
 -- the mode is that of a semaphore.
 local function grantShare(id, owner, ttl, wantedMode, minHold)
@@ -319,12 +348,11 @@ local function grantShare(id, owner, ttl, wantedMode, minHold)
   if expiredLeft then
     removeShare(id) -- of the same hold, if that has expired and is granted again
   end
-  local count, ownToken, since, carried =
-    string.match(mode and call('HGET', lock, 'read:' .. owner) or '', '^(%d+) (%d+) (%d+)(.*)$')
+  local count, ownToken, since = string.match(mode and call('HGET', lock, 'read:' .. owner) or '', '^(%d+) (%d+) (%d+)')
   local isNew = not ownToken or not hasShare(owner)
   if isNew then
     -- If no expired shares are left, the owner's entries are of shares whose expiries were lost: nothing would end them.
-    count, carried = expiredLeft and count or 0, ''
+    count = expiredLeft and count or 0
     if exclusiveOwner == owner then
       ownToken, since = token, granted
     else
@@ -332,7 +360,7 @@ local function grantShare(id, owner, ttl, wantedMode, minHold)
     end
   end
   if not shared and not expiredLeft then
-    call('UNLINK', shareExpiries, slots) -- left of a lock that was deleted by hand, or of shares whose expiries were lost
+    forgetShares(owner)
     last = {}
   end
   keep(shareExpiries)
@@ -346,19 +374,21 @@ local function grantShare(id, owner, ttl, wantedMode, minHold)
   local limit, permits = permitsOf(wantedMode)
   if limit then
     keep(slots)
-    hasSlots = true
-    call('HSET', lock, 'has_shares', 2)
+    if not hasSlots then
+      call('ZADD', slots, -2, '')
+      keep(slots)
+      call('HSET', lock, 'has_shares', 2)
+      hasSlots = true
+    end
     if isNew then
       takePermits(lock, owner, limit, permits)
-      keep(slots)
     end
   end
   if countPermits(lock, owner) > 0 then
     call('ZADD', slots, -1, id)
   end
   call('HSET', lock, 'share:' .. id, minHoldUntil(minHold) .. ' ' .. owner,
-    'read:' .. owner, (count + 1) .. ' ' .. ownToken .. ' ' .. since .. carried, 'has_shares', hasSlots and 2 or 1, 'ttl', longestTTL,
-    'mode', mode)
+    'read:' .. owner, (count + 1) .. ' ' .. ownToken .. ' ' .. since, 'has_shares', hasSlots and 2 or 1, 'ttl', longestTTL, 'mode', mode)
   -- After the hash, because a share without an expiry is not valid, and an expiry without a share keeps the lock taken.
   call('ZADD', shareExpiries, integer(now + ttl), id)
   if not shared then

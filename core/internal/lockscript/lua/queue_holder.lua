@@ -9,6 +9,6 @@ local function holder()
   elseif exclusiveOwner then
     return exclusiveOwner
   end
-  local last = shared and call('ZREVRANGE', shareExpiries, 0, 0)[1]
-  return last and string.match(call('HGET', lock, 'share:' .. last) or '', '^%d+ (.+)$') or ''
+  local last = shared and call('ZREVRANGE', shareExpiries, 0, 0)[1] or ''
+  return string.match(call('HGET', lock, 'share:' .. last) or '', '^%d+ (.+)$') or string.match(last, '^min_hold:(.+)$') or ''
 end

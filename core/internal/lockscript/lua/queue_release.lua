@@ -65,25 +65,24 @@ end
 
 -- endShare ends a shared hold, and the lock with the last one.
 --
--- For its minimum hold time the share stays taken, as an expiry without a share, and so does each of its permits. If other
--- shares of the owner keep the permits, the last of these leaves them taken until then.
+-- For its minimum hold time the share stays taken, as an expiry without a share. If the owner has permits, they do, see
+-- removeShare.
 local function endShare(minHold)
   local before = lastExpiry()
-  local carried = string.match(call('HGET', lock, 'read:' .. owner) or '', '^%d+ %d+ %d+ (%d+)$')
-  local permits = countPermits(lock, owner)
-  local at = math.max(math.min(takenUntil(minHold), tonumber(call('ZSCORE', shareExpiries, id))), tonumber(carried) or 0)
-  removeShare(id)
-  local others = permits > 0 and not expiredLeft and string.match(call('HGET', lock, 'read:' .. owner) or '', '^%d+ %d+ %d+')
-  if at <= now or others then
-    call('ZREM', shareExpiries, id)
-  else
-    call('ZADD', shareExpiries, integer(at), id)
-    for i = 2, permits do
-      call('ZADD', shareExpiries, integer(at), id .. '+' .. i)
-    end
+  local at = math.min(takenUntil(minHold), tonumber(call('ZSCORE', shareExpiries, id)))
+  local stays = at > now
+  if stays and countPermits(lock, owner) > 0 then
+    local member = 'min_hold:' .. owner
+    keep(shareExpiries)
+    call('ZADD', shareExpiries, integer(math.max(at, tonumber(call('ZSCORE', shareExpiries, member) or 0))), member)
+    call('ZADD', slots, -1, member) -- afterwards: alone it would cover a permit that is in use
+    stays = false
   end
-  if others then
-    call('HSET', lock, 'read:' .. owner, others .. (at > now and ' ' .. integer(at) or ''))
+  removeShare(id)
+  if stays then
+    call('ZADD', shareExpiries, integer(at), id)
+  else
+    call('ZREM', shareExpiries, id)
   end
   latestExpiry, expiryChanged = nil, true
   shared = lastExpiry() ~= nil

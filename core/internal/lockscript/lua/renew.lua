@@ -77,11 +77,9 @@ end
 
 local needsSlots = held[7] == '2' and not KEYS[3] -- else the slots would expire, and be free beside the permits
 
--- lostSlots returns true if the owner has permits and slots does not have the share: slots was deleted or evicted, so
--- others may have been granted the same permits.
-local function lostSlots()
-  return KEYS[3] and not redis.call('ZSCORE', KEYS[3], id)
-    and redis.call('HEXISTS', lock, 'permits:' .. string.match(held[5], '^%d+ (.+)$')) == 1
+if held[7] == '2' and KEYS[3] and redis.call('EXISTS', KEYS[3]) == 0 then
+  redis.call('HDEL', lock, '')
+  return 0 -- slots was evicted or deleted, so the next script of queue_common.lua deletes the lock
 end
 
 if held[5] then
@@ -91,7 +89,7 @@ if held[5] then
     return 3
   end
   local before = tonumber(redis.call('ZSCORE', shareExpiries, id) or 0)
-  if before <= now or lostSlots() then
+  if before <= now then
     return 0
   end
   extendKey(shareExpiries)
