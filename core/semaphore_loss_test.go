@@ -77,3 +77,25 @@ func TestSemaphoreExpiriesLost(t *testing.T) {
 		t.Errorf("a third permit of two, in slot %d", lease.Slot())
 	}
 }
+
+// TestWriterBesideLostSlots: an exclusive hold stays if Redis loses the slots of its owner's permits. The permits are lost.
+func TestWriterBesideLostSlots(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	locks, other := newClient(t, rdb, core.WithTTL(3*time.Second)), newClient(t, rdb)
+	writer := mustLock(t, locks.Write("name"))
+	two := locks.Semaphore("name", 2)
+	inner := mustLockWith(t, writer.Context(), two)
+	loseSlots := func() {
+		if rdb.Del(t.Context(), "holdfast:slots:{lock:name}").Val() != 1 {
+			t.Fatal("there are no slots")
+		}
+		wantErr(t, tryLock(other.Mutex("name")), core.ErrNotAcquired)
+	}
+	loseSlots()
+	waitFor(t, inner.Done(), "the holder of the permit to hear of it")
+	unlock(t, mustLockWith(t, writer.Context(), two))
+	loseSlots()
+	unlock(t, writer)
+	unlock(t, mustLock(t, other.Mutex("name")))
+}

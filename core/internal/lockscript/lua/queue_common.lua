@@ -24,7 +24,7 @@
 -- KEYS[2] token    string, the last fencing token granted, see acquire.lua
 -- KEYS[3] share_expiries   sorted set, id of a shared hold -> its expiry (ms); without has_shares in the hash, it is
 --                          left of an earlier lock and means nothing. Members without a share in the hash keep the lock taken
---                          for a minimum hold time, see removeShare
+--                          for a minimum hold time, see endPermits
 -- KEYS[4] exclusive_queue  sorted set, id of a waiter for the exclusive lock -> queue number
 -- KEYS[5] shared_queue     sorted set, the same for waiters for a share
 -- KEYS[6] waiters  hash, id of a waiter -> deadline (ms), TTL, requested mode and owner. The field '' is a
@@ -97,11 +97,26 @@ local function deleteLock()
     nil, nil, false, false, false, false, 0, 0, 0
 end
 
--- removeShare removes a shared hold from the hash, and with the owner's last one the owner's permits.
+-- endPermits ends the permits of an owner.
 --
 -- A share that ends before its minimum hold time leaves min_hold:<owner> in share_expiries, if its owner has permits. In
 -- slots it counts as covered by them. When the permits end, as many members of share_expiries take its place, so the
 -- permits stay taken until then. They are added first: if the script stops in between, the lock is held too long.
+local function endPermits(owner, prefix)
+  local minHold = 'min_hold:' .. owner
+  local permits = countPermits(lock, owner)
+  local takenUntil = permits > 0 and tonumber(call('ZSCORE', shareExpiries, minHold) or 0) or 0
+  for i = 1, takenUntil > now and permits or 0 do
+    call('ZADD', shareExpiries, integer(takenUntil), prefix .. i)
+  end
+  dropPermits(lock, owner)
+  if takenUntil > 0 then
+    call('ZREM', shareExpiries, minHold)
+    call('ZREM', slots, minHold)
+  end
+end
+
+-- removeShare removes a shared hold from the hash, and with the owner's last one the owner's permits.
 local function removeShare(id)
   if hasSlots then
     call('ZREM', slots, id)
@@ -116,18 +131,8 @@ local function removeShare(id)
     call('HSET', lock, 'read:' .. owner, (count - 1) .. rest)
     return
   end
-  local minHold = 'min_hold:' .. owner
-  local permits = countPermits(lock, owner)
-  local takenUntil = permits > 0 and tonumber(call('ZSCORE', shareExpiries, minHold) or 0) or 0
-  for i = 1, takenUntil > now and permits or 0 do
-    call('ZADD', shareExpiries, integer(takenUntil), id .. '+' .. i)
-  end
-  dropPermits(lock, owner)
+  endPermits(owner, id .. '+')
   call('HDEL', lock, 'read:' .. owner)
-  if takenUntil > 0 then
-    call('ZREM', shareExpiries, minHold)
-    call('ZREM', slots, minHold)
-  end
 end
 
 -- lastExpiry returns the expiry of the share that expires last, nil if no share is valid.
@@ -164,6 +169,19 @@ local function setExpiry()
   if hasSlots then
     call('PEXPIRE', slots, left)
   end
+end
+
+-- forgetShares deletes what is left of shares: of a lock that was deleted by hand, or of an owner whose expiries or slots were
+-- lost.
+local function forgetShares(owner)
+  if hasSlots then
+    hasSlots, expiryChanged = false, true
+    keep(lock)
+    call('HSET', lock, 'has_shares', 1)
+    call('HDEL', lock, 'permits:' .. owner)
+  end
+  call('UNLINK', shareExpiries, slots)
+  latestExpiry = nil
 end
 
 -- endExclusive ends the exclusive grant. Valid shares stay; they can only be the exclusive owner's.
@@ -251,7 +269,12 @@ local function refresh()
   end
   hasShares, hasSlots = state[6] and true, state[6] == '2'
   if hasSlots and call('EXISTS', slots) == 0 then
-    return deleteLock() -- slots was evicted or deleted: no key tells then which owner has permits, so all holders lose the lock
+    -- slots was evicted or deleted: no key tells then which owner has permits, so all shares are lost. An exclusive hold is not.
+    -- While a slot of a Cluster moves, its renewals extend the lock's key alone, and slots may expire.
+    if not exclusiveOwner or exclusiveUntil <= now then
+      return deleteLock()
+    end
+    forgetShares(exclusiveOwner)
   end
   if hasShares or left > longestTTL then
     correctExpiries(left)
@@ -328,18 +351,6 @@ local function fits(owner, wantedMode)
   return not limit or not hasShares or not hasShare(owner) and countInUse(shareExpiries) + permits <= limit
 end
 
--- forgetShares deletes what is left of shares if none is valid: of a lock that was deleted by hand, or of an owner whose
--- expiries were lost.
-local function forgetShares(owner)
-  if hasSlots then
-    hasSlots = false
-    keep(lock)
-    call('HSET', lock, 'has_shares', 1)
-    call('HDEL', lock, 'permits:' .. owner)
-  end
-  call('UNLINK', shareExpiries, slots)
-end
-
 -- grantShare grants a share of the lock, or one more share to an owner that has one. It returns the token, and the slot if
 -- the mode is that of a semaphore.
 local function grantShare(id, owner, ttl, wantedMode, minHold)
@@ -353,6 +364,9 @@ local function grantShare(id, owner, ttl, wantedMode, minHold)
   if isNew then
     -- If no expired shares are left, the owner's entries are of shares whose expiries were lost: nothing would end them.
     count = expiredLeft and count or 0
+    if ownToken then
+      endPermits(owner, id .. '-') -- of expired shares; removeShare ends those of this very share with another prefix
+    end
     if exclusiveOwner == owner then
       ownToken, since = token, granted
     else

@@ -66,7 +66,7 @@ end
 -- endShare ends a shared hold, and the lock with the last one.
 --
 -- For its minimum hold time the share stays taken, as an expiry without a share. If the owner has permits, they do, see
--- removeShare.
+-- endPermits.
 local function endShare(minHold)
   local before = lastExpiry()
   local at = math.min(takenUntil(minHold), tonumber(call('ZSCORE', shareExpiries, id)))

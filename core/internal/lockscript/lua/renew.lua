@@ -77,11 +77,6 @@ end
 
 local needsSlots = held[7] == '2' and not KEYS[3] -- else the slots would expire, and be free beside the permits
 
-if held[7] == '2' and KEYS[3] and redis.call('EXISTS', KEYS[3]) == 0 then
-  redis.call('HDEL', lock, '')
-  return 0 -- slots was evicted or deleted, so the next script of queue_common.lua deletes the lock
-end
-
 if held[5] then
   if needsSlots then
     return 4
@@ -89,7 +84,8 @@ if held[5] then
     return 3
   end
   local before = tonumber(redis.call('ZSCORE', shareExpiries, id) or 0)
-  if before <= now then
+  local lostSlots = held[7] == '2' and redis.call('EXISTS', KEYS[3]) == 0 -- see refresh in queue_common.lua
+  if before <= now or lostSlots then
     return 0
   end
   extendKey(shareExpiries)
