@@ -99,3 +99,27 @@ func TestWriterBesideLostSlots(t *testing.T) {
 	unlock(t, writer)
 	unlock(t, mustLock(t, other.Mutex("name")))
 }
+
+// TestSemaphoreMinHoldBesideManyExpired: an owner enters again while more expired shares are left than one script removes. The
+// permits of its expired lease stay taken for their minimum hold time.
+func TestSemaphoreMinHoldBesideManyExpired(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	many, owner := locks.Semaphore("name", 1000), core.WithOwner("owner")
+	first := mustLock(t, many, owner, core.WithPermits(3), core.WithMinHold(long))
+	crashed := mustLock(t, many, owner, core.WithFixedTTL(time.Second))
+	unlock(t, first)
+	for range 120 {
+		mustLock(t, many, core.WithFixedTTL(200*time.Millisecond)).Abandon()
+	}
+	crashed.Abandon()
+	redistest.Eventually(t, within, "the owner's last lease to expire", func() bool {
+		info, err := locks.Inspect(t.Context(), "name")
+		return err == nil && len(info.Holders) == 0
+	})
+	mustLock(t, many, owner)
+	info, err := locks.Inspect(t.Context(), "name")
+	if err != nil || info.Shares != 4 {
+		t.Errorf("%d shares and permits, %v, want the owner's new one and three that stay taken", info.Shares, err)
+	}
+}
