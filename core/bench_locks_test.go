@@ -89,7 +89,7 @@ func BenchmarkReplicaAck(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("none/%d", goroutines), func(b *testing.B) { each(b, goroutines, pair()) })
 		b.Run(fmt.Sprintf("acknowledged/%d", goroutines), func(b *testing.B) {
-			each(b, goroutines, pair(core.WithReplicaAck(1, pipelineWithWait)))
+			each(b, goroutines, pair(core.WithReplicaAck(1, ample)))
 		})
 		b.Run(fmt.Sprintf("by hand/%d", goroutines), func(b *testing.B) {
 			each(b, goroutines, func(name string, _ int) error {

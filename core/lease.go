@@ -213,7 +213,8 @@ func (l *Lease) unlock(ctx context.Context, live bool, what lockscript.ReleaseRe
 // Abandon stops renewal without unlocking. The lease's context ends with [ErrLeaseLost]. Redis keeps the lock until
 // the TTL expires, or for one more TTL if a renewal is in flight. Use Abandon for work that ignores cancellation:
 // others stay excluded while it may still run, but not for ever. Leases that have entered the lock by the context of this
-// one are abandoned too, because their renewals would keep the lock. Those of [WithOwner] are not.
+// one are abandoned too, because their renewals would keep the lock. Their contexts end soon after Abandon returns. Leases of
+// [WithOwner] are not abandoned.
 //
 // A later Unlock, for work that has stopped after all, frees the lock early and returns [ErrNotHeld]. [Client.Close]
 // does not free an abandoned lock.

@@ -15,7 +15,7 @@ func TestOnceIsAcknowledged(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	p := startReplicated(t)
-	locks := newClient(t, p.master.Client(), core.WithTTL(long), core.WithReplicaAck(1, pipelineWithWait))
+	locks := newClient(t, p.master.Client(), core.WithTTL(long), core.WithReplicaAck(1, ample))
 	once := locks.Once("name")
 	for what, step := range map[string]func() error{
 		"complete": func() error { return mustBegin(t, once).Complete(ctx, nil) },

@@ -15,8 +15,8 @@ import (
 const (
 	// soon is a time for replicas that is used up by a test in which they do not answer.
 	soon = 100 * time.Millisecond
-	// patient is one that is not.
-	pipelineWithWait = 10 * time.Second
+	// ample is one that is not.
+	ample = 10 * time.Second
 )
 
 // TestReplicaAckIsWaitedFor takes, enters, extends and frees each kind of lock with the option, and without it, when
@@ -30,7 +30,7 @@ func TestReplicaAckIsWaitedFor(t *testing.T) {
 			p := startReplicated(t)
 			opts := []core.Option{core.WithTTL(long)}
 			if asked {
-				opts = append(opts, core.WithReplicaAck(1, pipelineWithWait))
+				opts = append(opts, core.WithReplicaAck(1, ample))
 			}
 			locks := newClient(t, p.master.Client(), opts...)
 			before := p.waits()
@@ -66,7 +66,7 @@ func TestUnacknowledgedGrantsAreTakenBack(t *testing.T) {
 	warmPool(t, rdb)
 	locks := newClient(t, rdb, core.WithTTL(long), core.WithReplicaAck(1, soon))
 	for _, lock := range lockers(locks) {
-		unlock(t, mustLock(t, lock, core.WithReplicaAck(1, pipelineWithWait)))
+		unlock(t, mustLock(t, lock, core.WithReplicaAck(1, ample)))
 	}
 	p.awaitRest(t) // to a connection that writes nothing from now on, WAIT says yes
 	p.link.Drop(redistest.Both)
@@ -95,7 +95,7 @@ func TestUnacknowledgedReentry(t *testing.T) {
 	t.Parallel()
 	p := startReplicated(t)
 	locks := newClient(t, p.master.Client(), core.WithTTL(long), core.WithReplicaAck(1, soon))
-	lease := mustLock(t, locks.Mutex("name"), core.WithReplicaAck(1, pipelineWithWait))
+	lease := mustLock(t, locks.Mutex("name"), core.WithReplicaAck(1, ample))
 	p.link.Drop(redistest.Both)
 	_, err := locks.Mutex("name").TryLock(lease.Context())
 	wantNotReplicated(t, err, 0, 1)
@@ -170,9 +170,24 @@ func TestHandoverIsAcknowledged(t *testing.T) {
 }
 
 // TestUnacknowledgedRenewalsDoNotCount: while the replica is away, ValidUntil stays where it is, and the lease ends
-// there, though the master goes on renewing it.
+// there, though the master goes on renewing it. Some renewals of a hold beside leases of its owner are made in part.
 func TestUnacknowledgedRenewalsDoNotCount(t *testing.T) {
 	t.Parallel()
+	for name, inside := range map[string]func(*core.Client) core.Locker{
+		"alone":           nil,
+		"beside a read":   func(c *core.Client) core.Locker { return c.Read("name") },
+		"beside a permit": func(c *core.Client) core.Locker { return c.Semaphore("name", 3) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			endAtTheKnownExpiry(t, inside)
+		})
+	}
+}
+
+// endAtTheKnownExpiry holds a mutex, with a lease inside it if there is one, until its replica has been away for a TTL.
+func endAtTheKnownExpiry(t *testing.T, inside func(*core.Client) core.Locker) {
+	t.Helper()
 	p := startReplicated(t)
 	var mu sync.Mutex
 	var failed, renewed int
@@ -187,6 +202,9 @@ func TestUnacknowledgedRenewalsDoNotCount(t *testing.T) {
 			}
 		}}))
 	lease := mustLock(t, locks.Mutex("name"))
+	if inside != nil {
+		mustLockWith(t, lease.Context(), inside(locks), core.WithFixedTTL(8*time.Second))
+	}
 	redistest.Eventually(t, within, "the script to be known", func() bool {
 		return lease.Extend(context.Background(), 6*time.Second) == nil
 	})

@@ -22,7 +22,7 @@ func TestRepeatedGrantIsAcknowledgedToo(t *testing.T) {
 	rdb := relay.Client()
 	warmPool(t, rdb)
 	locks := newClient(t, rdb, core.WithReplicaAck(1, soon))
-	lease := mustLock(t, locks.Mutex("name"), core.WithTTL(long), core.WithReplicaAck(1, pipelineWithWait))
+	lease := mustLock(t, locks.Mutex("name"), core.WithTTL(long), core.WithReplicaAck(1, ample))
 	p.link.Drop(redistest.Both)
 	relay.LoseReplies("lock:name", 1, redistest.Closed)
 	ctx, cancel := context.WithTimeout(lease.Context(), time.Second)
@@ -35,7 +35,7 @@ func TestRepeatedGrantIsAcknowledgedToo(t *testing.T) {
 	p.link.Heal()
 	p.awaitReplica(t)
 	relay.LoseReplies("lock:name", 1, redistest.Closed)
-	inner = mustLockWith(t, lease.Context(), locks.Mutex("name"), core.WithReplicaAck(1, pipelineWithWait))
+	inner = mustLockWith(t, lease.Context(), locks.Mutex("name"), core.WithReplicaAck(1, ample))
 	redistest.Eventually(t, within, "two holds", func() bool {
 		info, err := locks.Inspect(context.Background(), "name")
 		return err == nil && len(info.Holders) == 1 && info.Holders[0].Holds == 2
@@ -50,7 +50,7 @@ func TestForgottenScriptsAreWaitedForToo(t *testing.T) {
 	t.Parallel()
 	p := startReplicated(t)
 	rdb := p.master.Client()
-	locks := newClient(t, rdb, core.WithTTL(long), core.WithReplicaAck(1, pipelineWithWait))
+	locks := newClient(t, rdb, core.WithTTL(long), core.WithReplicaAck(1, ample))
 	unlock(t, mustLock(t, locks.Mutex("name")))
 	rdb.ScriptFlush(context.Background())
 	unlock(t, mustLock(t, locks.Mutex("name")))
@@ -98,5 +98,5 @@ func TestReplicaAckOutlastsReadTimeout(t *testing.T) {
 	rdb := p.master.Client(func(o *redis.Options) { o.ReadTimeout = time.Second })
 	locks := newClient(t, rdb, core.WithTTL(long))
 	p.link.Delay(redistest.ToServer, 2*time.Second)
-	unlock(t, mustLock(t, locks.Mutex("name"), core.WithReplicaAck(1, pipelineWithWait)))
+	unlock(t, mustLock(t, locks.Mutex("name"), core.WithReplicaAck(1, ample)))
 }

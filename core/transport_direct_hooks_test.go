@@ -146,7 +146,7 @@ func TestHooksSeeWaitForReplicas(t *testing.T) {
 	p := startReplicated(t)
 	rdb, w := p.master.Client(), new(witness)
 	rdb.AddHook(w)
-	locks := newClient(t, rdb, core.WithTTL(long), core.WithReplicaAck(1, pipelineWithWait), core.WithInstance(""))
+	locks := newClient(t, rdb, core.WithTTL(long), core.WithReplicaAck(1, ample), core.WithInstance(""))
 	unlock(t, mustLock(t, locks.Mutex("warm")))
 	before, waits := w.seen.Load(), p.waits()
 	unlock(t, mustLock(t, locks.Mutex("name")))

@@ -47,4 +47,9 @@ var semaphores = []Mutant{
 		[][2]string{{"for i = 1, takenUntil > now and permits or 0 do", "for i = 1, 0 do"}},
 		Killer{Package: "core/internal/lockscript", Run: "TestModelStories/permits_stay_taken"},
 	},
+	{
+		"renewal in part without acknowledgement", "an exclusive hold beside permits outlives the expiry that its replicas know", "core/internal/transport/ack.go",
+		[][2]string{{"status == 2 || status == 5", "status == 2"}},
+		inCore("TestUnacknowledgedRenewalsDoNotCount/beside_a_permit"),
+	},
 }

@@ -141,7 +141,7 @@ func pipelineWithWait(rdb *redis.Client, batch []*Command) func([]*Command, buil
 // with err. An unsuccessful command keeps its reply. Why: a refusal is true whatever the replicas know.
 func (c *Command) checkAck(replicas int, err error) {
 	switch {
-	case c.Err != nil || !c.successful():
+	case c.Err != nil || !Succeeded(c.Reply):
 	case err != nil && redis.HasErrorPrefix(err, "UNBLOCKED"): // the master has become a replica
 		c.Err = &AckError{Wanted: c.Ack.Replicas}
 	case err != nil:
@@ -169,13 +169,13 @@ func (e *waitError) Outcome() Outcome {
 // lastStatus is not less than any status that a script replies. Greater numbers are fencing tokens.
 const lastStatus = 255
 
-// successful returns true if the reply is 1, 2 or a token, or a list that begins so. All scripts answer so if they have
-// written what they were sent for: 2 means renewed in part, released in part, or recorded anew.
-func (c *Command) successful() bool {
-	reply := c.Reply
+// Succeeded returns true if a script answers so only if it has written what it was sent for: 1, 2, 5 or a token, or a list
+// that begins so. The reply 2 means renewed in part, released in part, or recorded anew. The reply 5 means renewed in part,
+// see lua/renew.lua of lockscript.
+func Succeeded(reply any) bool {
 	if list, ok := reply.([]any); ok && len(list) > 0 {
 		reply = list[0]
 	}
 	status, _ := reply.(int64)
-	return status == 1 || status == 2 || status > lastStatus
+	return status == 1 || status == 2 || status == 5 || status > lastStatus
 }

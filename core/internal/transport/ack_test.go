@@ -20,6 +20,7 @@ func TestConfirm(t *testing.T) {
 		"enough":              {reply: granted, replicas: 2},
 		"too few":             {reply: granted, replicas: 1, short: true},
 		"renewed, too few":    {reply: int64(1), replicas: 1, short: true},
+		"in part, too few":    {reply: int64(5), replicas: 1, short: true},
 		"not renewed":         {reply: int64(0)},
 		"refused":             {reply: refused},
 		"refused, no answer":  {reply: refused, err: io.EOF},
