@@ -336,8 +336,9 @@ func checkPrefix(prefix string) error {
 }
 
 // WithReplicaAck makes a grant, a renewal or Extend count only once n replicas have acknowledged it within the
-// timeout. Then a failover to one of these replicas loses no grant. Set n to all replicas that may be promoted, or to
-// one if the most advanced replica is always promoted, as Sentinel does among replicas of the same priority.
+// timeout. Then a failover to one of these replicas loses no grant. Set n to the number of all replicas. Why not
+// fewer: until the old master learns of a promotion, a replica that still follows it acknowledges what the new master does
+// not know.
 //
 // If too few replicas acknowledge a grant, the client takes it back. Some milliseconds may pass until the name is free, also
 // after the error. TryLock then returns [ErrNotReplicated], which is
@@ -345,7 +346,7 @@ func checkPrefix(prefix string) error {
 // does not move, because the next master may know only the previous renewal. The client retries while the lease is
 // valid.
 //
-// Each of these commands costs a round trip to the replicas, even one that is answered "held". Commands that wait for
+// Each of these commands costs a round trip to the replicas; before Redis 7.2, even one that is answered "held". Commands that wait for
 // replicas share the waiting, among themselves only. Whole milliseconds, shorter than the TTL: choose it far shorter,
 // so that a renewal has time for a second try. The client has to be a [redis.Client], even one for Sentinel, or a
 // [redis.ClusterClient]. A [Redlock] refuses the option. Defaults to no acknowledgement.

@@ -108,6 +108,11 @@ var locks = []Mutant{
 		inCore("TestUnacknowledgedGrantsAreTakenBack"),
 	},
 	{
+		"token raised again without a write", "WAIT has nothing to wait for, and a promoted replica grants a smaller token", "core/internal/lockscript/lua/raise.lua",
+		[][2]string{{"redis.call('HSET', lock, 'token', tonumber(held[2]) < token and ARGV[2] or held[2])", "if tonumber(held[2]) < token then redis.call('HSET', lock, 'token', ARGV[2]) end"}},
+		inCore("TestRepetitionsAreReplicated"),
+	},
+	{
 		"tombstone missing", "an acquire that arrives after its release blocks the lock without a holder", "core/internal/lockscript/lua/release.lua",
 		[][2]string{{"  return remember(0, missingMemory)", "  return 0"}},
 		inCore("TestAcquireAfterItsRelease"),

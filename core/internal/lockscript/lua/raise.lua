@@ -8,7 +8,8 @@
 --
 -- Returns 1 if the hold is in the lock, 0 if it is not. The owner's other holds get the token too.
 --
--- Running it twice changes nothing. It never makes a token smaller.
+-- Running it twice changes nothing. It never makes a token smaller. A repetition still writes, see Executor.sendAcked: WAIT waits
+-- for the last write of its own connection, which may be another one than that of the first run.
 --
 -- Order of writes: the last token comes before the token of the hold. If the script stops between them, the next grant
 -- gets a greater token than necessary.
@@ -26,10 +27,8 @@ if isCompact(redis.call('HGET', lock, 'mode')) then
 end
 local held = redis.call('HMGET', lock, 'hold:' .. id, 'token', 'grant_id', 'share:' .. id)
 if held[1] and held[1] == (held[3] or held[1]) then
-  if tonumber(held[2]) < token then
-    raiseLastToken()
-    redis.call('HSET', lock, 'token', ARGV[2])
-  end
+  raiseLastToken()
+  redis.call('HSET', lock, 'token', tonumber(held[2]) < token and ARGV[2] or held[2])
   return 1
 end
 
@@ -40,8 +39,6 @@ if expiry <= clock[1] * 1000 + math.floor(clock[2] / 1000) then
 end
 local owner = 'read:' .. string.match(held[4], '^%d+ (.+)$')
 local count, current, rest = string.match(redis.call('HGET', lock, owner), '^(%d+) (%d+)( .+)$')
-if tonumber(current) < token then
-  raiseLastToken()
-  redis.call('HSET', lock, owner, count .. ' ' .. ARGV[2] .. rest)
-end
+raiseLastToken()
+redis.call('HSET', lock, owner, count .. ' ' .. (tonumber(current) < token and ARGV[2] or current) .. rest)
 return 1

@@ -1,0 +1,91 @@
+package core_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+)
+
+// TestRepetitionsAreReplicated repeats each command for which replicas are waited, on another connection. A command that
+// has succeeded must write again: WAIT waits for the last write of its own connection, and would find nothing to wait for.
+func TestRepetitionsAreReplicated(t *testing.T) {
+	t.Parallel()
+	p := startReplicated(t)
+	rdb := p.master.Client()
+	r := &repeater{t: t, p: p, rdb: p.master.Client()}
+	rdb.AddHook(r)
+	locks := newClient(t, rdb, core.WithTTL(long), core.WithReplicaAck(1, ample))
+	for kind, lock := range lockers(locks) {
+		r.during(kind)
+		lease := mustLock(t, lock)
+		inner := mustLockWith(t, lease.Context(), lock)
+		wantErr(t, inner.Extend(context.Background(), 2*long), nil)
+		unlock(t, inner)
+		unlock(t, lease)
+	}
+	r.during("Multi")
+	unlock(t, mustLock(t, core.Multi(locks.Mutex("a"), locks.Fair("b"), locks.Read("c"), locks.Semaphore("d", 2))))
+	r.during("Once")
+	once := locks.Once("key")
+	attempt, err := once.Begin(context.Background())
+	wantErr(t, err, nil)
+	wantErr(t, attempt.Complete(context.Background(), nil), nil)
+	if r.repeated < 20 {
+		t.Errorf("only %d commands were repeated", r.repeated)
+	}
+}
+
+// repeater is a hook that repeats the scripts in front of a WAIT.
+type repeater struct {
+	t   *testing.T
+	p   *replicated
+	rdb *redis.Client
+
+	mu       sync.Mutex
+	kind     string
+	repeated int
+}
+
+func (r *repeater) during(kind string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kind = kind
+}
+
+func (r *repeater) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (r *repeater) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (r *repeater) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		if cmds[len(cmds)-1].Name() == "wait" {
+			for _, c := range cmds[:len(cmds)-1] {
+				r.repeat(ctx, c)
+			}
+		}
+		return err
+	}
+}
+
+func (r *repeater) repeat(ctx context.Context, c redis.Cmder) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	script, ok := c.(interface{ Val() any })
+	if !ok || c.Err() != nil || !transport.Succeeded(script.Val()) {
+		return
+	}
+	before := r.p.master.Info("persistence", "rdb_changes_since_last_save")
+	again := r.rdb.Do(ctx, c.Args()...)
+	if !transport.Succeeded(again.Val()) {
+		return
+	}
+	r.repeated++
+	if after := r.p.master.Info("persistence", "rdb_changes_since_last_save"); after == before {
+		r.t.Errorf("%s: the repetition of a script on %s has written nothing", r.kind, c.Args()[3])
+	}
+}
