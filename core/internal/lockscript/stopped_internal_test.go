@@ -139,11 +139,11 @@ var stoppedStories = map[string]func(l stoppedLock) bool{
 		return l.release(moment, "w:1", "w:1") && l.release(never, "b:1", "b:1")
 	},
 	"writer that enters again, after the clock was set back": func(l stoppedLock) bool {
-		l.acquire(never, "a:1", "a:1", "writing", soon)
+		l.acquire(never, "a:1", "a:1", "writing", late)
 		moment := l.now()
 		l.acquire(never, "a:1", "a:2", "reading", soon) // ends the compact state
 		ahead := moment.Add(late)
-		l.rdb.HSet(context.Background(), l.keys.Lock, "exclusive_until", ahead.UnixMilli())
+		l.rdb.HSet(context.Background(), l.keys.Lock, "exclusive_until", ahead.UnixMilli(), "ttl", soon.Milliseconds())
 		l.rdb.PExpireAt(context.Background(), l.keys.Lock, ahead)
 		l.await(moment, soon)
 		l.acquire(moment, "a:1", "a:3", "writing", late)
