@@ -13,6 +13,7 @@ if new then
   local clock = redis.call('TIME')
   local last = redis.call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2] or 0
   came = math.max(clock[1] * 1000000 + clock[2], last + 1)
+  redis.call('PEXPIRE', KEYS[1], ARGV[2]) -- fails before ZADD if the user may not use it
   redis.call('ZADD', KEYS[1], string.format('%.0f', came), ARGV[1])
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[2])

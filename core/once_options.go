@@ -156,8 +156,9 @@ func WithQuota(most int) OnceOption {
 
 // WithQuotaBytes is [WithQuota] for the memory of the group's records. An attempt for which there is no room is
 // refused with [ErrTooManyKeys]. A record counts 1.5 KiB plus its value, fingerprint and note, rounded up by a quarter
-// at most. A running attempt counts with the largest value that it may have, see [WithMaxValue]. So the group never
-// exceeds the bound, which has to be large enough for one such record. 0 is none. Defaults to 0.
+// at most. A running attempt counts with the largest value that it may have, see [WithMaxValue]. So attempts
+// never exceed the bound, unless their record was forgotten while they ran. [Once.Resolve] of a new key heeds no bound. The bound
+// has to be large enough for one such record. 0 is none. Defaults to 0.
 func WithQuotaBytes(most int64) OnceOption {
 	return onceOption(func(c *onceConfig) {
 		if most < 0 {

@@ -11,8 +11,8 @@
 -- Running it twice changes nothing: a repetition never takes the lock from a later holder.
 --
 -- Order of writes: HLEN refuses a key that is no hash before the script deletes anything. A full server accepts UNLINK and
--- what expand does, and after it the other writes of the script. If the script stops after HSET, the next ForceUnlock gives the mark its
--- expiry.
+-- what expand does, and after it the other writes of the script. The first PEXPIRE of the mark fails before the
+-- script has deleted anything if the user may not use it.
 
 local before = call('GET', KEYS[7])
 if before then
@@ -33,10 +33,12 @@ if held then
       end
     end
   end
+  local kept = math.max(call('PTTL', KEYS[8]), (left > 0 and left or tonumber(ARGV[3])) + 1000)
+  call('PEXPIRE', KEYS[8], kept)
   call('UNLINK', lock)
   if mark[1] then
     call('HSET', KEYS[8], unpack(mark))
-    call('PEXPIRE', KEYS[8], math.max(call('PTTL', KEYS[8]), (left > 0 and left or tonumber(ARGV[3])) + 1000))
+    call('PEXPIRE', KEYS[8], kept)
   end
   deleteLock()
   call('SET', KEYS[7], 1, 'PX', ARGV[3])

@@ -32,7 +32,8 @@
 -- because its sender counts the TTL from its last sending.
 --
 -- Order of writes: the token first, because SET is what a full or restricted server refuses. A token without a record
--- does no harm. Then the record with its fixed fields in one HSET, then its optional fields, its expiry and its group.
+-- does no harm. Then HDEL of what an expired attempt has left, all fields in one HSET, the expiry and the group. A new
+-- record has no HDEL, so nothing but the expiry can be refused after HSET, and then the script undoes it.
 
 local id, ttl, retention = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local outcomeOnExpiry, fingerprint, note = ARGV[5] or '', ARGV[6] or '', ARGV[7] or ''
@@ -61,7 +62,7 @@ if call('EXISTS', KEYS[3]) == 1 then
 end
 
 local r = read('state', 'id', 'attempt', 'token', 'ttl', 'deadline', 'outcome_on_expiry', 'declaration', 'fingerprint',
-  'began')
+  'began', 'note')
 local deadline = integer(math.floor(now / 1000) + ttl)
 if r.state == 'running' and r.id == id then
   call('PEXPIRE', record, retention) -- a full server accepts this, and then also the next write
@@ -118,14 +119,14 @@ add('began', integer(now), integer(token))
 add('deadline', deadline, deadline)
 add('outcome_on_expiry', outcomeOnExpiry == '' and 'retry' or outcomeOnExpiry, 'retry')
 add('declaration', '0', '0')
-call('HSET', record, unpack(fields))
 for field, value in pairs({fingerprint = fingerprint, note = note}) do
   if value ~= '' then
-    call('HSET', record, field, value)
-  else
+    fields[#fields + 1], fields[#fields + 2] = field, value
+  elseif r[field] then
     call('HDEL', record, field)
   end
 end
+call('HSET', record, unpack(fields))
 local refused = expire(retention)
 if refused then
   return refused

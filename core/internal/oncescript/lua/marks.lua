@@ -17,6 +17,7 @@ local function markEnd(marks, r, memory)
   if #obsolete > 0 then
     call('ZREM', marks, unpack(obsolete))
   end
+  call('PEXPIRE', marks, memory) -- fails before ZADD if the user may not use it
   call('ZADD', marks, integer(ms + memory), r.token)
   call('PEXPIRE', marks, memory)
 end
