@@ -128,11 +128,7 @@ func TestRefusedReentryKeepsTheOuterHold(t *testing.T) {
 			rdb := server.Client()
 			whole := newClient(t, rdb, core.WithTTL(long))
 			user := restricted(t, server, "+@all")
-			rights := func(rule string) {
-				if err := rdb.Do(ctx, "ACL", "SETUSER", t.Name(), rule).Err(); err != nil {
-					t.Fatal(err)
-				}
-			}
+			rights := func(rule string) { setRight(t, server, rule) }
 			for kind, strategy := range strategies(newClient(t, user, core.WithTTL(long), core.WithLogger(nil))) {
 				outer := mustLock(t, strategy(kind))
 				rights("-" + command)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -35,6 +33,8 @@ func TestReleaseWithoutARight(t *testing.T) {
 			if err := a.Release(ctx); !errors.Is(err, core.ErrPermission) {
 				t.Errorf("without the right: %v", err)
 			}
+			_, err := locks.Once("{a}:2", core.WithQuota(1)).Begin(ctx)
+			wantErr(t, err, core.ErrTooManyKeys) // the first still counts
 			setRight(t, server, "+"+command)
 			redistest.Eventually(t, within, "the release", func() bool {
 				return server.Client().Exists(ctx, recordOf("{a}:1")).Val() == 0
@@ -45,6 +45,30 @@ func TestReleaseWithoutARight(t *testing.T) {
 				t.Errorf("attempt %d after a release", again.Number())
 			}
 		})
+	}
+}
+
+// TestWithdrawWithoutHSET: a withdrawal without the right does nothing and says so. Later, the next attempt has its number.
+func TestWithdrawWithoutHSET(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	once := newClient(t, restricted(t, server, "+@all"), core.WithTTL(long)).Once("name")
+	wantErr(t, mustBegin(t, once).Release(ctx), nil)
+	second := mustBegin(t, once)
+	setRight(t, server, "-hset")
+	if err := second.Withdraw(ctx); !errors.Is(err, core.ErrPermission) {
+		t.Errorf("without the right: %v", err)
+	}
+	if state := mustPeek(t, locksOf(t, server.Client(), "name")).State; state != core.StateRunning {
+		t.Errorf("the attempt is %q", state)
+	}
+	setRight(t, server, "+hset")
+	redistest.Eventually(t, within, "the withdrawal", func() bool {
+		return server.Client().HGet(ctx, recordOf("name"), "state").Val() == ""
+	})
+	if next := mustBegin(t, once); next.Number() != 2 {
+		t.Errorf("attempt %d after a withdrawal", next.Number())
 	}
 }
 
@@ -71,22 +95,5 @@ func TestNoKeyWithoutExpiryWithoutPEXPIRE(t *testing.T) {
 	if _, err := locks.ForceUnlock(ctx, "forced"); !errors.Is(err, core.ErrPermission) {
 		t.Errorf("ForceUnlock: %v", err)
 	}
-	wantNoEternalKey(t, server.Client())
-}
-
-// setRight gives the restricted user of the test a right, or takes one away.
-func setRight(t testing.TB, server *redistest.Server, rule string) {
-	t.Helper()
-	wantErr(t, server.Client().Do(context.Background(), "ACL", "SETUSER", t.Name(), rule).Err(), nil)
-}
-
-// wantNoEternalKey checks that each key expires.
-func wantNoEternalKey(t testing.TB, rdb *redis.Client) {
-	t.Helper()
-	ctx := context.Background()
-	for _, key := range rdb.Keys(ctx, "*").Val() {
-		if rdb.PTTL(ctx, key).Val() == -1 {
-			t.Errorf("%s stays for ever", key)
-		}
-	}
+	wantExpiries(t, server.Client())
 }

@@ -346,8 +346,8 @@ func checkPrefix(prefix string) error {
 // does not move, because the next master may know only the previous renewal. The client retries while the lease is
 // valid.
 //
-// Each of these commands costs a round trip to the replicas; before Redis 7.2, even one that is answered "held". Commands that wait for
-// replicas share the waiting, among themselves only. Whole milliseconds, shorter than the TTL: choose it far shorter,
+// Each of these commands costs a round trip to the replicas; before Redis 7.2, even one that is answered "held".
+// Commands that wait for replicas share the waiting, among themselves only. Whole milliseconds, shorter than the TTL: choose it far shorter,
 // so that a renewal has time for a second try. The client has to be a [redis.Client], even one for Sentinel, or a
 // [redis.ClusterClient]. A [Redlock] refuses the option. Defaults to no acknowledgement.
 func WithReplicaAck(n int, timeout time.Duration) LockOption {

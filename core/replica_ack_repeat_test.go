@@ -30,11 +30,22 @@ func TestRepetitionsAreReplicated(t *testing.T) {
 	}
 	r.during("Multi")
 	unlock(t, mustLock(t, core.Multi(locks.Mutex("a"), locks.Fair("b"), locks.Read("c"), locks.Semaphore("d", 2))))
-	r.during("Once")
-	once := locks.Once("key")
-	attempt, err := once.Begin(context.Background())
-	wantErr(t, err, nil)
-	wantErr(t, attempt.Complete(context.Background(), nil), nil)
+	ctx := context.Background()
+	for what, end := range map[string]func(*core.Attempt) error{
+		"complete": func(a *core.Attempt) error { return a.Complete(ctx, nil) },
+		"hold":     func(a *core.Attempt) error { return a.Hold(ctx, "") },
+		"release":  func(a *core.Attempt) error { return a.Release(ctx) },
+		"withdraw": func(a *core.Attempt) error { return a.Withdraw(ctx) },
+		"declare":  func(a *core.Attempt) error { return a.Declare(ctx, core.StateUnknown) },
+	} {
+		r.during(what)
+		once := locks.Once("{group}:"+what, core.WithQuota(10))
+		wantErr(t, end(mustBegin(t, once)), nil)
+		r.during("forget after " + what)
+		wantErr(t, once.Forget(ctx), nil)
+		r.during("resolve after " + what)
+		wantErr(t, once.Resolve(ctx, nil), nil)
+	}
 	if r.repeated < 20 {
 		t.Errorf("only %d commands were repeated", r.repeated)
 	}

@@ -104,3 +104,11 @@ func restricted(t testing.TB, server *redistest.Server, rules ...string) *redis.
 	}
 	return server.Client(func(o *redis.Options) { o.Username, o.Password = t.Name(), "any" })
 }
+
+// setRight gives the user of [restricted] a right, or takes one away.
+func setRight(t testing.TB, server *redistest.Server, rule string) {
+	t.Helper()
+	if err := server.Client().Do(context.Background(), "ACL", "SETUSER", t.Name(), rule).Err(); err != nil {
+		t.Fatal(err)
+	}
+}

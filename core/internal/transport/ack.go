@@ -169,8 +169,8 @@ func (e *waitError) Outcome() Outcome {
 // lastStatus is not less than any status that a script replies. Greater numbers are fencing tokens.
 const lastStatus = 255
 
-// Succeeded returns true if a script answers so only if it has written what it was sent for: 1, 2, 5 or a token, or a list
-// that begins so. The reply 2 means renewed in part, released in part, or recorded anew. The reply 5 means renewed in part,
+// Succeeded returns true if the reply says that the script has written what it was sent for. Such a reply is 1, 2, 5 or a token,
+// or a list that begins so. The reply 2 means renewed in part, released in part, or recorded anew. The reply 5 means renewed in part,
 // see lua/renew.lua of lockscript.
 func Succeeded(reply any) bool {
 	if list, ok := reply.([]any); ok && len(list) > 0 {

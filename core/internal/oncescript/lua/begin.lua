@@ -33,7 +33,7 @@
 --
 -- Order of writes: the token first, because SET is what a full or restricted server refuses. A token without a record
 -- does no harm. Then HDEL of what an expired attempt has left, all fields in one HSET, the expiry and the group. A new
--- record has no HDEL, so nothing but the expiry can be refused after HSET, and then the script undoes it.
+-- record needs no HDEL, so its expiry comes right after HSET. If the server refuses the expiry, the script undoes the record.
 
 local id, ttl, retention = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local outcomeOnExpiry, fingerprint, note = ARGV[5] or '', ARGV[6] or '', ARGV[7] or ''

@@ -21,9 +21,9 @@
 --
 -- Running it twice changes nothing and returns the same.
 --
--- Order of writes: HDEL of no field first, which a full server accepts, and after it the other writes of the script. Then the
--- group, because the renewals of a running attempt restore its membership. Then the attempt ends, by one HDEL or DEL. If the user
--- may not use a command that is needed, the script fails before, and its repetition finds the attempt running.
+-- Order of writes: HDEL of no field first, which a full server accepts, and after it the other writes of the script. The
+-- attempt ends by one HDEL or DEL. Commands that change nothing come before it, so that the script fails there if the user may
+-- not use them. A repetition then finds the attempt running. A record that goes on counting counts as released before that.
 
 local r = read('state', 'id', 'attempt')
 local before = earlierResult(KEYS[2], ARGV[6] or ARGV[2])
@@ -36,16 +36,17 @@ if r.id ~= ARGV[1] or r.state == 'completed' or not r.state then
   call('SET', KEYS[2], 0, 'PX', ARGV[6] or ARGV[2])
   return 0
 end
-if ARGV[7] and attempt > 1 then
+local counts = ARGV[7] and attempt > 1
+if counts then
   enlist(KEYS[3], ARGV[7])
 elseif KEYS[3] then
-  call('ZREM', KEYS[3], record)
+  call('ZREM', KEYS[3], '')
 end
 if attempt == 1 and (ARGV[7] or ARGV[3] == '1') then
   call('DEL', record)
 else
   if ARGV[3] == '1' then
-    call('HSET', record, 'id', ARGV[1]) -- changes nothing, but fails if the user may not use HSET
+    call('HSET', record, 'id', ARGV[1])
   end
   call('HDEL', record, 'state', 'id', 'began', 'ended', 'ttl', 'deadline', 'outcome_on_expiry', 'declaration',
     'fingerprint', 'reason', 'note')
@@ -53,6 +54,9 @@ else
     call('HSET', record, 'attempt', attempt - 1)
     call('HDEL', record, 'token')
   end
+end
+if KEYS[3] and not counts then
+  call('ZREM', KEYS[3], record)
 end
 call('SET', KEYS[2], 1, 'PX', ARGV[2])
 return publish(ARGV[4], ARGV[5], '0') and 1 or {1, 0}
