@@ -231,6 +231,7 @@ func WithFailover(attempts int) Option {
 // WithCatchUp lets a replica run the latest tick that all replicas have missed, if it is not older than the window. It
 // applies to a replica that starts, or that could not reach Redis in time, which claims the tick like any other. It
 // does not apply to a job that has never run, or not for three periods of its schedule, nor to ticks during a pause.
+// The schedule is the present one: if a deployment moves it to a time that has passed today, that tick counts as missed.
 // Give all replicas the same window: Redis remembers ticks for twice as long. At most 366 days. Defaults to none.
 func WithCatchUp(window time.Duration) Option {
 	return optionFunc(func(c *config) {

@@ -23,7 +23,8 @@ import (
 // such parameter.
 //
 // It fails with [ErrKeyInvalid] if no route has matched, and if the path has a segment "..". Escapes in a value do not
-// count: "%37" is 7, also if gin is told to hand it on as it was sent.
+// count: "%37" is 7, also if gin is told to hand it on as it was sent. Other spellings count: a handler that parses 7 and
+// 07 as one number has two keys for it, unless a [KeyFunc] parses them too.
 func ByParam(name string) KeyFunc {
 	return func(c *gin.Context) (Key, error) {
 		if c.FullPath() == "" {

@@ -61,7 +61,8 @@ func single(name string, values []string) (Key, error) {
 // Clients choose the value, so join the user too, or check the ownership around the guard. For one key on routes of
 // different shapes, write a [KeyFunc] that calls NewKey with [http.Request.PathValue]. ByPathValue fails with
 // [ErrNoRoute] if the route is not known or has no such wildcard, and with [ErrKeyInvalid] if the path has a segment
-// "..". Escapes in a value do not count: "%37" is 7, also with a router that hands it on as it was sent.
+// "..". Escapes in a value do not count: "%37" is 7, also with a router that hands it on as it was sent. Other spellings
+// count: a handler that parses 7 and 07 as one number has two keys for it, unless a [KeyFunc] parses them too.
 func ByPathValue(name string) KeyFunc {
 	return func(r *http.Request) (Key, error) { return routeOf(r).PathKey(r, name, r.PathValue(name)) }
 }
