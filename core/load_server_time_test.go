@@ -117,9 +117,10 @@ func microseconds(t *testing.T, server *redistest.Server, send func()) float64 {
 // rounds is how many are measured together: so few that many a measurement is not disturbed by other processes.
 const rounds = 20
 
-// compare measures two things in turn, many times over, and checks that the second takes hardly longer than the
-// first: a thousand times as many would show. A busy machine only ever adds to the time, so the best tenth of the
-// measurements counts; docs/benchmarks.md has the ratio of a quiet one.
+// compare measures two things in turn, many times over, and checks that the second does not take much longer than the
+// first. A thousand times as many would show: a script that reads them all takes 13 to 33 times as long. A busy machine only
+// ever adds to the time, so the best tenth of the measurements counts. On a very busy one the ratio was 3 once.
+// docs/benchmarks.md has that of a quiet one.
 func compare(t *testing.T, what string, few, many func() float64) {
 	t.Helper()
 	var fews, manys []float64
@@ -128,7 +129,7 @@ func compare(t *testing.T, what string, few, many func() float64) {
 	}
 	a, b := best(fews), best(manys)
 	t.Logf("%s: %.1f and %.1f µs, ratio %.2f", what, a, b, b/a)
-	if b > 3*a {
+	if b > 8*a {
 		t.Errorf("%s: %.1f and %.1f µs", what, a, b)
 	}
 }
