@@ -63,6 +63,7 @@ func refusedWhileStuck(t *testing.T, take func(*core.Client) (end func(*testing.
 	goOn := sync.OnceFunc(func() { close(pass) })
 	t.Cleanup(goOn) // the relay could not be closed otherwise
 	nth(relay, "lock:name", 1, func() { <-pass; close(passed) })
+	awaitQuick(t, locks) // only the direct path repeats a request so soon
 	if _, err := take(locks); err == nil {
 		t.Fatal("granted to two")
 	}
