@@ -3,6 +3,7 @@ package asynqlock_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/hibiken/asynq"
@@ -106,6 +107,42 @@ func TestNestedDeferral(t *testing.T) {
 		}
 		return nil
 	}, guards...))
+}
+
+// TestDuplicateInsideAPeriod: a late duplicate of yesterday's task takes the place of today's if the guard of the period is
+// outside. Behind the guard of the task's ID it does not reach the period.
+func TestDuplicateInsideAPeriod(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	silent := asynqlock.WithLogger(nil)
+	for name, periodOutside := range map[string]bool{"period outside": true, "ID outside": false} {
+		day := name + " 1"
+		daily := asynqlock.Once(d.locks, func(context.Context, *asynq.Task) (string, error) { return day, nil }, silent)
+		guards := []asynq.MiddlewareFunc{asynqlock.Once(d.locks, asynqlock.ByTaskID(), silent), daily}
+		if periodOutside {
+			slices.Reverse(guards)
+		}
+		var ran []string
+		deliver := func(id string) {
+			t.Helper()
+			wantNil(t, d.deliver(delivery(id), receipt("7"), func(context.Context, *asynq.Task) error {
+				ran = append(ran, id)
+				return nil
+			}, guards...))
+		}
+		yesterdays, todays := name+" yesterday", name+" today"
+		deliver(yesterdays)
+		day = name + " 2"
+		deliver(yesterdays)
+		deliver(todays)
+		want := []string{yesterdays, todays}
+		if periodOutside {
+			want = want[:1]
+		}
+		if !slices.Equal(ran, want) {
+			t.Errorf("%s: ran %q, want %q", name, ran, want)
+		}
+	}
 }
 
 // TestDegraded: any guard that has no Redis makes the task an unguarded one; the others still say what they know.

@@ -163,3 +163,34 @@ func TestCatchUpInZone(t *testing.T) {
 		t.Errorf("caught up with %+v, want %v", runs, want)
 	}
 }
+
+// TestCatchUpAfterAMove: a past tick of a spec that a deployment has moved counts as missed, unless none lies between the
+// last tick that was started and now.
+func TestCatchUpAfterAMove(t *testing.T) {
+	t.Parallel()
+	now := time.Now().Truncate(time.Second)
+	started, day := now.Add(-23*time.Hour), 24*time.Hour
+	for name, test := range map[string]struct {
+		tick time.Time // of today, by the new spec
+		want int
+	}{
+		"to a time that has passed":  {now.Add(-10 * time.Minute), 1},
+		"to a time before the start": {started.Add(-time.Minute + day), 0},
+		"to a time to come":          {now.Add(10 * time.Minute), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rdb := redistest.Start(t).Client()
+			old := &replica{cron: cron.New(), locks: newClient(t, rdb)}
+			old.add(t, at(started, started.Add(day)), idle, cronlock.WithCatchUp(day), cronlock.WithStartDeadline(day))
+			old.fire(started)
+			old.expect(t, 1)
+			moved := &replica{cron: cron.New(), locks: newClient(t, rdb)}
+			moved.add(t, at(test.tick.Add(-day), test.tick, test.tick.Add(day)), idle, cronlock.WithCatchUp(day))
+			begin(t, moved)
+			if runs := moved.runs(); len(runs) != test.want || test.want == 1 && !runs[0].Tick.Equal(test.tick) {
+				t.Errorf("%d runs: %+v, want %d", len(runs), runs, test.want)
+			}
+		})
+	}
+}

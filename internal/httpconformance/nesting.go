@@ -1,6 +1,7 @@
 package httpconformance
 
 import (
+	"context"
 	"net/http"
 	"testing"
 
@@ -16,6 +17,7 @@ var nestingTests = tests{
 	"TwoRecordsOneInTheOther":    testTwoRecords,
 	"PassesOthersWhileItHolds":   testNestedRefusal,
 	"OnceInsideItsOwnLockHasRun": testOnceInsideLock,
+	"ReplayInsideIsAnAnswer":     testReplayInside,
 }
 
 // testTwoGuards: nothing of one guard's options is in the other's.
@@ -144,5 +146,36 @@ func testOnceInsideLock(t *testing.T, s *suite) {
 	lock, record := receive(t, outer.acquired, "the lock").Token, receive(t, inner.acquired, "the record").Token
 	if got := receive(t, tokens, "the run"); lock == 0 || record <= lock || got != record {
 		t.Errorf("tokens: lock %d, record %d, handler %d, want the record's", lock, record, got)
+	}
+}
+
+// testReplayInside: a late retry of yesterday's order counts as the order of today for a Once around Idempotent. Idempotent
+// outside answers it in front of the Once.
+func testReplayInside(t *testing.T, s *suite) {
+	daily := must(t)(s.Once(s.locks, ByPrincipal, unhurried(nil)...))
+	for user, test := range map[string]struct {
+		guards []Guard
+		counts bool
+	}{
+		"once-outside": {[]Guard{daily, s.idempotent(t)}, true}, "idempotent-outside": {[]Guard{s.idempotent(t), daily}, false},
+	} {
+		runs := &counter{}
+		routes := s.Handler(Route{Path: "/orders/{id}", Guards: test.guards, Handler: runs})
+		site := s.serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			day := user + r.Header.Get("X-Day")
+			routes.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), PrincipalKey{}, day)))
+		}))
+		yesterday := request{user: user, key: "a", header: http.Header{"X-Day": {"1"}}}
+		site.do(yesterday).fresh(t, http.StatusCreated, "1")
+		late := request{user: user, key: "a", header: http.Header{"X-Day": {"2"}}}
+		site.do(late).replayed(t, http.StatusCreated, "1")
+		today := request{user: user, key: "b", header: http.Header{"X-Day": {"2"}}}
+		if test.counts {
+			site.do(today).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+			runs.ran(t, 1)
+		} else {
+			site.do(today).fresh(t, http.StatusCreated, "2")
+			runs.ran(t, 2)
+		}
 	}
 }
