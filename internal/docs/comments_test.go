@@ -14,19 +14,6 @@ import (
 	"testing"
 )
 
-// vagueWord matches words for people. In comments, programs are callers, waiters, holders, clients, users and nodes.
-var vagueWord = regexp.MustCompile(`(?i)\b(who|whom|whoever|somebody|someone|nobody|everybody|everyone|anybody|anyone)\b`)
-
-// TestCommentsNamePrograms: the comments of core, in Go and Lua, name the program that acts.
-func TestCommentsNamePrograms(t *testing.T) {
-	t.Parallel()
-	eachComment(t, func(path string, number int, comment string) {
-		if word := vagueWord.FindString(comment); word != "" {
-			t.Errorf("%s:%d: name the program instead of %q: %s", path, number, word, comment)
-		}
-	})
-}
-
 // fileName matches the names of source files and pages, with or without folders.
 var fileName = regexp.MustCompile(`[\w./-]*\w\.(go|lua|md)\b`)
 
@@ -170,51 +157,6 @@ func receiver(method *ast.FuncDecl) string {
 		return name == ""
 	})
 	return name
-}
-
-// durations are the endings of constants that are durations. The ending says what the duration is for.
-var durations = []string{"Timeout", "Interval", "Grace", "Limit", "Memory", "TTL", "Retention"}
-
-// TestDurationsSayWhatFor: the name of each constant of core that is a duration has one of these endings.
-func TestDurationsSayWhatFor(t *testing.T) {
-	t.Parallel()
-	found := 0
-	eachFile(t, "core", func(files *token.FileSet, file *ast.File) {
-		ast.Inspect(file, func(n ast.Node) bool {
-			decl, ok := n.(*ast.GenDecl)
-			if !ok || decl.Tok != token.CONST {
-				return true
-			}
-			for _, spec := range decl.Specs {
-				s := spec.(*ast.ValueSpec)
-				for i, name := range s.Names {
-					if i >= len(s.Values) || !mentionsTime(s.Values[i]) {
-						continue
-					}
-					found++
-					if !slices.ContainsFunc(durations, func(ending string) bool { return strings.HasSuffix(name.Name, ending) }) {
-						t.Errorf("%s: %s ends in none of %v", files.Position(name.Pos()), name.Name, durations)
-					}
-				}
-			}
-			return false
-		})
-	})
-	if found < 25 {
-		t.Errorf("found only %d durations", found)
-	}
-}
-
-// mentionsTime returns true if an expression contains a name of package time, such as time.Second or time.Duration.
-func mentionsTime(value ast.Expr) (found bool) {
-	ast.Inspect(value, func(n ast.Node) bool {
-		if s, ok := n.(*ast.SelectorExpr); ok {
-			id, _ := s.X.(*ast.Ident)
-			found = found || id != nil && id.Name == "time"
-		}
-		return !found
-	})
-	return found
 }
 
 // TestLockedMethods: a function of core that calls a method whose name ends in Locked locks a mutex itself, or has such a name.

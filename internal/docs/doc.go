@@ -1,7 +1,6 @@
 // Package docs checks the documentation: its tests compile the Go code of README.md and docs/*.md, check and run the
-// commands, resolve the links between the pages of this repository, bound the length of sentences, and compare log lines,
-// targets and versions with the source. One more bounds the length of functions, which CONTRIBUTING.md demands. It has no
-// code of its own.
+// commands, resolve the links between the pages of this repository, and compare log lines and versions with the source. It
+// has no code of its own.
 //
 // # Commands
 //
@@ -11,14 +10,6 @@
 // Redis and compares its output. What neither does is on a list in commands_test.go, with the reason.
 //
 // Each block needs a language. internal/fencing runs SQL. A block in any other language is on a list too.
-//
-// # Tests
-//
-// docs/tests.md names the tests of each guarantee, and of each function, method and option that a public package exports.
-// All rows are compared with the packages and their tests, which are type-checked from source. A test must reach the
-// symbol of its row: its source names the symbol, or names a function whose source does, and so on. Calls through an
-// interface may go to any type that implements the interface. So this finds rows that cannot be true. A reviewer finds
-// those that happen not to be.
 //
 // # Go
 //
