@@ -4,7 +4,8 @@
 //
 // SQLite is embedded. The tests start PostgreSQL and MariaDB themselves, on unix sockets in temporary directories, and
 // skip those that are not installed. With HOLDFAST_DATABASES=required a missing server fails the test. On Debian,
-// "make databases" installs both.
+// "make databases" installs both. Both refuse to run as root. For root the tests run them as another user or, where that
+// user cannot execute them, in a user namespace. Where neither is possible they skip them, and say why.
 //
 // Terms:
 //

@@ -101,7 +101,7 @@ func countingChanges(t *testing.T, db *sql.DB, r resource) {
 func startMariaDB(t *testing.T) func(*testing.T, func(*mysql.Config)) *sql.DB {
 	t.Helper()
 	server, install := find(t, "mariadbd"), find(t, "mariadb-install-db")
-	h := newHost(t, "mysql")
+	h := newHost(t, server, "mysql")
 	data, socket := h.path("data"), h.path("socket")
 	h.run(t, install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")
 	connect := func(database string, edit func(*mysql.Config)) *sql.DB {

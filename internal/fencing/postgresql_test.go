@@ -128,7 +128,7 @@ func startPostgreSQL(t *testing.T) func(*testing.T) *sql.DB {
 	if real, err := filepath.EvalSymlinks(initdb); err == nil {
 		initdb = real
 	}
-	h := newHost(t, "postgres")
+	h := newHost(t, initdb, "postgres")
 	data := h.path("data")
 	h.run(t, initdb, "-D", data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync")
 	connect := func(database string) *sql.DB {

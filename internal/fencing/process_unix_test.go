@@ -37,15 +37,18 @@ func find(t *testing.T, name string, patterns ...string) string {
 	return ""
 }
 
-// A host is a temporary directory and the user whose processes work in it.
+// A host is a temporary directory and the way to start processes that work in it.
 type host struct {
-	dir string
-	id  *syscall.Credential // nil for the user of the test
+	dir  string
+	attr func() *syscall.SysProcAttr
 }
 
-// newHost makes a directory that is removed when the test ends. For root it belongs to the first of these users that
-// exists: database servers refuse to run as root. The path is short, because those of unix sockets are limited.
-func newHost(t *testing.T, users ...string) host {
+// newHost makes a directory that is removed when the test ends, for processes that can execute the program. For root
+// they run as another user, the first of these that exists, because database servers refuse to run as root. Where that
+// user cannot execute the program, as below a directory that only root can enter, they run as root in a user namespace
+// that gives root the id of that user. The test is skipped where neither is possible. The path is short, because those
+// of unix sockets are limited.
+func newHost(t *testing.T, program string, users ...string) host {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "holdfast")
 	if err != nil {
@@ -56,23 +59,57 @@ func newHost(t *testing.T, users ...string) host {
 			t.Error(err)
 		}
 	})
+	h := host{dir, endsWithParent}
 	if os.Getuid() != 0 {
-		return host{dir: dir}
+		return h
 	}
-	for _, name := range append(users, "nobody") {
+	other := findUser(t, append(users, "nobody")...)
+	h.attr = func() *syscall.SysProcAttr {
+		attr := endsWithParent()
+		attr.Credential = other
+		return attr
+	}
+	userErr := os.Chown(dir, int(other.Uid), int(other.Gid))
+	if userErr == nil {
+		userErr = h.command(program, "--version").Run()
+	}
+	if userErr == nil {
+		return h
+	}
+	if err := os.Chown(dir, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	namespaceErr := errors.ErrUnsupported
+	if inUserNamespace(other) != nil {
+		h.attr = func() *syscall.SysProcAttr { return inUserNamespace(other) }
+		namespaceErr = h.command(program, "--version").Run()
+	}
+	if exit := new(exec.ExitError); errors.As(namespaceErr, &exit) {
+		t.Fatalf("%s --version: %v", program, namespaceErr)
+	}
+	if namespaceErr != nil {
+		t.Skipf("the server may not run as root; as user %d: %v; in a user namespace: %v", other.Uid, userErr, namespaceErr)
+	}
+	return h
+}
+
+// findUser returns the first of these users that exists. It skips the test if there is none.
+func findUser(t *testing.T, names ...string) *syscall.Credential {
+	t.Helper()
+	for _, name := range names {
 		u, err := user.Lookup(name)
 		if err != nil {
 			continue
 		}
 		uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
 		gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
-		if err := errors.Join(uidErr, gidErr, os.Chown(dir, int(uid), int(gid))); err != nil {
+		if err := errors.Join(uidErr, gidErr); err != nil {
 			t.Fatal(err)
 		}
-		return host{dir, &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	}
 	t.Skip("root may not run the server, and there is no other user for it")
-	return host{}
+	return nil
 }
 
 func (h host) path(name string) string { return filepath.Join(h.dir, name) }
@@ -80,8 +117,7 @@ func (h host) path(name string) string { return filepath.Join(h.dir, name) }
 func (h host) command(program string, args ...string) *exec.Cmd {
 	cmd := exec.Command(program, args...)
 	cmd.Dir = h.dir
-	cmd.SysProcAttr = endsWithParent()
-	cmd.SysProcAttr.Credential = h.id
+	cmd.SysProcAttr = h.attr()
 	return cmd
 }
 
