@@ -6,12 +6,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
-// maxLimit bounds n of a semaphore, so that its state fits in a sorted set that Redis handles in no time.
-const maxLimit = 1_000_000
-
-// maxPermits bounds the permits of one hold, because one script writes them all.
-const maxPermits = 1_000
-
 // Semaphore returns a lock for at most n owners at a time. Each has a permit, or several by [WithPermits], with a TTL
 // of its own. Semaphore does no I/O; Lock and TryLock report a wrong name, n or option. n is 1 to 1,000,000.
 //
@@ -44,8 +38,8 @@ func (c *Client) Semaphore(name string, n int, opts ...LockOption) Locker {
 // withLimit refuses a wrong n of a semaphore. Why an option: Lock and TryLock report wrong options.
 func withLimit(n int) LockOption {
 	return lockOption(func(c *lockConfig) {
-		if n < 1 || n > maxLimit {
-			c.refuse(invalidOption("Semaphore(n = %d): 1 to %d is allowed", n, maxLimit))
+		if n < 1 || n > lockscript.MaxLimit {
+			c.refuse(invalidOption("Semaphore(n = %d): 1 to %d is allowed", n, lockscript.MaxLimit))
 		}
 	})
 }
@@ -73,8 +67,8 @@ func LimitOf(l Locker) int {
 // Each permit costs Redis a microsecond and some 140 bytes. Defaults to 1.
 func WithPermits(k int) LockOption {
 	return lockOption(func(c *lockConfig) {
-		if k < 1 || k > maxPermits {
-			c.refuse(invalidOption("WithPermits(%d): 1 to %d is allowed", k, maxPermits))
+		if k < 1 || k > lockscript.MaxPermits {
+			c.refuse(invalidOption("WithPermits(%d): 1 to %d is allowed", k, lockscript.MaxPermits))
 		}
 		c.permits = k
 	})

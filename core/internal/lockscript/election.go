@@ -40,23 +40,15 @@ func (i *Instance) Leader(ctx context.Context, k Keys) (Leader, error) {
 
 // readLeader returns the leader in a reply of lua/leader.lua.
 func readLeader(reply any) (Leader, error) {
-	list, ok := reply.([]any)
-	if ok && len(list) == 0 {
-		return Leader{}, nil
+	d := Decode(reply)
+	if d.Len() == 0 {
+		return Leader{}, d.End()
 	}
-	if len(list) != 6 {
-		return Leader{}, Unexpected(reply)
-	}
-	numbers, err := Integers(list[1:5], 4)
-	if err != nil {
+	l := Leader{Owner: d.Text(), Token: d.Token(), Granted: d.Time(), TTL: d.TTL(), Number: d.Int(0, maxExact), Value: d.Text()}
+	if err := d.End(); err != nil {
 		return Leader{}, err
 	}
-	owner, _ := list[0].(string)
-	value, _ := list[5].(string)
-	return Leader{
-		Owner: owner, Value: value, Token: numbers[0], Granted: time.UnixMicro(numbers[1]),
-		TTL: time.Duration(numbers[2]) * time.Millisecond, Number: numbers[3],
-	}, nil
+	return l, nil
 }
 
 // Proclaim writes the value of a leader into the lock that it holds, and tells the observers. It returns false if the hold
@@ -67,9 +59,9 @@ func (i *Instance) Proclaim(ctx context.Context, k Keys, id string, token, numbe
 	if err != nil {
 		return false, err
 	}
-	status, ok := reply.(int64)
-	if !ok {
-		return false, Unexpected(reply)
+	status, err := Status(reply, 0, 3)
+	if err != nil {
+		return false, err
 	}
 	if status >= 2 {
 		i.PublishRefused()

@@ -10,7 +10,11 @@ import (
 // call with the same id returns the same, for AbandonMemory.
 func (i *Instance) Force(ctx context.Context, k Keys, id string) (bool, error) {
 	reply, err := i.force(ctx, forceScript, k, id)
-	return reply == int64(1), err
+	if err != nil {
+		return false, err
+	}
+	status, err := Status(reply, 0, 1)
+	return status == 1, err
 }
 
 // ForceHolder takes the lock from the owner with that name and that token, with all of its holds. An empty name and a token of 0
@@ -24,14 +28,15 @@ func (i *Instance) ForceHolder(ctx context.Context, k Keys, owner string, token 
 		if err != nil {
 			return found, err
 		}
-		list, err := Integers(reply, 2)
-		if err != nil {
+		d := Decode(reply)
+		ended, next := d.Int(0, maxExact), d.Int(-1, maxExact)
+		if err := d.End(); err != nil {
 			return found, err
 		}
-		endedInPass += list[0]
-		found = found || list[0] > 0
+		endedInPass += ended
+		found = found || ended > 0
 		whole := from == 0
-		if from = list[1]; from >= 0 {
+		if from = next; from >= 0 {
 			continue
 		}
 		if whole || endedInPass == 0 {

@@ -3,6 +3,8 @@ package lockscript
 import (
 	"cmp"
 	"context"
+	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,19 +80,17 @@ type snapshot struct {
 
 // readSnapshot returns the state in a reply.
 func readSnapshot(reply any) (s snapshot, err error) {
-	list, _ := reply.([]any)
-	if len(list) != 11 {
-		return snapshot{}, Unexpected(reply)
+	d := Decode(reply)
+	s.ttl, s.fields = d.TTL(), d.Pairs()
+	s.listeners, s.now = int(d.Int(-1, math.MaxInt32)), d.Int(0, maxExact)
+	s.reads, s.lines = d.Pairs(), d.Pairs()
+	maps.Copy(s.lines, d.Pairs())
+	s.waiters = d.Pairs()
+	s.shares, s.places = int(d.Int(0, math.MaxInt32)), int(d.Int(0, math.MaxInt32))
+	s.slots = d.Pairs()
+	if err := d.End(); err != nil {
+		return snapshot{}, err
 	}
-	ttl, _ := list[0].(int64)
-	listeners, _ := list[2].(int64)
-	s.ttl, s.listeners = time.Duration(ttl)*time.Millisecond, int(listeners)
-	s.now, _ = list[3].(int64)
-	s.fields, s.reads, s.waiters = Pairs(list[1]), Pairs(list[4]), Pairs(list[7])
-	s.lines, s.slots = Pairs(list[5], list[6]), Pairs(list[10])
-	shares, _ := list[8].(int64)
-	places, _ := list[9].(int64)
-	s.shares, s.places = int(shares), int(places)
 	s.expand()
 	return s, nil
 }
@@ -180,7 +180,7 @@ func (s snapshot) exclusive() (holders []Holder) {
 		if IsLockField(field) {
 			continue
 		}
-		h := Holder{Owner: field, TTL: ttl, Token: Number(s.fields["token"]), Holds: int(Number(value))}
+		h := Holder{Owner: field, TTL: ttl, Token: TokenOf(s.fields["token"]), Holds: int(Number(value))}
 		if granted := Number(s.fields["granted"]); granted > 0 {
 			h.Granted = time.UnixMicro(granted)
 		}
@@ -201,7 +201,7 @@ func (s snapshot) readers() (holders []Holder) {
 		}
 		h := byOwner[owner]
 		if h == nil {
-			h = &Holder{Owner: owner, Token: Number(state[1]), Granted: time.UnixMicro(Number(state[2]))}
+			h = &Holder{Owner: owner, Token: TokenOf(state[1]), Granted: time.UnixMicro(Number(state[2]))}
 			limit, permits, _ := strings.Cut(s.fields[permitsField+owner], " ")
 			h.Limit, h.Permits, h.Slot = int(Number(limit)), int(Number(permits)), int(Number(s.slots[owner]))
 			byOwner[owner] = h
@@ -244,7 +244,11 @@ func (s snapshot) queue(limit int) (queue []Waiter) {
 
 // left returns the time to an expiry in ms by the server's clock.
 func (s snapshot) left(expiry string) time.Duration {
-	return time.Duration(Number(expiry)-s.now) * time.Millisecond
+	ms := Number(expiry)
+	if ms <= 0 { // no script writes that
+		return 0
+	}
+	return time.Duration(min(ms-s.now, int64(longestTTL/time.Millisecond))) * time.Millisecond
 }
 
 // IsLockField returns true if a field of a lock's hash is something else than an exclusive owner.

@@ -2,6 +2,7 @@ package lockscript
 
 import (
 	"context"
+	"math"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
@@ -48,10 +49,26 @@ func (i *Instance) Heartbeat(k Keys, ids ...any) *transport.Command {
 	return transport.NewCommand(queueHeartbeatScript, i.queueKeys(k), i.queueArgs(k, ids...)...)
 }
 
+// ReadHeartbeat returns what the reply to a heartbeat of so many places says of the lock. ahead has the number of waiters before each
+// place, or -1 if the waiter has to send its request again.
+func ReadHeartbeat(reply any, places int) (state WaitState, ahead []int, err error) {
+	d := Decode(reply)
+	state.HolderTTL, state.LastToken, state.Broadcasts = d.TTL(), d.Int(0, TokenLimit), d.Bool()
+	for range places {
+		ahead = append(ahead, int(d.Int(-1, math.MaxInt32)))
+	}
+	state.Holder = d.Text()
+	return state, ahead, d.End()
+}
+
 // RunID returns the run ID of the server process. It returns "" if the server does not tell it. The script does not touch the
 // key, which only matters for the rights of the user.
 func (i *Instance) RunID(ctx context.Context, key string) (string, error) {
 	reply, err := i.Exec.Do(ctx, serverRunIDScript, []string{key})
-	id, _ := reply.(string)
-	return strings.TrimSpace(id), err
+	if err != nil {
+		return "", err
+	}
+	d := Decode(reply)
+	id := d.Text()
+	return strings.TrimSpace(id), d.End()
 }

@@ -158,27 +158,27 @@ func (e *episode) beat(all []*contender) {
 		reply := c.Reply
 		e.model.beat(all)
 		e.note("beat of %s: %v", strings.Join(names, " "), reply)
-		list, holder, bad := lockscript.Refused(reply, 3+len(all))
+		state, ahead, bad := lockscript.ReadHeartbeat(reply, len(all))
 		if err != nil || bad != nil {
 			e.differs("beat: %v, %v", reply, err)
 			return ""
 		}
-		e.lasts("the answer", time.Duration(list[0])*time.Millisecond, max(0, e.model.until()-e.model.now))
-		e.holds(holder)
-		e.lastToken(list[1])
-		if (list[2] == 1) != e.model.isPlain() {
-			e.differs("plain=%d, want %v", list[2], e.model.isPlain())
+		e.lasts("the answer", state.HolderTTL, max(0, e.model.until()-e.model.now))
+		e.holds(state.Holder)
+		e.lastToken(state.LastToken)
+		if state.Broadcasts != e.model.isPlain() {
+			e.differs("plain=%v, want %v", state.Broadcasts, e.model.isPlain())
 		}
 		for i, c := range all {
 			least, most := e.model.before(c.ID)
 			if e.model.isIn(c) {
 				least, most = -1, -1 // it can enter
 			}
-			if int(list[3+i]) < least || int(list[3+i]) > most {
-				e.differs("%d before %s, want %d, or %d with the dead", list[3+i], c.ID, least, most)
+			if ahead[i] < least || ahead[i] > most {
+				e.differs("%d before %s, want %d, or %d with the dead", ahead[i], c.ID, least, most)
 			}
 		}
-		return fmt.Sprint(list[1:])
+		return fmt.Sprint(state.LastToken, state.Broadcasts, ahead, state.Holder)
 	})
 }
 

@@ -84,29 +84,54 @@ func (m Mutex) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 	if err != nil {
 		return Result{}, err
 	}
-	if token, ok := c.Reply.(int64); ok { // in the compact state
-		return Result{Granted: true, Token: token}, nil
-	}
-	list, holder, err := Refused(c.Reply, 2, 3)
-	if err != nil {
+	result, status, err := readMutexReply(c.Reply)
+	switch {
+	case err != nil:
 		return Result{}, err
-	}
-	switch status, value, flags := list[0], list[1], list[len(list)-1]; status {
-	case 1:
-		return Result{
-			Granted: true, Token: value, TokenCommitted: flags&1 != 0, ByParent: flags&2 != 0, Unregistered: want.Registration,
-		}, nil
-	case 0:
-		return Result{TokenCommitted: flags == 1, WaitState: WaitState{
-			Holder: holder, HolderTTL: time.Duration(value) * time.Millisecond,
-		}}, nil
-	case -2:
+	case status == otherStrategy:
 		return m.asQueued().Acquire(ctx, h, Wanted{})
-	case -3:
-		return Result{}, fmt.Errorf("%w: for %v more it grants no locks", errRestarted, time.Duration(value)*time.Millisecond)
-	default:
-		return Result{HoldReleased: true}, nil
+	case status == restarted:
+		return Result{}, fmt.Errorf("%w: for %v more it grants no locks", errRestarted, result.HolderTTL)
 	}
+	result.Unregistered = status == granted && want.Registration
+	return result, nil
+}
+
+// The statuses with which the replies of acquire.lua, acquire_all.lua and queue_acquire.lua begin.
+const (
+	granted       = 1
+	refused       = 0
+	wasReleased   = -1
+	otherStrategy = -2
+	upgrade       = -2 // of queue_acquire.lua
+	restarted     = -3
+)
+
+// readMutexReply returns what a reply of acquire.lua says, and its status. The status is 0 for a grant in the compact state.
+func readMutexReply(reply any) (result Result, status int64, err error) {
+	if _, compact := reply.(int64); compact {
+		token, err := Status(reply, 1, TokenLimit)
+		return Result{Granted: err == nil, Token: token}, 0, err
+	}
+	d := Decode(reply)
+	switch status = d.Int(restarted, granted); status {
+	case granted:
+		result.Granted, result.Token = true, d.Token()
+		flags := d.Int(0, 3)
+		result.TokenCommitted, result.ByParent = flags&1 != 0, flags&2 != 0
+	case refused:
+		result.HolderTTL, result.TokenCommitted = d.TTL(), d.Bool()
+		result.Holder = d.Text()
+	case wasReleased, otherStrategy:
+		d.Int(0, 0)
+		result.HoldReleased = status == wasReleased
+	case restarted:
+		result.HolderTTL = d.TTL()
+	}
+	if err := d.End(); err != nil {
+		return Result{}, 0, err
+	}
+	return result, status, nil
 }
 
 // Subscribe implements [Strategy]: to broadcasts and to the number of this client, see internal/pubsub/wake_one.go.
@@ -140,13 +165,15 @@ func (m Mutex) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 	if err := h.SendRelease(ctx, m.Exec, c); err != nil {
 		return false, err
 	}
-	switch c.Reply {
-	case int64(0):
+	switch status, err := Status(c.Reply, 0, 4); {
+	case err != nil:
+		return false, err
+	case status == 0:
 		return m.wasReleased(ctx, h)
-	case int64(4):
-		return m.asQueued().Release(ctx, h, what)
-	case int64(3):
+	case status == 3:
 		m.PublishRefused()
+	case status == 4:
+		return m.asQueued().Release(ctx, h, what)
 	}
 	return true, nil
 }
@@ -160,5 +187,9 @@ func (m Mutex) Commit(ctx context.Context, h *Hold, token int64, regrant bool) (
 	}
 	reply, err := m.Exec.Do(ctx, redlockCommitScript, []string{h.Keys.Lock, m.TokenKeys.Of(h.Keys.Lock), h.Released},
 		h.Owner, h.ID, Milliseconds(h.TTL), token, Milliseconds(h.MinHold), grant)
-	return reply == int64(1), err
+	if err != nil {
+		return false, err
+	}
+	status, err := Status(reply, 0, 1)
+	return status == 1, err
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -55,21 +54,36 @@ func (m MutexBatch) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, 
 	if err != nil {
 		return Result{}, err
 	}
-	list, holder, err := Refused(reply, 3)
-	if err != nil {
+	result, status, which, err := readBatchReply(reply, len(holds))
+	switch {
+	case err != nil:
 		return Result{}, err
-	}
-	switch status, value, which := list[0], list[1], list[2]; status {
-	case 1:
-		return Result{Granted: true, Token: value}, nil
-	case 0:
+	case status == refused:
 		h.Name = holds[which-1].Name // the mutex that refuses, for the error
-		return Result{WaitState: WaitState{Holder: holder, HolderTTL: time.Duration(value) * time.Millisecond}}, nil
-	case -2:
+	case status == otherStrategy:
 		return Result{}, ErrOtherStrategy
-	default:
-		return Result{HoldReleased: true}, nil
 	}
+	return result, nil
+}
+
+// readBatchReply returns what a reply of acquire_all.lua about so many mutexes says, its status, and which mutex
+// refuses, from 1.
+func readBatchReply(reply any, mutexes int) (result Result, status int64, which int, err error) {
+	d := Decode(reply)
+	switch status = d.Int(otherStrategy, granted); status {
+	case granted:
+		result.Granted, result.Token = true, d.Token()
+		d.Int(0, 0)
+	case refused:
+		result.HolderTTL, which, result.Holder = d.TTL(), int(d.Int(1, int64(mutexes))), d.Text()
+	case wasReleased, otherStrategy:
+		d.Int(0, 0)
+		which, result.HoldReleased = int(d.Int(1, int64(mutexes))), status == wasReleased
+	}
+	if err := d.End(); err != nil {
+		return Result{}, 0, 0, err
+	}
+	return result, status, which, nil
 }
 
 // Bar implements [Strategy], for each mutex.

@@ -3,7 +3,6 @@ package lockscript
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
@@ -25,7 +24,8 @@ func (r OneRedis) Renew(ctx context.Context, h *Hold, ttl time.Duration) (bool, 
 	if err != nil {
 		return false, err
 	}
-	return reply == int64(1), nil
+	status, err := Status(reply, -1, 5)
+	return status == 1, err
 }
 
 // Replies to a renewal that must be repeated with the keys of shares. Why not always with these: in a Cluster, a script with
@@ -99,25 +99,25 @@ func (r OneRedis) renewalWith(keys []string, renewal *Renewal, done func(sentAt 
 	c.Ack = renewal.Hold.Ack
 	c.OnSend = func() { renewal.Sent.Store(true) }
 	c.Done = func(c *transport.Command) {
-		done(c.SentAt, isRenewed(c.Reply), cmp.Or(c.Err, lostBy(c.Reply)))
+		held, err := readRenewal(c.Reply)
+		done(c.SentAt, held && c.Err == nil, cmp.Or(c.Err, err))
 	}
 	return c
 }
 
-// isRenewed returns true if the hold was prolonged.
-func isRenewed(reply any) bool {
-	return reply == int64(1) || reply == renewedInPart || reply == renewedInPartBesidePermits
-}
-
-// lostBy returns the cause if a renewal has not found its hold. It returns nil if it has, or if the cause is not known.
-func lostBy(reply any) error {
-	switch reply {
-	case int64(0):
-		return keepalive.Gone
-	case int64(-1):
-		return keepalive.Replaced
+// readRenewal returns true if a renewal has prolonged its hold. The error is the cause if it has not found the hold, and nil if the
+// cause is not known. An unexpected reply says nothing about the hold.
+func readRenewal(reply any) (held bool, err error) {
+	switch status, err := Status(reply, -1, 5); {
+	case err != nil:
+		return false, err
+	case status == -1:
+		return false, keepalive.Replaced
+	case status == 0:
+		return false, keepalive.Gone
+	default:
+		return status == 1 || status == renewedInPart || status == renewedInPartBesidePermits, nil
 	}
-	return nil
 }
 
 // renewRest repeats a renewal that was made in part. Why no outcome: if the repetition fails, the next renewal will be made in
@@ -157,7 +157,8 @@ func (r OneRedis) Raise(ctx context.Context, h *Hold, token int64) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	return reply == int64(1), nil
+	status, err := Status(reply, 0, 1)
+	return status == 1, err
 }
 
 // Subscribe implements [Strategy]: to broadcasts, which a Mutex or Redisson publishes when it unlocks.
@@ -197,5 +198,7 @@ func (r OneRedis) DeploymentID(ctx context.Context, k Keys) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprint(reply), nil
+	d := Decode(reply)
+	id := d.Text()
+	return id, d.End()
 }

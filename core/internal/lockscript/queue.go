@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/transport"
@@ -32,6 +33,15 @@ type Queue struct {
 	// Observed is true for an election, whose observers are told of each release.
 	Observed bool
 }
+
+// Bounds of semaphores. Scripts have the same in lua/permits.lua.
+const (
+	// MaxLimit is the largest number of permits that a semaphore may have, so that its state fits into a sorted set that Redis handles
+	// in no time. An owner keeps its slot if a later request has a smaller limit, so any slot below MaxLimit may be replied.
+	MaxLimit = 1_000_000
+	// MaxPermits is the largest number of permits of one hold, because one script writes them all.
+	MaxPermits = 1_000
+)
 
 // Channel returns the channel of this client for the lock. Each message on it has the hold ID of one waiter as its address.
 func (q Queue) Channel(k Keys) string { return k.Channel + ":" + q.IDs.Client }
@@ -65,27 +75,42 @@ func (q Queue) Acquire(ctx context.Context, h *Hold, want Wanted) (Result, error
 	if err != nil {
 		return Result{}, err
 	}
-	if token, ok := reply.(int64); ok {
-		h.Compact = true
-		return Result{Granted: true, Token: token}, nil
-	}
-	list, holder, err := Refused(reply, 1, 2, 3, 6)
-	switch {
-	case err != nil:
+	result, number, err := readQueueReply(reply)
+	if err != nil {
 		return Result{}, err
-	case list[0] == 1 && len(list) == 3:
-		return Result{Granted: true, Token: list[1], Slot: int(list[2])}, nil
-	case list[0] == 1:
-		return Result{Granted: true, Token: list[1]}, nil
-	case list[0] == -1:
-		return Result{HoldReleased: true}, nil
-	case list[0] == -2:
-		return Result{Refused: errUpgrade}, nil
 	}
-	h.QueueNumber = list[3]
-	return Result{WaitState: WaitState{
-		Holder: holder, HolderTTL: time.Duration(list[1]) * time.Millisecond, Ahead: int(list[2]), LastToken: list[4], Broadcasts: list[5] == 1,
-	}}, nil
+	if _, h.Compact = reply.(int64); number > 0 {
+		h.QueueNumber = number
+	}
+	return result, nil
+}
+
+// readQueueReply returns what a reply of queue_acquire.lua says, and the number of the caller in the queue, 0 if it has none.
+func readQueueReply(reply any) (result Result, number int64, err error) {
+	if _, compact := reply.(int64); compact {
+		token, err := Status(reply, 1, TokenLimit)
+		return Result{Granted: err == nil, Token: token}, 0, err
+	}
+	d := Decode(reply)
+	switch d.Int(upgrade, granted) {
+	case granted:
+		result.Granted, result.Token = true, d.Token()
+		if d.Len() > 0 {
+			result.Slot = int(d.Int(1, MaxLimit-1))
+		}
+	case refused:
+		result.HolderTTL, result.Ahead = d.TTL(), int(d.Int(0, math.MaxInt32))
+		number, result.LastToken = d.Int(0, maxExact), d.Int(0, TokenLimit)
+		result.Broadcasts, result.Holder = d.Bool(), d.Text()
+	case wasReleased:
+		result.HoldReleased = true
+	case upgrade:
+		result.Refused = errUpgrade
+	}
+	if err := d.End(); err != nil {
+		return Result{}, 0, err
+	}
+	return result, number, nil
 }
 
 // modeArg returns the mode as an argument of scripts, see lua/permits.lua.
@@ -107,9 +132,9 @@ func (q Queue) Release(ctx context.Context, h *Hold, what ReleaseReason) (bool, 
 	if err := h.SendRelease(ctx, q.Exec, c); err != nil {
 		return false, err
 	}
-	status, ok := c.Reply.(int64)
-	if !ok {
-		return false, Unexpected(c.Reply)
+	status, err := Status(c.Reply, 0, 3)
+	if err != nil {
+		return false, err
 	}
 	if status >= 2 {
 		q.PublishRefused()

@@ -89,5 +89,9 @@ func (i *Instance) wasReleased(ctx context.Context, h *Hold) (bool, error) {
 		return false, nil
 	}
 	reply, err := i.Exec.Do(ctx, wasForcedScript, []string{h.Keys.Forced()}, h.ID)
-	return reply == int64(0) && i.Now() < h.ValidUntil, err
+	if err != nil {
+		return false, err
+	}
+	forced, err := Status(reply, 0, 1)
+	return err == nil && forced == 0 && i.Now() < h.ValidUntil, err
 }

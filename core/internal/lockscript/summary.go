@@ -2,9 +2,9 @@ package lockscript
 
 import (
 	"context"
+	"math"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -35,11 +35,10 @@ func (i *Instance) Summary(ctx context.Context, k Keys, limit int) (Summary, err
 	if err != nil {
 		return Summary{}, err
 	}
-	list, _ := reply.([]any)
-	if len(list) != 4 {
-		return Summary{}, Unexpected(reply)
+	sum, compact, err := readSummary(reply)
+	if err != nil {
+		return Summary{}, err
 	}
-	sum, compact := readSummary(list)
 	if compact || sum.Mode == "" || sum.NoLock {
 		return sum, nil
 	}
@@ -56,13 +55,16 @@ func (i *Instance) Summary(ctx context.Context, k Keys, limit int) (Summary, err
 }
 
 // readSummary returns what the reply of lua/summary.lua says, and true if the lock is in the compact state.
-func readSummary(list []any) (sum Summary, compact bool) {
-	ttl, _ := list[0].(int64)
-	s := snapshot{ttl: time.Duration(ttl) * time.Millisecond, fields: Pairs(list[3])}
-	s.now, _ = list[1].(int64)
+func readSummary(reply any) (sum Summary, compact bool, err error) {
+	d := Decode(reply)
+	s := snapshot{ttl: d.TTL(), now: d.Int(0, maxExact)}
+	size := d.Int(0, math.MaxInt32)
+	s.fields = d.Pairs()
+	if err := d.End(); err != nil {
+		return Summary{}, false, err
+	}
 	if len(s.fields) == 0 {
-		size, _ := list[2].(int64)
-		return Summary{NoLock: size > 0}, false
+		return Summary{NoLock: size > 0}, false, nil
 	}
 	sum.Foreign, sum.NoLock = s.foreign()
 	sum.Election, sum.Value = s.leader()
@@ -74,7 +76,7 @@ func readSummary(list []any) (sum Summary, compact bool) {
 		sum.Places = unknownPlaces
 	}
 	sum.Holds = countHolds(sum.State)
-	return sum, compact
+	return sum, compact, nil
 }
 
 // countHolds returns how many holds a lock has: its shares, and the exclusive holder.

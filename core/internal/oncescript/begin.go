@@ -3,6 +3,7 @@ package oncescript
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
@@ -86,56 +87,45 @@ func shorten(args []any) []any {
 }
 
 // readBegin returns the result for a reply of lua/begin.lua.
-func readBegin(reply any) (lockscript.Result, error) {
-	if token, ok := reply.(int64); ok {
-		return lockscript.Result{Granted: true, Token: token, Attempt: 1, Began: time.UnixMicro(token)}, nil
+func readBegin(reply any) (result lockscript.Result, err error) {
+	if _, first := reply.(int64); first {
+		token, err := lockscript.Status(reply, 1, lockscript.TokenLimit)
+		return lockscript.Result{Granted: err == nil, Token: token, Attempt: 1, Began: time.UnixMicro(token)}, err
 	}
-	if list, _ := reply.([]any); len(list) > 0 && (list[0] == int64(-3) || list[0] == int64(-4)) {
-		kind := OutcomeUnknown
-		if list[0] == int64(-4) {
-			kind = Completed
-		}
-		return refusedWithRecord(kind, reply)
-	}
-	numbers, holder, err := lockscript.Refused(reply, 2, 4)
-	if err != nil {
-		return lockscript.Result{}, err
-	}
-	return resultOf(numbers, holder), nil
-}
-
-// refusedWithRecord returns the result for a refusal whose reply has the record.
-func refusedWithRecord(kind RefusalKind, reply any) (lockscript.Result, error) {
-	found, err := readRecord(reply)
-	if err != nil {
-		return lockscript.Result{}, err
-	}
-	return lockscript.Result{Refused: &Refusal{Kind: kind, Record: found}}, nil
-}
-
-// resultOf returns the result for a reply of lua/begin.lua that is a list of integers, and perhaps the attempt that runs.
-func resultOf(numbers []int64, holder string) lockscript.Result {
-	refuse := func(r Refusal) lockscript.Result { return lockscript.Result{Refused: &r} }
-	left := time.Duration(numbers[1]) * time.Millisecond
-	switch numbers[0] {
+	d := lockscript.Decode(reply)
+	refused := &Refusal{}
+	switch status := d.Int(-8, 1); status {
 	case 1:
-		return lockscript.Result{
-			Granted: true, Token: numbers[1], Attempt: int(numbers[2]), Began: time.UnixMicro(numbers[3]),
-		}
+		result.Granted, result.Token = true, d.Token()
+		result.Attempt, result.Began = int(d.Int(1, math.MaxInt32)), d.Time()
 	case 0:
-		return lockscript.Result{WaitState: lockscript.WaitState{Holder: holder, HolderTTL: left}}
+		result.HolderTTL, result.Holder = d.TTL(), d.Text()
+	case -1:
+		d.Int(0, 0)
+		result.HoldReleased = true
 	case -2:
-		return refuse(Refusal{Kind: fingerprintMismatch})
+		d.Int(0, 0)
+		refused.Kind = fingerprintMismatch
+	case -3:
+		refused.Kind, refused.Record = OutcomeUnknown, decodeRecord(&d)
+	case -4:
+		refused.Kind, refused.Record = Completed, decodeRecord(&d)
 	case -5:
-		return refuse(Refusal{Kind: TooManyRecords, RetryAfter: left})
+		refused.Kind, refused.RetryAfter = TooManyRecords, d.TTL()
 	case -8:
-		return refuse(Refusal{Kind: TooManyBytes, RetryAfter: left})
+		refused.Kind, refused.RetryAfter = TooManyBytes, d.TTL()
 	case -6:
-		return refuse(Refusal{Kind: TooEarly, ServerTime: time.UnixMicro(numbers[1])})
+		refused.Kind, refused.ServerTime = TooEarly, d.Time()
 	case -7:
-		return refuse(Refusal{Kind: TooLate, ServerTime: time.UnixMicro(numbers[1])})
+		refused.Kind, refused.ServerTime = TooLate, d.Time()
 	}
-	return lockscript.Result{HoldReleased: true}
+	if err := d.End(); err != nil {
+		return lockscript.Result{}, err
+	}
+	if refused.Kind != 0 {
+		result.Refused = refused
+	}
+	return result, nil
 }
 
 // WindowBound returns a bound of a window as an argument of lua/begin.lua: ms since 1970, or "" for the zero time, which is no

@@ -55,12 +55,13 @@ func (s Strategy) finish(
 	if err := h.SendRelease(ctx, s.Exec, c); err != nil {
 		return 0, err
 	}
-	if list, _ := c.Reply.([]any); len(list) == 3 {
-		numbers, holder, err := lockscript.Refused(c.Reply, 2)
-		if err != nil {
+	if d := lockscript.Decode(c.Reply); d.Len() == 3 {
+		d.Int(0, 0)
+		by := lockscript.WaitState{HolderTTL: d.TTL(), Holder: d.Text()}
+		if err := d.End(); err != nil {
 			return 0, err
 		}
-		return 0, &overtaken{lockscript.WaitState{Holder: holder, HolderTTL: time.Duration(numbers[1]) * time.Millisecond}}
+		return 0, &overtaken{by}
 	}
 	return s.readEnd(c.Reply)
 }
@@ -88,15 +89,19 @@ func (t *Terms) recorded(value []byte) (kept []byte, omitted any) {
 // readEnd returns the answer in the reply of a script that ends an attempt. It calls PublishRefused if Redis has refused to
 // announce the end.
 func (s Strategy) readEnd(reply any) (int64, error) {
-	if result, ok := reply.(int64); ok {
-		return result, nil
+	d := lockscript.Decode(reply)
+	result := d.Int(Stale, Recreated)
+	_, unpublished := reply.([]any)
+	if unpublished {
+		d.Int(0, 0)
 	}
-	list, err := lockscript.Integers(reply, 2)
-	if err != nil {
+	if err := d.End(); err != nil {
 		return 0, err
 	}
-	s.PublishRefused()
-	return list[0], nil
+	if unpublished {
+		s.PublishRefused()
+	}
+	return result, nil
 }
 
 // Release implements [lockscript.Strategy]. It discards an attempt that no caller was given. It leaves any other attempt as it
@@ -147,20 +152,22 @@ func (s Strategy) Resolve(ctx context.Context, h *lockscript.Hold, g Group, valu
 	if err != nil {
 		return nil, err
 	}
-	list, _ := reply.([]any)
-	switch {
-	case len(list) > 0 && list[0] == int64(-4):
-		found, err := readRecord(reply)
-		return &Refusal{Kind: Completed, Record: found}, err
-	case len(list) == 2 && list[0] == int64(0):
-		numbers, err := lockscript.Integers(reply, 2)
-		if err != nil {
-			return nil, err
-		}
-		return &Refusal{Kind: InProgress, RetryAfter: time.Duration(numbers[1]) * time.Millisecond}, nil
+	d := lockscript.Decode(reply)
+	switch status := d.Int(-4, 1); {
+	case status == -4:
+		refused = &Refusal{Kind: Completed, Record: decodeRecord(&d)}
+	case status == 0:
+		refused = &Refusal{Kind: InProgress, RetryAfter: d.TTL()}
+	case status == 1:
+		_, err = s.readEnd(reply)
+		return nil, err
+	default:
+		d.Fail()
 	}
-	_, err = s.readEnd(reply)
-	return nil, err
+	if err := d.End(); err != nil {
+		return nil, err
+	}
+	return refused, nil
 }
 
 // Forget deletes the record, and takes it out of its group. The key forgot makes it idempotent: a repetition with the same key

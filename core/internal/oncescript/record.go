@@ -1,6 +1,7 @@
 package oncescript
 
 import (
+	"math"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
@@ -22,31 +23,40 @@ type Record struct {
 
 // readRecord returns the record in a reply that is made by report in lua/common.lua.
 func readRecord(reply any) (Record, error) {
-	list, _ := reply.([]any)
-	if len(list) != 5 {
-		return Record{}, lockscript.Unexpected(reply)
+	d := lockscript.Decode(reply)
+	d.Int(0, 0)
+	r := decodeRecord(&d)
+	return r, d.End()
+}
+
+// decodeRecord reads what report in lua/common.lua returns behind the status. A field with an impossible number counts as absent.
+func decodeRecord(d *lockscript.Decoder) Record {
+	state, lease, retention, fields := d.Text(), d.TTL(), d.TTL(), d.Pairs()
+	r := Record{State: state}
+	if attempt := lockscript.Number(usually(fields, "attempt", firstAttempt(fields))); attempt >= 0 && attempt <= math.MaxInt32 {
+		r.Attempt = int(attempt)
 	}
-	state, _ := list[1].(string)
-	lease, _ := list[2].(int64)
-	retention, _ := list[3].(int64)
-	fields := lockscript.Pairs(list[4])
-	r := Record{State: state, Attempt: int(lockscript.Number(usually(fields, "attempt", firstAttempt(fields))))}
-	if state == "" {
-		return r, nil
+	switch state {
+	case "":
+		return r
+	case "running", ExpiryAllowsRetry, ExpiryMeansUnknown, ExpiryMeansCompleted:
+	default:
+		d.Fail()
+		return Record{}
 	}
-	r.Token = lockscript.Number(fields["token"])
+	r.Token = lockscript.TokenOf(fields["token"])
 	r.Began, r.Ended = moment(usually(fields, "began", fields["token"])), moment(fields["ended"])
 	r.Fingerprint, r.Reason = bytesOf(fields, "fingerprint"), fields["reason"]
 	r.Note = fields["note"]
-	r.Lease, r.Retention = time.Duration(lease)*time.Millisecond, time.Duration(retention)*time.Millisecond
-	if state != "completed" {
-		return r, nil
+	r.Lease, r.Retention = lease, retention
+	if state != ExpiryMeansCompleted {
+		return r
 	}
 	// A run that was declared completed and has crashed since has left no value. Its record still says that it is running.
 	if r.Omitted = fields["omitted"] != "" || fields["state"] != state; !r.Omitted {
 		r.Value = []byte(fields["value"])
 	}
-	return r, nil
+	return r
 }
 
 // usually returns the value of a field. It returns usual if the field is absent, see lua/common.lua.

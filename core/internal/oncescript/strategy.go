@@ -44,13 +44,22 @@ func termsOf(h *lockscript.Hold) *Terms { return h.Own.(*Terms) }
 // one attempt the one with the greater number wins, whichever arrives last.
 func (s Strategy) SetOutcomeOnExpiry(ctx context.Context, h *lockscript.Hold, number int64, what string) (bool, error) {
 	reply, err := s.Exec.DoWithAck(ctx, h.Ack, declareScript, []string{h.Keys.Lock}, h.ID, what, number)
-	return reply == int64(1), err
+	return done(reply, err)
 }
 
 // Renew implements [lockscript.Strategy].
 func (s Strategy) Renew(ctx context.Context, h *lockscript.Hold, ttl time.Duration) (bool, error) {
 	reply, err := s.Exec.DoWithAck(ctx, h.Ack, renewScript, []string{h.Keys.Lock}, renewArgs(h, ttl)...)
-	return reply == int64(1), err
+	return done(reply, err)
+}
+
+// done returns whether a script that replies 1 or 0 has replied 1.
+func done(reply any, err error) (bool, error) {
+	if err != nil {
+		return false, err
+	}
+	status, err := lockscript.Status(reply, 0, 1)
+	return status == 1, err
 }
 
 // RenewAll implements [lockscript.Strategy]. Behind each renewal of a grouped record, it sends the command that extends the
@@ -61,7 +70,10 @@ func (s Strategy) RenewAll(renewals []*lockscript.Renewal) {
 		c := transport.NewCommand(renewScript, []string{r.Hold.Keys.Lock}, renewArgs(r.Hold, r.Hold.TTL)...)
 		c.Ack = r.Hold.Ack
 		c.OnSend = func() { r.Sent.Store(true) }
-		c.Done = func(c *transport.Command) { r.Done(c.SentAt, c.Reply == int64(1), c.Err) }
+		c.Done = func(c *transport.Command) {
+			held, err := done(c.Reply, c.Err)
+			r.Done(c.SentAt, held, err)
+		}
 		if commands = append(commands, c); termsOf(r.Hold).Group.Key != "" {
 			commands = append(commands, enlistCommand(r.Hold))
 		}
@@ -102,17 +114,14 @@ func (s Strategy) List(ctx context.Context, group, prefix string, seen int) (rea
 	if err != nil {
 		return 0, nil, err
 	}
-	list, _ := reply.([]any)
-	if len(list) == 0 {
-		return 0, nil, lockscript.Unexpected(reply)
-	}
-	n, _ := list[0].(int64)
-	for _, element := range list[1:] {
-		record, _ := element.(string)
+	d := lockscript.Decode(reply)
+	read = int(d.Int(0, MaxListed))
+	for d.Len() > 0 {
+		record := d.Text()
 		// Keys of a group have braces, so the key of a record is "=" and the key, see lockscript.NewKeys.
 		if key, ok := strings.CutPrefix(record, lockscript.Reserved+"once="+prefix); ok {
 			keys = append(keys, key)
 		}
 	}
-	return int(n), keys, nil
+	return read, keys, d.End()
 }

@@ -2,6 +2,7 @@ package oncescript
 
 import (
 	"context"
+	"math"
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
@@ -18,12 +19,9 @@ func (s Strategy) Summary(ctx context.Context, k lockscript.Keys) (r Record, siz
 	if err != nil {
 		return Record{}, 0, err
 	}
-	list, _ := reply.([]any)
-	if len(list) != 6 {
-		return Record{}, 0, lockscript.Unexpected(reply)
-	}
-	bytes, _ := list[5].(int64)
-	r, err = readRecord(list[:5])
-	r.Value = nil
-	return r, int(bytes), err
+	d := lockscript.Decode(reply)
+	d.Int(0, 0)
+	r = decodeRecord(&d)
+	r.Value, size = nil, int(d.Int(0, math.MaxInt32))
+	return r, size, d.End()
 }

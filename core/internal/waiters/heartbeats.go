@@ -172,8 +172,11 @@ func (b *Heartbeats) newHeartbeatLocked(c *waiterGroup, places []*Place) *transp
 //  3. Meanwhile the waiter asks by itself, takes a new place, and calls Update.
 //  4. The reply of step 2 arrives. It would have the waiter ask again in vain.
 func (b *Heartbeats) answered(answer *transport.Command, places []*Place) {
-	list, holder, err := lockscript.Refused(answer.Reply, 3+len(places))
-	if answer.Err != nil || err != nil {
+	if answer.Err != nil {
+		return
+	}
+	state, ahead, err := lockscript.ReadHeartbeat(answer.Reply, len(places))
+	if err != nil {
 		return
 	}
 	b.mu.Lock()
@@ -182,13 +185,11 @@ func (b *Heartbeats) answered(answer *transport.Command, places []*Place) {
 		if p.AskedAt >= answer.SentAt {
 			continue // the waiter has asked since, see above
 		}
-		before := list[3+i]
+		before := ahead[i]
 		if before < 0 {
 			p.MustAsk = true
 		} else {
-			p.WaitState = lockscript.WaitState{
-				Holder: holder, HolderTTL: time.Duration(list[0]) * time.Millisecond, Ahead: int(before), LastToken: list[1], Broadcasts: list[2] == 1,
-			}
+			p.WaitState, p.Ahead = state, before
 			p.AskedAt, p.AnsweredAt = answer.SentAt, b.now()
 		}
 		if before <= 0 { // the first in the queue has to watch the end of the holder's lease

@@ -1,0 +1,152 @@
+package core_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestOverwrittenFields: another program of this Redis overwrites a field of a lock, and its holder enters again, looks, and
+// releases. No call panics, and no grant has a token that is none.
+func TestOverwrittenFields(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(long))
+	values := []string{"x", "", "-1", "0", "9007194959773697", "9223372036854775807", "1e300", "fair", "5 5 5"}
+	for mode, strategy := range map[string]core.Strategy{
+		"mutex": locks.Mutex, "fair": locks.Fair, "write": locks.Write, "read": locks.Read, "semaphore": locks.Limit(2),
+	} {
+		for _, field := range []string{"token", "mode", "ttl", "granted"} {
+			for _, value := range values {
+				name := fmt.Sprintf("%s:%s:%s", mode, field, value)
+				lease := mustLock(t, strategy(name))
+				if err := rdb.HSet(ctx, "lock:"+name, field, value).Err(); err != nil {
+					t.Fatal(err)
+				}
+				again, err := strategy(name).TryLock(lease.Context())
+				if err == nil && (again.Token() < 1 || again.Token() > 9007194959773696) {
+					t.Errorf("%s: granted with token %d", name, again.Token())
+				}
+				other, err := strategy(name).TryLock(ctx)
+				if err == nil && (other.Token() < 1 || other.Token() > 9007194959773696) {
+					t.Errorf("%s: granted to another with token %d", name, other.Token())
+				}
+				_, _ = locks.Inspect(ctx, name)
+				for _, l := range []*core.Lease{other, again, lease} {
+					if l != nil {
+						_ = l.Unlock(ctx)
+					}
+				}
+			}
+		}
+	}
+}
+
+// foreignServer starts a server that replies the same to each script, and OK to all other commands. It returns a client for it.
+func foreignServer(t *testing.T, reply string) *redis.Client {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() { answer(conn, reply) })
+		}
+	})
+	rdb := redis.NewClient(&redis.Options{Addr: listener.Addr().String(), Protocol: 2, MaxRetries: -1})
+	t.Cleanup(func() {
+		_ = rdb.Close()
+		_ = listener.Close()
+		serving.Wait()
+	})
+	return rdb
+}
+
+// answer replies to the commands of a connection.
+func answer(conn net.Conn, reply string) {
+	defer conn.Close()
+	commands := bufio.NewReader(conn)
+	number := func(prefix byte) int { // of a line as *3 or $7
+		line, err := commands.ReadString('\n')
+		if n, bad := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, string(prefix)))); err == nil && bad == nil {
+			return n
+		}
+		return -1
+	}
+	for {
+		words := make([]string, max(number('*'), 0))
+		if len(words) == 0 {
+			return
+		}
+		for i := range words {
+			word := make([]byte, max(number('$'), 0)+len("\r\n"))
+			if _, err := io.ReadFull(commands, word); err != nil {
+				return
+			}
+			words[i] = string(word)
+		}
+		text := "+OK\r\n"
+		switch command := strings.ToLower(words[0]); {
+		case strings.HasPrefix(command, "eval"):
+			text = reply
+		case strings.HasPrefix(command, "hello"):
+			text = "-ERR unknown command 'HELLO'\r\n"
+		}
+		if _, err := io.WriteString(conn, text); err != nil {
+			return
+		}
+	}
+}
+
+// TestForeignServer: a server that replies anything to the scripts gives no lock and no attempt, and ends no process.
+func TestForeignServer(t *testing.T) {
+	t.Parallel()
+	for _, reply := range []string{
+		"*0", "*1 :0", "*1 :1", "*1 $-1", "*2 :2 :3", "*3 :0 :5 :99", "*4 :3 :0 :5 :99", "*3 :1 :0 :0", "*3 :1 :9007194959773697 :0",
+		"*1 *1 *0", "$-1", "+OK", ":0", ":-1", ":9007194959773697", ":4611686018427387904", "*6 :0 :5 :0 :0 :4611686018427387904 :0",
+	} {
+		t.Run(reply, func(t *testing.T) {
+			t.Parallel()
+			rdb := foreignServer(t, strings.ReplaceAll(reply, " ", "\r\n")+"\r\n")
+			locks := newClient(t, rdb, core.WithTTL(long))
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // for replies that are not complete
+			defer cancel()
+			for mode, strategy := range map[string]core.Strategy{
+				"mutex": locks.Mutex, "fair": locks.Fair, "write": locks.Write, "read": locks.Read, "semaphore": locks.Limit(2),
+				"multi": func(name string, opts ...core.LockOption) core.Locker {
+					return core.Multi(locks.Mutex("{"+name+"}1", opts...), locks.Mutex("{"+name+"}2", opts...))
+				},
+			} {
+				if lease, err := strategy(mode).TryLock(ctx); err == nil {
+					t.Errorf("%s: granted with token %d", mode, lease.Token())
+				}
+				_, _ = locks.Inspect(ctx, mode)
+				_, _ = locks.ForceUnlock(ctx, mode)
+			}
+			if attempt, err := locks.Once("key").Begin(ctx); err == nil {
+				t.Errorf("an attempt with token %d", attempt.Token())
+			}
+			_, _ = locks.Once("key").Peek(ctx)
+			_, _ = locks.Election("e").Leader(ctx)
+		})
+	}
+}
