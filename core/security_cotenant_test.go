@@ -150,3 +150,31 @@ func TestForeignServer(t *testing.T) {
 		})
 	}
 }
+
+// TestForgedGrant: a message of another program grants no token that is none.
+func TestForgedGrant(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(long))
+	held := mustLock(t, locks.Fair("name"))
+	waiting := leaseLater(t, locks.Fair("name"))
+	awaitQueue(t, locks, "name", 1)
+	waiters, err := rdb.HKeys(ctx, "holdfast:waiters:{lock:name}").Result()
+	if err != nil || len(waiters) != 1 {
+		t.Fatalf("%d waiters, error %v", len(waiters), err)
+	}
+	client, _, _ := strings.Cut(waiters[0], ":")
+	for _, grant := range []string{"9223372036854775807", "9007194959773697", fmt.Sprint(held.Token()+1, " 1000000"), fmt.Sprint(held.Token()+1, " -1")} {
+		if err := rdb.Publish(ctx, "redisson_lock__channel:{lock:name}:"+client, waiters[0]+" "+grant).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The waiter receives the messages before that of the release, on the same connection.
+	unlock(t, held)
+	lease := awaitLease(t, waiting)
+	if lease.Token() <= held.Token() || lease.Token() > 9007194959773696 {
+		t.Errorf("granted with token %d after %d", lease.Token(), held.Token())
+	}
+	unlock(t, lease)
+}

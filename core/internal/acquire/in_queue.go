@@ -164,6 +164,8 @@ func (w *queuedWaiter) acceptMessage(token int64, slot int) {
 	switch {
 	case at.LastToken == 0 || token <= at.LastToken:
 		return // a message about an older grant, or about none; or the last token is unknown
+	case token > lockscript.TokenLimit, slot < 0 || slot >= lockscript.MaxLimit:
+		return // another program has published it
 	case !w.RenewsGrants:
 		return
 	case w.Hold.Ack.Wanted():
