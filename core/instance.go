@@ -17,6 +17,8 @@ import (
 // the first seconds. After [Client.Close], Redis keeps the text for the longest TTL. A process that is killed leaves it for
 // about twice as long as it has lived, two hours at most, and longer by that TTL.
 //
+// Each record of [Once] has the text too, see [Record], for as long as the record is kept.
+//
 // Each client that may use the locks can read the text: put no secret and no user's data into it. Up to 128 bytes of
 // printable ASCII. With "" nothing is written. Defaults to the name of the host and the process ID, as in "web-1:4711".
 func WithInstance(text string) Option {

@@ -122,10 +122,15 @@ func (c *Client) Locks(ctx context.Context, prefix string) iter.Seq2[Entry, erro
 }
 
 // ListRecords is [Client.List] for the records of [Once] whose keys begin with prefix. The user needs the rights to SCAN and
-// HSTRLEN. Records without state are left out.
-func (c *Client) ListRecords(ctx context.Context, prefix, cursor string, limit int) (page RecordPage, err error) {
+// HSTRLEN. Records without state are left out. With states, only records of those states are listed: a
+// call then reads up to 1,000 records, without their values, to find as many as limit.
+func (c *Client) ListRecords(ctx context.Context, prefix, cursor string, limit int, states ...State) (page RecordPage, err error) {
+	wanted, err := inStates(states)
+	if err != nil {
+		return page, err
+	}
 	err = c.listing(ctx, "list records", limit, func(l *catalog.Lister, want int) error {
-		found, next, err := l.Records(ctx, prefix, cursor, want)
+		found, next, err := l.Records(ctx, prefix, cursor, want, wanted)
 		if err != nil {
 			return err
 		}
@@ -139,9 +144,9 @@ func (c *Client) ListRecords(ctx context.Context, prefix, cursor string, limit i
 }
 
 // AllRecords is [Client.ListRecords] as an iterator over all pages. It ends after the first error.
-func (c *Client) AllRecords(ctx context.Context, prefix string) iter.Seq2[RecordEntry, error] {
+func (c *Client) AllRecords(ctx context.Context, prefix string, states ...State) iter.Seq2[RecordEntry, error] {
 	return pages(func(cursor string) ([]RecordEntry, string, error) {
-		page, err := c.ListRecords(ctx, prefix, cursor, maxListed)
+		page, err := c.ListRecords(ctx, prefix, cursor, maxListed, states...)
 		return page.Records, page.Next, err
 	})
 }

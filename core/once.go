@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/holdfast-go/holdfast/core/internal/acquire"
+	"github.com/holdfast-go/holdfast/core/internal/clientinfo"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
@@ -37,6 +38,7 @@ func (c *Client) Once(key string, opts ...OnceOption) *Once {
 		o.keys = o.keys.Once()
 		o.err = o.config.check(c.redis)
 	}
+	o.config.record.Instance = clientinfo.Short(c.instance)
 	if o.err == nil && o.config.record.Grouped {
 		group, ok := lockscript.GroupKey(c.prefix, key)
 		if !ok {

@@ -21,6 +21,7 @@ const (
 	maxMaxValue      = 256 << 20
 	maxFingerprint   = 256
 	maxNote          = 256
+	maxLabel         = 256
 )
 
 // FailurePolicy says what a failed run leaves: one that returned an error, panicked, or crashed while its lease
@@ -189,5 +190,17 @@ func WithNote(note string) OnceOption {
 			c.lock.refuse(invalidOption("WithNote: %d bytes, at most %d are allowed", len(note), maxNote))
 		}
 		c.record.Note = note
+	})
+}
+
+// WithLabel sets the place in the program that the record belongs to: a route, a job or the type of a task. It is for
+// operators that read the record, also long after the process has ended. Put no personal data into it, and nothing that
+// differs from one key to the next. At most 256 bytes. Guards set it. Defaults to none.
+func WithLabel(label string) OnceOption {
+	return onceOption(func(c *onceConfig) {
+		if len(label) > maxLabel {
+			c.lock.refuse(invalidOption("WithLabel: %d bytes, at most %d are allowed", len(label), maxLabel))
+		}
+		c.record.Label = label
 	})
 }

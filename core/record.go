@@ -52,6 +52,11 @@ type Record struct {
 	Reason string
 	// Note is the [WithNote] of the attempt.
 	Note string
+	// Instance is the process that began the attempt: the [WithInstance] of its client. A text of more than 64 bytes lacks its
+	// middle, because Redis would need three times the memory for the record.
+	Instance string
+	// Label is the [WithLabel] of the attempt: the route, job or task type of a guard.
+	Label string
 	// Began and Ended are by the server's clock; Ended is zero while the run has no end.
 	Began, Ended time.Time
 	// Lease is the rest of a running attempt's lease.
@@ -63,20 +68,46 @@ type Record struct {
 // newRecord returns what Redis has stored for a key. It copies values, since callers with one question share the answer.
 func newRecord(key string, s oncescript.Record) Record {
 	r := Record{
-		Key: key, State: State(s.State), Attempt: s.Attempt, Token: s.Token, Value: bytes.Clone(s.Value), Omitted: s.Omitted,
-		Fingerprint: bytes.Clone(s.Fingerprint), Reason: s.Reason, Note: s.Note, Began: s.Began, Ended: s.Ended,
-		Lease: s.Lease, Retention: s.Retention,
-	}
-	if s.State == "retry" {
-		r.State = StateAbandoned
+		Key: key, State: stateOf(s), Attempt: s.Attempt, Token: s.Token, Value: bytes.Clone(s.Value), Omitted: s.Omitted,
+		Fingerprint: bytes.Clone(s.Fingerprint), Reason: s.Reason, Note: s.Note,
+		Instance: s.Instance, Label: s.Label, Began: s.Began, Ended: s.Ended, Lease: s.Lease, Retention: s.Retention,
 	}
 	return r
 }
 
+// stateOf returns the state that a record has for callers.
+func stateOf(s oncescript.Record) State {
+	if s.State == oncescript.ExpiryAllowsRetry {
+		return StateAbandoned
+	}
+	return State(s.State)
+}
+
+// inStates returns a function that returns true for records in one of the states, nil if there are none: then all records
+// are wanted.
+func inStates(states []State) (func(oncescript.Record) bool, error) {
+	for _, s := range states {
+		switch s {
+		case StateRunning, StateAbandoned, StateUnknown, StateCompleted:
+		default:
+			return nil, invalidOption("list records: state %q: use running, abandoned, unknown or completed", s)
+		}
+	}
+	if len(states) == 0 {
+		return nil, nil
+	}
+	return func(r oncescript.Record) bool { return slices.Contains(states, stateOf(r)) }, nil
+}
+
 // Records reads the records of a group, the latest first: those of [Once] with [WithGroup], [WithQuota] or
 // [WithQuotaBytes] whose keys have the same text in their first pair of braces as key. It is for operators: the answer
-// may be outdated when it arrives, and each record is read by itself. Records without state are left out.
-func (c *Client) Records(ctx context.Context, key string) ([]Record, error) {
+// may be outdated when it arrives, and each record is read by itself. Records without state are left out. With states, only
+// records of those states are returned, and no value of others is read.
+func (c *Client) Records(ctx context.Context, key string, states ...State) ([]Record, error) {
+	wanted, err := inStates(states)
+	if err != nil {
+		return nil, err
+	}
 	if _, err := keysOf(c.prefix, key); err != nil {
 		return nil, err
 	}
@@ -89,11 +120,19 @@ func (c *Client) Records(ctx context.Context, key string) ([]Record, error) {
 		return nil, err
 	}
 	slices.Sort(names) // one that was recorded meanwhile lets others be listed twice
-	records, err := c.peekAll(ctx, slices.Compact(names))
+	names = slices.Compact(names)
+	if wanted != nil {
+		if names, err = c.namesInStates(ctx, names, wanted); err != nil {
+			return nil, err
+		}
+	}
+	records, err := c.peekAll(ctx, names)
 	if err != nil {
 		return nil, err
 	}
-	records = slices.DeleteFunc(records, func(r Record) bool { return r.State == StateNone })
+	records = slices.DeleteFunc(records, func(r Record) bool {
+		return r.State == StateNone || len(states) > 0 && !slices.Contains(states, r.State)
+	})
 	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(b.Began.UnixMicro(), a.Began.UnixMicro()) })
 	return records, nil
 }
@@ -117,12 +156,39 @@ func (c *Client) listRecords(ctx context.Context, key, group string) (names []st
 	}
 }
 
-// peekAll reads records side by side; the executor makes batches of it.
+// namesInStates returns the names whose records are wanted. It reads no values.
+func (c *Client) namesInStates(ctx context.Context, names []string, wanted func(oncescript.Record) bool) ([]string, error) {
+	in, err := readAll(names, func(name string) (found oncescript.Record, err error) {
+		o := c.Once(name)
+		err = o.ask(ctx, "read the state of", func(ctx context.Context) (err error) {
+			found, _, err = o.backend().Summary(ctx, o.keys)
+			return err
+		})
+		return found, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	kept := names[:0]
+	for i, name := range names {
+		if wanted(in[i]) {
+			kept = append(kept, name)
+		}
+	}
+	return kept, nil
+}
+
+// peekAll reads records side by side.
 func (c *Client) peekAll(ctx context.Context, names []string) ([]Record, error) {
-	records, errs := make([]Record, len(names)), make([]error, len(names))
+	return readAll(names, func(name string) (Record, error) { return c.Once(name).Peek(ctx) })
+}
+
+// readAll calls read for all names, side by side; the executor makes batches of the commands.
+func readAll[R any](names []string, read func(name string) (R, error)) ([]R, error) {
+	records, errs := make([]R, len(names)), make([]error, len(names))
 	var all sync.WaitGroup
 	for i, name := range names {
-		all.Go(func() { records[i], errs[i] = c.Once(name).Peek(ctx) })
+		all.Go(func() { records[i], errs[i] = read(name) })
 	}
 	all.Wait()
 	return records, cmp.Or(errs...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,6 +15,9 @@ import (
 
 // ErrCursor is wrapped by the error for a text that is no cursor.
 var ErrCursor = errors.New("no cursor of this version")
+
+// maxRead bounds how many records one call reads while it looks for those of a state.
+const maxRead = 1000
 
 // maxHolds bounds how many holds, and places in a queue, are read of one lock: while a server reads them, it does nothing else.
 const maxHolds = 64
@@ -65,14 +69,35 @@ func (l *Lister) Locks(ctx context.Context, begin, cursor string, want int) (loc
 }
 
 // Records returns about want records whose keys begin with begin, by key, and the cursor of the next page. That is "" at the end.
-func (l *Lister) Records(ctx context.Context, begin, cursor string, want int) (records []Record, next string, err error) {
+// If wanted is not nil, it returns only records for which wanted returns true. Then it reads pages until it has as many as want,
+// but no more than maxRead records, and none after a page for which the walk has used all its SCANs.
+func (l *Lister) Records(
+	ctx context.Context, begin, cursor string, want int, wanted func(oncescript.Record) bool,
+) (records []Record, next string, err error) {
+	for read := 0; ; cursor = next {
+		page, n, end, err := l.recordPage(ctx, begin, cursor, want, wanted)
+		if err != nil {
+			return nil, "", err
+		}
+		records, next = append(records, page...), end
+		if read += n; next == "" || wanted == nil || len(records) >= want || n < want || read+want > maxRead {
+			slices.SortFunc(records, func(a, b Record) int { return strings.Compare(a.Key, b.Key) })
+			return slices.CompactFunc(records, func(a, b Record) bool { return a.Key == b.Key }), next, nil
+		}
+	}
+}
+
+// recordPage returns one page of the walk, and how many records it has read for it.
+func (l *Lister) recordPage(
+	ctx context.Context, begin, cursor string, want int, wanted func(oncescript.Record) bool,
+) (records []Record, read int, next string, err error) {
 	w := Walk{Exec: l.Instance.Exec, Pattern: oncePattern(l.Prefix + begin), NameOf: func(key string) (string, bool) {
 		name, ok := lockscript.NameOfOnce(l.Prefix, key)
 		return name, ok && strings.HasPrefix(name, begin)
 	}}
 	names, next, err := w.page(ctx, cursor, want)
 	if err != nil {
-		return nil, "", err
+		return nil, 0, "", err
 	}
 	found := make([]Record, len(names))
 	once := oncescript.NewStrategy(l.Instance)
@@ -82,11 +107,11 @@ func (l *Lister) Records(ctx context.Context, begin, cursor string, want int) (r
 		return err
 	})
 	for _, r := range found {
-		if r.State != "" {
+		if r.State != "" && (wanted == nil || wanted(r.Record)) {
 			records = append(records, r)
 		}
 	}
-	return records, next, err
+	return records, len(names), next, err
 }
 
 // Find returns the names of locks, or of records, whose keys match, and the cursor of the next page. It reads only keys.

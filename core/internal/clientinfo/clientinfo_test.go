@@ -173,3 +173,16 @@ func TestDirectoryAsksLessOften(t *testing.T) {
 		t.Errorf("asked at %v, want %v", asked, want)
 	}
 }
+
+// TestShortText: what a record says of a client has 64 bytes at most, with the process ID at its end.
+func TestShortText(t *testing.T) {
+	t.Parallel()
+	longest := strings.Repeat("a", 64)
+	if text := Short(longest); text != longest {
+		t.Errorf("64 bytes became %q", text)
+	}
+	text := Short("checkout-" + strings.Repeat("x", 110) + "-x2x4z:4711")
+	if len(text) != 64 || !strings.HasPrefix(text, "checkout-xxx") || !strings.HasSuffix(text, "xxx-x2x4z:4711") || !strings.Contains(text, "...") {
+		t.Errorf("%d bytes: %q", len(text), text)
+	}
+}

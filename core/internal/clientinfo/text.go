@@ -24,6 +24,19 @@ func Default() string {
 	return fmt.Sprintf("%s:%d", host[:min(len(host), 100)], os.Getpid())
 }
 
+// maxShort is the longest text of a record, in bytes. Redis keeps a hash with a longer field in a form that takes some 400 bytes
+// more.
+const maxShort = 64
+
+// Short returns a text for records: one that is too long without its middle. The end has the process ID.
+func Short(text string) string {
+	const front, gap = 24, "..."
+	if len(text) <= maxShort {
+		return text
+	}
+	return text[:front] + gap + text[len(text)-(maxShort-front-len(gap)):]
+}
+
 // Check returns why a text cannot be written, or nil.
 func Check(text string) error {
 	if len(text) > maxText {

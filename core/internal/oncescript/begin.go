@@ -52,7 +52,8 @@ func beginArgs(h *lockscript.Hold) []any {
 	}
 	args := []any{
 		h.ID, lockscript.Milliseconds(h.TTL), lockscript.Milliseconds(max(t.Retention, h.TTL)), tokenMemoryArg,
-		onExpiry, text(t.Fingerprint), t.Note, WindowBound(t.Earliest), WindowBound(t.Latest),
+		onExpiry, text(t.Fingerprint), t.Note, t.Instance, t.Label,
+		WindowBound(t.Earliest), WindowBound(t.Latest),
 	}
 	if g := t.Group; g.Key != "" {
 		args = append(args, Counted(t.Content(t.MaxValue)), bound(int64(g.MaxRecords)), bound(g.MaxBytes))

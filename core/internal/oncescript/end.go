@@ -39,7 +39,7 @@ func (s Strategy) finish(
 	t := termsOf(h)
 	args := []any{
 		h.ID, lockscript.Milliseconds(t.Retention), token, s.PublishVerbArg, h.Keys.Channel, text(content), endMemoryArg(h),
-		omitted, "", "",
+		omitted, "", "", t.Instance, t.Label,
 	}
 	if script == completeScript {
 		args[8] = text(t.Fingerprint)

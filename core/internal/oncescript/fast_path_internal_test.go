@@ -31,18 +31,19 @@ func longBegin(reply any) any {
 
 // recordNames are the fields of a record that begin.lua reads or writes, see lua/common.lua.
 type recordNames struct {
-	state, id, attempt, token, began, ttl, deadline, outcomeOnExpiry, declaration, fingerprint, note string
+	state, id, attempt, token, began, ttl, deadline, outcomeOnExpiry, declaration, fingerprint, note, by, label string
 }
 
 var recordFields = recordNames{
 	state: "state", id: "id", attempt: "attempt", token: "token", began: "began", ttl: "ttl", deadline: "deadline",
 	outcomeOnExpiry: "outcome_on_expiry", declaration: "declaration", fingerprint: "fingerprint", note: "note",
+	by: "by", label: "label",
 }
 
 func (n recordNames) all() []string {
 	return []string{
 		n.state, n.id, n.attempt, n.token, n.began, n.ttl, n.deadline, n.outcomeOnExpiry, n.declaration,
-		n.fingerprint, n.note,
+		n.fingerprint, n.note, n.by, n.label,
 	}
 }
 
@@ -78,7 +79,8 @@ func drawBeginArgs(d *fastpath.Draw) []string {
 	return []string{
 		askingAttempt, strconv.FormatInt(d.Lifetime(), 10), strconv.FormatInt(d.Lifetime(), 10),
 		strconv.FormatInt(d.Lifetime(), 10), fastpath.OneOf(d, []string{"", ExpiryMeansUnknown}),
-		fastpath.OneOf(d, []string{"", fingerprint}), fastpath.OneOf(d, []string{"", "note"}), window(), window(),
+		fastpath.OneOf(d, []string{"", fingerprint}), fastpath.OneOf(d, []string{"", "note"}), fastpath.OneOf(d, []string{"", "web-1:7", "web-1:7"}),
+		fastpath.OneOf(d, []string{"", "", "label"}), window(), window(),
 	}
 }
 
@@ -111,6 +113,7 @@ func drawComplete(d *fastpath.Draw) {
 		askingAttempt, strconv.FormatInt(d.Lifetime(), 10), token, fastpath.OneOf(d, []string{"PUBLISH", "SPUBLISH"}), "channel",
 		fastpath.OneOf(d, []string{"", "value"}), fastpath.OneOf(d, []string{"", "", "600000"}), fastpath.OneOf(d, []string{"", "", "1"}),
 		fastpath.OneOf(d, []string{"", fingerprint}), fastpath.OneOf(d, []string{"", "5"}),
+		fastpath.OneOf(d, []string{"", "web-1:7"}), fastpath.OneOf(d, []string{"", "label"}),
 	}
 	if d.Chance(15) {
 		args = append(args, drawGroup(d, record)[0])
@@ -134,6 +137,8 @@ func drawRecord(d *fastpath.Draw, key string) {
 		recordFields.declaration:     fastpath.OneOf(d, []string{"", "0", "3"}),
 		recordFields.fingerprint:     fastpath.OneOf(d, []string{"", "", fingerprint, "another"}),
 		recordFields.note:            fastpath.OneOf(d, []string{"", "old note"}),
+		recordFields.by:              fastpath.OneOf(d, []string{"", "web-2:8"}),
+		recordFields.label:           fastpath.OneOf(d, []string{"", "old label"}),
 		"ended":                      d.Micro(-1000),
 		"value":                      fastpath.OneOf(d, []string{"", "value"}),
 		"reason":                     fastpath.OneOf(d, []string{"", "reason"}),

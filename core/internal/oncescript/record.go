@@ -16,6 +16,8 @@ type Record struct {
 	Omitted      bool   // true if a completed run had a value that was not recorded
 	Fingerprint  []byte // nil if the attempt had none
 	Reason, Note string
+	Instance     string        // of the client that began the attempt
+	Label        string        // place of the guard that began it
 	Began, Ended time.Time     // of the attempt; zero if it has not begun or ended
 	Lease        time.Duration // until the lease of a running attempt expires
 	Retention    time.Duration // until the record expires
@@ -47,7 +49,7 @@ func decodeRecord(d *lockscript.Decoder) Record {
 	r.Token = lockscript.TokenOf(fields["token"])
 	r.Began, r.Ended = moment(usually(fields, "began", fields["token"])), moment(fields["ended"])
 	r.Fingerprint, r.Reason = bytesOf(fields, "fingerprint"), fields["reason"]
-	r.Note = fields["note"]
+	r.Note, r.Instance, r.Label = fields["note"], fields["by"], fields["label"]
 	r.Lease, r.Retention = lease, retention
 	if state != ExpiryMeansCompleted {
 		return r

@@ -17,6 +17,8 @@ type Terms struct {
 	Earliest     time.Time     // the window in which an attempt may begin, by the server's clock; zero for no bound
 	Latest       time.Time
 	Note         string // for readers of the record
+	Instance     string // of the client, see clientinfo
+	Label        string // place of the guard
 }
 
 // question is what an answer depends on beside the record.

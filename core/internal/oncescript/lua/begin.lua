@@ -10,9 +10,10 @@
 -- The other ARGV may be '' or absent:
 -- ARGV[5] unknown if the outcome is unknown once the lease has expired; otherwise another attempt may follow then
 -- ARGV[6] fingerprint of what is asked for     ARGV[7] note for readers of the record
--- ARGV[8], ARGV[9] the attempt may begin between these times, in ms since 1970; 0 and less count
--- ARGV[10] bytes that a running record counts in its group; present with KEYS[4]
--- ARGV[11], ARGV[12] how many records, and how many bytes, the group may have
+-- ARGV[8] process of the attempt     ARGV[9] label of the attempt, see common.lua
+-- ARGV[10], ARGV[11] the attempt may begin between these times, in ms since 1970; 0 and less count
+-- ARGV[12] bytes that a running record counts in its group; present with KEYS[4]
+-- ARGV[13], ARGV[14] how many records, and how many bytes, the group may have
 --
 -- Returns token                 the first attempt runs, since the us that the token says
 --         {1, token, attempt, us}  the attempt runs: it began now, or by an earlier run of this request, at that time
@@ -36,7 +37,7 @@
 -- record needs no HDEL, so its expiry comes right after HSET. If the server refuses the expiry, the script undoes the record.
 
 local id, ttl, retention = ARGV[1], tonumber(ARGV[2]), ARGV[3]
-local outcomeOnExpiry, fingerprint, note = ARGV[5] or '', ARGV[6] or '', ARGV[7] or ''
+local outcomeOnExpiry, fingerprint = ARGV[5] or '', ARGV[6] or ''
 
 -- nextToken draws a token: the server's time, or more if the last token or that of the record is not less. Then it is the
 -- last one, for ARGV[4] ms. Why not the function of lockscript/lua/token.lua: its tokens may be late, and a token that is
@@ -62,13 +63,13 @@ if call('EXISTS', KEYS[3]) == 1 then
 end
 
 local r = read('state', 'id', 'attempt', 'token', 'ttl', 'deadline', 'outcome_on_expiry', 'declaration', 'fingerprint',
-  'began', 'note')
+  'began', 'note', 'by', 'label')
 local deadline = integer(math.floor(now / 1000) + ttl)
 if r.state == 'running' and r.id == id then
   call('PEXPIRE', record, retention) -- a full server accepts this, and then also the next write
   call('HSET', record, 'deadline', deadline)
   if KEYS[4] then
-    enlist(KEYS[4], ARGV[10])
+    enlist(KEYS[4], ARGV[12])
   end
   return granted(tonumber(r.token), tonumber(r.attempt or 1), tonumber(r.began or r.token))
 end
@@ -84,17 +85,17 @@ elseif state == 'unknown' or state and outcomeOnExpiry == 'unknown' then
   return report(-3)
 end
 
-local earliest, latest = tonumber(ARGV[8] or ''), tonumber(ARGV[9] or '')
+local earliest, latest = tonumber(ARGV[10] or ''), tonumber(ARGV[11] or '')
 if earliest and now < earliest * 1000 then
   return {-6, now}
 elseif latest and now > latest * 1000 then
   return {-7, now}
 end
-local maxRecords, maxBytes = tonumber(ARGV[11] or ''), tonumber(ARGV[12] or '')
+local maxRecords, maxBytes = tonumber(ARGV[13] or ''), tonumber(ARGV[14] or '')
 if maxRecords or maxBytes then
   local own = countedBytes(KEYS[4])
   local count, bytes, untilExpiry = usage(KEYS[4])
-  local added = classSize(sizeClass(ARGV[10])) - (own or 0)
+  local added = classSize(sizeClass(ARGV[12])) - (own or 0)
   if maxRecords and not own and count >= maxRecords then
     return {-5, untilExpiry}
   elseif maxBytes and added > 0 and bytes + added > maxBytes then
@@ -119,7 +120,8 @@ add('began', integer(now), integer(token))
 add('deadline', deadline, deadline)
 add('outcome_on_expiry', outcomeOnExpiry == '' and 'retry' or outcomeOnExpiry, 'retry')
 add('declaration', '0', '0')
-for field, value in pairs({fingerprint = fingerprint, note = note}) do
+for i, field in ipairs({'fingerprint', 'note', 'by', 'label'}) do
+  local value = ARGV[5 + i] or ''
   if value ~= '' then
     fields[#fields + 1], fields[#fields + 2] = field, value
   elseif r[field] then
@@ -132,6 +134,6 @@ if refused then
   return refused
 end
 if KEYS[4] then
-  enlist(KEYS[4], ARGV[10])
+  enlist(KEYS[4], ARGV[12])
 end
 return granted(token, attempt, now)

@@ -2,13 +2,14 @@
 -- case. This file comes in front of common.lua.
 --
 -- In every other case it does nothing and begin.lua decides: also with a group, or with times between which the
--- attempt may begin.
+-- attempt may begin, or with a label but no process.
 --
 -- KEYS, ARGV, replies and the order of writes are those of begin.lua and common.lua.
 --
 -- Why: without functions and tables the script takes half of the server's time.
 
-if not KEYS[4] and not ARGV[8] and redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
+if not KEYS[4] and not ARGV[10] and not (ARGV[8] == '' and ARGV[9])
+  and redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
   local call = redis.call
   local time = call('TIME')
   local began = time[1] .. string.format('%06d', time[2]) -- microseconds
@@ -19,7 +20,14 @@ if not KEYS[4] and not ARGV[8] and redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 t
     token = string.format('%.0f', last + 1)
     call('SET', KEYS[2], token, 'PX', ARGV[4])
   end
-  call('HSET', KEYS[1], 'state', 'running', 'id', ARGV[1], 'token', token, 'ttl', ARGV[2])
+  if ARGV[9] and ARGV[9] ~= '' then
+    call('HSET', KEYS[1], 'state', 'running', 'id', ARGV[1], 'token', token, 'ttl', ARGV[2],
+      'by', ARGV[8], 'label', ARGV[9])
+  elseif ARGV[8] and ARGV[8] ~= '' then
+    call('HSET', KEYS[1], 'state', 'running', 'id', ARGV[1], 'token', token, 'ttl', ARGV[2], 'by', ARGV[8])
+  else
+    call('HSET', KEYS[1], 'state', 'running', 'id', ARGV[1], 'token', token, 'ttl', ARGV[2])
+  end
   if token ~= began then
     call('HSET', KEYS[1], 'began', began)
   end

@@ -17,6 +17,8 @@
 --   omitted      1 if a completed run had a value that was not recorded
 --   reason       why the outcome is unknown
 --   note         text for readers of the record; may be absent
+--   by           the process of the attempt, see WithInstance; may be absent
+--   label        place of the guard that began the attempt; may be absent
 --
 -- A field that has its usual value is absent. Why: the record of a completed run may be one of millions.
 --

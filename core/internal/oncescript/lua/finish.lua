@@ -9,6 +9,7 @@
 -- ARGV[8] 1 if the run had a value that is too large to be recorded
 -- ARGV[9] fingerprint of what was asked for: for a record that is written anew
 -- ARGV[10] number of the attempt; absent: 1
+-- ARGV[11], ARGV[12] process and label of the attempt, see common.lua: for a record that is written anew
 --
 -- Returns 1  recorded
 --         2  recorded, although the record was not that of the attempt any more: it had been evicted or forgotten, or a
@@ -67,10 +68,13 @@ local function finish(state, ...)
   end
   local number = (ARGV[10] or '') == '' and 1 or ARGV[10]
   local fields = {'state', state, 'token', ARGV[3], 'attempt', number, 'began', 0, ...}
-  local obsolete = {'id', 'ttl', 'deadline', 'outcome_on_expiry', 'declaration', 'note', 'fingerprint'} -- of a later attempt
-  if (ARGV[9] or '') ~= '' then
-    fields[#fields + 1], fields[#fields + 2] = 'fingerprint', ARGV[9]
-    obsolete[#obsolete] = nil
+  local obsolete = {'id', 'ttl', 'deadline', 'outcome_on_expiry', 'declaration', 'note'} -- of a later attempt
+  for argument, field in pairs({[9] = 'fingerprint', [11] = 'by', [12] = 'label'}) do
+    if (ARGV[argument] or '') ~= '' then
+      fields[#fields + 1], fields[#fields + 2] = field, ARGV[argument]
+    else
+      obsolete[#obsolete + 1] = field
+    end
   end
   writeEnd(obsolete, unpack(fields))
   remember(2, kept)

@@ -49,7 +49,7 @@ else
     call('HSET', record, 'id', ARGV[1])
   end
   call('HDEL', record, 'state', 'id', 'began', 'ended', 'ttl', 'deadline', 'outcome_on_expiry', 'declaration',
-    'fingerprint', 'reason', 'note')
+    'fingerprint', 'reason', 'note', 'by', 'label')
   if ARGV[3] == '1' then
     call('HSET', record, 'attempt', attempt - 1)
     call('HDEL', record, 'token')

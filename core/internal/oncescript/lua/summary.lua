@@ -5,7 +5,7 @@
 -- Returns what report in common.lua returns, without the two fields, and behind it the bytes of the value. Writes nothing.
 
 local names = {'state', 'attempt', 'token', 'began', 'ended', 'deadline', 'ttl', 'outcome_on_expiry', 'omitted', 'reason',
-  'note'}
+  'note', 'by', 'label'}
 local r, fields = read(unpack(names)), {}
 for _, name in ipairs(names) do
   if r[name] then
