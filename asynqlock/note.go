@@ -16,6 +16,8 @@ const (
 	minHost = 12
 	// maxNote is the longest note that core takes.
 	maxNote = 256
+	// maxLabel is the longest label that core takes.
+	maxLabel = 256
 )
 
 // note tells those who read a record who runs the task: which one, and where.
@@ -33,6 +35,9 @@ func noteOf(task, place string) string {
 	text := task + " " + place
 	return text[:min(len(text), maxNote)]
 }
+
+// label is the type of a task, of which a record has as much as it may.
+func label(t Task) string { return strings.ToValidUTF8(t.Type[:min(len(t.Type), maxLabel)], "") }
 
 // identity is the name of a task, or its hash if that is long.
 func identity(t Task) string {

@@ -114,7 +114,7 @@ func (o *once) entered(v *visit) bool {
 
 // of returns the Once of a task.
 func (o *once) of(v *visit, t *asynq.Task, more ...core.OnceOption) *core.Once {
-	options := append(slices.Clone(o.options), core.WithNote(note(v.task)))
+	options := append(slices.Clone(o.options), core.WithNote(note(v.task)), core.WithLabel(label(v.task)))
 	if o.comparesPayload(v) {
 		options = append(options, core.WithFingerprint(fingerprint(o.keySecret, t)))
 	}

@@ -39,7 +39,8 @@ func TestResolve(t *testing.T) {
 	info := s.archive(key)
 	s.run(info.ID, asynq.TaskStateArchived) // nobody has found out yet
 	record, err := asynqlock.Peek(t.Context(), s.locks, key, info)
-	if err != nil || record.State != core.StateUnknown || record.Attempt != 1 || !strings.HasPrefix(record.Note, "default/"+info.ID) {
+	if err != nil || record.State != core.StateUnknown || record.Attempt != 1 || !strings.HasPrefix(record.Note, "default/"+info.ID) ||
+		record.Label != info.Type {
 		t.Errorf("%+v, %v", record, err)
 	}
 	wantNil(t, asynqlock.Resolve(t.Context(), s.locks, key, info, []byte("by hand")))

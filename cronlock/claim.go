@@ -133,7 +133,8 @@ func (j *job) once(tick time.Time, deadline, wait time.Duration) *core.Once {
 // options are those of all records of runs. They leave nothing to the client's that would change what is promised.
 func (j *job) options(more ...core.OnceOption) []core.OnceOption {
 	options := []core.OnceOption{
-		core.WithGroup(), core.WithNote(j.identity.note(j.config.replica)), core.WithWait(0),
+		core.WithGroup(), core.WithNote(j.identity.note(j.config.replica)), core.WithLabel(j.name),
+		core.WithWait(0),
 		core.WithFailurePolicy(core.HoldFailures),
 	}
 	for _, o := range j.config.lock {

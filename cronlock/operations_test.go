@@ -83,6 +83,9 @@ func TestRunNow(t *testing.T) {
 		t.Fatalf("records %v, error %v", records, err)
 	}
 	for _, record := range records {
+		if record.Label != "job" {
+			t.Errorf("%s has the label %q", record.Key, record.Label)
+		}
 		if strings.Contains(record.Key, ":now:") && record.Retention > 20*time.Hour {
 			t.Errorf("%s is kept for %v", record.Key, record.Retention)
 		}

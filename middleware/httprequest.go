@@ -96,5 +96,5 @@ func RequestOf(r *http.Request, key Key, by time.Time) Request {
 	if body, ok := r.Body.(*Body); ok {
 		payload.Body = body.compared()
 	}
-	return Request{Key: key, Payload: payload, AnswerBy: by, Header: r.Header}
+	return Request{Key: key, Payload: payload, Pattern: r.Pattern, AnswerBy: by, Header: r.Header}
 }

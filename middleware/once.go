@@ -152,7 +152,7 @@ func (o *Once) admit(ctx context.Context, run *Run, waited time.Duration) (err e
 
 // begin asks Redis, for as long as the request may wait.
 func (o *Once) begin(ctx context.Context, hash string, req Request) (*core.Attempt, error) {
-	options, name := o.recordOptions(), o.recordName(req.Key)
+	options, name := append(slices.Clip(o.recordOptions()), core.WithLabel(req.label())), o.recordName(req.Key)
 	if o.config.Compare {
 		options = append(slices.Clip(options), core.WithFingerprint(o.config.fingerprint(req.Payload)))
 	}

@@ -17,11 +17,29 @@ type Request struct {
 	Key Key
 	// Payload distinguishes it from another request with the same key.
 	Payload Payload
+	// Pattern is the matched pattern, in the form of [http.ServeMux]. The record gets it as its label, with the method. It is
+	// empty if no pattern is known. [RequestOf] takes that of the request.
+	Pattern string
 	// AnswerBy is the time until which an answer can be written, see [AnswerBy]. Zero is no limit.
 	AnswerBy time.Time
 	// Header is the header of the request. Prefer (RFC 7240) and Early-Data (RFC 8470) are used.
 	Header http.Header
 }
+
+// label returns the route of a request for operators, "POST /orders/{id}" for instance. It has no path of a client.
+func (r Request) label() string {
+	label := r.Pattern
+	if label == "" {
+		return ""
+	}
+	if !strings.ContainsAny(label, " \t") { // it has no method
+		label = r.Payload.Method + " " + label
+	}
+	return strings.ToValidUTF8(label[:min(len(label), maxLabel)], "")
+}
+
+// maxLabel is the most that [core.WithLabel] allows.
+const maxLabel = 256
 
 // Payload is the content of a request, for comparison.
 type Payload struct {

@@ -152,3 +152,23 @@ func TestOnceMaxHold(t *testing.T) {
 	run(t, url, append([]string{"once", "b", "--retry"}, args...)...).want(t, 79, "", "longer than it may")
 	run(t, url, "once", "b", "--retry", "--", "echo", "ran").want(t, 0, "ran", "")
 }
+
+// TestOnceNamesTheJob: the record says which process ran, and for which job. It has no argument and no key of a single run.
+func TestOnceNamesTheJob(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	locks := newLocks(t, srv)
+	run(t, urlOf(srv), "once", "order:ada", "--", "/bin/echo", "ada").want(t, 0, "ada\n", "")
+	run(t, urlOf(srv), "once", "script", "-c", "echo ran").want(t, 0, "ran", "")
+	run(t, urlOf(srv), "once", "backup", "--tick", "1000h", "--", "echo", "ran").want(t, 0, "ran\n", "")
+	labels := map[string]bool{}
+	for r, err := range locks.AllRecords(t.Context(), "") {
+		if err != nil || r.Instance == "" {
+			t.Errorf("%+v, %v", r, err)
+		}
+		labels[r.Label] = true
+	}
+	if len(labels) != 3 || !labels["echo"] || !labels["sh"] || !labels["backup"] {
+		t.Errorf("labels %v", labels)
+	}
+}

@@ -22,6 +22,7 @@ var operatorTests = tests{
 	"RecordsThatAreNotListedAreAnError": testRecordsUnlisted,
 	"RecordsThatAreCountedAreListed":    testRecordsCounted,
 	"AnswersOfOperatorsAreChecked":      testResolveChecked,
+	"RecordsNameTheirRoute":             testRecordLabel,
 }
 
 // operated is what an operator can do with a guard that keeps records.
@@ -291,5 +292,15 @@ func testResolveChecked(t *testing.T, s *suite) {
 	a := site.do(request{user: user, key: "k"}).replayed(t, http.StatusOK, "")
 	if a.header.Get("Set-Cookie") != "" || a.header.Get("Content-Type") != "text/plain" {
 		t.Errorf("header %v", a.header)
+	}
+}
+
+// testRecordLabel: a record says for which route it is, by its pattern: the path may have a user's data.
+func testRecordLabel(t *testing.T, s *suite) {
+	const user = "record-label"
+	_, _, guard := s.unknown(t, user)
+	r, err := guard.Peek(t.Context(), idempotentKey(t, user, "k"))
+	if err != nil || r.Label != "POST /orders/{id}" {
+		t.Errorf("record of %q, %v", r.Label, err)
 	}
 }

@@ -94,7 +94,9 @@ func (o *once) handle(c *gin.Context) {
 			next(ctx, c)
 			return nil
 		}
-		run, recorded, conflict := o.engine.Begin(ctx, middleware.RequestOf(c.Request, key, by))
+		request := middleware.RequestOf(c.Request, key, by)
+		request.Pattern = routeOf(c).Pattern
+		run, recorded, conflict := o.engine.Begin(ctx, request)
 		switch {
 		case recorded != nil:
 			replay(c, recorded, o.engine.Marker())

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
@@ -78,7 +80,8 @@ func (c *onceCommand) terms(ctx context.Context, all *clients) (string, []core.O
 		policy = core.RetryFailures
 	}
 	opts := []core.OnceOption{
-		core.WithFailurePolicy(policy), core.WithNote(identity()), core.WithMaxValue(2 * (c.MaxOutput + 256) * 2), core.WithWait(0),
+		core.WithFailurePolicy(policy), core.WithNote(identity()), core.WithLabel(c.label()),
+		core.WithMaxValue(2 * (c.MaxOutput + 256) * 2), core.WithWait(0),
 	}
 	if c.Wait != nil {
 		opts = append(opts, core.WithWait(c.Wait.value()))
@@ -99,6 +102,19 @@ func (c *onceCommand) terms(ctx context.Context, all *clients) (string, []core.O
 	retention := max(c.Retention.value(), 2*to.Sub(from))
 	opts = append(opts, core.WithWindow(from, to), core.WithRetention(retention.Truncate(time.Millisecond)))
 	return c.Key + "@" + tick.UTC().Format(time.RFC3339), opts, nil
+}
+
+// label is what operators see of the run's place: the job, which is the key of a schedule, or otherwise the program. The key of
+// other runs, and the arguments of the program, may name a customer.
+func (c *onceCommand) label() string {
+	label := "sh"
+	switch {
+	case c.Tick != "":
+		label = c.Key
+	case len(c.Cmd) > 0:
+		label = filepath.Base(c.Cmd[0])
+	}
+	return strings.ToValidUTF8(label[:min(len(label), 256)], "")
 }
 
 // refused returns what the program does in place of a run.
