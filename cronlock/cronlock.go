@@ -15,8 +15,7 @@ import (
 // identifies the job on all replicas, through all versions: keep it when the function or the spec changes. All jobs of
 // one Redis and key prefix share one namespace, see [WithService].
 //
-// The parser of c reads the spec. "@every" ticks are the multiples of the interval since 1970, instead of counting
-// from the start of the process. So all replicas have the same ticks.
+// The parser of c reads the spec. Its ticks are those of [Ticks]: all replicas have the same ones.
 //
 // The context of fn ends if the lease of the run is lost or the context of [WithContext] ends. It carries the fencing
 // token, [core.TokenFrom], and the [Run], see [RunFrom]. An error of fn is recorded and logged; the tick does not run
@@ -201,6 +200,6 @@ func (j *job) warnOfNoTick(s cron.Schedule, now time.Time) {
 
 // local reports whether ticks depend on the local zone: a spec without a zone is read in that of the scheduler.
 func local(s cron.Schedule, scheduler *time.Location) bool {
-	spec, ok := s.(*cron.SpecSchedule)
-	return ok && spec.Location == time.Local && scheduler == time.Local
+	e, ok := s.(*expression)
+	return ok && e.spec.Location == time.Local && scheduler == time.Local
 }

@@ -31,7 +31,7 @@ func newIdentity(service, spec string, s cron.Schedule, zone *time.Location) ide
 	i := identity{service: service, spec: spec, zone: zone.String()}
 	hash := sha256.New()
 	if spec == "" {
-		i.spec = fmt.Sprintf("%T", s)
+		i.spec = typeName(s)
 		for _, tick := range firstTicks(s, anchor(zone)) {
 			_, _ = io.WriteString(hash, tick.UTC().Format(time.RFC3339Nano)+"\n")
 		}
@@ -39,6 +39,14 @@ func newIdentity(service, spec string, s cron.Schedule, zone *time.Location) ide
 	_, _ = io.WriteString(hash, i.spec+"\n"+i.zone)
 	i.digest = hex.EncodeToString(hash.Sum(nil)[:8])
 	return i
+}
+
+// typeName returns the type of a schedule as it was passed to [AddSchedule].
+func typeName(s cron.Schedule) string {
+	if e, ok := s.(*expression); ok {
+		s = e.spec
+	}
+	return fmt.Sprintf("%T", s)
 }
 
 // firstTicks are enough to tell most schedules apart.

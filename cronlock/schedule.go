@@ -9,12 +9,13 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// align gives "@every" ticks that are the same in every process. robfig counts them from when each process was started;
-// here they are the multiples of the interval since 1970. The schedules of cron expressions are the same everywhere
-// already.
+// align returns the schedule of [Ticks].
 func align(s cron.Schedule) cron.Schedule {
-	if every, ok := s.(cron.ConstantDelaySchedule); ok {
-		return aligned{max(int64(every.Delay/time.Second), 1)}
+	switch s := s.(type) {
+	case cron.ConstantDelaySchedule:
+		return aligned{max(int64(s.Delay/time.Second), 1)}
+	case *cron.SpecSchedule:
+		return newExpression(s)
 	}
 	return s
 }

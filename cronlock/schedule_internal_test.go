@@ -44,8 +44,8 @@ func load(t *testing.T, zone string) *time.Location {
 	return location
 }
 
-// TestFoldAndGap: a time that is twice on the wall clock is two ticks with keys of their own, one that is not there
-// none.
+// TestFoldAndGap: a time that is twice on the wall clock is two ticks with keys of their own, one that is not there has
+// the key of the end of the gap.
 func TestFoldAndGap(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -59,11 +59,11 @@ func TestFoldAndGap(t *testing.T) {
 		},
 		{
 			"gap, daily", "30 2 * * *", "America/New_York", "2026-03-07T12:00:00-05:00", "2026-03-09T12:00:00-04:00",
-			[]string{"2026-03-09T06:30:00Z"},
+			[]string{"2026-03-08T07:00:00Z", "2026-03-09T06:30:00Z"},
 		},
 		{
 			"gap at midnight", "0 0 * * *", "America/Sao_Paulo", "2018-11-03T12:00:00-03:00", "2018-11-05T12:00:00-02:00",
-			[]string{"2018-11-05T02:00:00Z"},
+			[]string{"2018-11-04T03:00:00Z", "2018-11-05T02:00:00Z"},
 		},
 		{
 			"fold, hourly", "0 * * * *", "America/New_York", "2026-11-01T00:30:00-04:00", "2026-11-01T02:30:00-05:00",
