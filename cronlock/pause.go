@@ -2,7 +2,9 @@ package cronlock
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -19,10 +21,18 @@ const resumeMemory = longestPeriod + 24*time.Hour
 // lasts ten years at most. It ends earlier if Redis loses its data: by FLUSHALL, or the restart of a Redis without
 // persistence. Pause returns [ErrUnknownJob] for a name that no replica has.
 //
+// [Jobs] shows who has paused a job, see [By], and when. Pausing a paused job leaves both as they are.
+//
 // While Redis does not answer, a job with [FailOpen] stays paused on each replica whose last answer, at a tick, was that
 // it is paused. A replica without such an answer cannot know: it was started in the outage, or no tick has come since
 // Pause. It runs the job.
-func Pause(ctx context.Context, locks *core.Client, name string) error {
+func Pause(ctx context.Context, locks *core.Client, name string, opts ...PauseOption) error {
+	who := pausing{by: thisReplica()}
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&who)
+		}
+	}
 	flag, err := pauseOf(locks, name)
 	if err != nil {
 		return err
@@ -30,9 +40,31 @@ func Pause(ctx context.Context, locks *core.Client, name string) error {
 	if err := checkKnown(ctx, locks, name); err != nil {
 		return err
 	}
-	_, err = flag.Do(ctx, func(context.Context) ([]byte, error) { return nil, nil })
+	_, err = flag.Do(ctx, func(context.Context) ([]byte, error) { return json.Marshal(pauseRecord{By: who.by}) })
 	return err
 }
+
+// PauseOption configures a [Pause].
+type PauseOption func(*pausing)
+
+type pausing struct{ by string }
+
+// By sets who pauses a job: a person, or a program. Line breaks and other control characters are left out, and so is what
+// exceeds 200 bytes. Defaults to the host and process ID of the caller, also for an empty name.
+func By(who string) PauseOption {
+	who = strings.Map(oneLine, strings.ToValidUTF8(who, ""))
+	if len(who) > mostWho {
+		who = strings.ToValidUTF8(who[:mostWho], "")
+	}
+	return func(p *pausing) {
+		if who != "" {
+			p.by = who
+		}
+	}
+}
+
+// mostWho bounds the name in a pause, in bytes.
+const mostWho = 200
 
 // Resume lets a paused job run again, from the next tick on. Ticks until now are skipped for ever, even with
 // [WithCatchUp]. Resuming a job that is not paused is no error. Resume returns [ErrUnknownJob] for a name that no
@@ -50,19 +82,21 @@ func Resume(ctx context.Context, locks *core.Client, name string) error {
 		return checkKnown(ctx, locks, name)
 	}
 	// The time is written before the job is resumed: otherwise a replica that looks in between would catch up.
-	if err := markResumed(ctx, locks, name); err != nil {
+	if err := markResumed(ctx, locks, name, readPause(record)); err != nil {
 		return err
 	}
 	return flag.Forget(ctx)
 }
 
-// markResumed records when the job was resumed, by the clock of Redis.
-func markResumed(ctx context.Context, locks *core.Client, name string) error {
+// markResumed records when the job was resumed, by the clock of Redis, and the pause that ends so.
+func markResumed(ctx context.Context, locks *core.Client, name string, paused pauseRecord) error {
 	mark := locks.Once(resumedKey(name), core.WithRetention(resumeMemory), core.WithWait(pausePatience))
 	if err := mark.Forget(ctx); err != nil {
 		return err
 	}
-	_, err := mark.Do(ctx, func(context.Context) ([]byte, error) { return nil, nil })
+	_, err := mark.Do(ctx, func(context.Context) ([]byte, error) {
+		return json.Marshal(pauseRecord{By: paused.By, Since: paused.ended})
+	})
 	return err
 }
 

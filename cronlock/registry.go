@@ -26,10 +26,21 @@ type JobInfo struct {
 	Service string
 	// Spec is that of its schedule, or the type of the schedule for [AddSchedule]; Zone is that of the cron.
 	Spec, Zone string
-	// Paused is true if the job is paused, see [Pause].
-	Paused bool
+	// Paused is true if the job is paused, see [Pause]. PausedBy says by whom, see [By], and PausedAt since when, by the clock
+	// of Redis.
+	Paused   bool
+	PausedBy string
+	PausedAt time.Time
 	// LastTick is the latest tick that was claimed; zero if Redis has none.
 	LastTick time.Time
+	// NextTick is the first tick to come, by the clock of the caller. It is zero if there is none, or if it cannot be
+	// computed here: the schedule of [AddSchedule] is of a type of its own, or this host lacks the zone.
+	NextTick time.Time
+	// Missed counts the ticks that no replica has claimed until their start deadline, and MissedTick is the latest of them.
+	// It counts from the earliest run that Redis remembers, see [WithHistory]. Ticks during the last pause do not count.
+	// It is zero where NextTick cannot be computed.
+	Missed     int
+	MissedTick time.Time
 	// Registered is when a replica last registered the job, by the clock of Redis. Replicas do so every hour at most,
 	// when they ask for a tick.
 	Registered time.Time
@@ -42,6 +53,8 @@ type registration struct {
 	Zone    string `json:"zone"`
 	Digest  string `json:"digest"`
 	Replica string `json:"replica"`
+	Plan    plan   `json:"plan,omitzero"`
+	Late    int64  `json:"late,omitempty"` // how late a tick may start, in ms
 }
 
 const (
@@ -72,7 +85,11 @@ func (j *job) register(ctx context.Context) error {
 		var completed *core.CompletedError
 		switch {
 		case err == nil:
-			return attempt.Complete(ctx, j.registration())
+			text, err := json.Marshal(j.registration())
+			if err != nil {
+				panic(err) // not with fields of these types
+			}
+			return attempt.Complete(ctx, text)
 		case !errors.As(err, &completed):
 			if errors.Is(err, core.ErrInProgress) {
 				return nil // another replica is about to register it
@@ -87,13 +104,13 @@ func (j *job) register(ctx context.Context) error {
 	}
 }
 
-func (j *job) registration() []byte {
+func (j *job) registration() registration {
 	i := j.identity
-	text, err := json.Marshal(registration{i.service, i.spec, i.zone, i.digest, j.config.replica})
-	if err != nil {
-		panic(err) // not with fields of these types
+	now := time.Now().In(j.cron.Location())
+	return registration{
+		Service: i.service, Spec: i.spec, Zone: i.zone, Digest: i.digest, Replica: j.config.replica,
+		Plan: planOf(j.schedule, j.cron.Location()), Late: max(j.deadline(now), j.config.catchUp).Milliseconds(),
 	}
-	return text
 }
 
 // outdated reports whether the record is to be written again.
@@ -103,7 +120,9 @@ func (j *job) outdated(record core.Record, kept time.Duration) bool {
 		return true
 	}
 	j.compareIdentity(r.Replica, r.Service, r.Digest)
-	return r.Service != j.identity.service || r.Digest != j.identity.digest || record.Retention < kept-refreshInterval
+	mine := j.registration()
+	return r.Service != mine.Service || r.Digest != mine.Digest || r.Plan != mine.Plan ||
+		record.Retention < kept-refreshInterval
 }
 
 // Jobs returns the jobs that replicas have registered in this Redis under the prefix of the client, by name.
@@ -115,20 +134,62 @@ func Jobs(ctx context.Context, locks *core.Client) ([]JobInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	var jobs []JobInfo
+	var jobs []listed
 	for _, record := range records {
-		name, ok := strings.CutPrefix(record.Key, registry)
-		var r registration
-		if ok && json.Unmarshal(record.Value, &r) == nil {
-			jobs = append(jobs, JobInfo{Name: name, Service: r.Service, Spec: r.Spec, Zone: r.Zone, Registered: record.Ended})
+		if job, ok := read(record); ok {
+			jobs = append(jobs, job)
 		}
 	}
-	slices.SortFunc(jobs, func(a, b JobInfo) int { return strings.Compare(a.Name, b.Name) })
-	return jobs, fillAll(ctx, locks, jobs)
+	slices.SortFunc(jobs, func(a, b listed) int { return strings.Compare(a.info.Name, b.info.Name) })
+	err = fillAll(ctx, locks, jobs)
+	infos := make([]JobInfo, len(jobs))
+	for i, job := range jobs {
+		infos[i] = job.info
+	}
+	return infos, err
+}
+
+// Job returns the job of that name as [Jobs] lists it. It returns [ErrUnknownJob] for a name that no replica has.
+func Job(ctx context.Context, locks *core.Client, name string) (JobInfo, error) {
+	if locks == nil {
+		return JobInfo{}, errNoClient
+	}
+	if err := checkName(name); err != nil {
+		return JobInfo{}, err
+	}
+	record, err := locks.Once(jobKey(name)).Peek(ctx)
+	if err != nil {
+		return JobInfo{}, err
+	}
+	job, ok := read(record)
+	if !ok { // a pause outlives the registration
+		job.info.Name = name
+		if err := checkKnown(ctx, locks, name); err != nil {
+			return JobInfo{}, err
+		}
+	}
+	err = job.fill(ctx, locks)
+	return job.info, err
+}
+
+// listed is a job of the registry.
+type listed struct {
+	info JobInfo
+	registration
+}
+
+// read returns false for a record that is no registration.
+func read(record core.Record) (l listed, ok bool) {
+	name, ok := strings.CutPrefix(record.Key, registry)
+	if !ok || json.Unmarshal(record.Value, &l.registration) != nil {
+		return listed{}, false
+	}
+	l.info = JobInfo{Name: name, Service: l.Service, Spec: l.Spec, Zone: l.Zone, Registered: record.Ended}
+	return l, true
 }
 
 // fillAll reads what is not in the registry, of some jobs at a time.
-func fillAll(ctx context.Context, locks *core.Client, jobs []JobInfo) error {
+func fillAll(ctx context.Context, locks *core.Client, jobs []listed) error {
 	const atOnce = 16
 	errs := make([]error, len(jobs))
 	room := make(chan struct{}, atOnce)
@@ -144,15 +205,25 @@ func fillAll(ctx context.Context, locks *core.Client, jobs []JobInfo) error {
 	return errors.Join(errs...)
 }
 
-func (i *JobInfo) fill(ctx context.Context, locks *core.Client) error {
+func (l *listed) fill(ctx context.Context, locks *core.Client) error {
+	i := &l.info
 	flag, err := locks.Once(pauseKey(i.Name)).Peek(ctx)
 	if err != nil {
 		return err
 	}
-	i.Paused = flag.State == core.StateCompleted
+	mark, err := locks.Once(resumedKey(i.Name)).Peek(ctx)
+	if err != nil {
+		return err
+	}
 	records, err := locks.Records(ctx, groupOf(i.Name))
+	if err != nil {
+		return err
+	}
+	paused, resumed := readPause(flag), readPause(mark)
+	i.Paused, i.PausedBy, i.PausedAt = !paused.ended.IsZero(), paused.By, paused.ended
 	i.LastTick = latest(i.Name, records)
-	return err
+	i.miss(l.registration, records, paused, resumed, time.Now())
+	return nil
 }
 
 // checkKnown returns [ErrUnknownJob] for a job that was neither registered nor paused.

@@ -3,6 +3,9 @@ package cronlock_test
 import (
 	"context"
 	"errors"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,15 +64,18 @@ func TestJobs(t *testing.T) {
 		return err == nil && len(jobs) == 3
 	})
 	cronlock.Fire(c, "report", tick)
-	if err := cronlock.Pause(ctx, locks, "mail"); err != nil {
-		t.Fatal(err)
+	for _, who := range []string{"anna\n@ops", "ben"} { // the first one counts
+		if err := cronlock.Pause(ctx, locks, "mail", cronlock.By(who)); err != nil {
+			t.Fatal(err)
+		}
 	}
+	before := time.Now()
 	jobs, err := cronlock.Jobs(ctx, locks)
 	if err != nil || len(jobs) != 3 {
 		t.Fatalf("jobs %+v, error %v", jobs, err)
 	}
 	for i, want := range []cronlock.JobInfo{
-		{Name: "mail", Service: "shop", Spec: "@every 1h", Zone: "UTC", Paused: true},
+		{Name: "mail", Service: "shop", Spec: "@every 1h", Zone: "UTC", Paused: true, PausedBy: "anna@ops"},
 		{Name: "own", Spec: "cronlock_test.schedule", Zone: "UTC"},
 		{Name: "report", Service: "shop", Spec: "0 3 * * *", Zone: "UTC", LastTick: tick.UTC()},
 	} {
@@ -80,8 +86,65 @@ func TestJobs(t *testing.T) {
 		if want.Service == "" && got.Service != "" {
 			want.Service = got.Service // that of the test
 		}
-		if want.Registered = got.Registered; got != want {
+		if got.Paused == got.PausedAt.IsZero() || got.Paused && time.Since(got.PausedAt).Abs() > time.Minute {
+			t.Errorf("%s is paused: %v, since %v", got.Name, got.Paused, got.PausedAt)
+		}
+		next := map[string]func(time.Time) time.Time{
+			"mail":   func(now time.Time) time.Time { return now.Truncate(time.Hour).Add(time.Hour) },
+			"own":    func(time.Time) time.Time { return time.Time{} }, // nobody else can know it
+			"report": func(now time.Time) time.Time { return now.Add(-3 * time.Hour).Truncate(24 * time.Hour).Add(27 * time.Hour) },
+		}[got.Name]
+		if !got.NextTick.Equal(next(before)) && !got.NextTick.Equal(next(time.Now())) {
+			t.Errorf("%s: the next tick is at %v, want %v", got.Name, got.NextTick, next(before))
+		}
+		want.Registered, want.PausedAt, want.NextTick = got.Registered, got.PausedAt, got.NextTick
+		if got != want {
 			t.Errorf("job %+v, want %+v", got, want)
+		}
+		if one, err := cronlock.Job(ctx, locks, got.Name); err != nil || one.Registered != got.Registered || one.Spec != got.Spec ||
+			one.PausedBy != got.PausedBy {
+			t.Errorf("alone: %+v, error %v; in the list: %+v", one, err, got)
+		}
+	}
+	if _, err := cronlock.Job(ctx, locks, "malil"); !errors.Is(err, cronlock.ErrUnknownJob) {
+		t.Errorf("job of a wrong name: error %v", err)
+	}
+	if err := cronlock.Resume(ctx, locks, "mail"); err != nil {
+		t.Fatal(err)
+	}
+	if job, err := cronlock.Job(ctx, locks, "mail"); err != nil || job.Paused || job.PausedBy != "" || !job.PausedAt.IsZero() {
+		t.Errorf("after Resume: %+v, error %v", job, err)
+	}
+}
+
+// TestPausedBy: who has paused a job is known, whoever that is.
+func TestPausedBy(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	r := newReplica(t, locks, idle)
+	if err := cronlock.Register(t.Context(), r.cron, "job"); err != nil {
+		t.Fatal(err)
+	}
+	host, _ := os.Hostname()
+	process := host + ":" + strconv.Itoa(os.Getpid())
+	for _, test := range []struct {
+		opts []cronlock.PauseOption
+		want string
+	}{
+		{nil, process},
+		{[]cronlock.PauseOption{nil, cronlock.By("")}, process},
+		{[]cronlock.PauseOption{cronlock.By("Zoë\x00\xff")}, "Zoë"},
+		{[]cronlock.PauseOption{cronlock.By(strings.Repeat("é", 101) + "!")}, strings.Repeat("é", 100)},
+	} {
+		if err := cronlock.Pause(t.Context(), locks, "job", test.opts...); err != nil {
+			t.Fatal(err)
+		}
+		job, err := cronlock.Job(t.Context(), locks, "job")
+		if err != nil || job.PausedBy != test.want {
+			t.Errorf("paused by %q, error %v; want %q", job.PausedBy, err, test.want)
+		}
+		if err := cronlock.Resume(t.Context(), locks, "job"); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -1,0 +1,98 @@
+package cronlock
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// TestPlan: a schedule that was registered has the same ticks where it is read.
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		spec      string
+		scheduler *time.Location
+	}{
+		{"@every 90s", time.UTC},
+		{"30 2 * * *", load(t, "America/Los_Angeles")},
+		{"CRON_TZ=Africa/Cairo 0 0 * * *", time.UTC},
+		{"15 */5 4 1-7 * 1", time.UTC},
+		{"0 12 * * *", time.Local},
+	} {
+		s := secondly(t, test.spec)
+		text, err := json.Marshal(planOf(s, test.scheduler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p plan
+		if err := json.Unmarshal(text, &p); err != nil {
+			t.Fatal(err)
+		}
+		want, got := clock("10:00:00").In(test.scheduler), clock("10:00:00")
+		if test.scheduler == time.Local { // its offset is that of today
+			want, got = time.Now(), time.Now().UTC()
+			if next := s.Next(want); !p.schedule().Next(got).Equal(next) && zoneOf(next) == zoneOf(want) {
+				t.Errorf("%s: the next tick is at %v, want %v", test.spec, p.schedule().Next(got), next)
+			}
+			continue
+		}
+		for range 20 {
+			if want, got = s.Next(want), p.schedule().Next(got); !got.Equal(want) {
+				t.Errorf("%s: tick at %v, want %v", test.spec, got, want)
+			}
+		}
+	}
+	if p := planOf(short(time.Second), time.UTC); p != (plan{}) || p.schedule() != nil {
+		t.Errorf("a schedule of another type has the plan %+v", p)
+	}
+	if p := (plan{Fields: [6]uint64{1, 1, 1, 1, 1, 1}, Zone: "Nowhere/Land"}); p.schedule() != nil {
+		t.Error("a zone that is not known here has ticks")
+	}
+}
+
+func zoneOf(t time.Time) int {
+	_, offset := t.Zone()
+	return offset
+}
+
+// TestMissedTicks: a tick counts as missed once it is too late and was neither claimed nor paused.
+func TestMissedTicks(t *testing.T) {
+	t.Parallel()
+	at := func(minute string) time.Time { return clock("10:" + minute + ":00") }
+	tick := func(minute, digest string) core.Record {
+		return core.Record{Key: tickKey("job", at(minute)), Note: "host\nshop\n" + digest}
+	}
+	registered := registration{Digest: "d", Late: 30_000}
+	registered.Plan = planOf(align(cron.Every(time.Minute)), time.UTC)
+	for _, test := range []struct {
+		name            string
+		registered      string
+		records         []core.Record
+		paused, resumed pauseRecord
+		missed          int
+		latest          string
+	}{
+		{"none", "05", []core.Record{tick("06", "d"), tick("07", "d"), tick("08", "d"), tick("09", "d"), tick("10", "d")},
+			pauseRecord{}, pauseRecord{}, 0, ""},
+		{"one may still start", "08", []core.Record{tick("09", "d")}, pauseRecord{}, pauseRecord{}, 0, ""},
+		{"since the earliest run", "09", []core.Record{tick("05", "d"), tick("09", "d")}, pauseRecord{}, pauseRecord{}, 3, "08"},
+		{"not of another schedule", "07", []core.Record{tick("05", "x")}, pauseRecord{}, pauseRecord{}, 2, "09"},
+		{"paused", "05", []core.Record{tick("06", "d")}, pauseRecord{ended: at("07")}, pauseRecord{}, 0, ""},
+		{"paused after some", "05", nil, pauseRecord{ended: at("08")}, pauseRecord{}, 2, "07"},
+		{"resumed", "05", nil, pauseRecord{}, pauseRecord{Since: at("06"), ended: at("08")}, 1, "09"},
+	} {
+		info := JobInfo{Name: "job", Registered: at(test.registered)}
+		info.miss(registered, test.records, test.paused, test.resumed, clock("10:10:20"))
+		if info.Missed != test.missed || info.Missed > 0 && !info.MissedTick.Equal(at(test.latest)) {
+			t.Errorf("%s: %d missed, the latest at %v; want %d and %s", test.name, info.Missed, info.MissedTick, test.missed,
+				test.latest)
+		}
+		if !info.NextTick.Equal(at("11")) {
+			t.Errorf("%s: the next tick is at %v", test.name, info.NextTick)
+		}
+	}
+}
