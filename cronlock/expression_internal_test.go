@@ -102,10 +102,18 @@ func TestGap(t *testing.T) {
 func TestExpressionsBesideAList(t *testing.T) {
 	t.Parallel()
 	for _, change := range []struct{ zone, day string }{
-		{"America/Los_Angeles", "2026-03-08"}, {"America/Los_Angeles", "2026-11-01"}, {"Africa/Cairo", "2025-04-25"},
-		{"Africa/Cairo", "2025-10-31"}, {"America/Sao_Paulo", "2018-11-04"}, {"America/Havana", "2025-11-02"},
-		{"Australia/Lord_Howe", "2025-10-05"}, {"Australia/Lord_Howe", "2026-04-05"}, {"Pacific/Apia", "2011-12-30"},
-		{"Antarctica/Troll", "2026-03-29"}, {"Antarctica/Troll", "2026-10-25"}, {"UTC", "2026-03-08"},
+		{"America/Los_Angeles", "2026-03-08"},
+		{"America/Los_Angeles", "2026-11-01"},
+		{"Africa/Cairo", "2025-04-25"},
+		{"Africa/Cairo", "2025-10-31"},
+		{"America/Sao_Paulo", "2018-11-04"},
+		{"America/Havana", "2025-11-02"},
+		{"Australia/Lord_Howe", "2025-10-05"},
+		{"Australia/Lord_Howe", "2026-04-05"},
+		{"Pacific/Apia", "2011-12-30"},
+		{"Antarctica/Troll", "2026-03-29"},
+		{"Antarctica/Troll", "2026-10-25"},
+		{"UTC", "2026-03-08"},
 	} {
 		zone := load(t, change.zone)
 		day, _ := time.ParseInLocation(time.DateOnly, change.day, zone)

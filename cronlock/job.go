@@ -76,8 +76,11 @@ func (j *job) comeFor(ticks []time.Time) {
 
 // come handles a tick.
 func (j *job) come(tick time.Time) {
-	j.refresh()
-	switch j.run(tick, j.deadline(tick)) {
+	claimed := j.restore
+	if j.refresh() {
+		claimed = func() {}
+	}
+	switch j.runTick(tick, j.deadline(tick), claimed) {
 	case Late, Unavailable, Refused:
 		j.catchUp()
 	}
@@ -125,6 +128,11 @@ func (j *job) patience(tick time.Time, deadline time.Duration) (context.Context,
 
 // run runs a tick if this replica is to do it, and returns why not. It returns no reason for a tick that is watched.
 func (j *job) run(tick time.Time, deadline time.Duration) Reason {
+	return j.runTick(tick, deadline, func() {})
+}
+
+// runTick does so and calls claimed before a run that this replica has claimed.
+func (j *job) runTick(tick time.Time, deadline time.Duration, claimed func()) Reason {
 	if j.outlivesLease() {
 		j.skip(tick, Overlapping, errHere)
 		return Overlapping
@@ -139,6 +147,7 @@ func (j *job) run(tick time.Time, deadline time.Duration) Reason {
 	attempt, reason, err := j.claim(patience, tick, deadline, 0)
 	switch {
 	case attempt != nil:
+		claimed()
 		j.start(attempt, tick, deadline)
 	case reason == Taken && errors.Is(err, core.ErrInProgress) && j.config.attempts > 1:
 		go j.watch(tick, deadline)

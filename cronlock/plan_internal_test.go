@@ -76,8 +76,13 @@ func TestMissedTicks(t *testing.T) {
 		missed          int
 		latest          string
 	}{
-		{"none", "05", []core.Record{tick("06", "d"), tick("07", "d"), tick("08", "d"), tick("09", "d"), tick("10", "d")},
-			pauseRecord{}, pauseRecord{}, 0, ""},
+		{
+			"none", "05",
+			[]core.Record{tick("06", "d"), tick("07", "d"), tick("08", "d"), tick("09", "d"), tick("10", "d")},
+			pauseRecord{},
+			pauseRecord{},
+			0, "",
+		},
 		{"one may still start", "08", []core.Record{tick("09", "d")}, pauseRecord{}, pauseRecord{}, 0, ""},
 		{"since the earliest run", "09", []core.Record{tick("05", "d"), tick("09", "d")}, pauseRecord{}, pauseRecord{}, 3, "08"},
 		{"not of another schedule", "07", []core.Record{tick("05", "x")}, pauseRecord{}, pauseRecord{}, 2, "09"},

@@ -14,8 +14,8 @@ import (
 )
 
 // ErrUnknownJob refuses a name that no replica has registered. A job is registered when the cron of a replica starts,
-// or when a replica asks for a tick. A registration lasts for at least two days, or three periods of its schedule if
-// that is longer.
+// when a replica asks for a tick, and, if Redis has lost its data, at the next tick that runs. A registration lasts for at
+// least two days, or three periods of its schedule if that is longer.
 var ErrUnknownJob = errors.New("holdfast: cronlock: unknown job")
 
 // JobInfo is a job as a replica has registered it.
@@ -42,7 +42,7 @@ type JobInfo struct {
 	Missed     int
 	MissedTick time.Time
 	// Registered is when a replica last registered the job, by the clock of Redis. Replicas do so every hour at most,
-	// when they ask for a tick.
+	// when they ask for a tick, or at once if Redis has lost its data.
 	Registered time.Time
 }
 
@@ -62,18 +62,35 @@ const (
 	refreshInterval = time.Hour
 )
 
-// refresh registers the job in the background, now and then.
-func (j *job) refresh() {
-	if elapsed(&j.registered, time.Now(), refreshInterval) {
-		go func() {
-			ctx, cancel := context.WithTimeout(j.config.context, time.Minute)
-			defer cancel()
-			if err := j.register(ctx); err != nil {
-				j.registered.Store(0) // again at the next tick
-				j.config.logger.Debug("holdfast: cronlock: job not registered", "job", j.name, "error", err)
-			}
-		}()
+// refresh registers the job in the background, now and then. It returns true if it does so now.
+func (j *job) refresh() bool {
+	due := elapsed(&j.registered, time.Now(), refreshInterval)
+	if due {
+		j.registerAside(j.register)
 	}
+	return due
+}
+
+// restore registers the job in the background if Redis has lost the registration, by FLUSHALL for instance.
+func (j *job) restore() {
+	j.registerAside(func(ctx context.Context) error {
+		record, err := j.locks.Once(jobKey(j.name)).Peek(ctx)
+		if err != nil || record.State != core.StateNone {
+			return err
+		}
+		return j.register(ctx)
+	})
+}
+
+func (j *job) registerAside(register func(context.Context) error) {
+	go func() {
+		ctx, cancel := context.WithTimeout(j.config.context, time.Minute)
+		defer cancel()
+		if err := register(ctx); err != nil {
+			j.registered.Store(0) // again at the next tick
+			j.config.logger.Debug("holdfast: cronlock: job not registered", "job", j.name, "error", err)
+		}
+	}()
 }
 
 // register records the job, unless that was done in the last hour.

@@ -90,9 +90,11 @@ func TestJobs(t *testing.T) {
 			t.Errorf("%s is paused: %v, since %v", got.Name, got.Paused, got.PausedAt)
 		}
 		next := map[string]func(time.Time) time.Time{
-			"mail":   func(now time.Time) time.Time { return now.Truncate(time.Hour).Add(time.Hour) },
-			"own":    func(time.Time) time.Time { return time.Time{} }, // nobody else can know it
-			"report": func(now time.Time) time.Time { return now.Add(-3 * time.Hour).Truncate(24 * time.Hour).Add(27 * time.Hour) },
+			"mail": func(now time.Time) time.Time { return now.Truncate(time.Hour).Add(time.Hour) },
+			"own":  func(time.Time) time.Time { return time.Time{} }, // nobody else can know it
+			"report": func(now time.Time) time.Time {
+				return now.Add(-3 * time.Hour).Truncate(24 * time.Hour).Add(27 * time.Hour)
+			},
 		}[got.Name]
 		if !got.NextTick.Equal(next(before)) && !got.NextTick.Equal(next(time.Now())) {
 			t.Errorf("%s: the next tick is at %v, want %v", got.Name, got.NextTick, next(before))
@@ -257,4 +259,34 @@ func resumed(t *testing.T, rdb *redis.Client, when time.Time) {
 		}
 	}
 	t.Fatal("it was never resumed")
+}
+
+// TestLostRegistration: after Redis has lost its data, the next tick that runs registers the job again, on whichever
+// replica, and it can be paused.
+func TestLostRegistration(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	locks := newClient(t, server.Client())
+	r, other := newReplica(t, locks, idle), newReplica(t, newClient(t, server.Client()), idle)
+	tick := time.Now().Truncate(time.Second)
+	cronlock.Fire(r.cron, "job", tick)
+	cronlock.Fire(other.cron, "job", tick)
+	known := func() bool {
+		jobs, err := cronlock.Jobs(t.Context(), locks)
+		return err == nil && len(jobs) == 1
+	}
+	redistest.Eventually(t, patience, "the job is registered", known)
+	for i, replica := range []*replica{r, other, r} {
+		if err := server.Client().FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cronlock.Pause(t.Context(), locks, "job"); !errors.Is(err, cronlock.ErrUnknownJob) {
+			t.Fatalf("before a tick: error %v", err)
+		}
+		cronlock.Fire(replica.cron, "job", tick.Add(time.Duration(i+1)*time.Second))
+		redistest.Eventually(t, patience, "the job is registered again", known)
+		if err := cronlock.Pause(t.Context(), locks, "job"); err != nil {
+			t.Errorf("after a tick: error %v", err)
+		}
+	}
 }
