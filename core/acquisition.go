@@ -108,9 +108,9 @@ func (a *acquisition) timeUpError(caller context.Context) error {
 	case cause == nil && a.engine.operations.IsClosed():
 		return ErrClosed
 	case a.LastErr != nil && !acquire.WaitEnded(a.LastErr):
-		return a.failed(unavailable(a.LastErr, cause))
+		return a.failed(trouble(a.Hold.Keys.Lock, a.LastErr, cause))
 	case a.LastErr != nil && a.LooksLikeOutage():
-		cause = errors.Join(unavailable(a.Outage, nil), cause)
+		cause = errors.Join(trouble(a.Hold.Keys.Lock, a.Outage, nil), cause)
 	}
 	return a.notAcquired(cause)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/oncescript"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // Errors of this package. Check them with errors.Is: the returned errors wrap them with more facts.
@@ -52,9 +53,16 @@ var (
 	ErrInvalidOption = errors.New("holdfast: invalid option")
 
 	// ErrUnavailable says that Redis could not be asked, did not answer in time, or has answered that it cannot serve
-	// the request now (LOADING, BUSY, READONLY, NOREPLICAS). It wraps the error of the connection or that answer, if
-	// there was one, and its text names the answer.
+	// the request now (LOADING, BUSY, NOREPLICAS, READONLY after a failover). It wraps the error of the connection or that
+	// answer, if there was one, and its text names the answer. What waiting does not mend is [ErrMisconfigured] or
+	// [ErrPermission].
 	ErrUnavailable = errors.New("holdfast: no answer from Redis")
+
+	// ErrMisconfigured says that the Redis client or the server is set up in a way with which locks never work: the client
+	// of one server leads to a Cluster (MOVED) or to a replica (READONLY), a TLS certificate is refused, or the server does
+	// not have a command or the database. Its text says what to do. A call returns it at once, and the client logs a warning
+	// for the first of each kind. Nothing was granted.
+	ErrMisconfigured = transport.ErrMisconfigured
 
 	// ErrPermission says that Redis refuses the user: the password is wrong or missing, or the user lacks a right to a
 	// command or key. Nothing was granted. It wraps the reply of the server (NOAUTH, WRONGPASS, NOPERM).

@@ -10,13 +10,32 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
-// failure is what a caller gets to see of a command's error: with the key that it is about, and recognizable as
-// an outage if it was one, with the end of ctx if that came first.
+// failure returns the error of the API for the error of a command. It has the key that it is about. It is [ErrUnavailable] if
+// waiting may help, together with the end of ctx if that came first.
 func failure(ctx context.Context, key string, err error) error {
-	err = publicAck(err)
-	switch {
-	case err == nil:
+	if err = publicAck(err); err == nil {
 		return nil
+	}
+	if transport.Transient(err) {
+		return unavailable(err, ctx.Err())
+	}
+	return refusal(key, err)
+}
+
+// trouble is failure for a call whose time is up, and ended is why; nil if it is not. err is nil if nothing is known.
+func trouble(key string, err, ended error) error {
+	switch {
+	case err == nil || transport.Transient(err) || errors.Is(publicAck(err), ErrNotReplicated):
+		return unavailable(err, ended)
+	case ended == nil:
+		return refusal(key, err)
+	}
+	return errorf("%w: %w", refusal(key, err), ended)
+}
+
+// refusal returns the error of the API for an error that is no outage.
+func refusal(key string, err error) error {
+	switch {
 	case transport.WrongType(err):
 		// The server does not say which of the script's keys it was.
 		return errorf("%w: %q, or a key beside it as holdfast:token: %w", ErrWrongType, key, err)
@@ -24,14 +43,20 @@ func failure(ctx context.Context, key string, err error) error {
 		return errorf("%w: NOAUTH, it wants a password: %w", ErrPermission, err)
 	case transport.RefusesUser(err):
 		return errorf("%w: %w", ErrPermission, err)
-	case !transport.Transient(err):
-		return err
+	case errors.Is(err, ErrMisconfigured):
+		return errorf("%w: %w", ErrMisconfigured, err)
 	}
-	return unavailable(err, ctx.Err())
+	if advice := transport.Advice(err); advice != "" {
+		return errorf("%w: %s: %w", ErrMisconfigured, advice, err)
+	}
+	return err
 }
 
 // errCannotServe is [ErrUnavailable] with another text, for a server that has answered.
 var errCannotServe = &wrapError{text: errorPrefix + "Redis cannot serve this now", err: ErrUnavailable}
+
+// errTooManyFiles is [ErrUnavailable] with another text, for a connection that this process, not Redis, could not have.
+var errTooManyFiles = &wrapError{text: errorPrefix + "this process or its host has too many open files (raise ulimit -n)", err: ErrUnavailable}
 
 // unavailable returns the [ErrUnavailable] of a request that has failed with err: the reply of the server, such as LOADING,
 // or what has kept the server from a reply. err is nil if neither is known. ended is why the caller's time is up, nil if it
@@ -44,6 +69,10 @@ func unavailable(err, ended error) error {
 	switch {
 	case err == nil:
 		return outage
+	case transport.TooManyFiles(err):
+		outage = errTooManyFiles
+	}
+	switch {
 	case ended == nil:
 		return errorf("%w: %w", outage, err)
 	}

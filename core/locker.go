@@ -22,7 +22,7 @@ type Locker interface {
 	//   - [ErrTooManyWaiters], with ErrNotAcquired.
 	//   - [ErrUnavailable] with the connection's error if Redis did not answer. Lock endures an outage of some
 	//     seconds.
-	//   - [ErrPermission], [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed].
+	//   - [ErrPermission], [ErrMisconfigured], [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed].
 	//   - Other errors of Redis or go-redis unchanged: a full memory (OOM), a closed go-redis client, a panic of its
 	//     hooks.
 	Lock(ctx context.Context, opts ...LockOption) (*Lease, error)

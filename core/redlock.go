@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
-	"github.com/holdfast-go/holdfast/core/internal/preflight"
 	"github.com/holdfast-go/holdfast/core/internal/redlock"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
 
 // Redlock makes locks on several independent Redis masters at once. A lock is held if a majority of them has granted
@@ -75,7 +75,7 @@ func checkNodes(nodes []redis.UniversalClient) error {
 		case *redis.ClusterClient, *redis.Ring:
 			return invalidOption("NewRedlock: node %d is a %T, which leads to more than one server", i+1, node)
 		}
-		if rdb, ok := node.(*redis.Client); ok && rdb.Options().Addr == preflight.SentinelAddr {
+		if rdb, ok := node.(*redis.Client); ok && rdb.Options().Addr == transport.SentinelAddr {
 			return invalidOption("NewRedlock: node %d is a client of Sentinel, whose replica may not know the lock after a failover", i+1)
 		}
 		for j, other := range nodes[:i] {

@@ -100,26 +100,26 @@ func TestNotLetIn(t *testing.T) {
 	for name, test := range map[string]struct {
 		rdb    *redis.Client
 		says   string
-		outage bool // or the server has answered that it refuses the user
-		closes bool // the server closes the connection behind its answer, so a client may see only the end
+		is     error // ErrUnavailable only if nothing tells an outage from what never passes
+		closes bool  // the server closes the connection behind its answer, so a client may see only the end
 	}{
-		"another authority's server": {v.TLSClient(stranger.ClientConfig(), logIn), "certificate", true, false},
-		"no authority":               {v.TLSClient(unknown, logIn), "certificate", true, false},
-		"another host's server":      {v.TLSClient(other, logIn), "redis.example.com", true, false},
-		"another authority's client": {v.TLSClient(mixed, logIn), "", true, false},
-		"no certificate":             {v.TLSClient(none, logIn), "", true, false},
-		"old TLS":                    {v.TLSClient(oldest(v.authority), logIn), "", true, false},
-		"no TLS":                     {v.TLSClient(nil, logIn), "", true, false},
+		"another authority's server": {v.TLSClient(stranger.ClientConfig(), logIn), "certificate", core.ErrMisconfigured, false},
+		"no authority":               {v.TLSClient(unknown, logIn), "certificate", core.ErrMisconfigured, false},
+		"another host's server":      {v.TLSClient(other, logIn), "redis.example.com", core.ErrMisconfigured, false},
+		"another authority's client": {v.TLSClient(mixed, logIn), "refuses the tls connection", core.ErrMisconfigured, true},
+		"no certificate":             {v.TLSClient(none, logIn), "refuses the tls connection", core.ErrMisconfigured, true},
+		"old TLS":                    {v.TLSClient(oldest(v.authority), logIn), "refuses the tls connection", core.ErrMisconfigured, true},
+		"no TLS":                     {v.TLSClient(nil, logIn), "", core.ErrUnavailable, false},
 		"wrong password": {
-			v.client(func(o *redis.Options) { o.Password = "wrong" }), "wrongpass", false, false,
+			v.client(func(o *redis.Options) { o.Password = "wrong" }), "wrongpass", core.ErrPermission, false,
 		},
-		"wrong user":  {v.client(func(o *redis.Options) { o.Username = "nobody" }), "wrongpass", false, false},
-		"no password": {v.client(func(o *redis.Options) { o.Username, o.Password = "default", "" }), "auth", false, true},
+		"wrong user":  {v.client(func(o *redis.Options) { o.Username = "nobody" }), "wrongpass", core.ErrPermission, false},
+		"no password": {v.client(func(o *redis.Options) { o.Username, o.Password = "default", "" }), "auth", core.ErrPermission, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			defer test.rdb.Close()
-			isNotLetIn(t, test.rdb, test.says, test.outage, test.closes)
+			isNotLetIn(t, test.rdb, test.says, test.is, test.closes)
 		})
 	}
 	t.Cleanup(func() {
@@ -135,11 +135,11 @@ func connectionEnded(err error) bool {
 }
 
 // isNotLetIn checks what each call returns on a connection that the server refuses, and that no password is in it.
-func isNotLetIn(t *testing.T, rdb *redis.Client, says string, outage, closes bool) {
+func isNotLetIn(t *testing.T, rdb *redis.Client, says string, is error, closes bool) {
 	log := &record{}
 	locks := newClient(t, rdb, core.WithLogger(textLogger(log)))
 	ctx, wait := t.Context(), within // for an answer, which ends it
-	if outage {
+	if is == core.ErrUnavailable {
 		wait = time.Second // there is none, so it passes
 	}
 	for what, lock := range map[string]func() error{
@@ -150,13 +150,13 @@ func isNotLetIn(t *testing.T, rdb *redis.Client, says string, outage, closes boo
 		"with wait": func() error { _, err := locks.Mutex("name").Lock(ctx, core.WithWait(wait)); return err },
 	} {
 		err, want := lock(), says
-		if what == "with wait" && outage {
+		if what == "with wait" && is == core.ErrUnavailable {
 			want = "" // the wait may have ended before the connection has failed
 		}
 		if closes && errors.Is(err, core.ErrUnavailable) && connectionEnded(err) {
 			continue
 		}
-		if err == nil || errors.Is(err, core.ErrUnavailable) != outage ||
+		if !errors.Is(err, is) || errors.Is(err, core.ErrUnavailable) != (is == core.ErrUnavailable) ||
 			!strings.Contains(strings.ToLower(err.Error()), want) {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -24,6 +24,9 @@ type server struct {
 	once   oncescript.Strategy
 	engine *engine
 
+	check *preflight.Check
+	lasts sync.Map // the advice of errors that were warned of because waiting does not mend them
+
 	warnedPublish   sync.Once // publishing is refused
 	warnedSubscribe sync.Once // subscribing is refused
 	warnedSharded   sync.Once // only SSUBSCRIBE is
@@ -50,8 +53,11 @@ func newServer(e *engine, rdb redis.UniversalClient) *server {
 	e.announcer.AddServer(exec)
 	e.directory.AddServer(exec)
 	s.Subs.UseClientNumber(e.clientNumber, s.wakeNext)
-	exec.OnReply = sync.OnceFunc((&preflight.Check{Client: rdb, Background: &background, Logger: e.logger}).Start)
+	s.check = &preflight.Check{Client: rdb, Background: &background, Logger: e.logger, MasterSeen: exec.SeenMaster}
+	exec.OnReply = sync.OnceFunc(s.check.Start)
+	exec.Prefix = e.prefix
 	if e.acquiring.OneServer { // the servers of a Redlock are asked side by side, for as long as each gets
+		exec.OnLasting = s.warnLasting // a Redlock warns of its servers by itself
 		exec.UseDirectPath()
 		e.acquiring.Heartbeats = waiters.NewHeartbeats(s.Instance, e.now)
 	}
@@ -70,6 +76,17 @@ func (s *server) endsNotConfirmed() error {
 	}
 	s.engine.logger.Warn("holdfast: closed before Redis confirmed the ends of attempts", "ends", ends, "error", err)
 	return errorf("holdfast: close: ends of attempts not confirmed (%d): %w", ends, err)
+}
+
+// warnLasting warns, once for each kind, of an error that waiting does not mend.
+func (s *server) warnLasting(err *transport.LastingError) {
+	if transport.ReadOnly(err) { // the inspection of the setup knows the master
+		s.check.FoundReplica(err)
+		return
+	}
+	if _, known := s.lasts.LoadOrStore(err.Advice, true); !known {
+		s.engine.logger.Warn("holdfast: locks do not work with this setup of Redis or its client", "error", err)
+	}
 }
 
 // cannotSubscribe warns, once, that this client receives no announcements of releases.

@@ -102,7 +102,7 @@ func (j *job) refused(ctx context.Context, err error) (Reason, bool) {
 // rights that are being changed, are asked again like one that does not answer.
 func permanent(err error) bool {
 	for _, mistake := range []error{
-		core.ErrInvalidOption, core.ErrInvalidName, core.ErrWrongType, core.ErrUpgrade, core.ErrClosed,
+		core.ErrInvalidOption, core.ErrInvalidName, core.ErrWrongType, core.ErrUpgrade, core.ErrMisconfigured, core.ErrClosed,
 	} {
 		if errors.Is(err, mistake) {
 			return true

@@ -62,7 +62,7 @@ func renewalOutcome(err error) string {
 	switch {
 	case err == nil:
 		return "renewed"
-	case errors.Is(err, core.ErrPermission), errors.Is(err, core.ErrWrongType):
+	case errors.Is(err, core.ErrPermission), errors.Is(err, core.ErrMisconfigured), errors.Is(err, core.ErrWrongType):
 		return failed
 	}
 	return unavailable

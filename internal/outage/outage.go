@@ -5,6 +5,7 @@ package outage
 import (
 	"errors"
 	"slices"
+	"syscall"
 
 	"github.com/redis/go-redis/v9"
 
@@ -12,19 +13,27 @@ import (
 )
 
 // notServing are the answers with which a server says that it serves no client at the moment: it starts, has lost its
-// master or its Cluster, is no master any more, runs a script too long, or has too many connections. They pass with the
-// outage. Requests cannot cause them.
+// master or its Cluster, is no master any more, or has too many connections. They pass with the outage. Requests cannot
+// cause them, unlike BUSY, which a script on the keys of requests may bring about.
+//
+// MOVED, ASK and READONLY come with [core.ErrUnavailable] only if they pass. Otherwise they are [core.ErrMisconfigured].
 var notServing = []string{
-	"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "READONLY", "BUSY", "max number of clients",
+	"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "READONLY", "max number of clients",
 }
 
 // Is reports whether err means that Redis could not be asked, which is all that opens a guard that fails open.
 //
-// Why: any other answer may last, or may be what a client has brought about. With a full Redis (OOM, MISCONF) one user's
-// requests would open the gate for all. A missing right or a wrong password would leave it open until it is noticed.
-// NOREPLICAS and [core.ErrNotReplicated] are the safety that was asked for.
+// Why: any other answer may last, or may be what a client has brought about. With a full Redis (OOM, MISCONF), or too many open
+// files of this process, one user's requests would open the gate for all. A missing right, a wrong password or the wrong kind of
+// client would leave it open until it is noticed. NOREPLICAS and [core.ErrNotReplicated] are the safety that was asked for.
 func Is(err error) bool {
-	return errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrNotReplicated) && !refusedByRedis(err)
+	return errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrNotReplicated) && !errors.Is(err, core.ErrMisconfigured) &&
+		!tooManyFiles(err) && !refusedByRedis(err)
+}
+
+// tooManyFiles reports whether this process, or its host, has no file descriptor left for a connection.
+func tooManyFiles(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // refusedByRedis reports whether a server has answered with an error other than [notServing]. It looks at the answers

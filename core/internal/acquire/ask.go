@@ -16,6 +16,9 @@ import (
 // The outage counts on from one ask to the next, because only an answer ends it. A call that does not wait gets few
 // tries. While a slot of a Cluster migrates, the limit of outages does not count. Why: Redis answers, and the
 // refusals end with the migration.
+//
+// A waiting call also endures answers that no Redis gives, for as long as an outage. A proxy may give one in passing. If they do
+// not end, the last one is the error of the call.
 func (a *Acquisition) ask(ctx context.Context) error {
 	patience := transport.OutageLimit
 	if a.Wait == 0 {
@@ -34,7 +37,7 @@ func (a *Acquisition) ask(ctx context.Context) error {
 			return waiters.ErrTimeUp
 		case a.Wait == 0 && transport.Unacknowledged(err):
 			return &UnavailableError{err} // the replicas have had the time of WAIT already
-		case !transport.Transient(err):
+		case !transport.Transient(err) && (a.Wait == 0 || !transport.Unrecognized(err)):
 			return &FailedError{err}
 		}
 		longest := transport.MaxRequestRetryInterval
@@ -42,8 +45,11 @@ func (a *Acquisition) ask(ctx context.Context) error {
 			a.outage.Began, longest = time.Now(), transport.MaxMigrationRetryInterval // so the limit never passes
 		}
 		pause, again := a.outage.Pause(patience, longest)
-		if !again {
+		if !again && transport.Transient(err) {
 			return &UnavailableError{err}
+		}
+		if !again {
+			return &FailedError{err}
 		}
 		lifecycle.Pause(ctx, pause, nil, a.Env.Operations.Closing)
 		if a.Env.timeUp(ctx) {

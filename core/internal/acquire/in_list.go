@@ -43,7 +43,7 @@ func (a *Acquisition) waitWithoutQueue(ctx context.Context) error {
 // so the answers to that one count as answers to this acquisition.
 //
 // How the first ends decides about those behind it: after a refusal, waiters with the same question get the same. After an
-// outage, all do. In all other cases the next becomes the first.
+// outage, or answers for as long that no Redis gives, all do. In all other cases the next becomes the first.
 func (a *Acquisition) waitInList(ctx context.Context) error {
 	t := &a.localWaiter
 	*t = waiters.Waiter{Question: a.Question}
@@ -72,6 +72,10 @@ func (a *Acquisition) waitInList(ctx context.Context) error {
 		t.Share(err, end.settled())
 	case *UnavailableError:
 		t.FailAll(err, transport.Unacknowledged(end.Last)) // otherwise they would get the same, one after the other
+	case *FailedError:
+		if transport.Unrecognized(end.Err) {
+			t.FailAll(err, false) // as after an outage
+		}
 	}
 	return err
 }

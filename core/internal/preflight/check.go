@@ -29,10 +29,19 @@ type Check struct {
 	Client     redis.UniversalClient
 	Background *transport.Background // Recovered must not be nil
 	Logger     *slog.Logger
+	// MasterSeen is called if the server says that it is a master. It may be nil.
+	MasterSeen func()
 
 	// findings has the warnings that were logged, as keys. It is a sync.Map because the masters of a Cluster are inspected
 	// concurrently, and because an abandoned inspection may still run beside the next.
 	findings sync.Map
+
+	mu sync.Mutex
+
+	// Guarded by mu.
+	replica  error // the first refusal of a write, until it was warned of
+	warned   bool  // of a replica
+	finished bool  // no inspection will follow
 }
 
 // Start inspects the setup in the background, and warns of settings with which Redis loses locks or refuses them. The caller
@@ -43,6 +52,7 @@ func (c *Check) Start() {
 		return
 	}
 	c.Background.Go(func(ctx context.Context) {
+		defer c.finish()
 		for range inspections {
 			if c.inspectOnce(ctx) {
 				return
@@ -109,7 +119,13 @@ func (c *Check) inspectServer(ctx context.Context, rdb redis.Cmdable, addr strin
 		c.found("Redis may evict locks when its memory is full: set maxmemory-policy to noeviction",
 			"server", addr, "maxmemory-policy", policy, "maxmemory", info["maxmemory"])
 	}
-	if info["role"] == "slave" && addr != SentinelAddr {
+	if info["role"] == "master" && c.MasterSeen != nil {
+		c.MasterSeen()
+	}
+	if info["role"] == "slave" && addr != transport.SentinelAddr {
+		c.mu.Lock()
+		c.warned = true
+		c.mu.Unlock()
 		c.found("Redis is a replica and refuses locks: connect to its master",
 			"server", addr, "master", info["master_host"]+":"+info["master_port"])
 	}
@@ -119,8 +135,30 @@ func (c *Check) inspectServer(ctx context.Context, rdb redis.Cmdable, addr strin
 	return nil
 }
 
-// SentinelAddr is what go-redis calls the address that Sentinel tells. During a failover it may be that of a replica.
-const SentinelAddr = "FailoverClient"
+// FoundReplica warns, once, that the server refuses writes with err because it is a replica. If an inspection is to come, that
+// one warns, because INFO also has the address of the master.
+func (c *Check) FoundReplica(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.replica = err
+	c.warnOfReplicaLocked()
+}
+
+// finish records that no inspection will follow.
+func (c *Check) finish() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.finished = true
+	c.warnOfReplicaLocked()
+}
+
+// warnOfReplicaLocked warns of a replica that no inspection has found or will find.
+func (c *Check) warnOfReplicaLocked() {
+	if c.finished && !c.warned && c.replica != nil {
+		c.warned = true
+		c.Logger.Warn("holdfast: Redis is a replica and refuses locks: connect to its master", "error", c.replica)
+	}
+}
 
 // found logs a warning, unless it was logged before with the same arguments. So each server has one line for each setting,
 // however often the setup is inspected.

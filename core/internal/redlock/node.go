@@ -101,7 +101,7 @@ func (v *node) ask(ctx context.Context, ttl time.Duration, request func(ctx cont
 // refusesRequests returns true if the server will refuse the next request too. err must not be nil.
 func refusesRequests(err error) bool {
 	return transport.Classify(err) == transport.Failed || transport.RefusesUser(err) || transport.UnknownCommand(err) ||
-		transport.OutOfMemory(err) || isIdentityError(err)
+		errors.Is(err, transport.ErrMisconfigured) || transport.OutOfMemory(err) || isIdentityError(err)
 }
 
 // suspect returns true if the server has failed to answer within the last suspectMemory.

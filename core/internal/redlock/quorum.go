@@ -88,14 +88,30 @@ func (e *Error) Error() string {
 // Unwrap returns the errors of the servers.
 func (e *Error) Unwrap() []error { return e.errs }
 
-// Outcome returns NotExecuted if the same request may succeed later: the error of at least one server is transient.
-// Otherwise it returns Rejected. Why never Unknown: a lost round releases its hold on all servers that may have it, so the
-// caller has nothing to take back.
+// Outcome returns NotExecuted if the same request may succeed later: the error of at least one server is transient, and those
+// that waiting does not mend leave a majority. Otherwise it returns Rejected. It never returns Unknown, because a lost round
+// releases its hold on all servers that may have it, so the caller has nothing to take back.
 func (e *Error) Outcome() transport.Outcome {
-	if slices.ContainsFunc(e.errs, transport.Transient) {
+	if !e.hopeless() && slices.ContainsFunc(e.errs, transport.Transient) {
 		return transport.NotExecuted
 	}
 	return transport.Rejected
+}
+
+// Unrecognized returns true if the same request may succeed later because servers have answered something that no Redis does.
+func (e *Error) Unrecognized() bool {
+	return !e.hopeless() && slices.ContainsFunc(e.errs, transport.Unrecognized)
+}
+
+// hopeless returns true if so many servers have an error that waiting does not mend that the others are no majority.
+func (e *Error) hopeless() bool {
+	lasting := 0
+	for _, err := range e.errs {
+		if !transport.Transient(err) && !transport.Unrecognized(err) {
+			lasting++
+		}
+	}
+	return lasting > (e.of-1)/2
 }
 
 // Name implements lockscript.Strategy.

@@ -76,7 +76,7 @@ func (e *Executor) sendAcked(batch []*Command) {
 func askRedirects(batch []*Command) map[string][]*Command {
 	var redirected map[string][]*Command
 	for _, c := range batch {
-		if c.Err == nil || !redis.HasErrorPrefix(c.Err, "ASK") {
+		if c.Err == nil || !hasCode(c.Err, "ASK") {
 			continue
 		}
 		if redirected == nil {
@@ -142,7 +142,7 @@ func pipelineWithWait(rdb *redis.Client, batch []*Command) func([]*Command, buil
 func (c *Command) checkAck(replicas int, err error) {
 	switch {
 	case c.Err != nil || !Succeeded(c.Reply):
-	case err != nil && redis.HasErrorPrefix(err, "UNBLOCKED"): // the master has become a replica
+	case err != nil && hasCode(err, "UNBLOCKED"): // the master has become a replica
 		c.Err = &AckError{Wanted: c.Ack.Replicas}
 	case err != nil:
 		c.Err = &waitError{err}

@@ -36,10 +36,11 @@ func (e *Executor) AskServer(ctx context.Context, master *redis.Client, commands
 	defer timer.Stop()
 	select {
 	case answers := <-done:
-		for _, a := range answers {
+		for i, a := range answers {
 			if suggestsMove(a.Err) {
 				e.Nodes.RequestRefresh()
 			}
+			answers[i].Err = e.lasting(a.Err, nil)
 		}
 		return answers, nil
 	case <-ctx.Done():

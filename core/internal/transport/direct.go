@@ -112,7 +112,9 @@ func (e *Executor) sendDirect(c *Command) {
 	sentAt := e.direct.now()
 	e.sendWithConnectDeadline(c, sentAt)
 	e.direct.observeRTT(sentAt, c.Err)
-	if e.OnReply != nil && Replied(c.Err) {
+	answered := Replied(c.Err)
+	e.judge(c)
+	if e.OnReply != nil && answered {
 		e.OnReply()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,6 +22,13 @@ type Executor struct {
 	// OnReply is called when a server has answered, which is often. It must not block. It may be nil, and must be set
 	// before the first command.
 	OnReply func()
+	// OnLasting is called with each error that waiting does not mend. It must not block. It may be nil, and must be set before
+	// the first command.
+	OnLasting func(*LastingError)
+	// Prefix begins the keys of locks, for advice about rights. It must be set before the first command.
+	Prefix string
+
+	masterSeen atomic.Bool // see onlyReplica
 
 	Nodes *Nodes
 
@@ -195,6 +203,7 @@ func (e *Executor) sendBatch(batch []*Command) {
 	if !batch[0].Ack.Wanted() {
 		e.direct.observeRTT(sentAt, batch[0].Err)
 	}
+	answered := Replied(batch[0].Err)
 	for _, c := range batch {
 		if suggestsMove(c.Err) {
 			e.Nodes.RequestRefresh()
@@ -202,9 +211,10 @@ func (e *Executor) sendBatch(batch []*Command) {
 		if c.Err == nil && e.Nodes.rerouted(c) {
 			c.Reply, c.Err = nil, ErrNotAnswered
 		}
+		e.judge(c)
 		c.deliver()
 	}
-	if e.OnReply != nil && Replied(batch[0].Err) {
+	if e.OnReply != nil && answered {
 		e.OnReply()
 	}
 }
@@ -302,11 +312,6 @@ func execPipeline(ctx context.Context, pipe redis.Pipeliner) {
 			c.SetErr(err)
 		}
 	}
-}
-
-// unknownScript returns true if the server has no script with that hash.
-func unknownScript(err error) bool {
-	return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT")
 }
 
 // UseDirectPath lets the executor send single commands on their caller's goroutine. It does nothing if the client is not

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"crypto/tls"
 	"errors"
 	"net"
 	"strings"
@@ -60,7 +59,6 @@ func Classify(err error) Outcome {
 	}
 	var reply redis.Error
 	var dial *net.OpError
-	var stranger *tls.CertificateVerificationError
 	var known interface{ Outcome() Outcome }
 	switch {
 	case errors.As(err, &known):
@@ -69,21 +67,28 @@ func Classify(err error) Outcome {
 		return Rejected
 	case errors.Is(err, ErrPanic):
 		return afterPanic(err)
+	case !Replied(err) && Advice(err) != "":
+		return Rejected // the connection was refused before a command
 	case Unwritten(err):
 		return NotExecuted
 	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
 		return NotExecuted
-	case errors.As(err, &dial) && dial.Op == "dial", errors.As(err, &stranger):
+	case errors.As(err, &dial) && dial.Op == "dial":
 		return NotExecuted
+	case noRedis(err):
+		return Failed
 	case !errors.As(err, &reply):
 		return Unknown
 	}
 	for _, prefix := range transientReplies {
-		if redis.HasErrorPrefix(err, prefix) {
+		if hasCode(err, prefix) {
 			return NotExecuted
 		}
 	}
-	if WrongType(err) || CrossSlot(err) || notLoggedIn(err) || notAllowed(err) || UnknownCommand(err) || OutOfMemory(err) {
+	if unknownScript(err) {
+		return NotExecuted
+	}
+	if WrongType(err) || CrossSlot(err) || notLoggedIn(err) || notAllowed(err) || UnknownCommand(err) || OutOfMemory(err) || badDatabase(err) {
 		return Rejected // the scripts meet a key of another type before they write
 	}
 	return Failed
@@ -119,32 +124,37 @@ func Transient(err error) bool {
 
 // SlotMigrating returns true if err says that a slot is being migrated from one master of a Cluster to another. Meanwhile
 // commands with several keys are refused, unless all keys exist on one master. It returns false for nil.
-func SlotMigrating(err error) bool { return err != nil && redis.HasErrorPrefix(err, "TRYAGAIN") }
+func SlotMigrating(err error) bool { return err != nil && hasCode(err, "TRYAGAIN") }
 
 // WrongType returns true if a key of the script has another type in Redis. err must not be nil.
-func WrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
+func WrongType(err error) bool { return hasCode(err, "WRONGTYPE") }
 
 // notLoggedIn returns true if the server has refused user or password, or requires them. Then it has executed nothing.
 func notLoggedIn(err error) bool {
-	return WantsPassword(err) || redis.HasErrorPrefix(err, "WRONGPASS")
+	return WantsPassword(err) || hasCode(err, "WRONGPASS")
 }
 
 // WantsPassword returns true if the server has refused a command because no user has logged in. It refuses a command with many
 // arguments with a text of its own. err must not be nil.
 func WantsPassword(err error) bool {
-	return redis.HasErrorPrefix(err, "NOAUTH") || redis.HasErrorPrefix(err, "Protocol error: unauthenticated")
+	return hasCode(err, "NOAUTH") || hasCode(err, "Protocol error: unauthenticated")
 }
 
 // RefusesUser returns true if the server has refused the user, before a script or inside one. err must not be nil.
 func RefusesUser(err error) bool {
-	return notLoggedIn(err) || redis.HasErrorPrefix(err, "NOPERM") ||
-		redis.HasErrorPrefix(err, "ACL failure") || redis.HasErrorPrefix(err, "The user executing the script can't")
+	return notLoggedIn(err) || hasCode(err, "NOPERM") || refusesInsideScript(err)
+}
+
+// refusesInsideScript returns true if a script has met a command or key that its user has no right to, as servers before
+// Redis 7.2 word it.
+func refusesInsideScript(err error) bool {
+	return hasCode(err, "ACL failure") || hasCode(err, "The user executing the script can't")
 }
 
 // notAllowed returns true if the user has no right to the script command or to a key. Nothing has run then, unlike after a
 // refusal from inside a script.
 func notAllowed(err error) bool {
-	return redis.HasErrorPrefix(err, "NOPERM") && !fromScript(err)
+	return hasCode(err, "NOPERM") && !fromScript(err)
 }
 
 // fromScript returns true if an error comes from inside a script, which may have written something before.
@@ -155,14 +165,14 @@ func fromScript(err error) bool {
 
 // OutOfMemory returns true if the server is full. It refuses only the first write of a script for that, so the script has written
 // nothing. err must not be nil.
-func OutOfMemory(err error) bool { return redis.HasErrorPrefix(err, "OOM") }
+func OutOfMemory(err error) bool { return hasCode(err, "OOM") }
 
-// UnknownCommand returns true if the server does not know the command, or has it under another name. err must not be nil.
-func UnknownCommand(err error) bool { return redis.HasErrorPrefix(err, "unknown command") }
+// UnknownCommand returns true if the server does not have the command, or has it under another name. err must not be nil.
+func UnknownCommand(err error) bool { return hasCode(err, "unknown command") }
 
 // CrossSlot returns true if the server has refused the keys because they lie in several slots. A client that the user takes
 // for one server may lead to a Cluster, through a proxy for instance. err must not be nil.
-func CrossSlot(err error) bool { return redis.HasErrorPrefix(err, "CROSSSLOT") }
+func CrossSlot(err error) bool { return hasCode(err, "CROSSSLOT") }
 
 // scriptError is an error from inside a script by a server before Redis 7. There the error code comes after "ERR Error
 // running script (call to f_…): @user_script:1: ".
@@ -177,7 +187,7 @@ func (e *scriptError) Unwrap() error { return e.err }
 
 // unwrapScript returns a scriptError for an error that a server before Redis 7 has wrapped, and any other error unchanged.
 func unwrapScript(err error) error {
-	if err == nil || !redis.HasErrorPrefix(err, "Error running script") {
+	if err == nil || !hasCode(err, "Error running script") {
 		return err
 	}
 	text := err.Error()
@@ -191,6 +201,33 @@ func unwrapScript(err error) error {
 		return err
 	}
 	return &scriptError{text: strings.TrimPrefix(text, "-"), err: err}
+}
+
+// hasCode returns true if a server has answered with an error that begins with code.
+func hasCode(err error, code string) bool { return strings.HasPrefix(replyText(err), code) }
+
+// replyText returns the text of an error reply without what stands before its code: "ERR", or the "(error)" of services that
+// send what redis-cli prints. It returns "" if err is no reply.
+func replyText(err error) string {
+	var reply redis.Error
+	if !errors.As(err, &reply) {
+		return ""
+	}
+	text := reply.Error()
+	for trimmed := ""; text != trimmed; {
+		trimmed = text
+		for _, before := range []string{"ERR ", "(error) ", "-"} {
+			text = strings.TrimPrefix(text, before)
+		}
+	}
+	return text
+}
+
+// unknownScript returns true if the server has no script with that hash. Proxies and managed services send the code behind a
+// text of their own.
+func unknownScript(err error) bool {
+	text := replyText(err)
+	return strings.Contains(text, "NOSCRIPT") && !fromScript(err) && !UnknownCommand(err)
 }
 
 // Replied returns true if a server has answered. An error reply is an answer too.

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"embed"
+	"regexp"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -11,11 +12,15 @@ import (
 type Script struct {
 	Source string // the text
 	shaArg any    // the SHA-1 in hexadecimal digits, a string; kept as any to save an allocation for each command
+	writes bool   // true if it can write, so that a replica refuses it
 }
+
+// writing finds the commands of scripts that write.
+var writing = regexp.MustCompile(`call\('(SET|HSET|HDEL|HINCRBY|INCR|DEL|UNLINK|ZADD|ZREM|PEXPIRE)'`)
 
 // NewScript returns the script of a Lua source.
 func NewScript(source string) *Script {
-	return &Script{Source: source, shaArg: redis.NewScript(source).Hash()}
+	return &Script{Source: source, shaArg: redis.NewScript(source).Hash(), writes: writing.MatchString(source)}
 }
 
 // evalsha is the command that runs a script by its hash.

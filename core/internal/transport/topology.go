@@ -80,7 +80,7 @@ func suggestsMove(err error) bool {
 		return !errors.Is(err, context.Canceled)
 	case NotExecuted:
 		for _, prefix := range []string{"READONLY", "MASTERDOWN", "CLUSTERDOWN", "MOVED"} {
-			if redis.HasErrorPrefix(err, prefix) {
+			if hasCode(err, prefix) {
 				return true
 			}
 		}

@@ -1,0 +1,176 @@
+package core_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	guards "github.com/holdfast-go/holdfast/internal/outage"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// errorReply is an error as a server sends it.
+type errorReply string
+
+func (r errorReply) Error() string { return string(r) }
+func (errorReply) RedisError()     {}
+
+// failingScripts is a hook that fails each script with an error, as often as left says. It counts them.
+type failingScripts struct {
+	err        error
+	sent, left atomic.Int64
+}
+
+// failScripts adds a hook to rdb that fails so many scripts.
+func failScripts(rdb *redis.Client, err error, n int64) *failingScripts {
+	f := &failingScripts{err: err}
+	f.left.Store(n)
+	rdb.AddHook(f)
+	return f
+}
+
+func (f *failingScripts) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (f *failingScripts) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if !strings.HasPrefix(cmd.Name(), "eval") {
+			return next(ctx, cmd)
+		}
+		f.sent.Add(1)
+		if f.left.Add(-1) < 0 {
+			return next(ctx, cmd)
+		}
+		for _, arg := range cmd.Args() {
+			if written, ok := arg.(encoding.BinaryMarshaler); ok {
+				_, _ = written.MarshalBinary() // as go-redis does when it writes the command
+			}
+		}
+		cmd.SetErr(f.err)
+		return f.err
+	}
+}
+
+func (f *failingScripts) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		single := f.ProcessHook(func(context.Context, redis.Cmder) error { return nil })
+		for _, cmd := range cmds {
+			if err := single(ctx, cmd); err != nil {
+				return err
+			}
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// always is more often than any test sends a script.
+const always = int64(1) << 40
+
+// TestEveryErrorOfAnOutage has each error that Redis, a proxy or the connection may give, as docs/redis.md lists them. What passes
+// is an outage, and is asked again. What lasts is another error, after one request. Only an outage that nobody's requests can
+// bring about opens a guard that fails open.
+func TestEveryErrorOfAnOutage(t *testing.T) {
+	t.Parallel()
+	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
+	remote := func(text string) error { return &net.OpError{Op: "remote error", Err: errors.New("tls: " + text)} }
+	for name, test := range map[string]struct {
+		err    error
+		is     error // nil: only the error itself
+		opens  bool
+		advice string // in the text
+	}{
+		// What passes, and opens a guard.
+		"refused":              {err: dial(syscall.ECONNREFUSED), is: core.ErrUnavailable, opens: true},
+		"reset":                {err: &net.OpError{Op: "read", Err: syscall.ECONNRESET}, is: core.ErrUnavailable, opens: true},
+		"end of stream":        {err: io.EOF, is: core.ErrUnavailable, opens: true},
+		"no answer":            {err: &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, is: core.ErrUnavailable, opens: true},
+		"no such host":         {err: dial(&net.DNSError{Err: "no such host", Name: "redis", IsNotFound: true}), is: core.ErrUnavailable, opens: true},
+		"pool":                 {err: redis.ErrPoolTimeout, is: core.ErrUnavailable, opens: true},
+		"LOADING":              {err: errorReply("LOADING Redis is loading the dataset in memory"), is: core.ErrUnavailable, opens: true},
+		"MASTERDOWN":           {err: errorReply("MASTERDOWN Link with MASTER is down"), is: core.ErrUnavailable, opens: true},
+		"CLUSTERDOWN":          {err: errorReply("CLUSTERDOWN The cluster is down"), is: core.ErrUnavailable, opens: true},
+		"TRYAGAIN":             {err: errorReply("TRYAGAIN Multiple keys request during rehashing of slot"), is: core.ErrUnavailable, opens: true},
+		"max clients":          {err: errorReply("ERR max number of clients reached"), is: core.ErrUnavailable, opens: true},
+		"TLS: internal error":  {err: remote("internal error"), is: core.ErrUnavailable, opens: true},
+		"TLS: close in flight": {err: &net.OpError{Op: "local error", Err: errors.New("tls: bad record MAC")}, is: core.ErrUnavailable, opens: true},
+
+		// What passes, and requests may bring about, or the user has asked for.
+		"BUSY":       {err: errorReply("BUSY Redis is busy running a script."), is: core.ErrUnavailable},
+		"MISCONF":    {err: errorReply("MISCONF Redis is configured to save RDB snapshots"), is: core.ErrUnavailable},
+		"NOREPLICAS": {err: errorReply("NOREPLICAS Not enough good replicas to write."), is: core.ErrUnavailable},
+		"open files": {
+			err: dial(os.NewSyscallError("socket", syscall.EMFILE)), is: core.ErrUnavailable, advice: "this process or its host has too many open files",
+		},
+		"open files of the host": {err: dial(os.NewSyscallError("socket", syscall.ENFILE)), is: core.ErrUnavailable, advice: "too many open files"},
+
+		// What lasts.
+		"MOVED":          {err: errorReply("MOVED 3999 127.0.0.1:6381"), is: core.ErrMisconfigured, advice: "use redis.NewClusterClient"},
+		"ASK":            {err: errorReply("ASK 3999 127.0.0.1:6381"), is: core.ErrMisconfigured, advice: "use redis.NewClusterClient"},
+		"CROSSSLOT":      {err: errorReply("CROSSSLOT Keys in request don't hash to the same slot"), is: core.ErrMisconfigured, advice: "use redis.NewClusterClient"},
+		"READONLY":       {err: errorReply("READONLY You can't write against a read only replica."), is: core.ErrMisconfigured, advice: "connect to its master"},
+		"no EVALSHA":     {err: errorReply("ERR unknown command 'evalsha', with args beginning with: '73bb' '4' 'lock:secret'"), is: core.ErrMisconfigured, advice: "EVALSHA"},
+		"in a script":    {err: errorReply("ERR Unknown Redis command called from script script: 73bb, on @user_script:4."), is: core.ErrMisconfigured, advice: "command"},
+		"database":       {err: errorReply("ERR DB index is out of range"), is: core.ErrMisconfigured, advice: "correct DB"},
+		"no SELECT":      {err: errorReply("ERR SELECT is not allowed in cluster mode"), is: core.ErrMisconfigured, advice: "correct DB"},
+		"authority":      {err: x509.UnknownAuthorityError{}, is: core.ErrMisconfigured, advice: "RootCAs"},
+		"host name":      {err: &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "a"}}, is: core.ErrMisconfigured, advice: "ServerName"},
+		"expired":        {err: x509.CertificateInvalidError{Reason: x509.Expired}, is: core.ErrMisconfigured, advice: "certificate"},
+		"own":            {err: remote("bad certificate"), is: core.ErrMisconfigured, advice: "Certificates of TLSConfig"},
+		"own missing":    {err: remote("certificate required"), is: core.ErrMisconfigured, advice: "Certificates of TLSConfig"},
+		"no TLS":         {err: tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, is: core.ErrMisconfigured, advice: "does not speak TLS"},
+		"TLS wanted":     {err: errors.New(`redis: can't parse "\x15\x03\x01\x00\x02\x02F"`), is: core.ErrMisconfigured, advice: "set TLSConfig"},
+		"NOAUTH":         {err: errorReply("NOAUTH Authentication required."), is: core.ErrPermission, advice: "password"},
+		"WRONGPASS":      {err: errorReply("WRONGPASS invalid username-password pair or user is disabled."), is: core.ErrPermission},
+		"NOPERM command": {err: errorReply("NOPERM User locker has no permissions to run the 'evalsha' command"), is: core.ErrPermission, advice: "+evalsha"},
+		"NOPERM key":     {err: errorReply("NOPERM No permissions to access a key"), is: core.ErrPermission, advice: "~lock:* and ~holdfast:*"},
+		"WRONGTYPE":      {err: errorReply("WRONGTYPE Operation against a key holding the wrong kind of value"), is: core.ErrWrongType},
+		"OOM":            {err: errorReply("OOM command not allowed when used memory > 'maxmemory'.")},
+		"closed":         {err: redis.ErrClosed},
+		"unknown":        {err: errorReply("ERR upstream failure")},
+		"no Redis":       {err: errors.New(`redis: can't parse "HTTP/1.1 400 Bad Request"`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rdb := redistest.Start(t).Client()
+			log := &record{}
+			locks := newClient(t, rdb, core.WithLogger(textLogger(log)))
+			scripts := failScripts(rdb, test.err, always)
+			_, err := locks.Mutex("secret").TryLock(context.Background())
+			sent := scripts.sent.Load()
+			passes := errors.Is(err, core.ErrUnavailable)
+			if err == nil || !errors.Is(err, test.err) || test.is != nil && !errors.Is(err, test.is) || passes != (test.is == core.ErrUnavailable) {
+				t.Errorf("error: %v", err)
+			}
+			if err != nil && !strings.Contains(err.Error(), test.advice) {
+				t.Errorf("%q is not in the text %q", test.advice, err)
+			}
+			if passes != (sent > 1) && (name != "CROSSSLOT" || sent != 2) { // the second one has all keys in one slot
+				t.Errorf("%d requests", sent)
+			}
+			if guards.Is(err) != test.opens {
+				t.Errorf("opens a guard: %v", guards.Is(err))
+			}
+			_, _ = locks.Mutex("secret").TryLock(context.Background())
+			warned := strings.Count(log.String(), "locks do not work with this setup")
+			want := 0
+			if (test.is == core.ErrMisconfigured || test.is == core.ErrPermission) && name != "READONLY" && name != "CROSSSLOT" {
+				want = 1
+			}
+			if warned != want || strings.Contains(log.String(), "secret") {
+				t.Errorf("%d warnings, want %d: %s", warned, want, log)
+			}
+			scripts.left.Store(0)
+		})
+	}
+}
