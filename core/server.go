@@ -53,6 +53,7 @@ func newServer(e *engine, rdb redis.UniversalClient) *server {
 	e.announcer.AddServer(exec)
 	e.directory.AddServer(exec)
 	s.Subs.UseClientNumber(e.clientNumber, s.wakeNext)
+	s.Subs.Unconfirmed = s.warnUnconfirmed
 	s.check = &preflight.Check{Client: rdb, Background: &background, Logger: e.logger, MasterSeen: exec.SeenMaster}
 	exec.OnReply = sync.OnceFunc(s.check.Start)
 	exec.Prefix = e.prefix
@@ -102,6 +103,11 @@ func (s *server) cannotSubscribe(err error, sharded bool) {
 	}
 	s.engine.warnOnce(&s.warnedSubscribe, "Redis does not let this user subscribe: waiters notice releases by polling only",
 		"error", err)
+}
+
+// warnUnconfirmed warns that this client receives no announcements of releases, for a reason that Redis does not tell.
+func (s *server) warnUnconfirmed() {
+	s.engine.logger.Warn("holdfast: Redis answers commands but confirms no subscription: waiters notice releases by polling only")
 }
 
 // cannotPublish warns, once, that releases are not announced.

@@ -149,7 +149,7 @@ func TestOnlyItsRepliesAreARelease(t *testing.T) {
 			if err := attempt.Complete(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "unexpected reply") {
 				t.Errorf("Complete: %v", err)
 			}
-			if _, err := locks.Mutex("e").TryLock(t.Context()); name != "big" && err == nil {
+			if _, err := locks.Mutex("e").TryLock(t.Context()); err == nil && name != "number" && name != "big" { // which may be tokens
 				t.Error("a lock was granted by a reply that grants nothing")
 			}
 			odd.Store(false)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,6 +20,8 @@ type pubsubConn struct {
 	pubsub  *redis.PubSub
 	sharded bool    // true if channels are subscribed with SSUBSCRIBE
 	end     connEnd // set by the goroutine that reads
+
+	overdue atomic.Bool // true if the connection was ended because it has left a channel unconfirmed
 }
 
 // connEnd is how a pubsubConn has ended.
@@ -56,12 +59,14 @@ func (c *pubsubConn) serve(ctx context.Context) connEnd {
 	})
 	defer both.Wait()
 	defer cancel()
-	c.read(ctx)
+	if c.read(ctx); c.overdue.Load() {
+		return endUnsubscribed // the next connection may be no better, so there is no hurry
+	}
 	return c.end
 }
 
 // write subscribes the channels that are not requested, and unsubscribes those that are idle. It returns when the connection
-// fails, ctx ends, or no channel is left.
+// fails or leaves a channel unconfirmed, ctx ends, or no channel is left.
 func (c *pubsubConn) write(ctx context.Context) {
 	ticker := time.NewTicker(pingInterval)
 	defer ticker.Stop()
@@ -72,6 +77,11 @@ func (c *pubsubConn) write(ctx context.Context) {
 		case <-c.master.changed:
 		case <-ticker.C:
 			c.master.subs.reassignAll()
+			c.master.checkUnheard()
+			if c.master.overdue() {
+				c.overdue.Store(true)
+				return
+			}
 			idle, others := c.master.prune()
 			if c.unsubscribe(ctx, idle) != nil || !others {
 				return
@@ -164,6 +174,7 @@ func (c *pubsubConn) refused(err error) {
 	}
 	c.end = endRefused
 	if !c.sharded || redis.HasErrorPrefix(err, "NOPERM") {
+		c.master.subs.warned.Store(true)
 		c.master.subs.warn(err, c.sharded)
 	}
 }

@@ -10,6 +10,9 @@
 //	     ▲                                                     │
 //	     └──────── connection lost, or the slot moved ◄────────┘
 //
+// A connection that leaves a channel requested for confirmTimeout is replaced. If no connection confirms it although the server
+// answers commands, the client warns once, because waiters are late then: they only poll.
+//
 // Each confirmation notifies all subscribers of the channel, because messages may have been missed before it.
 //
 // Each connection has one goroutine for a master of a Cluster, or for Redis elsewhere. While channels are assigned to the

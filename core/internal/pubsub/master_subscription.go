@@ -38,6 +38,7 @@ func (m *masterSubscription) run() {
 		}
 		end := m.serve(ctx, sharded)
 		m.disconnected()
+		m.checkUnheard()
 		if end != endRefused {
 			m.subs.nodes.RequestRefresh() // the master may be down
 		}
@@ -89,8 +90,7 @@ func (m *masterSubscription) disconnected() {
 	defer m.subs.mu.Unlock()
 	for channel, ch := range m.subs.channels {
 		if ch.assigned == m {
-			ch.requested = false
-			ch.subscribed.Store(false)
+			ch.unsubscribedLocked()
 			m.subs.assignLocked(channel, ch)
 		}
 	}
@@ -103,8 +103,8 @@ func (m *masterSubscription) takeUnsubscribed() []string {
 	defer m.subs.mu.Unlock()
 	var channels []string
 	for channel, ch := range m.subs.channels {
-		if ch.assigned == m && !ch.requested {
-			ch.requested = true
+		if ch.assigned == m && ch.requested.IsZero() {
+			ch.requested = time.Now()
 			channels = append(channels, channel)
 		}
 	}
@@ -120,8 +120,7 @@ func (m *masterSubscription) unsubscribedByServer(channel string) bool {
 	if ch == nil || ch.assigned != m || !ch.subscribed.Load() {
 		return false
 	}
-	ch.requested = false
-	ch.subscribed.Store(false)
+	ch.unsubscribedLocked()
 	return true
 }
 
@@ -132,9 +131,45 @@ func (m *masterSubscription) resetRefused() {
 	defer m.subs.mu.Unlock()
 	for _, ch := range m.subs.channels {
 		if ch.assigned == m && !ch.subscribed.Load() {
-			ch.requested = false
+			ch.requested = time.Time{}
 		}
 	}
+}
+
+// overdue returns true if the present connection has left a channel unconfirmed for confirmTimeout.
+func (m *masterSubscription) overdue() bool {
+	m.subs.mu.Lock()
+	defer m.subs.mu.Unlock()
+	for _, ch := range m.subs.channels {
+		if ch.assigned == m && !ch.subscribed.Load() && !ch.requested.IsZero() && time.Since(ch.requested) >= confirmTimeout {
+			return true
+		}
+	}
+	return false
+}
+
+// checkUnheard warns, once, of a channel with waiters that is not confirmed for unheardWarning although its server answers
+// commands. In an outage it does not warn, because then the server answers nothing. It must be called every few seconds.
+func (m *masterSubscription) checkUnheard() {
+	if m.subs.warned.Load() || m.subs.Unconfirmed == nil || !m.unheard() {
+		return
+	}
+	if !m.subs.warned.Swap(true) {
+		m.subs.Unconfirmed()
+	}
+}
+
+// unheard looks at the channels, and returns true if there is one to warn of.
+func (m *masterSubscription) unheard() (found bool) {
+	m.subs.mu.Lock()
+	defer m.subs.mu.Unlock()
+	for channel, ch := range m.subs.channels {
+		if ch.assigned != m || ch.subscribed.Load() || len(ch.broadcast)+len(ch.addressed) == 0 {
+			continue
+		}
+		found = ch.unheard.look(m.subs.nodes.Answers(channel), time.Now()) || found
+	}
+	return found
 }
 
 // prune removes the channels that had no subscriber for more than maxIdleRounds calls, and returns them. It returns false

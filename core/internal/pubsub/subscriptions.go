@@ -22,8 +22,13 @@ type Subscriptions struct {
 	rdb          redis.UniversalClient
 	nodes        *transport.Nodes
 	warn         func(err error, sharded bool) // called for each refusal
+	warned       atomic.Bool                   // true after a call of warn that explains why no channel is confirmed
 	clientNumber string                        // "" without a number, see wake_one.go
 	wakeNext     func(lock, set string)        // nil without a number
+
+	// Unconfirmed is called, once, if the server answers commands and confirms no subscription for some seconds. It may be nil,
+	// and must be set before the first subscription.
+	Unconfirmed func()
 
 	ctx         context.Context // of all connections
 	stop        context.CancelFunc
@@ -43,9 +48,33 @@ type channelState struct {
 	lastClient *waitingClient           // of the last subscriber that had one; nil if there was none
 	addressed  map[string]*Subscriber   // receive the messages with their address
 	assigned   *masterSubscription
-	requested  bool        // true if SUBSCRIBE was sent on the present connection
+	requested  time.Time   // when SUBSCRIBE was sent on the present connection; zero if it was not
 	subscribed atomic.Bool // true if Redis has confirmed that; written with the mutex only, read without
 	idle       int         // pingIntervals without a subscriber
+	unheard    unheard
+}
+
+// unheard is what is known of a channel that is not confirmed, although its server answers commands.
+type unheard struct {
+	since   time.Time // of the first look at which the server had answered since the one before; zero if it has not
+	looked  time.Time
+	answers uint64 // of the server, at the last look
+}
+
+// look takes note of how often the server has answered. It returns true if the server has answered for unheardWarning, between any
+// two looks. A look that follows another one too soon does not count, because there may be no answer in between.
+func (u *unheard) look(answers uint64, now time.Time) bool {
+	if now.Sub(u.looked) < pingInterval/2 {
+		return false
+	}
+	switch {
+	case answers == u.answers:
+		u.since = time.Time{}
+	case u.since.IsZero():
+		u.since = now
+	}
+	u.looked, u.answers = now, answers
+	return !u.since.IsZero() && now.Sub(u.since) >= unheardWarning
 }
 
 // Subscriber is one waiter on a channel. It is notified of a message, and of the start of the subscription, before which
@@ -68,6 +97,12 @@ const (
 	// maxIdleRounds is how many pingIntervals a channel stays subscribed without a subscriber. Why: otherwise every short
 	// wait would cause a SUBSCRIBE and an UNSUBSCRIBE.
 	maxIdleRounds = 2
+	// confirmTimeout is how long a connection may leave a subscription unconfirmed. Then it is replaced, even if it answers
+	// pings. Why: a proxy may swallow SUBSCRIBE and pass on the rest.
+	confirmTimeout = 2 * pingInterval
+	// unheardWarning is for how long a channel with waiters must be unconfirmed, while the server answers commands, before the
+	// client warns. It is longer than a reconnection, and than a confirmTimeout.
+	unheardWarning = 3 * pingInterval
 )
 
 // New returns subscriptions without a connection: the first subscriber makes one. The function warn is called if Redis
@@ -190,9 +225,15 @@ func (s *Subscriptions) assignLocked(channel string, ch *channelState) {
 			s.connections.Go(m.run)
 		}
 	}
-	ch.assigned, ch.requested = m, false
-	ch.subscribed.Store(false)
+	ch.assigned = m
+	ch.unsubscribedLocked()
 	lifecycle.Signal(m.changed)
+}
+
+// unsubscribedLocked records that the channel is not subscribed, so that it is requested again.
+func (ch *channelState) unsubscribedLocked() {
+	ch.requested = time.Time{}
+	ch.subscribed.Store(false)
 }
 
 // reassignAll assigns all channels anew, after slots may have moved.
@@ -223,6 +264,7 @@ func (s *Subscriptions) Close(limit time.Duration) {
 // does. Goroutines that call the client must defer it, because the panic would end the process. Waiters poll then.
 func (s *Subscriptions) recovered() {
 	if p := recover(); p != nil {
+		s.warned.Store(true)
 		s.warn(fmt.Errorf("%w: %v", transport.ErrPanic, p), false)
 	}
 }
@@ -271,6 +313,7 @@ func (s *Subscriptions) confirm(m *masterSubscription, channel string) {
 		return
 	}
 	ch.subscribed.Store(true)
+	ch.unheard = unheard{}
 	for sub := range ch.broadcast {
 		if sub.client != nil {
 			sub.client.freeForAll = true

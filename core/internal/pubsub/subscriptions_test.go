@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -108,5 +109,32 @@ func TestChannelsThatMove(t *testing.T) {
 	s.confirm(&masterSubscription{}, "heard")
 	if heard.Confirmed() {
 		t.Error("confirmed by a master that it has left")
+	}
+}
+
+// TestUnheardChannels: a channel counts as unheard only while its server answers commands.
+func TestUnheardChannels(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		answers []uint64 // at each look
+		want    bool     // at the last one
+	}{
+		"answering": {[]uint64{1, 2, 3, 4, 5}, true},
+		"outage":    {[]uint64{1, 1, 1, 1, 1, 1}, false},
+		"restored":  {[]uint64{1, 1, 1, 2, 3}, false},
+		"too soon":  {[]uint64{1, 2, 3}, false},
+	} {
+		var u unheard
+		now, got := time.Now(), false
+		for _, answers := range test.answers {
+			got = u.look(answers, now)
+			if u.look(answers, now.Add(time.Millisecond)) {
+				t.Errorf("%s: warned by a look that came too soon", name)
+			}
+			now = now.Add(pingInterval)
+		}
+		if got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

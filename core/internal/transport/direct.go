@@ -113,6 +113,9 @@ func (e *Executor) sendDirect(c *Command) {
 	e.sendWithConnectDeadline(c, sentAt)
 	e.direct.observeRTT(sentAt, c.Err)
 	answered := Replied(c.Err)
+	if answered {
+		c.node.answers.Add(1)
+	}
 	e.judge(c)
 	if e.OnReply != nil && answered {
 		e.OnReply()

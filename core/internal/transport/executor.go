@@ -204,6 +204,9 @@ func (e *Executor) sendBatch(batch []*Command) {
 		e.direct.observeRTT(sentAt, batch[0].Err)
 	}
 	answered := Replied(batch[0].Err)
+	if answered {
+		batch[0].node.answers.Add(1)
+	}
 	for _, c := range batch {
 		if suggestsMove(c.Err) {
 			e.Nodes.RequestRefresh()

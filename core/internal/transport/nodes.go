@@ -19,6 +19,7 @@ type node struct {
 	ackedCommands *batchQueue
 	ackedRenewals *batchQueue
 	pending       *Pending
+	answers       atomic.Uint64 // of the server to batches and to commands on the direct path
 }
 
 // queueFor returns the queue of a command for which a caller waits.
@@ -72,6 +73,9 @@ func (n *Nodes) newNode() *node {
 		pending: newPending(n.background),
 	}
 }
+
+// Answers returns a number that grows with the answers of the server that has the key.
+func (n *Nodes) Answers(key string) uint64 { return n.of(key).answers.Load() }
 
 // OnRefresh has f called after each refresh of the slots of a Cluster. There is one such function. It must be set before the
 // first command. Without a Cluster, f is never called.

@@ -1,0 +1,154 @@
+package core_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+const confirmsNone = "confirms no subscription"
+
+// TestUnconfirmedSubscription: a proxy passes on nothing from SUBSCRIBE on. The waiter gets its lock by polling, and the client
+// warns of it once. It makes new connections meanwhile.
+func TestUnconfirmedSubscription(t *testing.T) {
+	t.Parallel()
+	for name, strategy := range map[string]func(*core.Client) core.Strategy{
+		"Mutex": func(c *core.Client) core.Strategy { return c.Mutex }, "Fair": func(c *core.Client) core.Strategy { return c.Fair },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			held := mustLock(t, newClient(t, server.Client()).Mutex("name"), core.WithTTL(long))
+			relay := server.Relay()
+			relay.LoseReplies("\r\nsubscribe\r\n", 1_000_000, redistest.Silent)
+			log := &record{}
+			locks := newClient(t, relay.Client(), core.WithLogger(textLogger(log)))
+			waiting := lockLater(strategy(locks)("name"))
+			redistest.Eventually(t, within, "a warning, and two more connections", func() bool {
+				return strings.Contains(log.String(), confirmsNone) && relay.LostReplies() > 2
+			})
+			unlock(t, held)
+			if err := receive(t, waiting); err != nil {
+				t.Error(err)
+			}
+			if n := strings.Count(log.String(), confirmsNone); n != 1 {
+				t.Errorf("%d warnings: %s", n, log)
+			}
+		})
+	}
+}
+
+// swallowing is a proxy that passes on all but what contains SUBSCRIBE, as long as on is true.
+func swallowing(t *testing.T, server *redistest.Server, on *atomic.Bool) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var ends []net.Conn
+	all.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			redis, err := net.Dial(server.Network(), server.Addr())
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			mu.Lock()
+			ends = append(ends, client, redis)
+			mu.Unlock()
+			all.Go(func() { _, _ = io.Copy(client, redis); _ = client.Close() })
+			all.Go(func() {
+				defer redis.Close()
+				buf := make([]byte, 64<<10)
+				for {
+					n, err := client.Read(buf)
+					if err != nil {
+						return
+					}
+					if on.Load() && bytes.Contains(bytes.ToLower(buf[:n]), []byte("\r\nsubscribe\r\n")) {
+						continue
+					}
+					_, _ = redis.Write(buf[:n])
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		mu.Lock()
+		for _, end := range ends {
+			_ = end.Close()
+		}
+		mu.Unlock()
+		all.Wait()
+	})
+	return l.Addr().String()
+}
+
+// TestUnconfirmedConnectionIsReplaced: the connection of the subscription answers pings, and SUBSCRIBE has got lost. Another
+// connection subscribes.
+func TestUnconfirmedConnectionIsReplaced(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	held := mustLock(t, newClient(t, server.Client()).Mutex("name"), core.WithTTL(long))
+	var on atomic.Bool
+	on.Store(true)
+	rdb := redis.NewClient(&redis.Options{Addr: swallowing(t, server, &on)})
+	log := &record{}
+	locks := newClient(t, rdb, core.WithLogger(textLogger(log)))
+	t.Cleanup(func() {
+		_ = locks.Close()
+		_ = rdb.Close()
+	})
+	waiting := lockLater(locks.Mutex("name"))
+	redistest.Eventually(t, within, "a warning", func() bool { return strings.Contains(log.String(), confirmsNone) })
+	on.Store(false)
+	redistest.Eventually(t, within, "a subscription", func() bool { return server.CommandStats()["subscribe"].Calls > 0 })
+	unlock(t, held)
+	if err := receive(t, waiting); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOutageIsNoUnconfirmedSubscription: in an outage there is no subscription either. The client does not warn of that.
+func TestOutageIsNoUnconfirmedSubscription(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	held := mustLock(t, newClient(t, server.Client()).Mutex("name"), core.WithFixedTTL(long))
+	log := &record{}
+	locks := newClient(t, server.Client(), core.WithLogger(textLogger(log)))
+	ctx := t.Context()
+	waiting := make(chan error, 1)
+	go func() { _, err := askingAgain{locks.Mutex("name")}.Lock(ctx); waiting <- err }()
+	awaitListeners(t, locks, "name", 1)
+	server.Pause()
+	// An outage that is longer than unheardWarning, with the pings and reconnections that belong to it.
+	redistest.Eventually(t, within, "the call to fail", func() bool {
+		_, err := locks.Mutex("other").TryLock(ctx)
+		return err != nil
+	})
+	server.Resume()
+	awaitListeners(t, locks, "name", 1)
+	_ = held.Unlock(ctx)
+	if err := receive(t, waiting); err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(log.String(), confirmsNone) {
+		t.Errorf("warned of an outage: %s", log)
+	}
+}
