@@ -52,8 +52,8 @@
 //	      --prefix="lock:"        Prefix of the names in Redis, as of
 //	                              core.WithPrefix ($HOLDFAST_PREFIX).
 //	      --json                  Print JSON: one object, or one on each line.
-//	  -v, --verbose               Show the warnings of the library on standard
-//	                              error.
+//	  -v, --verbose               Show the warnings of the library, and why once
+//	                              skips a run, on standard error.
 //	      --version               Print the version.
 //
 //	Run "holdfast <command> --help" for more information on a command.

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -106,12 +108,55 @@ func TestOnceTick(t *testing.T) {
 	}
 }
 
+// TestOnceTickLate: a call long after a tick is for that tick, although the next one is nearer, and does not run twice. With -v
+// the second call says which tick has run, where and when.
+func TestOnceTickLate(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	url := urlOf(srv)
+	now, err := srv.Client().Time(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Of some interval three quarters have passed since its last multiple.
+	var last time.Time
+	interval := 500 * time.Hour
+	for ; ; interval += time.Hour {
+		since := time.Duration(now.UnixNano()) % interval
+		if last = now.Add(-since); since > interval*3/4 && since < interval*7/8 {
+			break
+		}
+	}
+	args := []string{"once", "weekly", "--tick", interval.String(), "-v", "--", "echo", "ran"}
+	run(t, url, args...).want(t, 0, "ran", "")
+	tick := last.UTC().Format(time.RFC3339)
+	run(t, url, "records", "--json").want(t, 0, `"key":"weekly@`+tick+`"`, "")
+	again := run(t, url, args...)
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		`skipped: "weekly@` + tick + `" has run, for the tick of ` + last.Local().Format(time.RFC3339),
+		", on " + host + ":", ", from " + now.Local().Format("2006-"), "with exit status 0",
+	} {
+		again.want(t, 0, "", text)
+	}
+	if again.stdout != "" {
+		t.Errorf("%+v", again)
+	}
+	if quiet := run(t, url, "once", "weekly", "--tick", interval.String(), "--", "echo", "ran"); quiet != (result{}) {
+		t.Errorf("without -v: %+v", quiet)
+	}
+}
+
 // TestOnceTickInProgress: while a run of the tick is in progress, others exit with 0, or as -E says.
 func TestOnceTickInProgress(t *testing.T) {
 	t.Parallel()
 	url := urlOf(redistest.Start(t))
 	awaitCommand(t, start(t, command(t, url, "once", "--tick", "1000h", "a", "--", "sleep", "60")).pid)
 	run(t, url, "once", "--tick", "1000h", "a", "--", "echo", "ran").want(t, 0, "", "")
+	run(t, url, "once", "-v", "--tick", "1000h", "a", "--", "echo", "ran").want(t, 0, "", "is in progress, for the tick of ")
 	run(t, url, "once", "-E", "7", "--tick", "1000h", "a", "--", "echo", "ran").want(t, 7, "", "in progress")
 }
 

@@ -24,7 +24,7 @@ import (
 type grammar struct {
 	Connection connection       `embed:""`
 	JSON       bool             `help:"Print JSON: one object, or one on each line."`
-	Verbose    bool             `short:"v" help:"Show the warnings of the library on standard error."`
+	Verbose    bool             `short:"v" help:"Show the warnings of the library, and why once skips a run, on standard error."`
 	Version    kong.VersionFlag `help:"Print the version."`
 
 	Exec  execCommand  `cmd:"" help:"Run a command while a lock is held."`

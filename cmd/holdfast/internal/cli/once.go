@@ -18,7 +18,7 @@ type onceCommand struct {
 	Key string `arg:"" help:"What happens once."`
 
 	Retention duration  `default:"24h" placeholder:"TIME" help:"How long the run is remembered after its end. Defaults to ${default}."`
-	Tick      string    `placeholder:"SCHEDULE" help:"Run once for each time of a schedule: an interval such as 5m, whose times are its multiples since 1970 in UTC, or a cron line such as '0 3 * * *'. The nearest time by the clock of Redis becomes a part of the key."`
+	Tick      string    `placeholder:"SCHEDULE" help:"Run once for each time of a schedule: an interval such as 5m, whose times are its multiples since 1970 in UTC, or a cron line such as '0 3 * * *'. By the clock of Redis, a call is for the last of these times, or for the next one if that is less than a minute away; its time becomes a part of the key."`
 	Wait      *duration `short:"w" placeholder:"SECS" help:"Wait so long for a run that is in progress. Defaults to no waiting."`
 	Conflict  *int      `short:"E" name:"conflict-exit-code" placeholder:"N" help:"Exit status if a run is in progress. Defaults to 75, with --tick to 0."`
 	Retry     bool      `help:"Let another run follow one that has failed or crashed. Otherwise each run counts, and one that has crashed needs resolve or forget."`
@@ -60,17 +60,30 @@ func (c *onceCommand) keep(env *environment) error {
 		return err
 	}
 	defer all.close()
-	key, opts, err := c.terms(env.ctx, all)
-	if err != nil {
-		return errors.Join(context.Cause(env.ctx), err)
-	}
-	once := all.locks.Once(key, opts...)
-	attempt, err := once.Begin(env.ctx)
+	once, attempt, err := c.begin(env, all)
 	if err != nil {
 		all.withdraw = true
-		return c.refused(env, err)
+		return c.refused(env, once, err)
 	}
 	return c.attempt(env, once, attempt)
+}
+
+// mostLooks is how often a call asks to which tick it belongs, if the tick changes before the run has begun.
+const mostLooks = 3
+
+// begin begins a run. A call that waits until its tick is over belongs to the next one. The once is nil if there is no key yet.
+func (c *onceCommand) begin(env *environment, all *clients) (once *core.Once, attempt *core.Attempt, err error) {
+	for range mostLooks {
+		key, opts, invalid := c.terms(env.ctx, all)
+		if invalid != nil {
+			return nil, nil, errors.Join(context.Cause(env.ctx), invalid)
+		}
+		once = all.locks.Once(key, opts...)
+		if attempt, err = once.Begin(env.ctx); !errors.Is(err, core.ErrOutsideWindow) {
+			return once, attempt, err
+		}
+	}
+	return once, attempt, err
 }
 
 // terms returns the key and the options of the run.
@@ -97,11 +110,11 @@ func (c *onceCommand) terms(ctx context.Context, all *clients) (string, []core.O
 	if err != nil {
 		return "", nil, noTime(err)
 	}
-	tick, from, to := nearest(schedule, now)
+	tick, from, to := tickOf(schedule, now)
 	// A record that outlives the window keeps the tick from a second run, whatever the retention that was asked for.
 	retention := max(c.Retention.value(), 2*to.Sub(from))
 	opts = append(opts, core.WithWindow(from, to), core.WithRetention(retention.Truncate(time.Millisecond)))
-	return c.Key + "@" + tick.UTC().Format(time.RFC3339), opts, nil
+	return tickKey(c.Key, tick), opts, nil
 }
 
 // label is what operators see of the run's place: the job, which is the key of a schedule, or otherwise the program. The key of
@@ -118,12 +131,14 @@ func (c *onceCommand) label() string {
 }
 
 // refused returns what the program does in place of a run.
-func (c *onceCommand) refused(env *environment, err error) error {
+func (c *onceCommand) refused(env *environment, once *core.Once, err error) error {
 	var completed *core.CompletedError
 	switch {
 	case errors.As(err, &completed) && c.Replay:
+		c.skipped(env, completed.Record)
 		return replay(env, completed.Record)
 	case errors.As(err, &completed):
+		c.skipped(env, completed.Record)
 		return nil
 	case env.ctx.Err() != nil:
 		return errors.Join(context.Cause(env.ctx), err)
@@ -132,11 +147,51 @@ func (c *onceCommand) refused(env *environment, err error) error {
 	case errors.Is(err, core.ErrInProgress) && c.Conflict != nil:
 		return &statusError{*c.Conflict, err.Error()}
 	case errors.Is(err, core.ErrInProgress) && c.Tick != "":
-		return nil
+		return c.skippedInProgress(env, once)
 	case errors.Is(err, core.ErrOutcomeUnknown):
-		return &statusError{StatusLost, err.Error() + "\nFind out, then run: holdfast resolve KEY, or: holdfast forget KEY"}
+		return &statusError{StatusLost, fmt.Sprintf("%v\nFind out, then run: holdfast resolve %[2]q, or: holdfast forget %[2]q", err, once.Key())}
 	}
 	return err
+}
+
+// skippedInProgress says with --verbose where the run in progress is.
+func (c *onceCommand) skippedInProgress(env *environment, once *core.Once) error {
+	if env.flags.Verbose {
+		if record, err := once.Peek(env.ctx); err == nil {
+			c.skipped(env, record)
+		}
+	}
+	return nil
+}
+
+// skipped says with --verbose which run makes this one superfluous, where it was and when.
+func (c *onceCommand) skipped(env *environment, r core.Record) {
+	if !env.flags.Verbose {
+		return
+	}
+	text := fmt.Sprintf("skipped: %q has run", r.Key)
+	if r.State == core.StateRunning {
+		text = fmt.Sprintf("skipped: %q is in progress", r.Key)
+	}
+	if at, found := strings.CutPrefix(r.Key, c.Key+"@"); found && c.Tick != "" {
+		if tick, err := time.Parse(time.RFC3339, at); err == nil {
+			text += ", for the tick of " + tick.Local().Format(time.RFC3339)
+		}
+	}
+	if r.Note != "" {
+		text += ", on " + printable(r.Note)
+	}
+	if !r.Began.IsZero() {
+		text += ", from " + r.Began.Local().Format(time.RFC3339)
+	}
+	if !r.Ended.IsZero() {
+		text += " to " + r.Ended.Local().Format(time.RFC3339)
+	}
+	var end recorded
+	if json.Unmarshal(r.Value, &end) == nil {
+		text += fmt.Sprintf(", with exit status %d", end.Status)
+	}
+	fmt.Fprintln(env.stderr, "holdfast: "+text)
 }
 
 // replay prints what a run has printed, and returns its exit status. The streams keep the errors of the writes.

@@ -65,15 +65,28 @@ func noTime(err error) error {
 	return fmt.Errorf("%w: %w", core.ErrUnavailable, err)
 }
 
-// nearest returns the time of the schedule that is nearest to t, and the window of all times to which it is the nearest.
-func nearest(s schedule, t time.Time) (tick, from, to time.Time) {
+// earliest is how long before its time a tick can be claimed: for as much the clock of a host may be ahead. A schedule with
+// ticks less than twice as far apart has half of their distance.
+const earliest = time.Minute
+
+// tickOf returns the tick to which a call at t belongs, and the window of all times that belong to it. That is the last tick,
+// for which the call is on time or late, or the next one if t is right before it.
+func tickOf(s schedule, t time.Time) (tick, from, to time.Time) {
 	before := last(s, t)
 	after := next(s, before)
-	if middle := half(before, after); t.Before(middle) {
-		return before, half(last(s, before.Add(-time.Nanosecond)), before), middle
+	if begin := claimable(before, after); t.Before(begin) {
+		return before, claimable(last(s, before.Add(-time.Nanosecond)), before), begin
 	}
-	return after, half(before, after), half(after, next(s, after))
+	return after, claimable(before, after), claimable(after, next(s, after))
 }
+
+// claimable returns from when on a tick can be claimed that follows another one.
+func claimable(before, tick time.Time) time.Time {
+	return tick.Add(-min(earliest, tick.Sub(before)/2)).Truncate(time.Millisecond)
+}
+
+// tickKey returns the key of the run of a tick.
+func tickKey(key string, tick time.Time) string { return key + "@" + tick.UTC().Format(time.RFC3339) }
 
 // farthest is farther than the next time of any cron line: February 29 comes after eight years at the latest.
 const farthest = 8 * 366 * 24 * time.Hour
@@ -103,6 +116,3 @@ func last(s schedule, t time.Time) time.Time {
 		return found
 	}
 }
-
-// half returns the middle between two times.
-func half(a, b time.Time) time.Time { return a.Add(b.Sub(a) / 2).Truncate(time.Millisecond) }
