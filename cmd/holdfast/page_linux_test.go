@@ -43,7 +43,9 @@ func TestPageCommands(t *testing.T) {
 			ran++
 			cmd := exec.Command("sh", "-ec", line[at:])
 			cmd.Env = append(command(t, urlOf(srv)).Env, "PATH="+bin+":"+os.Getenv("PATH"))
-			if result := finish(t, cmd); result.status != 0 || result.stderr != "" {
+			// Operators' commands say on standard error what they have found, and where. The others are silent, for cron.
+			silent := !strings.HasPrefix(line[at:], "holdfast ls") && !strings.HasPrefix(line[at:], "holdfast http-key")
+			if result := finish(t, cmd); result.status != 0 || silent && result.stderr != "" {
 				t.Errorf("%s: %+v", line, result)
 			}
 		}

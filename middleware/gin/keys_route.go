@@ -1,11 +1,11 @@
 package ginlock
 
 import (
-	"net/url"
 	"strings"
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/holdfast-go/holdfast/internal/ginroute"
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
@@ -43,7 +43,7 @@ func ByParam(name string) KeyFunc {
 // PathKey("/cart/:id/checkout", "id", "7"). The value of a catch-all parameter has no slash in front. The error is
 // [ErrNoRoute] if the route has no such parameter.
 func PathKey(fullPath, name, value string) (Key, error) {
-	return middleware.PathKey(pattern(fullPath), name, value)
+	return middleware.PathKey(ginroute.Pattern(fullPath), name, value)
 }
 
 // ByRoute identifies requests by method and route, not by path: one key covers a whole route, whatever its parameters
@@ -80,32 +80,10 @@ var errUnknownPath = middleware.KeyError(ErrKeyInvalid, "no route has this path 
 // has removed around the engine. For a route that ends in "/*rest", pass the path of the request instead. The error is
 // [ErrNoRoute] if it is empty.
 func RouteKey(method, fullPath string) (Key, error) {
-	return middleware.RouteKey(method, pattern(fullPath))
+	return middleware.RouteKey(method, ginroute.Pattern(fullPath))
 }
 
 // routeOf returns what gin knows of the route. gin matches decoded paths, unless UseRawPath is set.
 func routeOf(c *gin.Context) middleware.Route {
-	return middleware.Route{Pattern: pattern(c.FullPath()), Decoded: true}
-}
-
-// pattern returns a route of gin in the form of http.ServeMux: "/cart/{id}" for "/cart/:id". A slash at its end, which
-// stands for itself in gin, is "/{$}" there.
-func pattern(fullPath string) string {
-	const colon = "\x00" // in place of one that gin takes as it is
-	segments := strings.Split(strings.ReplaceAll(fullPath, `\:`, colon), "/")
-	for i, segment := range segments {
-		literal, wildcard := segment, ""
-		if begin := strings.IndexAny(segment, ":*"); begin >= 0 {
-			literal, wildcard = segment[:begin], "{"+segment[begin+1:]+"}"
-			if segment[begin] == '*' {
-				wildcard = "{" + segment[begin+1:] + "...}"
-			}
-		}
-		segments[i] = url.PathEscape(strings.ReplaceAll(literal, colon, ":")) + wildcard
-	}
-	text := strings.Join(segments, "/")
-	if strings.HasSuffix(text, "/") {
-		text += "{$}"
-	}
-	return text
+	return middleware.Route{Pattern: ginroute.Pattern(c.FullPath()), Decoded: true}
 }

@@ -1,74 +1,189 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/middleware"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
 )
 
 // httpKeyCommand prints the name of the lock or record of a guarded request.
 type httpKeyCommand struct {
-	Method  string `arg:"" optional:"" help:"Method of the route, such as POST. Omit the route for a key without one."`
-	Pattern string `arg:"" optional:"" help:"Pattern of the route, such as /orders or /cart/{id}."`
+	Method  string `arg:"" optional:"" help:"Method of the request, such as POST. Omit it if the guard's key has no ByRoute."`
+	Pattern string `arg:"" optional:"" help:"Route as it is registered, such as /cart/{id} or, in gin, /cart/:id, behind what http.StripPrefix removes. Of a route with many paths, which ends in a slash or in {rest...}, the path of the request."`
 
-	User           string   `placeholder:"USER" help:"The principal that the guard finds in the context."`
-	Part           []string `sep:"none" placeholder:"NAME=VALUE" help:"A further part of the key, such as path:id=7 or header:X-Cart=9, in the order of the guard."`
+	User           string   `placeholder:"USER" help:"The user: ByContext, ByKey, ByPrincipal."`
+	Part           []string `sep:"none" placeholder:"KIND[:NAME]=VALUE" help:"A further part of the key, in the order of the guard: path:id=7 (ByPathValue, ByParam), header:X-Cart=9, cookie:cart=9, query:cart=9, form:cart=9, json:/cart/id=9 (a string may be without quotes), host=shop.example.com, ip=192.0.2.1, constant=all, unscoped, key:tenant=7 (NewKey). The route and the user come first, unless route and user=USER stand among the parts."`
 	IdempotencyKey string   `placeholder:"KEY" help:"The client's Idempotency-Key, for the record of an Idempotent guard."`
 	SecretFile     string   `type:"path" placeholder:"FILE" help:"File with the secret of the guard's WithKeySecret, all its bytes. Or set $$HOLDFAST_KEY_SECRET."`
+	Router         string   `enum:"auto,nethttp,gin" default:"auto" help:"How the route is written: nethttp, also for chi, or gin, also for Echo. Defaults to gin if a segment begins with a colon or an asterisk and a name."`
+	Offline        bool     `help:"Do not ask Redis what is stored under the name."`
 }
 
-// Run is called by the parser.
+// Run is called by the parser. The name is printed even if Redis cannot be asked.
 func (c *httpKeyCommand) Run(env *environment) error {
-	secret := []byte(os.Getenv("HOLDFAST_KEY_SECRET"))
-	if c.SecretFile != "" {
-		var err error
-		if secret, err = os.ReadFile(c.SecretFile); err != nil {
-			return usageError("%s", err)
-		}
+	all, err := env.open() // which does not connect yet
+	if err != nil {
+		return err
 	}
-	key, err := c.key()
+	defer all.close()
+	secret, err := c.secret(all.locks)
 	if err != nil {
 		return usageError("%s", err)
 	}
-	if env.flags.JSON {
-		return env.printJSON(map[string]string{"name": key.Name(secret)})
+	parts, err := c.parts()
+	if err != nil {
+		return usageError("%s", err)
 	}
-	fmt.Fprintln(env.stdout, key.Name(secret))
+	key, err := parts.join()
+	if err != nil {
+		return usageError("%s", err)
+	}
+	found := jsonKey{Name: key.Name(secret), KeyHash: key.HashWith(secret), Parts: parts.functions()}
+	if !env.flags.JSON {
+		if _, err := fmt.Fprintln(env.stdout, found.Name); err != nil {
+			return err
+		}
+	}
+	if !c.Offline {
+		return found.report(env, all.locks)
+	}
+	if env.flags.JSON {
+		return env.printJSON(found)
+	}
 	return nil
 }
 
-// key joins the parts in the order of the guards: the route, the user, further parts, the key of the client.
-func (c *httpKeyCommand) key() (middleware.Key, error) {
-	var parts []middleware.Key
-	add := func(key middleware.Key, err error) error {
-		parts = append(parts, key)
-		return err
-	}
-	if c.Method != "" {
-		if err := add(middleware.RouteKey(c.Method, c.Pattern)); err != nil {
-			return middleware.Key{}, err
+// secret returns the secret of the guard. One that guards refuse is refused.
+func (c *httpKeyCommand) secret(locks *core.Client) ([]byte, error) {
+	secret, where := []byte(os.Getenv("HOLDFAST_KEY_SECRET")), "HOLDFAST_KEY_SECRET"
+	if c.SecretFile != "" {
+		var err error
+		where = "--secret-file"
+		if secret, err = os.ReadFile(c.SecretFile); err != nil {
+			return nil, err
 		}
 	}
+	if len(secret) == 0 {
+		return nil, nil
+	}
+	if _, err := httplock.NewOnce(locks, httplock.Unscoped(), httplock.WithKeySecret(secret)); err != nil {
+		return nil, fmt.Errorf("%s: %s", where, bareError(err))
+	}
+	return secret, nil
+}
+
+// jsonKey is the name of a request in JSON. What was not asked for is left out.
+type jsonKey struct {
+	Name    string   `json:"name"`
+	KeyHash string   `json:"key_hash"`
+	Parts   []string `json:"parts"`
+	Lock    *string  `json:"lock,omitempty"`   // its mode, "" if it is free
+	Record  *string  `json:"record,omitempty"` // its state, "none" without one
+}
+
+// report asks Redis what is stored under the name, and says so.
+func (k jsonKey) report(env *environment, locks *core.Client) error {
+	s, err := look(env, locks, k.Name)
+	if err != nil && env.ctx.Err() != nil {
+		return context.Cause(env.ctx)
+	}
+	if err == nil {
+		mode, record := string(s.lock.Mode), stateOf(s.record)
+		k.Lock, k.Record = &mode, &record
+	}
+	if env.flags.JSON {
+		if failed := env.printJSON(k); failed != nil {
+			return failed
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("it is not known whether a record or a lock has this name (--offline does not ask): %w", err)
+	}
+	fmt.Fprintf(env.stderr, "holdfast: %s\n", s.stored(k.Parts))
+	return nil
+}
+
+// stored returns what is stored under the name of a request.
+func (s state) stored(functions []string) string {
+	var found []string
+	if s.record.State != core.StateNone {
+		text := fmt.Sprintf("a record has this name: %s, attempt %d", stateOf(s.record), s.record.Attempt)
+		if !s.record.Began.IsZero() {
+			text += ", begun at " + s.record.Began.Local().Format(time.RFC3339)
+		}
+		found = append(found, text)
+	}
+	if s.lock.Mode != "" {
+		found = append(found, fmt.Sprintf("a lock with this name is held (%s)", s.lock.Mode))
+	}
+	if len(found) > 0 {
+		return strings.Join(found, "; ")
+	}
+	return fmt.Sprintf("no record and no held lock has this name. It is that of Keys(%s): the guard needs the same parts in this order, "+
+		"and the same secret and prefix", strings.Join(functions, ", "))
+}
+
+// parts returns the parts of the key in the order of the guard: the route and the user, unless they stand among the others,
+// these, and the key of the client.
+func (c *httpKeyCommand) parts() (keyParts, error) {
+	route, err := c.route()
+	if err != nil {
+		return nil, err
+	}
+	texts := c.Part
 	if c.User != "" {
-		if err := add(middleware.PrincipalKey(c.User)); err != nil {
-			return middleware.Key{}, err
-		}
+		texts = append([]string{"user=" + c.User}, texts...)
 	}
-	for _, part := range c.Part {
-		name, value, found := strings.Cut(part, "=")
-		if !found {
-			return middleware.Key{}, fmt.Errorf("--part %s: NAME=VALUE is needed", part)
-		}
-		if err := add(middleware.NewKey(name, value)); err != nil {
-			return middleware.Key{}, err
-		}
+	if c.Method != "" && !slices.Contains(texts, "route") {
+		texts = append([]string{"route"}, texts...)
 	}
-	if c.IdempotencyKey != "" {
-		if err := add(middleware.IdempotencyKey(c.IdempotencyKey)); err != nil {
-			return middleware.Key{}, err
+	var parts keyParts
+	for _, text := range texts {
+		p, err := newKeyPart(text, route)
+		if err != nil {
+			return nil, err
 		}
+		parts = append(parts, p)
 	}
-	return middleware.Join(parts...)
+	if c.IdempotencyKey == "" {
+		return parts, nil
+	}
+	if len(parts) == 0 {
+		return nil, errors.New("--idempotency-key: the scope of the guard is missing: --user, or another part")
+	}
+	value, err := middleware.ParseIdempotencyKey([]string{c.IdempotencyKey}, false, 1)
+	if err != nil {
+		return nil, fmt.Errorf("--idempotency-key %s: %s", c.IdempotencyKey, bareError(err))
+	}
+	key, err := middleware.IdempotencyKey(value)
+	return append(parts, keyPart{key, "Idempotency-Key"}), err
+}
+
+// route returns the route of the arguments, the zero one without them. One argument may have method and pattern, as those of
+// http.ServeMux, or the pattern alone.
+func (c *httpKeyCommand) route() (httpRoute, error) {
+	if method, pattern, both := strings.Cut(c.Method, " "); both && c.Pattern == "" {
+		c.Method, c.Pattern = method, strings.TrimSpace(pattern)
+	}
+	if strings.Contains(c.Method, "/") && c.Pattern == "" {
+		c.Method, c.Pattern = "", c.Method
+	}
+	switch {
+	case c.Method != "" && c.Pattern == "":
+		return httpRoute{}, fmt.Errorf("the route of %s is missing, such as: http-key %[1]s /orders", c.Method)
+	case c.Method != strings.ToUpper(c.Method):
+		return httpRoute{}, fmt.Errorf("the method %q: methods are in upper case, as clients send them", c.Method)
+	case c.Pattern == "":
+		return httpRoute{}, nil
+	}
+	pattern, gin, err := patternOf(c.Pattern, c.Router)
+	return httpRoute{method: c.Method, written: c.Pattern, pattern: pattern, gin: gin, parts: c.Part}, err
 }
