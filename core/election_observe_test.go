@@ -219,7 +219,7 @@ func TestObserversAreNoWaiters(t *testing.T) {
 	proclaim(t, lead, "value")
 	wantTold(t, next(), lead, "value") // it has subscribed by then, or will have polled
 	info, err := locks.Inspect(context.Background(), "name")
-	if err != nil || info.Waiters != 0 || info.Mode != core.ModeFair || len(info.Holders) != 1 {
+	if err != nil || info.Waiters != 0 || info.Mode != core.ModeElection || info.Value != "value" || len(info.Holders) != 1 {
 		t.Errorf("%+v, %v", info, err)
 	}
 	resign(t, lead)

@@ -17,8 +17,8 @@ const maxInspected = 1000
 type Info struct {
 	// Name of the lock.
 	Name string
-	// Mode is empty if the lock is free. It is [ModeFair] for an election, because Inspect does not read what the leader has
-	// proclaimed, and [ModeMutex] on each server of a [Redlock].
+	// Mode is empty if the lock is free. It is [ModeElection] if a leader has proclaimed itself there, and [ModeMutex] on each
+	// server of a [Redlock].
 	Mode Mode
 	// Holders are sorted by owner. There are none while a lock stays taken only for its [WithMinHold]. With more than
 	// 1,000 of them, those of a foreign client are left out.
@@ -36,6 +36,8 @@ type Info struct {
 	Queue []Waiter
 	// Places counts the places in the queue, including those of waiters that have just crashed.
 	Places int
+	// Value is what the leader has proclaimed, see [WithValue].
+	Value string
 }
 
 // Waiter is a place in the queue of a lock.
@@ -142,6 +144,10 @@ func (s *server) inspect(ctx context.Context, k lockscript.Keys) (Info, error) {
 func newInfo(state lockscript.State) Info {
 	info := Info{
 		Mode: Mode(state.Mode), Shares: state.Shares, TTL: state.TTL, Waiters: state.Waiters, Places: state.Places,
+		Value: state.Value,
+	}
+	if state.Election {
+		info.Mode = ModeElection
 	}
 	for _, h := range state.Holders {
 		info.Holders = append(info.Holders, Holder{

@@ -102,10 +102,7 @@ func newEntry(s catalog.Lock) Entry {
 	info := newInfo(s.State)
 	e := Entry{
 		Name: s.Name, Mode: info.Mode, Foreign: s.Foreign, Holders: info.Holders, Holds: s.Holds,
-		TTL: info.TTL, Places: info.Places, Waiters: info.Waiters, Value: s.Value,
-	}
-	if s.Election {
-		e.Mode = ModeElection
+		TTL: info.TTL, Places: info.Places, Waiters: info.Waiters, Value: info.Value,
 	}
 	if len(e.Holders) > maxListedHolders {
 		e.Holders = e.Holders[:maxListedHolders]

@@ -2,7 +2,6 @@ package inspector
 
 import (
 	"context"
-	"errors"
 	"net/url"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -67,13 +66,6 @@ func readLock(ctx context.Context, h *Handler, q url.Values) (any, error) {
 	for _, w := range info.Queue {
 		view.Queue = append(view.Queue, waiter{w.Owner, w.Instance, w.Mode, w.Permits, w.Limit})
 	}
-	if info.Mode != core.ModeFair { // a leader holds its lock in this mode
-		return view, nil
-	}
-	leader, err := h.locks.Election(name).Leader(ctx)
-	if err != nil && !errors.Is(err, core.ErrNoLeader) {
-		return nil, err
-	}
-	view.Value = leader.Value
+	view.Value = info.Value
 	return view, nil
 }

@@ -22,6 +22,9 @@ type State struct {
 	Waiters int
 	Queue   []Waiter
 	Places  int
+
+	Election bool   // true if a leader of an election has proclaimed itself
+	Value    string // that the leader has proclaimed
 }
 
 // Waiter is a place in the queue of a lock.
@@ -144,6 +147,7 @@ func (s snapshot) state(limit int) State {
 		info.Mode = "semaphore"
 	}
 	slices.SortFunc(info.Holders, func(a, b Holder) int { return strings.Compare(a.Owner, b.Owner) })
+	info.Election, info.Value = s.leader()
 	return info
 }
 

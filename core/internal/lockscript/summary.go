@@ -12,11 +12,9 @@ import (
 // Summary is the state of a lock for a list of many. Package core has the same type as Entry.
 type Summary struct {
 	State
-	Holds    int    // of all holders
-	Foreign  bool   // true if the hash is not of holdfast, and looks like a lock of Redisson
-	Election bool   // true if a leader of an election holds it
-	Value    string // that the leader has proclaimed
-	NoLock   bool   // true if the hash is no lock
+	Holds   int  // of all holders
+	Foreign bool // true if the hash is not of holdfast, and looks like a lock of Redisson
+	NoLock  bool // true if the hash is no lock
 }
 
 // unknownPlaces is the number of places in a queue that could not be read.
@@ -67,7 +65,6 @@ func readSummary(reply any) (sum Summary, compact bool, err error) {
 		return Summary{NoLock: size > 0}, false, nil
 	}
 	sum.Foreign, sum.NoLock = s.foreign()
-	sum.Election, sum.Value = s.leader()
 	mode := s.fields["mode"]
 	s.expand()
 	compact = mode != s.fields["mode"]
