@@ -35,7 +35,9 @@
 //	  man             Print the manual page.
 //
 //	Flags:
-//	  -h, --help                  Show context-sensitive help.
+//	  -h, --help    Show context-sensitive help.
+//
+//	Flags of all commands:
 //	      --redis=URL             URL of Redis. Defaults to $HOLDFAST_REDIS,
 //	                              then $REDIS_URL, then redis://localhost:6379.
 //	                              A password belongs into one of these variables,

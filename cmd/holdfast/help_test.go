@@ -15,6 +15,18 @@ func TestHelpOfDefaults(t *testing.T) {
 	}
 }
 
+// TestHelpOfOwnFlags: the help of a command has its own flags first, and those of all commands last.
+func TestHelpOfOwnFlags(t *testing.T) {
+	t.Parallel()
+	for _, command := range [][]string{{"exec", "--nonblock"}, {"records", "--state"}, {"unlock", "--owner"}} {
+		help := run(t, "", command[0], "--help").stdout
+		own, all := strings.Index(help, command[1]), strings.Index(help, "Flags of all commands:")
+		if own < 0 || all < own || strings.Index(help, "--redis") < all {
+			t.Errorf("%s --help:\n%s", command[0], help)
+		}
+	}
+}
+
 // TestHelp: the documentation of the program has what --help prints.
 func TestHelp(t *testing.T) {
 	t.Parallel()

@@ -1,13 +1,22 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/robfig/cron/v3"
+
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 )
@@ -58,6 +67,105 @@ func TestListOfALeader(t *testing.T) {
 	}
 	run(t, url, "ls").want(t, 0, "election", "")
 	run(t, url, "ls", "--json").want(t, 0, `"mode":"election"`, "")
+	run(t, url, "show", "scheduler").want(t, 0, "election scheduler, led\n", "")
+	run(t, url, "show", "scheduler").want(t, 0, "leader   host-1:8080\n", "")
+	run(t, url, "show", "--json", "scheduler").want(t, 0, `"mode":"election"`, "")
+	if _, err := locks.Election("silent").Campaign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	run(t, url, "show", "silent").want(t, 0, "election silent, led\n", "")
+	if _, err := locks.Fair("queue").Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	run(t, url, "show", "queue").want(t, 0, "lock     queue, fair\n", "")
+}
+
+// TestWhereItLooked: ls, show and records say under which prefix of which server they have looked, and whether that has nothing at
+// all. Programs that read standard output, or JSON, get none of it.
+func TestWhereItLooked(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	url, locks := urlOf(srv), newLocks(t, srv)
+	where := fmt.Sprintf(`holdfast: prefix "lock:" on unix://%s`, srv.Addr())
+	const nothing = ", no lock is held and no record exists: set the prefix of your services with --prefix or HOLDFAST_PREFIX\n"
+	for _, args := range []string{"ls", "ls --json", "records", "records --state unknown", "show n", "ls order:"} {
+		if got := run(t, url, strings.Fields(args)...); got.status != 0 || got.stderr != where+nothing {
+			t.Errorf("%s of nothing: %+v", args, got)
+		}
+	}
+	if _, err := locks.Mutex("order:42").Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for args, says := range map[string]string{
+		"ls":                      "\n",
+		"ls order:":               "\n",
+		"ls user:":                ", no lock is held whose name begins with \"user:\"\n",
+		"ls --json":               "",
+		"show order:42":           "\n",
+		"show order:42 --json":    "",
+		"show user:7":             ", no lock of this name is held, and it has no record\n",
+		"records":                 ", no record exists\n",
+		"records charge:":         ", no record exists whose key begins with \"charge:\"\n",
+		"records --state unknown": ", no unknown record exists\n",
+	} {
+		got := run(t, url, strings.Fields(args)...)
+		if want := where + says; got.status != 0 || says == "" && got.stderr != "" || says != "" && got.stderr != want {
+			t.Errorf("%s: %+v, want %q", args, got, want)
+		}
+		if strings.Contains(got.stdout, "prefix") {
+			t.Errorf("%s prints %q", args, got.stdout)
+		}
+	}
+	run(t, url, "--prefix", "other:", "ls").want(t, 0, "NAME", `prefix "other:" on unix://`+srv.Addr()+nothing)
+	run(t, url, "once", "charge:7", "--", "true")
+	run(t, url, "records").want(t, 0, "charge:7", where+"\n")
+	run(t, url, "records", "--state", "unkown").want(t, 64, "", "--state must be one of")
+}
+
+// TestShowRunning: show has the state, the process, the beginning and the rest of the lease of a run in progress.
+func TestShowRunning(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	locks := newLocks(t, srv)
+	attempt, err := locks.Once("charge:7", core.WithTTL(time.Hour), core.WithNote("host-1:4711")).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := run(t, urlOf(srv), "show", "charge:7").stdout
+	wantMatch(t, shown, `RECORD +ATTEMPT +TOKEN +BEGAN +LEASE +KEPT FOR +NOTE`)
+	wantMatch(t, shown, fmt.Sprintf(`running +1 +%d +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d, \S+ ago +(59m\d\ds|1h00m) .*host-1:4711`, attempt.Token()))
+}
+
+// TestListOfWaiters: WAITERS has the callers in a queue, and says that those of another lock may be more than the processes.
+func TestListOfWaiters(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	locks := newLocks(t, srv)
+	ctx, cancel := context.WithCancel(t.Context())
+	var callers sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		callers.Wait()
+	})
+	for name, strategy := range map[string]core.Strategy{"queued": locks.Fair, "listening": locks.Mutex, "free of waiters": locks.Mutex} {
+		lease, err := strategy(name).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = lease.Unlock(context.Background()) })
+		if name == "free of waiters" {
+			continue
+		}
+		waiting := newLocks(t, srv)
+		for range 3 {
+			callers.Go(func() {
+				_, _ = map[string]core.Strategy{"queued": waiting.Fair, "listening": waiting.Mutex}[name](name).Lock(ctx)
+			})
+		}
+	}
+	for _, row := range []string{`queued +fair +\S+ +\S+ +3 `, `listening +mutex +\S+ +\S+ +1\+ `, `free of waiters +mutex +\S+ +\S+ +0 `} {
+		redistest.Eventually(t, within, row, func() bool { return regexp.MustCompile(row).MatchString(run(t, urlOf(srv), "ls").stdout) })
+	}
 }
 
 // TestRecords: an operator lists, resolves and forgets what once has recorded.
@@ -156,6 +264,21 @@ func TestNames(t *testing.T) {
 	run(t, url, "once", "charge:7", "--", "true").want(t, 0, "", "")
 	run(t, url, "digest", locks.Once("charge:7").Digest()).want(t, 0, "once charge:7\n", "")
 	run(t, url, "digest", "00000000").want(t, 1, "", "no lock")
+	for _, hash := range []string{strings.Repeat("k", 43), "-v" + strings.Repeat("k", 41), "--" + strings.Repeat("k", 41)} { // key_hash of a guard
+		for _, name := range []string{"http:" + hash, "http:{scope}:" + hash} {
+			if _, err := locks.Once(name).Begin(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := locks.Mutex("http:" + hash).Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got := run(t, url, "digest", hash)
+		for _, line := range []string{"lock http:" + hash + "\n", "once http:" + hash + "\n", "once http:{scope}:" + hash + "\n"} {
+			got.want(t, 0, line, "")
+		}
+	}
+	run(t, url, "digest", strings.Repeat("z", 43)).want(t, 1, "", "no lock")
 	route, err := middleware.RouteKey("POST", "/orders")
 	if err != nil {
 		t.Fatal(err)
@@ -273,19 +396,56 @@ func TestPages(t *testing.T) {
 	run(t, "", "--help").want(t, 0, "exec", "")
 }
 
-// TestCompletes: bash completes commands, flags, and behind -- files.
+// TestCompletes: bash completes commands, flags, behind -- files, and the names of locks, records and jobs, with colons and
+// without.
 func TestCompletes(t *testing.T) {
 	t.Parallel()
+	srv := redistest.Start(t)
+	locks := newLocks(t, srv)
+	for _, name := range []string{"order:42", "order:43", "backup", "a b"} {
+		if _, err := locks.Mutex(name).Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := locks.Once("charge:7").Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	scheduler := cron.New()
+	if _, err := cronlock.AddFunc(scheduler, locks, "0 3 * * *", "nightly", func(context.Context) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	scheduler.Start()
+	t.Cleanup(func() { <-scheduler.Stop().Done() })
+	redistest.Eventually(t, within, "the job", func() bool {
+		jobs, err := cronlock.Jobs(t.Context(), locks)
+		return err == nil && len(jobs) == 1
+	})
 	script := run(t, "", "completion", "bash").stdout
+	bin := t.TempDir()
+	program := command(t, urlOf(srv))
+	if err := os.WriteFile(filepath.Join(bin, "holdfast"), []byte("#!/bin/sh\nexec "+program.Path+` "$@"`+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for line, want := range map[string]string{
 		"holdfast un":                  "unlock",
 		"holdfast cron p":              "pause",
 		"holdfast exec n --tt":         "--ttl",
 		"holdfast exec n -- /etc/host": "/etc/hosts",
+		"holdfast show ord":            "order:42 order:43",
+		"holdfast unlock order:4":      "42 43", // bash replaces only what is behind the colon
+		"holdfast  watch  char":        "charge:7",
+		"holdfast unlock char":         "", // a record, and no lock
+		"holdfast forget charge:":      "7",
+		"holdfast exec ba":             "backup",
+		"holdfast unlock a":            `a\ b`,
+		"holdfast cron pause ni":       "nightly",
+		"holdfast show order:42 ":      "--help", // not a second name
 	} {
-		ask := `COMP_WORDS=(` + line + `); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _holdfast; printf "%s\n" "${COMPREPLY[@]}"`
-		out, err := exec.Command("bash", "-c", script+ask).CombinedOutput()
-		if err != nil || !strings.Contains(string(out), want) {
+		ask := `COMP_LINE="` + line + `"; COMP_POINT=${#COMP_LINE}; COMP_WORDS=(` + line + `); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _holdfast; echo "${COMPREPLY[*]}"`
+		bash := exec.Command("bash", "-c", script+ask)
+		bash.Env = append(program.Env, "PATH="+bin+":"+os.Getenv("PATH"))
+		out, err := bash.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want) || want == "" && strings.TrimSpace(string(out)) != "" {
 			t.Errorf("%s: %q, %v", line, out, err)
 		}
 	}

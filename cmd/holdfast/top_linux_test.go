@@ -52,6 +52,30 @@ func TestTop(t *testing.T) {
 	run(t, urlOf(srv), "top").want(t, 64, "", "needs a terminal")
 }
 
+// TestTopShowsAnOutage: the view says that Redis does not answer, and since when, on its second line, whatever key is pressed. It
+// still ends at once.
+func TestTopShowsAnOutage(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	if _, err := newLocks(t, srv).Mutex("order:1").Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	term := openTerminal(t, srv)
+	term.run("hf top -i 0.2", "order:1", `prefix "lock:" on unix://`)
+	srv.Pause()
+	term.expect("OUTAGE, nothing new since")
+	term.press("n")
+	term.expect("by name")
+	term.expect("OUTAGE, nothing new since")
+	srv.Resume()
+	term.expect(`prefix "lock:" on unix://`)
+	srv.Pause()
+	term.expect("OUTAGE, nothing new since")
+	term.press("q")
+	term.expect("ready> ")
+	srv.Resume()
+}
+
 // TestWatch prints a state when it changes.
 func TestWatch(t *testing.T) {
 	t.Parallel()

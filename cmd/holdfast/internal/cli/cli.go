@@ -23,9 +23,9 @@ import (
 // grammar is the command line. The comments of the fields are their help.
 type grammar struct {
 	Connection connection       `embed:""`
-	JSON       bool             `help:"Print JSON: one object, or one on each line."`
-	Verbose    bool             `short:"v" help:"Show the warnings of the library, and why once skips a run, on standard error."`
-	Version    kong.VersionFlag `help:"Print the version."`
+	JSON       bool             `group:"all" help:"Print JSON: one object, or one on each line."`
+	Verbose    bool             `group:"all" short:"v" help:"Show the warnings of the library, and why once skips a run, on standard error."`
+	Version    kong.VersionFlag `group:"all" help:"Print the version."`
 
 	Exec  execCommand  `cmd:"" help:"Run a command while a lock is held."`
 	Once  onceCommand  `cmd:"" help:"Run a command at most once for a key, on all hosts."`
@@ -44,6 +44,7 @@ type grammar struct {
 	Cron    cronCommand    `cmd:"" help:"Pause, resume and look at jobs of cronlock."`
 
 	Completion completionCommand `cmd:"" help:"Print the completion of a shell: bash, zsh or fish."`
+	Names      namesCommand      `cmd:"" hidden:"" help:"Print names for the completion of a shell."`
 	Man        manCommand        `cmd:"" help:"Print the manual page."`
 }
 
@@ -110,6 +111,7 @@ func (env *environment) execute(args []string) (err error) {
 			panic(end)
 		}
 	}()
+	args = shieldHash(args)
 	own := args
 	if at := slices.Index(args, "--"); at >= 0 {
 		own, env.behind = args[:at], args[at+1:]
@@ -128,7 +130,7 @@ func (env *environment) execute(args []string) (err error) {
 	case slices.ContainsFunc(own, isSecretURL): // the error may quote it
 		return errPasswordSeen
 	default:
-		return usageError("%s\nTry: holdfast --help", err)
+		return usageError("%s\n%s", err, env.advice(err))
 	}
 	if err := checkGiven(parsed); err != nil {
 		return err
@@ -142,6 +144,20 @@ func (env *environment) execute(args []string) (err error) {
 		return exitWith(supervise.SignalStatus(interrupted.Signal))
 	}
 	return err
+}
+
+// advice returns what may help after a wrong argument.
+func (env *environment) advice(err error) string {
+	var wrong *kong.ParseError
+	if !errors.As(err, &wrong) || wrong.Context == nil || wrong.Context.Selected() == nil {
+		return "Try: holdfast --help"
+	}
+	advice := "Try: " + wrong.Context.Selected().FullPath() + " --help"
+	if runsProgram(wrong.Context) && env.behind == nil {
+		advice = "If that belongs to the command that is to run, put -- before it, as in: " + wrong.Context.Selected().FullPath() +
+			" NAME -- ls -l\n" + advice
+	}
+	return advice
 }
 
 // isSecretURL reports whether an argument has a URL with a password, whether or not that is where it belongs.
@@ -204,6 +220,7 @@ func (env *environment) newParser() (err error) {
 		kong.Description("Distributed locks on Redis for everything that has a shell."),
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
+		kong.ExplicitGroups([]kong.Group{{Key: "all", Title: "Flags of all commands:"}}), // behind those of the command
 		kong.Help(env.printHelp),
 		kong.Writers(env.stdout, env.stderr),
 		kong.Exit(func(status int) { panic(helpShown{status}) }),

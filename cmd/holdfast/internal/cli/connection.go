@@ -2,7 +2,9 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"strings"
@@ -16,13 +18,13 @@ import (
 
 // connection are the flags that say where Redis is.
 type connection struct {
-	Redis        string `placeholder:"URL" help:"URL of Redis. Defaults to $$HOLDFAST_REDIS, then $$REDIS_URL, then redis://localhost:6379. A password belongs into one of these variables, into $$HOLDFAST_REDIS_PASSWORD or into a file: other users can read arguments."`
-	RedisUser    string `placeholder:"USER" env:"HOLDFAST_REDIS_USER" help:"User of Redis, in place of that of the URL."`
-	PasswordFile string `placeholder:"FILE" env:"HOLDFAST_REDIS_PASSWORD_FILE" help:"File with the password of Redis."`
-	TLSCA        string `name:"tls-ca" placeholder:"FILE" env:"HOLDFAST_TLS_CA" help:"Certificates of the authorities to trust."`
-	TLSCert      string `name:"tls-cert" placeholder:"FILE" env:"HOLDFAST_TLS_CERT" help:"Certificate of this client."`
-	TLSKey       string `name:"tls-key" placeholder:"FILE" env:"HOLDFAST_TLS_KEY" help:"Key of that certificate."`
-	Prefix       string `default:"lock:" env:"HOLDFAST_PREFIX" help:"Prefix of the names in Redis, as of core.WithPrefix."`
+	Redis        string `group:"all" placeholder:"URL" help:"URL of Redis. Defaults to $$HOLDFAST_REDIS, then $$REDIS_URL, then redis://localhost:6379. A password belongs into one of these variables, into $$HOLDFAST_REDIS_PASSWORD or into a file: other users can read arguments."`
+	RedisUser    string `group:"all" placeholder:"USER" env:"HOLDFAST_REDIS_USER" help:"User of Redis, in place of that of the URL."`
+	PasswordFile string `group:"all" placeholder:"FILE" env:"HOLDFAST_REDIS_PASSWORD_FILE" help:"File with the password of Redis."`
+	TLSCA        string `group:"all" name:"tls-ca" placeholder:"FILE" env:"HOLDFAST_TLS_CA" help:"Certificates of the authorities to trust."`
+	TLSCert      string `group:"all" name:"tls-cert" placeholder:"FILE" env:"HOLDFAST_TLS_CERT" help:"Certificate of this client."`
+	TLSKey       string `group:"all" name:"tls-key" placeholder:"FILE" env:"HOLDFAST_TLS_KEY" help:"Key of that certificate."`
+	Prefix       string `group:"all" default:"lock:" env:"HOLDFAST_PREFIX" help:"Prefix of the names in Redis, as of core.WithPrefix."`
 }
 
 const defaultURL = "redis://localhost:6379"
@@ -55,7 +57,9 @@ func (c connection) hint(err error) string {
 type clients struct {
 	redis    redis.UniversalClient
 	locks    *core.Client
-	withdraw bool // a request for a lock or a run has failed, which Redis may grant all the same
+	prefix   string
+	server   string // its URL, without user and password
+	withdraw bool   // a request for a lock or a run has failed, which Redis may grant all the same
 }
 
 // These bound the end of the clients, and so for how long the program outlasts -w while Redis does not answer. What is not
@@ -85,6 +89,47 @@ func (c *clients) close() {
 	}
 }
 
+// where returns what the names of a list are relative to.
+func (c *clients) where() string { return fmt.Sprintf("prefix %q on %s", c.prefix, c.server) }
+
+// report says on standard error where the output comes from, except for programs that read JSON. If nothing was found, it says that
+// instead. If nobody reads the output, nobody reads this.
+func (c *clients) report(env *environment, found bool, nothing string) {
+	switch {
+	case env.stdout.failed != nil:
+	case !found:
+		c.explainNothing(env, nothing)
+	case !env.flags.JSON:
+		fmt.Fprintln(env.stderr, "holdfast:", c.where())
+	}
+}
+
+// lookTimeout bounds the look for anything under the prefix, which is only for a message.
+const lookTimeout = 5 * time.Second
+
+// explainNothing says on standard error that nothing was found, and whether the prefix has nothing at all: then it is probably that of
+// other services.
+func (c *clients) explainNothing(env *environment, found string) {
+	ctx, cancel := context.WithTimeout(env.ctx, lookTimeout)
+	defer cancel()
+	text := found
+	if empty, err := c.isEmpty(ctx); err == nil && empty {
+		text = "no lock is held and no record exists: set the prefix of your services with --prefix or HOLDFAST_PREFIX"
+	}
+	fmt.Fprintf(env.stderr, "holdfast: %s, %s\n", c.where(), text)
+}
+
+// isEmpty reports whether there is no lock and no record under the prefix.
+func (c *clients) isEmpty(ctx context.Context) (bool, error) {
+	for _, err := range c.locks.Locks(ctx, "") {
+		return false, err
+	}
+	for _, err := range c.locks.AllRecords(ctx, "") {
+		return false, err
+	}
+	return true, nil
+}
+
 // open returns clients with options.
 func (env *environment) open(opts ...core.Option) (*clients, error) {
 	connect.Silence()
@@ -101,7 +146,8 @@ func (env *environment) open(opts ...core.Option) (*clients, error) {
 		_ = rdb.Close()
 		return nil, err
 	}
-	return &clients{redis: rdb, locks: locks}, nil
+	prefix := env.flags.Connection.Prefix
+	return &clients{redis: rdb, locks: locks, prefix: prefix, server: connect.Server(settings.URL)}, nil
 }
 
 // logger returns the logger of the library. Without --verbose it is silent, because cron sends a mail for each line.

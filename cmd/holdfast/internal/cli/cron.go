@@ -19,13 +19,13 @@ type cronCommand struct {
 type (
 	cronLsCommand    struct{}
 	cronPauseCommand struct {
-		Job string `arg:"" help:"Name of the job."`
+		Job string `arg:"" names:"jobs" help:"Name of the job."`
 	}
 	cronResumeCommand struct {
-		Job string `arg:"" help:"Name of the job."`
+		Job string `arg:"" names:"jobs" help:"Name of the job."`
 	}
 	cronHistoryCommand struct {
-		Job string `arg:"" help:"Name of the job."`
+		Job string `arg:"" names:"jobs" help:"Name of the job."`
 	}
 )
 

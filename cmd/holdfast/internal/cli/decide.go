@@ -12,7 +12,7 @@ import (
 
 // forgetCommand deletes a record.
 type forgetCommand struct {
-	Key   string `arg:"" help:"Key of the once."`
+	Key   string `arg:"" names:"records" help:"Key of the once."`
 	Yes   bool   `short:"y" help:"Do not ask."`
 	Force bool   `help:"Delete the record of a run that is in progress too. That run goes on until its next renewal, beside the next one."`
 }
@@ -36,7 +36,7 @@ func (c *forgetCommand) Run(env *environment) error {
 
 // resolveCommand records that a run has been done.
 type resolveCommand struct {
-	Key   string `arg:"" help:"Key of the once."`
+	Key   string `arg:"" names:"records" help:"Key of the once."`
 	Value string `placeholder:"FILE" help:"Record what this file has as the result; - is standard input. Defaults to the record of a run of holdfast once that has succeeded without output."`
 	Yes   bool   `short:"y" help:"Do not ask."`
 

@@ -11,7 +11,7 @@ import (
 
 // electCommand runs a command while this host leads.
 type electCommand struct {
-	Name  string `arg:"" help:"Name of the election."`
+	Name  string `arg:"" names:"locks" help:"Name of the election."`
 	Value string `placeholder:"TEXT" help:"What other hosts read of the leader. Defaults to the host and the process id."`
 
 	program `embed:""`

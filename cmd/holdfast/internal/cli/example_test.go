@@ -7,7 +7,7 @@ import (
 )
 
 func ExampleMain() {
-	status := cli.Main([]string{"http-key", "POST", "/orders", "--user", "ada"}, nil)
+	status := cli.Main([]string{"http-key", "POST", "/orders", "--user", "ada", "--offline"}, nil)
 	fmt.Println("status", status)
 	// Output:
 	// http:DeJBYMmAjney_yc9IwRZeBYYdywWC9oqd6VLibsMjh8

@@ -12,7 +12,7 @@ import (
 
 // execCommand runs a command while it holds a lock.
 type execCommand struct {
-	Name string `arg:"" help:"Name of the lock."`
+	Name string `arg:"" names:"locks" help:"Name of the lock."`
 
 	Nonblock  bool      `short:"n" help:"Do not wait for the lock."`
 	Wait      *duration `short:"w" placeholder:"SECS" help:"Wait so long for the lock at most. Defaults to no limit."`

@@ -2,15 +2,17 @@ package cli
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 )
 
 // lsCommand lists the locks that are held.
 type lsCommand struct {
-	Prefix string `arg:"" optional:"" name:"begin" help:"List only names that begin so."`
+	Prefix string `arg:"" optional:"" name:"begin" names:"locks" help:"List only names that begin so."`
 	Sort   string `enum:"name,age,waiters" default:"name" help:"Order: name, age or waiters."`
 }
 
@@ -27,15 +29,24 @@ func (c *lsCommand) Run(env *environment) error {
 	}
 	sortEntries(entries, c.Sort)
 	if !env.flags.JSON {
-		lockTable(entries).print(env)
-		return nil
-	}
-	for _, e := range entries {
-		if err := env.printJSON(entryInJSON(e)); err != nil {
-			return err
+		lockTable(entries, time.Now()).print(env)
+	} else {
+		for _, e := range entries {
+			if err := env.printJSON(entryInJSON(e)); err != nil {
+				return err
+			}
 		}
 	}
+	all.report(env, len(entries) > 0, nothing("no lock is held", "name", c.Prefix))
 	return nil
+}
+
+// nothing returns a text about what was not found, with how its names or keys were to begin.
+func nothing(text, of, begin string) string {
+	if begin == "" {
+		return text
+	}
+	return fmt.Sprintf("%s whose %s begins with %q", text, of, begin)
 }
 
 // list returns all locks whose names begin with a prefix, each of them once.
@@ -79,18 +90,30 @@ func grantedAt(e core.Entry) int {
 // waiting returns how many are known to wait: places in the queue, or clients that listen.
 func waiting(e core.Entry) int { return max(e.Places, e.Waiters, 0) }
 
-// lockTable is the table of ls and top.
-func lockTable(entries []core.Entry) *table {
+// waitersOf returns how many callers wait. Callers in the queue are counted one by one. Of other callers Redis knows only the
+// processes, each with one caller or more: "2+". It is "?" if Redis refuses the question.
+func waitersOf(e core.Entry) string {
+	switch {
+	case e.Waiters > 0:
+		return strconv.Itoa(waiting(e)) + "+"
+	case e.Waiters < 0 && e.Places <= 0, e.Places < 0:
+		return "?"
+	}
+	return strconv.Itoa(e.Places)
+}
+
+// lockTable is the table of ls and top, as it was at a time.
+func lockTable(entries []core.Entry, now time.Time) *table {
 	t := &table{head: []string{"NAME", "MODE", "HELD", "TTL", "WAITERS", "HOLDS", "HOLDER"}}
 	for _, e := range entries {
 		holder, since := "-", "-"
 		if len(e.Holders) > 0 {
-			holder, since = cmp.Or(e.Holders[0].Instance, e.Holders[0].Owner), age(e.Holders[0].Granted)
+			holder, since = cmp.Or(e.Holders[0].Instance, e.Holders[0].Owner), ageAt(e.Holders[0].Granted, now)
 		}
 		if e.Value != "" {
 			holder = e.Value
 		}
-		t.add(e.Name, modeOf(e), since, short(e.TTL), strconv.Itoa(waiting(e)), strconv.Itoa(e.Holds), holder)
+		t.add(e.Name, modeOf(e), since, short(e.TTL), waitersOf(e), strconv.Itoa(e.Holds), holder)
 	}
 	return t
 }

@@ -15,7 +15,7 @@ import (
 
 // onceCommand runs a command at most once for a key.
 type onceCommand struct {
-	Key string `arg:"" help:"What happens once."`
+	Key string `arg:"" names:"records" help:"What happens once."`
 
 	Retention duration  `default:"24h" placeholder:"TIME" help:"How long the run is remembered after its end. Defaults to ${default}."`
 	Tick      string    `placeholder:"SCHEDULE" help:"Run once for each time of a schedule: an interval such as 5m, whose times are its multiples since 1970 in UTC, or a cron line such as '0 3 * * *'. By the clock of Redis, a call is for the last of these times, or for the next one if that is less than a minute away; its time becomes a part of the key."`

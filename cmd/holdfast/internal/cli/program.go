@@ -54,14 +54,15 @@ func (p *program) limits() supervise.Limits {
 // check returns what is wrong with the arguments.
 func (p *program) check(env *environment) error {
 	switch {
+	case len(p.Cmd) != len(env.behind):
+		return usageError("put -- before the command, so that its arguments are not taken for those of holdfast: -- %s",
+			strings.Join(p.Cmd[:len(p.Cmd)-len(env.behind)], " "))
 	case p.Shell != "" && len(p.Cmd) > 0:
 		return usageError("-c and a command exclude each other")
 	case p.Shell != "":
 		p.Cmd = []string{"/bin/sh", "-c", p.Shell}
 	case len(p.Cmd) == 0:
 		return usageError("nothing to run: put the command behind --, or use -c")
-	case len(p.Cmd) != len(env.behind):
-		return usageError("put -- before the command, so that its arguments are not taken for those of holdfast")
 	default:
 		p.Cmd = env.behind // byte for byte: the parser replaces what is not in UTF-8
 	}

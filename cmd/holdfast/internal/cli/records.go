@@ -3,17 +3,18 @@ package cli
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
 )
 
 // recordsCommand lists the records of once.
 type recordsCommand struct {
-	Prefix string `arg:"" optional:"" name:"begin" help:"List only keys that begin so."`
-	State  string `placeholder:"STATE" help:"List only records of this state: running, abandoned, unknown or completed."`
+	Prefix string `arg:"" optional:"" name:"begin" names:"records" help:"List only keys that begin so."`
+	State  string `enum:",running,abandoned,unknown,completed" default:"" placeholder:"STATE" help:"List only records of this state: running, abandoned, unknown or completed."`
 }
 
-// Run is called by the parser.
+// Run is called by the parser. The records are listed as they are found.
 func (c *recordsCommand) Run(env *environment) error {
 	all, err := env.open()
 	if err != nil {
@@ -40,13 +41,18 @@ func (c *recordsCommand) Run(env *environment) error {
 	if !env.flags.JSON {
 		t.print(env)
 	}
+	all.report(env, len(seen) > 0, nothing(fmt.Sprintf("no %s exists", strings.TrimSpace(c.State+" record")), "key", c.Prefix))
 	return nil
 }
 
 // printRecord prints a record, and at most a line of its value.
 func printRecord(env *environment, r core.Record) {
-	t := &table{head: []string{"RECORD", "ATTEMPT", "TOKEN", "BEGAN", "KEPT FOR", "NOTE", "REASON"}}
-	t.add(stateOf(r), strconv.Itoa(r.Attempt), strconv.FormatInt(r.Token, 10), age(r.Began), short(r.Retention), r.Note, r.Reason)
+	t := &table{head: []string{"RECORD", "ATTEMPT", "TOKEN", "BEGAN", "LEASE", "KEPT FOR", "NOTE", "REASON"}}
+	lease := "-"
+	if r.State == core.StateRunning {
+		lease = short(r.Lease)
+	}
+	t.add(stateOf(r), strconv.Itoa(r.Attempt), strconv.FormatInt(r.Token, 10), since(r.Began), lease, short(r.Retention), r.Note, r.Reason)
 	t.print(env)
 	if len(r.Value) > 0 {
 		v := &table{head: []string{fmt.Sprintf("VALUE, %d bytes", len(r.Value))}}

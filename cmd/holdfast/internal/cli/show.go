@@ -11,12 +11,12 @@ import (
 
 // showCommand shows all that Redis knows of a name.
 type showCommand struct {
-	Name string `arg:"" help:"Name of a lock or of an election, or the key of a once."`
+	Name string `arg:"" names:"names" help:"Name of a lock or of an election, or the key of a once."`
 }
 
 // watchCommand shows a name again and again.
 type watchCommand struct {
-	Name     string   `arg:"" help:"Name of a lock or of an election, or the key of a once."`
+	Name     string   `arg:"" names:"names" help:"Name of a lock or of an election, or the key of a once."`
 	Interval duration `short:"i" default:"1s" placeholder:"TIME" help:"How often to look."`
 }
 
@@ -24,7 +24,6 @@ type watchCommand struct {
 type state struct {
 	lock   core.Info
 	record core.Record
-	value  string // of a leader
 }
 
 // Run is called by the parser.
@@ -38,7 +37,11 @@ func (c *showCommand) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	return s.print(env)
+	if err := s.print(env); err != nil {
+		return err
+	}
+	all.report(env, s.lock.Mode != "" || s.record.State != core.StateNone, "no lock of this name is held, and it has no record")
+	return nil
 }
 
 // Run is called by the parser. It prints a state only if it has changed.
@@ -51,7 +54,7 @@ func (c *watchCommand) Run(env *environment) error {
 		return err
 	}
 	defer all.close()
-	for last := ""; ; {
+	for last, first := "", true; ; {
 		s, err := look(env, all.locks, c.Name)
 		if err != nil {
 			return err
@@ -64,6 +67,10 @@ func (c *watchCommand) Run(env *environment) error {
 			if err := s.print(env); err != nil {
 				return err
 			}
+			if first {
+				all.report(env, true, "")
+				first = false
+			}
 		}
 		select {
 		case <-time.After(c.Interval.value()):
@@ -73,15 +80,10 @@ func (c *watchCommand) Run(env *environment) error {
 	}
 }
 
-// look reads the lock, the leader and the record of a name.
+// look reads the lock and the record of a name.
 func look(env *environment, locks *core.Client, name string) (s state, err error) {
 	if s.lock, err = locks.Inspect(env.ctx, name); err != nil {
 		return s, err
-	}
-	if s.lock.Mode == core.ModeFair {
-		if leader, err := locks.Election(name).Leader(env.ctx); err == nil {
-			s.value = leader.Value
-		}
 	}
 	s.record, err = locks.Once(name).Peek(env.ctx)
 	return s, err
@@ -89,7 +91,7 @@ func look(env *environment, locks *core.Client, name string) (s state, err error
 
 // identity is the same for states that differ only in the time that is left.
 func (s state) identity() string {
-	text := fmt.Sprint(s.lock.Mode, s.lock.Shares, s.lock.Waiters, s.lock.Places, s.value, s.record.State, s.record.Attempt, s.record.Token)
+	text := fmt.Sprint(s.lock.Mode, s.lock.Shares, s.lock.Waiters, s.lock.Places, s.lock.Value, s.record.State, s.record.Attempt, s.record.Token)
 	for _, h := range s.lock.Holders {
 		text += fmt.Sprint(" ", h.Owner, h.Token, h.Holds)
 	}
@@ -104,13 +106,17 @@ func (s state) print(env *environment) error {
 	if mode == "" {
 		mode = "free"
 	}
-	fmt.Fprintf(env.stdout, "lock     %s, %s\n", printable(s.lock.Name), mode)
+	kind := "lock    "
+	if s.lock.Mode == core.ModeElection {
+		kind, mode = "election", "led"
+	}
+	fmt.Fprintf(env.stdout, "%s %s, %s\n", kind, printable(s.lock.Name), mode)
 	if s.lock.Mode != "" {
 		fmt.Fprintf(env.stdout, "ttl      %s, unless it is renewed\nwaiters  %d in the queue, %d clients listen for a release\n",
 			short(s.lock.TTL), s.lock.Places, max(s.lock.Waiters, 0))
 	}
-	if s.value != "" {
-		fmt.Fprintf(env.stdout, "leader   %s\n", printable(s.value))
+	if s.lock.Value != "" {
+		fmt.Fprintf(env.stdout, "leader   %s\n", printable(s.lock.Value))
 	}
 	if len(s.lock.Holders) > 0 {
 		holderTable(s.lock.Holders).print(env)
@@ -127,7 +133,7 @@ func (s state) print(env *environment) error {
 func (s state) inJSON() jsonLock {
 	l := jsonLock{
 		Name: s.lock.Name, Mode: string(s.lock.Mode), Held: max(s.lock.Shares, len(s.lock.Holders)), TTL: s.lock.TTL.Milliseconds(),
-		Waiters: s.lock.Waiters, Queued: s.lock.Places, Value: s.value, Holders: holdersInJSON(s.lock.Holders),
+		Waiters: s.lock.Waiters, Queued: s.lock.Places, Value: s.lock.Value, Holders: holdersInJSON(s.lock.Holders),
 	}
 	for _, w := range s.lock.Queue {
 		l.Queue = append(l.Queue, jsonWaiter{w.Owner, w.Instance, string(w.Mode), w.Permits})

@@ -128,11 +128,22 @@ func (t *table) print(env *environment) {
 }
 
 // age returns how long ago a time of the server was, as far as this host knows; "-" if it is zero.
-func age(t time.Time) string {
+func age(t time.Time) string { return ageAt(t, time.Now()) }
+
+// ageAt is [age] at another time than now.
+func ageAt(t, now time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
-	return short(max(time.Since(t), 0))
+	return short(max(now.Sub(t), 0))
+}
+
+// since returns when a time of the server was and how long ago that is, "-" if it is zero.
+func since(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return clockTime(t) + ", " + age(t) + " ago"
 }
 
 // short returns a duration with one or two units.

@@ -18,26 +18,31 @@ import (
 
 // topCommand shows all locks again and again.
 type topCommand struct {
-	Prefix   string   `arg:"" optional:"" name:"begin" help:"Show only names that begin so."`
+	Prefix   string   `arg:"" optional:"" name:"begin" names:"locks" help:"Show only names that begin so."`
 	Interval duration `short:"i" default:"2s" placeholder:"TIME" help:"How often to look. A look costs Redis a scan of its keys."`
 	Sort     string   `enum:"name,age,waiters" default:"waiters" help:"Order: name, age or waiters."`
 }
 
 // top is the state of the view.
 type top struct {
-	env     *environment
-	locks   *core.Client
-	prefix  string
-	order   string
-	filter  string
-	entries []core.Entry
-	chosen  int
-	message string
-	prompt  func(answer string) // what to do with the line that is typed; nil if none is
-	asked   string              // the question of the prompt
-	typed   string
-	width   int
-	height  int
+	env      *environment
+	locks    *core.Client
+	where    string
+	prefix   string
+	order    string
+	filter   string
+	entries  []core.Entry
+	seen     time.Time // when Redis has answered with these entries
+	asked    time.Time // when it was asked for newer ones; zero if no question is open
+	failure  error     // of the last question; nil if it was answered
+	answers  chan looked
+	chosen   int
+	message  string
+	prompt   func(answer string) // what to do with the line that is typed; nil if none is
+	question string              // of the prompt
+	typed    string
+	width    int
+	height   int
 }
 
 // Run is called by the parser.
@@ -55,9 +60,9 @@ func (c *topCommand) Run(env *environment) error {
 		return err
 	}
 	defer all.close()
-	t := &top{env: env, locks: all.locks, prefix: c.Prefix, order: c.Sort}
-	if err := t.refresh(); err != nil {
-		return err
+	t := &top{env: env, locks: all.locks, where: all.where(), prefix: c.Prefix, order: c.Sort, answers: make(chan looked, 1)}
+	if t.take(t.look()); t.failure != nil {
+		return t.failure
 	}
 	before, err := term.MakeRaw(int(file.Fd()))
 	if err != nil {
@@ -86,10 +91,10 @@ func (t *top) loop(in io.Reader, out *os.File, interval time.Duration) {
 			if !ok || !t.press(key) {
 				return
 			}
-		case <-ticker.C:
-			if err := t.refresh(); err != nil {
-				t.message = err.Error()
-			}
+		case answer := <-t.answers:
+			t.take(answer)
+		case <-ticker.C: // also draws how long there has been no answer
+			t.refresh()
 		case <-t.env.ctx.Done():
 			return
 		}
@@ -114,17 +119,52 @@ func readKeys(in io.Reader, keys chan<- string) {
 	}
 }
 
-// refresh lists the locks.
-func (t *top) refresh() error {
+// looked is the answer to a look at all locks.
+type looked struct {
+	entries []core.Entry
+	err     error
+}
+
+// refresh asks for the locks, unless a question is open. The view goes on meanwhile: Redis may not answer.
+func (t *top) refresh() {
+	if !t.asked.IsZero() {
+		return
+	}
+	t.asked = time.Now()
+	go func() { t.answers <- t.look() }()
+}
+
+// look lists the locks.
+func (t *top) look() looked {
 	ctx, cancel := context.WithTimeout(t.env.ctx, 10*time.Second)
 	defer cancel()
 	env := *t.env
 	env.ctx = ctx
 	entries, err := list(&env, t.locks, t.prefix)
-	if err == nil {
-		t.entries = entries
+	return looked{entries, err}
+}
+
+// take keeps an answer. Without one, the view shows what there was before.
+func (t *top) take(answer looked) {
+	t.asked, t.failure = time.Time{}, answer.err
+	if answer.err == nil {
+		t.entries, t.seen = answer.entries, time.Now()
 	}
-	return err
+}
+
+// slowAnswer is after how long without an answer the view says so.
+const slowAnswer = 3 * time.Second
+
+// outage returns what is wrong if the entries are not those of now, "" otherwise.
+func (t *top) outage() string {
+	since := "since " + t.seen.Format("15:04:05")
+	switch {
+	case t.failure != nil:
+		return "OUTAGE, nothing new " + since + ": " + printable(strings.TrimPrefix(t.failure.Error(), "holdfast: "))
+	case !t.asked.IsZero() && time.Since(t.asked) > slowAnswer:
+		return "OUTAGE, nothing new " + since + ": Redis does not answer"
+	}
+	return ""
 }
 
 // shown returns the entries that pass the filter, in order.
@@ -167,7 +207,7 @@ func (t *top) press(key string) bool {
 
 // ask begins a prompt.
 func (t *top) ask(question string, then func(string)) {
-	t.asked, t.typed, t.prompt = question, "", then
+	t.question, t.typed, t.prompt = question, "", then
 }
 
 // answer handles a key of a prompt.
@@ -212,7 +252,7 @@ func (t *top) askToUnlock() {
 		default:
 			t.message = "taken away: " + e.Name
 		}
-		_ = t.refresh()
+		t.refresh()
 	})
 }
 
@@ -233,7 +273,12 @@ func (t *top) draw() string {
 	page := shown[first:min(first+rows, len(shown))]
 	var text bytes.Buffer
 	_, colours := screen(t.env.stdout.to)
-	lockTable(page).write(&text, t.width, colours)
+	now := time.Now()
+	outage := t.outage()
+	if outage != "" {
+		now = t.seen // what is shown is not counted on
+	}
+	lockTable(page, now).write(&text, t.width, colours)
 	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 	if at := t.chosen - first + 1; at < len(lines) && len(page) > 0 {
 		lines[at] = "\x1b[7m" + lines[at] + "\x1b[0m"
@@ -242,11 +287,15 @@ func (t *top) draw() string {
 	for _, e := range shown {
 		waits += waiting(e)
 	}
-	head := fmt.Sprintf("holdfast top  %s  %d locks, %d waiters, by %s", time.Now().Format("15:04:05"), len(shown), waits, t.order)
+	head := fmt.Sprintf("holdfast top  %s  %d locks, %d waiters, by %s", now.Format("15:04:05"), len(shown), waits, t.order)
 	if t.filter != "" {
 		head += ", with " + printable(t.filter)
 	}
-	all := append([]string{cut(head, t.width), ""}, lines...)
+	second := cut(t.where, t.width)
+	if outage != "" {
+		second = "\x1b[7m" + cut(outage, t.width) + "\x1b[0m"
+	}
+	all := append([]string{cut(head, t.width), second}, lines...)
 	for len(all) < t.height-1 {
 		all = append(all, "")
 	}
@@ -257,7 +306,7 @@ func (t *top) draw() string {
 func (t *top) foot() string {
 	switch {
 	case t.prompt != nil:
-		return cutLeft(t.asked+printable(t.typed), t.width)
+		return cutLeft(t.question+printable(t.typed), t.width)
 	case t.message != "":
 		return cut(printable(t.message), t.width)
 	}

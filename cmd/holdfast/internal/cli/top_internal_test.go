@@ -19,7 +19,7 @@ func TestTopIsCut(t *testing.T) {
 	colour := regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
 	for view.width = 1; view.width < 100; view.width++ {
 		for _, view.prompt = range []func(string){nil, func(string) {}} {
-			view.asked = strings.Repeat("Take it? ", 20) + "yes: "
+			view.question = strings.Repeat("Take it? ", 20) + "yes: "
 			lines := strings.Split(colour.ReplaceAllString(view.draw(), ""), "\r\n")
 			for _, line := range lines {
 				if runewidth.StringWidth(line) > view.width {

@@ -13,7 +13,7 @@ import (
 
 // unlockCommand takes a lock from its holders.
 type unlockCommand struct {
-	Name  string `arg:"" help:"Name of the lock."`
+	Name  string `arg:"" names:"locks" help:"Name of the lock."`
 	Token int64  `placeholder:"N" help:"Take it only from the holder with this token, never from a later one."`
 	Owner string `placeholder:"OWNER" help:"Take it only from this owner."`
 	Yes   bool   `short:"y" help:"Do not ask."`

@@ -103,6 +103,18 @@ func (s Settings) secure(config *tls.Config) error {
 	return nil
 }
 
+// Server returns the part of a URL that says where the server is: neither user and password, nor parameters. The URL is one that
+// [Open] has accepted.
+func Server(text string) string {
+	scheme, _, _ := strings.Cut(text, "://")
+	authority, behind := split(text)
+	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+		authority = authority[at+1:]
+	}
+	path, _, _ := strings.Cut(behind, "?")
+	return scheme + "://" + authority + path
+}
+
 // Silence switches off the lines that go-redis itself writes to standard error: errors are returned.
 func Silence() { redis.SetLogger(quiet{}) }
 

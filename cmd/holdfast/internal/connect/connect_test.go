@@ -107,3 +107,19 @@ func TestHasPassword(t *testing.T) {
 		}
 	}
 }
+
+// TestServer: a server is named without user, password and parameters.
+func TestServer(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"redis://localhost:6379/3":                             "redis://localhost:6379/3",
+		"rediss://u:p%40x@host:6379/0?dial_timeout=3s":         "rediss://host:6379/0",
+		"unix://u:secret@/run/redis.sock?db=1":                 "unix:///run/redis.sock",
+		"redis+sentinel://:secret@a:1,b:2/main?password=other": "redis+sentinel://a:1,b:2/main",
+		"redis+cluster://u:secret@a:1,b:2":                     "redis+cluster://a:1,b:2",
+	} {
+		if got := connect.Server(url); got != want {
+			t.Errorf("%s: %s", url, got)
+		}
+	}
+}
