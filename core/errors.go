@@ -99,9 +99,9 @@ var (
 	// ErrValueTooLarge says that a run was recorded as completed without its value, which [WithMaxValue] does not allow.
 	ErrValueTooLarge = errors.New("holdfast: value too large")
 
-	// ErrWrongType says that the key of the lock holds another type than a lock in Redis, or that a key beside it does: its
-	// queue, or the last token. Nothing was overwritten. To acquire, any hash is a lock that is held, as one of Redisson is:
-	// use different names for locks and data.
+	// ErrWrongType says that there is data of another program at the key of the lock or record, or at a key beside it: its
+	// queue, or the last token. That is a key of another type, or a hash that is no lock of holdfast or Redisson, or no record.
+	// Nothing was overwritten. Use different names for locks and data.
 	ErrWrongType = errors.New("holdfast: key holds another type")
 )
 

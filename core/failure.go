@@ -38,7 +38,7 @@ func refusal(key string, err error) error {
 	switch {
 	case transport.WrongType(err):
 		// The server does not say which of the script's keys it was.
-		return errorf("%w: %q, or a key beside it as holdfast:token: %w", ErrWrongType, key, err)
+		return errorf("%w: %q, or a key beside it as holdfast:token, has data of another program: %w", ErrWrongType, key, err)
 	case transport.WantsPassword(err):
 		return errorf("%w: NOAUTH, it wants a password: %w", ErrPermission, err)
 	case transport.RefusesUser(err):

@@ -3,8 +3,6 @@ package core
 import (
 	"context"
 	"fmt"
-
-	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
 // ForceUnlock takes the lock of that name from its holders, of whatever strategy. It returns true if the lock was
@@ -12,8 +10,7 @@ import (
 // work beside its successor until then. The successor's fencing token is greater, so a resource that checks tokens is
 // safe.
 //
-// It refuses a hash that is a lock neither of holdfast nor of Redisson, with [ErrWrongType]: data of an application can be at
-// the key of a lock if the prefix of the client is empty or shared.
+// It refuses data of another program at the key of the lock with [ErrWrongType], as all operations do.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	k, err := keysOf(c.prefix, name)
 	if err != nil {
@@ -23,27 +20,11 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 		return false, ErrClosed
 	}
 	defer c.operations.Finish()
-	if err := c.checkLock(ctx, k); err != nil {
-		return false, errorf("holdfast: force lock %q: %w", name, err)
-	}
 	forced, err := c.server.Force(ctx, k, c.ids.Next())
 	if err != nil {
 		return false, errorf("holdfast: force lock %q: %w", name, failure(ctx, k.Lock, err))
 	}
 	return forced, nil
-}
-
-// checkLock returns an error if the key of a lock has a hash that is no lock. Why not in the scripts: an application's hash does
-// not become a lock meanwhile, and they have no part for locks of Redisson.
-func (c *Client) checkLock(ctx context.Context, k lockscript.Keys) error {
-	sum, err := c.server.Summary(ctx, k, maxListed)
-	if err != nil {
-		return failure(ctx, k.Lock, err)
-	}
-	if sum.NoLock {
-		return errorf("%w: %q: a hash that is no lock", ErrWrongType, k.Lock)
-	}
-	return nil
 }
 
 // ForceUnlockHolder takes the lock of that name from one of its owners, with all of the owner's holds: from the one with
@@ -70,9 +51,6 @@ func (c *Client) ForceUnlockHolder(ctx context.Context, name string, holder Hold
 		return false, ErrClosed
 	}
 	defer c.operations.Finish()
-	if err := c.checkLock(ctx, k); err != nil {
-		return false, errorf("holdfast: force lock %q: %w", name, err)
-	}
 	forced, err := c.server.ForceHolder(ctx, k, holder.Owner, holder.Token)
 	if err != nil {
 		return forced, errorf("holdfast: force lock %q: %w", name, failure(ctx, k.Lock, err))

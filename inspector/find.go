@@ -53,11 +53,11 @@ func readFind(ctx context.Context, h *Handler, q url.Values) (any, error) {
 	if err != nil && !errors.Is(err, core.ErrWrongType) {
 		return nil, err
 	}
-	if err == nil && isLock(info) && (info.Mode != "" || info.Places > 0) {
+	if err == nil && (info.Mode != "" || info.Places > 0) {
 		view.Matches = append(view.Matches, match{objectLock, view.Query})
 	}
 	record, err := h.locks.Once(view.Query).Peek(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, core.ErrWrongType) {
 		return nil, err
 	}
 	if record.State != core.StateNone {

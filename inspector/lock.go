@@ -53,11 +53,11 @@ func (l lockView) Limit() (n int) {
 func readLock(ctx context.Context, h *Handler, q url.Values) (any, error) {
 	name := q.Get("name")
 	info, err := h.locks.Inspect(ctx, name)
+	if errors.Is(err, core.ErrWrongType) {
+		return lockView{Name: name, Digest: h.locks.Digest(name), NotLock: true, Holders: []holder{}, Queue: []waiter{}}, nil
+	}
 	if err != nil {
 		return nil, err
-	}
-	if !isLock(info) {
-		return lockView{Name: name, Digest: h.locks.Digest(name), NotLock: true, Holders: []holder{}, Queue: []waiter{}}, nil
 	}
 	view := lockView{
 		Name: name, Digest: h.locks.Digest(name), Mode: info.Mode, Holders: h.newHolders(info.Holders), Shares: info.Shares,

@@ -2,7 +2,6 @@ package inspector
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -22,9 +21,7 @@ func (h *Handler) subjectOf(ctx context.Context, a action, name string) (s subje
 	s.name = name
 	switch a.Kind {
 	case objectLock:
-		if s.lock, err = h.locks.Inspect(ctx, name); err == nil && !isLock(s.lock) {
-			err = fmt.Errorf("%w: a hash of other data", core.ErrWrongType)
-		}
+		s.lock, err = h.locks.Inspect(ctx, name)
 	case objectRecord:
 		if s.record, err = h.locks.Once(name).Peek(ctx); err == nil && s.record.State == core.StateNone {
 			err = errNoRecord

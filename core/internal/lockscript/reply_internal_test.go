@@ -85,7 +85,7 @@ var wrongReplies = map[string][]any{
 		reply(5, reply("a"), 0, 0, reply(), reply(), reply(), reply(), 0, 0, reply()),
 		reply(5, reply("a", 1), 0, 0, reply(), reply(), reply(), reply(), 0, 0, reply()),
 	},
-	"summary": {nil, reply(), reply(5, 5, 1), reply(5, 5, 1, 1), reply(5, 5, 1, reply("a"))},
+	"summary": {nil, reply(), reply(5, 5, 1), reply(5, 5, 1, 1), reply(5, 5, 1, reply("a")), reply(5, 5, 2, reply())},
 }
 
 // rightReplies are replies that the scripts do make.
@@ -100,7 +100,7 @@ var rightReplies = map[string][]any{
 	"renew":           {int64(-1), int64(0), int64(1), int64(2), int64(3), int64(4), int64(5)},
 	"leader":          {reply(), reply("o", 5, 5, 5, 0, ""), reply("o", 5, 5, 5, 3, "v")},
 	"inspect":         {reply(-2, reply(), -1, 5, reply(), reply(), reply(), reply(), 0, 0, reply())},
-	"summary":         {reply(-2, 5, 0, reply()), reply(5, 5, 3, reply("o", "1", "mode", "5000", "token", "7"))},
+	"summary":         {reply(-2, 5, 0, reply()), reply(5, 5, 1, reply("o", "1", "mode", "5000", "token", "7"))},
 }
 
 // TestRepliesAreChecked: a reply that no script makes is refused, and one that a script makes is read.

@@ -2,9 +2,8 @@ package lockscript
 
 import (
 	"context"
-	"math"
-	"regexp"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/transport"
 )
@@ -56,15 +55,18 @@ func (i *Instance) Summary(ctx context.Context, k Keys, limit int) (Summary, err
 func readSummary(reply any) (sum Summary, compact bool, err error) {
 	d := Decode(reply)
 	s := snapshot{ttl: d.TTL(), now: d.Int(0, maxExact)}
-	size := d.Int(0, math.MaxInt32)
+	isLock := d.Bool()
 	s.fields = d.Pairs()
-	if err := d.End(); err != nil {
+	switch err := d.End(); {
+	case err != nil:
 		return Summary{}, false, err
+	case s.ttl == noKey:
+		return Summary{}, false, nil
+	case !isLock:
+		return Summary{NoLock: true}, false, nil
 	}
-	if len(s.fields) == 0 {
-		return Summary{NoLock: size > 0}, false, nil
-	}
-	sum.Foreign, sum.NoLock = s.foreign()
+	sum.Foreign = s.foreign()
+	sum.Election, sum.Value = s.leader()
 	mode := s.fields["mode"]
 	s.expand()
 	compact = mode != s.fields["mode"]
@@ -84,29 +86,13 @@ func countHolds(s State) int {
 	return s.Shares + min(len(s.Holders), 1)
 }
 
-// redissonOwner is how Redisson names an owner: the UUID of the client and the number of the thread.
-var redissonOwner = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]+$`)
+// noKey is the TTL of a key that does not exist.
+const noKey = -2 * time.Millisecond
 
-// foreign returns whether a hash is a lock of Redisson, and whether it is no lock. Both are false for a lock of holdfast.
-//
-// Redisson's RLock has one field, its owner. Its read-write lock has a mode that holdfast never writes.
-func (s snapshot) foreign() (foreign, noLock bool) {
-	switch mode := s.fields["mode"]; mode {
-	case "mutex", "fair", "reading", "writing":
-		return false, false
-	case "read", "write":
-		return true, false
-	case "":
-	default:
-		ttl := mode[strings.LastIndexByte(mode, ' ')+1:] // of the compact state
-		return false, Number(ttl) == 0 || Number(s.fields["token"]) == 0
-	}
-	for owner, entries := range s.fields {
-		if len(s.fields) == 1 && redissonOwner.MatchString(owner) && Number(entries) > 0 {
-			return true, false
-		}
-	}
-	return false, true
+// foreign returns whether a lock is one of Redisson, see lua/lock_kind.lua.
+func (s snapshot) foreign() bool {
+	mode := s.fields["mode"]
+	return mode == "" || mode == "read" || mode == "write"
 }
 
 // leader returns whether a leader has proclaimed a value in this grant, and the value, see lua/proclaim.lua.

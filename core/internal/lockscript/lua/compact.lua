@@ -9,6 +9,8 @@ end
 -- expand gives a compact lock all its fields, see acquire.lua and queue_common.lua. share_expiries and slots are the keys
 -- of these names; a script that knows only mutexes leaves them out, and must not expand other locks.
 --
+-- It refuses a hash that is not compact with the error that Redis has for a key of another type: see lock_kind.lua.
+--
 -- Running it twice changes nothing. Order of writes: PEXPIRE first, which a full server accepts. After it the server
 -- accepts the other writes of the script. One HSET writes all fields, also the mode, so the lock is compact until then.
 -- PEXPIRE once more: before 7.2 it reads the clock twice, so the first one may have deleted a lock in its last ms.
@@ -23,6 +25,9 @@ local function expand(lock, shareExpiries, slots)
     else
       owner, entries = fields[i], fields[i + 1]
     end
+  end
+  if #fields ~= 6 or not token then
+    redis.call('GET', lock)
   end
   local kind, ttl = string.match(mode, '^(.-) ?(%d+)$')
   local left = redis.call('PTTL', lock)

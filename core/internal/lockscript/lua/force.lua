@@ -10,7 +10,9 @@
 --
 -- Running it twice changes nothing: a repetition never takes the lock from a later holder.
 --
--- Order of writes: HLEN refuses a key that is no hash before the script deletes anything. A full server accepts UNLINK and
+-- A hash that is no lock is refused, see lock_kind.lua.
+--
+-- Order of writes: HMGET refuses a key that is no hash before the script deletes anything. A full server accepts UNLINK and
 -- what expand does, and after it the other writes of the script. The first PEXPIRE of the mark fails before the
 -- script has deleted anything if the user may not use it.
 
@@ -18,9 +20,12 @@ local before = call('GET', KEYS[7])
 if before then
   return tonumber(before)
 end
+local state = call('HMGET', lock, 'mode', 'ttl')
 local held = call('HLEN', lock) > 0
 if held then
-  if isCompact(call('HGET', lock, 'mode')) then
+  isData = not isLock(lock, state[1], state[2])
+  checkKind()
+  if isCompact(state[1]) then
     expand(lock, shareExpiries, slots)
   end
   local mark, left = {'*', 1}, call('PTTL', lock)

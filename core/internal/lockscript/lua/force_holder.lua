@@ -81,6 +81,7 @@ local function endShares()
 end
 
 refresh()
+checkKind()
 if foreign then
   local itsOwner = wantedOwner ~= '' and call('HEXISTS', lock, wantedOwner) == 1 and wantedOwner
   local state = call('HMGET', lock, 'token', 'mode')

@@ -1,4 +1,4 @@
--- Reads the state of a lock at one instant. It reads a bounded part of that, however many owners hold it and wait.
+-- Reads the state of a lock at one instant. It comes after lock_kind.lua, and refuses a hash that is no lock. It reads a bounded part of that, however many owners hold it and wait.
 --
 -- KEYS[1..6] lock, share_expiries, exclusive_queue, shared_queue, waiters, slots, see acquire.lua, queue_common.lua and
 -- permits.lua
@@ -50,6 +50,10 @@ local function members(prefix, ...)
   return names
 end
 
+local kind = call('HMGET', lock, 'mode', 'ttl')
+if call('EXISTS', lock) == 1 then
+  refuseData(lock, kind[1], kind[2])
+end
 local shares = call('ZRANGE', shareExpiries, -limit, -1, 'WITHSCORES')
 local exclusiveWaiters = call('ZRANGE', exclusiveQueue, 0, limit - 1, 'WITHSCORES')
 local sharedWaiters = call('ZRANGE', sharedQueue, 0, limit - 1, 'WITHSCORES')

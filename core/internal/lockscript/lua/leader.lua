@@ -1,4 +1,4 @@
--- Reads the leader of an election, at one instant.
+-- Reads the leader of an election, at one instant. It comes after lock_kind.lua, and refuses a hash that is no lock.
 --
 -- KEYS[1] lock    hash, see queue_common.lua and compact_grant.lua
 --
@@ -10,9 +10,12 @@
 -- Writes nothing.
 
 local call, lock = redis.call, KEYS[1]
-local state = call('HMGET', lock, 'mode', 'token', 'granted', 'exclusive_owner', 'exclusive_until', 'leader_value')
+local state = call('HMGET', lock, 'mode', 'token', 'granted', 'exclusive_owner', 'exclusive_until', 'leader_value', 'ttl')
 local mode, token, owner, left = state[1], state[2], state[4], call('PTTL', lock)
 
+if left ~= -2 then
+  refuseData(lock, mode, state[7])
+end
 if mode and string.find(mode, '^fair %d+$') then
   local fields = call('HGETALL', lock)
   for i = 1, #fields, 2 do

@@ -1,5 +1,5 @@
 -- The common beginning of acquire.lua, acquire_all.lua and redlock_commit.lua: it checks a mutex, grants it, and
--- re-enters it. It comes after token.lua, compact.lua and mutex_owner.lua. By itself this file does nothing.
+-- re-enters it. It comes after token.lua, compact.lua, lock_kind.lua and mutex_owner.lua. By itself this file does nothing.
 --
 -- All functions take a request, which is a table:
 --   lock, token, released   keys, see acquire.lua, which also sets waitingClients
@@ -52,6 +52,7 @@ local function check(r)
     return nil
   end
   local held = readFields(r)
+  refuseData(r.lock, held[6], held[4])
   if tonumber(held[6] or '') then
     expand(r.lock)
     held = readFields(r)

@@ -191,6 +191,7 @@ if call('EXISTS', released) == 1 then
   return {-1}
 end
 refresh()
+checkKind()
 isQueued = call('HEXISTS', waiters, id) == 1
 if isQueued then
   enqueue() -- counts as a heartbeat, even if it is late

@@ -1,5 +1,6 @@
 -- The state of a lock that owners may share and for which they queue. It is the common beginning of queue_acquire.lua,
--- queue_release.lua, queue_heartbeat.lua and force.lua, after publish.lua, token.lua, compact.lua and permits.lua. By itself
+-- queue_release.lua, queue_heartbeat.lua and force.lua, after publish.lua, token.lua, compact.lua, lock_kind.lua and
+-- permits.lua. By itself
 -- this file does nothing.
 --
 -- KEYS[1] lock     hash; exists exactly while the lock is held. It has the compact state of compact_grant.lua, or these
@@ -68,7 +69,8 @@ local maxRead = 100    -- shares that one run reads, from the one that expires l
 local budget = 100     -- waiters that one run grants the lock or removes
 local unpublished = 0  -- 1 if the server refused a message
 local longestStop = 60000 -- ms for which the server may be stopped within a command
-local foreign -- the mode is a Mutex's or Redisson's
+local foreign -- the mode is a Mutex's or Redisson's, or the hash is no lock
+local isData  -- the hash is no lock
 local exclusiveQueue, sharedQueue, waiters = KEYS[4], KEYS[5], KEYS[6]
 local readersFirstUntil = 0
 local token, granted, grantID -- of the exclusive grant
@@ -195,6 +197,13 @@ local function endExclusive()
   mode, exclusiveOwner, expiryChanged = 'reading', nil, true
 end
 
+-- checkKind ends the script with the error that Redis has for a key of another type if the lock's hash is no lock.
+local function checkKind()
+  if isData then
+    call('GET', lock)
+  end
+end
+
 -- refresh reads the state and ends what has expired.
 local function refresh()
   -- Functions that are seldom needed are created only then, because of what a function costs, see above.
@@ -252,6 +261,10 @@ local function refresh()
       'readers_first_until', 'grant_id')
   end
   local state = readFields()
+  if not isLock(lock, state[1], state[7]) then
+    mode, foreign, isData = 'mutex', true, true
+    return
+  end
   if isCompact(state[1]) then
     expand(lock, shareExpiries, slots)
     state = readFields()

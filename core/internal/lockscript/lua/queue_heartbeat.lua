@@ -28,6 +28,7 @@ for i = 3, #ARGV do
   end
 end
 refresh()
+checkKind()
 grantWaiters()
 setExpiry()
 

@@ -1,9 +1,9 @@
--- Reads what a lock's own key tells. It reads a bounded part of that, however many owners hold the lock.
+-- Reads what a lock's own key tells. It comes after lock_kind.lua. It reads a bounded part of that, however many owners hold the lock.
 --
 -- KEYS[1] lock    hash, see compact_grant.lua, acquire.lua and queue_common.lua
 -- ARGV[1] the largest number of fields to return all of
 --
--- Returns {PTTL, the server's time in ms, number of fields, {field, value, ...}}. If the lock has more than ARGV[1] fields, it
+-- Returns {PTTL, the server's time in ms, 1 if the hash is a lock, {field, value, ...}}. If the lock has more than ARGV[1] fields, it
 -- returns the fixed ones and the exclusive owner. The list is empty if the name is free. Writes nothing.
 --
 -- Why only one key: while a slot of a Cluster moves, a script with several keys is refused unless all of them exist.
@@ -11,6 +11,7 @@
 local call, lock = redis.call, KEYS[1]
 local clock = call('TIME')
 local size, fields = call('HLEN', lock), {}
+local kind = call('HMGET', lock, 'mode', 'ttl')
 
 local function append(...)
   local names = {...}
@@ -30,4 +31,5 @@ else
     append(owner)
   end
 end
-return {call('PTTL', lock), clock[1] * 1000 + math.floor(clock[2] / 1000), size, fields}
+return {call('PTTL', lock), clock[1] * 1000 + math.floor(clock[2] / 1000),
+  size > 0 and isLock(lock, kind[1], kind[2]) and 1 or 0, fields}

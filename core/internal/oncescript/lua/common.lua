@@ -47,9 +47,27 @@ local function leaseLeft(r)
   return math.min(deadlineOf(r) - math.floor(now / 1000), tonumber(r.ttl))
 end
 
+-- refuseData ends the script with the error that Redis has for a key of another type, before it has written anything, if
+-- the hash is no record: a record has a state of the list above, or what a release leaves.
+local function refuseData(r)
+  local isRecord
+  if r.state == 'running' then
+    isRecord = tonumber(r.token or '') and tonumber(r.ttl or '')
+  elseif r.state then
+    isRecord = r.state == 'completed' or r.state == 'unknown'
+  else
+    isRecord = r.token or r.attempt or call('HEXISTS', record, 'attempt') == 1 or call('EXISTS', record) == 0
+  end
+  if not isRecord then
+    call('GET', record)
+  end
+end
+
 -- stateNow returns the state of the record at this time, nil if there is none, and the ms left of a running attempt.
--- The state is running, completed, unknown, or retry if the lease has expired and another attempt may follow.
+-- The state is running, completed, unknown, or retry if the lease has expired and another attempt may follow. It refuses a
+-- hash that is no record.
 local function stateNow(r)
+  refuseData(r)
   if r.state ~= 'running' then
     return r.state, 0
   end

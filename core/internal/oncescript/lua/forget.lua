@@ -12,14 +12,15 @@
 --
 -- Running it twice changes nothing and returns the same.
 --
--- Order of writes: HLEN refuses a key that is no hash before anything is deleted. A full server accepts DEL, and after
+-- Order of writes: a key that is no record is refused before anything is deleted. A full server accepts DEL, and after
 -- it the other writes of the script.
 
 local before = earlierResult(KEYS[2], ARGV[1])
 if before then
   return before
 end
-local r = call('HLEN', record) > 0 and read('state', 'id', 'token') or {}
+local r = read('state', 'id', 'token', 'ttl')
+refuseData(r)
 local found = r.state and 1 or 0
 call('DEL', record)
 if KEYS[4] then
