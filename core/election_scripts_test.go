@@ -20,7 +20,7 @@ type proclaimer struct {
 }
 
 func newProclaimer(t *testing.T) proclaimer {
-	return proclaimer{t, redistest.Start(t).Client(), luaScript(t, "publish", "compact", "proclaim")}
+	return proclaimer{t, redistest.Start(t).Client(), luaScript(t, "publish", "lock_kind", "compact", "proclaim")}
 }
 
 // want sends a proclamation and checks the reply, and the field afterwards.

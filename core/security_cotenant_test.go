@@ -178,3 +178,32 @@ func TestForgedGrant(t *testing.T) {
 	}
 	unlock(t, lease)
 }
+
+// TestForgedPermits: a lock with more permits than WithPermits allows is data of another program. No script expands them: with two
+// million, one script would keep Redis busy for seconds, and after its first write nothing could stop it.
+func TestForgedPermits(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(long))
+	for name, strategy := range map[string]core.Strategy{
+		"mutex": locks.Mutex, "fair": locks.Fair, "write": locks.Write, "read": locks.Read, "semaphore": locks.Limit(2),
+	} {
+		for _, mode := range []string{"semaphore:2000000:2000000 30000", "semaphore:1000000:1001 30000", "semaphore:0:0 30000", "fair 99999999999999999999"} {
+			key := "lock:" + name
+			if err := rdb.HSet(ctx, key, "o", 1, "mode", mode, "token", 5).Err(); err != nil {
+				t.Fatal(err)
+			}
+			_, err := strategy(name).TryLock(ctx)
+			wantErr(t, err, core.ErrWrongType)
+			_, err = locks.ForceUnlock(ctx, name)
+			wantErr(t, err, core.ErrWrongType)
+			if fields := rdb.HLen(ctx, key).Val(); fields != 3 {
+				t.Errorf("%s %q: %d fields are left of 3", name, mode, fields)
+			}
+			if keys := rdb.Keys(ctx, "holdfast:slots*").Val(); len(keys) > 0 {
+				t.Errorf("%s %q: %v", name, mode, keys)
+			}
+		}
+	}
+}

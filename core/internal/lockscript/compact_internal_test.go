@@ -22,7 +22,7 @@ func TestExpandInTheLastMillisecond(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	rdb := redistest.Start(t).Client()
-	script := redis.NewScript(lastMillisecond + Source("compact") + "expand(KEYS[1], KEYS[2], KEYS[3])")
+	script := redis.NewScript(lastMillisecond + Source("lock_kind", "compact") + "expand(KEYS[1], KEYS[2], KEYS[3])")
 	for _, mode := range []string{"30000", "fair 30000", "writing 30000", "reading 30000", "semaphore:5:2 30000"} {
 		keys := []string{"lock:" + mode, "share_expiries:" + mode, "slots:" + mode}
 		rdb.HSet(ctx, keys[0], "client:1", 1, "mode", mode, "token", 1_795_427_385_383_848)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestConstantsOfScripts: the scripts have the same durations as Go.
+// TestConstantsOfScripts: the scripts have the same durations and bounds as Go.
 func TestConstantsOfScripts(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]struct {
@@ -18,8 +18,17 @@ func TestConstantsOfScripts(t *testing.T) {
 		"tokenFresh":  {"token", TokenMemory - 10*time.Millisecond},
 		"placeTTL":    {"queue_common", PlaceTTL},
 	} {
-		if line := fmt.Sprintf("\nlocal %s = %d", name, Milliseconds(want.d)); !strings.Contains(Source(want.file), line) {
-			t.Errorf("lua/%s.lua has no line %q", want.file, line[1:])
-		}
+		wantLine(t, want.file, name, Milliseconds(want.d))
+	}
+	wantLine(t, "token", "tokenLimit", TokenLimit)
+	wantLine(t, "lock_kind", "maxToken", TokenLimit)
+	wantLine(t, "lock_kind", "maxLimit", MaxLimit)
+	wantLine(t, "lock_kind", "maxPermits", MaxPermits)
+}
+
+func wantLine(t *testing.T, file, name string, value int64) {
+	t.Helper()
+	if line := fmt.Sprintf("\nlocal %s = %d", name, value); !strings.Contains(Source(file), line) {
+		t.Errorf("lua/%s.lua has no line %q", file, line[1:])
 	}
 }

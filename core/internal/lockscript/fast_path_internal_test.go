@@ -28,7 +28,7 @@ func TestFastPaths(t *testing.T) {
 
 // expandLock gives a lock all fields if it is in the compact state. It makes the token the time of the grant in any state:
 // a compact lock has no other, and the token is later if the clock was set back.
-var expandLock = Source("compact") + `
+var expandLock = Source("lock_kind", "compact") + `
 if redis.call('TYPE', KEYS[1]).ok ~= 'hash' then
   return
 end

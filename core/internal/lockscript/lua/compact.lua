@@ -1,5 +1,5 @@
--- The compact state of a lock, see compact_grant.lua, for the scripts that need all fields. By itself this file does
--- nothing.
+-- The compact state of a lock, see compact_grant.lua, for the scripts that need all fields. It comes after lock_kind.lua. By
+-- itself this file does nothing.
 
 -- isCompact returns true if a lock with this mode is in the compact state.
 local function isCompact(mode)
@@ -9,7 +9,7 @@ end
 -- expand gives a compact lock all its fields, see acquire.lua and queue_common.lua. share_expiries and slots are the keys
 -- of these names; a script that knows only mutexes leaves them out, and must not expand other locks.
 --
--- It refuses a hash that is not compact with the error that Redis has for a key of another type: see lock_kind.lua.
+-- The caller must have found by lock_kind.lua that the hash is a lock.
 --
 -- Running it twice changes nothing. Order of writes: PEXPIRE first, which a full server accepts. After it the server
 -- accepts the other writes of the script. One HSET writes all fields, also the mode, so the lock is compact until then.
@@ -26,9 +26,6 @@ local function expand(lock, shareExpiries, slots)
       owner, entries = fields[i], fields[i + 1]
     end
   end
-  if #fields ~= 6 or not token then
-    redis.call('GET', lock)
-  end
   local kind, ttl = string.match(mode, '^(.-) ?(%d+)$')
   local left = redis.call('PTTL', lock)
   if left < 0 then
@@ -43,13 +40,13 @@ local function expand(lock, shareExpiries, slots)
   end
   local time = redis.call('TIME')
   local expiry = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + left)
-  local limit, permits = string.match(kind, '^semaphore:(%d+):(%d+)$')
+  local limit, permits = permitsOf(kind)
   if kind == 'reading' or permits then
     redis.call('UNLINK', shareExpiries, slots) -- left of an earlier lock that was deleted by hand
     redis.call('PEXPIRE', shareExpiries, left) -- refused before the first write, if the user may not use it
     if permits then
       local added = {-2, '', -1, owner}
-      for i = 1, tonumber(permits) do
+      for i = 1, permits do
         added[2 * i + 3], added[2 * i + 4] = i - 1, i .. ':' .. owner
       end
       redis.call('ZADD', slots, unpack(added))

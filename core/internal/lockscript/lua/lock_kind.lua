@@ -1,5 +1,28 @@
 -- What a hash at the key of a lock is, for the scripts that must not take data of another program for a lock. By itself
 -- this file does nothing.
+--
+-- A number that no script writes makes a hash data of another program too. So the work of a script is bounded by what it
+-- checks here, not by what it finds: one permit costs a script one member of a sorted set.
+
+-- Bounds of locks: MaxLimit and MaxPermits in queue.go, more ms than any TTL has, and TokenLimit in reply.go.
+local maxLimit = 1000000
+local maxPermits = 1000
+local maxTTL = 1000000000000
+local maxToken = 9007194959773696 -- queue numbers and times are smaller
+
+-- permitsOf returns n and k of a requested mode, see permits.lua. It returns nil if the mode is not that of a semaphore.
+local function permitsOf(mode)
+  local limit, permits = string.match(mode, '^semaphore:(%d+):(%d+)$')
+  limit, permits = tonumber(limit), tonumber(permits)
+  if permits and permits >= 1 and permits <= maxPermits and limit >= 1 and limit <= maxLimit then
+    return limit, permits
+  end
+end
+
+-- isNumber returns true if a field has digits only, and a number from 1 to a limit.
+local function isNumber(text, limit)
+  return text and string.find(text, '^%d+$') ~= nil and tonumber(text) >= 1 and tonumber(text) <= limit
+end
 
 -- isLock returns true if an existing hash with this mode and this longest TTL, as HMGET returns them, is a lock:
 --   of holdfast, in the compact state, or with all fields, or with its mode alone if a script was stopped
@@ -7,12 +30,11 @@
 --   Redisson's read-write lock: the mode read or write, and fields <uuid>:<thread> or <uuid>:<thread>:write
 local function isLock(lock, mode, ttl)
   if mode == 'mutex' or mode == 'fair' or mode == 'reading' or mode == 'writing' then
-    return tonumber(ttl or '') ~= nil or redis.call('HLEN', lock) == 1
+    return isNumber(ttl, maxTTL) or not ttl and redis.call('HLEN', lock) == 1
   elseif mode and mode ~= 'read' and mode ~= 'write' then
-    local kind = string.match(mode, '^(.-) ?%d+$')
-    return (kind == '' or kind == 'fair' or kind == 'reading' or kind == 'writing'
-      or kind and string.find(kind, '^semaphore:%d+:%d+$') ~= nil)
-      and redis.call('HLEN', lock) == 3 and tonumber(redis.call('HGET', lock, 'token') or '') ~= nil
+    local kind, left = string.match(mode, '^(.-) ?(%d+)$')
+    return (kind == '' or kind == 'fair' or kind == 'reading' or kind == 'writing' or kind and permitsOf(kind) ~= nil)
+      and isNumber(left, maxTTL) and redis.call('HLEN', lock) == 3 and isNumber(redis.call('HGET', lock, 'token'), maxToken)
   end
   local size = redis.call('HLEN', lock)
   if size ~= 1 and not mode then

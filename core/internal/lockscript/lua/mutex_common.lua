@@ -1,5 +1,5 @@
 -- The common beginning of acquire.lua, acquire_all.lua and redlock_commit.lua: it checks a mutex, grants it, and
--- re-enters it. It comes after token.lua, compact.lua, lock_kind.lua and mutex_owner.lua. By itself this file does nothing.
+-- re-enters it. It comes after token.lua, lock_kind.lua, compact.lua and mutex_owner.lua. By itself this file does nothing.
 --
 -- All functions take a request, which is a table:
 --   lock, token, released   keys, see acquire.lua, which also sets waitingClients

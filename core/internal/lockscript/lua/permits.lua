@@ -18,20 +18,16 @@
 local slots = KEYS[#KEYS]
 local hasSlots = false -- slots belongs to this lock
 
--- permitsOf returns n and k of a requested mode. It returns nil if the mode is not that of a semaphore.
-local function permitsOf(mode)
-  local limit, permits = string.match(mode, '^semaphore:(%d+):(%d+)$')
-  return tonumber(limit), tonumber(permits)
-end
-
 -- isSharing returns true if a requested mode is one of shares.
 local function isSharing(mode)
   return mode == 'reading' or permitsOf(mode) ~= nil
 end
 
--- countPermits returns how many permits an owner has.
+-- countPermits returns how many permits an owner has. It never returns more than an owner can have, whatever another program
+-- has written.
 local function countPermits(lock, owner)
-  return tonumber(string.match(hasSlots and redis.call('HGET', lock, 'permits:' .. owner) or '', '%d+$') or 0)
+  local permits = string.match(hasSlots and redis.call('HGET', lock, 'permits:' .. owner) or '', '%d+$')
+  return math.min(tonumber(permits or 0), maxPermits)
 end
 
 -- countInUse returns how many permits are in use. Each share without permits, which is a reader's, counts as one. What has

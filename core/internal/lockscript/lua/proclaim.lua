@@ -45,6 +45,7 @@ end
 local ofToken, before = string.match(held[7] or '', '^(%d+) (%d+) ')
 if ofToken ~= token or tonumber(before) < number then
   if compact then
+    refuseData(lock, held[1])
     expand(lock)
   end
   redis.call('HSET', lock, 'leader_value', token .. ' ' .. ARGV[3] .. ' ' .. ARGV[4])

@@ -1,5 +1,5 @@
 -- The state of a lock that owners may share and for which they queue. It is the common beginning of queue_acquire.lua,
--- queue_release.lua, queue_heartbeat.lua and force.lua, after publish.lua, token.lua, compact.lua, lock_kind.lua and
+-- queue_release.lua, queue_heartbeat.lua and force.lua, after publish.lua, token.lua, lock_kind.lua, compact.lua and
 -- permits.lua. By itself
 -- this file does nothing.
 --
@@ -269,7 +269,7 @@ local function refresh()
     expand(lock, shareExpiries, slots)
     state = readFields()
   end
-  mode, longestTTL, readersFirstUntil = state[1] or 'mutex', tonumber(state[7] or 0), tonumber(state[8] or 0)
+  mode, longestTTL, readersFirstUntil = state[1] or 'mutex', tonumber(state[7] or 0), tonumber(state[8] or '') or 0
   if mode ~= 'fair' and mode ~= 'writing' and mode ~= 'reading' then
     foreign = true
     if longestTTL > 0 and (left < 0 or left > longestTTL) then -- see mutex_common.lua
@@ -277,7 +277,10 @@ local function refresh()
     end
     return
   end
-  if state[2] then
+  if state[2] and not (isNumber(state[3], maxToken) and isNumber(state[4], maxToken)) then
+    mode, foreign, isData = 'mutex', true, true
+    return
+  elseif state[2] then
     exclusiveOwner, exclusiveUntil, token, granted, grantID = state[2], tonumber(state[3]), state[4], state[5], state[9]
   end
   hasShares, hasSlots = state[6] and true, state[6] == '2'
@@ -451,7 +454,9 @@ local function first(queue)
     end
     local waiter = call('HGET', waiters, head[1])
     local deadline, ttl, wantedMode, owner = string.match(waiter or '', '^(%d+) (%d+) (%S+) (.+)$')
-    if deadline and tonumber(deadline) > now then
+    local known = queue == exclusiveQueue and (wantedMode == 'fair' or wantedMode == 'writing') -- else another program wrote it
+      or queue == sharedQueue and isSharing(wantedMode or '')
+    if known and isNumber(ttl, maxTTL) and isNumber(head[2], maxToken) and isNumber(deadline, maxToken) and tonumber(deadline) > now then
       if deadline - now > placeTTL then -- the clock was set back
         call('HSET', waiters, head[1], integer(now + placeTTL) .. string.match(waiter, ' .+'))
       end
@@ -476,7 +481,7 @@ local function grantWaiters()
   local reader = first(sharedQueue)
   local postponed = (writer or reader) and call('HGET', waiters, '')
   if postponed then
-    readersFirstUntil = math.max(readersFirstUntil, tonumber(postponed))
+    readersFirstUntil = math.max(readersFirstUntil, tonumber(postponed) or 0)
     call('HDEL', waiters, '')
   end
   while reader and budget > 0 and (not writer or reader.number < writer.number or reader.number <= readersFirstUntil)

@@ -22,7 +22,9 @@ local function raiseLastToken()
   end
 end
 
-if isCompact(redis.call('HGET', lock, 'mode')) then
+local mode = redis.call('HGET', lock, 'mode')
+if isCompact(mode) then
+  refuseData(lock, mode)
   expand(lock, KEYS[3], KEYS[4])
 end
 local held = redis.call('HMGET', lock, 'hold:' .. id, 'token', 'grant_id', 'share:' .. id)

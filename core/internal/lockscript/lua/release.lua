@@ -43,6 +43,7 @@ end
 
 local held = readFields()
 if tonumber(held[5] or '') then
+  refuseData(lock, held[5])
   expand(lock)
   held = readFields()
 end
