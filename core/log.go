@@ -70,9 +70,9 @@ func (e *engine) recovered(hook func()) {
 	hook()
 }
 
-// warnNotReleased warns of a hold that is left in Redis.
+// warnNotReleased warns of a hold that no caller got and that is left in Redis.
 func (e *engine) warnNotReleased(h *lockscript.Hold, err error) {
-	e.logger.Warn("holdfast: the hold of a cancelled acquisition could not be removed from Redis",
+	e.logger.Warn("holdfast: a hold that no caller got could not be removed from Redis",
 		"lock", digest(h.Keys.Lock), "error", err)
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -85,5 +87,27 @@ func TestLogOfUnconfirmedEnds(t *testing.T) {
 	}
 	if text := log.String(); strings.Contains(text, "Lovelace") {
 		t.Errorf("the log tells the name:\n%s", text)
+	}
+}
+
+// TestReleaseOfAHeldLockIsNoCancelledOne: Redis refuses the release of a lock that was held for good. Its caller has the error, and
+// the log does not speak of a hold that no caller got.
+func TestReleaseOfAHeldLockIsNoCancelledOne(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	scripts := failScripts(rdb, redis.ErrClosed, 0)
+	log := &record{}
+	locks := newClient(t, rdb, core.WithLogger(textLogger(log)))
+	held, lost := mustLock(t, locks.Mutex("held")), mustLock(t, locks.Mutex("lost"), core.WithFixedTTL(200*time.Millisecond))
+	scripts.left.Store(always)
+	if err := held.Unlock(context.Background()); err == nil {
+		t.Error("Unlock returned nil")
+	}
+	waitFor(t, lost.Done(), "the end of the lease")
+	if err := locks.Close(); err != nil { // waits for the background
+		t.Error(err)
+	}
+	if strings.Contains(log.String(), "could not be removed from Redis") {
+		t.Errorf("log: %s", log)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,12 +36,14 @@ func TestOnceInput(t *testing.T) {
 		"WithWait(5ns): 0 or at least 1ms is needed; is the unit missing": core.WithWait(5),
 		"WithWait(999.999µs)": core.WithWait(time.Millisecond - 1),
 		"WithMaxHold(30ns): 0 or at least 1ms is needed; is the unit missing": core.WithMaxHold(30),
-		"WithMaxHold(-1ns)":      core.WithMaxHold(-1),
-		"WithReplicaAck(0, 1s)":  core.WithReplicaAck(0, time.Second),
-		"WithReplicaAck(1, 30s)": core.WithReplicaAck(1, 30*time.Second),
-		"WithOwner":              core.WithOwner("me"),
-		"WithOwner: 0 bytes":     core.WithOwner(""),
-		"WithMinHold is":         core.WithMinHold(time.Second),
+		"WithMaxHold(-1ns)":                                core.WithMaxHold(-1),
+		"WithReplicaAck(0, 1s)":                            core.WithReplicaAck(0, time.Second),
+		"WithReplicaAck(1001, 1s)":                         core.WithReplicaAck(1001, time.Second),
+		fmt.Sprintf("WithReplicaAck(%d, 1s)", math.MaxInt): core.WithReplicaAck(math.MaxInt, time.Second),
+		"WithReplicaAck(1, 30s)":                           core.WithReplicaAck(1, 30*time.Second),
+		"WithOwner":                                        core.WithOwner("me"),
+		"WithOwner: 0 bytes":                               core.WithOwner(""),
+		"WithMinHold is":                                   core.WithMinHold(time.Second),
 	} {
 		wantInvalid(t, core.CheckOnceOptions(option), core.ErrInvalidOption, name)
 		wantRefusals(t, locks.Once("name", option), core.ErrInvalidOption, name)

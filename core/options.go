@@ -335,6 +335,9 @@ func checkPrefix(prefix string) error {
 	return nil
 }
 
+// maxReplicas is more replicas than any master feeds. WAIT takes numbers for which it could only wait in vain, or not at all.
+const maxReplicas = 1000
+
 // WithReplicaAck makes a grant, a renewal or Extend count only once n replicas have acknowledged it within the
 // timeout. Then a failover to one of these replicas loses no grant. Set n to the number of all replicas. Why not
 // fewer: until the old master learns of a promotion, a replica that still follows it acknowledges what the new master does
@@ -347,7 +350,7 @@ func checkPrefix(prefix string) error {
 // valid.
 //
 // Each of these commands costs a round trip to the replicas; before Redis 7.2, even one that is answered "held".
-// Commands that wait for replicas share the waiting, among themselves only. Whole milliseconds, shorter than the TTL: choose it far shorter,
+// Commands that wait for replicas share the waiting, among themselves only. n is 1,000 at most. Whole milliseconds, shorter than the TTL: choose it far shorter,
 // so that a renewal has time for a second try. The client has to be a [redis.Client], even one for Sentinel, or a
 // [redis.ClusterClient]. A [Redlock] refuses the option. Defaults to no acknowledgement.
 func WithReplicaAck(n int, timeout time.Duration) LockOption {
@@ -355,6 +358,8 @@ func WithReplicaAck(n int, timeout time.Duration) LockOption {
 		switch {
 		case n < 1:
 			c.refuse(invalidOption("WithReplicaAck(%d, %v): at least 1 replica is needed", n, timeout))
+		case n > maxReplicas:
+			c.refuse(invalidOption("WithReplicaAck(%d, %v): no master has more than %d replicas", n, timeout, maxReplicas))
 		case timeout <= 0:
 			c.refuse(invalidOption("WithReplicaAck(%d, %v): the timeout has to be positive", n, timeout))
 		case timeout%time.Millisecond != 0:

@@ -72,6 +72,12 @@ func TestSetupIsInspected(t *testing.T) {
 			version, _, _ = strings.Cut(version, "\r\n")
 			return strings.Replace(reply, "redis_version:"+version, "redis_version:6.0.16", 1)
 		}, want: "version=6.0.16"},
+		"no persistence": {config: map[string]string{"save": ""}, want: "neither persistence nor replicas"},
+		"snapshots":      {config: map[string]string{"save": "60 1"}},
+		"append-only":    {config: map[string]string{"save": "", "appendonly": "yes"}},
+		"replica": {config: map[string]string{"save": ""}, edit: func(reply string) string {
+			return strings.Replace(reply, "connected_slaves:0", "connected_slaves:1", 1)
+		}},
 		"unknown": {edit: func(string) string { return "redis_version:unstable\r\nnonsense\r\n" }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,6 +127,15 @@ func TestEachMasterIsInspected(t *testing.T) {
 	if len(warnings) != 2 || !strings.Contains(text, cluster.Masters[1].Addr()) ||
 		!strings.Contains(text, cluster.Masters[2].Addr()) {
 		t.Errorf("want warnings of the two masters that evict: %q", warnings)
+	}
+}
+
+// TestUnknownPersistence: a user who may not ask for the setting gets no warning of it.
+func TestUnknownPersistence(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Config("save", `""`))
+	if warnings := inspected(t, restricted(t, server, "+@all", "-config")); len(warnings) != 0 {
+		t.Errorf("warned: %q", warnings)
 	}
 }
 

@@ -54,7 +54,7 @@ func newServer(e *engine, rdb redis.UniversalClient) *server {
 	e.directory.AddServer(exec)
 	s.Subs.UseClientNumber(e.clientNumber, s.wakeNext)
 	s.Subs.Unconfirmed = s.warnUnconfirmed
-	s.check = &preflight.Check{Client: rdb, Background: &background, Logger: e.logger, MasterSeen: exec.SeenMaster}
+	s.check = &preflight.Check{Client: rdb, Background: &background, Logger: e.logger, MasterSeen: exec.SeenMaster, Alone: e.acquiring.OneServer}
 	exec.OnReply = sync.OnceFunc(s.check.Start)
 	exec.Prefix = e.prefix
 	if e.acquiring.OneServer { // the servers of a Redlock are asked side by side, for as long as each gets

@@ -22,7 +22,7 @@ type Environment struct {
 	Limit      *waiters.Limit
 	Calls      *waiters.Calls // that wait, for operators
 
-	// NotReleased is called with the hold of an acquisition that was given up and could not be removed from Redis. It runs on
+	// NotReleased is called with a hold that no caller got and that could not be removed from Redis. It runs on
 	// the goroutine that sends pending commands, so it must not block.
 	NotReleased func(h *lockscript.Hold, err error)
 	// TooManyPending is called if a hold is left to expire because transport.MaxPending releases are pending.

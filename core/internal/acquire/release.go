@@ -97,7 +97,8 @@ func (e *Environment) ReleaseInBackground(p lockscript.Strategy, h *lockscript.H
 		},
 		Due: now, Until: now.Add(max(abandoned.TTL, abandoned.MinHold) + BackgroundReleaseLimit),
 		Ended: func(err error) {
-			if err != nil && !transport.WrongType(err) {
+			// The caller of a lock that was held knows already: from the error of Unlock, or from the loss of the lease.
+			if err != nil && what != lockscript.HeldByCaller && !transport.WrongType(err) {
 				e.NotReleased(&abandoned, err)
 			}
 		},

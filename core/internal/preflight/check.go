@@ -31,6 +31,9 @@ type Check struct {
 	Logger     *slog.Logger
 	// MasterSeen is called if the server says that it is a master. It may be nil.
 	MasterSeen func()
+	// Alone is true if no other server has the same locks, unlike in a Redlock. Then a server without a copy of its data is a
+	// finding.
+	Alone bool
 
 	// findings has the warnings that were logged, as keys. It is a sync.Map because the masters of a Cluster are inspected
 	// concurrently, and because an abandoned inspection may still run beside the next.
@@ -129,6 +132,9 @@ func (c *Check) inspectServer(ctx context.Context, rdb redis.Cmdable, addr strin
 		c.found("Redis is a replica and refuses locks: connect to its master",
 			"server", addr, "master", info["master_host"]+":"+info["master_port"])
 	}
+	if c.Alone && info["role"] == "master" && info["connected_slaves"] == "0" && info["aof_enabled"] == "0" && savesNothing(ctx, rdb) {
+		c.found("Redis has neither persistence nor replicas: a restart loses all locks and records", "server", addr)
+	}
 	if version := info["redis_version"]; tooOld(version) {
 		c.found("Redis is too old for locks: 6.2 or newer is needed", "server", addr, "version", version)
 	}
@@ -158,6 +164,14 @@ func (c *Check) warnOfReplicaLocked() {
 		c.warned = true
 		c.Logger.Warn("holdfast: Redis is a replica and refuses locks: connect to its master", "error", c.replica)
 	}
+}
+
+// savesNothing returns true if the server says that it makes no snapshots. INFO does not tell that: a server without a snapshot
+// may not have reached its first one yet. So it returns false if the user may not call CONFIG, or if there is no such command.
+func savesNothing(ctx context.Context, rdb redis.Cmdable) bool {
+	config, err := rdb.ConfigGet(ctx, "save").Result()
+	save, known := config["save"]
+	return err == nil && known && strings.TrimSpace(save) == ""
 }
 
 // found logs a warning, unless it was logged before with the same arguments. So each server has one line for each setting,

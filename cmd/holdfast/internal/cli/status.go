@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
 	"github.com/holdfast-go/holdfast/core"
@@ -17,6 +18,8 @@ const (
 	StatusUsage = 64
 	// StatusUnavailable is for a Redis that does not answer, or refuses.
 	StatusUnavailable = 69
+	// StatusTooManyFiles is for a connection to Redis that this process, or its host, has no file descriptor for.
+	StatusTooManyFiles = 71
 	// StatusUnwritten is for output that cannot be written, although all else has succeeded.
 	StatusUnwritten = 74
 	// StatusNotAcquired is for a lock that another holder has, unless -E says otherwise.
@@ -61,6 +64,8 @@ func statusOf(err error) int {
 		return StatusAbsent
 	case errors.Is(err, core.ErrInvalidName), errors.Is(err, core.ErrInvalidOption):
 		return StatusUsage
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return StatusTooManyFiles
 	case errors.Is(err, core.ErrUnavailable): // before the others: a wait that ended in an outage was not granted either
 		return StatusUnavailable
 	case errors.Is(err, core.ErrNotAcquired), errors.Is(err, core.ErrInProgress):
