@@ -34,9 +34,8 @@ func (a *Attempt) Context() context.Context { return a.lease.Context() }
 // Bind returns a context that descends from ctx, carries the fencing token as [Attempt.Context] does, and ends with
 // ctx or with the attempt. The caller must call cancel when the context is no longer needed.
 func (a *Attempt) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
-	bound, end := context.WithCancelCause(a.lease.within(ctx))
-	loosen := a.lease.end.Bind(end)
-	return bound, func() { loosen(); end(nil) }
+	bound, end, unbind := a.lease.end.Within(a.lease.within(ctx), expirer{a.lease})
+	return bound, func() { unbind(); end(nil) }
 }
 
 // Done is closed when the attempt has ended or its lease was lost.

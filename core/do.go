@@ -48,10 +48,9 @@ func checkDo(call string, l Locker, fn func(context.Context) error) error {
 
 // run calls fn and unlocks, however fn ends.
 func (l *Lease) run(ctx context.Context, fn func(context.Context) error) (err error) {
-	held, cancel := context.WithCancelCause(l.within(ctx))
-	loosen := l.end.Bind(cancel)
+	held, cancel, unbind := l.end.Within(l.within(ctx), expirer{l})
 	defer func() {
-		loosen()
+		unbind()
 		lost := l.finish(ctx)
 		cancel(nil)
 		if lost != nil && !errors.Is(err, lost) {

@@ -2,9 +2,12 @@ package core
 
 import (
 	"context"
+	"sync/atomic"
+	"time"
 
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/keepalive"
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
-
 	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 )
 
@@ -32,3 +35,13 @@ func Counted(content int) int64 { return oncescript.Counted(content) }
 
 // UnconfirmedEnds counts the ends of attempts of a client that Redis has not answered yet.
 func UnconfirmedEnds(c *Client) int { return c.server.once.Unconfirmed.Len() }
+
+// Suspendable returns a function that lets the clock of a client's leases go on without its timers, as a suspend of the host
+// does. It must be called before the client is used.
+func Suspendable(c *Client) (suspend func(d time.Duration)) {
+	var offset atomic.Int64
+	e, system := c.engine, c.now
+	e.now = func() clock.Instant { return system() + clock.Instant(offset.Load()) }
+	e.renewer = keepalive.NewRenewer[lockscript.Hold](e.now, drift)
+	return func(d time.Duration) { offset.Add(int64(d)) }
+}

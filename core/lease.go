@@ -75,12 +75,30 @@ func (l *Lease) Token() int64 { return l.token }
 
 // Context returns a context that carries the owner and ends with the lease. Locking the same name with it enters the
 // lock again instead of waiting. Its cause is [ErrLeaseLost], [ErrNotHeld] after Unlock, or [ErrClosed]. It has the
-// values of the context given to Lock, but not its deadline.
+// values of the context given to Lock, but not its deadline. Its Err is nil only before [Lease.ValidUntil]: it compares with the
+// clock, and ends the context if the host was suspended, or the process paused, for so long that no timer could do it in time.
 //
 // Goroutines that share this context share the ownership: this lock does not exclude them from each other. Locks of
 // other names do, even if they are taken with this context. Once the lease has ended, this lock does so too. That
 // applies even to goroutines that have the context without its end ([context.WithoutCancel]).
-func (l *Lease) Context() context.Context { return l.end.Context(&l.base) }
+func (l *Lease) Context() context.Context { return l.end.Context(&l.base, expirer{l}) }
+
+// expirer is a [Lease] as its contexts see it. Why a type of its own: its method is no part of the API.
+type expirer struct{ *Lease }
+
+// EndIfOver ends the lease if it is over by the clock, before the renewer finds that out. Hooks and logger are called by a
+// goroutine of the client.
+func (l expirer) EndIfOver() {
+	if l.multi != nil {
+		l.multi.endIfOver()
+		return
+	}
+	if cause := l.engine.renewer.RemoveIfOver(&l.entry); cause != nil {
+		cause := lossError(cause)
+		l.end.Set(cause)
+		l.engine.background(func(context.Context) { l.engine.lost(l.Lease, cause) })
+	}
+}
 
 // Done is closed when the lease ends, for whatever reason.
 func (l *Lease) Done() <-chan struct{} { return l.Context().Done() }

@@ -83,6 +83,16 @@ func (j *multiLease) memberEnded(m *Lease) {
 	j.lease.engine.recovered(func() { _ = releaseTogether(context.Background(), others, lockscript.HeldByCaller) })
 }
 
+// endIfOver ends the multi-lease if one of its members is over by the clock. memberEnded does the rest.
+func (j *multiLease) endIfOver() {
+	for _, m := range j.members {
+		expirer{m}.EndIfOver()
+		if cause := m.end.Cause(); cause != nil {
+			j.lease.end.Set(cause)
+		}
+	}
+}
+
 // abandon ends the multi-lease and leaves its members to expire.
 func (j *multiLease) abandon() {
 	if j.over.CompareAndSwap(false, true) {

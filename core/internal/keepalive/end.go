@@ -13,9 +13,9 @@ type End struct {
 	mu sync.Mutex
 
 	// Guarded by mu.
-	reason error           // nil until the end
-	ctx    context.Context // nil until the first call of Context
-	bound  *boundCancel    // what Set calls; nil for an empty list
+	reason error        // nil until the end
+	held   heldContext  // its Context is nil until the first call of Context
+	bound  *boundCancel // what Set calls; nil for an empty list
 
 	outer *End // that Follow was called with; nil without
 }
@@ -27,19 +27,49 @@ type boundCancel struct {
 	next *boundCancel
 }
 
+// Expirer is a lease that can end by the clock.
+type Expirer interface {
+	// EndIfOver ends the lease if it is over by the clock. It must not block.
+	EndIfOver()
+}
+
+// heldContext is a context that ends with a lease. Its Err asks the clock too. Why: after a suspend of the host, or a pause of
+// the process, the timer that ends the lease may fire later than the holder asks.
+type heldContext struct {
+	context.Context // which the lease has been bound to
+	lease           Expirer
+}
+
+// Err implements context.Context.
+func (c *heldContext) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	c.lease.EndIfOver()
+	return c.Context.Err()
+}
+
 // Context returns the context that ends with the lease, with its cause. The first call decides on the parent: the context
-// has its values, and also ends with it. If the lease has ended, so has the context.
-func (e *End) Context(parent context.Context) context.Context {
+// has its values, and also ends with it. If the lease has ended, so has the context. The Err of the context is nil only while
+// the lease is valid by the clock.
+func (e *End) Context(parent context.Context, lease Expirer) context.Context {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.ctx == nil {
+	if e.held.Context == nil {
 		ctx, cancel := context.WithCancelCause(parent)
-		e.ctx, e.bound = ctx, &boundCancel{cancel, e.bound}
+		e.held, e.bound = heldContext{ctx, lease}, &boundCancel{cancel, e.bound}
 		if e.reason != nil {
 			cancel(e.reason)
 		}
 	}
-	return e.ctx
+	return &e.held
+}
+
+// Within returns a context that has the values of parent, and ends with it, with the lease, or when cancel is called. Its
+// Err is as that of Context. The caller must call unbind when the lease need not end the context any more, and cancel.
+func (e *End) Within(parent context.Context, lease Expirer) (ctx context.Context, cancel context.CancelCauseFunc, unbind func()) {
+	ctx, cancel = context.WithCancelCause(parent)
+	return &heldContext{ctx, lease}, cancel, e.Bind(cancel)
 }
 
 // Bind has end called with the cause when the lease ends, at once if it has ended. The caller must call unbind when that is

@@ -28,11 +28,11 @@ func TestEnd(t *testing.T) {
 			defer unbind()
 			unbind() // and once more later
 		}
-		if name == "c" && e.Context(t.Context()).Err() != nil {
+		if name == "c" && e.Context(t.Context(), lasting{}).Err() != nil {
 			t.Error("over before its end")
 		}
 	}
-	early := e.Context(t.Context())
+	early := e.Context(t.Context(), lasting{})
 	e.Set(first)
 	e.Set(second)
 	e.Bind(end("late"))()
@@ -41,7 +41,7 @@ func TestEnd(t *testing.T) {
 	}
 	var over End
 	over.Set(first)
-	for when, ctx := range map[string]context.Context{"before": early, "after": over.Context(t.Context())} {
+	for when, ctx := range map[string]context.Context{"before": early, "after": over.Context(t.Context(), lasting{})} {
 		if context.Cause(ctx) != first {
 			t.Errorf("a context asked for %s the end: cause %v", when, context.Cause(ctx))
 		}
@@ -83,3 +83,8 @@ func TestEndFollows(t *testing.T) {
 		t.Error("the outer End still refers to one that has ended")
 	}
 }
+
+// lasting is a lease that never ends by the clock.
+type lasting struct{}
+
+func (lasting) EndIfOver() {}

@@ -95,6 +95,19 @@ func (r *Renewer[H]) Remove(e *Entry[H]) bool {
 	return r.removeLocked(e)
 }
 
+// RemoveIfOver ends an entry that is over by the clock, before the timer does, and returns why. It returns nil if the entry is
+// valid, or was not live. The caller must call End and Lost of the lease.
+func (r *Renewer[H]) RemoveIfOver(e *Entry[H]) error {
+	now := r.now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !e.liveLocked() || !e.validity.over(now) {
+		return nil
+	}
+	r.removeLocked(e)
+	return e.validity.lossCause(now)
+}
+
 // Close ends all entries without a loss and returns their leases. After Close, Add returns false.
 func (r *Renewer[H]) Close() []Lease[H] {
 	r.mu.Lock()

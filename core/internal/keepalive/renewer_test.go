@@ -61,7 +61,8 @@ func (l *lease) Hold() *struct{}          { return nil }
 func (l *lease) Sender() Sender[struct{}] { return l.renewer }
 func (l *lease) End(cause error)          { l.end.Set(cause) }
 func (l *lease) Renewed(Answer)           {}
-func (l *lease) Done() <-chan struct{}    { return l.end.Context(context.Background()).Done() }
+func (l *lease) Done() <-chan struct{}    { return l.end.Context(context.Background(), l).Done() }
+func (l *lease) EndIfOver()               {}
 
 func (l *lease) HeldLong(others int) {
 	l.long.Add(1)

@@ -1,0 +1,174 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// TestErrAfterASuspend: who asks a context for its end after the lease has ended in a suspend is told so at once. The timer
+// that ends the lease has not run yet. Then the lease has ended for all others too, with its cause, and the hook is called.
+func TestErrAfterASuspend(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	// use gets a function that has the host suspended, and then checks the context.
+	for name, use := range map[string]func(t *testing.T, locks *core.Client, check func(ctx context.Context)) error{
+		"Lease.Context": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
+			lease := mustLock(t, locks.Mutex("a"))
+			check(lease.Context())
+			return lease.Unlock(t.Context())
+		},
+		"queue": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
+			lease := mustLock(t, locks.Fair("b"))
+			check(lease.Context())
+			return lease.Unlock(t.Context())
+		},
+		"fixed": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
+			lease := mustLock(t, locks.Mutex("fixed"), core.WithFixedTTL(time.Minute))
+			check(lease.Context())
+			return lease.Unlock(t.Context())
+		},
+		"MaxHold": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
+			lease := mustLock(t, locks.Mutex("max"), core.WithMaxHold(time.Minute))
+			check(lease.Context())
+			return lease.Unlock(t.Context())
+		},
+		"with values": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
+			type key struct{}
+			lease := mustLock(t, locks.Mutex("values"))
+			check(context.WithValue(lease.Context(), key{}, "value"))
+			return lease.Unlock(t.Context())
+		},
+		"re-entry": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
+			outer := mustLock(t, locks.Mutex("entered"))
+			inner := mustLockWith(t, outer.Context(), locks.Mutex("entered"))
+			check(inner.Context())
+			return errors.Join(inner.Unlock(t.Context()), outer.Unlock(t.Context()))
+		},
+		"Multi at once": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
+			lease := mustLock(t, core.Multi(locks.Mutex("{m}c"), locks.Mutex("{m}d")))
+			check(lease.Context())
+			return lease.Unlock(t.Context())
+		},
+		"Multi in turn": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
+			lease := mustLock(t, core.Multi(locks.Mutex("e"), locks.Fair("f")))
+			check(lease.Context())
+			return lease.Unlock(t.Context())
+		},
+		"Do": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
+			return core.Do(t.Context(), locks.Mutex("g"), func(ctx context.Context) error {
+				check(ctx)
+				return nil
+			})
+		},
+		"Do with Multi": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
+			return core.Do(t.Context(), core.Multi(locks.Mutex("h"), locks.Write("i")), func(ctx context.Context) error {
+				check(ctx)
+				return nil
+			})
+		},
+		"Attempt.Context": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
+			a := mustBegin(t, locks.Once("a"))
+			check(a.Context())
+			return nil
+		},
+		"Attempt.Bind": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
+			ctx, cancel := mustBegin(t, locks.Once("b")).Bind(t.Context())
+			defer cancel()
+			check(ctx)
+			return nil
+		},
+		"Once.Do": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
+			_, err := locks.Once("c").Do(t.Context(), func(ctx context.Context) ([]byte, error) {
+				check(ctx)
+				return nil, ctx.Err()
+			})
+			return err
+		},
+		"Leadership.Context": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
+			lead := mustCampaign(t, locks.Election("j"))
+			check(lead.Context())
+			return lead.Resign(t.Context())
+		},
+		"Election.Run": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
+			ctx, cancel := context.WithCancel(t.Context())
+			return locks.Election("k").Run(ctx, func(ctx context.Context) error {
+				defer cancel()
+				check(ctx)
+				return ctx.Err()
+			})
+		},
+		"Election.TryDo": func(t *testing.T, locks *core.Client, check func(context.Context)) error {
+			e := locks.Election("l")
+			mustCampaign(t, e)
+			return e.TryDo(t.Context(), func(ctx context.Context) error {
+				check(ctx)
+				return nil
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lost := make(chan error, 10)
+			locks := newClient(t, server.Client(), core.WithTTL(long), core.WithPrefix(name+":"),
+				core.WithHooks(core.Hooks{Lost: func(_ context.Context, l core.Lost) { lost <- l.Cause }}))
+			suspend := core.Suspendable(locks)
+			asked := false
+			err := use(t, locks, func(ctx context.Context) {
+				asked = true
+				if err := ctx.Err(); err != nil {
+					t.Fatalf("ended before: %v", err)
+				}
+				suspend(2 * long)
+				if err := ctx.Err(); !errors.Is(err, context.Canceled) {
+					t.Errorf("Err: %v", err)
+				}
+				if cause := context.Cause(ctx); !errors.Is(cause, core.ErrLeaseLost) {
+					t.Errorf("cause: %v", cause)
+				}
+				select {
+				case <-ctx.Done():
+				default:
+					t.Error("Done is not closed")
+				}
+			})
+			if !asked {
+				t.Fatalf("not asked: %v", err)
+			}
+			if err == nil && name != "Attempt.Context" && name != "Attempt.Bind" {
+				t.Error("the holder was told of no loss")
+			}
+			if err := receive(t, lost); !errors.Is(err, core.ErrLeaseLost) {
+				t.Errorf("the hook was told %v", err)
+			}
+		})
+	}
+}
+
+// TestErrWithinTheLease: a context that is asked again and again lasts as long as its lease, and ends with the context around it.
+func TestErrWithinTheLease(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	suspend := core.Suspendable(locks)
+	ctx, cancel := context.WithCancel(t.Context())
+	err := core.Do(ctx, locks.Mutex("name"), func(held context.Context) error {
+		for range 10 {
+			suspend(long / 20)
+			if err := held.Err(); err != nil {
+				return err
+			}
+		}
+		cancel()
+		if err := held.Err(); !errors.Is(err, context.Canceled) || !errors.Is(context.Cause(held), context.Canceled) {
+			t.Errorf("Err: %v, %v", err, context.Cause(held))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
