@@ -41,6 +41,7 @@ type Capture struct {
 	cut         bool   // the body is not all there any more
 	contentType string // what net/http guesses from the first bytes, once they are gone
 	hijacked    bool
+	partial     bool // something of the answer was written around the capture
 
 	released bool        // nothing is held back any more
 	late     *lateAnswer // set once the handler has returned without an answer: what is written now passes through
@@ -108,11 +109,20 @@ func (c *Capture) Wrote() bool { return c.status != 0 || c.hijacked }
 // Hijacked returns true if the handler took over the connection.
 func (c *Capture) Hijacked() bool { return c.hijacked }
 
+// Held returns true if the handler has begun an answer, which is held back.
+func (c *Capture) Held() bool { return c.status != 0 && !c.passing }
+
+// Partial has the answer recorded without its body: for an adapter that finds that a part of it was written around the
+// capture.
+func (c *Capture) Partial() { c.partial = true }
+
 // Response returns the answer to be recorded, with status 200 if the handler has set none. Call it when the handler
 // has returned.
 func (c *Capture) Response() *Response {
 	if !c.Wrote() {
-		return changes(http.StatusOK, c.before, c.real.Header())
+		r := changes(http.StatusOK, c.before, c.real.Header())
+		r.unbegun = true
+		return r
 	}
 	r := changes(c.status, c.before, c.frozen)
 	contentType := c.contentType
@@ -125,7 +135,7 @@ func (c *Capture) Response() *Response {
 		r.Header["Content-Type"] = nil // the header was sent without one, and a replay must not guess it
 	}
 	switch {
-	case c.hijacked, c.status == http.StatusSwitchingProtocols:
+	case c.hijacked, c.partial, c.status == http.StatusSwitchingProtocols:
 		r.Omitted = true
 	case c.head, !bodyAllowed(c.status): // no client gets one
 	case c.cut, !c.whole(), len(c.body) > c.limit:

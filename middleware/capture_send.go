@@ -15,6 +15,17 @@ func (c *Capture) Send() error {
 	return err
 }
 
+// Pass sends what was held back, and passes the rest of the answer through: for an adapter that finds that something is
+// about to be written around the capture. It does nothing if the handler has not begun an answer. The error is that of the
+// connection.
+func (c *Capture) Pass() error {
+	if !c.Held() {
+		return nil
+	}
+	_, err := c.pass(nil)
+	return err
+}
+
 // Abandon is for a handler that has panicked or has not answered. It sends nothing of what was held back, and restores the header from
 // before the handler. So the answer of a recovery around the guard contains nothing of the handler's answer. What was
 // passed through cannot be taken back.

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+
+	"github.com/holdfast-go/holdfast/middleware/internal/writer"
 )
 
 // Write holds p back or passes it through. The errors are net/http's: [http.ErrBodyNotAllowed] for status 204
@@ -86,13 +88,13 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 func (c *Capture) room() int { return max(c.limit, sniffed) - len(c.body) }
 
 // Flush sends what was held back and passes the rest of the answer through. If the real writer cannot flush, it fails
-// with [http.ErrNotSupported] and changes nothing: see [Capture.CanFlush].
+// with [http.ErrNotSupported] and changes nothing.
 func (c *Capture) Flush() error {
 	defer c.enter()()
 	switch {
 	case c.hijacked:
 		return http.ErrHijacked
-	case !c.CanFlush():
+	case !c.canFlush():
 		return http.ErrNotSupported
 	case c.status == 0:
 		c.writeHeader(http.StatusOK)
@@ -110,10 +112,10 @@ func (c *Capture) Flush() error {
 }
 
 // Hijack sends what was held back and lets the handler take over the connection. If the real writer cannot do that, it
-// fails with [http.ErrNotSupported] and changes nothing: see [Capture.CanHijack].
+// fails with [http.ErrNotSupported] and changes nothing.
 func (c *Capture) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	defer c.enter()()
-	if !c.CanHijack() {
+	if !c.canHijack() {
 		return nil, nil, http.ErrNotSupported
 	}
 	if c.status != 0 && !c.passing {
@@ -128,24 +130,10 @@ func (c *Capture) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, buffered, err
 }
 
-// CanFlush returns true if the real writer, or one that it unwraps to, can flush.
-func (c *Capture) CanFlush() bool {
-	return reaches[http.Flusher](c.real) || reaches[interface{ FlushError() error }](c.real)
+// canFlush reports whether the real writer, or one that it unwraps to, can flush.
+func (c *Capture) canFlush() bool {
+	return writer.Reaches[http.Flusher](c.real) || writer.Reaches[interface{ FlushError() error }](c.real)
 }
 
-// CanHijack returns true if the real writer, or one that it unwraps to, lets its connection be taken over.
-func (c *Capture) CanHijack() bool { return reaches[http.Hijacker](c.real) }
-
-// reaches tells without doing it whether [http.ResponseController] would find the method.
-func reaches[T any](w http.ResponseWriter) bool {
-	for {
-		if _, found := w.(T); found {
-			return true
-		}
-		outer, wraps := w.(interface{ Unwrap() http.ResponseWriter })
-		if !wraps {
-			return false
-		}
-		w = outer.Unwrap()
-	}
-}
+// canHijack reports whether the real writer, or one that it unwraps to, lets its connection be taken over.
+func (c *Capture) canHijack() bool { return writer.Reaches[http.Hijacker](c.real) }

@@ -62,6 +62,8 @@ func (c *Config) disposition(o Outcome, policy core.FailurePolicy) Disposition {
 			return Held
 		}
 		return Released
+	case o.Unanswered && status >= 400: // of something around the guard, as of gin's for a path without a route
+		return Released
 	case temporary(status), status >= 400 && !c.CompleteRefusals:
 		return Released
 	}

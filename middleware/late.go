@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware/internal/writer"
 )
 
 // lateGrace is how long a late answer may still begin or go on after the context of its request has ended. Why: the
@@ -196,11 +197,13 @@ type echoResponse interface {
 // one, which do not unwrap for others.
 func answersLate(w http.ResponseWriter) bool {
 	for {
+		if captured, ok := writer.Behind(w).(interface{ Captured() *Capture }); ok {
+			w = captured.Captured().real
+			continue
+		}
 		switch outer := w.(type) {
 		case echoResponse:
 			return true
-		case interface{ Captured() *Capture }:
-			w = outer.Captured().real
 		case interface{ Unwrap() http.ResponseWriter }:
 			w = outer.Unwrap()
 		default:

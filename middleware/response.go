@@ -27,12 +27,18 @@ type Response struct {
 
 	// around is how many values of a field are those of a middleware around the guard, to which the handler has added.
 	around map[string]int
+	// unbegun is true if the handler has at most set a status, which is sent when it has returned.
+	unbegun bool
 	// streamed is true if the body was sent as it was written, and nothing but the handler's return tells that it ended.
 	streamed bool
 }
 
 // Replayable returns true if the response can be sent again: that of a connection that was taken over cannot.
 func (r *Response) Replayable() bool { return r.Status >= http.StatusOK }
+
+// Unbegun returns true if the handler had not begun to send its answer when it returned, so that something around the guard
+// may have added a body to its status.
+func (r *Response) Unbegun() bool { return r.unbegun }
 
 // line is what stands before the body, in one line of JSON: so that the body is kept as it is, without base64.
 type line struct {
@@ -41,12 +47,15 @@ type line struct {
 	Omitted bool        `json:"omitted,omitempty"`
 	// Around came later. A version that does not know it replays all values.
 	Around map[string]int `json:"around,omitempty"`
+	// Unbegun came later. A version that does not know it replays an empty body.
+	Unbegun bool `json:"unbegun,omitempty"`
 }
 
 // Encode returns the response as bytes for [DecodeResponse].
 func (r *Response) Encode() []byte {
 	head, err := json.Marshal(line{
 		Status: r.Status, Header: mapTexts(r.Header, widen), Omitted: r.Omitted, Around: mapNames(r.around, widen),
+		Unbegun: r.unbegun,
 	})
 	if err != nil {
 		panic(err) // not with fields of these types
@@ -70,6 +79,7 @@ func DecodeResponse(b []byte) (*Response, error) {
 	}
 	return &Response{
 		Status: l.Status, Header: mapTexts(l.Header, narrow), Body: body, Omitted: l.Omitted, around: mapNames(l.Around, narrow),
+		unbegun: l.Unbegun,
 	}, nil
 }
 

@@ -5,8 +5,6 @@ import (
 	"io"
 
 	"github.com/gin-gonic/gin"
-
-	"github.com/holdfast-go/holdfast/middleware"
 )
 
 // boundBody is a body that ShouldBindBodyWith has read in front of the guard. If nothing is left of it, it has what gin
@@ -23,11 +21,6 @@ func restoreBody(c *gin.Context) {
 	kept, _ := value.([]byte)
 	if len(kept) == 0 || c.Request.Body == nil {
 		return
-	}
-	if body, ok := c.Request.Body.(*middleware.Body); ok {
-		if _, whole := body.Bytes(); whole { // by a guard around this one, which has put it there
-			return
-		}
 	}
 	c.Request.Body = &boundBody{ReadCloser: c.Request.Body, kept: bytes.NewReader(kept)}
 }

@@ -2,7 +2,9 @@ package ginlock_test
 
 import (
 	"context"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/gin-gonic/gin"
@@ -110,34 +112,42 @@ func TestFactsOfTheInnermostGuard(t *testing.T) {
 	}
 }
 
-// A body that is in memory anyway can be bound twice. One that is not whole cannot.
-func TestBodyForShouldBindBodyWith(t *testing.T) {
+// TestBodyIsLeftToTheChain: what ShouldBindBodyWith reads is the body of the request as the middlewares behind the guard
+// have left it. So the guard keeps none of it for gin, except what gin has kept before.
+func TestBodyIsLeftToTheChain(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
-	for name, test := range map[string]struct {
-		limit  int64
-		before gin.HandlerFunc
-		want   any
-	}{
-		"whole":       {3, nextOnly, "pay"},
-		"too large":   {2, nextOnly, nil},
-		"not read":    {0, nextOnly, nil},
-		"read before": {3, readBefore, "pay"},
+	decrypt := func(c *gin.Context) {
+		text, _ := io.ReadAll(c.Request.Body)
+		clear := strings.ReplaceAll(string(text), "encrypted", `{"amount":5}`)
+		c.Request.Body, c.Request.ContentLength = io.NopCloser(strings.NewReader(clear)), int64(len(clear))
+	}
+	user := ginlock.ByHeader("X-User")
+	for name, guard := range map[string]gin.HandlerFunc{
+		"Exclusive":  ginlock.Exclusive(locks.Mutex, user, patient),
+		"Once":       ginlock.Once(locks, user, patiently()...),
+		"Idempotent": ginlock.Idempotent(locks, user, patiently()...),
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			guard := ginlock.Exclusive(locks.Mutex, cart(), patient, ginlock.WithBodyLimit(test.limit))
-			srv := serve(t, router(test.before, guard, func(c *gin.Context) {
-				got, _ := c.Get(gin.BodyBytesKey)
-				if text, ok := got.([]byte); ok {
-					got = string(text)
-				}
-				if got != test.want {
-					t.Errorf("%v is there, want %v", got, test.want)
-				}
-			}))
-			post(t.Context(), srv, "ada", name).want(t, http.StatusOK)
+		srv := serve(t, router(guard, decrypt, func(c *gin.Context) {
+			var p payment
+			err := c.ShouldBindBodyWithJSON(&p)
+			c.String(http.StatusOK, "%d %v", p.Amount, err)
+		}))
+		a := order(t, srv, name, func(r *http.Request) {
+			r.Header.Set("X-User", name)
+			r.Body, r.ContentLength = io.NopCloser(strings.NewReader("encrypted")), 9
 		})
+		if a.want(t, http.StatusOK); a.body != "5 <nil>" {
+			t.Errorf("%s: the handler got %q", name, a.body)
+		}
+		srv = serve(t, router(readBefore, guard, func(c *gin.Context) {
+			kept, _ := c.Get(gin.BodyBytesKey)
+			c.String(http.StatusOK, "%s", kept)
+		}))
+		a = order(t, srv, name+"-kept", func(r *http.Request) { r.Header.Set("X-User", name+"-kept") })
+		if a.want(t, http.StatusOK); a.body != `{"item":"pen"}` {
+			t.Errorf("%s: kept in front is %q", name, a.body)
+		}
 	}
 }
 

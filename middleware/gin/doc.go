@@ -27,13 +27,14 @@
 // [KeyHash] and [Complete] take either. The guard holds the key until the chain has run, even if the client leaves,
 // and records how the run ended in every case. A request whose client leaves while it waits never runs.
 //
-// Behind Exclusive c.Writer is the one that came in, with all it can do. Once and Idempotent hold the answer back
-// until it is recorded. An answer that grows above 256 KiB, is flushed or hijacked passes through. The middlewares
-// around the guard get c.Request and c.Writer back as they were, and see the status and size of the answer as they
-// would without guard.
+// Behind Exclusive c.Writer is gin's own if that came in. Otherwise, and behind Once and Idempotent, it is a writer of the
+// guard with the same optional methods. Once and Idempotent hold the answer back until it is recorded. An answer that
+// grows above 256 KiB, is flushed or hijacked passes through. The middlewares around the guard get c.Request and c.Writer
+// back as they were, and see the status and size of the answer as they would without guard.
 //
-// Errors in c.Errors without an answer are a failure, whatever the status: a renderer around the guard will answer. An
-// answer that HandleContext makes of another route is sent around the guard, so it is recorded without its body.
+// Errors in c.Errors without an answer are a failure, whatever the status: a renderer around the guard will answer. What
+// HandleContext writes for another route goes around the guard. Order and status are those without the guard, and the
+// answer is recorded without its body.
 //
 // # What the key is made of
 //
@@ -133,8 +134,8 @@
 //     only what was set before.
 //   - Compression belongs around the guard: each replay is then compressed as its client can read it.
 //   - A transaction belongs inside: it must be committed before the next request may look.
-//   - What replaces the body, to decompress it for instance, belongs around the guard: the guard leaves the one it has
-//     read for c.ShouldBindBodyWith.
+//   - What replaces the body, to decompress it for instance, may be on either side. Inside, the guard compares the body as
+//     it was sent.
 //   - What reads the body belongs inside, or puts the body back into c.Request.Body, where bodies are compared: Idempotent
 //     and [WithFingerprint]. What c.PostForm parses in front of the guard is compared by its fields, and what
 //     c.ShouldBindBodyWith reads by its bytes. What else was read gets 500 guard-failed, if the body has a Content-Length.

@@ -38,12 +38,14 @@ func NewExclusive(strategy core.Strategy, key KeyFunc, opts ...Option) (gin.Hand
 		// The request's time begins before its body is read.
 		ctx, by := c.Request.Context(), middleware.AnswerBy(c.Request.Context())
 		g.serve(c, func(key Key) *Conflict {
-			silent, status, before := false, c.Writer.Status(), len(c.Errors)
+			silent, answer, before := false, watch(c), len(c.Errors)
+			status := answer.status()
 			conflict := engine.Do(ctx, middleware.RequestOf(c.Request, key, by), func(ctx context.Context) {
 				next(ctx, c)
 				// A status or an error is for gin or a renderer around the guard to send.
-				silent = ctx.Err() != nil && !c.Writer.Written() && c.Writer.Status() == status && len(c.Errors) == before
+				silent = ctx.Err() != nil && !answer.begun() && answer.status() == status && len(c.Errors) == before
 			})
+			c.Writer = answer.real
 			if silent {
 				c.Writer.Header().Del("Content-Length") // of the answer that the chain did not give
 				conflict = engine.Unanswered(ctx, c.Writer, key)

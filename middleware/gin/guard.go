@@ -6,8 +6,6 @@ import (
 	"net/http"
 
 	"github.com/gin-gonic/gin"
-
-	"github.com/holdfast-go/holdfast/middleware"
 )
 
 // engine is what all engines of package middleware have.
@@ -61,9 +59,14 @@ func (g guard) visit(c *gin.Context, run func(key Key) *Conflict) *Conflict {
 	c.Request = request.WithContext(ctx) // a copy, whose body may be replaced
 	restoreBody(c)
 	defer g.engine.Admit(c.Request)()
+	aborted, answer := c.IsAborted(), watch(c)
 	key, err := g.key(c)
 	if err == nil {
-		err = g.buffer(c)
+		err = g.engine.BufferRequest(c.Request)
+	}
+	c.Writer = writer
+	if !aborted && c.IsAborted() && answer.begun() {
+		return nil // what limits the body has answered while it was read, as gin-contrib/size does
 	}
 	c.Request.Trailer = request.Trailer // where net/http has put trailers that were not announced
 	switch {
@@ -77,23 +80,6 @@ func (g guard) visit(c *gin.Context, run func(key Key) *Conflict) *Conflict {
 		return nil
 	}
 	return g.engine.Refuse(ctx, err)
-}
-
-// buffer reads the body of the request, if that is of use. One that was buffered whole is left for gin's
-// ShouldBindBodyWith too, unless it has kept the body before: what is read here may then be another one.
-func (g guard) buffer(c *gin.Context) error {
-	if err := g.engine.BufferRequest(c.Request); err != nil {
-		return err
-	}
-	body, ok := c.Request.Body.(*middleware.Body)
-	if !ok {
-		return nil
-	}
-	begin, whole := body.Bytes()
-	if _, there := c.Get(gin.BodyBytesKey); whole && !there {
-		c.Set(gin.BodyBytesKey, begin)
-	}
-	return nil
 }
 
 // next calls the rest of the chain with that context.

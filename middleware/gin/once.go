@@ -113,14 +113,15 @@ func (o *once) handle(c *gin.Context) {
 // It returns what to answer in place of a chain that did not answer because its context was over.
 func (o *once) run(run *middleware.Run, c *gin.Context) (instead *Conflict) {
 	limit, record := run.Capture()
-	w := newCapture(c, limit, record)
+	w, end := newCapture(c, limit, record)
+	defer end()
 	before := len(c.Errors)
 	var outcome Outcome
 	finished := false
 	defer func() {
 		defer func() {
 			if !finished { // also if the handler, a judge or a hook has panicked
-				w.capture.Abandon()
+				w.abandon()
 			}
 		}()
 		instead = run.Finish(outcome)
@@ -128,9 +129,9 @@ func (o *once) run(run *middleware.Run, c *gin.Context) (instead *Conflict) {
 			w.send()
 		}
 	}()
-	c.Writer = w
-	next(run.Context(), c)
-	outcome = w.outcome(len(c.Errors) - before)
+	c.Writer = w.exposed()
+	next(w.within(run.Context()), c)
+	outcome = w.outcome(c, len(c.Errors)-before)
 	return nil // or what the deferred function is told
 }
 
@@ -140,7 +141,10 @@ func replay(c *gin.Context, r *middleware.Response, marker string) {
 	r.Replay(c.Writer.Header(), marker)
 	c.Status(r.Status)
 	if len(r.Body) == 0 {
-		c.Writer.WriteHeaderNow()
+		// A status that the first chain has only set may have got a body around the guard, and gets that again.
+		if !r.Unbegun() || r.Status < http.StatusMultipleChoices {
+			c.Writer.WriteHeaderNow()
+		}
 		return
 	}
 	// A writer that compresses changes the header in the first Write, so nothing sends it before that.

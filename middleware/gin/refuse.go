@@ -40,10 +40,12 @@ func refuse(c *gin.Context, conflict *Conflict, handler RefusalHandler) {
 	}
 	status := conflict.Status
 	begun := c.Writer.Written() // by a handler between this guard and the one around it, whose answer counts
-	before, errors := c.Writer.Status(), len(c.Errors)
+	answer := watch(c)
+	defer func() { c.Writer = answer.real }()
+	before, errors := answer.status(), len(c.Errors)
 	handler(c, conflict)
-	switch now := c.Writer.Status(); {
-	case c.Writer.Written(), now >= http.StatusMultipleChoices: // or a renderer of c.Errors will write
+	switch now := answer.status(); {
+	case answer.begun(), now >= http.StatusMultipleChoices: // or a renderer of c.Errors will write
 	case now != before && now >= http.StatusOK: // 1xx is no answer: net/http sends 200 after it
 	case len(c.Errors) > errors: // for a renderer, which may set no status
 		statusOnly(c, conflict)
@@ -51,7 +53,7 @@ func refuse(c *gin.Context, conflict *Conflict, handler RefusalHandler) {
 		Refuse(c, conflict)
 	}
 	if !begun {
-		status = c.Writer.Status()
+		status = answer.status()
 	}
 	middleware.RefusalSent(c.Request.Context(), status)
 }

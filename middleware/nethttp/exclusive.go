@@ -16,9 +16,8 @@ import (
 // A handler guarded twice with the same key runs: the inner guard enters the lock of the outer one.
 //
 // A handler that returns without an answer after its context has ended is answered for: 503 not-answered, in place of the
-// empty 200 of the server. For that the handler gets a writer around the server's, with the optional methods of that
-// and Unwrap. The writers of all guards are an [http.Pusher]: Push returns [http.ErrNotSupported] if the server's is none,
-// as on HTTP/1.1. In Echo the error handler answers: let the handler return its error.
+// empty 200 of the server. For that the handler gets a writer around the server's, with the same optional methods. In
+// Echo the error handler answers: let the handler return its error.
 func Exclusive(strategy core.Strategy, key KeyFunc, opts ...Option) func(http.Handler) http.Handler {
 	return must(NewExclusive(strategy, key, opts...))
 }
@@ -47,10 +46,10 @@ func (e *exclusive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The request's time begins before its body is read.
 	by := middleware.AnswerBy(r.Context())
 	e.serve(w, r, func(v *visit) *Conflict {
-		watched, silent := &watchedWriter{ResponseWriter: w}, false
+		watched, silent := watch(w), false
 		conflict := e.engine.Do(r.Context(), middleware.RequestOf(v.inner, v.key, by), func(ctx context.Context) {
 			e.handle(ctx, watched.exposed(), v)
-			silent = !watched.wrote && ctx.Err() != nil
+			silent = !watched.wrote() && ctx.Err() != nil
 		})
 		if silent {
 			w.Header().Del("Content-Length") // of the answer that the handler did not give

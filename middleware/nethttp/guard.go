@@ -93,44 +93,13 @@ func (g guard) serve(w http.ResponseWriter, r *http.Request, run func(*visit) *C
 // reject has a request answered that was refused, and tells the runs of the guards around this one how. If the handler of
 // refusals writes nothing, net/http would answer 200, as if the request had run.
 func (g guard) reject(w http.ResponseWriter, r *http.Request, conflict *Conflict) {
-	told := &told{ResponseWriter: w}
-	g.refuse(told, r, conflict)
-	if told.status == 0 {
-		Refuse(told, r, conflict)
+	watched := watch(w)
+	g.refuse(watched.exposed(), r, conflict)
+	if !watched.wrote() {
+		Refuse(watched, r, conflict)
 	}
-	middleware.RefusalSent(r.Context(), told.status)
+	middleware.RefusalSent(r.Context(), watched.status)
 }
-
-// told knows which status was written.
-type told struct {
-	http.ResponseWriter
-	status int
-}
-
-func (t *told) WriteHeader(status int) {
-	if t.status == 0 && status >= http.StatusOK {
-		t.status = status
-	}
-	t.ResponseWriter.WriteHeader(status)
-}
-
-func (t *told) Write(p []byte) (int, error) {
-	if t.status == 0 {
-		t.status = http.StatusOK
-	}
-	return t.ResponseWriter.Write(p)
-}
-
-// FlushError flushes, for [http.ResponseController]: the answer has begun then.
-func (t *told) FlushError() error {
-	err := http.NewResponseController(t.ResponseWriter).Flush()
-	if t.status == 0 && err == nil {
-		t.status = http.StatusOK
-	}
-	return err
-}
-
-func (t *told) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
 // within returns the request for the handler.
 func (v *visit) within(ctx context.Context) *http.Request {

@@ -2,107 +2,81 @@ package httplock
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+
+	"github.com/holdfast-go/holdfast/middleware/internal/writer"
 )
 
-// watchedWriter is the handler's writer behind [Exclusive]. It passes everything on, and knows whether the answer has begun.
+// watchedWriter passes everything on, and remembers the status of the answer: it is the writer of handlers behind
+// [Exclusive] and of handlers of refusals.
 //
 // One thing of net/http's writer is lost on all that wrap it: [http.MaxBytesReader] no longer announces that the
 // connection of a client which sends too much will be closed.
 type watchedWriter struct {
-	http.ResponseWriter
-	wrote bool
+	writer.Forward
+	status   int // 0 until the answer has begun
+	hijacked bool
 }
 
-// exposed returns the writer with the optional methods of the real one, or the real one itself if it has another
-// choice of them than those of net/http. Then nothing is known of its answer.
+func watch(w http.ResponseWriter) *watchedWriter {
+	return &watchedWriter{Forward: writer.Forward{ResponseWriter: w}}
+}
+
+// exposed returns the writer with the optional methods of the real one.
 func (w *watchedWriter) exposed() http.ResponseWriter {
-	_, flush := w.ResponseWriter.(http.Flusher)
-	_, hijack := w.ResponseWriter.(http.Hijacker)
-	closing, notify := w.ResponseWriter.(closeNotifier)
-	switch {
-	case flush && hijack && notify: // HTTP/1.1
-		return struct {
-			*watchedWriter
-			watchedFlusher
-			watchedHijacker
-			closeNotifier
-		}{w, watchedFlusher{w}, watchedHijacker{w}, closing}
-	case flush && notify && !hijack: // HTTP/2
-		return struct {
-			*watchedWriter
-			watchedFlusher
-			closeNotifier
-		}{w, watchedFlusher{w}, closing}
-	case flush && hijack:
-		return struct {
-			*watchedWriter
-			watchedFlusher
-			watchedHijacker
-		}{w, watchedFlusher{w}, watchedHijacker{w}}
-	case flush:
-		return struct {
-			*watchedWriter
-			watchedFlusher
-		}{w, watchedFlusher{w}}
-	case !hijack && !notify:
-		return w
+	return writer.ExposeTransparent(w, w.ResponseWriter)
+}
+
+// wrote reports whether the answer has begun.
+func (w *watchedWriter) wrote() bool { return w.status != 0 || w.hijacked }
+
+// begin notes the status of the answer, unless it has begun.
+func (w *watchedWriter) begin(status int) {
+	if w.status == 0 {
+		w.status = status
 	}
-	w.wrote = true
-	return w.ResponseWriter
 }
 
 func (w *watchedWriter) WriteHeader(status int) {
-	w.wrote = w.wrote || status >= http.StatusOK || status == http.StatusSwitchingProtocols
+	if status >= http.StatusOK || status == http.StatusSwitchingProtocols {
+		w.begin(status)
+	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *watchedWriter) Write(p []byte) (int, error) {
-	w.wrote = true
+	w.begin(http.StatusOK)
 	return w.ResponseWriter.Write(p)
 }
 
 func (w *watchedWriter) WriteString(s string) (int, error) {
-	w.wrote = true
-	return io.WriteString(w.ResponseWriter, s)
+	w.begin(http.StatusOK)
+	return w.Forward.WriteString(s)
 }
 
-// ReadFrom writes the content of src, by sendfile where the real writer does so.
 func (w *watchedWriter) ReadFrom(src io.Reader) (int64, error) {
-	n, err := io.Copy(w.ResponseWriter, src)
-	w.wrote = w.wrote || n > 0
+	n, err := w.Forward.ReadFrom(src)
+	if n > 0 {
+		w.begin(http.StatusOK)
+	}
 	return n, err
 }
 
-// Push is always there: [http.Pusher] says by its error that it is not supported.
-func (w *watchedWriter) Push(target string, opts *http.PushOptions) error {
-	if p, ok := w.ResponseWriter.(http.Pusher); ok {
-		return p.Push(target, opts)
+func (w *watchedWriter) Flush() { _ = w.FlushError() }
+
+func (w *watchedWriter) FlushError() error {
+	err := w.Forward.FlushError()
+	if !errors.Is(err, http.ErrNotSupported) {
+		w.begin(http.StatusOK)
 	}
-	return http.ErrNotSupported
+	return err
 }
 
-// Unwrap is for [http.ResponseController].
-func (w *watchedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// closeNotifier is http.CloseNotifier, which gin's Stream still needs.
-type closeNotifier interface{ CloseNotify() <-chan bool }
-
-type watchedFlusher struct{ w *watchedWriter }
-
-func (f watchedFlusher) Flush() { _ = f.FlushError() }
-
-func (f watchedFlusher) FlushError() error {
-	f.w.wrote = true
-	return http.NewResponseController(f.w.ResponseWriter).Flush()
-}
-
-type watchedHijacker struct{ w *watchedWriter }
-
-func (h watchedHijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, buffered, err := http.NewResponseController(h.w.ResponseWriter).Hijack()
-	h.w.wrote = h.w.wrote || err == nil
+func (w *watchedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := w.Forward.Hijack()
+	w.hijacked = w.hijacked || err == nil
 	return conn, buffered, err
 }

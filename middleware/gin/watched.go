@@ -1,0 +1,114 @@
+package ginlock
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-go/holdfast/middleware/internal/writer"
+)
+
+// watched tells what has become of an answer since it began to watch. gin's own writer tells that itself. Other writers may
+// not: one that buffers has written nothing and has the old status, whatever the chain has answered.
+type watched struct {
+	real gin.ResponseWriter
+	by   *watchedWriter // nil if real is gin's own
+}
+
+// watch puts a watching writer in the place of the writer of c, if that is not gin's own.
+func watch(c *gin.Context) watched {
+	w := watched{real: c.Writer}
+	if !isGinsOwn(c.Writer) {
+		w.by = &watchedWriter{ResponseWriter: c.Writer, status: statusOf(c.Writer)}
+		c.Writer = exposed(w.by, w.by.full, w.real)
+	}
+	return w
+}
+
+// begun reports whether the answer has begun.
+func (w watched) begun() bool { return w.by != nil && w.by.begun || w.real.Written() }
+
+// status returns the status of the answer, or the one that it will have.
+func (w watched) status() int {
+	if w.by != nil {
+		return w.by.status
+	}
+	return statusOf(w.real)
+}
+
+// watchedWriter passes everything on, and remembers status and begin of the answer.
+type watchedWriter struct {
+	gin.ResponseWriter
+	status int
+	begun  bool
+}
+
+func (w *watchedWriter) full() writer.Full {
+	return fullWatched{writer.Forward{ResponseWriter: w.ResponseWriter}, w}
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *watchedWriter) Unwrap() http.ResponseWriter {
+	return writer.ExposeTransparent(w.full(), w.ResponseWriter)
+}
+
+func (w *watchedWriter) WriteHeader(status int) {
+	if status > 0 && !w.begun {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *watchedWriter) WriteHeaderNow() {
+	w.begun = true
+	w.ResponseWriter.WriteHeaderNow()
+}
+
+func (w *watchedWriter) Write(p []byte) (int, error) {
+	w.begun = true
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *watchedWriter) WriteString(s string) (int, error) {
+	w.begun = true
+	return w.ResponseWriter.WriteString(s)
+}
+
+func (w *watchedWriter) Flush() {
+	w.begun = true
+	w.ResponseWriter.Flush()
+}
+
+func (w *watchedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	w.begun = true
+	return w.ResponseWriter.Hijack()
+}
+
+// fullWatched has the methods of a watchedWriter as net/http names them.
+type fullWatched struct {
+	writer.Forward
+	w *watchedWriter
+}
+
+func (f fullWatched) WriteHeader(status int)            { f.w.WriteHeader(status) }
+func (f fullWatched) Write(p []byte) (int, error)       { return f.w.Write(p) }
+func (f fullWatched) WriteString(s string) (int, error) { return f.w.WriteString(s) }
+func (f fullWatched) Flush()                            { f.w.Flush() }
+
+func (f fullWatched) ReadFrom(src io.Reader) (int64, error) {
+	f.w.begun = true
+	return f.Forward.ReadFrom(src)
+}
+
+func (f fullWatched) FlushError() error {
+	f.w.begun = true
+	return f.Forward.FlushError()
+}
+
+func (f fullWatched) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	f.w.begun = true
+	return f.Forward.Hijack()
+}

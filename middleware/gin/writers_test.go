@@ -1,0 +1,332 @@
+package ginlock_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/middleware"
+	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
+	"github.com/holdfast-go/holdfast/middleware/internal/writer"
+	httplock "github.com/holdfast-go/holdfast/middleware/nethttp"
+)
+
+// sized has no negative size.
+type sized struct{ gin.ResponseWriter }
+
+func (w sized) Size() int { return max(0, w.ResponseWriter.Size()) }
+
+// buffering is a writer as timeouts have one: it holds everything back, tells nothing of what was written, and has no status
+// before one is set.
+type buffering struct {
+	gin.ResponseWriter
+	header http.Header
+	status int
+	body   bytes.Buffer
+	blank  bool // Status is that of the real writer, as with gin-contrib/timeout
+}
+
+func (w *buffering) Header() http.Header               { return w.header }
+func (w *buffering) Size() int                         { return w.body.Len() }
+func (w *buffering) WriteHeader(status int)            { w.status = status }
+func (w *buffering) WriteHeaderNow()                   {}
+func (w *buffering) Write(p []byte) (int, error)       { return w.body.Write(p) }
+func (w *buffering) WriteString(s string) (int, error) { return w.body.WriteString(s) }
+
+func (w *buffering) Status() int {
+	if w.blank {
+		return w.ResponseWriter.Status()
+	}
+	return w.status
+}
+
+// buffered and blank run the chain with such a writer.
+func buffered(c *gin.Context) { buffer(c, false) }
+func blank(c *gin.Context)    { buffer(c, true) }
+
+func buffer(c *gin.Context, blank bool) {
+	real := c.Writer
+	w := &buffering{ResponseWriter: real, header: http.Header{}, blank: blank}
+	c.Writer = w
+	c.Next()
+	c.Writer = real
+	for name, values := range w.header {
+		real.Header()[name] = values
+	}
+	if w.status != 0 {
+		real.WriteHeader(w.status)
+	}
+	_, _ = real.Write(w.body.Bytes())
+}
+
+func wrapped(wrap func(gin.ResponseWriter) gin.ResponseWriter) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		real := c.Writer
+		c.Writer = wrap(real)
+		c.Next()
+		c.Writer = real
+	}
+}
+
+// foreign are middlewares around the guard with writers of their own.
+func foreign() map[string]gin.HandlerFunc {
+	return map[string]gin.HandlerFunc{
+		"sized":    wrapped(func(w gin.ResponseWriter) gin.ResponseWriter { return sized{w} }),
+		"buffered": buffered,
+		"blank":    blank,
+		"sized and buffered": func(c *gin.Context) {
+			c.Writer = sized{c.Writer}
+			buffered(c)
+		},
+	}
+}
+
+// TestStatusBehindAnotherWriter: the answer and the replay have the handler's status, whatever the writer around the guard
+// tells of itself.
+func TestStatusBehindAnotherWriter(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	for _, status := range []int{201, 303, 402, 500} {
+		for kind, answer := range map[string]gin.HandlerFunc{
+			"body":   func(c *gin.Context) { c.String(status, "answer") },
+			"status": func(c *gin.Context) { c.Status(status) },
+			"header": func(c *gin.Context) { c.AbortWithStatus(status) },
+		} {
+			for name, around := range foreign() {
+				want := order(t, serve(t, router(around, answer)), "k")
+				for guarded, guard := range recording(locks, ginlock.WithCompletion(
+					func(ginlock.Outcome) ginlock.Disposition { return ginlock.Completed })) {
+					t.Run(fmt.Sprint(guarded, status, kind, name), func(t *testing.T) {
+						t.Parallel()
+						srv := serve(t, router(around, guard, answer))
+						sameAnswer(t, order(t, srv, "k"), want)
+						a := order(t, srv, "k")
+						if a.status != want.status || a.body != want.body || !a.replayed() {
+							t.Errorf("replay %d %q, %v, want %d %q", a.status, a.body, a.header, want.status, want.body)
+						}
+					})
+				}
+				t.Run(fmt.Sprint("Exclusive", status, kind, name), func(t *testing.T) {
+					t.Parallel()
+					guard := ginlock.Exclusive(locks.Mutex, ginlock.Constant(t.Name()), patient)
+					sameAnswer(t, order(t, serve(t, router(around, guard, answer)), "k"), want)
+				})
+			}
+		}
+	}
+}
+
+// TestOneRefusalBehindAnotherWriter: a refusal is written once, although the writer around the guard does not say that it
+// was written.
+func TestOneRefusalBehindAnotherWriter(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	for name, around := range foreign() {
+		for kind, guard := range map[string]gin.HandlerFunc{
+			"default": ginlock.Once(locks, ginlock.ByHeader("X-Missing")),
+			"own": ginlock.Once(locks, ginlock.ByHeader("X-Missing"), ginlock.WithRefusalHandler(
+				func(c *gin.Context, conflict *ginlock.Conflict) { ginlock.Refuse(c, conflict) })),
+		} {
+			a := order(t, serve(t, router(around, guard, func(*gin.Context) { t.Error("the handler ran") })), "k")
+			if p := a.problem(t); a.status != http.StatusBadRequest || p.Code != middleware.CodeKeyRequired {
+				t.Errorf("%s, %s: status %d, %q", name, kind, a.status, a.body)
+			}
+		}
+	}
+}
+
+// TestWrittenToABuffer: a chain that has answered is not answered for when its context ends, although the writer around the
+// guard does not say so.
+func TestWrittenToABuffer(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	short := ginlock.WithLock(core.WithTTL(5*time.Second), core.WithMaxHold(time.Second))
+	for kind, guard := range map[string]gin.HandlerFunc{
+		"Exclusive":  ginlock.Exclusive(locks.Mutex, ginlock.Constant("buffer"), short, patient),
+		"Idempotent": ginlock.Idempotent(locks, ginlock.Constant("buffer"), patiently(short)...),
+	} {
+		a := order(t, serve(t, router(buffered, guard, func(c *gin.Context) {
+			_, _ = c.Writer.WriteString("done")
+			<-c.Request.Context().Done()
+		})), "k")
+		if a.want(t, http.StatusOK); a.body != "done" {
+			t.Errorf("%s: body %q", kind, a.body)
+		}
+	}
+}
+
+// TestStreamBehindHTTPGuards: gin's Stream needs a method of the server's writer, which every guard around gin passes on.
+func TestStreamBehindHTTPGuards(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	key := httplock.ByHeader("X-User")
+	for name, guard := range map[string]func(http.Handler) http.Handler{
+		"Exclusive":  httplock.Exclusive(locks.Mutex, key, patient),
+		"Once":       httplock.Once(locks, httplock.Keys(key, httplock.Constant("stream")), httplock.WithReplay()),
+		"Idempotent": httplock.Idempotent(locks, key),
+	} {
+		runs := 0
+		e := gin.New()
+		e.POST("/", func(c *gin.Context) {
+			runs++
+			n := 0
+			c.Stream(func(w io.Writer) bool {
+				n++
+				_, _ = fmt.Fprint(w, n)
+				return n < 3
+			})
+		})
+		srv := serve(t, guard(e))
+		for range 2 {
+			a := order(t, srv, "k")
+			if a.want(t, http.StatusOK); a.body != "123" {
+				t.Errorf("%s: body %q, error %v", name, a.body, a.err)
+			}
+		}
+		if want := map[bool]int{true: 2, false: 1}[name == "Exclusive"]; runs != want {
+			t.Errorf("%s: %d runs, want %d", name, runs, want)
+		}
+	}
+}
+
+var errTaken = errors.New("the connection is not given away")
+
+// noting is a writer with all optional methods, which notes their calls.
+type noting struct {
+	*httptest.ResponseRecorder
+	calls []string
+}
+
+func (n *noting) note(call string) error {
+	n.calls = append(n.calls, call)
+	return nil
+}
+
+func (n *noting) Flush()                                        { _ = n.FlushError() }
+func (n *noting) FlushError() error                             { return n.note("flush") }
+func (n *noting) CloseNotify() <-chan bool                      { _ = n.note("close notify"); return nil }
+func (n *noting) Push(target string, _ *http.PushOptions) error { return n.note("push " + target) }
+func (n *noting) SetReadDeadline(time.Time) error               { return n.note("read deadline") }
+func (n *noting) SetWriteDeadline(time.Time) error              { return n.note("write deadline") }
+func (n *noting) EnableFullDuplex() error                       { return n.note("full duplex") }
+
+func (n *noting) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	_ = n.note("hijack")
+	return nil, nil, errTaken
+}
+
+func (n *noting) ReadFrom(src io.Reader) (int64, error) { return io.Copy(n.ResponseRecorder, src) }
+
+// use does with w what it offers, and returns what it was. gin's own writer panics if the server's lacks a method.
+func use(w gin.ResponseWriter) (did []string) {
+	try := func(name string, call func() any) {
+		defer func() {
+			if recover() != nil {
+				did = append(did, name+" panics")
+			}
+		}()
+		did = append(did, fmt.Sprint(name, " ", call()))
+	}
+	has := func(name string, found bool) { did = append(did, fmt.Sprint(name, " ", found)) }
+	_, found := w.(io.ReaderFrom)
+	has("reader from", found)
+	p, found := w.(http.Pusher)
+	has("pusher", found)
+	if found {
+		try("push", func() any { return p.Push("/a.css", nil) })
+	}
+	controller := http.NewResponseController(w)
+	try("pusher of gin", func() any {
+		if p := w.Pusher(); p != nil {
+			return p.Push("/b.css", nil)
+		}
+		return "none"
+	})
+	try("close notify", func() any { return w.CloseNotify() })
+	try("read deadline", func() any { return controller.SetReadDeadline(time.Time{}) })
+	try("write deadline", func() any { return controller.SetWriteDeadline(time.Time{}) })
+	try("full duplex", func() any { return controller.EnableFullDuplex() })
+	try("hijack", func() any { _, _, err := w.Hijack(); return err })
+	try("controlled hijack", func() any { _, _, err := controller.Hijack(); return err })
+	try("flush", func() any { w.Flush(); return nil })
+	try("controlled flush", func() any { return controller.Flush() })
+	_, _ = io.Copy(w, strings.NewReader("done"))
+	return append(did, fmt.Sprint(w.Status(), w.Size(), w.Written()))
+}
+
+// reading and pushing are writers around the guard with an optional method of their own.
+type (
+	reading struct {
+		gin.ResponseWriter
+		io.ReaderFrom
+	}
+	server  interface{ http.Pusher }
+	pushing struct {
+		gin.ResponseWriter
+		server
+	}
+	both struct {
+		gin.ResponseWriter
+		server
+		io.ReaderFrom
+	}
+)
+
+// TestEveryChoiceOfMethods: whatever the writer around the guard can do, itself or by unwrapping, the chain's writer can
+// behind every guard, and no more.
+func TestEveryChoiceOfMethods(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	user := ginlock.ByHeader("X-User")
+	guards := recording(locks)
+	guards["Exclusive"] = ginlock.Exclusive(locks.Mutex, user, patient)
+	guards["a refusal"] = nil
+	for kind, guard := range guards {
+		for around, wrap := range map[string]func(w gin.ResponseWriter, n *noting) gin.ResponseWriter{
+			"gin's own": func(w gin.ResponseWriter, _ *noting) gin.ResponseWriter { return w },
+			"opaque":    func(w gin.ResponseWriter, _ *noting) gin.ResponseWriter { return sized{w} },
+			"reading":   func(w gin.ResponseWriter, n *noting) gin.ResponseWriter { return reading{w, n} },
+			"pushing":   func(w gin.ResponseWriter, n *noting) gin.ResponseWriter { return pushing{w, n} },
+			"both":      func(w gin.ResponseWriter, n *noting) gin.ResponseWriter { return both{w, n, n} },
+		} {
+			for has := writer.Set(0); has <= writer.Every; has++ {
+				if around != "gin's own" && has != 0 && has != writer.Every {
+					continue
+				}
+				run := func(guard gin.HandlerFunc) (did, calls []string, body string) {
+					n := &noting{ResponseRecorder: httptest.NewRecorder()}
+					w := writer.Compose(has, n, writer.Compose(writer.Every, n, nil))
+					handler := func(c *gin.Context) { did = use(c.Writer) }
+					if kind == "a refusal" && guard == nil {
+						guard = ginlock.Once(locks, ginlock.ByHeader("X-Missing"), ginlock.WithRefusalHandler(
+							func(c *gin.Context, _ *ginlock.Conflict) { handler(c) }))
+					}
+					r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil)
+					r.Header.Set("X-User", fmt.Sprint(kind, around, has))
+					r.Header.Set("Idempotency-Key", "k")
+					router(func(c *gin.Context) { c.Writer = wrap(c.Writer, n) }, guard, handler).ServeHTTP(w, r)
+					return did, n.calls, n.Body.String()
+				}
+				wantDid, wantCalls, wantBody := run(nextOnly)
+				did, calls, body := run(guard)
+				if !slices.Equal(did, wantDid) || !slices.Equal(calls, wantCalls) || body != wantBody {
+					t.Fatalf("%s, %s, methods %06b:\n%q, calls %q, body %q; without guard\n%q, calls %q, body %q",
+						kind, around, has, did, calls, body, wantDid, wantCalls, wantBody)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,211 @@
+// Package writer makes the writers of the guards: each stands in front of another writer, changes some of its methods,
+// and has exactly the optional methods that the other one has.
+package writer
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Full is a writer with all optional methods. [Compose] shows a choice of them.
+type Full interface {
+	http.ResponseWriter
+	io.StringWriter
+	flusher
+	http.Hijacker
+	notifier
+	io.ReaderFrom
+	http.Pusher
+	controller
+}
+
+type flusher interface {
+	http.Flusher
+	FlushError() error
+}
+
+// notifier is http.CloseNotifier, which is deprecated and which gin's Stream still needs.
+type notifier interface{ CloseNotify() <-chan bool }
+
+// controller has what [http.ResponseController] sets on a connection.
+type controller interface {
+	SetReadDeadline(deadline time.Time) error
+	SetWriteDeadline(deadline time.Time) error
+	EnableFullDuplex() error
+}
+
+// Set is a set of optional methods.
+type Set uint8
+
+// The optional methods. Flush is also FlushError. Control has SetReadDeadline, SetWriteDeadline and
+// EnableFullDuplex. Every has all of them.
+const (
+	Flush Set = 1 << iota
+	Hijack
+	Notify
+	ReadFrom
+	Push
+	Control
+
+	Every = 1<<iota - 1
+)
+
+// direct returns the optional methods that w has itself.
+func direct(w http.ResponseWriter) (s Set) {
+	has := func(ability Set, found bool) {
+		if found {
+			s |= ability
+		}
+	}
+	_, found := w.(http.Flusher)
+	has(Flush, found)
+	_, found = w.(http.Hijacker)
+	has(Hijack, found)
+	_, found = w.(notifier)
+	has(Notify, found)
+	_, found = w.(io.ReaderFrom)
+	has(ReadFrom, found)
+	_, found = w.(http.Pusher)
+	has(Push, found)
+	_, found = w.(interface{ SetReadDeadline(time.Time) error })
+	has(Control, found)
+	_, found = w.(interface{ SetWriteDeadline(time.Time) error })
+	has(Control, found)
+	_, found = w.(interface{ EnableFullDuplex() error })
+	has(Control, found)
+	return s
+}
+
+// reached returns the optional methods that w has, or a writer that it unwraps to.
+func reached(w http.ResponseWriter) (s Set) {
+	if Reaches[interface{ FlushError() error }](w) {
+		s = Flush // without a method Flush
+	}
+	for ; w != nil; w = unwrap(w) {
+		s |= direct(w)
+	}
+	return s
+}
+
+// Reaches reports whether w, or a writer that it unwraps to, has the methods of T: whether [http.ResponseController] would
+// find them.
+func Reaches[T any](w http.ResponseWriter) bool {
+	_, found := reach[T](w)
+	return found
+}
+
+func reach[T any](w http.ResponseWriter) (T, bool) {
+	for ; w != nil; w = unwrap(w) {
+		if t, found := w.(T); found {
+			return t, true
+		}
+	}
+	var none T
+	return none, false
+}
+
+// unwrap returns the writer that w stands in front of, nil if it does not say.
+func unwrap(w http.ResponseWriter) http.ResponseWriter {
+	if outer, wraps := w.(interface{ Unwrap() http.ResponseWriter }); wraps {
+		return outer.Unwrap()
+	}
+	return nil
+}
+
+// Expose returns a writer with the methods of w, of the optional ones those that outer has. A program finds the same by
+// type assertions and by [http.ResponseController] on both. Unwrapping the writer reaches what unwrapping outer reaches,
+// always by the methods of w.
+func Expose(w Full, outer http.ResponseWriter) http.ResponseWriter {
+	return exposed(w, outer, struct{ http.ResponseWriter }{w})
+}
+
+// ExposeTransparent is Expose for a w that only watches: unwrapping the writer leads to outer in the end.
+func ExposeTransparent(w Full, outer http.ResponseWriter) http.ResponseWriter {
+	return exposed(w, outer, outer)
+}
+
+func exposed(w Full, outer, last http.ResponseWriter) http.ResponseWriter {
+	has, reaches := direct(outer), reached(outer)
+	if has == reaches {
+		return Compose(has, w, last)
+	}
+	return Compose(has, w, Compose(reaches, w, last))
+}
+
+// Behind returns what stands behind a writer of [Expose], nil if w is another writer.
+func Behind(w http.ResponseWriter) Full {
+	if p, ok := w.(interface{ behind() Full }); ok {
+		return p.behind()
+	}
+	return nil
+}
+
+// plain has what all writers have.
+type plain struct {
+	w    Full
+	next http.ResponseWriter
+}
+
+func (p plain) Header() http.Header               { return p.w.Header() }
+func (p plain) WriteHeader(status int)            { p.w.WriteHeader(status) }
+func (p plain) Write(b []byte) (int, error)       { return p.w.Write(b) }
+func (p plain) WriteString(s string) (int, error) { return p.w.WriteString(s) }
+func (p plain) Unwrap() http.ResponseWriter       { return p.next }
+func (p plain) behind() Full                      { return p.w }
+
+// Forward passes everything on to the writer that it has. Embed it and change some of its methods: if Flush or Write is
+// changed, also FlushError, or WriteString and ReadFrom.
+type Forward struct{ http.ResponseWriter }
+
+// WriteString writes s.
+func (f Forward) WriteString(s string) (int, error) { return io.WriteString(f.ResponseWriter, s) }
+
+// ReadFrom writes the content of src, by sendfile where the other writer does so.
+func (f Forward) ReadFrom(src io.Reader) (int64, error) { return io.Copy(f.ResponseWriter, src) }
+
+// Flush sends what the other writer has buffered.
+func (f Forward) Flush() { _ = f.FlushError() }
+
+// FlushError is Flush, and returns the error.
+func (f Forward) FlushError() error { return http.NewResponseController(f.ResponseWriter).Flush() }
+
+// Hijack takes over the connection.
+func (f Forward) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return http.NewResponseController(f.ResponseWriter).Hijack()
+}
+
+// CloseNotify returns a channel that tells when the client leaves; it blocks for ever if the other writer has none.
+func (f Forward) CloseNotify() <-chan bool {
+	if n, found := reach[notifier](f.ResponseWriter); found {
+		return n.CloseNotify()
+	}
+	return nil
+}
+
+// Push begins a server push.
+func (f Forward) Push(target string, opts *http.PushOptions) error {
+	if p, found := reach[http.Pusher](f.ResponseWriter); found {
+		return p.Push(target, opts)
+	}
+	return http.ErrNotSupported
+}
+
+// SetReadDeadline sets the deadline for reading the request.
+func (f Forward) SetReadDeadline(deadline time.Time) error {
+	return http.NewResponseController(f.ResponseWriter).SetReadDeadline(deadline)
+}
+
+// SetWriteDeadline sets the deadline for writing the answer.
+func (f Forward) SetWriteDeadline(deadline time.Time) error {
+	return http.NewResponseController(f.ResponseWriter).SetWriteDeadline(deadline)
+}
+
+// EnableFullDuplex lets the handler read the request while it answers.
+func (f Forward) EnableFullDuplex() error {
+	return http.NewResponseController(f.ResponseWriter).EnableFullDuplex()
+}
+
+var _ Full = Forward{}
