@@ -3,6 +3,7 @@ package middleware
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -23,7 +24,7 @@ const sniffed = 512
 //
 // The real writer may send the header with the first byte of the body, or when its method WriteHeaderNow is called, as
 // gin's does. A wrapper around such a writer, for instance one that compresses, changes the header in the first Write.
-// So Capture does not send the header earlier either.
+// So Capture does not send the header earlier either, and calls WriteHeader only if the handler has.
 type Capture struct {
 	real   http.ResponseWriter
 	head   bool // the method is HEAD
@@ -32,6 +33,7 @@ type Capture struct {
 	before http.Header // what the header was before the handler
 
 	status   int         // 0 until the handler has told it
+	implicit bool        // the status is 200 by a write, and not by WriteHeader
 	frozen   http.Header // the header at that moment
 	declared int64       // the handler's Content-Length, or -1
 	wanted   int64       // what the handler has asked to write while it was held back
@@ -97,7 +99,7 @@ func (c *Capture) writeHeader(status int) {
 		if c.late != nil {
 			c.late.answeredLocked()
 		}
-		if c.late != nil || c.released || status == http.StatusSwitchingProtocols {
+		if !c.implicit && (c.late != nil || c.released || status == http.StatusSwitchingProtocols) {
 			_, _ = c.pass(nil) // there is no body that could fail
 		}
 	}
@@ -170,15 +172,20 @@ func (c *Capture) trailers() bool {
 func (c *Capture) whole() bool { return c.declared < 0 || c.declared == int64(len(c.body)) }
 
 // guess returns the Content-Type that net/http sets for a body that begins like that, or "" if it sets none.
-// It has to be recorded: a replay without body, or one through another middleware, would get another.
+// It has to be recorded: a replay without body, or one through another middleware, would get another. A coding that was
+// set around the capture is that of a middleware which compresses, and which guesses from these bytes too.
 func (c *Capture) guess(begin []byte) string {
 	_, known := c.frozen["Content-Type"]
 	switch {
-	case known, len(begin) == 0, !bodyAllowed(c.status),
-		c.frozen.Get("Content-Encoding") != "", c.frozen.Get("Transfer-Encoding") != "":
+	case known, len(begin) == 0, !bodyAllowed(c.status), c.coded("Content-Encoding"), c.coded("Transfer-Encoding"):
 		return ""
 	}
 	return http.DetectContentType(begin)
+}
+
+// coded reports whether the handler has set that field.
+func (c *Capture) coded(name string) bool {
+	return c.frozen.Get(name) != "" && !slices.Equal(c.frozen[name], c.before[name])
 }
 
 // bodyAllowed is net/http's: RFC 9110, section 6.4.1.

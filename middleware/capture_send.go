@@ -39,7 +39,7 @@ func (c *Capture) Abandon() {
 	}
 	replace(c.real.Header(), c.before)
 	told := c.status != 0
-	c.status, c.frozen, c.body, c.declared, c.wanted = 0, nil, nil, -1, 0
+	c.status, c.implicit, c.frozen, c.body, c.declared, c.wanted = 0, false, nil, nil, -1, 0
 	if told && answersLate(c.real) {
 		c.writeHeader(http.StatusInternalServerError)
 	}
@@ -76,9 +76,15 @@ func (c *Capture) emit(next []byte) (n int, err error) {
 	header := c.real.Header()
 	last := header.Clone()
 	replace(header, c.frozen)
-	c.real.WriteHeader(c.status)
-	if len(c.body)+len(next) == 0 {
-		c.headerNow()
+	empty := len(c.body)+len(next) == 0
+	switch {
+	case !c.implicit:
+		c.real.WriteHeader(c.status)
+		if empty {
+			c.headerNow()
+		}
+	case empty: // as the handler has done
+		_, err = c.real.Write(nil)
 	}
 	if len(c.body) > 0 {
 		_, err = c.real.Write(c.body)

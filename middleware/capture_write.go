@@ -22,7 +22,7 @@ func (c *Capture) write(p []byte) (int, error) {
 		return 0, http.ErrHijacked
 	}
 	if c.status == 0 {
-		c.writeHeader(http.StatusOK)
+		c.begin(c.late != nil || c.released)
 	}
 	switch {
 	case c.passing:
@@ -46,6 +46,14 @@ func (c *Capture) write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	return c.pass(p)
+}
+
+// begin takes status 200, which the handler has not told. If the answer passes through, what the handler does next sends the
+// header: a middleware around the capture, for instance one that compresses, may change it then.
+func (c *Capture) begin(passes bool) {
+	c.implicit = true
+	c.writeHeader(http.StatusOK)
+	c.passing = passes
 }
 
 // WriteString is Write.
@@ -97,7 +105,7 @@ func (c *Capture) Flush() error {
 	case !c.canFlush():
 		return http.ErrNotSupported
 	case c.status == 0:
-		c.writeHeader(http.StatusOK)
+		c.begin(true) // the flush sends the header
 	}
 	if !c.passing {
 		if _, err := c.pass(nil); err != nil {

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/middleware/internal/writer"
 )
 
@@ -27,9 +26,9 @@ var errLate = errors.New("holdfast: answered after the run was recorded without 
 // Why: Echo's handlers return errors. Echo's error handler answers them after all middlewares have returned, through
 // the writer that the guard gave to the handler. So if nothing is written yet, the run stays open, and other requests
 // of the key find it in progress. A late answer is passed through as it is written. If the answer is no completion,
-// the run ends before the status is sent. Any other answer is recorded when the request has ended. If nothing is ever
-// written, the empty 200 is recorded then, which the server sends by itself. A crash until then counts as that, unless
-// failures are held.
+// the run ends before the status is sent. Any other answer is recorded when the request has ended. If nothing was written
+// through the capture by then, the handler has not answered, and the failure policy decides. The error handler may have
+// answered around the capture, or panicked: so silence says nothing of what became of the run.
 //
 // FinishLate waits only if the writer that came to the guard is Echo's, or if the config says so. Other runs are
 // judged at once, so that a client that has read an answer finds it recorded. Without a server of net/http, which ends
@@ -55,7 +54,6 @@ func (r *Run) FinishLate(ctx context.Context, c *Capture, o Outcome) (instead *C
 		return instead
 	}
 	r.late = true
-	r.declareAnswered()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.detach = context.AfterFunc(ctx, l.requestEnded)
@@ -72,16 +70,6 @@ func (r *Run) awaitsAnswer(c *Capture) bool {
 // mayAnswerLate reports whether something may write an answer after the guard has returned.
 func (r *Run) mayAnswerLate(c *Capture) bool {
 	return r.once.config.LateAnswers || answersLate(c.real)
-}
-
-// declareAnswered lets a crash count as what the handler's return means if nothing else is said: an empty 200.
-func (r *Run) declareAnswered() {
-	if r.attempt == nil || r.policy() == core.HoldFailures || r.word.Load() != int32(Auto) {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), r.once.finishTimeout(r.answerBy))
-	defer cancel()
-	_ = r.attempt.Declare(ctx, core.StateCompleted) // without it the failure policy holds
 }
 
 // lateAnswer is the answer of a run whose handler has returned without one. The handler's goroutine writes it, and a
@@ -177,8 +165,11 @@ func (l *lateAnswer) end(armed int) {
 			logf("holdfast: panic at the end of a run: %v\n%s", p, debug.Stack())
 		}
 	}()
-	l.empty = !l.capture.Wrote()
-	l.finishLocked(Outcome{Returned: true, Unanswered: l.empty, Response: l.answer})
+	o := Outcome{Returned: true, Unanswered: !l.capture.Wrote(), Response: l.answer}
+	if o.Unanswered {
+		o.Response = &Response{}
+	}
+	l.finishLocked(o)
 }
 
 // serverOf returns the server of a request, nil if there is none.

@@ -103,8 +103,8 @@ func ReplayOmitted() Option {
 
 // LateAnswers is for frameworks that answer what their handlers return only after the guard has returned, through the
 // handler's writer. A run whose handler has written nothing stays in progress until its request has ended, and what is
-// written until then counts: see [Run.FinishLate]. Defaults to that for Echo only. An empty answer of other handlers
-// is recorded before the client gets it.
+// written until then counts: see [Run.FinishLate]. If nothing is, the handler has not answered. Defaults to that for Echo
+// only. An empty answer of other handlers is recorded before the client gets it.
 func LateAnswers() Option {
 	return configOption(func(c *Config) { c.LateAnswers = true })
 }

@@ -41,37 +41,44 @@ func tellRoute(next echo.HandlerFunc) echo.HandlerFunc {
 // TestEchoRouteIsDocumented: what docs/http.md tells users of Echo to write is what these tests run.
 func TestEchoRouteIsDocumented(t *testing.T) {
 	t.Parallel()
+	isDocumented(t, "tellRoute", "echo_route_test.go")
+}
+
+// isDocumented compares a function in docs/http.md with the one in a file of this package.
+func isDocumented(t *testing.T, name, file string) {
+	t.Helper()
 	function := func(path string) string {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, begin, found := strings.Cut(string(text), "\nfunc tellRoute(")
+		_, begin, found := strings.Cut(string(text), "\nfunc "+name+"(")
 		body, _, ends := strings.Cut(begin, "\n}\n")
 		if !found || !ends {
-			t.Fatalf("%s has no tellRoute", path)
+			t.Fatalf("%s has no %s", path, name)
 		}
 		return body
 	}
-	if page, run := function("../../docs/http.md"), function("echo_route_test.go"); page != run {
+	if page, run := function("../../docs/http.md"), function(file); page != run {
 		t.Errorf("docs/http.md has\n%s\nwant\n%s", page, run)
 	}
 }
 
-// TestEchoKeys: with tellRoute, a request to Echo has the keys of one to http.ServeMux.
-func TestEchoKeys(t *testing.T) {
-	t.Parallel()
+// echoKey is a route of Echo, a path that it matches, and a key that http.ServeMux has for it.
+type echoKey struct {
+	pattern, path string
+	key           httplock.KeyFunc
+	want          func() (httplock.Key, error)
+}
+
+func echoKeys() []echoKey {
 	resource := func(pattern, name, value string) func() (httplock.Key, error) {
 		return func() (httplock.Key, error) { return httplock.PathKey(pattern, name, value) }
 	}
 	route := func(pattern string) func() (httplock.Key, error) {
 		return func() (httplock.Key, error) { return httplock.RouteKey(http.MethodPost, pattern) }
 	}
-	for _, test := range []struct {
-		pattern, path string
-		key           httplock.KeyFunc
-		want          func() (httplock.Key, error)
-	}{
+	return []echoKey{
 		{"/orders", "/orders", httplock.ByRoute(), route("/orders")},
 		{"/orders/", "/orders/", httplock.ByRoute(), route("/orders/{$}")},
 		{"/", "/", httplock.ByRoute(), route("/{$}")},
@@ -83,7 +90,13 @@ func TestEchoKeys(t *testing.T) {
 		{"/cart/:id", "/cart/%2537", httplock.ByPathValue("id"), resource("/cart/{id}", "id", "%37")},
 		{"/files/*", "/files/a/b", httplock.ByRoute(), route("/files/a/b")},
 		{"/files/*", "/files/a/b", httplock.ByPathValue("rest"), resource("/files/{rest...}", "rest", "a/b")},
-	} {
+	}
+}
+
+// TestEchoKeys: with tellRoute, a request to Echo has the keys of one to http.ServeMux.
+func TestEchoKeys(t *testing.T) {
+	t.Parallel()
+	for _, test := range echoKeys() {
 		e := newEcho()
 		e.Use(tellRoute)
 		var got httplock.Key

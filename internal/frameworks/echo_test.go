@@ -28,7 +28,7 @@ func newEcho() *echo.Echo {
 }
 
 func TestEcho(t *testing.T) {
-	conform(t, func(routes ...httpconformance.Route) http.Handler {
+	conform(t, true, func(routes ...httpconformance.Route) http.Handler {
 		e := newEcho()
 		for _, route := range routes {
 			guards := []echo.MiddlewareFunc{tellRoute}
@@ -61,8 +61,7 @@ func lateAnswers() map[string]lateAnswer {
 	timeout := echomiddleware.ContextTimeout(time.Hour)
 	return map[string]lateAnswer{
 		"nothing": {
-			handler: func(echo.Context) error { return nil }, status: 200,
-			state: core.StateCompleted, held: core.StateCompleted, replayed: true,
+			handler: func(echo.Context) error { return nil }, status: 200, held: core.StateUnknown,
 		},
 		"answered": {
 			handler: func(c echo.Context) error { return c.String(201, "done") }, status: 201,
@@ -111,6 +110,83 @@ func lateAnswers() map[string]lateAnswer {
 			},
 			status: 500, state: core.StateCompleted, held: core.StateCompleted, replayed: true,
 		},
+	}
+}
+
+// TestEchoAnswersAround: an error that Echo answers, but not through the writer of the guard, is no answer of the handler:
+// the failure policy decides.
+func TestEchoAnswersAround(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t)
+	fail := func(echo.Context) error { return errDatabase }
+	putBack := func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			response := c.Response()
+			defer c.SetResponse(response)
+			return next(c)
+		}
+	}
+	for name, test := range map[string]struct {
+		around echo.MiddlewareFunc
+		failed echo.HTTPErrorHandler
+		status int // 0 if the connection breaks
+	}{
+		"timeout":      {around: echomiddleware.TimeoutWithConfig(echomiddleware.TimeoutConfig{Timeout: time.Hour}), status: 500},
+		"put back":     {around: putBack, status: 500},
+		"body dump":    {around: echomiddleware.BodyDump(func(echo.Context, []byte, []byte) {}), status: 500},
+		"panic":        {failed: func(error, echo.Context) { panic(errDatabase) }},
+		"silent":       {failed: func(error, echo.Context) {}, status: 200},
+		"put back 404": {around: putBack, failed: func(_ error, c echo.Context) { _ = c.String(404, "none") }, status: 404},
+	} {
+		for policy, want := range map[core.FailurePolicy]core.State{
+			httplock.RetryFailures: core.StateNone, httplock.HoldFailures: core.StateUnknown,
+		} {
+			t.Run(name+map[bool]string{true: ", held"}[policy == httplock.HoldFailures], func(t *testing.T) {
+				t.Parallel()
+				e, runs := newEcho(), 0
+				if test.around != nil {
+					e.Use(test.around)
+				}
+				if test.failed != nil {
+					e.HTTPErrorHandler = test.failed
+				}
+				guard := httplock.Idempotent(locks, httplock.Unscoped(), unhurried(httplock.WithFailurePolicy(policy))...)
+				e.POST("/orders/:id", func(c echo.Context) error {
+					runs++
+					return fail(c)
+				}, echo.WrapMiddleware(guard))
+				aroundTheGuard(t, locks, e, test.status, want, &runs)
+			})
+		}
+	}
+}
+
+// aroundTheGuard sends a request and a retry of it to a handler that fails, and whose failure the guard has not seen.
+func aroundTheGuard(t *testing.T, locks *core.Client, h http.Handler, status int, want core.State, runs *int) {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(h)
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // handlers of errors panic on purpose
+	srv.Start()
+	defer srv.Close()
+	key := strings.NewReplacer(",", "", "/", "").Replace(t.Name())
+	if status != 0 {
+		if first, body := post(t, srv, key); first.StatusCode != status {
+			t.Errorf("status %d, want %d: %s", first.StatusCode, status, body)
+		}
+	} else if resp, err := send(t, srv, key); err == nil {
+		_ = resp.Body.Close()
+		t.Errorf("status %d, want a broken connection", resp.StatusCode)
+	}
+	if got := awaitEnd(t, locks, key); got != want {
+		t.Errorf("the record is %q, want %q", got, want)
+	}
+	if want == core.StateUnknown {
+		if again, body := post(t, srv, key); again.StatusCode != http.StatusConflict || !strings.Contains(body, "outcome-unknown") {
+			t.Errorf("retry got %d %q, want 409 outcome-unknown", again.StatusCode, body)
+		}
+	}
+	if *runs != 1 {
+		t.Errorf("%d runs, want 1", *runs)
 	}
 }
 
@@ -266,8 +342,8 @@ func TestEchoJudgePanicsLate(t *testing.T) {
 	if resp, _ := post(t, srv, "k"); resp.StatusCode != http.StatusOK {
 		t.Errorf("status %d", resp.StatusCode)
 	}
-	if state := awaitEnd(t, locks, "k"); state != core.StateCompleted {
-		t.Errorf("the record is %q, want it completed", state)
+	if state := awaitEnd(t, locks, "k"); state != core.StateNone {
+		t.Errorf("the record is %q, want none", state)
 	}
 	if line := <-logged; !strings.Contains(line, "panic at the end of a run: judge") {
 		t.Errorf("logged %q", line)

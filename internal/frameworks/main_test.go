@@ -28,8 +28,8 @@ func asMiddleware(guard httpconformance.Guard) func(http.Handler) http.Handler {
 	return guard.(func(http.Handler) http.Handler)
 }
 
-// conform runs the suite with the adapter for net/http and the router of a framework.
-func conform(t *testing.T, handler func(routes ...httpconformance.Route) http.Handler) {
+// conform runs the suite with the adapter for net/http and the router of a framework, which may answer late.
+func conform(t *testing.T, late bool, handler func(routes ...httpconformance.Route) http.Handler) {
 	user := httplock.ByHeader("X-User")
 	keys := map[httpconformance.Key]httplock.KeyFunc{
 		httpconformance.ByUser:      user,
@@ -48,7 +48,8 @@ func conform(t *testing.T, handler func(routes ...httpconformance.Route) http.Ha
 		Idempotent: func(c *core.Client, key httpconformance.Key, opts ...middleware.Option) (httpconformance.Guard, error) {
 			return httplock.NewIdempotent(c, keys[key], opts...)
 		},
-		Handler: handler,
+		Handler:     handler,
+		LateAnswers: late,
 	})
 }
 
@@ -73,12 +74,7 @@ func unhurried(opts ...httplock.Option) []httplock.Option {
 // post sends a request with an Idempotency-Key.
 func post(t testing.TB, srv *httptest.Server, key string) (*http.Response, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/orders/1", strings.NewReader("order"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Idempotency-Key", key)
-	resp, err := srv.Client().Do(req)
+	resp, err := send(t, srv, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +84,17 @@ func post(t testing.TB, srv *httptest.Server, key string) (*http.Response, strin
 		t.Fatal(err)
 	}
 	return resp, string(body)
+}
+
+// send is post, and returns the error of the connection.
+func send(t testing.TB, srv *httptest.Server, key string) (*http.Response, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/orders/1", strings.NewReader("order"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Idempotency-Key", key)
+	return srv.Client().Do(req)
 }
 
 // stateOf returns the state of the record of a key.

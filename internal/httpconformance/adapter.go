@@ -18,6 +18,9 @@ type Adapter struct {
 	Once, Idempotent func(client *core.Client, key Key, opts ...middleware.Option) (Guard, error)
 	// Handler routes requests.
 	Handler func(routes ...Route) http.Handler
+	// LateAnswers is true if the framework may answer after the guard has returned, and around its writer. Then a handler
+	// that has written nothing has not answered.
+	LateAnswers bool
 }
 
 // Guard is what an adapter has built, of whatever type its Handler knows.

@@ -108,7 +108,7 @@ func testPanickingJudge(t *testing.T, s *suite) {
 				r.user += "-held"
 			}
 			site.broken(t, name, r)
-			watch.ended(t, s, userKey(t, r.user), name, e.state(policy, false))
+			watch.ended(t, s, userKey(t, r.user), name, s.state(e, policy, false))
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
@@ -106,7 +105,10 @@ func testLargeBodies(t *testing.T, s *suite) {
 }
 
 func testBodies(t *testing.T, s *suite) {
-	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusOK)
+		_, _ = io.Copy(w, r.Body)
+	})
 	const limit = 1000
 	for name, guard := range map[string]Guard{
 		"once":       s.once(t, middleware.WithBodyLimit(limit), middleware.WithReplay()),
@@ -118,11 +120,6 @@ func testBodies(t *testing.T, s *suite) {
 			r := request{user: fmt.Sprint("bodies-", name, size), key: "k"}
 			r.source = iotest.OneByteReader(strings.NewReader(sent))
 			site.do(r).fresh(t, http.StatusOK, sent)
-			key := userKey(t, r.user)
-			if name == "idempotent" {
-				key = idempotentKey(t, r.user, r.key)
-			}
-			awaitState(t, s.locks, key, core.StateCompleted) // of an empty answer in Echo
 			r.source = strings.NewReader(sent)
 			site.do(r).replayed(t, http.StatusOK, sent)
 		}

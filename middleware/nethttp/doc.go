@@ -43,9 +43,9 @@
 //
 // # Frameworks
 //
-// chi takes these guards unchanged, and Echo by echo.WrapMiddleware. [ByRoute] and [ByPathValue] need a middleware in
-// Echo that tells the route: it is in docs/http.md. What Echo's error handler answers later counts as
-// the handler's answer. In FIBER THE GUARDS DO NOT WORK, without any error: its adaptor runs the handler after the
+// chi and gorilla/mux take these guards unchanged, and Echo by echo.WrapMiddleware. [ByRoute] and [ByPathValue] need a
+// middleware in gorilla/mux and Echo that tells the route: it is in docs/http.md. What Echo's error handler answers later
+// counts as the handler's answer, if it goes through the guard's writer. In FIBER THE GUARDS DO NOT WORK, without any error: its adaptor runs the handler after the
 // middleware has returned. So the lock is free, and an empty answer recorded, before the handler runs. Use package
 // core in its handlers. For other frameworks see [LateAnswers].
 //
@@ -62,6 +62,7 @@
 //	refused by a guard inside                 released    released             released
 //	crashed or unreachable                    released    released             held: outcome-unknown
 //	nothing written, its context alive        completed   completed, empty 200 as left
+//	nothing written, in Echo                  released    released             held: outcome-unknown
 //	connection taken over                     completed   completed, no replay as left
 //	[Complete], [Release], [Hold]             the handler's call wins
 //

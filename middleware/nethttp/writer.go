@@ -6,8 +6,8 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/holdfast-go/holdfast/middleware/internal/writer"
 	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/writer"
 )
 
 // captureWriter is the handler's writer while its answer is captured. The handler gets it as [captureWriter.exposed]
