@@ -112,6 +112,28 @@ func TestFactsOfTheInnermostGuard(t *testing.T) {
 	}
 }
 
+// TestRouteOfAMuxInside: a middleware around the guard sees the route that a mux behind it has found.
+func TestRouteOfAMuxInside(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /{id...}", func(http.ResponseWriter, *http.Request) {})
+	guards := recording(locks)
+	guards["Exclusive"] = ginlock.Exclusive(locks.Mutex, ginlock.ByHeader("X-User"), patient)
+	guards["none"] = nextOnly
+	for kind, guard := range guards {
+		var pattern string
+		look := func(c *gin.Context) {
+			c.Next()
+			pattern = c.Request.Pattern
+		}
+		order(t, serve(t, router(look, guard, gin.WrapH(mux))), kind).want(t, http.StatusOK)
+		if pattern != "POST /{id...}" {
+			t.Errorf("%s: pattern %q", kind, pattern)
+		}
+	}
+}
+
 // TestBodyIsLeftToTheChain: what ShouldBindBodyWith reads is the body of the request as the middlewares behind the guard
 // have left it. So the guard keeps none of it for gin, except what gin has kept before.
 func TestBodyIsLeftToTheChain(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 
 	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-go/holdfast/middleware/internal/request"
 )
 
 // engine is what all engines of package middleware have.
@@ -47,16 +49,13 @@ func (g guard) serve(c *gin.Context, run func(key Key) *Conflict) {
 // visit calls the rest of the chain, or returns why not. However that ends, the middlewares around the guard find
 // their own request and writer again: the context of the run has ended by then.
 func (g guard) visit(c *gin.Context, run func(key Key) *Conflict) *Conflict {
-	request, writer := c.Request, c.Writer
+	outer, writer := c.Request, c.Writer
 	defer func() {
-		// net/http removes the files of a form that it finds in its own request only.
-		if form := c.Request.MultipartForm; form != nil {
-			request.MultipartForm = form
-		}
-		c.Request, c.Writer = request, writer
+		request.GiveBack(outer, c.Request)
+		c.Request, c.Writer = outer, writer
 	}()
-	ctx := request.Context()
-	c.Request = request.WithContext(ctx) // a copy, whose body may be replaced
+	ctx := outer.Context()
+	c.Request = outer.WithContext(ctx) // a copy, whose body may be replaced
 	restoreBody(c)
 	defer g.engine.Admit(c.Request)()
 	aborted, answer := c.IsAborted(), watch(c)
@@ -68,10 +67,10 @@ func (g guard) visit(c *gin.Context, run func(key Key) *Conflict) *Conflict {
 	if !aborted && c.IsAborted() && answer.begun() {
 		return nil // what limits the body has answered while it was read, as gin-contrib/size does
 	}
-	c.Request.Trailer = request.Trailer // where net/http has put trailers that were not announced
+	c.Request.Trailer = outer.Trailer // where net/http has put trailers that were not announced
 	switch {
 	case err == nil:
-		if applied := g.engine.Applied(request.Header); applied != "" {
+		if applied := g.engine.Applied(outer.Header); applied != "" {
 			c.Header("Preference-Applied", applied)
 		}
 		return run(key)

@@ -257,3 +257,33 @@ func TestExclusiveByBody(t *testing.T) {
 		receive(t, first, "an answer").want(t, http.StatusOK)
 	}
 }
+
+// TestRouteOfAMuxInside: a middleware around the guard sees the route that the mux behind the guard has found, as without
+// the guard.
+func TestRouteOfAMuxInside(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	user := httplock.ByHeader("X-User")
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /orders/{id}/{rest...}", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })
+	for name, guard := range map[string]func(http.Handler) http.Handler{
+		"none":       func(h http.Handler) http.Handler { return h },
+		"Exclusive":  httplock.Exclusive(locks.Mutex, user, patient),
+		"Once":       httplock.Once(locks, httplock.Keys(user, httplock.Constant("once"))),
+		"Idempotent": httplock.Idempotent(locks, user),
+		"no key":     httplock.Once(locks, httplock.ByHeader("X-Missing"), httplock.OptionalKey()),
+		"nested": func(h http.Handler) http.Handler {
+			return httplock.Exclusive(locks.Mutex, user, patient)(httplock.Once(locks, httplock.Keys(user, httplock.Constant("nested")))(h))
+		},
+	} {
+		inner := guard(mux)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/orders/7/a/b", nil)
+		r.Header.Set("X-User", name)
+		r.Header.Set("Idempotency-Key", "k")
+		w := httptest.NewRecorder()
+		inner.ServeHTTP(w, r)
+		if w.Code != http.StatusCreated || r.Pattern != "POST /orders/{id}/{rest...}" || r.PathValue("id") != "7" || r.PathValue("rest") != "a/b" {
+			t.Errorf("%s: status %d, pattern %q, values %q and %q", name, w.Code, r.Pattern, r.PathValue("id"), r.PathValue("rest"))
+		}
+	}
+}

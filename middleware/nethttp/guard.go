@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/holdfast-go/holdfast/middleware"
+	"github.com/holdfast-go/holdfast/middleware/internal/request"
 )
 
 // engine is what all engines of package middleware have.
@@ -59,8 +60,7 @@ func (g guard) serve(w http.ResponseWriter, r *http.Request, run func(*visit) *C
 		return
 	}
 	v := &visit{w: w, outer: r, inner: r.WithContext(r.Context())}
-	// net/http removes the files of a form that it finds in its own request only.
-	defer func() { r.MultipartForm = v.inner.MultipartForm }()
+	defer func() { request.GiveBack(r, v.inner) }()
 	defer g.engine.Admit(v.inner)()
 	var err error
 	if v.key, err = g.key(v.inner); err == nil {
@@ -74,7 +74,7 @@ func (g guard) serve(w http.ResponseWriter, r *http.Request, run func(*visit) *C
 		}
 		conflict = run(v)
 	case g.engine.Passes(err):
-		g.next.ServeHTTP(w, v.within(r.Context()))
+		g.handle(r.Context(), w, v)
 	default:
 		conflict = g.engine.Refuse(r.Context(), err)
 	}
@@ -111,6 +111,6 @@ func (v *visit) within(ctx context.Context) *http.Request {
 // handle runs the handler with that context and writer.
 func (g guard) handle(ctx context.Context, w http.ResponseWriter, v *visit) {
 	r := v.within(ctx)
-	defer func() { v.inner.MultipartForm = r.MultipartForm }()
+	defer func() { request.GiveBack(v.inner, r) }()
 	g.next.ServeHTTP(w, r)
 }
