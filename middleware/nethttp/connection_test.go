@@ -107,6 +107,36 @@ func TestHalfClosedClientReadsNoSuccess(t *testing.T) {
 	receive(t, first, "the first answer").want(t, http.StatusOK)
 }
 
+// TestHalfClosedBeforeTheGuard: net/http does not tell a client that has closed its sending side from one that has left, so
+// its request does not run.
+func TestHalfClosedBeforeTheGuard(t *testing.T) {
+	t.Parallel()
+	locks := newLocks(t, redistest.Start(t).Client())
+	for name, guard := range map[string]func(http.Handler) http.Handler{
+		"Exclusive": httplock.Exclusive(locks.Mutex, cart(), patient),
+		"Once":      httplock.Once(locks, cart(), unhurried),
+	} {
+		inner := guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Errorf("%s: the handler ran", name) }))
+		srv := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			receive(t, r.Context().Done(), "the end of the context")
+			inner.ServeHTTP(w, r)
+		}))
+		conn := dial(t, srv)
+		write(t, conn, "POST /?cart=7 HTTP/1.1\r\nHost: x\r\nX-User: ada\r\nContent-Length: 3\r\n\r\npay")
+		if err := conn.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if status := readStatus(t, conn); status != middleware.StatusClientGone {
+			t.Errorf("%s: status %d, want %d", name, status, middleware.StatusClientGone)
+		}
+	}
+}
+
 func TestLockIsKeptUntilTheHandlerReturns(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
