@@ -10,6 +10,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/middleware"
 	ginlock "github.com/holdfast-go/holdfast/middleware/gin"
@@ -166,13 +167,11 @@ func TestTextsOfTheRouter(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
 	for name, custom := range map[string]gin.HandlerFunc{
-		"gin's text": nil, "own status": func(c *gin.Context) { c.Status(http.StatusNotFound) },
-		"own text": func(c *gin.Context) { c.String(http.StatusNotFound, "no such page") },
+		"default": nil, "status": func(c *gin.Context) { c.Status(http.StatusNotFound) },
+		"text": func(c *gin.Context) { c.String(http.StatusNotFound, "no such page") },
 	} {
-		for _, policy := range []ginlock.Option{
-			ginlock.WithFailurePolicy(ginlock.RetryFailures), ginlock.WithFailurePolicy(ginlock.HoldFailures),
-		} {
-			for kind, guard := range recording(locks, policy) {
+		for _, policy := range []core.FailurePolicy{ginlock.RetryFailures, ginlock.HoldFailures} {
+			for kind, guard := range recording(locks, ginlock.WithFailurePolicy(policy)) {
 				mount := func(guards ...gin.HandlerFunc) *gin.Engine {
 					engine := gin.New()
 					engine.HandleMethodNotAllowed = true
@@ -188,7 +187,7 @@ func TestTextsOfTheRouter(t *testing.T) {
 					at := func(r *http.Request) { r.URL.Path = path }
 					want := order(t, plain, "k", at)
 					for i := range 3 {
-						a := order(t, srv, fmt.Sprint(kind, len(path), strings.Fields(name)[0], i/2), at)
+						a := order(t, srv, fmt.Sprintf("%s-%d-%s-%d-%d", kind, len(path), name, policy, i/2), at)
 						if a.status != want.status || a.body != want.body || a.header.Get("Allow") != want.header.Get("Allow") {
 							t.Errorf("%s, %s, %s, request %d: %d %q, without guard %d %q",
 								name, kind, path, i, a.status, a.body, want.status, want.body)

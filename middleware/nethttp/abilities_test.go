@@ -42,6 +42,7 @@ func (n *noting) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	_ = n.note("hijack")
 	return nil, nil, errTaken
 }
+
 func (n *noting) ReadFrom(src io.Reader) (size int64, err error) {
 	return io.Copy(n.ResponseRecorder, src)
 }
