@@ -194,3 +194,26 @@ func TestCatchUpAfterAMove(t *testing.T) {
 		})
 	}
 }
+
+// TestRemovedAndAdded: a job that is removed from a running cron and added again at a tick runs that tick with
+// WithCatchUp.
+func TestRemovedAndAdded(t *testing.T) {
+	t.Parallel()
+	now := time.Now().Truncate(time.Second)
+	ticks := at(now.Add(-time.Hour), now, now.Add(time.Hour))
+	opts := []cronlock.Option{cronlock.WithCatchUp(2 * time.Hour), cronlock.WithStartDeadline(2 * time.Hour)}
+	r := &replica{cron: cron.New(cron.WithLocation(time.UTC)), locks: newClient(t, redistest.Start(t).Client())}
+	r.add(t, ticks, idle, opts...)
+	r.fire(now.Add(-time.Hour))
+	r.expect(t, 1)
+	r.cron.Start()
+	defer r.cron.Stop()
+	for _, entry := range r.cron.Entries() {
+		r.cron.Remove(entry.ID)
+	}
+	r.add(t, ticks, idle, opts...)
+	redistest.Eventually(t, patience, "the tick runs", func() bool { return len(r.runs()) == 2 })
+	if ends := r.runs(); !ends[1].Tick.Equal(now) {
+		t.Errorf("runs %+v, want the tick at %v last", ends, now)
+	}
+}

@@ -114,7 +114,7 @@ func permanent(err error) bool {
 // once is the record of a tick. It is kept for longer than somebody may come for the tick, so that a forgotten one is
 // always too late; and a failed-over master whose clock is behind has the same time once more.
 func (j *job) once(tick time.Time, deadline, wait time.Duration) *core.Once {
-	window := max(j.deadline(tick), j.config.catchUp)
+	window := max(j.longestSleep(tick)+j.deadline(tick), j.config.catchUp)
 	retention := max(j.remembered(tick), 2*window+j.config.maxSkew)
 	if j.config.catchUp > 0 {
 		retention = max(retention, 3*period(j.schedule, tick)) // so that there is a last tick to catch up from

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -87,9 +88,6 @@ func add(
 		return 0, fmt.Errorf("holdfast: cronlock: job %q: %w", name, err)
 	}
 	j := newJob(name, fn, config)
-	if other, ok := anyJob(c); ok {
-		j.rescheduled = other.rescheduled
-	}
 	j.cron, j.locks, j.schedule, j.progress.added = c, locks, schedule, now
 	j.identity = newIdentity(config.service, spec, schedule, c.Location())
 	if err := errors.Join(j.checkFailover(), j.checkWindow(now)); err != nil {
@@ -97,9 +95,28 @@ func add(
 	}
 	j.warnOfLocalTime(schedule, c.Location())
 	j.warnOfNoTick(schedule, now)
-	id := c.Schedule(schedule, j)
+	return j.list(), nil
+}
+
+// adding lets the jobs of a cron find what they share.
+var adding sync.Mutex
+
+// list adds the job to its cron.
+func (j *job) list() cron.EntryID {
+	adding.Lock()
+	defer adding.Unlock()
+	other, shared := anyJob(j.cron)
+	if shared {
+		j.rescheduled, j.clocks = other.rescheduled, other.clocks
+	} else {
+		j.clocks = newClocks(j.cron)
+	}
+	id := j.cron.Schedule(j.schedule, j)
+	if !shared {
+		j.clocks.await()
+	}
 	j.await()
-	return id, nil
+	return id
 }
 
 var errNoCron = errors.New("holdfast: cronlock: the cron is nil")

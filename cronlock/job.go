@@ -23,6 +23,7 @@ type job struct {
 	schedule cron.Schedule
 	identity identity
 	progress progress
+	clocks   *clocks                    // of the cron, shared by its jobs; nil for the wrappers
 	slot     chan struct{}              // full while the function runs in this process
 	current  atomic.Pointer[core.Lease] // of that run, nil if there is none
 
@@ -43,6 +44,7 @@ func newJob(name string, fn func(context.Context) error, config config) *job {
 
 // Run is called by the scheduler, on a goroutine of its own, when a tick is due.
 func (j *job) Run() {
+	j.clocks.look() // before the timer does, if the host has just woken up
 	due := j.progress.advance(j.schedule, j.cron.Location(), readClocks, j.deadline)
 	if due.late > lateStart {
 		if !isRunning(j.cron) { // a wrapper has held the job back until after Stop: other replicas run the ticks
@@ -80,7 +82,7 @@ func (j *job) come(tick time.Time) {
 	if j.refresh() {
 		claimed = func() {}
 	}
-	switch j.runTick(tick, j.deadline(tick), claimed) {
+	switch j.runTick(tick, j.latest(tick), claimed) {
 	case Late, Unavailable, Refused:
 		j.catchUp()
 	}
@@ -96,6 +98,23 @@ func (j *job) begin(at time.Time) {
 		j.catchUpAtStart()
 	}
 }
+
+// latest is how late a tick may start that is due now: its start deadline counts from the end of the suspend if it was
+// due while the host was suspended, unless later ticks were due too.
+func (j *job) latest(tick time.Time) time.Duration {
+	asleep := j.clocks.sinceTick(tick)
+	if asleep > j.longestSleep(tick) {
+		asleep = 0
+	}
+	return asleep + j.deadline(tick)
+}
+
+// longestSleep is how long before the end of a suspend the latest tick can have been. Redis remembers ticks for longer.
+func (j *job) longestSleep(tick time.Time) time.Duration {
+	return min(period(j.schedule, tick), mostSleep)
+}
+
+const mostSleep = 30 * 24 * time.Hour
 
 // deadline is how late a tick may start.
 func (j *job) deadline(tick time.Time) time.Duration {

@@ -189,7 +189,8 @@ func AllowOverlap() Option {
 }
 
 // WithStartDeadline sets how late a tick may start: after a stall or an outage of Redis, or because it waits for an
-// earlier run. A later one is skipped. Give all replicas the same: a tick is remembered for twice as long. At most 366
+// earlier run. A later one is skipped. If the host was suspended at the latest tick, the time counts from when it woke up.
+// Give all replicas the same: a tick is remembered for twice as long. At most 366
 // days. Defaults to half of the time to the next tick, at most 5 min, and at least 10 s, or with [WithFailover] a
 // minute and twice the TTL.
 func WithStartDeadline(limit time.Duration) Option {

@@ -59,6 +59,7 @@ type progress struct {
 
 	mu      sync.Mutex
 	handled time.Time // the latest tick that was handled, zero before the first
+	before  time.Time // the latest one that was handled before the clock was set back
 	looked  reading   // of the clocks, for the last time
 }
 
@@ -99,6 +100,17 @@ func (p *progress) begin(at time.Time) {
 	}
 }
 
+// setBack makes ticks due again when the clock comes to them again: Redis may have refused them as too early, and knows
+// those that have run.
+func (p *progress) setBack(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.looked = reading{}
+	if p.handled.After(now) {
+		p.before, p.handled = latestOf(p.before, p.handled), now
+	}
+}
+
 // advance returns what is due and was not handled, and marks it as handled. The clocks are read here, so that of two
 // goroutines the second one to come does not have the earlier time.
 func (p *progress) advance(s cron.Schedule, zone *time.Location, read func() reading,
@@ -128,6 +140,9 @@ func (p *progress) advance(s cron.Schedule, zone *time.Location, read func() rea
 		return pending{}
 	}
 	due := split(s, ticks, more, now, deadline)
+	for len(due.passed) > 0 && !due.passed[0].After(p.before) { // what became of these was reported
+		due.passed = due.passed[1:]
+	}
 	p.handled = due.ticks[len(due.ticks)-1]
 	return due
 }

@@ -1,0 +1,215 @@
+package cronlock
+
+import (
+	"context"
+	"sync"
+	"time"
+	"weak"
+
+	"github.com/robfig/cron/v3"
+)
+
+// clocks notices that the wall clock was set, or that the host was suspended, for all jobs of a cron. The scheduler does
+// not: its timers run on a clock that stops in a suspend, and it computes them from the wall clock, so after a step back it
+// sleeps for the whole step.
+//
+// A timer looks every few seconds while the cron has jobs. It does not keep the cron alive, and there is no goroutine
+// between two looks.
+type clocks struct {
+	cron weak.Pointer[cron.Cron]
+
+	mu    sync.Mutex
+	read  func() sample
+	last  sample
+	slept sleep // the last suspend
+}
+
+// sample is a reading of all clocks.
+type sample struct {
+	reading
+	suspended time.Duration // how long the host has been suspended since it was started
+	known     bool          // suspended is
+}
+
+func readSample() sample {
+	suspended, known := suspendedFor()
+	return sample{readClocks(), suspended, known}
+}
+
+// sleep is a suspend of the host, by its wall clock: from the last look before it until the first one after it.
+type sleep struct{ from, until time.Time }
+
+// The interval is how long a job may sleep after a step or a suspend.
+const (
+	lookInterval = 5 * time.Second
+	// leastStep tells a clock that was set from one that is slewed, or read late on a busy machine.
+	leastStep = time.Second
+)
+
+func newClocks(c *cron.Cron) *clocks {
+	return &clocks{cron: weak.Make(c), read: readSample, last: readSample()}
+}
+
+func (w *clocks) await() {
+	time.AfterFunc(lookInterval, func() {
+		w.look()
+		if w.needed() {
+			w.await()
+		}
+	})
+}
+
+// needed reports whether the cron still exists and has jobs of these clocks.
+func (w *clocks) needed() bool {
+	c := w.cron.Value()
+	if c == nil {
+		return false
+	}
+	_, there := firstJob(c, func(j *job) bool { return j.clocks == w })
+	return there
+}
+
+// look compares the clocks. If one was set, or the host was suspended, it reports that, and lets jobs and scheduler follow.
+func (w *clocks) look() {
+	set, slept := w.compare()
+	if set == 0 && slept == 0 {
+		return
+	}
+	c := w.cron.Value()
+	if c == nil {
+		return
+	}
+	reported := false
+	for _, entry := range c.Entries() {
+		j, ok := entry.Job.(*job)
+		if !ok {
+			continue
+		}
+		if !reported {
+			j.warnOfClock(set, slept)
+		}
+		reported = true
+		if set < 0 {
+			j.progress.setBack(time.Now())
+		}
+	}
+	if isRunning(c) { // otherwise it computes all ticks when it begins
+		bridgeAll(c)
+		reschedule(c)
+	}
+}
+
+// warnOfClock reports what has happened to the clocks of the host, for all jobs of a cron.
+func (j *job) warnOfClock(set, slept time.Duration) {
+	if slept != 0 {
+		j.config.logger.Warn("holdfast: cronlock: this host was suspended", "for", slept.Round(time.Millisecond))
+	}
+	if set != 0 {
+		j.config.logger.Warn("holdfast: cronlock: the clock of this host was set, and the schedules follow it", "by", set.Round(time.Millisecond))
+	}
+}
+
+// compare returns by how much the wall clock was set since the last look, and how long the host was suspended.
+func (w *clocks) compare() (set, slept time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last, now := w.last, w.read()
+	w.last = now
+	from, until := last.wall.Round(0), now.wall.Round(0)
+	set = until.Sub(from) - (now.monotonic - last.monotonic)
+	if slept = now.suspended - last.suspended; !now.known {
+		slept = max(set, 0) // nothing tells a suspend from a clock that was set forward
+	}
+	if set -= slept; set.Abs() < leastStep {
+		set = 0
+	}
+	if slept < leastStep {
+		return set, 0
+	}
+	if from.Sub(w.slept.until).Abs() < 2*lookInterval { // awake only for a moment
+		from = w.slept.from
+	}
+	w.slept = sleep{from, until}
+	return set, slept
+}
+
+// sinceTick returns the time from a tick to the end of the suspend in which it was due, 0 if it was due in none.
+func (w *clocks) sinceTick(tick time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !tick.After(w.slept.from) || tick.After(w.slept.until) {
+		return 0
+	}
+	return w.slept.until.Sub(tick)
+}
+
+// bridge is an entry beside another one that sleeps too long, since its next tick was computed before the clock was set
+// back. It starts the same job for the ticks until then, and removes itself.
+type bridge struct {
+	cron        *cron.Cron
+	of          cron.Entry
+	from, until time.Time
+	id          chan cron.EntryID // has room for one
+}
+
+// bridgeAll adds the bridges that a cron needs, instead of those that it has.
+func bridgeAll(c *cron.Cron) {
+	now := time.Now().In(c.Location())
+	for _, entry := range c.Entries() {
+		if _, ok := entry.Job.(*bridge); ok {
+			c.Remove(entry.ID)
+		} else if b := bridgeOf(c, entry, now); b != nil {
+			id := c.Schedule(b, b)
+			b.id <- id
+			if b.Next(time.Now().In(c.Location())).IsZero() { // its ticks have passed, or it was about to remove itself
+				c.Remove(id)
+			}
+		}
+	}
+}
+
+// bridgeOf returns nil for an entry that needs no bridge. Redis decides which ticks of a job are run again. For other
+// entries nothing remembers that, so those that the entry has started are left out. Schedules of other packages are not
+// asked here, because only the scheduler may do so.
+func bridgeOf(c *cron.Cron, entry cron.Entry, now time.Time) *bridge {
+	b := &bridge{cron: c, of: entry, from: now, until: entry.Next, id: make(chan cron.EntryID, 1)}
+	if _, ours := entry.Job.(*job); !ours {
+		switch entry.Schedule.(type) {
+		case *cron.SpecSchedule, *expression, aligned:
+			b.from = latestOf(now, entry.Prev)
+		case cron.ConstantDelaySchedule, *oneTime, *starter: // these count from now
+		default:
+			return nil
+		}
+	}
+	if b.Next(now).IsZero() {
+		return nil
+	}
+	return b
+}
+
+// Next returns the next tick of the entry that the entry itself passes over.
+func (b *bridge) Next(t time.Time) time.Time {
+	next := b.of.Schedule.Next(latestOf(t, b.from.In(t.Location())))
+	if next.Before(b.until) {
+		return next
+	}
+	return time.Time{}
+}
+
+// Run is called by the scheduler.
+func (b *bridge) Run() { _ = b.RunContext(context.Background()) }
+
+// RunContext is called by the wrappers of this package instead.
+func (b *bridge) RunContext(ctx context.Context) error {
+	there := b.cron.Entry(b.of.ID).Valid()
+	if !there || b.Next(time.Now().In(b.cron.Location())).IsZero() {
+		id := <-b.id
+		b.cron.Remove(id)
+		b.id <- id
+	}
+	if !there {
+		return nil
+	}
+	return funcOf(b.of.Job)(ctx)
+}
