@@ -31,9 +31,18 @@ type sample struct {
 	known     bool          // suspended is
 }
 
-func readSample() sample {
-	suspended, known := suspendedFor()
-	return sample{readClocks(), suspended, known}
+// readSample reads the clocks one after the other, and once more if the process was stopped or the host suspended between
+// two of them: that would pass for a clock that was set.
+func readSample() (s sample) {
+	for range 10 {
+		before, _ := suspendedFor()
+		s.reading = readClocks()
+		s.suspended, s.known = suspendedFor()
+		if (s.suspended - before).Abs() < leastStep/10 {
+			break
+		}
+	}
+	return s
 }
 
 // sleep is a suspend of the host, by its wall clock: from the last look before it until the first one after it.

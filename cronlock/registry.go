@@ -123,10 +123,13 @@ func (j *job) register(ctx context.Context) error {
 
 func (j *job) registration() registration {
 	i := j.identity
-	now := time.Now().In(j.cron.Location())
+	tick := time.Now().In(j.cron.Location())
+	if latest := latestTick(j.schedule, tick); !latest.IsZero() {
+		tick = latest
+	}
 	return registration{
 		Service: i.service, Spec: i.spec, Zone: i.zone, Digest: i.digest, Replica: j.config.replica,
-		Plan: planOf(j.schedule, j.cron.Location()), Late: max(j.deadline(now), j.config.catchUp).Milliseconds(),
+		Plan: planOf(j.schedule, j.cron.Location()), Late: max(j.deadline(tick), j.config.catchUp).Milliseconds(),
 	}
 }
 
