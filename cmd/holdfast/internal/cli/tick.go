@@ -10,6 +10,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
 )
 
 // schedule returns the first time after another, as of robfig/cron.
@@ -37,7 +38,10 @@ func parseTick(text string) (schedule, error) {
 		if err == nil && s.Next(time.Now()).IsZero() {
 			return nil, fmt.Errorf("%q: no day of the coming years has this date", text)
 		}
-		return s, err
+		if err != nil {
+			return nil, err
+		}
+		return cronlock.Ticks(s), nil
 	}
 	var interval duration
 	if err := interval.UnmarshalText([]byte(text)); err != nil {

@@ -81,6 +81,21 @@ func TestTicksAreRunOnce(t *testing.T) {
 			{"2026-02-02T17:30:00Z", false}, // a second host
 			{"2026-02-03T03:00:00Z", true},
 		}},
+		"a time that clocks skip": {"30 2 * * *", "America/Los_Angeles", []call{
+			{"2026-03-07T02:30:00-08:00", true},
+			{"2026-03-08T01:55:00-08:00", false}, // late for the 7th
+			{"2026-03-08T03:00:00-07:00", true},  // cron runs it right after the gap
+			{"2026-03-08T03:30:00-07:00", false}, // a host whose cron is late
+			{"2026-03-08T12:00:00-07:00", false}, // by hand
+			{"2026-03-09T02:30:00-07:00", true},
+		}},
+		"a time that clocks skip, zone of the line": {"CRON_TZ=America/Los_Angeles 30 2 * * *", "UTC", []call{
+			{"2026-03-07T10:30:00Z", true}, {"2026-03-08T10:00:01Z", true}, {"2026-03-08T10:00:09Z", false}, {"2026-03-09T09:30:00Z", true},
+		}},
+		"a midnight that clocks skip": {"0 0 * * *", "Africa/Cairo", []call{
+			{"2025-04-24T00:00:00+02:00", true}, {"2025-04-25T01:00:00+03:00", true}, {"2025-04-25T09:00:00+03:00", false},
+			{"2025-04-26T00:00:00+03:00", true},
+		}},
 		"Persistent=true at boot": {"0 0 * * 1", "UTC", []call{
 			{"2026-02-08T23:58:50Z", true}, // for Monday the 2nd, seconds before the next one
 			{"2026-02-09T00:00:20Z", true},
