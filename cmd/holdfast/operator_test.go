@@ -127,13 +127,25 @@ func TestShowRunning(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	locks := newLocks(t, srv)
-	attempt, err := locks.Once("charge:7", core.WithTTL(time.Hour), core.WithNote("host-1:4711")).Begin(t.Context())
+	attempt, err := locks.Once("charge:7", core.WithTTL(time.Hour), core.WithNote("by hand"), core.WithLabel("POST /charges")).Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	process := regexp.QuoteMeta(fmt.Sprintf("%s:%d", host, os.Getpid()))
 	shown := run(t, urlOf(srv), "show", "charge:7").stdout
-	wantMatch(t, shown, `RECORD +ATTEMPT +TOKEN +BEGAN +LEASE +KEPT FOR +NOTE`)
-	wantMatch(t, shown, fmt.Sprintf(`running +1 +%d +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d, \S+ ago +(59m\d\ds|1h00m) .*host-1:4711`, attempt.Token()))
+	wantMatch(t, shown, `RECORD +ATTEMPT +TOKEN +BEGAN +LEASE +KEPT FOR +PROCESS +LABEL +NOTE`)
+	wantMatch(t, shown, fmt.Sprintf(`running +1 +%d +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d, \S+ ago +(59m\d\ds|1h00m) .* %s +POST /charges +by hand`, attempt.Token(), process))
+	listed := run(t, urlOf(srv), "records", "--state", "running").stdout
+	wantMatch(t, listed, fmt.Sprintf(`charge:7 +running .* %s +POST /charges +by hand`, process))
+	run(t, urlOf(srv), "records", "--json").want(t, 0, `"label":"POST /charges"`, "")
+	run(t, urlOf(srv), "show", "--json", "charge:7").want(t, 0, `"instance":"`, "")
+	if got := run(t, urlOf(srv), "records", "--state", "unknown"); strings.Contains(got.stdout, "charge") {
+		t.Errorf("%+v", got)
+	}
 }
 
 // TestListOfWaiters: WAITERS has the callers in a queue, and says that those of another lock may be more than the processes.
@@ -369,6 +381,28 @@ func TestCron(t *testing.T) {
 	for _, verb := range []string{"pause", "resume", "history"} {
 		run(t, url, "cron", verb, "report").want(t, 1, "", "unknown job")
 	}
+}
+
+// TestCronPause: cron ls has the next tick of a job, and who has paused it, which is the user of the command.
+func TestCronPause(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	url, locks := urlOf(srv), newLocks(t, srv)
+	scheduler := cron.New(cron.WithLocation(time.UTC))
+	if _, err := cronlock.AddFunc(scheduler, locks, "0 3 29 2 *", "nightly", func(context.Context) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	scheduler.Start()
+	t.Cleanup(func() { <-scheduler.Stop().Done() })
+	redistest.Eventually(t, within, "the job", func() bool {
+		_, err := cronlock.Job(t.Context(), locks, "nightly")
+		return err == nil
+	})
+	wantMatch(t, run(t, url, "cron", "ls").stdout, `nightly +0 3 29 2 \* +UTC +- +20\d\d-\d\d-\d\d \d\d:\d\d:00 +0 +- `)
+	finish(t, with(command(t, url, "cron", "pause", "nightly"), "SUDO_USER=ada")).want(t, 0, "", "")
+	wantMatch(t, run(t, url, "cron", "ls").stdout, `nightly .* by ada@\S+ 20\d\d-`)
+	run(t, url, "cron", "resume", "nightly").want(t, 0, "", "")
+	wantMatch(t, run(t, url, "cron", "ls").stdout, `nightly .* 0 +- `)
 }
 
 // TestPages: the completions are scripts that their shells can read, and the manual page has all commands.

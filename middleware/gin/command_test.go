@@ -123,7 +123,7 @@ func TestCommandNamesRecords(t *testing.T) {
 			if framework == "gin" {
 				guard := ginlock.Idempotent(locks, gUser)
 				if test.gin != nil {
-					guard = ginlock.Once(locks, test.gin, ginOptions(test.options)...)
+					guard = ginlock.Once(locks, test.gin, test.options...)
 				}
 				engine := gin.New()
 				engine.UseRawPath = true
@@ -187,13 +187,6 @@ func keyedRequest(path string) *http.Request {
 	}
 	r.Host, r.RemoteAddr = "Shop.example.com:443", "[2001:db8::1]:1234"
 	return r.WithContext(context.WithValue(r.Context(), ctxUser{}, "ada"))
-}
-
-func ginOptions(options []httplock.Option) (all []ginlock.Option) {
-	for _, o := range options {
-		all = append(all, o.(ginlock.Option))
-	}
-	return all
 }
 
 // TestCommandNamesLocks: http-key says that the lock of a request in progress is held, and which name it has.

@@ -1,7 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -41,7 +46,7 @@ func withLocks(env *environment, call func(*core.Client) error) error {
 
 // Run is called by the parser.
 func (c *cronPauseCommand) Run(env *environment) error {
-	return withLocks(env, func(locks *core.Client) error { return cronlock.Pause(env.ctx, locks, c.Job) })
+	return withLocks(env, func(locks *core.Client) error { return cronlock.Pause(env.ctx, locks, c.Job, cronlock.By(operator())) })
 }
 
 // Run is called by the parser.
@@ -56,20 +61,41 @@ func (c *cronLsCommand) Run(env *environment) error {
 		if err != nil {
 			return err
 		}
-		t := &table{head: []string{"JOB", "SPEC", "ZONE", "PAUSED", "LAST TICK", "SERVICE"}}
+		t := &table{head: []string{"JOB", "SPEC", "ZONE", "LAST TICK", "NEXT TICK", "MISSED", "PAUSED", "SERVICE"}}
 		for _, j := range jobs {
 			if env.flags.JSON {
 				if err := env.printJSON(j); err != nil {
 					return err
 				}
 			}
-			t.add(j.Name, j.Spec, j.Zone, fmt.Sprint(j.Paused), clockTime(j.LastTick), j.Service)
+			t.add(j.Name, j.Spec, j.Zone, clockTime(j.LastTick), clockTime(j.NextTick), strconv.Itoa(j.Missed), paused(j), j.Service)
 		}
 		if !env.flags.JSON {
 			t.print(env)
 		}
 		return nil
 	})
+}
+
+// paused returns who has paused a job, and when; "-" if it is not paused.
+func paused(j cronlock.JobInfo) string {
+	if !j.Paused {
+		return "-"
+	}
+	return strings.TrimSpace("by " + cmp.Or(j.PausedBy, "unknown") + " " + strings.TrimSuffix(clockTime(j.PausedAt), "-"))
+}
+
+// operator returns who runs the command: the user and the host.
+func operator() string {
+	name := os.Getenv("SUDO_USER")
+	if current, err := user.Current(); name == "" && err == nil {
+		name = current.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return name
+	}
+	return name + "@" + host
 }
 
 // Run is called by the parser.

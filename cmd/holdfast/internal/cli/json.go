@@ -56,6 +56,8 @@ type jsonRecord struct {
 	Retention int64      `json:"retention_ms"`
 	Reason    string     `json:"reason,omitempty"`
 	Note      string     `json:"note,omitempty"`
+	Instance  string     `json:"instance,omitempty"`
+	Label     string     `json:"label,omitempty"`
 	Size      int        `json:"size"`
 	Value     []byte     `json:"value,omitempty"`
 }
@@ -90,6 +92,7 @@ func recordInJSON(r core.Record, size int) *jsonRecord {
 	return &jsonRecord{
 		Key: r.Key, State: stateOf(r), Attempt: r.Attempt, Token: r.Token, Began: timeOrNil(r.Began), Ended: timeOrNil(r.Ended),
 		Lease: r.Lease.Milliseconds(), Retention: r.Retention.Milliseconds(), Reason: r.Reason, Note: r.Note,
+		Instance: r.Instance, Label: r.Label,
 		Size: size, Value: r.Value,
 	}
 }

@@ -93,8 +93,7 @@ func (c *onceCommand) terms(ctx context.Context, all *clients) (string, []core.O
 		policy = core.RetryFailures
 	}
 	opts := []core.OnceOption{
-		core.WithFailurePolicy(policy), core.WithNote(identity()), core.WithLabel(c.label()),
-		core.WithMaxValue(2 * (c.MaxOutput + 256) * 2), core.WithWait(0),
+		core.WithFailurePolicy(policy), core.WithLabel(c.label()), core.WithMaxValue(2 * (c.MaxOutput + 256) * 2), core.WithWait(0),
 	}
 	if c.Wait != nil {
 		opts = append(opts, core.WithWait(c.Wait.value()))
@@ -178,8 +177,8 @@ func (c *onceCommand) skipped(env *environment, r core.Record) {
 			text += ", for the tick of " + tick.Local().Format(time.RFC3339)
 		}
 	}
-	if r.Note != "" {
-		text += ", on " + printable(r.Note)
+	if r.Instance != "" {
+		text += ", on " + printable(r.Instance)
 	}
 	if !r.Began.IsZero() {
 		text += ", from " + r.Began.Local().Format(time.RFC3339)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,13 +22,17 @@ func (c *recordsCommand) Run(env *environment) error {
 		return err
 	}
 	defer all.close()
-	t := &table{head: []string{"KEY", "STATE", "ATTEMPT", "BEGAN", "KEPT FOR", "SIZE", "NOTE", "REASON"}}
+	t := &table{head: []string{"KEY", "STATE", "ATTEMPT", "BEGAN", "KEPT FOR", "SIZE", "PROCESS", "LABEL", "NOTE", "REASON"}}
+	var states []core.State
+	if c.State != "" {
+		states = append(states, core.State(c.State))
+	}
 	seen := make(map[string]bool)
-	for r, err := range all.locks.AllRecords(env.ctx, c.Prefix) {
+	for r, err := range all.locks.AllRecords(env.ctx, c.Prefix, states...) {
 		if err != nil {
 			return err
 		}
-		if seen[r.Key] || c.State != "" && stateOf(r.Record) != c.State {
+		if seen[r.Key] {
 			continue
 		}
 		seen[r.Key] = true
@@ -36,7 +41,8 @@ func (c *recordsCommand) Run(env *environment) error {
 				return err
 			}
 		}
-		t.add(r.Key, stateOf(r.Record), strconv.Itoa(r.Attempt), age(r.Began), short(r.Retention), strconv.Itoa(r.Size), r.Note, r.Reason)
+		t.add(r.Key, stateOf(r.Record), strconv.Itoa(r.Attempt), age(r.Began), short(r.Retention), strconv.Itoa(r.Size),
+			orDash(r.Instance), orDash(r.Label), orDash(r.Note), r.Reason)
 	}
 	if !env.flags.JSON {
 		t.print(env)
@@ -45,14 +51,18 @@ func (c *recordsCommand) Run(env *environment) error {
 	return nil
 }
 
+// orDash returns a text, "-" if there is none.
+func orDash(text string) string { return cmp.Or(text, "-") }
+
 // printRecord prints a record, and at most a line of its value.
 func printRecord(env *environment, r core.Record) {
-	t := &table{head: []string{"RECORD", "ATTEMPT", "TOKEN", "BEGAN", "LEASE", "KEPT FOR", "NOTE", "REASON"}}
+	t := &table{head: []string{"RECORD", "ATTEMPT", "TOKEN", "BEGAN", "LEASE", "KEPT FOR", "PROCESS", "LABEL", "NOTE", "REASON"}}
 	lease := "-"
 	if r.State == core.StateRunning {
 		lease = short(r.Lease)
 	}
-	t.add(stateOf(r), strconv.Itoa(r.Attempt), strconv.FormatInt(r.Token, 10), since(r.Began), lease, short(r.Retention), r.Note, r.Reason)
+	t.add(stateOf(r), strconv.Itoa(r.Attempt), strconv.FormatInt(r.Token, 10), since(r.Began), lease, short(r.Retention),
+		orDash(r.Instance), orDash(r.Label), orDash(r.Note), r.Reason)
 	t.print(env)
 	if len(r.Value) > 0 {
 		v := &table{head: []string{fmt.Sprintf("VALUE, %d bytes", len(r.Value))}}
