@@ -81,7 +81,11 @@ func (e *exclusive) process(ctx context.Context, t *asynq.Task, next asynq.Handl
 		if v.ctx.Err() != nil {
 			return v.ctx.Err() // asynq has done with the task just when its turn had come
 		}
-		started, r.lease, r.gone = true, lock.lease, v.granted()
+		end, err := v.granted()
+		if err != nil {
+			return err
+		}
+		started, r.lease, r.gone = true, lock.lease, end
 		failure = e.run(ctx, r, t, next)
 		return nil // so that the error of Do is about the lease
 	})

@@ -28,10 +28,14 @@ func (r *run) finish(t *asynq.Task, returned bool, err error) error {
 	case r.attempt != nil:
 		verdict = r.record(state, returned, err)
 	case state == core.StateCompleted:
-		r.effect()
+		r.remember(state, returned)
 		verdict = nil
 	case state == core.StateUnknown:
+		r.remember(state, returned)
 		verdict = archived(err)
+	}
+	if state == core.StateUnknown {
+		r.held()
 	}
 	if verdict == nil && returned {
 		r.write(t, r.value())
@@ -99,7 +103,7 @@ func (r *run) record(state core.State, returned bool, err error) error {
 func (r *run) awaited(ctx context.Context, err error) error {
 	const pause = 100 * time.Millisecond
 	for errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrNotReplicated) { // of that, the master knows nothing
-		record, failure := r.peek(ctx)
+		record, failure := r.once().Peek(ctx)
 		switch {
 		case failure != nil:
 		case record.Attempt > r.attempt.Number():
@@ -121,13 +125,13 @@ func (r *run) completed(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, core.ErrStale):
 		r.failed("run", err)
-		if record, failure := r.peek(ctx); failure == nil && record.State == core.StateCompleted {
+		if record, failure := r.once().Peek(ctx); failure == nil && record.State == core.StateCompleted {
 			return nil
 		}
-		r.effect()
+		r.remember(core.StateCompleted, true)
 		return r.deferred(err) // how the other attempt fares decides
 	case err != nil && !errors.Is(err, core.ErrValueTooLarge):
-		r.effect()
+		r.remember(core.StateCompleted, true)
 		r.failed("finish", fmt.Errorf("%w: %w", ErrNotRecorded, err))
 	}
 	return nil

@@ -20,6 +20,7 @@ type guard struct {
 	busy     busyTasks
 	memory   outage.Memory     // of a guard that fails open
 	warnings throttle.Throttle // of what is logged
+	unknown  throttle.Seen     // keys of unknown outcome that were logged
 }
 
 // visit is a task that has come to a guard.
@@ -30,6 +31,8 @@ type visit struct {
 	hash   string    // of the key
 	traits keyTraits // of the key
 	came   time.Time
+
+	fingerprint []byte // of Once, nil if payloads are not compared
 
 	lock   core.Locker   // of Exclusive, otherwise nil
 	limit  int           // how many tasks of the key can run at a time
@@ -161,9 +164,20 @@ func (v *visit) acquired(ctx context.Context, attempt int) {
 	}
 }
 
+const (
+	logGuardFailed = "holdfast: asynqlock: the guard of a task has failed"
+	logUnknown     = "holdfast: asynqlock: the outcome of a task is unknown, its key is held until Resolve or Forget"
+)
+
+// held logs each task after which no task of its key runs until an operator has looked.
+func (v *visit) held() {
+	v.guard.unknown.First(v.hash)
+	v.guard.logger.Warn(logUnknown, "key", v.hash, "queue", v.task.Queue, "type", v.task.Type, "task", v.task.ID)
+}
+
 // failed is told when Redis did not do what was asked for.
 func (v *visit) failed(operation string, err error) {
-	v.warn("holdfast: asynqlock: the guard of a task has failed", operation, "operation", operation, "error", err)
+	v.warn(logGuardFailed, operation, "operation", operation, "error", err)
 	if hook := v.guard.hooks.Failed; hook != nil {
 		hook(v.ctx, Failure{Task: v.task, KeyHash: v.hash, Operation: operation, Err: err})
 	}
@@ -261,7 +275,10 @@ func (v *visit) once(begin func(ctx context.Context, wait time.Duration) error) 
 	wait := v.patience()
 	ctx, cancel := context.WithTimeout(v.ctx, wait+outage.AskTimeout)
 	defer cancel()
-	err := begin(ctx, wait)
+	err := v.unrecorded()
+	if err == nil {
+		err = begin(ctx, wait)
+	}
 	if isBusy(err) {
 		v.busy = err
 		v.remember(err)
@@ -275,7 +292,11 @@ func (v *visit) mayWait(err error) bool {
 		return v.guard.wait > 0 || v.waits > 0 || v.task.last()
 	}
 	_, bounded := v.until()
-	opens := v.guard.failOpen && v.busy == nil && !outage.Busy(v.known(err))
+	opens := false
+	if v.guard.failOpen && v.busy == nil {
+		known := v.known(err)
+		opens = known == nil || errors.Is(known, core.ErrCompleted) // that needs no Redis either
+	}
 	return errors.Is(err, core.ErrUnavailable) && v.task.last() && bounded && !opens
 }
 

@@ -52,6 +52,15 @@ var (
 	errNoKeyFunc = errors.New("holdfast: asynqlock: the key function is nil: pass ByPayload(\"order\") for instance")
 )
 
+// arrive makes the key of a task.
+func (o *once) arrive(ctx context.Context, t *asynq.Task) (*visit, error) {
+	v, err := o.visit(ctx, t, func(key string) string { return recordHash(o.keySecret, t, key) })
+	if err == nil && o.comparesPayload(v) {
+		v.fingerprint = fingerprint(o.keySecret, t)
+	}
+	return v, err
+}
+
 type once struct {
 	guard
 	locks   *core.Client
@@ -62,17 +71,22 @@ type once struct {
 func (o *once) process(ctx context.Context, t *asynq.Task, next asynq.Handler) error {
 	o.runs.come()
 	defer o.runs.leave()
-	v, err := o.visit(ctx, t, func(key string) string { return recordHash(o.keySecret, t, key) })
+	v, err := o.arrive(ctx, t)
 	switch {
 	case err != nil:
 		return v.keyless(t, next, err)
 	case o.entered(v):
 		return next.ProcessTask(ctx, t)
 	}
-	attempt, err := o.begin(v, t)
+	end := func() {}
+	attempt, err := o.begin(v)
+	if err == nil {
+		if end, err = v.granted(); err != nil {
+			_ = attempt.Release(ctx)
+		}
+	}
 	if o.failOpen && v.outage(err) {
 		v.failed("begin", err)
-		var end func()
 		if end, err = v.open(err); err == nil {
 			return o.run(v, t, next, nil, end)
 		}
@@ -80,7 +94,7 @@ func (o *once) process(ctx context.Context, t *asynq.Task, next asynq.Handler) e
 	var done *core.CompletedError
 	switch {
 	case err == nil:
-		return o.run(v, t, next, attempt, v.granted())
+		return o.run(v, t, next, attempt, end)
 	case errors.As(err, &done):
 		return o.replay(v, t, done.Record)
 	}
@@ -93,6 +107,9 @@ func (o *once) turnAway(v *visit, t *asynq.Task, err error) error {
 	case errors.Is(err, core.ErrFingerprintMismatch):
 		return v.refused(o.mismatch(v.task, err))
 	case errors.Is(err, core.ErrOutcomeUnknown):
+		if o.unknown.First(v.hash) { // a run whose process crashed, for instance
+			v.held()
+		}
 		return v.refused(err)
 	case v.ctx.Err() != nil:
 		return v.ctx.Err()
@@ -113,17 +130,17 @@ func (o *once) entered(v *visit) bool {
 }
 
 // of returns the Once of a task.
-func (o *once) of(v *visit, t *asynq.Task, more ...core.OnceOption) *core.Once {
+func (o *once) of(v *visit, more ...core.OnceOption) *core.Once {
 	options := append(slices.Clone(o.options), core.WithNote(note(v.task)), core.WithLabel(label(v.task)))
-	if o.comparesPayload(v) {
-		options = append(options, core.WithFingerprint(fingerprint(o.keySecret, t)))
+	if v.fingerprint != nil {
+		options = append(options, core.WithFingerprint(v.fingerprint))
 	}
 	return o.locks.Once(recordName(v.hash), append(options, more...)...)
 }
 
-func (o *once) begin(v *visit, t *asynq.Task) (attempt *core.Attempt, err error) {
+func (o *once) begin(v *visit) (attempt *core.Attempt, err error) {
 	err = v.ask(func(ctx context.Context, wait time.Duration) (err error) {
-		attempt, err = o.of(v, t, core.WithWait(wait)).Begin(ctx)
+		attempt, err = o.of(v, core.WithWait(wait)).Begin(ctx)
 		return err
 	})
 	if err == nil && v.ctx.Err() != nil { // asynq has done with the task just when its turn had come
@@ -140,7 +157,7 @@ func (o *once) meet(v *visit, t *asynq.Task, busy error) error {
 	}
 	ctx, cancel := context.WithTimeout(v.ctx, outage.AskTimeout)
 	defer cancel()
-	record, err := o.of(v, t).Peek(ctx)
+	record, err := o.of(v).Peek(ctx)
 	switch {
 	case err != nil || record.State != core.StateRunning || sameTask(record.Note, v.task):
 		return v.deferred(busy)
@@ -157,7 +174,7 @@ func (o *once) meet(v *visit, t *asynq.Task, busy error) error {
 // run calls the handler, records how it ended, and then calls end. Without attempt it has no record.
 func (o *once) run(v *visit, t *asynq.Task, next asynq.Handler, attempt *core.Attempt, end func()) error {
 	r := &run{visit: v, client: o.locks, attempt: attempt, gone: end}
-	r.peek = func(ctx context.Context) (core.Record, error) { return o.of(v, t).Peek(ctx) }
+	r.once = func(more ...core.OnceOption) *core.Once { return o.of(v, more...) }
 	ctx, cancel := v.ctx, context.CancelFunc(func() {})
 	if attempt != nil {
 		r.lease = attempt

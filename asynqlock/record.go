@@ -72,9 +72,9 @@ func recordOf(
 	}
 	o.options = o.onceOptions()
 	t := asynq.NewTaskWithHeaders(info.Type, info.Payload, info.Headers)
-	v, err := o.visit(ContextWithTask(ctx, info), t, func(key string) string { return recordHash(o.keySecret, t, key) })
+	v, err := o.arrive(ContextWithTask(ctx, info), t)
 	if err != nil {
 		return nil, err
 	}
-	return o.of(v, t), nil
+	return o.of(v), nil
 }

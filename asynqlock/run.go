@@ -13,11 +13,11 @@ import (
 type run struct {
 	*visit
 	began   time.Time
-	around  *run          // in which this one is, nil if it is the outermost
-	client  *core.Client  // of the record, nil for Exclusive
-	attempt *core.Attempt // nil for Exclusive, and without Redis
-	peek    func(context.Context) (core.Record, error)
-	lease   leased // nil without Redis
+	around  *run                                     // in which this one is, nil if it is the outermost
+	client  *core.Client                             // of the record, nil for Exclusive
+	attempt *core.Attempt                            // nil for Exclusive, and without Redis
+	once    func(more ...core.OnceOption) *core.Once // the record, nil for Exclusive
+	lease   leased                                   // nil without Redis
 
 	word atomic.Int32 // the handler's, a disposition
 

@@ -15,6 +15,10 @@ import (
 func (j *job) claim(ctx context.Context, tick time.Time, deadline, wait time.Duration) (
 	*core.Attempt, Reason, error,
 ) {
+	ranHere := outage.Question{Key: tickKey(j.name, tick)}
+	if err := j.memory.Unrecorded(ranHere); err != nil {
+		return nil, Taken, err
+	}
 	once := j.once(tick, deadline, wait)
 	var doubt doubt
 	var before, taken error // taken is what Redis has said of another run, which an outage does not make unsaid
@@ -26,6 +30,10 @@ func (j *job) claim(ctx context.Context, tick time.Time, deadline, wait time.Dur
 		if err == nil {
 			var attempt *core.Attempt
 			if attempt, err = once.Begin(ctx); err == nil {
+				if err := j.memory.Unrecorded(ranHere); err != nil {
+					_ = attempt.Withdraw(context.WithoutCancel(ctx))
+					return nil, Taken, err
+				}
 				return j.unlessPaused(ctx, tick, attempt, wait > 0)
 			}
 		}
@@ -111,16 +119,21 @@ func permanent(err error) bool {
 	return false
 }
 
-// once is the record of a tick. It is kept for longer than somebody may come for the tick, so that a forgotten one is
+// retention is how long the record of a tick is kept: for longer than anyone may come for the tick, so that a forgotten one is
 // always too late; and a failed-over master whose clock is behind has the same time once more.
-func (j *job) once(tick time.Time, deadline, wait time.Duration) *core.Once {
+func (j *job) retention(tick time.Time) time.Duration {
 	window := max(j.longestSleep(tick)+j.deadline(tick), j.config.catchUp)
 	retention := max(j.remembered(tick), 2*window+j.config.maxSkew)
 	if j.config.catchUp > 0 {
 		retention = max(retention, 3*period(j.schedule, tick)) // so that there is a last tick to catch up from
 	}
+	return whole(retention)
+}
+
+// once is the record of a tick.
+func (j *job) once(tick time.Time, deadline, wait time.Duration) *core.Once {
 	options := j.options(
-		core.WithRetention(whole(retention)),
+		core.WithRetention(j.retention(tick)),
 		core.WithWindow(tick.Add(-j.config.maxSkew), tick.Add(deadline)),
 	)
 	if j.config.attempts > 1 {

@@ -66,9 +66,21 @@ func (j *job) exclusive(lock core.Locker) {
 	if j.config.overlap == overlapWait {
 		wait = j.config.wait
 	}
-	lease, err := j.take(j.config.context, lock, wait)
+	lease, end, err := j.takeUnlessRunning(lock, wait)
+	if j.config.failOpen && outage.Is(err) && j.config.context.Err() == nil {
+		unavailable := err
+		if end, err = j.memory.Enter(outage.Question{Key: j.name, Lock: lock}, unavailable); err == nil {
+			defer end()
+			j.warnOfUnguarded(now, unavailable)
+			ctx, cancel := j.limit(j.config.context, func() {})
+			defer cancel()
+			_ = j.call(ctx, run, func(Run) {})
+			return
+		}
+	}
 	switch {
 	case err == nil:
+		defer end()
 		j.underLease(lease, run)
 	case j.config.context.Err() != nil || errors.Is(err, core.ErrClosed):
 		j.skip(now, Stopped, err)
@@ -76,14 +88,30 @@ func (j *job) exclusive(lock core.Locker) {
 		j.skip(now, Overlapping, fmt.Errorf("%w: %w", ErrOverlap, err))
 	case !outage.Is(err):
 		j.skip(now, Refused, err)
-	case j.config.failOpen:
-		j.warnOfUnguarded(now, err)
-		ctx, cancel := j.limit(j.config.context, func() {})
-		defer cancel()
-		_ = j.call(ctx, run, func(Run) {})
 	default:
 		j.skip(now, Unavailable, err)
 	}
+}
+
+// takeUnlessRunning takes the lock, unless a run of this process goes on that began without it, see [FailOpen]. end must be
+// called when the run has ended.
+func (j *job) takeUnlessRunning(lock core.Locker, wait time.Duration) (lease *core.Lease, end func(), err error) {
+	ctx, end := j.config.context, func() {}
+	if !j.config.failOpen {
+		lease, err = j.take(ctx, lock, wait)
+		return lease, end, err
+	}
+	q, began := outage.Question{Key: j.name, Lock: lock}, time.Now()
+	if err = j.memory.Await(ctx, q, wait); err != nil {
+		return nil, end, err
+	}
+	if lease, err = j.take(ctx, lock, wait-time.Since(began)); err != nil {
+		return nil, end, err
+	}
+	if end, err = j.memory.Granted(q); err != nil {
+		_ = lease.Unlock(context.WithoutCancel(ctx)) // it frees itself otherwise
+	}
+	return lease, end, err
 }
 
 // take takes a lock, and waits for it that long. A busy lock never passes for an outage.

@@ -160,7 +160,7 @@ func (e *execution) giveBack(base context.Context, err error) error {
 		err = fmt.Errorf("%w: %w", ErrOverlap, err)
 	}
 	if reason != Overlapping && e.attempts > 1 || reason == NotLeader {
-		e.warnUnrecorded(e.attempt.Withdraw(context.WithoutCancel(base)))
+		e.warnUnrecorded(e.run.Tick, e.attempt.Withdraw(context.WithoutCancel(base)))
 	} else {
 		run := e.run
 		run.Outcome = Skipped
@@ -177,15 +177,15 @@ func (e *execution) record(ctx context.Context, run Run) {
 	}
 	ctx = context.WithoutCancel(ctx)
 	if run.Outcome == Interrupted && run.Attempt < e.attempts {
-		e.warnUnrecorded(e.attempt.Release(ctx))
+		e.warnUnrecorded(e.run.Tick, e.attempt.Release(ctx))
 		return
 	}
-	e.warnUnrecorded(e.attempt.Complete(ctx, run.encode()))
+	e.warnUnrecorded(e.run.Tick, e.attempt.Complete(ctx, run.encode()))
 }
 
-func (e *execution) warnUnrecorded(err error) {
+func (j *job) warnUnrecorded(tick time.Time, err error) {
 	if err != nil {
-		e.config.logger.Warn("holdfast: cronlock: run not recorded", "job", e.name, "tick", e.run.Tick, "error", err)
+		j.config.logger.Warn("holdfast: cronlock: run not recorded", "job", j.name, "tick", tick, "error", err)
 	}
 }
 

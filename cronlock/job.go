@@ -11,6 +11,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // job is what the scheduler starts.
@@ -26,6 +27,7 @@ type job struct {
 	clocks   *clocks                    // of the cron, shared by its jobs; nil for the wrappers
 	slot     chan struct{}              // full while the function runs in this process
 	current  atomic.Pointer[core.Lease] // of that run, nil if there is none
+	memory   outage.Memory              // of a job that fails open
 
 	lastPaused  atomic.Bool   // the last answer of Redis to whether the job is paused, false before the first answer
 	catching    atomic.Bool   // it looks for missed ticks
@@ -188,8 +190,8 @@ func (j *job) start(attempt *core.Attempt, tick time.Time, deadline time.Duratio
 	_ = j.execute(j.config.context, patience, attempt, tick, j.config.attempts)
 }
 
-// runUnclaimed runs a tick without Redis, see [FailOpen]. The outage is why it could not be claimed.
-func (j *job) runUnclaimed(tick time.Time, deadline time.Duration, outage error) Reason {
+// runUnclaimed runs a tick without Redis, see [FailOpen]. The error is why it could not be claimed.
+func (j *job) runUnclaimed(tick time.Time, deadline time.Duration, unavailable error) Reason {
 	if j.config.overlap != overlapAllow {
 		leave, err := j.enter(j.config.context, 0)
 		if err != nil {
@@ -198,20 +200,43 @@ func (j *job) runUnclaimed(tick time.Time, deadline time.Duration, outage error)
 		}
 		defer leave()
 	}
+	end, err := j.memory.Enter(outage.Question{Key: tickKey(j.name, tick)}, unavailable)
+	if err != nil {
+		reason, _ := j.refused(j.config.context, err)
+		j.skip(tick, reason, err)
+		return reason
+	}
+	defer end()
 	run := Run{
 		Job: j.name, Tick: tick, Replica: j.config.replica, Service: j.config.service, Deadline: tick.Add(deadline),
 	}
 	began, err := j.lead(j.config.context, &run, func(ctx context.Context) error {
-		j.warnOfUnguarded(tick, outage)
+		j.warnOfUnguarded(tick, unavailable)
 		ctx, cancel := j.limit(ctx, func() {})
 		defer cancel()
-		return j.call(ctx, run, func(Run) {})
+		return j.call(ctx, run, j.recordLate)
 	})
 	if !began {
 		j.skip(tick, notLeading(err), err)
 		return notLeading(err)
 	}
 	return ""
+}
+
+// recordLate has a run that began without Redis recorded when Redis is back. Until then the tick does not run again here. What
+// was interrupted is left to others, if they may try.
+func (j *job) recordLate(run Run) {
+	if run.Outcome == Interrupted && j.config.attempts > 1 {
+		return
+	}
+	j.memory.Ended(tickKey(j.name, run.Tick), outage.End{
+		State: core.StateCompleted, Value: run.encode(), Note: j.identity.note(j.config.replica),
+		Until: time.Now().Add(j.retention(run.Tick)),
+		Once: func(retention time.Duration) *core.Once {
+			return j.locks.Once(tickKey(j.name, run.Tick), j.options(core.WithRetention(retention))...)
+		},
+		Failed: func(err error) { j.warnUnrecorded(run.Tick, err) },
+	})
 }
 
 // now runs the job out of turn. Its record is no tick's, so nobody else comes for it.

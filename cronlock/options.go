@@ -253,8 +253,8 @@ func WithHistory(periods int) Option {
 }
 
 // FailOpen runs a tick on every replica that could not claim it until its start deadline because Redis did not answer.
-// Such a run has no lock, so it may overlap other runs. Nothing is promised for it, and it is not in the [History]. The
-// log has an error for each. A Redis that serves no client at the moment counts as silent: LOADING, READONLY, BUSY. So
+// Such a run has no lock, so it may overlap runs of other replicas. The replica does not run its tick again, and records it
+// when Redis is back; then it is in the [History]. The log has an error for each. A Redis that serves no client at the moment counts as silent: LOADING, READONLY, BUSY. So
 // may one whose answers are about a second late each, or more: a new connection needs several within 5 s. [Exclusive] with
 // [WithWait] gives them 5 s, however short the wait.
 //

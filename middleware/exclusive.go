@@ -52,7 +52,7 @@ func (e *Exclusive) Do(ctx context.Context, req Request, run func(ctx context.Co
 	lock := e.strategy(lockPrefix+hash, e.config.Lock...)
 	lease, err := e.lock(ctx, lock, hash, req)
 	if err == nil {
-		h := hold{lease: lease, hash: hash, waited: time.Since(asked), answerBy: req.AnswerBy}
+		h := hold{lock: lock, lease: lease, hash: hash, waited: time.Since(asked), answerBy: req.AnswerBy}
 		if err = e.under(ctx, h, run); err == nil {
 			return nil
 		}
@@ -71,11 +71,18 @@ func (e *Exclusive) lock(ctx context.Context, lock core.Locker, hash string, req
 	if wait > 0 {
 		defer e.gate.leave(hash)
 	}
+	if !e.within(ctx, hash) {
+		var err error
+		if wait, err = e.await(ctx, question(hash, lock, nil), wait); err != nil {
+			return nil, err
+		}
+	}
 	return e.patience(wait).Lock(ctx, lock)
 }
 
 // hold is a lock that was granted to a request.
 type hold struct {
+	lock     core.Locker
 	lease    *core.Lease
 	hash     string
 	waited   time.Duration
@@ -83,8 +90,8 @@ type hold struct {
 }
 
 // under calls run and releases the lock, however run ends. It returns an error only if it has not called run: because the
-// client left, or the lease was lost, just when the lock was granted.
-func (e *Exclusive) under(ctx context.Context, h hold, run func(ctx context.Context)) error {
+// client left, or the lease was lost, just when the lock was granted, or because a run without Redis is in progress here.
+func (e *Exclusive) under(ctx context.Context, h hold, run func(ctx context.Context)) (err error) {
 	held, cancel := bind(ctx, h.lease)
 	defer cancel()
 	defer func() { e.release(ctx, h) }()
@@ -93,14 +100,17 @@ func (e *Exclusive) under(ctx context.Context, h hold, run func(ctx context.Cont
 			return context.Cause(ctx)
 		}
 	}
+	end := func() {}
+	if !e.within(held, h.hash) {
+		if end, err = e.granted(question(h.hash, h.lock, nil)); err != nil {
+			return err
+		}
+	}
+	defer end() // also if the hook panics
 	e.acquired(held, Acquired{KeyHash: h.hash, Token: h.lease.Token(), Waited: h.waited})
 	letThroughInside(held)
 	began := time.Now()
 	defer func() { e.holds.add(time.Since(began)) }()
-	end := func() {}
-	if !e.within(held, h.hash) {
-		end = e.granted(h.hash)
-	}
 	e.run(held, h.hash, end, run)
 	return nil
 }
@@ -118,7 +128,7 @@ func (e *Exclusive) open(
 ) (err error) {
 	end := func() {}
 	if !e.within(ctx, hash) {
-		if end, err = e.memory.Enter(hash, lock, unavailable); err != nil {
+		if end, err = e.memory.Enter(question(hash, lock, nil), unavailable); err != nil {
 			return err
 		}
 	}

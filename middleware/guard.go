@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
@@ -102,6 +103,11 @@ func (g *guard) patience(wait time.Duration) outage.Patience {
 	return outage.Patience{Wait: wait, Ask: g.config.AskTimeout, FailOpen: g.config.FailOpen}
 }
 
+// question is what the memory of the guard is asked about a key.
+func question(hash string, lock core.Locker, fingerprint []byte) outage.Question {
+	return outage.Question{Key: hash, Lock: lock, Fingerprint: fingerprint}
+}
+
 // opens reports whether a request runs without Redis because of an error, if no run of its key is known of. It notes what
 // the error says of the key.
 func (g *guard) opens(ctx context.Context, hash string, err error) bool {
@@ -112,12 +118,24 @@ func (g *guard) opens(ctx context.Context, hash string, err error) bool {
 	return outage.Is(err) && ctx.Err() == nil
 }
 
-// granted notes a run for which Redis has granted the key, if the guard fails open. end must be called when it has ended.
-func (g *guard) granted(hash string) (end func()) {
+// granted notes a run for which Redis has granted the key, if the guard fails open. end must be called when it has ended. The
+// error says that a run without Redis has used the key.
+func (g *guard) granted(q outage.Question) (end func(), err error) {
 	if !g.config.FailOpen {
-		return func() {}
+		return func() {}, nil
 	}
-	return g.memory.Granted(hash)
+	return g.memory.Granted(q)
+}
+
+// await returns the error of a key that a run without Redis uses in this process or has used, after waiting for a run in
+// progress. It returns how much of the wait is left.
+func (g *guard) await(ctx context.Context, q outage.Question, wait time.Duration) (left time.Duration, err error) {
+	if !g.config.FailOpen {
+		return wait, nil
+	}
+	began := time.Now()
+	err = g.memory.Await(ctx, q, wait)
+	return max(wait-time.Since(began), 0), err
 }
 
 // finishTimeout returns how long the end of a run may wait for Redis. It is at most half of the time in which the server

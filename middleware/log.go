@@ -25,10 +25,11 @@ const (
 )
 
 // failureLog tells an operator of what clients can do nothing about: the first failure of each kind and then how many
-// there were. Keys appear by their hash only.
+// there were; of an unknown outcome each key at least once. Keys appear by their hash only.
 type failureLog struct {
 	logger   func() *slog.Logger
 	throttle throttle.Throttle
+	unknown  throttle.Seen // keys of unknown outcome
 }
 
 // refused tells of a refusal that is the server's fault.
@@ -41,7 +42,11 @@ func (l *failureLog) refused(ctx context.Context, c *Conflict) {
 	case CodeLockUnavailable:
 		l.write(ctx, slog.LevelError, logUnavailable, c.Code+" "+replyCode(c.Cause), c.KeyHash, lockFailure(c.Cause))
 	case CodeOutcomeUnknown:
-		l.unknown(ctx, c.KeyHash)
+		if l.unknown.First(c.KeyHash) { // a run whose process crashed, for instance
+			l.held(ctx, c.KeyHash)
+			return
+		}
+		l.write(ctx, slog.LevelWarn, logUnknown, c.Code, c.KeyHash, slog.Attr{})
 	}
 }
 
@@ -57,15 +62,16 @@ func (l *failureLog) failed(ctx context.Context, f Failure) {
 	l.write(ctx, level, text, f.Operation, f.KeyHash, lockFailure(f.Err))
 }
 
-// unknown tells of a key that lets no request run until an operator has looked.
-func (l *failureLog) unknown(ctx context.Context, hash string) {
-	l.write(ctx, slog.LevelWarn, logUnknown, CodeOutcomeUnknown, hash, slog.Attr{})
+// held logs each run after which its key lets no request run until an operator has looked.
+func (l *failureLog) held(ctx context.Context, hash string) {
+	l.unknown.First(hash)
+	_, _ = l.throttle.Event(CodeOutcomeUnknown) // the refusals that follow are no news
+	l.line(ctx, slog.LevelWarn, logUnknown, hash)
 }
 
 // write logs an event of that kind, unless one was logged lately.
 func (l *failureLog) write(ctx context.Context, level slog.Level, text, kind, hash string, cause slog.Attr) {
-	logger := l.logger()
-	if !logger.Enabled(ctx, level) {
+	if !l.logger().Enabled(ctx, level) {
 		return
 	}
 	seen, within := l.throttle.Event(kind)
@@ -73,16 +79,21 @@ func (l *failureLog) write(ctx context.Context, level slog.Level, text, kind, ha
 		return
 	}
 	var attrs []slog.Attr
-	if hash != "" {
-		attrs = append(attrs, slog.String("key_hash", hash))
-	}
 	if cause.Key != "" {
 		attrs = append(attrs, cause)
 	}
 	if within > 0 {
 		attrs = append(attrs, slog.Int("seen", seen), slog.Duration("within", within))
 	}
-	logger.LogAttrs(ctx, level, text, attrs...)
+	l.line(ctx, level, text, hash, attrs...)
+}
+
+// line logs an event.
+func (l *failureLog) line(ctx context.Context, level slog.Level, text, hash string, attrs ...slog.Attr) {
+	if hash != "" {
+		attrs = append([]slog.Attr{slog.String("key_hash", hash)}, attrs...)
+	}
+	l.logger().LogAttrs(ctx, level, text, attrs...)
 }
 
 // lockFailure is what the log says of an error of the lock or record. Its text has names by their hash only. An error

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // Once lets a request of each key take effect once. Make it with [NewOnce]. It is safe for concurrent use.
@@ -80,19 +81,19 @@ func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Confli
 		return nil, nil, o.Refuse(ctx, ErrKeyRequired)
 	}
 	o.shapes.learn(req.Key)
-	hash, asked := o.hash(req.Key), time.Now()
-	attempt, err := o.begin(ctx, hash, req)
+	c, asked := o.claim(req), time.Now()
+	hash := c.hash
+	attempt, err := o.begin(ctx, c, req)
 	waited := time.Since(asked)
 	if err == nil {
-		run := o.newRun(ctx, hash, attempt, o.granted(hash))
-		run.answerBy = req.AnswerBy
-		if err = o.admit(ctx, run, waited); err == nil {
+		var run *Run
+		if run, err = o.grant(ctx, c, attempt, waited); run != nil {
 			return run, nil, nil
 		}
 	}
 	if o.opens(ctx, hash, err) {
 		var run *Run
-		if run, err = o.open(ctx, hash, err); run != nil {
+		if run, err = o.open(ctx, c, err); run != nil {
 			return run, nil, nil
 		}
 	}
@@ -103,25 +104,72 @@ func (o *Once) Begin(ctx context.Context, req Request) (*Run, *Response, *Confli
 			return nil, replay, nil
 		}
 	}
-	c := o.config.conflict(onceCode(ctx, err), err)
-	c.KeyHash, c.Waited = hash, waited
-	o.complement(c, err)
-	return nil, nil, o.refused(ctx, c)
+	conflict := o.config.conflict(onceCode(ctx, err), err)
+	conflict.KeyHash, conflict.Waited = hash, waited
+	o.complement(conflict, err)
+	return nil, nil, o.refused(ctx, conflict)
+}
+
+// claim is the record that a request asks for.
+type claim struct {
+	name, hash  string
+	options     []core.OnceOption
+	fingerprint []byte
+	answerBy    time.Time
+	retention   time.Duration
+}
+
+func (o *Once) claim(req Request) claim {
+	c := claim{
+		name: o.recordName(req.Key), hash: o.hash(req.Key), answerBy: req.AnswerBy, retention: o.config.Retention,
+		options: append(slices.Clip(o.options), core.WithLabel(req.label())),
+	}
+	if o.config.RetentionUntil != nil {
+		c.retention = o.config.untilThen(time.Now())
+		c.options = append(slices.Clip(c.options), core.WithRetention(c.retention))
+	}
+	if o.config.Compare {
+		c.fingerprint = o.config.fingerprint(req.Payload)
+		c.options = append(slices.Clip(c.options), core.WithFingerprint(c.fingerprint))
+	}
+	return c
+}
+
+// question is what the memory of the guard is asked about the record.
+func (c *claim) question() outage.Question { return question(c.hash, nil, c.fingerprint) }
+
+// once returns the record, with further options.
+func (c *claim) once(client *core.Client, more ...core.OnceOption) *core.Once {
+	return client.Once(c.name, slices.Concat(c.options, more)...)
+}
+
+// grant lets a request run for which Redis has granted the key, unless a run without Redis has used the key.
+func (o *Once) grant(ctx context.Context, c claim, attempt *core.Attempt, waited time.Duration) (*Run, error) {
+	end, err := o.granted(c.question())
+	if err != nil {
+		_ = attempt.Release(ctx)
+		return nil, err
+	}
+	run := o.newRun(ctx, c, attempt, end)
+	if err := o.admit(ctx, run, waited); err != nil {
+		return nil, err
+	}
+	return run, nil
 }
 
 // open lets a request run without Redis, unless it is known that the key is in use: then the error says so.
-func (o *Once) open(ctx context.Context, hash string, unavailable error) (*Run, error) {
-	end, err := o.memory.Enter(hash, nil, unavailable)
+func (o *Once) open(ctx context.Context, c claim, unavailable error) (*Run, error) {
+	end, err := o.memory.Enter(c.question(), unavailable)
 	if err != nil {
 		return nil, err
 	}
-	run, opened := o.newRun(ctx, hash, nil, end), false
+	run, opened := o.newRun(ctx, c, nil, end), false
 	defer func() {
 		if !opened { // the hook panicked
 			run.cancel()
 		}
 	}()
-	o.failed(ctx, Failure{KeyHash: hash, Operation: "begin", Err: unavailable})
+	o.failed(ctx, Failure{KeyHash: c.hash, Operation: "begin", Err: unavailable})
 	letThroughInside(ctx)
 	opened = true
 	return run, nil
@@ -151,23 +199,23 @@ func (o *Once) admit(ctx context.Context, run *Run, waited time.Duration) (err e
 }
 
 // begin asks Redis, for as long as the request may wait.
-func (o *Once) begin(ctx context.Context, hash string, req Request) (*core.Attempt, error) {
-	options, name := append(slices.Clip(o.recordOptions()), core.WithLabel(req.label())), o.recordName(req.Key)
-	if o.config.Compare {
-		options = append(slices.Clip(options), core.WithFingerprint(o.config.fingerprint(req.Payload)))
+func (o *Once) begin(ctx context.Context, c claim, req Request) (*core.Attempt, error) {
+	wait := o.wait(c.hash, req.AnswerBy, preferred(req.Header))
+	if wait > 0 {
+		defer o.gate.leave(c.hash)
+	}
+	wait, err := o.await(ctx, c.question(), wait)
+	if err != nil {
+		return nil, err
 	}
 	if early(req.Header) {
-		if err := o.refuseEarly(ctx, o.client.Once(name, options...)); err != nil {
+		if err := o.refuseEarly(ctx, c.once(o.client)); err != nil {
 			return nil, err
 		}
 	}
-	wait := o.wait(hash, req.AnswerBy, preferred(req.Header))
-	if wait > 0 {
-		defer o.gate.leave(hash)
-	}
 	var attempt *core.Attempt
-	err := o.patience(wait).Begin(ctx, func(ctx context.Context, wait time.Duration) (err error) {
-		attempt, err = o.client.Once(name, append(slices.Clip(options), core.WithWait(wait))...).Begin(ctx)
+	err = o.patience(wait).Begin(ctx, func(ctx context.Context, wait time.Duration) (err error) {
+		attempt, err = c.once(o.client, core.WithWait(wait)).Begin(ctx)
 		return err
 	})
 	return attempt, err

@@ -102,7 +102,8 @@ func WithLock(opts ...core.LockOption) Option {
 // but refuses, because it is full, or wants other rights or another password. Nor does it apply to a key of which this guard
 // knows a run: one in progress in this process, one that had a lease when Redis last answered about the key, until that
 // lease ends, or, behind Once and Idempotent, one that has taken effect in this process and that Redis has not confirmed, for
-// ten minutes. A guard knows nothing of other guards. Defaults to refusing requests with 503.
+// ten minutes. Such a run does not run again when Redis is back either, and is recorded then. A guard that remembers 10,000
+// keys refuses further ones. It knows nothing of other guards. Defaults to refusing requests with 503.
 func FailOpen() Option {
 	return configOption(func(c *Config) { c.FailOpen = true })
 }

@@ -175,7 +175,12 @@ func (o *Once) seal(answer *Response, hash string) ([]byte, error) {
 // [core.Once.Forget]. The error is [ErrNoRecord] if no record prevents a request from running, or that of
 // core.Once.Forget.
 func (r *Record) Forget(ctx context.Context) error {
-	if r.State == core.StateNone {
+	unrecorded := r.once.memory.Forget(r.KeyHash) // of a run without Redis in this process
+	switch {
+	case r.State != core.StateNone:
+	case unrecorded:
+		return nil
+	default:
 		return ErrNoRecord
 	}
 	return r.once.recordOf(r.Key).Forget(ctx)

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/outage"
 )
 
 // Run is a request that a [Once] lets run. The adapter must call [Run.Finish].
 type Run struct {
 	once     *Once
 	attempt  *core.Attempt // nil if the guard fails open
+	claim    claim
 	hash     string
 	began    time.Time
 	request  context.Context // that of the request, also if the handler's is detached from it
@@ -38,8 +40,10 @@ func runFrom(ctx context.Context) *Run {
 }
 
 // newRun makes the context of a handler. It calls end when the run has ended.
-func (o *Once) newRun(ctx context.Context, hash string, attempt *core.Attempt, end func()) *Run {
-	r := &Run{once: o, attempt: attempt, hash: hash, began: time.Now(), request: ctx, outer: runFrom(ctx)}
+func (o *Once) newRun(ctx context.Context, c claim, attempt *core.Attempt, end func()) *Run {
+	r := &Run{
+		once: o, attempt: attempt, claim: c, hash: c.hash, began: time.Now(), request: ctx, outer: runFrom(ctx), answerBy: c.answerBy,
+	}
 	r.refusal.Store(notRefused)
 	if o.config.Detached {
 		ctx = context.WithoutCancel(ctx)
@@ -158,11 +162,11 @@ func (r *Run) end(d Disposition, outcome Outcome) {
 			o.failed(ctx, Failure{KeyHash: r.hash, Operation: "finish", Err: end.Err})
 		}
 	}
-	switch {
-	case d == Held:
-		o.log.unknown(ctx, r.hash)
-	case d == Completed && o.config.FailOpen && (r.attempt == nil || end.Err != nil):
-		o.memory.Effect(r.hash)
+	if d == Held {
+		o.log.held(ctx, r.hash)
+	}
+	if o.config.FailOpen && (r.attempt == nil || end.Err != nil) {
+		r.remember(d, outcome)
 	}
 	if o.config.Hooks.Finished != nil {
 		o.config.Hooks.Finished(ctx, end)
@@ -180,6 +184,37 @@ func (r *Run) write(ctx context.Context, d Disposition, outcome Outcome) error {
 		return r.attempt.Hold(ctx, reason(outcome))
 	default:
 		return r.attempt.Release(ctx)
+	}
+}
+
+// remember notes an end that Redis has not confirmed. That of a run without Redis is recorded when Redis is back.
+func (r *Run) remember(d Disposition, outcome Outcome) {
+	o := r.once
+	e := outage.End{State: core.StateCompleted, Fingerprint: r.claim.fingerprint, Until: time.Now().Add(r.claim.retention)}
+	if o.config.RetentionUntil != nil {
+		e.Until = r.began.Add(r.claim.retention)
+	}
+	switch d {
+	case Completed:
+	case Held:
+		e.State, e.Reason = core.StateUnknown, reason(outcome)
+	default:
+		return
+	}
+	if r.attempt == nil {
+		e.Once = func(retention time.Duration) *core.Once { return r.claim.once(o.client, core.WithRetention(retention)) }
+		e.Failed = func(err error) {
+			o.log.failed(context.Background(), Failure{KeyHash: r.hash, Operation: "finish", Err: err})
+		}
+	}
+	defer func() { o.memory.Ended(r.hash, e) }() // also if the codec panics
+	if d == Completed && outcome.answered() {
+		value, err := o.encode(outcome.Response, r.hash)
+		if err != nil {
+			o.failed(context.WithoutCancel(r.ctx), Failure{KeyHash: r.hash, Operation: "finish", Err: err})
+			return
+		}
+		e.Value = value
 	}
 }
 

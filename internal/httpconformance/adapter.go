@@ -70,7 +70,7 @@ func Run(t *testing.T, a Adapter) {
 		onceTests, verdictTests, endingTests, waitingTests, disconnectTests, outageTests, reuseTests, requestTests,
 		writerTests, nestingTests, clientTests, retryAfterTests, secrecyTests, leaseTests, loggingTests, operatorTests, paymentTests,
 		routeTests, multipartTests, readInFrontTests,
-		unansweredTests, refusalTests, panicTests, bodyTests, answerTimeTests, streamTests, knownTests,
+		unansweredTests, refusalTests, panicTests, bodyTests, answerTimeTests, streamTests, knownTests, recoveredTests,
 	} {
 		maps.Copy(all, group)
 	}

@@ -1,6 +1,7 @@
 package outage
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,56 +13,109 @@ import (
 )
 
 const (
-	// mostRemembered bounds the keys of which a Memory knows that another process has them, and those with an effect.
+	// mostRemembered bounds the keys of which a Memory knows that another process has them, and those that ran without Redis.
 	mostRemembered = 10_000
 	// sweepInterval lies between two searches of a full Memory for what has expired.
 	sweepInterval = time.Second
-	// effectMemory is how long a success counts that Redis does not know: as long as a client goes on to send its record.
-	effectMemory = 10 * time.Minute
+	// endMemory is how long the end of a run counts that Redis does not know: as long as a client goes on to send its record.
+	endMemory = 10 * time.Minute
+	// mostValues bounds the bytes of all remembered results. A run that ends beyond it is recorded without its result.
+	mostValues = 32 << 20
 	// runLease is the time to come back after a run of this process whose end is not known.
 	runLease = 30 * time.Second
+	// pollInterval lies between two looks at a run of this process that is waited for.
+	pollInterval = 10 * time.Millisecond
 )
 
-// Memory is what a guard that fails open knows of its keys without Redis: the runs in this process, what Redis has said of
-// others, and what has taken effect here. It is safe for concurrent use. The zero value knows nothing.
+// Memory is what a guard that fails open knows of its keys without Redis: the runs in this process, what Redis has replied about
+// others, and which runs have ended here without a record in Redis. It is safe for concurrent use. The zero value knows nothing.
 //
-// Why: [Patience] remembers an answer within one call only. A task that is redelivered, or a client that repeats its request,
-// comes with a further call. In an outage that call would run beside the run which was in its way a moment ago.
+// [Patience] remembers a reply within one call only. A task that is redelivered, or a client that repeats its request, comes
+// with a further call. During an outage that call would run beside the run which was in its way a moment ago. After the outage
+// it would run again, because Redis has no record of a run that began without it. So the Memory refuses the key until the
+// end of such a run is recorded, which it does itself as soon as Redis replies again: see [End].
+//
+// A Memory that is full does not forget. It lets no further key run without Redis: see [Memory.Enter].
 type Memory struct {
+	// Most bounds how many keys are remembered; 0 is 10,000.
+	Most int
+
 	mu      sync.Mutex
-	runs    map[string]int // in progress in this process
-	refused deadlines      // until then another holder has a lease
-	effects deadlines      // until then the record of a success may be missing
+	runs    map[string]runs // in progress in this process
+	opened  int             // how many of them have begun without Redis and may leave an end
+	refused deadlines       // until then another holder has a lease
+	unnoted time.Time       // until then another holder may have a lease of a key that is not in refused
+	ends    map[string]*end // of runs that Redis may have no record of
+	swept   time.Time       // when the expired ends were last deleted
+	values  int             // bytes of the values in ends
+	late    lateRecords
 }
 
-// Granted notes a run for which Redis has granted the key. The guard must call end when the run has ended.
-func (m *Memory) Granted(key string) (end func()) {
+// Question is what a guard asks about a key.
+type Question struct {
+	Key string
+	// Lock is nil for a record.
+	Lock core.Locker
+	// Fingerprint is that of the request, see [core.WithFingerprint]; nil if none is compared.
+	Fingerprint []byte
+}
+
+// runs are the runs of a key in this process.
+type runs struct {
+	all  int
+	open int // of these, how many have begun without Redis
+}
+
+// Granted notes a run for which Redis has granted the key, unless the key is in use by a run without Redis: then it returns the
+// error of [Memory.Unrecorded], and the guard must give the key back. The guard must call end when the run has ended.
+func (m *Memory) Granted(q Question) (end func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.refused.until, key)
-	delete(m.effects.until, key)
-	return m.count(key)
+	if err := m.unrecorded(q, nil); err != nil {
+		return nil, err
+	}
+	delete(m.refused.until, q.Key)
+	m.drop(q.Key)
+	return m.count(q, false), nil
 }
 
 // Enter notes a run that begins in an outage, unless the key is in use as far as is known: then it returns an error which is no
-// outage for [Is]. lock is nil for a record; then the error may be a [core.CompletedError] without a value. The guard must call
-// end when the run has ended.
+// outage for [Is]. For a record the error may be a [core.CompletedError] or a [core.OutcomeUnknownError]. The error is
+// [core.ErrUnavailable] if the Memory is full. The guard must call end when the run has ended.
 //
-// Why one call: of two requests that wait for the end of an outage together, one must see the other.
-func (m *Memory) Enter(key string, lock core.Locker, unavailable error) (end func(), err error) {
+// It is one call so that of two requests for which an outage ends the wait together, one sees the other.
+func (m *Memory) Enter(q Question, unavailable error) (end func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.inUse(key, lock, unavailable); err != nil {
+	if err := m.inUse(q, unavailable); err != nil {
 		return nil, err
 	}
-	return m.count(key), nil
+	return m.count(q, true), nil
 }
 
 // Known returns the error of [Memory.Enter], and notes no run.
-func (m *Memory) Known(key string, lock core.Locker, unavailable error) error {
+func (m *Memory) Known(q Question, unavailable error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.inUse(key, lock, unavailable)
+	return m.inUse(q, unavailable)
+}
+
+// Unrecorded returns why a key must not run although Redis may grant it: a run of this process that began without Redis is in
+// progress, or has ended without a record so far. The guard asks before it asks Redis.
+func (m *Memory) Unrecorded(q Question) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.unrecorded(q, nil)
+}
+
+// Await is [Memory.Unrecorded] for a guard that may wait for a run in progress.
+func (m *Memory) Await(ctx context.Context, q Question, wait time.Duration) error {
+	for until := time.Now().Add(wait); ; {
+		err := m.Unrecorded(q)
+		if !Busy(err) || time.Until(until) < pollInterval || !pause(ctx, pollInterval) {
+			return err
+		}
+	}
 }
 
 // Refused notes until when another holder has the key, if err is such an answer. A run of this process counts by itself.
@@ -77,46 +131,85 @@ func (m *Memory) Refused(key string, err error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if left > 0 && m.runs[key] == 0 {
-		m.refused.set(key, left)
+	if left <= 0 || m.runs[key].all > 0 || m.refused.set(key, left, m.most()) {
+		return
+	}
+	if until := time.Now().Add(left); until.After(m.unnoted) {
+		m.unnoted = until
 	}
 }
 
-// Effect notes that a run of this process has taken effect, and that Redis has not confirmed its record.
-func (m *Memory) Effect(key string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.effects.set(key, effectMemory)
-}
-
-func (m *Memory) count(key string) (end func()) {
+// count notes a run; open says that it has begun without Redis.
+func (m *Memory) count(q Question, open bool) (end func()) {
 	if m.runs == nil {
-		m.runs = make(map[string]int)
+		m.runs = make(map[string]runs)
 	}
-	m.runs[key]++
+	add := func(n int) {
+		r := m.runs[q.Key]
+		r.all += n
+		if open {
+			r.open += n
+		}
+		if open && q.Lock == nil {
+			m.opened += n
+		}
+		m.runs[q.Key] = r
+		if r.all == 0 {
+			delete(m.runs, q.Key)
+		}
+	}
+	add(1)
 	return sync.OnceFunc(func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if m.runs[key]--; m.runs[key] == 0 {
-			delete(m.runs, key)
-		}
+		add(-1)
 	})
 }
 
-func (m *Memory) inUse(key string, lock core.Locker, unavailable error) error {
-	left := m.refused.left(key)
-	if m.runs[key] >= besides(lock) {
+func (m *Memory) inUse(q Question, unavailable error) error {
+	if err := m.ended(q, unavailable); err != nil {
+		return err
+	}
+	left := m.refused.left(q.Key)
+	if m.runs[q.Key].all >= besides(q.Lock) {
 		left = max(left, runLease)
 	}
 	switch {
-	case lock == nil && m.effects.left(key) > 0:
-		return known{&core.CompletedError{Record: core.Record{Key: key, State: core.StateCompleted, Omitted: true}}, unavailable}
-	case left <= 0:
-		return nil
-	case lock == nil:
-		return known{&core.InProgressError{Key: key, RetryAfter: left}, unavailable}
+	case left > 0:
+		return busy(q, left, unavailable)
+	case time.Until(m.unnoted) > 0:
+		return full{fmt.Errorf("more than %d keys were held by others when the outage began", m.most()), unavailable}
+	case q.Lock == nil && !m.roomForEnd():
+		return full{fmt.Errorf("%d keys have run without Redis, and are not recorded yet", m.most()), unavailable}
 	}
-	return known{&core.NotAcquiredError{Name: key, RetryAfter: left}, unavailable}
+	return nil
+}
+
+// unrecorded returns the error for a key that a run without Redis has used or is using, nil if there is none.
+func (m *Memory) unrecorded(q Question, unavailable error) error {
+	if e := m.ends[q.Key]; e != nil && e.Once != nil {
+		if err := m.ended(q, unavailable); err != nil {
+			return err
+		}
+	}
+	if r := m.runs[q.Key]; r.open > 0 && r.all >= besides(q.Lock) {
+		return busy(q, runLease, unavailable)
+	}
+	return nil
+}
+
+func busy(q Question, left time.Duration, unavailable error) error {
+	if q.Lock == nil {
+		return known{&core.InProgressError{Key: q.Key, RetryAfter: left}, unavailable}
+	}
+	return known{&core.NotAcquiredError{Name: q.Key, RetryAfter: left}, unavailable}
+}
+
+func (m *Memory) most() int {
+	if m.Most > 0 {
+		return m.Most
+	}
+	return mostRemembered
 }
 
 // besides returns how many runs there can be beside each other. A Locker of another package counts as exclusive.
@@ -127,40 +220,58 @@ func besides(lock core.Locker) int {
 	return max(core.LimitOf(lock), 1)
 }
 
-// deadlines are keys with a time, of which it keeps so many. The zero value is empty.
+// deadlines are keys with a time. The zero value is empty.
 type deadlines struct {
 	until map[string]time.Time
 	swept time.Time
 }
 
-// set keeps the later one of two times of a key.
-func (d *deadlines) set(key string, left time.Duration) {
+// set keeps the later one of two times of a key. It returns false if there are too many keys to keep another one.
+func (d *deadlines) set(key string, left time.Duration, most int) bool {
 	if d.until == nil {
 		d.until = make(map[string]time.Time)
 	}
 	now := time.Now()
-	if len(d.until) >= mostRemembered && now.Sub(d.swept) >= sweepInterval {
+	if len(d.until) >= most && now.Sub(d.swept) >= sweepInterval {
 		maps.DeleteFunc(d.until, func(_ string, until time.Time) bool { return !until.After(now) })
 		d.swept = now
 	}
 	before, has := d.until[key]
-	if until := now.Add(left); until.After(before) && (has || len(d.until) < mostRemembered) {
+	if !has && len(d.until) >= most {
+		return false
+	}
+	if until := now.Add(left); until.After(before) {
 		d.until[key] = until
 	}
+	return true
 }
 
 func (d *deadlines) left(key string) time.Duration { return time.Until(d.until[key]) }
 
-// known is an answer of Redis that is older than an outage. It is no outage for [Is].
+// known is what this process knows of a key, and Redis does not reply or has no record of. It is no outage for [Is].
 type known struct {
 	error
-	unavailable error
+	unavailable error // why Redis was not asked; nil if it was not necessary
 }
 
 // Error returns what is known, and why Redis was not asked.
 func (k known) Error() string {
+	if k.unavailable == nil {
+		return fmt.Sprintf("%v, in this process, without Redis", k.error)
+	}
 	return fmt.Sprintf("%v, as was last known: %v", k.error, k.unavailable)
 }
 
 // Unwrap returns what is known.
 func (k known) Unwrap() error { return k.error }
+
+// full is the error for a key that may not run without Redis, because its end could not be remembered.
+type full struct{ reason, unavailable error }
+
+// Error returns the reason, and why Redis was not asked.
+func (f full) Error() string {
+	return fmt.Sprintf("holdfast: not run without Redis: %v: %v", f.reason, f.unavailable)
+}
+
+// Unwrap returns why Redis was not asked, a [core.ErrUnavailable].
+func (f full) Unwrap() error { return f.unavailable }

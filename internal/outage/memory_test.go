@@ -1,6 +1,7 @@
 package outage_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -31,10 +32,27 @@ func newClient(t *testing.T) *core.Client {
 
 var errAway = fmt.Errorf("away: %w", core.ErrUnavailable)
 
+func ask(key string, lock core.Locker) outage.Question { return outage.Question{Key: key, Lock: lock} }
+
+// granted notes a run that Redis has granted.
+func granted(t *testing.T, m *outage.Memory, key string) (end func()) {
+	t.Helper()
+	end, err := m.Granted(ask(key, nil))
+	if err != nil {
+		t.Fatalf("%s: %v", key, err)
+	}
+	return end
+}
+
+// done is the end of a run that Redis has granted, and whose record it has not confirmed.
+func done() outage.End {
+	return outage.End{State: core.StateCompleted, Until: time.Now().Add(time.Hour)}
+}
+
 // wantKnown checks that both questions have the same answer, nil for a key that is not in use.
 func wantKnown(t *testing.T, client *core.Client, m *outage.Memory, key string, left time.Duration) {
 	t.Helper()
-	record, lock := m.Known(key, nil, errAway), m.Known(key, client.Mutex(key), errAway)
+	record, lock := m.Known(ask(key, nil), errAway), m.Known(ask(key, client.Mutex(key)), errAway)
 	if left == 0 {
 		if record != nil || lock != nil {
 			t.Errorf("%s: %v, %v, want nothing known", key, record, lock)
@@ -60,16 +78,16 @@ func TestMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m outage.Memory
 		wantKnown(t, client, &m, "a", 0)
-		first, second := m.Granted("a"), m.Granted("a")
+		first, second := granted(t, &m, "a"), granted(t, &m, "a")
 		wantKnown(t, client, &m, "a", 30*time.Second)
 		wantKnown(t, client, &m, "b", 0)
 		for _, beside := range []core.Locker{client.Semaphore("a", 3), client.Read("a"), client.FairRead("a")} {
-			if err := m.Known("a", beside, errAway); err != nil {
+			if err := m.Known(ask("a", beside), errAway); err != nil {
 				t.Errorf("%s: a third one may not run: %v", core.ModeOf(beside), err)
 			}
 		}
 		for _, alone := range []core.Locker{client.Semaphore("a", 2), client.Write("a"), client.Fair("a")} {
-			if err := m.Known("a", alone, errAway); err == nil {
+			if err := m.Known(ask("a", alone), errAway); err == nil {
 				t.Errorf("%s: a third one may run", core.ModeOf(alone))
 			}
 		}
@@ -92,7 +110,7 @@ func TestMemoryOfAnswers(t *testing.T) {
 		m.Refused("full", core.ErrNotAcquired)
 		m.Refused("away", errAway)
 		m.Refused("granted", nil)
-		if err := m.Known("lock", client.Read("lock"), errAway); err == nil {
+		if err := m.Known(ask("lock", client.Read("lock")), errAway); err == nil {
 			t.Error("a reader may run beside a writer")
 		}
 		time.Sleep(9 * time.Second)
@@ -101,7 +119,7 @@ func TestMemoryOfAnswers(t *testing.T) {
 		} {
 			wantKnown(t, client, &m, key, left)
 		}
-		m.Granted("task")()
+		granted(t, &m, "task")()
 		time.Sleep(time.Second)
 		for _, key := range []string{"task", "lock"} {
 			wantKnown(t, client, &m, key, 0)
@@ -109,8 +127,17 @@ func TestMemoryOfAnswers(t *testing.T) {
 	})
 }
 
-// TestMemoryIsBounded: keys that clients choose do not fill it. What has expired makes room.
-func TestMemoryIsBounded(t *testing.T) {
+// wantFull checks that a key may not run without Redis, because its end or its holder could not be remembered.
+func wantFull(t *testing.T, m *outage.Memory, key string) {
+	t.Helper()
+	end, err := m.Enter(ask(key, nil), errAway)
+	if !errors.Is(err, core.ErrUnavailable) || outage.Busy(err) || end != nil || !strings.Contains(err.Error(), "not run without Redis") {
+		t.Errorf("%s: %v, want that the memory is full", key, err)
+	}
+}
+
+// TestMemoryFullOfHolders: keys that clients choose do not make it forget that a key is held. What has expired makes room.
+func TestMemoryFullOfHolders(t *testing.T) {
 	t.Parallel()
 	client := newClient(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -119,19 +146,55 @@ func TestMemoryIsBounded(t *testing.T) {
 		for i := range 10_000 {
 			m.Refused(fmt.Sprint(i), refused)
 		}
-		m.Refused("more", refused)
 		wantKnown(t, client, &m, "more", 0)
+		m.Refused("more", refused)
+		wantFull(t, &m, "more")
+		wantKnown(t, client, &m, "1", time.Second)
 		time.Sleep(time.Second)
+		wantKnown(t, client, &m, "more", 0)
 		m.Refused("later", refused)
 		wantKnown(t, client, &m, "later", time.Second)
 	})
+}
+
+// TestMemoryFullOfEnds: what has run without Redis is not forgotten before its time, so there is a bound for what may run.
+func TestMemoryFullOfEnds(t *testing.T) {
+	t.Parallel()
+	client := newClient(t)
+	for _, most := range []int{0, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			m := outage.Memory{Most: most}
+			most := cmp.Or(most, 10_000)
+			for i := range most {
+				end, err := m.Enter(ask(fmt.Sprint(i), nil), errAway)
+				if err != nil {
+					t.Fatalf("%d of %d: %v", i, most, err)
+				}
+				if i == most-1 {
+					wantFull(t, &m, "while the last one runs")
+				}
+				m.Ended(fmt.Sprint(i), done())
+				end()
+			}
+			wantFull(t, &m, "more")
+			wantEffect(t, &m, "0", true)
+			if err := m.Known(ask("more", client.Mutex("more")), errAway); err != nil {
+				t.Errorf("a lock leaves no end: %v", err)
+			}
+			time.Sleep(10*time.Minute - time.Second)
+			wantFull(t, &m, "more")
+			wantEffect(t, &m, "0", true)
+			time.Sleep(time.Second)
+			wantKnown(t, client, &m, "more", 0)
+		})
+	}
 }
 
 // wantEffect checks whether a success without a record is known of.
 func wantEffect(t *testing.T, m *outage.Memory, key string, want bool) {
 	t.Helper()
 	var done *core.CompletedError
-	switch err := m.Known(key, nil, errAway); {
+	switch err := m.Known(ask(key, nil), errAway); {
 	case errors.As(err, &done) != want:
 		t.Errorf("%s: %v, want an effect: %v", key, err, want)
 	case want && (outage.Is(err) || outage.Busy(err) || !done.Record.Omitted || !strings.Contains(err.Error(), "away")):
@@ -145,14 +208,14 @@ func TestMemoryOfEffects(t *testing.T) {
 	client := newClient(t)
 	synctest.Test(t, func(t *testing.T) {
 		var m outage.Memory
-		m.Effect("granted")
-		m.Effect("done")
-		m.Granted("granted")()
+		m.Ended("granted", done())
+		m.Ended("done", done())
+		granted(t, &m, "granted")()
 		m.Refused("done", &core.InProgressError{RetryAfter: time.Second})
 		time.Sleep(10*time.Minute - time.Second)
 		wantEffect(t, &m, "granted", false)
 		wantEffect(t, &m, "done", true)
-		if err := m.Known("done", client.Mutex("done"), errAway); err != nil {
+		if err := m.Known(ask("done", client.Mutex("done")), errAway); err != nil {
 			t.Errorf("a lock: %v", err)
 		}
 		time.Sleep(time.Second)
@@ -170,7 +233,7 @@ func TestMemoryKeepsTheLongestTime(t *testing.T) {
 		refused := func(left time.Duration) error { return &core.InProgressError{RetryAfter: left} }
 		m.Refused("held", refused(30*time.Second))
 		m.Refused("held", refused(time.Second))
-		end := m.Granted("here")
+		end := granted(t, &m, "here")
 		m.Refused("here", refused(30*time.Second))
 		end()
 		wantKnown(t, client, &m, "held", 30*time.Second)
@@ -188,7 +251,7 @@ func TestMemoryFullOfRefusals(t *testing.T) {
 			m.Refused(fmt.Sprint(i), &core.NotAcquiredError{RetryAfter: time.Second})
 		}
 		m.Refused("1", &core.NotAcquiredError{RetryAfter: time.Minute})
-		m.Effect("done")
+		m.Ended("done", done())
 		wantKnown(t, client, &m, "1", time.Minute)
 		wantEffect(t, &m, "done", true)
 	})
@@ -204,7 +267,7 @@ func TestMemoryEntersOnce(t *testing.T) {
 		var calls sync.WaitGroup
 		for range 100 {
 			calls.Go(func() {
-				end, err := m.Enter("key", lock, errAway)
+				end, err := m.Enter(ask("key", lock), errAway)
 				if err == nil {
 					entered.Add(1)
 				} else if !outage.Busy(err) || outage.Is(err) || end != nil {

@@ -84,15 +84,15 @@ func (p Patience) first(ctx context.Context, begin func(ctx context.Context, wai
 	defer cancel()
 	for {
 		err := begin(ctx, 0)
-		if !Is(err) || time.Since(began)+retryInterval >= p.Wait || !pause(ctx) {
+		if !Is(err) || time.Since(began)+retryInterval >= p.Wait || !pause(ctx, retryInterval) {
 			return err
 		}
 	}
 }
 
 // pause returns false if ctx ended.
-func pause(ctx context.Context) bool {
-	timer := time.NewTimer(retryInterval)
+func pause(ctx context.Context, interval time.Duration) bool {
+	timer := time.NewTimer(interval)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -1,0 +1,227 @@
+package outage
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+const (
+	// lateInterval lies between two tries to record what has run without Redis.
+	lateInterval = time.Second
+	// shortestRetention is the least that core takes. A record that would expire sooner is not written any more.
+	shortestRetention = 10 * time.Millisecond
+)
+
+// End is how a run of a record has ended of which Redis may know nothing.
+type End struct {
+	// State is [core.StateCompleted] if the run has taken effect, and [core.StateUnknown] if that has to be found out.
+	State core.State
+	// Value is what is to be recorded of a completed run.
+	Value []byte
+	// Reason is why the outcome is unknown.
+	Reason string
+	// Fingerprint is that of the request, see [core.WithFingerprint].
+	Fingerprint []byte
+	// Note is that of the record, see [core.WithNote].
+	Note string
+	// Until is when the record would expire.
+	Until time.Time
+	// Once returns the record with that retention, for a run that began without Redis. It is nil for a run that Redis has
+	// granted: then its client goes on to send the end, and what is remembered counts only while Redis cannot be asked.
+	Once func(retention time.Duration) *core.Once
+	// Failed is called if the end could not be recorded for as long as it is remembered. It may be nil.
+	Failed func(error)
+}
+
+// end is a remembered End.
+type end struct {
+	End
+	omitted bool      // there is no room for the value
+	forget  time.Time // it counts until then
+	failure error     // of the last try to record it
+}
+
+// Ended notes the end of a run of this process that Redis has not confirmed. From then on the key is refused, and the end of a
+// run without Redis is recorded as soon as Redis replies, unless another run of the key has left a record by then.
+func (m *Memory) Ended(key string, e End) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.drop(key)
+	kept := &end{End: e, forget: time.Now().Add(endMemory)}
+	if e.Until.Before(kept.forget) {
+		kept.forget = e.Until
+	}
+	if m.values+len(e.Value) > mostValues {
+		kept.Value, kept.omitted = nil, true
+	}
+	m.values += len(kept.Value)
+	if m.ends == nil {
+		m.ends = make(map[string]*end)
+	}
+	m.ends[key] = kept
+	if e.Once != nil {
+		m.late.keys = append(m.late.keys, key)
+		m.armLate()
+	}
+}
+
+// Forget forgets the end of a run without Redis that is not recorded yet. It returns false if there is none.
+func (m *Memory) Forget(key string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.ends[key]
+	if e == nil || e.Once == nil || time.Until(e.forget) <= 0 {
+		return false
+	}
+	m.drop(key)
+	return true
+}
+
+func (m *Memory) drop(key string) {
+	if e := m.ends[key]; e != nil {
+		m.values -= len(e.Value)
+		delete(m.ends, key)
+	}
+}
+
+// roomForEnd returns true if the end of another run without Redis could be remembered.
+func (m *Memory) roomForEnd() bool {
+	if now := time.Now(); len(m.ends)+m.opened >= m.most() && now.Sub(m.swept) >= sweepInterval {
+		m.swept = now
+		for key, e := range m.ends {
+			if e.Once == nil && !e.forget.After(now) { // the others are dropped by those who record them
+				m.drop(key)
+			}
+		}
+	}
+	return len(m.ends)+m.opened < m.most()
+}
+
+// ended returns the error for a key of which a run has ended here, nil if there is none.
+func (m *Memory) ended(q Question, unavailable error) error {
+	e := m.ends[q.Key]
+	if e == nil || q.Lock != nil {
+		return nil
+	}
+	left := time.Until(e.forget)
+	switch {
+	case left <= 0:
+		return nil
+	case len(q.Fingerprint) > 0 && len(e.Fingerprint) > 0 && !bytes.Equal(q.Fingerprint, e.Fingerprint):
+		return known{fmt.Errorf("%w: once %q", core.ErrFingerprintMismatch, q.Key), unavailable}
+	}
+	r := core.Record{
+		Key: q.Key, State: e.State, Value: bytes.Clone(e.Value), Omitted: e.omitted || e.Value == nil,
+		Fingerprint: bytes.Clone(e.Fingerprint), Reason: e.Reason, Note: e.Note, Retention: time.Until(e.Until),
+	}
+	if e.State == core.StateUnknown {
+		return known{&core.OutcomeUnknownError{Record: r}, unavailable}
+	}
+	return known{&core.CompletedError{Record: r}, unavailable}
+}
+
+// lateRecords are the keys whose ends have to be recorded yet.
+type lateRecords struct {
+	keys  []string
+	armed bool // a timer or a call of recordLate is going to look at them
+}
+
+func (m *Memory) armLate() {
+	if !m.late.armed && len(m.late.keys) > 0 {
+		m.late.armed = true
+		time.AfterFunc(lateInterval, m.recordLate)
+	}
+}
+
+// recordLate tries to record each end once, until Redis cannot be asked.
+func (m *Memory) recordLate() {
+	m.mu.Lock()
+	keys := m.late.keys
+	m.late.keys = nil
+	m.mu.Unlock()
+	var again []string
+	away := false
+	for _, key := range keys {
+		waits, err := m.recordEnd(key, away)
+		if errors.Is(err, core.ErrClosed) {
+			return // and no timer is armed any more: nothing can be recorded
+		}
+		if waits {
+			again = append(again, key)
+		}
+		away = away || errors.Is(err, core.ErrUnavailable)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.late.keys, m.late.armed = append(again, m.late.keys...), false
+	m.armLate()
+}
+
+// recordEnd tries to record the end of a run, unless Redis is known to be away. It returns true if it has to be tried again.
+func (m *Memory) recordEnd(key string, away bool) (again bool, err error) {
+	m.mu.Lock()
+	e := m.ends[key]
+	m.mu.Unlock()
+	switch {
+	case e == nil || e.Once == nil:
+		return false, nil
+	case time.Until(e.forget) <= shortestRetention:
+		if e.Failed != nil && time.Until(e.Until) > shortestRetention {
+			defer e.Failed(cmp.Or(e.failure, core.ErrUnavailable)) // without the mutex
+		}
+	case away:
+		return true, nil
+	default:
+		if err = e.record(); err != nil {
+			e.failure = err
+			return true, err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ends[key] == e {
+		m.drop(key)
+	}
+	return false, nil
+}
+
+// record writes the record, and returns nil if there is one. It reads first: each attempt that is not answered has to be taken
+// back, which lasts for as long as Redis does not reply.
+func (e *end) record() (err error) {
+	defer func() {
+		if p := recover(); p != nil { // of a hook, which would end the process here
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), AskTimeout)
+	defer cancel()
+	once := e.Once(time.Until(e.Until).Truncate(time.Millisecond))
+	found, err := once.Peek(ctx)
+	switch {
+	case err != nil:
+		return err
+	case found.State == core.StateCompleted, found.State == core.StateUnknown:
+		return nil
+	case found.State == core.StateRunning:
+		return &core.InProgressError{Key: found.Key, RetryAfter: found.Lease}
+	}
+	attempt, err := once.Begin(ctx)
+	switch {
+	case errors.Is(err, core.ErrCompleted), errors.Is(err, core.ErrOutcomeUnknown), errors.Is(err, core.ErrFingerprintMismatch):
+		return nil
+	case err != nil:
+		return err
+	case e.State == core.StateUnknown:
+		return attempt.Hold(ctx, e.Reason)
+	}
+	if err := attempt.Complete(ctx, e.Value); !errors.Is(err, core.ErrValueTooLarge) {
+		return err
+	}
+	return nil // recorded without its value
+}
