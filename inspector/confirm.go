@@ -16,6 +16,7 @@ type confirmView struct {
 	Target  string // the address of the form
 	Back    string
 	Token   string
+	OfHTTP  bool   // a record of an HTTP guard, which can have a response
 	Keep    string // prefilled: how long a resolved record is kept
 	Warning string // what has to be known before
 	Problem string // why the last try was refused
@@ -38,7 +39,7 @@ func (h *Handler) confirm(w http.ResponseWriter, r *http.Request, a action, who 
 		action: a, Name: q.Get("name"), Owner: q.Get("owner"), Holder: q.Get("holder-token"),
 		Target: link(string(a.Action), "name", q.Get("name"), "owner", q.Get("owner"), "holder-token", q.Get("holder-token")),
 		Back:   a.Kind.address(q.Get("name")), Token: tokenOf(w, r),
-		Keep: writtenUp(s.kept()), Warning: s.warning(a),
+		OfHTTP: s.OfHTTP(), Keep: writtenUp(s.kept()), Warning: s.warning(a),
 	}
 	view.Digest = h.digestOf(a.Kind, view.Name)
 	view.Typed = confirmation(view.Name, view.Digest)

@@ -2,6 +2,7 @@ package inspector
 
 import (
 	"context"
+	"errors"
 	"net/url"
 
 	"github.com/holdfast-go/holdfast/core"

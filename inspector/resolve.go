@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware"
 )
 
 const (
@@ -30,11 +31,33 @@ func resolve(ctx context.Context, h *Handler, s subject, form url.Values) error 
 				writtenUp(left), text)
 		}
 	}
-	var value []byte
-	if text := form.Get("value"); text != "" {
-		value = []byte(text)
+	value, err := resolvedValue(s, form)
+	if err != nil {
+		return err
 	}
 	return h.locks.Once(s.name, core.WithRetention(kept)).Resolve(ctx, value)
+}
+
+// resolvedValue returns what a form wants to be recorded: a value, or the response of an HTTP guard for its client.
+func resolvedValue(s subject, form url.Values) ([]byte, error) {
+	value, response := form.Get("value"), form.Get("response")
+	switch {
+	case response == "" && value == "":
+		return nil, nil
+	case response == "":
+		return []byte(value), nil
+	case value != "":
+		return nil, fmt.Errorf("%w: a value and a response: one of them is recorded", errForm)
+	case !s.OfHTTP():
+		return nil, fmt.Errorf("%w: not the record of an HTTP guard, so it has a value and no response", errForm)
+	}
+	// Browsers send each line break of a text as CRLF.
+	text := strings.NewReader(strings.ReplaceAll(response, "\r\n", "\n"))
+	r, err := middleware.ReadResponse(text, middleware.IdempotentConfig().RecordLimit)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", errForm, strings.TrimPrefix(err.Error(), "holdfast: "))
+	}
+	return r.Encode(), nil
 }
 
 // writtenUp returns a duration as time.ParseDuration reads it, rounded up to a minute, or to a second if it is short.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
+	"github.com/holdfast-go/holdfast/middleware"
 )
 
 // subject is what an action is done to, as it was just before.
@@ -50,6 +51,9 @@ func (s subject) warning(a action) string {
 	}
 	return ""
 }
+
+// OfHTTP returns true if the record is one of an HTTP guard.
+func (s subject) OfHTTP() bool { return middleware.IsRecordName(s.name) }
 
 // kept returns how long a resolved record is kept unless its operator says otherwise: as long as without Resolve, and a day at
 // least. A shorter time would let the work run again before clients have stopped to ask for it.

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/middleware"
 )
 
 // forgetCommand deletes a record.
@@ -37,14 +38,19 @@ func (c *forgetCommand) Run(env *environment) error {
 // resolveCommand records that a run has been done.
 type resolveCommand struct {
 	Key   string `arg:"" names:"records" help:"Key of the once."`
-	Value string `placeholder:"FILE" help:"Record what this file has as the result; - is standard input. Defaults to the record of a run of holdfast once that has succeeded without output."`
+	Value string `placeholder:"FILE" xor:"result" help:"Record what this file has as the result; - is standard input. Defaults to the record of a run of holdfast once that has succeeded without output."`
 	Yes   bool   `short:"y" help:"Do not ask."`
+
+	Response string `placeholder:"FILE" xor:"result" help:"For the record of an HTTP guard: the response that its client gets, as text; - is standard input. A status line, header fields, an empty line, the body. Not for guards that encrypt (WithCodec)."`
 
 	Retention duration `placeholder:"TIME" default:"24h" help:"How long the record is kept; never shorter than without resolve. Defaults to 24h."`
 }
 
 // Run is called by the parser.
 func (c *resolveCommand) Run(env *environment) error {
+	if c.Response != "" && !middleware.IsRecordName(c.Key) {
+		return usageError("--response: %q is not the record of an HTTP guard, which holdfast http-key prints: use --value", c.Key)
+	}
 	value, err := await(env.ctx, func() ([]byte, error) { return c.value(env) })
 	if err != nil {
 		return usageError("%s", err)
@@ -74,6 +80,9 @@ func (c *resolveCommand) completedBefore() error {
 
 // value returns what is recorded as the result.
 func (c *resolveCommand) value(env *environment) ([]byte, error) {
+	if c.Response != "" {
+		return c.response(env)
+	}
 	switch c.Value {
 	case "":
 		return []byte(`{"status":0}`), nil
@@ -81,6 +90,24 @@ func (c *resolveCommand) value(env *environment) ([]byte, error) {
 		return io.ReadAll(env.stdin)
 	}
 	return os.ReadFile(c.Value)
+}
+
+// response returns the response for the client, as guards record it.
+func (c *resolveCommand) response(env *environment) ([]byte, error) {
+	from := env.stdin
+	if c.Response != "-" {
+		file, err := os.Open(c.Response)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		from = file
+	}
+	response, err := middleware.ReadResponse(from, middleware.IdempotentConfig().RecordLimit)
+	if err != nil {
+		return nil, fmt.Errorf("--response: %w", err)
+	}
+	return response.Encode(), nil
 }
 
 // decision is what an operator does with a record.
