@@ -42,8 +42,8 @@ func ByTaskID() KeyFunc {
 }
 
 // ByPayload makes a key of fields of a payload in JSON: names of the outermost object ("user_id") or RFC 6901 pointers
-// ("/user/id"). All fields must exist, as strings, numbers or booleans; otherwise see [ErrNoKey]. The string "1" and
-// the number 1 make two keys, and so do 1 and 1.0.
+// ("/user/id"). All fields must exist, as strings, numbers or booleans; otherwise see [ErrNoKey]. A string may be empty, if not
+// all fields are. The string "1" and the number 1 make two keys, and so do 1 and 1.0.
 //
 // Only the fields decide whether two tasks are one: the rest of the payload may differ, see [ComparePayload].
 //
@@ -65,13 +65,16 @@ func ByPayload(fields ...string) KeyFunc {
 			return join("payload", t.Type(), string(digest[:])), nil
 		}
 		reportSelective(ctx)
-		parts := []string{"fields"}
+		parts, empty := []string{"fields"}, true
 		for _, p := range pointers {
 			value, err := jsonfield.Find(t.Payload(), p)
 			if err != nil {
 				return "", fmt.Errorf("%w: payload: %w", ErrNoKey, err)
 			}
-			parts = append(parts, p, value)
+			parts, empty = append(parts, p, value), empty && value == "string:"
+		}
+		if empty {
+			return "", fmt.Errorf("%w: payload: only empty strings at %q", ErrNoKey, pointers)
 		}
 		return join(parts...), nil
 	}

@@ -109,6 +109,8 @@ func TestNoKey(t *testing.T) {
 		"no asynq":      {asynqlock.ByTaskID(), task("x", "")},
 		"no JSON":       {asynqlock.ByPayload("order"), task("x", "order=7")},
 		"no field":      {asynqlock.ByPayload("order"), task("x", `{"Order":7}`)},
+		"empty strings": {asynqlock.ByPayload("order", "user"), task("x", `{"order":"","user":""}`)},
+		"half a pair":   {asynqlock.ByPayload("order"), task("x", `{"order":"\ud800"}`)},
 		"null":          {asynqlock.ByPayload("order"), task("x", `{"order":null}`)},
 		"an object":     {asynqlock.ByPayload("order"), task("x", `{"order":{}}`)},
 		"a list":        {asynqlock.ByPayload("order"), task("x", `{"order":[7]}`)},
@@ -232,4 +234,23 @@ func joined(parts []string) asynqlock.KeyFunc {
 		keys[i] = fixed(part)
 	}
 	return asynqlock.Keys(keys...)
+}
+
+// TestByPayloadOfStrings: an empty string is not a field that is missing, and U+FFFD is a character like any other.
+func TestByPayloadOfStrings(t *testing.T) {
+	t.Parallel()
+	key := asynqlock.ByPayload("tenant", "order")
+	seen := make(map[string]string)
+	for _, payload := range []string{
+		`{"tenant":"","order":"7"}`, `{"tenant":"7","order":""}`, `{"tenant":"\ufffd","order":"7"}`, `{"tenant":"x","order":"7"}`,
+	} {
+		k, err := key(t.Context(), asynq.NewTask("x", []byte(payload)))
+		if err != nil || seen[k] != "" {
+			t.Errorf("%s: %v, the key of %q", payload, err, seen[k])
+		}
+		seen[k] = payload
+	}
+	if _, err := key(t.Context(), asynq.NewTask("x", []byte(`{"order":"7"}`))); !errors.Is(err, asynqlock.ErrNoKey) {
+		t.Errorf("without a field: %v", err)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"net/http"
 )
 
 // ErrBodyUnreadable says that the body of a request ended before its end: 400. The client may still be connected.
@@ -76,6 +77,21 @@ type Body struct {
 // The caller must not change it.
 func (b *Body) Bytes() (begin []byte, whole bool) {
 	return b.begin[:len(b.begin):len(b.begin)], b.whole
+}
+
+// TooLarge returns the error of a body of which not more was read because of a limit in front of the guard, such as that of
+// [http.MaxBytesReader]: an [ErrBodyTooLarge] that names the limit. It returns nil for any other body.
+func (b *Body) TooLarge() error {
+	var large *http.MaxBytesError
+	if !errors.As(b.err, &large) {
+		return nil
+	}
+	return largerThan(large.Limit)
+}
+
+// largerThan is the [ErrBodyTooLarge] of a body above a limit, which the client is told.
+func largerThan(limit int64) error {
+	return KeyError(ErrBodyTooLarge, "the body has more than %d bytes, which are accepted here at most", limit)
 }
 
 // compared returns what of the body tells it apart from others.

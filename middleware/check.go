@@ -84,7 +84,7 @@ func (c *Config) checkExclusive() error {
 		"ReplayOmitted": r.ReplayOmitted, "LateAnswers": r.LateAnswers,
 		"WithReplayHeader": r.ReplayHeader != "",
 		"WithFingerprint":  r.Fingerprint != nil || r.Compare, "WithKeyHeader": r.KeyHeader != "", "StrictKey": r.StrictKey,
-		"WithShortestKey": r.ShortestKey != 0,
+		"WithShortestKey": r.ShortestKey != 0, "WithComparedHeader": len(r.CompareHeader) > 0,
 	} {
 		if set {
 			return fmt.Errorf("holdfast: %s is for Once and Idempotent: Exclusive keeps no records", option)
@@ -109,6 +109,10 @@ func (c *Config) checkOnce() error {
 		return fmt.Errorf("holdfast: key header %q is no name of a header field", r.KeyHeader)
 	case r.ShortestKey < 1 || r.ShortestKey > maxKeyValue:
 		return fmt.Errorf("holdfast: shortest key of %d characters: 1 to %d are allowed", r.ShortestKey, maxKeyValue)
+	case len(r.CompareHeader) > 0 && !r.Compare:
+		return errors.New("holdfast: WithComparedHeader with Once: nothing is compared without WithFingerprint")
+	case slices.ContainsFunc(r.CompareHeader, func(name string) bool { return !fieldName.MatchString(name) }):
+		return fmt.Errorf("holdfast: compared header: of %q one is no name of a header field", r.CompareHeader)
 	case r.Compare && r.Fingerprint == nil && c.BodyLimit == 0:
 		return errors.New("holdfast: body limit 0: bodies that are not read cannot be compared")
 	}

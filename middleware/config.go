@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -101,6 +102,8 @@ type Records struct {
 	// LateAnswers keeps a run open until its request has ended, if its handler has answered nothing: see
 	// [Run.FinishLate]. Defaults to false: only for Echo's handlers.
 	LateAnswers bool
+	// CompareHeader are the names of header fields that are compared too. Defaults to none.
+	CompareHeader []string
 	// Compare refuses another request with the same key. Defaults to false, true for Idempotent.
 	Compare bool
 	// Fingerprint returns the part of a payload that is compared, beside method and path. Defaults to nil: all of it.
@@ -207,5 +210,6 @@ func (c *Config) guards(method string) bool {
 	if c.Methods == nil {
 		return !slices.Contains(safe, method)
 	}
-	return slices.Contains(c.Methods, method)
+	// A handler that folds the case of the method does the same for "post" as for POST.
+	return slices.ContainsFunc(c.Methods, func(guarded string) bool { return strings.EqualFold(guarded, method) })
 }

@@ -20,7 +20,7 @@ func (g *guard) BufferRequest(r *http.Request) error {
 	case r.Method == http.MethodConnect: // a tunnel, which both sides use at the same time
 		return nil
 	case r.ContentLength > limit && strict:
-		return ErrBodyTooLarge
+		return largerThan(limit)
 	case r.ContentLength > limit:
 		return nil
 	case r.Body == nil, r.Body == http.NoBody:
@@ -59,10 +59,11 @@ func bufferNone(r *http.Request, limit int64, strict bool) error {
 
 // checkWhole refuses a body of which not all can be compared: half of one is not to be compared with another one.
 func (b *Body) checkWhole(r *http.Request, limit int64) error {
-	var large *http.MaxBytesError
 	switch {
-	case int64(len(b.begin)) > limit, errors.As(b.err, &large):
-		return ErrBodyTooLarge
+	case b.TooLarge() != nil:
+		return b.TooLarge()
+	case int64(len(b.begin)) > limit:
+		return largerThan(limit)
 	case b.usedUp(), b.begun(r):
 		return b.recall(r, limit)
 	case b.err != nil:

@@ -64,7 +64,7 @@ func parseKeyField(field string, lines []string, strict bool, shortest int) (str
 	key, ok := quotedOrBare(lines[0], strict)
 	switch {
 	case !ok:
-		return "", invalid("is not a quoted string of visible ASCII characters")
+		return "", invalid("%s", faultOf(lines[0], strict))
 	case key == "":
 		return "", invalid("is empty")
 	case len(key) > maxKeyValue:
@@ -73,6 +73,59 @@ func parseKeyField(field string, lines []string, strict bool, shortest int) (str
 		return "", invalid("has a key of %d bytes, at least %d are required", len(key), shortest)
 	}
 	return key, nil
+}
+
+// faultOf says what is wrong with a line in which there is no key. It repeats one character of it at most.
+func faultOf(line string, strict bool) string {
+	rule := "a key consists of visible ASCII characters without spaces; the quotes around it are optional"
+	if strict {
+		rule = "a key consists of visible ASCII characters without spaces, in quotes"
+	}
+	return fault(strings.Trim(line, " "), strict) + ": " + rule
+}
+
+func fault(text string, strict bool) string {
+	inner, quoted := strings.CutPrefix(text, `"`)
+	for i := 0; i < len(inner); i++ {
+		switch c := inner[i]; {
+		case c <= ' ' || c > '~':
+			return "has " + charWords(c)
+		case !quoted && strings.IndexByte(`",;\`, c) >= 0:
+			return "has " + charWords(c) + ", which a key without quotes cannot have"
+		case quoted && c == '"':
+			return "goes on behind the closing quote"
+		case quoted && c == '\\':
+			if i++; i >= len(inner) || inner[i] != '"' && inner[i] != '\\' {
+				return "has a backslash in front of neither a quote nor a backslash"
+			}
+		}
+	}
+	switch {
+	case quoted:
+		return "has an opening quote but no closing one"
+	case strict:
+		return "is not a quoted string"
+	}
+	return "is not a key"
+}
+
+// charWords names a character.
+func charWords(c byte) string {
+	switch {
+	case c == ' ':
+		return "a space"
+	case c == '"':
+		return "a quote"
+	case c == ',':
+		return "a comma"
+	case c == ';':
+		return "a semicolon"
+	case c == '\\':
+		return "a backslash"
+	case c > '~' && c != 0x7f:
+		return "a character outside ASCII"
+	}
+	return fmt.Sprintf("the control character 0x%02x", c)
 }
 
 func quotedOrBare(line string, strict bool) (key string, ok bool) {

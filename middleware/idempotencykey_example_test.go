@@ -18,6 +18,6 @@ func ExampleParseIdempotencyKey() {
 	// Output:
 	// order-7 <nil>
 	// order-7 <nil>
-	//  holdfast: invalid key in the request: the header field Idempotency-Key is not a quoted string of visible ASCII characters
-	// holdfast: invalid key in the request: the header field Idempotency-Key is not a quoted string of visible ASCII characters
+	//  holdfast: invalid key in the request: the header field Idempotency-Key has a space: a key consists of visible ASCII characters without spaces; the quotes around it are optional
+	// holdfast: invalid key in the request: the header field Idempotency-Key is not a quoted string: a key consists of visible ASCII characters without spaces, in quotes
 }

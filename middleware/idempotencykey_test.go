@@ -116,6 +116,32 @@ func TestIdempotencyKeyErrorsTellWhatButNotTheKey(t *testing.T) {
 	}
 }
 
+// TestMalformedKeysNameTheCharacter: a client that reads the answer can mend its key.
+func TestMalformedKeysNameTheCharacter(t *testing.T) {
+	t.Parallel()
+	for line, says := range map[string]string{
+		"a b":        "has a space: ",
+		"a,b":        "has a comma, which",
+		"a;b":        "has a semicolon, which",
+		`a"b`:        "has a quote, which",
+		`a\b`:        "has a backslash, which",
+		"a\tb":       "has the control character 0x09: ",
+		"a\x7fb":     "has the control character 0x7f: ",
+		"ä":          "has a character outside ASCII: ",
+		`"a b"`:      "has a space: ",
+		`"a\b"`:      "has a backslash in front of neither",
+		`"a`:         "has an opening quote but no closing one: ",
+		`"a" "b"`:    "goes on behind the closing quote: ",
+		`"a";A=1`:    "goes on behind the closing quote: ",
+		"\"\u2028\"": "has a character outside ASCII: ",
+	} {
+		_, err := middleware.ParseIdempotencyKey([]string{line}, false, 1)
+		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "quotes around it are optional") {
+			t.Errorf("%q: %v, want %q", line, err, says)
+		}
+	}
+}
+
 // FuzzParseIdempotencyKey wants every key that was read, written in quotes, to be read as the same one.
 func FuzzParseIdempotencyKey(f *testing.F) {
 	for _, line := range []string{"", "k", `"k"`, ` "a\"\\b";p=1;q="x" `, `"a","b"`, `"a";b=:aGk=:`, `a b`, "ü"} {

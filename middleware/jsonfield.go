@@ -30,6 +30,9 @@ func JSONField(body []byte, pointer string) (string, error) {
 	var unusable *jsonfield.Error
 	switch {
 	case !errors.As(err, &unusable):
+		if err == nil && value == "string:" {
+			return "", KeyError(ErrKeyRequired, "the string at %q of the JSON document is empty", pointer)
+		}
 		return value, err
 	case unusable.Missing:
 		return "", KeyError(ErrKeyRequired, "%s", unusable.Text)

@@ -40,7 +40,7 @@ func TestDetailNamesWhatIsMissing(t *testing.T) {
 		}
 	}
 	_, err = middleware.NewKey("tenant", "")
-	if detail := e.Refuse(context.Background(), err).Problem().Detail; !strings.HasPrefix(detail, "Tenant is empty. ") {
+	if detail := e.Refuse(context.Background(), err).Problem().Detail; !strings.HasPrefix(detail, "Tenant is empty.") {
 		t.Errorf("detail %q of an empty value", detail)
 	}
 }

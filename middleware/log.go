@@ -110,9 +110,12 @@ func lockFailure(err error) slog.Attr {
 // its type is logged, unless it is a [slog.LogValuer] or one of this package.
 func keyFailure(err error) slog.Attr {
 	var v slog.LogValuer
+	var wildcard *wildcardError
 	switch {
 	case errors.As(err, &v):
 		return slog.Any("error", v)
+	case errors.As(err, &wildcard):
+		return slog.String("error", wildcard.text)
 	case errors.Is(err, ErrNoRoute):
 		return slog.String("error", ErrNoRoute.Error())
 	}

@@ -129,6 +129,7 @@ func (o *Once) claim(req Request) claim {
 		c.options = append(slices.Clip(c.options), core.WithRetention(c.retention))
 	}
 	if o.config.Compare {
+		req.Payload.Header = o.config.comparedHeader(req.Header)
 		c.fingerprint = o.config.fingerprint(req.Payload)
 		c.options = append(slices.Clip(c.options), core.WithFingerprint(c.fingerprint))
 	}

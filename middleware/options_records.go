@@ -2,7 +2,9 @@ package middleware
 
 import (
 	"errors"
+	"net/http"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -122,6 +124,19 @@ func WithReplayHeader(name string) Option {
 // option. Defaults to nil for Idempotent.
 func WithFingerprint(of func(Payload) []byte) Option {
 	return configOption(func(c *Config) { c.Compare, c.StrictBody, c.Fingerprint = true, true, of })
+}
+
+// WithComparedHeader adds header fields to what is compared of a request, for operations that a field tells apart:
+// X-HTTP-Method-Override, X-Amz-Target, SOAPAction. They are also in [Payload.Header], for the function of [WithFingerprint].
+// Defaults to none.
+func WithComparedHeader(names ...string) Option {
+	return configOption(func(c *Config) {
+		for _, name := range names {
+			c.CompareHeader = append(slices.Clip(c.CompareHeader), http.CanonicalHeaderKey(name))
+		}
+		slices.Sort(c.CompareHeader)
+		c.CompareHeader = slices.Compact(c.CompareHeader)
+	})
 }
 
 // WithKeyHeader sets the header field that Idempotent reads the key from. Defaults to Idempotency-Key.

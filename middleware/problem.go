@@ -161,7 +161,7 @@ func (c *Conflict) Problem() Problem {
 		p.Detail = detail
 	}
 	if told := toldOf(c.Cause); told != "" {
-		p.Detail = told + " " + p.Detail
+		p.Detail = told // which says more than the detail of the code
 	}
 	if c.Recorded != nil {
 		p.location = c.Recorded.Header.Get("Location")

@@ -10,6 +10,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -48,10 +49,27 @@ func (b *Body) recall(r *http.Request, limit int64) error {
 		}
 		b.parsed, b.taken = form, b.taken+int64(len(form))
 		return nil
-	case r.ContentLength > 0, b.passed, partByPart(r):
+	case r.ContentLength > 0 && !b.replaced(r), b.passed, partByPart(r):
 		return ErrBodyRead
 	}
 	return nil
+}
+
+// replaced reports whether a program in front has put the body in the place of another one, whose Content-Length the request
+// still has: as a decompressor does. Then an empty body is an empty body. The field in the header is gone, or the body is one
+// of a package that decompresses.
+func (b *Body) replaced(r *http.Request) bool {
+	if fromServer(b.source) {
+		return false
+	}
+	if r.Header.Get("Content-Length") == "" && r.RequestURI != "" { // of a server, which leaves the field there
+		return true
+	}
+	t := reflect.TypeOf(b.source)
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t != nil && (strings.HasPrefix(t.PkgPath(), "compress/") || strings.Contains(t.PkgPath(), "/compress/"))
 }
 
 // partByPart reports whether a program in front may have read the parts of the body by r.MultipartReader. That marks the

@@ -51,6 +51,8 @@ type Payload struct {
 	// Query is the part after the question mark.
 	Query       string
 	ContentType string
+	// Header has the fields that [WithComparedHeader] names, as far as the request has them.
+	Header http.Header
 	// Body is the whole body, or as much of it as was buffered. If the body was parsed as a form in front of the guard, it
 	// is a body of the same fields, in the order of their names.
 	Body []byte
@@ -62,6 +64,10 @@ type Payload struct {
 // the secret of the keys, if there is one: paths and bodies can be guessed like users.
 func (c *Config) fingerprint(p Payload) []byte {
 	parts := []string{p.Method, p.Host, p.Target, p.Path}
+	for _, name := range c.CompareHeader {
+		values := p.Header[name]
+		parts = append(append(parts, name, strconv.Itoa(len(values))), values...)
+	}
 	if c.Fingerprint != nil {
 		parts = append(parts, string(c.Fingerprint(p)))
 	} else {
@@ -78,6 +84,17 @@ func (c *Config) fingerprint(p Payload) []byte {
 		_, _ = io.WriteString(h, part)
 	}
 	return h.Sum(nil)
+}
+
+// comparedHeader returns the fields of a header that are compared.
+func (c *Config) comparedHeader(h http.Header) http.Header {
+	compared := make(http.Header, len(c.CompareHeader))
+	for _, name := range c.CompareHeader {
+		if values, ok := h[name]; ok {
+			compared[name] = values
+		}
+	}
+	return compared
 }
 
 // early reports whether the request has come in TLS early data, which an attacker can send again (RFC 8470).

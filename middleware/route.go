@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -35,7 +36,7 @@ func RouteKey(method, pattern string) (Key, error) {
 }
 
 func routeKey(method, route string) (Key, error) {
-	name, err := NewKey("method", method)
+	name, err := NewKey("method", strings.ToUpper(method)) // no second key for a client that writes "post"
 	if err != nil {
 		return Key{}, err
 	}
@@ -49,10 +50,42 @@ func routeKey(method, route string) (Key, error) {
 func PathKey(pattern, name, value string) (Key, error) {
 	p, ok := parsePattern(pattern)
 	segments, found := p.upTo(name)
-	if !ok || !found {
+	switch {
+	case !ok:
 		return Key{}, fmt.Errorf("%w (wildcard %q, pattern %q)", ErrNoRoute, name, pattern)
+	case !found:
+		return Key{}, p.lacks(name, pattern)
 	}
 	return pathKey(routeText(p.host, false, segments), value)
+}
+
+// wildcardError is the error of a key function that names a wildcard which the route does not have. Its text has what the program
+// says, and nothing of a request.
+type wildcardError struct{ text string }
+
+func (e *wildcardError) Error() string { return e.text }
+
+// Is makes it an [ErrNoRoute].
+func (e *wildcardError) Is(target error) bool { return target == ErrNoRoute }
+
+// lacks returns the error for a wildcard that a pattern does not have.
+func (p pattern) lacks(name, text string) error {
+	has := "no wildcards"
+	if names := p.wildcards(); len(names) > 0 {
+		has = "only " + strings.Join(names, ", ")
+	}
+	return &wildcardError{fmt.Sprintf("holdfast: the route %q has no wildcard %q: it has %s", text, name, has)}
+}
+
+// wildcards returns the names of the wildcards, quoted.
+func (p pattern) wildcards() (names []string) {
+	for _, segment := range p.segments {
+		if wildcard(segment) {
+			name, _, _ := strings.Cut(strings.Trim(segment, "{}"), ":")
+			names = append(names, strconv.Quote(strings.TrimSuffix(name, "...")))
+		}
+	}
+	return names
 }
 
 func pathKey(resource, value string) (Key, error) {
@@ -113,6 +146,8 @@ func (rt Route) PathKey(r *http.Request, name, value string) (Key, error) {
 		last := len(segments) - 1
 		value = unescaped(value, fit.placesOf(p.segments[last], last)...)
 		return pathKey(routeText(p.host, false, fit.prefix, segments), value)
+	case value == "" && ok:
+		return Key{}, p.lacks(name, rt.Pattern)
 	case value == "":
 		return Key{}, fmt.Errorf("%w (wildcard %q, pattern %q)", ErrNoRoute, name, rt.Pattern)
 	}

@@ -29,7 +29,7 @@ func (e *Error) Error() string { return e.Text }
 // Find returns the string, number or boolean at an RFC 6901 pointer of a JSON document. In front of it is what it is:
 // "string:1", "number:1", "boolean:true". A number is as written: 1, 1.0 and 1e0 are three.
 //
-// It is an [Error] that is Missing if the document is empty or has nothing there, null, or an empty string. It is one
+// An empty string is "string:". It is an [Error] that is Missing if the document is empty or has nothing there, or null. It is one
 // that is not if there is an array or object, if an object on the way has a name twice, or the name of the pointer in
 // two spellings that differ by case (which decoders take for one), if arrays and objects are nested more than 32 deep,
 // and if the document is not exactly one JSON value in UTF-8. Any other error is that of [CheckPointer].
@@ -44,7 +44,7 @@ func Find(document []byte, pointer string) (string, error) {
 	case !utf8.Valid(document), !json.Valid(document):
 		return "", &Error{Text: "the body is not JSON"}
 	}
-	s := search{json.NewDecoder(bytes.NewReader(document))}
+	s := search{json.NewDecoder(bytes.NewReader(document)), document}
 	s.UseNumber()
 	value, err := s.value(path, 0)
 	switch {
@@ -58,11 +58,15 @@ func Find(document []byte, pointer string) (string, error) {
 
 // search looks for a value in a valid document. It goes on to the end: what comes last may be what a
 // handler takes.
-type search struct{ *json.Decoder }
+type search struct {
+	*json.Decoder
+	document []byte
+}
 
 // value reads one value and returns the scalar at path in it, or "" if there is none. It is in depth arrays
 // and objects: no more than the pointer has tokens, which is bounded.
 func (s search) value(path []string, depth int) (string, error) {
+	begin := s.InputOffset()
 	token, err := s.Token()
 	if err != nil {
 		return "", err
@@ -70,7 +74,7 @@ func (s search) value(path []string, depth int) (string, error) {
 	delim, nested := token.(json.Delim)
 	switch {
 	case !nested && len(path) == 0:
-		return scalar(token)
+		return scalar(token, s.document[begin:s.InputOffset()])
 	case !nested:
 		return "", nil
 	case len(path) == 0:
@@ -147,21 +151,48 @@ func (s search) skip(depth int) error {
 	}
 }
 
-// scalar returns "" for what is no key: null and the empty string.
-func scalar(token json.Token) (string, error) {
+// scalar returns "" for null. The text is what stands for the token in the document.
+func scalar(token json.Token, text []byte) (string, error) {
 	switch v := token.(type) {
 	case string:
-		// The decoder puts this in the place of halves of surrogate pairs: of any, so they would meet.
-		if strings.ContainsRune(v, utf8.RuneError) {
+		if HasLoneSurrogate(text) {
 			return "", errors.New("a string is not Unicode")
 		}
-		if v != "" {
-			return "string:" + v, nil
-		}
+		return "string:" + v, nil
 	case json.Number:
 		return "number:" + v.String(), nil
 	case bool:
 		return "boolean:" + strconv.FormatBool(v), nil
 	}
 	return "", nil
+}
+
+// HasLoneSurrogate returns true if a string in a JSON text has an escaped half of a surrogate pair. The decoder puts U+FFFD in the
+// place of all of them, so that different strings would be equal.
+func HasLoneSurrogate(text []byte) bool {
+	high := false // a high half has just ended
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			if high {
+				return true
+			}
+			continue
+		}
+		i++
+		if i >= len(text) || text[i] != 'u' || i+4 >= len(text) {
+			if high {
+				return true
+			}
+			continue
+		}
+		code, _ := strconv.ParseUint(string(text[i+1:i+5]), 16, 16)
+		i += 4
+		switch low := code >= 0xdc00 && code <= 0xdfff; {
+		case high != low:
+			return true
+		default:
+			high = code >= 0xd800 && code <= 0xdbff
+		}
+	}
+	return high
 }

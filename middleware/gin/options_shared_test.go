@@ -52,6 +52,7 @@ func TestSharedOptionsOfRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, options := range map[string][2]ginlock.Option{
+		"WithComparedHeader":  {ginlock.WithComparedHeader("a", "B"), middleware.WithComparedHeader("B", "A")},
 		"WithRetention":       {ginlock.WithRetention(7), middleware.WithRetention(7)},
 		"WithRetentionUntil":  {ginlock.WithRetentionUntil(until), middleware.WithRetentionUntil(until)},
 		"WithFailurePolicy":   {ginlock.WithFailurePolicy(ginlock.HoldFailures), middleware.WithFailurePolicy(core.HoldFailures)},

@@ -93,6 +93,9 @@ func peek(r *http.Request) ([]byte, error) {
 		return nil, err
 	}
 	r.Body = body
+	if err := body.TooLarge(); err != nil {
+		return nil, err
+	}
 	begin, whole := body.Bytes()
 	if !whole || len(begin) > keyBodyLimit { // another guard may have buffered more
 		return nil, middleware.KeyError(ErrKeyInvalid, "the body has more than %d bytes, or cannot be read", keyBodyLimit)

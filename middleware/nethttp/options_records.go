@@ -65,6 +65,14 @@ func WithCodec(codec middleware.Codec) Option { return middleware.WithCodec(code
 // [middleware.WithFingerprint]. Defaults to all of it for Idempotent, nothing for Once.
 func WithFingerprint(of func(Payload) []byte) Option { return middleware.WithFingerprint(of) }
 
+// WithComparedHeader adds header fields to what is compared of a request, for operations that a field tells apart, see
+// [middleware.WithComparedHeader]. Defaults to none.
+func WithComparedHeader(names ...string) Option { return middleware.WithComparedHeader(names...) }
+
+// CanonicalJSON is a function for [WithFingerprint]: bodies in JSON are equal whatever the order of their names and their white
+// space, see [middleware.CanonicalJSON].
+func CanonicalJSON(p Payload) []byte { return middleware.CanonicalJSON(p) }
+
 // WithKeyHeader sets the header field that Idempotent reads the key from. Defaults to Idempotency-Key.
 func WithKeyHeader(name string) Option { return middleware.WithKeyHeader(name) }
 

@@ -52,6 +52,7 @@ func TestSharedOptionsOfRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, options := range map[string][2]httplock.Option{
+		"WithComparedHeader":  {httplock.WithComparedHeader("a", "B"), middleware.WithComparedHeader("B", "A")},
 		"WithRetention":       {httplock.WithRetention(7), middleware.WithRetention(7)},
 		"WithRetentionUntil":  {httplock.WithRetentionUntil(until), middleware.WithRetentionUntil(until)},
 		"WithFailurePolicy":   {httplock.WithFailurePolicy(httplock.HoldFailures), middleware.WithFailurePolicy(core.HoldFailures)},
