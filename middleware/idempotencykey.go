@@ -102,7 +102,7 @@ func fault(text string, strict bool) string {
 	}
 	switch {
 	case quoted:
-		return "has an opening quote but no closing one"
+		return "is not a quoted string, because the closing quote is missing"
 	case strict:
 		return "is not a quoted string"
 	}

@@ -130,7 +130,7 @@ func TestMalformedKeysNameTheCharacter(t *testing.T) {
 		"ä":          "has a character outside ASCII: ",
 		`"a b"`:      "has a space: ",
 		`"a\b"`:      "has a backslash in front of neither",
-		`"a`:         "has an opening quote but no closing one: ",
+		`"a`:         "is not a quoted string, because the closing quote is missing: ",
 		`"a" "b"`:    "goes on behind the closing quote: ",
 		`"a";A=1`:    "goes on behind the closing quote: ",
 		"\"\u2028\"": "has a character outside ASCII: ",

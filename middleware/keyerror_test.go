@@ -20,11 +20,11 @@ func TestDetailNamesWhatIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for part, want := range map[string]string{
-		"header:X-Cart": "The header field X-Cart is missing. ", "cookie:session": "The cookie session is missing. ",
-		"query:cart": "The query parameter cart is missing. ", "form:cart": "The form field cart is missing. ",
-		"path:id": "The path value id is missing. ", "json:/order/id": `The JSON value at "/order/id" is missing. `,
-		"idempotency-key": "The header field Idempotency-Key is missing. ", "tenant": "Tenant is missing. ",
-		"mine:x": "Mine:x is missing. ",
+		"header:X-Cart": "The header field X-Cart is missing.", "cookie:session": "The cookie session is missing.",
+		"query:cart": "The query parameter cart is missing.", "form:cart": "The form field cart is missing.",
+		"path:id": "The path value id is missing.", "json:/order/id": `The JSON value at "/order/id" is missing.`,
+		"idempotency-key": "The header field Idempotency-Key is missing.", "tenant": "Tenant is missing.",
+		"mine:x": "Mine:x is missing.",
 	} {
 		err := fmt.Errorf("looked up for ada: %w", middleware.Missing(part))
 		detail := e.Refuse(context.Background(), err).Problem().Detail
