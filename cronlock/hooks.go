@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core"
 )
 
 // Hooks are called with what becomes of ticks on this replica. Each may be nil. They run on the goroutine of the job,
@@ -56,10 +58,11 @@ type Skip struct {
 
 func (j *job) skip(tick time.Time, reason Reason, err error) {
 	level := slog.LevelWarn
-	switch reason {
-	case Taken, NotLeader:
+	switch {
+	case errors.Is(err, core.ErrOutcomeUnknown): // its runner has crashed, and nobody knows how far it came
+	case reason == Taken, reason == NotLeader:
 		level = slog.LevelDebug // the rule
-	case Paused, Stopped:
+	case reason == Paused, reason == Stopped:
 		level = slog.LevelInfo // as somebody wanted it
 	}
 	j.config.logger.Log(context.Background(), level, "holdfast: cronlock: tick skipped",
