@@ -19,8 +19,8 @@ const (
 	writeLimit = 10 * time.Second
 )
 
-// serveEvents answers with a stream of events: "live" has the changing part of the page, "same" says that it has not changed, and
-// "problem" says why there is none.
+// serveEvents answers with a stream of events: "live" has the changing part of the page, "same" says that this part was read again
+// and has not changed, and "problem" says why it could not be read. Each failed read is a "problem".
 func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, p page, acts bool) {
 	q := r.URL.Query()
 	q.Del("format")
@@ -49,15 +49,18 @@ func stream(ctx, lifetime context.Context, w http.ResponseWriter, v *viewer) {
 	defer end.Stop()
 	alive := time.NewTicker(aliveInterval)
 	defer alive.Stop()
-	var sent event
+	var shown *event // the state that is up to date on the page; nil before the first one, and after a problem
 	for ok := send("retry: 2000\n\n"); ok; {
 		select {
 		case e := <-v.news:
-			text := same
-			if *e != sent {
-				text = e.String()
+			text := e.String()
+			if shown != nil && *e == *shown {
+				text = same
 			}
-			ok, sent = send(text), *e
+			if shown = e; e.problem {
+				shown = nil
+			}
+			ok = send(text)
 		case <-alive.C:
 			ok = send(": alive\n\n")
 		case <-end.C:
@@ -70,7 +73,7 @@ func stream(ctx, lifetime context.Context, w http.ResponseWriter, v *viewer) {
 	}
 }
 
-// same stands for an event that says what the last one said. Its data is not empty: browsers drop an event without data.
+// same stands for a "live" event that equals the one before it. Its data is not empty: browsers drop an event without data.
 const same = "event: same\ndata: same\n\n"
 
 // String returns the event as the format of server-sent events has it.

@@ -117,7 +117,7 @@ func pauseAfter(took time.Duration, failed bool) time.Duration {
 	return min(max(leastInterval, restFactor*took), mostInterval)
 }
 
-// publish hands an event to all viewers of a topic, even one that says what the last one said: it tells that this is true still.
+// publish sends an event to all viewers of a topic, even one that equals the last: the state was read again, or the problem remains.
 func (b *broadcaster) publish(t *topic, e *event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -87,6 +87,26 @@ func TestLive(t *testing.T) {
 	awaitEvent(t, events, "No lock")
 }
 
+// TestOutageIsRepeated: each failed read sends the problem again. It is never sent as "same", after which a page would be live.
+func TestOutageIsRepeated(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	relay := server.Relay()
+	s := newSite(t, newClient(t, relay.Client()))
+	events := s.watch("")
+	awaitEvent(t, events, "live: ")
+	relay.Refuse(true)
+	relay.Reset()
+	awaitEvent(t, events, "problem: ")
+	for range 2 {
+		if e := <-events; !strings.HasPrefix(e, "problem: Redis does not answer") {
+			t.Errorf("a further failed read was sent as %q", e)
+		}
+	}
+	relay.Heal()
+	awaitEvent(t, events, "live: ") // the whole state, although it has not changed
+}
+
 // TestUnchanged: each read is told of, so that a page knows how old it is, but what has not changed is not sent again.
 func TestUnchanged(t *testing.T) {
 	t.Parallel()

@@ -36,6 +36,8 @@ type shown struct {
 	Acts     bool   // the request may act
 	ReadOnly bool   // it may not; both are false where that was not asked
 	Live     bool
+	Broken   string    // why a page that is kept up to date cannot be shown yet
+	Now      time.Time // when it was loaded
 	Done     string // what was just done, one of doneTexts
 	JSON     string // the address of the same page as data; "" if there is none
 	Data     any
@@ -65,7 +67,7 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, p page) {
 	defer cancel()
 	data, err := p.read(ctx, h, r.URL.Query())
 	if err != nil {
-		h.refuse(w, r, err)
+		h.refusePage(w, r, p, err)
 		return
 	}
 	if form == asJSON {
@@ -76,7 +78,7 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, p page) {
 		seeOther(w, m.location())
 		return
 	}
-	s := shown{Title: p.title, Template: p.template, Who: who, Acts: acts, Live: p.live && h.config.viewers > 0, Data: data}
+	s := shown{Title: p.title, Template: p.template, Who: who, Acts: acts, Live: h.keeps(p), Data: data}
 	s.ReadOnly = h.config.authorise == nil || p.acts && !acts
 	q := r.URL.Query()
 	if r.Method == http.MethodGet {
@@ -86,6 +88,9 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, p page) {
 	s.JSON = "?" + q.Encode()
 	writeHTML(w, http.StatusOK, p.template, s)
 }
+
+// keeps returns true if open pages of a kind are kept up to date.
+func (h *Handler) keeps(p page) bool { return p.live && h.config.viewers > 0 }
 
 // seeOther leads to another page. The address is relative: http.Redirect would resolve it by the path that StripPrefix has left.
 func seeOther(w http.ResponseWriter, location string) {

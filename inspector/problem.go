@@ -74,11 +74,18 @@ func problemOf(err error) problem {
 }
 
 // refuse answers with an error, in the form that the request wants.
-func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) { h.refusePage(w, r, page{}, err) }
+
+// refusePage answers with the error of reading a page. A page in the browser comes back by itself after an outage.
+func (h *Handler) refusePage(w http.ResponseWriter, r *http.Request, of page, err error) {
 	p := problemOf(err)
 	if wanted(r) != asHTML {
 		writeJSON(w, p.Status, p)
 		return
 	}
-	writeHTML(w, p.Status, "problem", shown{Title: p.Title, Template: "problem", Data: p})
+	s := shown{Title: p.Title, Template: "problem", Data: p}
+	if s.Live = p.Status == http.StatusServiceUnavailable && h.keeps(of); s.Live {
+		s.Broken = p.Title
+	}
+	writeHTML(w, p.Status, "problem", s)
 }

@@ -31,7 +31,7 @@ var functions = template.FuncMap{
 	"visible": visible, "short": short, "link": link, "plain": plain, "ago": ago, "clock": clock, "seconds": seconds,
 	"shortOwner": shortOwner, "asset": assetAddress, "bytes": byteCount,
 	"tab": newTab, "pager": newPager, "place": func(i int) int { return i + 1 },
-	"took": took,
+	"took": took, "exact": exact, "stamp": stamp,
 }
 
 // tab is a link of the frame.
@@ -61,6 +61,7 @@ func render(name, part string, s shown) string {
 
 // writeHTML answers with a page. The error of a write is that of the connection.
 func writeHTML(w http.ResponseWriter, status int, name string, s shown) {
+	s.Now = time.Now()
 	text := render(name, "frame.html", s)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
@@ -106,11 +107,19 @@ func seconds(c countdown) string {
 	return fmt.Sprintf("%.1f s", left.Seconds())
 }
 
-func clock(t *time.Time) string {
-	if t == nil {
-		return ""
+// clock returns a time in full, in UTC.
+func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
+
+// exact returns a time as the attribute of a time element has it.
+func exact(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999Z07:00") }
+
+// stamp returns a time for a table, in UTC: without the date if it is today, and without seconds otherwise.
+func stamp(t time.Time) string {
+	t = t.UTC()
+	if t.Format(time.DateOnly) == time.Now().UTC().Format(time.DateOnly) {
+		return t.Format("15:04:05 MST")
 	}
-	return t.Format("2006-01-02 15:04:05.999 MST")
+	return t.Format("2006-01-02 15:04 MST")
 }
 
 // shortOwner returns an owner for a list: the first digits of the UUID of its client, and the number.

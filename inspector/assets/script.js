@@ -4,8 +4,10 @@
 const live = document.getElementById("live");
 const state = document.getElementById("state");
 const age = document.getElementById("age");
+const at = document.getElementById("at");
 let received = performance.now(); // when the shown state came
-let heard = performance.now(); // when it was last true
+let heard = received; // when it was last true
+const loaded = at && Date.parse(at.dateTime) - received; // turns a time of performance.now into that of the server
 let trouble = null; // why the page is not kept up to date, as text and kind
 
 const staleAfter = 3e3; // ms: longer than between two reads, unless Redis is slow
@@ -25,6 +27,16 @@ function judge() {
   else if (ms >= staleAfter) say("stale", "stale");
   const text = trouble || ms >= staleAfter ? "as of " + Math.floor(ms / 1000) + " s ago" : "";
   if (age.textContent !== text) age.textContent = text;
+  const exact = new Date(loaded + heard).toISOString();
+  if (at.dateTime !== exact) {
+    at.dateTime = exact;
+    at.textContent = exact.slice(0, 10) + " " + exact.slice(11, 19) + " UTC";
+  }
+}
+
+// current returns true while the shown state is known to be that of now.
+function current() {
+  return !trouble && performance.now() - heard < staleAfter;
 }
 
 // fresh notes that the shown state is that of now.
@@ -32,11 +44,13 @@ function fresh() {
   heard = performance.now();
   trouble = null;
   say("live", "good");
+  judge();
 }
 
 function fail(text, kind) {
   trouble = { text, kind };
   judge();
+  count();
 }
 
 // morph makes a node like another one, and keeps what is equal: the focus and a selection stay where they are.
@@ -73,9 +87,9 @@ function written(ms) {
   return Math.floor(s / 86400) + " d " + Math.floor((s % 86400) / 3600) + " h";
 }
 
-// count moves the bars and the times beside them.
+// count moves the bars and the times beside them. They stand still while the page is not up to date, as of the time that it names.
 function count() {
-  const passed = performance.now() - received;
+  const passed = Math.max((current() ? performance.now() : heard) - received, 0);
   for (const bar of live.querySelectorAll("[data-left]")) {
     const left = Math.max(bar.dataset.left - passed, 0);
     if (bar.nodeName === "PROGRESS") {
@@ -112,10 +126,17 @@ function open() {
   address.searchParams.set("format", "events");
   const events = new EventSource(address);
   events.addEventListener("live", (e) => {
-    show(e.data);
+    if (live.dataset.reload) { // the page was loaded with an error, which is over
+      events.close();
+      location.reload();
+      return;
+    }
     fresh();
+    show(e.data);
   });
-  events.addEventListener("same", fresh);
+  events.addEventListener("same", () => {
+    if (!trouble) fresh(); // only a whole state ends a problem
+  });
   events.addEventListener("problem", (e) => fail(e.data + ": not up to date", "bad"));
   events.onerror = () => {
     if (events.readyState === EventSource.CLOSED) fail("not kept up to date: reload the page", "stale");

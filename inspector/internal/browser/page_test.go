@@ -2,6 +2,7 @@ package browser_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -113,6 +114,74 @@ func TestOutage(t *testing.T) {
 		away[1]()
 		b.await(`document.getElementById("state").textContent === "live" && document.getElementById("age").textContent === ""`)
 		t.Log(what)
+	}
+}
+
+// TestOutageStaysRed: while reads fail one after the other, an open page never turns green, and its times stand still.
+func TestOutageStaysRed(t *testing.T) {
+	b := openTab(t)
+	server := redistest.Start(t)
+	locks := newClient(t, server)
+	page := serve(t, newClient(t, server))
+	if _, err := locks.Mutex("order:42").TryLock(t.Context(), core.WithFixedTTL(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	b.do(chromedp.Navigate(page))
+	b.await(`document.getElementById("state").textContent === "live" && document.querySelector("tbody span[data-left]")`)
+	server.Kill()
+	b.await(`document.getElementById("state").className === "bad"`)
+	b.is(`(window.green = false, window.problems = 0,
+		window.shown = document.querySelector("tbody span[data-left]").textContent,
+		new MutationObserver(() => { if (document.getElementById("state").className !== "bad") window.green = true; })
+			.observe(document.getElementById("state"), {attributes: true, childList: true}),
+		["problem", "same"].forEach((kind) => events.addEventListener(kind, () => window.problems++)))`)
+	b.await(`window.problems >= 3`)
+	if b.is(`window.green`) {
+		t.Error("the page was not red all the time")
+	}
+	if !b.is(`document.querySelector("tbody span[data-left]").textContent === window.shown`) {
+		t.Error("the times went on")
+	}
+	server.Restart()
+	b.await(`document.getElementById("state").textContent === "live"`)
+}
+
+// TestOpenedInAnOutage: a page that was opened while Redis is down is red, and comes back by itself.
+func TestOpenedInAnOutage(t *testing.T) {
+	b := openTab(t)
+	server := redistest.Start(t)
+	page := serve(t, newClient(t, server))
+	server.Kill()
+	b.do(chromedp.Navigate(page + "records"))
+	b.await(`document.querySelector("h1").textContent === "Redis does not answer" && document.getElementById("state").className === "bad"`)
+	server.Restart()
+	b.await(`document.querySelector("h1").textContent === "Records of Once" && document.getElementById("state").textContent === "live"`)
+}
+
+// TestStateIsInSight: the line that says whether a page is up to date is in the header, and stays in sight on a long page.
+func TestStateIsInSight(t *testing.T) {
+	b := openTab(t)
+	server := redistest.Start(t)
+	locks := newClient(t, server)
+	for i := range 60 {
+		if _, err := locks.Mutex(fmt.Sprint("order:", i)).TryLock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page := serve(t, locks)
+	for _, width := range []int64{390, 1180} {
+		for _, path := range []string{"", "lock?name=order:1", "records", "record?name=a", "cron", "process"} {
+			b.do(chromedp.EmulateViewport(width, 600), chromedp.Navigate(page+path))
+			b.await(`document.getElementById("state").textContent === "live"`)
+			b.is(`scrollTo(0, document.documentElement.scrollHeight)`)
+			const inSight = `document.querySelector("header #state").getBoundingClientRect()`
+			if !b.is(inSight+`.top >= 0 && `+inSight+`.bottom <= innerHeight && `+inSight+`.height > 0`) {
+				t.Errorf("%q at %d pixels: the state is out of sight", path, width)
+			}
+			if path == "process" && !b.is(`scrollY > 600`) {
+				t.Error("the page is not long")
+			}
+		}
 	}
 }
 
