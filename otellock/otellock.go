@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -24,10 +25,10 @@ func New(opts ...Option) (core.Hooks, error) {
 	if t.config.err != nil {
 		return core.Hooks{}, t.config.err
 	}
-	if err := t.init(t.config.meters.Meter(scope)); err != nil {
+	if err := t.init(t.config.meters.Meter(scope, metric.WithInstrumentationVersion(version))); err != nil {
 		return core.Hooks{}, fmt.Errorf("holdfast: otellock: %w", err)
 	}
-	t.tracer = t.config.tracers.Tracer(scope)
+	t.tracer = t.config.tracers.Tracer(scope, trace.WithInstrumentationVersion(version))
 	t.initZeros(context.Background())
 	return core.Hooks{
 		AcquireStart: t.acquireStart,

@@ -27,6 +27,7 @@ var jobs = []struct {
 	{2, 5 * time.Millisecond, config},
 	{2, 5 * time.Millisecond, transfer},
 	{2, 10 * time.Millisecond, pay},
+	{1, 500 * time.Millisecond, disputed},
 	{1, time.Millisecond, importFile},
 	{1, 500 * time.Millisecond, forced},
 	{1, time.Millisecond, schedule},
@@ -131,6 +132,25 @@ func pay(ctx context.Context, locks *core.Client, n int) error {
 		return nil, work(5 * time.Millisecond)(ctx)
 	})
 	return err
+}
+
+// disputes numbers the payments whose outcome is unknown.
+var disputes atomic.Int64
+
+// disputed sends a payment to a gateway that does not answer. A retry is refused until an operator has resolved the record.
+func disputed(ctx context.Context, locks *core.Client, _ int) error {
+	once := locks.Once(fmt.Sprintf("dispute:%d", disputes.Add(1)), core.WithRetention(time.Minute))
+	attempt, err := once.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	if err := attempt.Hold(ctx, "the gateway did not answer"); err != nil {
+		return err
+	}
+	if _, err := once.Begin(ctx); !errors.Is(err, core.ErrOutcomeUnknown) {
+		return fmt.Errorf("a retry of an unknown outcome: %w", err)
+	}
+	return once.Resolve(ctx, nil)
 }
 
 // importFile takes so long that its lease is renewed.

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,14 +53,11 @@ func TestPrometheus(t *testing.T) {
 		}
 		p.query(rule.Query)
 	}
-	redistest.Eventually(t, within, "the alert on lost leases", func() bool {
-		for _, rule := range p.rules() {
-			if rule.Name == "HoldfastLeaseLost" {
-				return rule.State == "firing"
-			}
-		}
-		return false
-	})
+	for _, alert := range []string{"HoldfastLeaseLost", "HoldfastOutcomeUnknown"} {
+		redistest.Eventually(t, within, alert, func() bool {
+			return slices.ContainsFunc(p.rules(), func(r rule) bool { return r.Name == alert && r.State == "firing" })
+		})
+	}
 }
 
 // scraper is a Prometheus in a process of its own.
