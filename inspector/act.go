@@ -37,7 +37,10 @@ func (h *Handler) serveAction(w http.ResponseWriter, r *http.Request, a action) 
 func (h *Handler) act(w http.ResponseWriter, r *http.Request, a action) {
 	r.Body = http.MaxBytesReader(w, r.Body, mostForm)
 	q := r.URL.Query() // a form would change line breaks in names, an address keeps them
-	audit := Audit{Action: a.Action, Name: q.Get("name"), Owner: q.Get("owner"), Digest: h.digestOf(a.Kind, q.Get("name"))}
+	audit := Audit{Action: a.Action, Name: q.Get("name"), Owner: q.Get("owner")}
+	if a.Kind != objectJob {
+		audit.Digest = h.digestOf(a.Kind, audit.Name)
+	}
 	if holder, err := holderOf(q); err == nil {
 		audit.Token = holder.Token
 	}
@@ -45,7 +48,7 @@ func (h *Handler) act(w http.ResponseWriter, r *http.Request, a action) {
 	if audit.Refused = audit.Err != nil; !audit.Refused {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), actLimit)
 		defer cancel()
-		audit.Err = h.do(ctx, a, audit.Name, values(r))
+		audit.Err = h.do(ctx, a, &audit, values(r))
 	}
 	if audit.Pending = errors.Is(audit.Err, errPending); audit.Pending {
 		audit.Err = nil
@@ -54,14 +57,15 @@ func (h *Handler) act(w http.ResponseWriter, r *http.Request, a action) {
 	h.answer(w, r, a, audit)
 }
 
-// do does an action, if it makes sense for what is there now.
-func (h *Handler) do(ctx context.Context, a action, name string, form url.Values) error {
+// do does an action, if it makes sense for what is there now. The audit gets what was there just before.
+func (h *Handler) do(ctx context.Context, a action, audit *Audit, form url.Values) error {
 	reading, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	s, err := h.subjectOf(reading, a, name)
+	s, err := h.subjectOf(reading, a, form)
 	if err != nil {
 		return err
 	}
+	s.tell(audit)
 	return a.do(ctx, h, s, form)
 }
 
@@ -78,8 +82,8 @@ func (h *Handler) allow(r *http.Request, a action, audit *Audit) error {
 		return errReadOnly
 	}
 	audit.Who = who
-	if want := confirmation(audit.Name, audit.Digest); r.PostFormValue("confirm") != want {
-		return fmt.Errorf("%w: type %s to confirm", errTyped, want)
+	if digest := h.digestOf(a.Kind, audit.Name); !confirms(r.PostFormValue("confirm"), audit.Name, digest) {
+		return fmt.Errorf("%w: type %s to confirm", errTyped, confirmation(audit.Name, digest))
 	}
 	return nil
 }

@@ -3,7 +3,10 @@ package inspector
 import (
 	"context"
 	"net/http"
+	"regexp"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core"
 )
 
 // Action is what an operator can do from a page.
@@ -32,9 +35,13 @@ type Audit struct {
 	Name string
 	// Digest stands for Name in the log. It is "" for a job.
 	Digest string
-	// Owner and Token are those of the holder, for ForceUnlockHolder.
+	// Owner and Token are those of the holder that ForceUnlockHolder is about, or of the only one for ForceUnlock. Token is that of
+	// the last attempt for Resolve and Forget.
 	Owner string
 	Token int64
+	// Holders are those that ForceUnlock or ForceUnlockHolder took the lock from, as they were just before. They are nil for other
+	// actions, and if the action was refused.
+	Holders []core.Holder
 	// Remote is the address that sent the request: that of a proxy, if one is in front.
 	Remote string
 	// Refused is true if the action was not tried: it was not allowed, forged, or not confirmed.
@@ -46,6 +53,28 @@ type Audit struct {
 	Err error
 }
 
+// generatedOwner matches the owners that clients make up: the UUID of the client and a number. Redisson adds a suffix for a writer.
+var generatedOwner = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]+(:write)?$`)
+
+// holders returns what the log says of the token and of the holders. An owner that WithOwner has named is left out, since it works
+// like a password.
+func (a Audit) holders() (attrs []any) {
+	if a.Token != 0 {
+		attrs = append(attrs, "token", a.Token)
+	}
+	if generatedOwner.MatchString(a.Owner) {
+		attrs = append(attrs, "owner", a.Owner)
+	}
+	switch len(a.Holders) {
+	case 0:
+	case 1:
+		attrs = append(attrs, "instance", a.Holders[0].Instance)
+	default:
+		attrs = append(attrs, "holders", len(a.Holders))
+	}
+	return attrs
+}
+
 // record leaves a line in the log, without the name, and calls the function of [WithAudit].
 func (h *Handler) record(r *http.Request, a Audit) {
 	a.Time, a.Remote = time.Now(), r.RemoteAddr
@@ -55,6 +84,7 @@ func (h *Handler) record(r *http.Request, a Audit) {
 	} else {
 		attrs = append(attrs, "job", a.Name)
 	}
+	attrs = append(attrs, a.holders()...)
 	log := h.locks.Logger()
 	switch {
 	case a.Refused:

@@ -10,10 +10,10 @@ type confirmView struct {
 	action
 	Name    string
 	Digest  string
-	Typed   string // what has to be typed: the name or the digest
-	Owner   string // of the holder, for ForceUnlockHolder
-	Holder  string // its token
-	Target  string // the address of the form
+	Typed   string      // what has to be typed: the end of the name or the digest
+	Lock    *lockView   // of an action on a lock, with the holders that it is about
+	Record  *recordView // of an action on a record
+	Target  string      // the address of the form
 	Back    string
 	Token   string
 	OfHTTP  bool   // a record of an HTTP guard, which can have a response
@@ -27,7 +27,7 @@ func (h *Handler) confirm(w http.ResponseWriter, r *http.Request, a action, who 
 	q := r.URL.Query()
 	ctx, cancel := context.WithTimeout(r.Context(), readLimit)
 	defer cancel()
-	s, err := h.subjectOf(ctx, a, q.Get("name"))
+	s, err := h.subjectOf(ctx, a, q)
 	if err != nil {
 		if refused != nil {
 			err = refused
@@ -36,13 +36,22 @@ func (h *Handler) confirm(w http.ResponseWriter, r *http.Request, a action, who 
 		return
 	}
 	view := confirmView{
-		action: a, Name: q.Get("name"), Owner: q.Get("owner"), Holder: q.Get("holder-token"),
+		action: a, Name: q.Get("name"),
 		Target: link(string(a.Action), "name", q.Get("name"), "owner", q.Get("owner"), "holder-token", q.Get("holder-token")),
 		Back:   a.Kind.address(q.Get("name")), Token: tokenOf(w, r),
 		OfHTTP: s.OfHTTP(), Keep: writtenUp(s.kept()), Warning: s.warning(a),
 	}
 	view.Digest = h.digestOf(a.Kind, view.Name)
 	view.Typed = confirmation(view.Name, view.Digest)
+	switch a.Kind {
+	case objectLock:
+		lock := h.newLock(s.name, s.lock)
+		lock.Holders = h.newHolders(s.holders)
+		view.Lock = &lock
+	case objectRecord:
+		record := h.newRecord(s.record, len(s.record.Value))
+		view.Record = &record
+	}
 	status := http.StatusOK
 	if refused != nil {
 		p := problemOf(refused)

@@ -60,13 +60,17 @@ func readLock(ctx context.Context, h *Handler, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return h.newLock(name, info), nil
+}
+
+func (h *Handler) newLock(name string, info core.Info) lockView {
 	view := lockView{
 		Name: name, Digest: h.locks.Digest(name), Mode: info.Mode, Holders: h.newHolders(info.Holders), Shares: info.Shares,
 		TTL: newCountdown(info.TTL, h.locks.TTL()), Waiters: info.Waiters, Queue: []waiter{}, Places: info.Places,
+		Value: info.Value,
 	}
 	for _, w := range info.Queue {
 		view.Queue = append(view.Queue, waiter{w.Owner, w.Instance, w.Mode, w.Permits, w.Limit})
 	}
-	view.Value = info.Value
-	return view, nil
+	return view
 }

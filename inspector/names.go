@@ -41,12 +41,24 @@ func short(text string) string {
 	return cut + "…"
 }
 
-// confirmation returns what an operator types to confirm an action: the name, or the digest of one that is hard to type.
+// typedCharacters is how many characters an operator types to confirm an action.
+const typedCharacters = 8
+
+// confirmation returns what an operator types to confirm an action: the end of the name, which tells it from names with the same
+// beginning, or the digest of one that is hard to type. Both have eight characters, and a shorter name is typed as it is.
 func confirmation(name, digest string) string {
 	if plain(name) && len(name) <= longestShown {
-		return name
+		all := []rune(name)
+		if end := string(all[max(len(all)-typedCharacters, 0):]); plain(end) {
+			return end
+		}
 	}
 	return digest
+}
+
+// confirms returns true if a text that was typed confirms an action: what was asked for, or the whole name.
+func confirms(typed, name, digest string) bool {
+	return typed != "" && (typed == confirmation(name, digest) || plain(name) && typed == name)
 }
 
 // link returns a relative address of a page with parameters, given as pairs. Empty ones are left out.

@@ -14,13 +14,11 @@ func (o object) address(name string, more ...string) string {
 	return link(string(o), append([]string{"name", name}, more...)...)
 }
 
-// digestOf returns what the log shows in place of a name; "" for a job, whose name the log may have.
+// digestOf returns what the log shows in place of a name. The log has jobs by their names: the digest of one is that of the lock of
+// its name, and only serves to confirm an action.
 func (h *Handler) digestOf(kind object, name string) string {
-	switch kind {
-	case objectLock:
-		return h.locks.Digest(name)
-	case objectRecord:
+	if kind == objectRecord {
 		return h.locks.Once(name).Digest()
 	}
-	return ""
+	return h.locks.Digest(name)
 }

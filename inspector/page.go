@@ -38,8 +38,8 @@ type shown struct {
 	Live     bool
 	Broken   string    // why a page that is kept up to date cannot be shown yet
 	Now      time.Time // when it was loaded
-	Done     string // what was just done, one of doneTexts
-	JSON     string // the address of the same page as data; "" if there is none
+	Done     string    // what was just done, one of doneTexts
+	JSON     string    // the address of the same page as data; "" if there is none
 	Data     any
 }
 

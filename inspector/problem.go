@@ -74,7 +74,9 @@ func problemOf(err error) problem {
 }
 
 // refuse answers with an error, in the form that the request wants.
-func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) { h.refusePage(w, r, page{}, err) }
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	h.refusePage(w, r, page{}, err)
+}
 
 // refusePage answers with the error of reading a page. A page in the browser comes back by itself after an outage.
 func (h *Handler) refusePage(w http.ResponseWriter, r *http.Request, of page, err error) {

@@ -2,6 +2,8 @@ package inspector
 
 import (
 	"context"
+	"net/url"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -11,18 +13,26 @@ import (
 
 // subject is what an action is done to, as it was just before.
 type subject struct {
-	name   string
-	lock   core.Info   // of an action on a lock
-	record core.Record // of an action on a record
+	name    string
+	lock    core.Info     // of an action on a lock
+	holders []core.Holder // those of the lock that the action is about
+	record  core.Record   // of an action on a record
 }
 
 // subjectOf reads what an action would be done to. It returns an error if the action makes no sense there: the form is not
 // shown then, and nothing is done. What changes afterwards is found by the action itself.
-func (h *Handler) subjectOf(ctx context.Context, a action, name string) (s subject, err error) {
+func (h *Handler) subjectOf(ctx context.Context, a action, form url.Values) (s subject, err error) {
+	name := form.Get("name")
 	s.name = name
 	switch a.Kind {
 	case objectLock:
 		s.lock, err = h.locks.Inspect(ctx, name)
+		s.holders = s.lock.Holders
+		if one, err := holderOf(form); a.Action == ForceUnlockHolder && err == nil {
+			s.holders = slices.DeleteFunc(slices.Clone(s.lock.Holders), func(h core.Holder) bool {
+				return h.Owner != one.Owner || one.Token != 0 && h.Token != one.Token
+			})
+		}
 	case objectRecord:
 		if s.record, err = h.locks.Once(name).Peek(ctx); err == nil && s.record.State == core.StateNone {
 			err = errNoRecord
@@ -38,11 +48,24 @@ func (h *Handler) subjectOf(ctx context.Context, a action, name string) (s subje
 	return s, err
 }
 
+// tell completes an audit by what the action is done to.
+func (s subject) tell(audit *Audit) {
+	audit.Holders = s.holders
+	if len(s.holders) == 1 {
+		audit.Owner, audit.Token = s.holders[0].Owner, s.holders[0].Token
+	}
+	if s.record.Token != 0 {
+		audit.Token = s.record.Token
+	}
+}
+
 // warning returns what an operator has to know before the action; "" if that is nothing.
 func (s subject) warning(a action) string {
 	switch {
 	case a.Kind == objectLock && s.lock.Mode == "":
 		return "The lock is free now: there is nothing to take."
+	case a.Action == ForceUnlockHolder && len(s.holders) == 0:
+		return "This holder holds the lock no more: there is nothing to take."
 	case a.Action == Forget && s.record.State == core.StateRunning:
 		return "An attempt is running. Forget does not stop it, so a second run may begin beside it. Wait for its end, or stop its " +
 			"process first."

@@ -175,7 +175,7 @@ func TestStateIsInSight(t *testing.T) {
 			b.await(`document.getElementById("state").textContent === "live"`)
 			b.is(`scrollTo(0, document.documentElement.scrollHeight)`)
 			const inSight = `document.querySelector("header #state").getBoundingClientRect()`
-			if !b.is(inSight+`.top >= 0 && `+inSight+`.bottom <= innerHeight && `+inSight+`.height > 0`) {
+			if !b.is(inSight + `.top >= 0 && ` + inSight + `.bottom <= innerHeight && ` + inSight + `.height > 0`) {
 				t.Errorf("%q at %d pixels: the state is out of sight", path, width)
 			}
 			if path == "process" && !b.is(`scrollY > 600`) {
