@@ -1,20 +1,18 @@
 package inspector
 
 import (
+	"cmp"
 	"context"
 	"net/url"
+	"slices"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// perPage is about how many locks or records a page of a list has.
-const perPage = 50
-
 // lockList is a part of the list of all locks that are held.
 type lockList struct {
-	Prefix  string    `json:"prefix"`
-	Cursor  string    `json:"cursor,omitempty"`
-	Next    string    `json:"next,omitempty"` // the cursor of the next page
+	part
 	Skipped int       `json:"skipped,omitempty"`
 	Locks   []lockRow `json:"locks"`
 }
@@ -36,13 +34,31 @@ type lockRow struct {
 // More returns how many holders the row does not have.
 func (l lockRow) More() int { return max(l.Holds-len(l.Holders), 0) }
 
+// Since returns when the first of the holders that are shown was granted the lock; nil if that is not known.
+func (l lockRow) Since() *time.Time {
+	if len(l.Holders) == 0 {
+		return nil
+	}
+	return slices.MinFunc(l.Holders, func(a, b holder) int { return earlier(a.Granted, b.Granted) }).Granted
+}
+
+// lockOrders are the ways to sort locks.
+var lockOrders = []order[lockRow]{
+	{"name", "name", nil},
+	{"since", "held for longest", func(a, b lockRow) int { return earlier(a.Since(), b.Since()) }},
+	{"left", "least time left", func(a, b lockRow) int { return sooner(a.TTL, b.TTL) }},
+	{"waiting", "most waiting", func(a, b lockRow) int {
+		return -cmp.Compare(max(a.Places, a.Waiters), max(b.Places, b.Waiters))
+	}},
+}
+
 func readLocks(ctx context.Context, h *Handler, q url.Values) (any, error) {
-	prefix, cursor := q.Get("prefix"), q.Get("cursor")
-	page, err := h.locks.List(ctx, prefix, cursor, perPage)
+	list := lockList{part: newPart("", q), Locks: []lockRow{}}
+	page, err := h.locks.List(ctx, list.Prefix, list.Cursor, list.Limit)
 	if err != nil {
 		return nil, err
 	}
-	list := lockList{Prefix: prefix, Cursor: cursor, Next: page.Next, Skipped: page.Skipped, Locks: []lockRow{}}
+	list.Next, list.Skipped = page.Next, page.Skipped
 	for _, e := range page.Locks {
 		list.Locks = append(list.Locks, lockRow{
 			Name: e.Name, Digest: h.locks.Digest(e.Name), Mode: e.Mode, Foreign: e.Foreign,
@@ -50,5 +66,6 @@ func readLocks(ctx context.Context, h *Handler, q url.Values) (any, error) {
 			Places: e.Places, Waiters: e.Waiters, Value: e.Value,
 		})
 	}
+	list.sort(sorted(list.Locks, lockOrders, q))
 	return list, nil
 }

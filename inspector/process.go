@@ -17,7 +17,22 @@ type processView struct {
 	AllWaiting int          `json:"all_waiting"`
 	Held       []heldRow    `json:"held"`
 	Waiting    []waitingRow `json:"waiting"`
+	Sort       string       `json:"sort"`
+	Form       form         `json:"-"`
 }
+
+// heldOrders and waitingOrders are the ways to sort what this process holds and waits for. Their keys are the same.
+var (
+	heldOrders = []order[heldRow]{
+		{"name", "name", nil},
+		{"since", "longest first", func(a, b heldRow) int { return earlier(a.Since, b.Since) }},
+		{"left", "least time left", func(a, b heldRow) int { return sooner(a.Valid, b.Valid) }},
+	}
+	waitingOrders = []order[waitingRow]{
+		{"name", "", nil},
+		{"since", "", func(a, b waitingRow) int { return earlier(a.Since, b.Since) }},
+	}
+)
 
 // heldRow is one valid lease.
 type heldRow struct {
@@ -41,21 +56,26 @@ type waitingRow struct {
 	InRedis  bool       `json:"in_redis"`
 }
 
-func readProcess(_ context.Context, h *Handler, _ url.Values) (any, error) {
+func readProcess(_ context.Context, h *Handler, q url.Values) (any, error) {
 	held, waiting := h.locks.Held(), h.locks.Waiting()
 	view := processView{
 		AllHeld: len(held), AllWaiting: len(waiting), Held: []heldRow{}, Waiting: []waitingRow{},
 	}
-	for _, l := range held[:min(len(held), mostHeld)] {
+	for _, l := range held {
 		view.Held = append(view.Held, heldRow{
 			Name: l.Name, Mode: l.Mode, Owner: l.Owner, Token: l.Token, Permits: l.Permits,
 			Since: timeOf(l.Since), Valid: newCountdown(max(time.Until(l.ValidUntil), 0), l.TTL), Renewed: l.Renewed,
 		})
 	}
-	for _, w := range waiting[:min(len(waiting), mostHeld)] {
+	for _, w := range waiting {
 		view.Waiting = append(view.Waiting, waitingRow{
 			Name: w.Name, Mode: w.Mode, Owner: w.Owner, Since: timeOf(w.Since), Position: w.Position, InRedis: w.InRedis,
 		})
 	}
+	var by selection
+	view.Sort, by = sorted(view.Held, heldOrders, q)
+	sorted(view.Waiting, waitingOrders, q)
+	view.Form.Selects = []selection{by}
+	view.Held, view.Waiting = view.Held[:min(len(view.Held), mostHeld)], view.Waiting[:min(len(view.Waiting), mostHeld)]
 	return view, nil
 }

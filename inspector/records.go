@@ -1,6 +1,7 @@
 package inspector
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"net/url"
@@ -11,9 +12,7 @@ import (
 
 // recordList is a part of the list of all records.
 type recordList struct {
-	Prefix  string       `json:"prefix"`
-	Cursor  string       `json:"cursor,omitempty"`
-	Next    string       `json:"next,omitempty"`
+	part
 	Records []recordView `json:"records"`
 }
 
@@ -59,16 +58,26 @@ func (h *Handler) newRecord(r core.Record, size int) recordView {
 	return view
 }
 
+// recordOrders are the ways to sort records.
+var recordOrders = []order[recordView]{
+	{"key", "key", nil},
+	{"oldest", "oldest", func(a, b recordView) int { return earlier(a.Began, b.Began) }},
+	{"newest", "newest", func(a, b recordView) int { return earlier(b.Began, a.Began) }},
+	{"kept", "soonest to expire", func(a, b recordView) int { return sooner(a.Retention, b.Retention) }},
+	{"attempts", "most attempts", func(a, b recordView) int { return -cmp.Compare(a.Attempt, b.Attempt) }},
+}
+
 func readRecords(ctx context.Context, h *Handler, q url.Values) (any, error) {
-	prefix, cursor := q.Get("prefix"), q.Get("cursor")
-	page, err := h.locks.ListRecords(ctx, prefix, cursor, perPage)
+	list := recordList{part: newPart("records", q), Records: []recordView{}}
+	page, err := h.locks.ListRecords(ctx, list.Prefix, list.Cursor, list.Limit)
 	if err != nil {
 		return nil, err
 	}
-	list := recordList{Prefix: prefix, Cursor: cursor, Next: page.Next, Records: []recordView{}}
+	list.Next = page.Next
 	for _, r := range page.Records {
 		list.Records = append(list.Records, h.newRecord(r.Record, r.Size))
 	}
+	list.sort(sorted(list.Records, recordOrders, q))
 	return list, nil
 }
 

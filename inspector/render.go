@@ -30,8 +30,8 @@ func parseTemplates() map[string]*template.Template {
 var functions = template.FuncMap{
 	"visible": visible, "short": short, "link": link, "plain": plain, "ago": ago, "clock": clock, "seconds": seconds,
 	"shortOwner": shortOwner, "asset": assetAddress, "bytes": byteCount,
-	"tab": newTab, "pager": newPager, "place": func(i int) int { return i + 1 },
-	"took": took, "exact": exact, "stamp": stamp,
+	"tab": newTab, "place": func(i int) int { return i + 1 },
+	"took": took, "count": count, "exact": exact, "stamp": stamp,
 }
 
 // tab is a link of the frame.
@@ -44,11 +44,6 @@ type tab struct {
 func newTab(page, title, current string, of ...string) tab {
 	return tab{page, title, slices.Contains(of, current)}
 }
-
-// pager leads to other parts of a list.
-type pager struct{ Page, Prefix, Cursor, Next string }
-
-func newPager(page, prefix, cursor, next string) pager { return pager{page, prefix, cursor, next} }
 
 // render returns a part of a page.
 func render(name, part string, s shown) string {
@@ -129,6 +124,14 @@ func shortOwner(owner string) string {
 		return visible(owner[:8] + "…" + owner[uuid:])
 	}
 	return short(owner)
+}
+
+// count returns a number of things, as in "3 locks".
+func count(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
 }
 
 func byteCount(n int) string {

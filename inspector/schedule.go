@@ -1,6 +1,7 @@
 package inspector
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -22,6 +23,22 @@ const (
 type jobList struct {
 	Jobs  []jobRow `json:"jobs"`
 	Total int      `json:"total"` // more than are shown if there are many
+	Sort  string   `json:"sort"`
+	Form  form     `json:"-"`
+}
+
+// jobOrders are the ways to sort jobs.
+var jobOrders = []order[jobRow]{
+	{"name", "name", nil},
+	{"last", "latest tick", func(a, b jobRow) int { return earlier(b.LastTick, a.LastTick) }},
+	{"paused", "paused first", func(a, b jobRow) int { return -cmp.Compare(flag(a.Paused), flag(b.Paused)) }},
+}
+
+func flag(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // jobRow is one job.
@@ -56,18 +73,22 @@ type jobRun struct {
 	Outcome cronlock.Outcome `json:"outcome"`
 }
 
-func readJobs(ctx context.Context, h *Handler, _ url.Values) (any, error) {
+func readJobs(ctx context.Context, h *Handler, q url.Values) (any, error) {
 	jobs, err := cronlock.Jobs(ctx, h.locks)
 	if err != nil {
 		return nil, err
 	}
 	list := jobList{Jobs: []jobRow{}, Total: len(jobs)}
-	for _, j := range jobs[:min(len(jobs), mostJobs)] {
+	for _, j := range jobs {
 		list.Jobs = append(list.Jobs, jobRow{
 			Name: j.Name, Service: j.Service, Spec: j.Spec, Zone: j.Zone, Paused: j.Paused,
 			LastTick: timeOf(j.LastTick), Registered: timeOf(j.Registered),
 		})
 	}
+	var by selection
+	list.Sort, by = sorted(list.Jobs, jobOrders, q)
+	list.Form.Selects = []selection{by}
+	list.Jobs = list.Jobs[:min(len(list.Jobs), mostJobs)]
 	return list, nil
 }
 
