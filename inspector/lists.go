@@ -44,7 +44,7 @@ type choice struct {
 // newPart reads what is asked of a page with a list in parts.
 func newPart(page string, q url.Values) part {
 	p := part{Prefix: q.Get("prefix"), Cursor: q.Get("cursor"), Limit: partSizes[0], Page: page}
-	size := selection{Name: "limit", Title: "Part of"}
+	size := selection{Name: "limit", Title: "Show"}
 	for _, n := range partSizes {
 		text := strconv.Itoa(n)
 		if q.Get("limit") == text {

@@ -29,7 +29,7 @@ func TestRedisIsAway(t *testing.T) {
 	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, `"title": "Redis does not answer"`) {
 		t.Errorf("status %d: %s", resp.StatusCode, body)
 	}
-	contains(t, s.get(http.StatusOK, "process"), "order:42")
+	contains(t, s.get(http.StatusOK, "process"), "order:42", "Redis does not answer")
 }
 
 // TestRedisIsFrozen: a Redis that does not answer keeps no request for longer than the limit of a page.

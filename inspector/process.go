@@ -11,12 +11,16 @@ import (
 // mostHeld bounds how many leases, and how many waiting calls, a page shows.
 const mostHeld = 500
 
-// processView is what this process holds and waits for. It comes from memory, so it is there while Redis is not.
+// probeLimit bounds how long the page waits for an answer of Redis, which only says whether it answers.
+const probeLimit = time.Second
+
+// processView is what this process holds and waits for. It comes from memory, so it is there while Redis is unreachable.
 type processView struct {
 	AllHeld    int          `json:"all_held"` // more than are shown if there are many
 	AllWaiting int          `json:"all_waiting"`
 	Held       []heldRow    `json:"held"`
 	Waiting    []waitingRow `json:"waiting"`
+	Outage     string       `json:"outage,omitempty"` // why Redis does not answer
 	Sort       string       `json:"sort"`
 	Form       form         `json:"-"`
 }
@@ -56,10 +60,16 @@ type waitingRow struct {
 	InRedis  bool       `json:"in_redis"`
 }
 
-func readProcess(_ context.Context, h *Handler, q url.Values) (any, error) {
+func readProcess(ctx context.Context, h *Handler, q url.Values) (any, error) {
+	probe, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	_, unreachable := h.locks.Inspect(probe, "holdfast:inspector") // a free lock: any answer will do
 	held, waiting := h.locks.Held(), h.locks.Waiting()
 	view := processView{
 		AllHeld: len(held), AllWaiting: len(waiting), Held: []heldRow{}, Waiting: []waitingRow{},
+	}
+	if unreachable != nil {
+		view.Outage = problemOf(unreachable).Title
 	}
 	for _, l := range held {
 		view.Held = append(view.Held, heldRow{

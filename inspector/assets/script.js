@@ -39,12 +39,15 @@ function current() {
   return !trouble && performance.now() - heard < staleAfter;
 }
 
-// fresh notes that the shown state is that of now.
+// fresh notes that the shown state is that of now. It may be that of this process alone, while Redis does not answer.
 function fresh() {
   heard = performance.now();
   trouble = null;
-  say("live", "good");
+  const outage = live.querySelector("[data-outage]");
+  if (outage) say(outage.dataset.outage + ": from the memory of this process", "bad");
+  else say("live", "good");
   judge();
+  count();
 }
 
 function fail(text, kind) {
@@ -107,7 +110,6 @@ function show(html) {
   for (const { name, value } of live.attributes) wanted.setAttribute(name, value);
   morph(live, wanted);
   received = performance.now();
-  count();
 }
 
 // watch lets events come while the page can be seen: a browser has few connections for all of its tabs.
@@ -131,8 +133,8 @@ function open() {
       location.reload();
       return;
     }
-    fresh();
     show(e.data);
+    fresh();
   });
   events.addEventListener("same", () => {
     if (!trouble) fresh(); // only a whole state ends a problem

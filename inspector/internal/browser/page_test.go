@@ -158,6 +158,25 @@ func TestOpenedInAnOutage(t *testing.T) {
 	b.await(`document.querySelector("h1").textContent === "Records of Once" && document.getElementById("state").textContent === "live"`)
 }
 
+// TestOutageOfThisProcess: the page of what this process holds comes from memory. It goes on in an outage, and is not green.
+func TestOutageOfThisProcess(t *testing.T) {
+	b := openTab(t)
+	server := redistest.Start(t)
+	locks := newClient(t, server)
+	page := serve(t, locks)
+	if _, err := locks.Mutex("order:42").TryLock(t.Context(), core.WithFixedTTL(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	b.do(chromedp.Navigate(page + "process"))
+	b.await(`document.getElementById("state").textContent === "live"`)
+	server.Kill()
+	b.await(`document.getElementById("state").className === "bad" && document.querySelector("[data-outage]")`)
+	b.is(`window.shown = document.querySelector("tbody span[data-left]").textContent`)
+	b.await(`document.querySelector("tbody span[data-left]").textContent !== window.shown && state.className === "bad"`)
+	server.Restart()
+	b.await(`document.getElementById("state").textContent === "live" && !document.querySelector("[data-outage]")`)
+}
+
 // TestStateIsInSight: the line that says whether a page is up to date is in the header, and stays in sight on a long page.
 func TestStateIsInSight(t *testing.T) {
 	b := openTab(t)
