@@ -13,6 +13,7 @@ import (
 // recordList is a part of the list of all records.
 type recordList struct {
 	part
+	State   core.State   `json:"state,omitempty"` // only records in it are listed
 	Records []recordView `json:"records"`
 }
 
@@ -20,7 +21,9 @@ type recordList struct {
 type recordView struct {
 	Key         string     `json:"key"`
 	Digest      string     `json:"digest"`
-	State       core.State `json:"state"` // "" if nothing is recorded
+	State       core.State `json:"state"`              // "" if nothing is recorded
+	Label       string     `json:"label,omitempty"`    // the route, job or task type
+	Instance    string     `json:"instance,omitempty"` // the process of the last attempt
 	Attempt     int        `json:"attempt"`
 	Token       int64      `json:"token,omitempty"`
 	Size        int        `json:"size"` // bytes of the value
@@ -47,7 +50,7 @@ func (r recordView) Completed() bool { return r.State == core.StateCompleted }
 
 func (h *Handler) newRecord(r core.Record, size int) recordView {
 	view := recordView{
-		Key: r.Key, Digest: h.locks.Once(r.Key).Digest(), State: r.State, Attempt: r.Attempt, Token: r.Token, Size: size,
+		Key: r.Key, Digest: h.locks.Once(r.Key).Digest(), State: r.State, Label: r.Label, Instance: r.Instance, Attempt: r.Attempt, Token: r.Token, Size: size,
 		Omitted: r.Omitted, Fingerprint: hex.EncodeToString(r.Fingerprint), Reason: r.Reason,
 		Began: timeOf(r.Began), Ended: timeOf(r.Ended), Lease: newCountdown(r.Lease, h.locks.TTL()),
 		Retention: newCountdown(r.Retention, 0), Shown: h.config.values,
@@ -56,6 +59,24 @@ func (h *Handler) newRecord(r core.Record, size int) recordView {
 		view.Value, view.Note = string(r.Value), r.Note
 	}
 	return view
+}
+
+// choose adds the choice of a state to the list, and returns the states to be listed. An unknown one is that of no record, which
+// core refuses.
+func (l *recordList) choose(state string) (states []core.State) {
+	by := selection{Name: "state", Title: "State"}
+	for _, s := range recordStates {
+		title := string(s)
+		if s == core.StateNone {
+			title = "all"
+		}
+		by.Choices = append(by.Choices, choice{string(s), title, state == string(s)})
+	}
+	l.Form.Selects = append([]selection{by}, l.Form.Selects...)
+	if l.State = core.State(state); l.State != core.StateNone {
+		states = []core.State{l.State}
+	}
+	return states
 }
 
 // recordOrders are the ways to sort records.
@@ -67,9 +88,28 @@ var recordOrders = []order[recordView]{
 	{"attempts", "most attempts", func(a, b recordView) int { return -cmp.Compare(a.Attempt, b.Attempt) }},
 }
 
+// recordStates are the states by which records are listed; none is all.
+var recordStates = []core.State{core.StateNone, core.StateUnknown, core.StateRunning, core.StateAbandoned, core.StateCompleted}
+
+// mostParts bounds how many parts are read for one page if those before have no record in the state.
+const mostParts = 10
+
+// listRecords reads the next part with a record in one of the states, or as much as a page may read.
+func (h *Handler) listRecords(ctx context.Context, p part, states []core.State) (page core.RecordPage, err error) {
+	page.Next = p.Cursor
+	for range mostParts {
+		page, err = h.locks.ListRecords(ctx, p.Prefix, page.Next, p.Limit, states...)
+		if err != nil || len(page.Records) > 0 || page.Next == "" || len(states) == 0 {
+			break
+		}
+	}
+	return page, err
+}
+
 func readRecords(ctx context.Context, h *Handler, q url.Values) (any, error) {
 	list := recordList{part: newPart("records", q), Records: []recordView{}}
-	page, err := h.locks.ListRecords(ctx, list.Prefix, list.Cursor, list.Limit)
+	states := list.choose(q.Get("state"))
+	page, err := h.listRecords(ctx, list.part, states)
 	if err != nil {
 		return nil, err
 	}
