@@ -65,6 +65,7 @@ func (h *Handler) do(ctx context.Context, a action, audit *Audit, form url.Value
 	if err != nil {
 		return err
 	}
+	s.who = audit.Who
 	s.tell(audit)
 	return a.do(ctx, h, s, form)
 }

@@ -49,7 +49,7 @@ var actions = map[string]action{
 	string(Pause): {
 		Pause, "Pause", "Prevents runs on all replicas from the next tick on. A run in progress continues.",
 		objectJob, func(ctx context.Context, h *Handler, s subject, _ url.Values) error {
-			return cronlock.Pause(ctx, h.locks, s.name)
+			return cronlock.Pause(ctx, h.locks, s.name, cronlock.By(s.who))
 		},
 	},
 	string(Resume): {

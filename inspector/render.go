@@ -28,7 +28,7 @@ func parseTemplates() map[string]*template.Template {
 
 // functions are those of the templates.
 var functions = template.FuncMap{
-	"visible": visible, "short": short, "link": link, "plain": plain, "ago": ago, "clock": clock, "seconds": seconds,
+	"visible": visible, "short": short, "link": link, "plain": plain, "ago": ago, "until": until, "clock": clock, "seconds": seconds,
 	"shortOwner": shortOwner, "asset": assetAddress, "bytes": byteCount,
 	"tab": newTab, "place": func(i int) int { return i + 1 },
 	"took": took, "count": count, "exact": exact, "stamp": stamp,
@@ -70,6 +70,9 @@ func ago(t *time.Time) string {
 	}
 	return rough(max(time.Since(*t), 0))
 }
+
+// until returns in how long a time will be, by the clock of this process.
+func until(t time.Time) string { return rough(max(time.Until(t), 0)) }
 
 // rough returns a duration as people say it, in its two largest units.
 func rough(d time.Duration) string {

@@ -30,6 +30,8 @@ type jobList struct {
 // jobOrders are the ways to sort jobs.
 var jobOrders = []order[jobRow]{
 	{"name", "name", nil},
+	{"next", "next tick", func(a, b jobRow) int { return earlier(a.NextTick, b.NextTick) }},
+	{"missed", "most missed", func(a, b jobRow) int { return -cmp.Compare(a.Missed, b.Missed) }},
 	{"last", "latest tick", func(a, b jobRow) int { return earlier(b.LastTick, a.LastTick) }},
 	{"paused", "paused first", func(a, b jobRow) int { return -cmp.Compare(flag(a.Paused), flag(b.Paused)) }},
 }
@@ -48,17 +50,21 @@ type jobRow struct {
 	Spec       string     `json:"spec,omitempty"`
 	Zone       string     `json:"zone,omitempty"`
 	Paused     bool       `json:"paused"`
+	PausedBy   string     `json:"paused_by,omitempty"`
+	PausedAt   *time.Time `json:"paused_at,omitempty"`
 	LastTick   *time.Time `json:"last_tick,omitempty"`
+	NextTick   *time.Time `json:"next_tick,omitempty"` // also of a paused job, which does not run then
+	Missed     int        `json:"missed"`              // among the ticks that Redis remembers
+	MissedTick *time.Time `json:"missed_tick,omitempty"`
 	Registered *time.Time `json:"registered,omitempty"`
 }
 
 // jobView is one job with its last runs.
 type jobView struct {
-	Name   string   `json:"name"`
-	Paused bool     `json:"paused"`
-	Runs   []jobRun `json:"runs"`
-	Total  int      `json:"total"`
-	Here   bool     `json:"-"` // this process may run it
+	jobRow
+	Runs  []jobRun `json:"runs"`
+	Total int      `json:"total"`
+	Here  bool     `json:"-"` // this process may run it
 }
 
 // jobRun is one run of a job.
@@ -80,16 +86,22 @@ func readJobs(ctx context.Context, h *Handler, q url.Values) (any, error) {
 	}
 	list := jobList{Jobs: []jobRow{}, Total: len(jobs)}
 	for _, j := range jobs {
-		list.Jobs = append(list.Jobs, jobRow{
-			Name: j.Name, Service: j.Service, Spec: j.Spec, Zone: j.Zone, Paused: j.Paused,
-			LastTick: timeOf(j.LastTick), Registered: timeOf(j.Registered),
-		})
+		list.Jobs = append(list.Jobs, newJob(j))
 	}
 	var by selection
 	list.Sort, by = sorted(list.Jobs, jobOrders, q)
 	list.Form.Selects = []selection{by}
 	list.Jobs = list.Jobs[:min(len(list.Jobs), mostJobs)]
 	return list, nil
+}
+
+func newJob(j cronlock.JobInfo) jobRow {
+	return jobRow{
+		Name: j.Name, Service: j.Service, Spec: j.Spec, Zone: j.Zone,
+		Paused: j.Paused, PausedBy: j.PausedBy, PausedAt: timeOf(j.PausedAt),
+		LastTick: timeOf(j.LastTick), NextTick: timeOf(j.NextTick), Missed: j.Missed, MissedTick: timeOf(j.MissedTick),
+		Registered: timeOf(j.Registered),
+	}
 }
 
 // checkJob returns an error for what cannot be the name of a job.
@@ -108,7 +120,7 @@ func readJob(ctx context.Context, h *Handler, q url.Values) (any, error) {
 	if err := checkJob(name); err != nil {
 		return nil, err
 	}
-	paused, err := cronlock.IsPaused(ctx, h.locks, name)
+	job, err := cronlock.Job(ctx, h.locks, name)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +128,7 @@ func readJob(ctx context.Context, h *Handler, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	view := jobView{Name: name, Paused: paused, Runs: []jobRun{}, Total: len(runs), Here: h.config.cron != nil}
+	view := jobView{jobRow: newJob(job), Runs: []jobRun{}, Total: len(runs), Here: h.config.cron != nil}
 	for run := range slices.Values(runs[:min(len(runs), mostRuns)]) {
 		view.Runs = append(view.Runs, jobRun{
 			Tick: timeOf(run.Tick), Replica: run.Replica, Service: run.Service, Attempt: run.Attempt, Token: run.Token,

@@ -59,7 +59,19 @@ func TestSchedules(t *testing.T) {
 	}
 	contains(t, s.get(http.StatusOK, "cron"), `href="./job`+job+`"`, "0 3 29 2 *", "active")
 	contains(t, s.get(http.StatusOK, "job"+job), "pause"+job, "run-now"+job, "has not run yet")
+	contains(t, s.get(http.StatusOK, "job"+job), "0 3 29 2 *", "UTC", "billing", "<dt>Next tick</dt><dd><time datetime=", "-02-29T03:00:00Z", "<dt>Missed ticks</dt><dd>none")
+	contains(t, s.get(http.StatusOK, "cron"), `<td data-label="Next tick"><time datetime="`, "-02-29 03:00 UTC")
 	contains(t, s.act(http.StatusOK, "pause"+job, "report <b>"), "The job is paused", "resume"+job)
+	contains(t, s.get(http.StatusOK, "cron"), `paused</span><div class="value">by ada</div><div class="value"><time datetime=`)
+	contains(t, s.get(http.StatusOK, "job"+job), `paused</span><div class="value">by ada</div><div class="value"><time datetime=`)
+	var paused struct {
+		By   string    `json:"paused_by"`
+		At   time.Time `json:"paused_at"`
+		Next time.Time `json:"next_tick"`
+	}
+	if s.data("job"+job, &paused); paused.By != "ada" || paused.At.IsZero() || paused.Next.IsZero() {
+		t.Errorf("%+v", paused)
+	}
 	if paused, err := cronlock.IsPaused(t.Context(), locks, "report <b>"); !paused || err != nil {
 		t.Errorf("paused %v, %v", paused, err)
 	}
@@ -105,4 +117,38 @@ func TestRunNow(t *testing.T) {
 	contains(t, elsewhere.get(http.StatusConflict, "run-now?name=long"), "cannot run jobs")
 	contains(t, text.String(), "a run was requested", "a requested run has failed")
 	lacks(t, text.String(), "an action was done")
+}
+
+// TestMissedTicks: ticks that no replica has claimed are counted on both pages.
+func TestMissedTicks(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	s := newSite(t, locks)
+	c := cron.New(cron.WithLocation(time.UTC))
+	ran := make(chan struct{}, 100)
+	_, err := cronlock.AddFunc(c, locks, "@every 1s", "heartbeat", func(context.Context) error {
+		ran <- struct{}{}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Start()
+	<-ran
+	<-c.Stop().Done()
+	var list struct {
+		Jobs []struct {
+			Missed int
+			Last   time.Time `json:"missed_tick"`
+		}
+	}
+	redistest.Eventually(t, patience, "a missed tick", func() bool {
+		s.data("cron?sort=missed", &list)
+		return len(list.Jobs) == 1 && list.Jobs[0].Missed > 0
+	})
+	if list.Jobs[0].Last.IsZero() {
+		t.Error("the missed tick has no time")
+	}
+	contains(t, s.get(http.StatusOK, "cron"), `<span class="warn">`, "<small>last ")
+	contains(t, s.get(http.StatusOK, "job?name=heartbeat"), `<dt>Missed ticks</dt><dd><span class="warn">`)
 }

@@ -14,6 +14,7 @@ import (
 // subject is what an action is done to, as it was just before.
 type subject struct {
 	name    string
+	who     string        // the operator
 	lock    core.Info     // of an action on a lock
 	holders []core.Holder // those of the lock that the action is about
 	record  core.Record   // of an action on a record
