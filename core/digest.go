@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/hex"
 	"iter"
 	"strings"
@@ -31,16 +32,17 @@ type Match struct {
 }
 
 // FindDigest looks for the locks that are held, and the records of [Once], with a digest of the log: 8 hex digits, in either case.
-// It walks over all of them like [Client.Locks], so stop it after the first match, or end ctx. A lock that was released has left
+// It also takes the hash of a key as guards log it, the 43 characters of key_hash or key, with which the name ends. It walks over all of them like [Client.Locks], so stop it after the first match, or end ctx. A lock that was released has left
 // no name. A digest of another form yields [ErrInvalidOption].
 func (c *Client) FindDigest(ctx context.Context, digest string) iter.Seq2[Match, error] {
-	digest = strings.ToLower(strings.TrimSpace(digest))
-	if _, err := hex.DecodeString(digest); err != nil || len(digest) != digestLength {
+	matches := keysWith(strings.TrimSpace(digest))
+	if matches == nil {
 		return func(yield func(Match, error) bool) {
-			yield(Match{}, invalidOption("find digest: %q: %d hex digits are wanted", digest, digestLength))
+			yield(Match{}, invalidOption("find digest: %q: %d hex digits are wanted, or the %d characters of a key_hash", digest,
+				digestLength, keyHashLength))
 		}
 	}
-	locks, records := c.withDigest(ctx, digest, false), c.withDigest(ctx, digest, true)
+	locks, records := c.keysThat(ctx, matches, false), c.keysThat(ctx, matches, true)
 	return func(yield func(Match, error) bool) {
 		more := true
 		for _, found := range []iter.Seq2[Match, error]{locks, records} {
@@ -53,9 +55,27 @@ func (c *Client) FindDigest(ctx context.Context, digest string) iter.Seq2[Match,
 	}
 }
 
-// withDigest is FindDigest for locks, or for records. It reads only the names of keys.
-func (c *Client) withDigest(ctx context.Context, wanted string, records bool) iter.Seq2[Match, error] {
-	matches := func(key string) bool { return digest(key) == wanted }
+// keyHashLength is how long the hash of a guard's key is: that of SHA-256, in the alphabet of base64 for addresses.
+const keyHashLength = 43
+
+// keysWith returns a function that returns true for the keys in Redis with a digest, or of names that end with the hash of a
+// guard's key. It returns nil for any other text.
+func keysWith(text string) func(key string) bool {
+	switch len(text) {
+	case digestLength:
+		if _, err := hex.DecodeString(text); err == nil {
+			return func(key string) bool { return digest(key) == strings.ToLower(text) }
+		}
+	case keyHashLength:
+		if _, err := base64.RawURLEncoding.DecodeString(text); err == nil {
+			return func(key string) bool { return strings.HasSuffix(strings.TrimSuffix(key, "}"), ":"+text) }
+		}
+	}
+	return nil
+}
+
+// keysThat is FindDigest for locks, or for records. It reads only the names of keys.
+func (c *Client) keysThat(ctx context.Context, matches func(key string) bool, records bool) iter.Seq2[Match, error] {
 	return pages(func(cursor string) (found []Match, next string, err error) {
 		err = c.listing(ctx, "find digest", 0, func(l *catalog.Lister, want int) (err error) {
 			var names []string

@@ -23,6 +23,31 @@ func findAll(t testing.TB, locks *core.Client, digest string) (found []core.Matc
 	return found
 }
 
+// TestKeyHashOfTheLog: the hash of a key, as guards log it, leads to the locks and records whose names end with it.
+func TestKeyHashOfTheLog(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	seedLocks(t, rdb, "other", 300)
+	const hash, other = "nMbtemkE3hgwerKqVfQjiQT1LOFpE20lgzOTM-1GekY", "nMbtemkE3hgwerKqVfQjiQT1LOFpE20lgzOTM_1GekY"
+	for _, prefix := range []string{"lock:", "shop:lock:", ""} {
+		locks := newClient(t, rdb, core.WithTTL(long), core.WithPrefix(prefix))
+		mustLock(t, locks.Mutex("http:"+hash))
+		mustLock(t, locks.Mutex("http:"+other))
+		mustLock(t, locks.Mutex("x"+hash))
+		mustBegin(t, locks.Once("asynq:"+hash))
+		mustBegin(t, locks.Once("http:{"+other+"}:"+hash))
+		mustBegin(t, locks.Once("http:{"+hash+"}:"+other)) // of a user, whose requests have other hashes
+		found := findAll(t, locks, " "+hash)
+		slices.SortFunc(found, func(a, b core.Match) int { return strings.Compare(a.Name, b.Name) })
+		if want := []core.Match{{"asynq:" + hash, true}, {"http:" + hash, false}, {"http:{" + other + "}:" + hash, true}}; !slices.Equal(found, want) {
+			t.Errorf("prefix %q: %+v, want %+v", prefix, found, want)
+		}
+		if err := rdb.FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestDigestOfTheLog: Digest returns what a line of the log shows, and FindDigest the name behind it.
 func TestDigestOfTheLog(t *testing.T) {
 	t.Parallel()

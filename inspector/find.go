@@ -23,7 +23,7 @@ var errBusy = errors.New("another search is running")
 type findView struct {
 	Query    string  `json:"query"`
 	Matches  []match `json:"matches"`
-	Searched bool    `json:"searched"` // for a digest, among all keys
+	Searched bool    `json:"searched"` // for a digest or the hash of a key, among all keys
 	Stopped  bool    `json:"stopped"`  // before all keys were seen
 }
 
@@ -44,9 +44,10 @@ func (f findView) location() string {
 	return ""
 }
 
-var digestForm = regexp.MustCompile(`^[0-9a-f]{8}$`)
+// digestForm matches a digest of the log or the hash of a guard's key, alone or as in a line: "lock=ad3ab9f1", "key_hash":"…".
+var digestForm = regexp.MustCompile(`^\s*(?:"?\w+"?[=:]\s*)?"?([0-9a-fA-F]{8}|[A-Za-z0-9_-]{43})"?,?\s*$`)
 
-// readFind looks for exactly this name, and only if there is none for the digest.
+// readFind looks for exactly this name, and only if there is none for the digest or the hash of a key.
 func readFind(ctx context.Context, h *Handler, q url.Values) (any, error) {
 	view := findView{Query: q.Get("q"), Matches: []match{}}
 	info, err := h.locks.Inspect(ctx, view.Query)
@@ -63,14 +64,15 @@ func readFind(ctx context.Context, h *Handler, q url.Values) (any, error) {
 	if record.State != core.StateNone {
 		view.Matches = append(view.Matches, match{objectRecord, view.Query})
 	}
-	if len(view.Matches) > 0 || !digestForm.MatchString(view.Query) {
+	digest := digestForm.FindStringSubmatch(view.Query)
+	if len(view.Matches) > 0 || digest == nil {
 		return view, nil
 	}
-	return h.findDigest(ctx, view)
+	return h.findDigest(ctx, view, digest[1])
 }
 
 // findDigest walks over all keys, for a bounded time.
-func (h *Handler) findDigest(ctx context.Context, view findView) (any, error) {
+func (h *Handler) findDigest(ctx context.Context, view findView, digest string) (any, error) {
 	select {
 	case h.search <- struct{}{}:
 		defer func() { <-h.search }()
@@ -80,7 +82,7 @@ func (h *Handler) findDigest(ctx context.Context, view findView) (any, error) {
 	view.Searched = true
 	ctx, cancel := context.WithTimeout(ctx, searchLimit)
 	defer cancel()
-	for found, err := range h.locks.FindDigest(ctx, view.Query) {
+	for found, err := range h.locks.FindDigest(ctx, digest) {
 		switch {
 		case ctx.Err() != nil:
 			view.Stopped = true

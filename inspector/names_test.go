@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -67,6 +68,28 @@ func TestOddPrefix(t *testing.T) {
 	body := s.get(http.StatusOK, "?prefix="+url.QueryEscape(`*"<b>`))
 	contains(t, body, "lock?name=%2A%22%3Cb%3E")
 	lacks(t, body, "other", "<b>\"")
+}
+
+// TestFindKeyHash: the key_hash of a guard's line leads to the record of the request, whoever's it is, also as it stands in the log.
+func TestFindKeyHash(t *testing.T) {
+	t.Parallel()
+	locks := newClient(t, redistest.Start(t).Client())
+	s := newSite(t, locks)
+	const hash, user = "nMbtemkE3hgwerKqVfQjiQT1LOFpE20lgzOTM-1GekY", "-Mbtem_E3hgwerKqVfQjiQT1LOFpE20lgzOTM-1GekY"
+	held(t, locks, "http:{"+user+"}:"+hash, time.Hour)
+	mustLock(t, locks.Mutex("order:42"))
+	for q, want := range map[string]string{
+		hash:                                 "<span class=\"name\">http:{" + user + "}:" + hash + "</span>",
+		"key_hash=" + hash:                   "Record of Once",
+		" key=" + hash + "\n":                "Record of Once",
+		`"key_hash":"` + hash + `"`:          "Record of Once",
+		"lock=" + locks.Digest("order:42"):   "<h2>Holders</h2>",
+		" " + locks.Digest("order:42") + " ": "<h2>Holders</h2>",
+		user:                                 "has this digest",
+		hash[1:] + "!":                       "No lock of this name is held",
+	} {
+		contains(t, s.get(http.StatusOK, "find?q="+url.QueryEscape(q)), want)
+	}
 }
 
 // TestFind: an exact name leads to its page, a digest to the name that has it.
