@@ -15,15 +15,15 @@
 // sites out that are open in a browser there.
 //
 // The page changes nothing unless [WithActions] says who may. Then it can force locks, resolve and forget records, and pause,
-// resume and run jobs. Each action needs a POST from the page itself, with a token against forged requests, and the name of its
-// object, typed by the operator. It leaves a line in the log, and calls the function of [WithAudit].
+// resume and run jobs. Each action needs a POST from the page itself, with a token against forged requests, and eight
+// characters of its object's name, typed by the operator. It leaves a line in the log, and calls the function of [WithAudit].
 //
 // Values of records are not shown, see [WithValues]. Answers are never cached. No script or style comes from another server or
 // from within a page, and a policy of the answers makes browsers refuse such.
 //
 // # What a page costs Redis
 //
-// Each page reads a bounded part: a list some [core.Client.List], a lock one [core.Client.Inspect]. The pages of schedules read
+// Each page reads a bounded part: a list some [core.Client.List], a lock or this process one [core.Client.Inspect]. The pages of schedules read
 // the runs of their jobs. No request sends KEYS, or walks over all keys. The only search is that for a digest, for two seconds
 // at most, one at a time.
 //
