@@ -64,6 +64,15 @@ test-portable: ## vet all packages, and run the tests that need no Redis server
 	$(GO) test ./internal/docs ./internal/throttle ./examples/...
 	$(GO) test -tags holdfast_simulation ./faults/simulate -seeds 4 -hours 0.5
 
+# For each platform, the published modules and the command. The library has to compile with 32 bits too, and so have its tests.
+PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64 freebsd/amd64
+.PHONY: platforms
+platforms: ## compile the published modules and the command for each platform, and vet the library with 32 bits
+	@set -e; export CGO_ENABLED=0 GOWORK=off; for platform in $(PLATFORMS); do for m in $(PUBLISHED) $(COMMAND); do \
+		echo "$$platform $$m"; GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) -C $$m build ./...; \
+	done; done; \
+	echo "linux/386 ."; GOOS=linux GOARCH=386 $(GO) vet ./...
+
 .PHONY: stress
 stress: needed ## run the tests 20 times over, to find flaky ones
 	$(call gotest,$(GOWORK)) -race -shuffle=on -count=20 -timeout 60m ./...

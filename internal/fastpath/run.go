@@ -100,7 +100,7 @@ func (r *runner) send(ctx context.Context, pipe redis.Pipeliner, s *State) (sent
 	for _, arg := range s.Args {
 		args = append(args, arg)
 	}
-	clock := []any{strconv.Itoa(frozenAt), strconv.FormatInt(s.micros, 10)}
+	clock := []any{strconv.FormatInt(frozenAt, 10), strconv.FormatInt(s.micros, 10)}
 	refused := " " + strings.Join(s.refused, " ") + " "
 	sent.before = r.reader.EvalSha(ctx, pipe, s.stored(), slices.Concat(clock, []any{"", ""})...)
 	sent.script = r.script.EvalSha(ctx, pipe, s.Keys, slices.Concat(args, clock, []any{refused, s.messages})...)

@@ -9,7 +9,7 @@ import (
 )
 
 // frozenAt is the second at which the clocks of frozenClock stand: in 2050. All expiries are near that time.
-const frozenAt = 2_524_608_000
+const frozenAt int64 = 2_524_608_000
 
 // State is what Redis contains before a script runs, and what the script is asked for.
 type State struct {

@@ -51,7 +51,7 @@ func counter(t *testing.T, s *stage) {
 	if ttl := s.rdb.PTTL(t.Context(), key).Val(); ttl != -1 {
 		t.Errorf("the counter has the TTL %v, want none", ttl)
 	}
-	s.rdb.Set(t.Context(), key, 1_700_000_000_000_000, 0)
+	s.rdb.Set(t.Context(), key, "1700000000000000", 0)
 	grant("1700000000000001")
 	release()
 	s.rdb.Del(t.Context(), key)

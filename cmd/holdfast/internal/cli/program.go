@@ -103,6 +103,9 @@ func lookPath(name string) (path string, err error) {
 
 // front checks the arguments, and continues in the keeper. The keeper has to call it too.
 func (p *program) front(env *environment, run func() error) error {
+	if err := supervise.Supported(); err != nil {
+		return &statusError{StatusCannotRun, err.Error()}
+	}
 	if err := p.check(env); err != nil {
 		return err
 	}

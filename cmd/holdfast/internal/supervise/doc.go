@@ -1,4 +1,5 @@
 // Package supervise runs a command while a lock is held, and ends it before the lock can be granted to another holder.
+// It does so on Linux and macOS, see [Supported].
 //
 // # Two processes
 //

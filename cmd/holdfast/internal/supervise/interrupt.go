@@ -1,22 +1,14 @@
+//go:build linux || darwin
+
 package supervise
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"syscall"
 	"time"
 )
-
-// Interrupted is the cause with which the context of a [Keeper] ends when it receives a signal that no command will act on.
-type Interrupted struct {
-	// Signal is the one that was received. It is KILL if the front has ended.
-	Signal syscall.Signal
-}
-
-// Error returns the name of the signal.
-func (e *Interrupted) Error() string { return fmt.Sprintf("interrupted by a signal: %v", e.Signal) }
 
 // giveUpTimeout is how long an interrupted keeper may take to unlock and to end while no command runs. It is longer than
 // what bounds a release, so it counts only if Redis hangs and the URL of Redis has switched the timeouts off.

@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package supervise
 
 import (
@@ -9,50 +11,6 @@ import (
 	"syscall"
 	"time"
 )
-
-// Hold is what the command runs under: a lease, an attempt of a Once, or a lead.
-type Hold interface {
-	// ValidUntil returns the time until which no other holder can have the lock.
-	ValidUntil() time.Time
-	// Context returns a context that ends with the hold.
-	Context() context.Context
-}
-
-// Command is a program to run. It inherits all that this process has inherited.
-type Command struct {
-	// Path of the program.
-	Path string
-	// Args are its arguments, the name of the program first.
-	Args []string
-	// Env returns its environment. It is called right before the command starts.
-	Env func() []string
-	// Stdout and Stderr replace those of this process; nil inherits them.
-	Stdout, Stderr *os.File
-}
-
-// Limits say when a command is ended. TERM goes to all its processes KillBefore the end of the lease, and KILL the
-// Margin before it.
-type Limits struct {
-	// KillBefore is the time from TERM to KILL.
-	KillBefore time.Duration
-	// Margin is how long before the end of the lease KILL is sent. After a quarter of it the front kills the keeper, if that
-	// has not done so: the rest is for what the keeper has left.
-	Margin time.Duration
-	// MaxHold is how long the command may run until it gets TERM; 0 is no limit.
-	MaxHold time.Duration
-	// Least is what the lease must have left for the command to start, never less than KillBefore and Margin together. Why:
-	// a lease from a queue lasts only some seconds until its first renewal. The command would get TERM at once.
-	Least time.Duration
-	// AwaitAll waits for all descendants of a command that has ended. Otherwise they are ended too.
-	AwaitAll bool
-}
-
-// Outcome is how a command ended.
-type Outcome struct {
-	// Stopped is why the command was ended, empty if it ended by itself.
-	Stopped Reason
-	status  syscall.WaitStatus
-}
 
 // run is one run of a command.
 type run struct {

@@ -1,19 +1,8 @@
+//go:build linux || darwin
+
 package supervise
 
 import "time"
-
-// Reason is why a command was ended.
-type Reason string
-
-// The reasons.
-const (
-	LeaseExpires Reason = "the lock could not be renewed"
-	LeaseLost    Reason = "the lock was taken away"
-	HeldTooLong  Reason = "the command took longer than it may hold the lock"
-	FrontKilled  Reason = "holdfast was killed"
-	signaled     Reason = "a signal has interrupted it" // only what the command has left behind: the command itself gets the signal
-	leftBehind   Reason = "the command has left processes behind"
-)
 
 // stop is one reason to end the command.
 type stop struct {
