@@ -1,4 +1,4 @@
-# Two commands are enough: "go run ./examples/flashsale" and "make test". The rest is for developers.
+# Two commands are enough: "go run -v ./examples/flashsale" and "make test". The rest is for developers.
 
 SHELL   := bash
 GO      ?= go
@@ -331,7 +331,7 @@ pictures: ## draw the diagrams of docs, and the one of the flash sale from a sal
 
 .PHONY: flashsale
 flashsale: ## run the flash sale, and the control without locks, which has to break
-	$(GO) run ./examples/flashsale
+	$(GO) run -v ./examples/flashsale
 	! $(GO) run ./examples/flashsale -unguarded
 
 .PHONY: examples

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
-	"database/sql"
+	"errors"
+
+	bolt "go.etcd.io/bbolt"
 )
 
 // audit is what the database says after the sale, and the payment gateway.
@@ -29,39 +31,87 @@ type audit struct {
 	peak  int // the most of them at a time
 }
 
-// audit asks the database. The tokens are compared in the order in which the database inserted the orders.
+// audit reads the whole database in one transaction. The tokens are compared in the order in which the orders were
+// inserted.
 func (s *store) audit(ctx context.Context, item string, start int) (audit, error) {
 	a := audit{start: start}
-	err := s.db.QueryRowContext(ctx, `
-		WITH
-		sold AS (
-			SELECT user, token > LAG(token) OVER history AS rose, replica <> LAG(replica) OVER history AS passed
-			FROM orders WHERE item = @item WINDOW history AS (ORDER BY id)
-		),
-		buyers AS (SELECT COUNT(*) AS orders FROM sold GROUP BY user),
-		numbers AS (SELECT COUNT(*) AS quotes FROM quotes GROUP BY user, cart, number),
-		paid AS (SELECT COUNT(*) AS charges FROM charges GROUP BY order_id),
-		mailed AS (SELECT COUNT(*) AS receipts FROM receipts GROUP BY order_id)
-		SELECT
-			(SELECT left FROM stock WHERE item = @item),
-			(SELECT COUNT(*) FROM sold),
-			(SELECT COUNT(*) FROM buyers),
-			(SELECT COUNT(*) FROM buyers WHERE orders > 1),
-			(SELECT COUNT(*) = 0 FROM sold WHERE NOT rose),
-			(SELECT COUNT(*) FROM sold WHERE passed),
-			(SELECT COUNT(*) FROM quotes),
-			(SELECT COALESCE(SUM(quotes - 1), 0) FROM numbers),
-			(SELECT COUNT(*) FROM charges),
-			(SELECT COUNT(*) FROM paid WHERE charges > 1),
-			(SELECT COUNT(*) FROM settlements),
-			(SELECT COUNT(DISTINCT tick) FROM settlements),
-			(SELECT COUNT(*) FROM receipts),
-			(SELECT COUNT(*) FROM mailed WHERE receipts > 1)`,
-		sql.Named("item", item)).Scan(
-		&a.left, &a.orders, &a.ordered, &a.doubled, &a.rising, &a.passed,
-		&a.quotes, &a.clashed, &a.charges, &a.twice, &a.settlements, &a.ticks,
-		&a.receipts, &a.again)
+	err := s.read(ctx, func(tx *bolt.Tx) error {
+		return errors.Join(get(tx, stockTable, item, &a.left), a.readOrders(tx, item), a.readWork(tx))
+	})
 	return a, err
+}
+
+func (a *audit) readOrders(tx *bolt.Tx, item string) error {
+	buyers := count[string]{}
+	a.rising = true
+	var before order
+	for o, err := range rows[order](tx, ordersTable, "") {
+		if err != nil {
+			return err
+		}
+		if o.Item != item {
+			continue
+		}
+		if a.orders > 0 && o.Token <= before.Token {
+			a.rising = false
+		}
+		if a.orders > 0 && o.Replica != before.Replica {
+			a.passed++
+		}
+		a.orders++
+		buyers[o.User]++
+		before = o
+	}
+	a.ordered, a.doubled = len(buyers), buyers.several()
+	return nil
+}
+
+// readWork reads what was done for carts and orders, and by the schedule.
+func (a *audit) readWork(tx *bolt.Tx) error {
+	quotes, quotesErr := countRows(tx, quotesTable, func(q quote) quote {
+		return quote{User: q.User, Cart: q.Cart, Number: q.Number}
+	})
+	charges, chargesErr := countRows(tx, chargesTable, func(c charge) int64 { return c.Order })
+	ticks, ticksErr := countRows(tx, settlementsTable, func(s settlement) int64 { return s.Tick })
+	receipts, receiptsErr := countRows(tx, receiptsTable, func(r sentReceipt) int64 { return r.Order })
+	a.quotes, a.clashed = quotes.rows(), quotes.rows()-len(quotes)
+	a.charges, a.twice = charges.rows(), charges.several()
+	a.settlements, a.ticks = ticks.rows(), len(ticks)
+	a.receipts, a.again = receipts.rows(), receipts.several()
+	return errors.Join(quotesErr, chargesErr, ticksErr, receiptsErr)
+}
+
+// count is how many rows there are for a thing.
+type count[Thing comparable] map[Thing]int
+
+// countRows counts the rows of a table by the thing that each is about.
+func countRows[Row any, Thing comparable](tx *bolt.Tx, table string, about func(Row) Thing) (count[Thing], error) {
+	c := count[Thing]{}
+	for row, err := range rows[Row](tx, table, "") {
+		if err != nil {
+			return nil, err
+		}
+		c[about(row)]++
+	}
+	return c, nil
+}
+
+// rows is the number of all rows.
+func (c count[Thing]) rows() (n int) {
+	for _, rows := range c {
+		n += rows
+	}
+	return n
+}
+
+// several is the number of things that have more than one row.
+func (c count[Thing]) several() (n int) {
+	for _, rows := range c {
+		if rows > 1 {
+			n++
+		}
+	}
+	return n
 }
 
 // oversold is the number of orders that cannot be delivered.

@@ -12,7 +12,7 @@ const price = 990
 
 // quote is what a cart costs. Each checkout makes the next one of its cart; the greatest number is the valid one.
 type quote struct {
-	User   string `json:"-"`
+	User   string `json:"user"`
 	Cart   string `json:"cart"`
 	Number int    `json:"quote"`
 	Cents  int    `json:"cents"`

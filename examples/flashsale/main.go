@@ -14,9 +14,10 @@
 //	the receipts               asynqlock.Once: tasks that are enqueued twice; each order's is sent once
 //
 // Run it from the root of the repository. It needs nothing but Go: Redis is an embedded one, unless REDIS_URL
-// names a real one, and the database is a file. The program removes its keys and the file at the end.
+// names a real one, and the database is a file. The program removes its keys and the file at the end. The first run
+// compiles for about a minute, and -v names each package meanwhile.
 //
-//	go run ./examples/flashsale               sell, and prove from the database that nothing went wrong
+//	go run -v ./examples/flashsale            sell, and prove from the database that nothing went wrong
 //	go run ./examples/flashsale -unguarded    the control: the same without the guards, which goes wrong
 //	go run ./examples/flashsale -serve        keep the shop open, to try it by hand
 //	go run ./examples/flashsale -picture FILE sell with and without guards, and draw both into an SVG file

@@ -2,29 +2,42 @@ package main
 
 import (
 	"context"
-	"database/sql"
-	"errors"
+	"fmt"
+
+	bolt "go.etcd.io/bbolt"
 )
+
+// cartPrefix begins the keys of the quotes for a cart. No other cart, however it is named, has keys that begin alike.
+func cartPrefix(user, cart string) string { return fmt.Sprintf("%q %q ", user, cart) }
 
 // lastQuote reads the number of the last quote for a cart, 0 if there is none.
 func (s *store) lastQuote(ctx context.Context, user, cart string) (number int, err error) {
-	err = s.db.QueryRowContext(ctx,
-		`SELECT COALESCE(MAX(number), 0) FROM quotes WHERE user = ? AND cart = ?`, user, cart).Scan(&number)
+	err = s.read(ctx, func(tx *bolt.Tx) error {
+		for q, err := range rows[quote](tx, quotesTable, cartPrefix(user, cart)) {
+			if err != nil {
+				return err
+			}
+			number = max(number, q.Number)
+		}
+		return nil
+	})
 	return number, err
 }
 
 // addQuote writes a quote, unless one was written under a later grant of the lock.
 func (s *store) addQuote(ctx context.Context, q *quote) error {
-	_, err := s.fenced(s.db.ExecContext(ctx,
-		`INSERT INTO quotes (user, cart, number, cents, token) SELECT ?, ?, ?, ?, ?
-		WHERE NOT EXISTS (SELECT 1 FROM quotes WHERE user = ? AND cart = ? AND token > ?)`,
-		q.User, q.Cart, q.Number, q.Cents, q.Token, q.User, q.Cart, q.Token))
-	return err
+	return s.write(ctx, func(tx *bolt.Tx) error {
+		if err := fence(tx, "cart "+cartPrefix(q.User, q.Cart), q.Token); err != nil {
+			return err
+		}
+		_, err := insert(tx, quotesTable, cartPrefix(q.User, q.Cart), q)
+		return err
+	})
 }
 
 // left reads how many are left of an item.
 func (s *store) left(ctx context.Context, item string) (left int, err error) {
-	err = s.db.QueryRowContext(ctx, `SELECT left FROM stock WHERE item = ?`, item).Scan(&left)
+	err = s.read(ctx, func(tx *bolt.Tx) error { return get(tx, stockTable, item, &left) })
 	return left, err
 }
 
@@ -34,45 +47,35 @@ func (s *store) left(ctx context.Context, item string) (left int, err error) {
 // against other buyers, because what the decision rests on was read before it; only the locks do. And if a
 // lock was lost without its holder noticing, the fences do: of two writers the later grant wins.
 func (s *store) sell(ctx context.Context, o *order, left int) error {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
+	return s.write(ctx, func(tx *bolt.Tx) (err error) {
+		if err := fence(tx, "stock "+o.Item, o.Token); err != nil {
+			return err
+		}
+		if err := set(tx, stockTable, o.Item, left); err != nil {
+			return err
+		}
+		if err := fence(tx, "user "+o.User, o.UserToken); err != nil {
+			return err
+		}
+		o.ID, err = insert(tx, ordersTable, "", o)
 		return err
-	}
-	defer tx.Rollback() // has no effect after Commit
-	_, err = s.fenced(tx.ExecContext(ctx,
-		`UPDATE stock SET left = ?, fence = ? WHERE item = ? AND fence <= ?`,
-		left, o.Token, o.Item, o.Token))
-	if err != nil {
-		return err
-	}
-	inserted, err := s.fenced(tx.ExecContext(ctx,
-		`INSERT INTO orders (user, item, replica, user_token, token) SELECT ?, ?, ?, ?, ?
-		WHERE NOT EXISTS (SELECT 1 FROM orders WHERE user = ? AND user_token > ?)`,
-		o.User, o.Item, o.Replica, o.UserToken, o.Token, o.User, o.UserToken))
-	if err != nil {
-		return err
-	}
-	if o.ID, err = inserted.LastInsertId(); err != nil {
-		return err
-	}
-	return tx.Commit()
+	})
 }
 
 // buyer returns whose order that is.
-func (s *store) buyer(ctx context.Context, order int64) (user string, err error) {
-	err = s.db.QueryRowContext(ctx, `SELECT user FROM orders WHERE id = ?`, order).Scan(&user)
-	if errors.Is(err, sql.ErrNoRows) {
+func (s *store) buyer(ctx context.Context, id int64) (user string, err error) {
+	var o order
+	err = s.read(ctx, func(tx *bolt.Tx) error { return get(tx, ordersTable, rowKey("", id), &o) })
+	if err == nil && o.User == "" {
 		err = errNoOrder
 	}
-	return user, err
+	return o.User, err
 }
 
 // addCharge writes a charge and sets its ID.
 func (s *store) addCharge(ctx context.Context, c *charge) error {
-	inserted, err := s.db.ExecContext(ctx, `INSERT INTO charges (order_id, cents) VALUES (?, ?)`, c.Order, c.Cents)
-	if err != nil {
+	return s.write(ctx, func(tx *bolt.Tx) (err error) {
+		c.ID, err = insert(tx, chargesTable, "", c)
 		return err
-	}
-	c.ID, err = inserted.LastInsertId()
-	return err
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/hibiken/asynq"
+	bolt "go.etcd.io/bbolt"
 
 	"github.com/holdfast-go/holdfast/core"
 )
@@ -48,14 +49,23 @@ func (s *shop) sendReceipt(ctx context.Context, t *asynq.Task) error {
 		return err
 	}
 	token, _ := core.TokenFrom(ctx)
-	return s.store.addReceipt(ctx, r.Order, s.name, token)
+	return s.store.addReceipt(ctx, sentReceipt{Order: r.Order, Replica: s.name, Token: token})
+}
+
+// sentReceipt says that a receipt was sent.
+type sentReceipt struct {
+	Order   int64  `json:"order"`
+	Replica string `json:"replica"`
+	Token   int64  `json:"token"` // of the attempt to send it
 }
 
 // addReceipt writes that a receipt was sent, unless one was under a later grant.
-func (s *store) addReceipt(ctx context.Context, order int64, replica string, token int64) error {
-	_, err := s.fenced(s.db.ExecContext(ctx,
-		`INSERT INTO receipts (order_id, replica, token) SELECT ?, ?, ?
-		WHERE NOT EXISTS (SELECT 1 FROM receipts WHERE order_id = ? AND token > ?)`,
-		order, replica, token, order, token))
-	return err
+func (s *store) addReceipt(ctx context.Context, sent sentReceipt) error {
+	return s.write(ctx, func(tx *bolt.Tx) error {
+		if err := fence(tx, fmt.Sprintf("receipt %d", sent.Order), sent.Token); err != nil {
+			return err
+		}
+		_, err := insert(tx, receiptsTable, "", sent)
+		return err
+	})
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // replica is one server of the shop with all that is its own: as if it ran on another machine, it shares
-// nothing with the others but Redis and the database file.
+// nothing with the others but Redis and the database.
 type replica struct {
 	url   string
 	shop  *shop
@@ -29,18 +29,14 @@ type replica struct {
 
 // startReplica serves a shop on a free port of the loopback.
 func startReplica(s *site, name string) (*replica, error) {
-	store, err := openStore(s.database)
-	if err != nil {
-		return nil, err
-	}
 	options := *s.redis.options
 	rdb := redis.NewClient(&options)
 	locks, err := core.New(rdb, core.WithPrefix(s.prefix), core.WithHooks(s.watch.hooks()))
 	if err != nil {
-		return nil, errors.Join(err, rdb.Close(), store.db.Close())
+		return nil, errors.Join(err, rdb.Close())
 	}
 	r := &replica{cron: cron.New(), locks: locks, rdb: rdb}
-	r.shop = &shop{name: name, item: item, store: store, guards: s.config.guards(locks, s.config), gateway: &s.gateway}
+	r.shop = &shop{name: name, item: item, store: &store{db: s.database}, guards: s.config.guards(locks, s.config), gateway: &s.gateway}
 	if err := r.shop.guards.settlement(r.cron, name, r.shop.settle); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
@@ -78,5 +74,5 @@ func (r *replica) close() error {
 	if r.mail != nil {
 		err = errors.Join(err, r.mail.close(ctx))
 	}
-	return errors.Join(err, r.locks.Close(), r.rdb.Close(), r.shop.store.db.Close())
+	return errors.Join(err, r.locks.Close(), r.rdb.Close())
 }

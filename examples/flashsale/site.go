@@ -11,6 +11,7 @@ import (
 
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
+	bolt "go.etcd.io/bbolt"
 )
 
 // item is what there is too little of.
@@ -25,7 +26,7 @@ type site struct {
 	rdb       *redis.Client
 	inspector *asynq.Inspector
 	dir       string
-	database  string
+	database  *bolt.DB
 	watch     *watch
 	gateway   gateway
 	replicas  []*replica
@@ -51,8 +52,7 @@ func openSite(ctx context.Context, cfg config) (_ *site, err error) {
 	if s.dir, err = os.MkdirTemp("", "flashsale-"); err != nil {
 		return nil, err
 	}
-	s.database = filepath.Join(s.dir, "shop.db")
-	if err := createDatabase(ctx, s.database, item, cfg.stock); err != nil {
+	if s.database, err = createDatabase(filepath.Join(s.dir, "shop.db"), item, cfg.stock); err != nil {
 		return nil, err
 	}
 	for i := range cfg.replicas {
@@ -78,6 +78,9 @@ func (s *site) close() error {
 	}
 	if s.redis != nil {
 		s.redis.close()
+	}
+	if s.database != nil {
+		errs = append(errs, s.database.Close())
 	}
 	if s.dir != "" {
 		errs = append(errs, os.RemoveAll(s.dir))
