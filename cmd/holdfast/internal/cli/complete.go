@@ -38,8 +38,10 @@ func complete(env *environment, once *core.Once, attempt *core.Attempt, value []
 
 // isFinal reports whether the library does not go on to send the end of an attempt after an error, or sends it in vain.
 func isFinal(err error) bool {
-	for _, final := range []error{core.ErrStale, core.ErrNotHeld, core.ErrValueTooLarge, core.ErrWrongType, core.ErrPermission,
-		core.ErrMisconfigured, core.ErrClosed} {
+	for _, final := range []error{
+		core.ErrStale, core.ErrNotHeld, core.ErrValueTooLarge, core.ErrWrongType, core.ErrPermission,
+		core.ErrMisconfigured, core.ErrClosed,
+	} {
 		if errors.Is(err, final) {
 			return true
 		}

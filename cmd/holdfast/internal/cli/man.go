@@ -14,6 +14,7 @@ var statuses = []struct{ status, meaning string }{
 	{"128 and n", "the command, or the wait for the lock, was ended by signal n"},
 	{"64", "wrong arguments"},
 	{"69", "Redis does not answer, or refuses"},
+	{"71", "too many open files, in this process or on the host"},
 	{"74", "the output cannot be written, as on a full disk; all else has succeeded"},
 	{"75", "the lock was not acquired; -E changes it"},
 	{"79", "the command was ended because the lock was lost or --max-hold was over, or the outcome of a once is unknown"},
