@@ -177,8 +177,12 @@ func TestRecordsByState(t *testing.T) {
 		}
 	}
 	for _, states := range [][]core.State{
-		{core.StateRunning}, {core.StateAbandoned}, {core.StateUnknown}, {core.StateCompleted},
-		{core.StateUnknown, core.StateAbandoned}, nil,
+		{core.StateRunning},
+		{core.StateAbandoned},
+		{core.StateUnknown},
+		{core.StateCompleted},
+		{core.StateUnknown, core.StateAbandoned},
+		nil,
 	} {
 		want := 3 * len(states)
 		if states == nil {

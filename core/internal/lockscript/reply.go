@@ -20,7 +20,7 @@ const (
 	longestTTL = 100 * 365 * 24 * time.Hour
 )
 
-// A Decoder reads the reply of a script, one element after the other. What a server replies is input: a co-tenant of Redis may have
+// Decoder reads the reply of a script, one element after the other. What a server replies is input: a co-tenant of Redis may have
 // overwritten a field that a script returns, a list ends at the first nil, and a proxy may reply anything. So each method checks the
 // type and the range of its element. After the first element that is wrong or missing, all methods return zero values, and End
 // returns the error of [Unexpected].
