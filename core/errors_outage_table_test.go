@@ -155,7 +155,8 @@ func TestEveryErrorOfAnOutage(t *testing.T) {
 			if err != nil && !strings.Contains(err.Error(), test.advice) {
 				t.Errorf("%q is not in the text %q", test.advice, err)
 			}
-			if passes != (sent > 1) && (name != "CROSSSLOT" || sent != 2) { // the second one has all keys in one slot
+			// CROSSSLOT is asked again with all keys in one slot, and what a script may have written is released.
+			if passes && sent < 4 || !passes && sent > 2 {
 				t.Errorf("%d requests", sent)
 			}
 			if guards.Is(err) != test.opens {

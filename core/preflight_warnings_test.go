@@ -130,12 +130,15 @@ func TestEachMasterIsInspected(t *testing.T) {
 	}
 }
 
-// TestUnknownPersistence: a user who may not ask for the setting gets no warning of it.
+// TestUnknownPersistence: a user of an ACL may lack the right to ask for the setting. Nothing is asked, and there is no warning.
 func TestUnknownPersistence(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Config("save", `""`))
 	if warnings := inspected(t, restricted(t, server, "+@all", "-config")); len(warnings) != 0 {
 		t.Errorf("warned: %q", warnings)
+	}
+	if denied := server.Denied(); len(denied) != 0 {
+		t.Errorf("Redis denied %q", denied)
 	}
 }
 

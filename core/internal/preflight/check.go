@@ -167,11 +167,22 @@ func (c *Check) warnOfReplicaLocked() {
 }
 
 // savesNothing returns true if the server says that it makes no snapshots. INFO does not tell that: a server without a snapshot
-// may not have reached its first one yet. So it returns false if the user may not call CONFIG, or if there is no such command.
+// may not have reached its first one yet. It asks as the default user only, because the server would log the refusal of a user
+// with few rights. It returns false if it cannot ask, or if there is no such command.
 func savesNothing(ctx context.Context, rdb redis.Cmdable) bool {
+	client, known := rdb.(*redis.Client)
+	if !known || !isDefaultUser(client.Options()) {
+		return false
+	}
 	config, err := rdb.ConfigGet(ctx, "save").Result()
 	save, known := config["save"]
 	return err == nil && known && strings.TrimSpace(save) == ""
+}
+
+// isDefaultUser returns true if the client logs in as the default user, or not at all.
+func isDefaultUser(o *redis.Options) bool {
+	return (o.Username == "" || o.Username == "default") && o.CredentialsProvider == nil && o.CredentialsProviderContext == nil &&
+		o.StreamingCredentialsProvider == nil
 }
 
 // found logs a warning, unless it was logged before with the same arguments. So each server has one line for each setting,
