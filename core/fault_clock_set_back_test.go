@@ -108,7 +108,7 @@ func TestCrashedHolderWithoutExpiry(t *testing.T) {
 		unlock(t, mustLock(t, next.lock, core.WithWait(long)))
 	}
 	// Redisson's own lock has no longest TTL, so its end is not known.
-	rdb.HSet(ctx, "lock:theirs", "dead:1", 1)
+	rdb.HSet(ctx, "lock:theirs", "0d1d9bca-3c1f-4b6e-9d5e-6a1b7c8d9e0f:1", 1)
 	if _, err := locks.Mutex("theirs").TryLock(ctx); !errors.Is(err, core.ErrNotAcquired) {
 		t.Errorf("error %v", err)
 	}

@@ -86,7 +86,7 @@ func TestOwnerIsLetInTwice(t *testing.T) {
 	awaitQueue(t, locks, "mutex", 1)
 	_, err := rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error { // a Mutex is quicker
 		tx.Del(ctx, "lock:mutex")
-		tx.HSet(ctx, "lock:mutex", "owner", 1)
+		tx.HSet(ctx, "lock:mutex", "owner", 1, "mode", long.Milliseconds(), "token", unlocked.Token()+1)
 		tx.PExpire(ctx, "lock:mutex", long)
 		return nil
 	})

@@ -14,11 +14,11 @@ import (
 
 // The scripts of locks, by the files that core composes them of.
 var (
-	Acquire      = []string{"token", "compact_grant", "acquire_fast", "compact", "mutex_owner", "mutex_common", "acquire"}
-	AcquireAll   = []string{"token", "compact", "mutex_owner", "mutex_common", "acquire_all"}
-	Release      = []string{"publish", "wake_next", "release_fast", "compact", "release"}
-	QueueAcquire = []string{"token", "compact_grant", "queue_acquire_fast", "publish", "compact", "permits", "mutex_owner", "queue_common", "queue_holder", "queue_acquire"}
-	QueueRelease = []string{"publish", "queue_release_fast", "token", "compact", "permits", "queue_common", "queue_release"}
+	Acquire      = []string{"token", "compact_grant", "acquire_fast", "lock_kind", "compact", "mutex_owner", "mutex_common", "acquire"}
+	AcquireAll   = []string{"token", "lock_kind", "compact", "mutex_owner", "mutex_common", "acquire_all"}
+	Release      = []string{"publish", "wake_next", "release_fast", "lock_kind", "compact", "release"}
+	QueueAcquire = []string{"token", "compact_grant", "queue_acquire_fast", "publish", "lock_kind", "compact", "permits", "mutex_owner", "queue_common", "queue_holder", "queue_acquire"}
+	QueueRelease = []string{"publish", "queue_release_fast", "token", "lock_kind", "compact", "permits", "queue_common", "queue_release"}
 )
 
 // Script returns the script of these files, in order. A file is named as "oncescript/begin", or as "acquire" for one of

@@ -51,7 +51,7 @@ local function members(prefix, ...)
 end
 
 local kind = call('HMGET', lock, 'mode', 'ttl')
-if call('EXISTS', lock) == 1 then
+if call('HLEN', lock) > 0 then
   refuseData(lock, kind[1], kind[2])
 end
 local shares = call('ZRANGE', shareExpiries, -limit, -1, 'WITHSCORES')

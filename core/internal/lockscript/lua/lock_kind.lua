@@ -34,7 +34,7 @@ local function isLock(lock, mode, ttl)
   elseif mode and mode ~= 'read' and mode ~= 'write' then
     local kind, left = string.match(mode, '^(.-) ?(%d+)$')
     return (kind == '' or kind == 'fair' or kind == 'reading' or kind == 'writing' or kind and permitsOf(kind) ~= nil)
-      and isNumber(left, maxTTL) and redis.call('HLEN', lock) == 3 and isNumber(redis.call('HGET', lock, 'token'), maxToken)
+      and isNumber(left, maxTTL) and redis.call('HLEN', lock) == 3 and isNumber(redis.call('HMGET', lock, 'token')[1], maxToken)
   end
   local size = redis.call('HLEN', lock)
   if size ~= 1 and not mode then
