@@ -123,7 +123,7 @@ func (v *visit) bounced(report *Deferred) {
 	if bounce.tooLong {
 		report.Err = fmt.Errorf("%w: for %v: %w", ErrBusyTooLong, report.Busy.Round(time.Second), report.Err)
 		g.logger.Warn("holdfast: asynqlock: a task is being deferred for long because others with its key run",
-			"key", v.hash, "queue", v.task.Queue, "type", v.task.Type, "task", v.task.ID, "since", report.Busy)
+			"key_hash", v.hash, "queue", v.task.Queue, "type", v.task.Type, "task", v.task.ID, "since", report.Busy)
 	}
 }
 
@@ -193,7 +193,7 @@ func (v *visit) warn(text, kind string, more ...any) {
 	if within > 0 {
 		more = append(more, "seen", seen, "within", within)
 	}
-	v.guard.logger.Warn(text, append([]any{"key", v.hash, "queue", v.task.Queue, "type", v.task.Type}, more...)...)
+	v.guard.logger.Warn(text, append([]any{"key_hash", v.hash, "queue", v.task.Queue, "type", v.task.Type}, more...)...)
 }
 
 // zombie is told on a goroutine of its own, where a panic of the hook would end the process.
@@ -204,7 +204,7 @@ func (v *visit) zombie(z Zombie) {
 		}
 	}()
 	v.guard.logger.Warn("holdfast: asynqlock: a handler continues although its task has ended; its lease expires",
-		"key", v.hash, "queue", v.task.Queue, "type", v.task.Type, "since", z.Since)
+		"key_hash", v.hash, "queue", v.task.Queue, "type", v.task.Type, "since", z.Since)
 	if hook := v.guard.hooks.Zombie; hook != nil {
 		hook(v.ctx, z)
 	}

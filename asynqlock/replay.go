@@ -48,7 +48,7 @@ func (o *once) logReplay(v *visit, record core.Record) {
 	}
 	attrs := []slog.Attr{
 		slog.String("type", v.task.Type), slog.String("queue", v.task.Queue), slog.String("id", v.task.ID),
-		slog.String("key", v.hash), slog.String("completed_by", record.Note), slog.Time("began", record.Began),
+		slog.String("key_hash", v.hash), slog.String("completed_by", record.Note), slog.Time("began", record.Began),
 	}
 	if within > 0 {
 		attrs = append(attrs, slog.Int("seen", seen), slog.Duration("within", within))

@@ -81,5 +81,18 @@ func TestReplaysAreLogged(t *testing.T) {
 		if got := log.String(); !strings.Contains(got, test.want) || strings.Count(got, "\n") != min(len(test.want), 1) {
 			t.Errorf("%s: log %q, want %q once", name, got, test.want)
 		}
+		if _, rest, logged := strings.Cut(log.String(), "key_hash="); logged != (test.want != "") {
+			t.Errorf("%s: no key_hash in %s", name, log.String())
+		} else if hash, _, _ := strings.Cut(rest, " "); logged {
+			found := 0
+			for m, err := range d.locks.FindDigest(t.Context(), hash) {
+				if found++; err != nil || !m.Record || m.Name != "asynq:"+hash {
+					t.Errorf("%s: %s is that of %+v, %v", name, hash, m, err)
+				}
+			}
+			if found != 1 {
+				t.Errorf("%s: %d records have the hash %s of the log", name, found, hash)
+			}
+		}
 	}
 }

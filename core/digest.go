@@ -31,18 +31,19 @@ type Match struct {
 	Record bool
 }
 
-// FindDigest looks for the locks that are held, and the records of [Once], with a digest of the log: 8 hex digits, in either case.
-// It also takes the hash of a key as guards log it, the 43 characters of key_hash or key, with which the name ends. It walks over all of them like [Client.Locks], so stop it after the first match, or end ctx. A lock that was released has left
-// no name. A digest of another form yields [ErrInvalidOption].
+// FindDigest looks for the locks that are held, and the records of [Once], with a digest of the log. That is either the 8 hex
+// digits of [Client.Digest], in either case, or the 43 characters of a key_hash, which the guards for HTTP and tasks log and end
+// their names with. It walks over all of them like [Client.Locks], so stop it after the first match, or end ctx. A lock that was
+// released has left no name. A digest of another form yields [ErrInvalidOption].
 func (c *Client) FindDigest(ctx context.Context, digest string) iter.Seq2[Match, error] {
-	matches := keysWith(strings.TrimSpace(digest))
-	if matches == nil {
+	matches, ok := matcher(strings.TrimSpace(digest))
+	if !ok {
 		return func(yield func(Match, error) bool) {
-			yield(Match{}, invalidOption("find digest: %q: %d hex digits are wanted, or the %d characters of a key_hash", digest,
-				digestLength, keyHashLength))
+			yield(Match{}, invalidOption("find digest: %q: wanted are %d hex digits, or the %d characters of a key_hash",
+				digest, digestLength, keyHashLength))
 		}
 	}
-	locks, records := c.keysThat(ctx, matches, false), c.keysThat(ctx, matches, true)
+	locks, records := c.withDigest(ctx, matches, false), c.withDigest(ctx, matches, true)
 	return func(yield func(Match, error) bool) {
 		more := true
 		for _, found := range []iter.Seq2[Match, error]{locks, records} {
@@ -55,27 +56,24 @@ func (c *Client) FindDigest(ctx context.Context, digest string) iter.Seq2[Match,
 	}
 }
 
-// keyHashLength is how long the hash of a guard's key is: that of SHA-256, in the alphabet of base64 for addresses.
+// keyHashLength is how many characters a SHA-256 has in base64 without padding.
 const keyHashLength = 43
 
-// keysWith returns a function that returns true for the keys in Redis with a digest, or of names that end with the hash of a
-// guard's key. It returns nil for any other text.
-func keysWith(text string) func(key string) bool {
-	switch len(text) {
-	case digestLength:
-		if _, err := hex.DecodeString(text); err == nil {
-			return func(key string) bool { return digest(key) == strings.ToLower(text) }
-		}
-	case keyHashLength:
-		if _, err := base64.RawURLEncoding.DecodeString(text); err == nil {
-			return func(key string) bool { return strings.HasSuffix(strings.TrimSuffix(key, "}"), ":"+text) }
-		}
+// matcher returns a function that returns true for the keys with a digest, or that a guard has made of a key with that hash. It
+// returns false for a text that is neither.
+func matcher(wanted string) (func(key string) bool, bool) {
+	if _, err := hex.DecodeString(wanted); err == nil && len(wanted) == digestLength {
+		wanted = strings.ToLower(wanted)
+		return func(key string) bool { return digest(key) == wanted }, true
 	}
-	return nil
+	if _, err := base64.RawURLEncoding.DecodeString(wanted); err == nil && len(wanted) == keyHashLength {
+		return func(key string) bool { return strings.HasSuffix(strings.TrimSuffix(key, "}"), ":"+wanted) }, true
+	}
+	return nil, false
 }
 
-// keysThat is FindDigest for locks, or for records. It reads only the names of keys.
-func (c *Client) keysThat(ctx context.Context, matches func(key string) bool, records bool) iter.Seq2[Match, error] {
+// withDigest is FindDigest for locks, or for records. It reads only the names of keys.
+func (c *Client) withDigest(ctx context.Context, matches func(key string) bool, records bool) iter.Seq2[Match, error] {
 	return pages(func(cursor string) (found []Match, next string, err error) {
 		err = c.listing(ctx, "find digest", 0, func(l *catalog.Lister, want int) (err error) {
 			var names []string

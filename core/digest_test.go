@@ -80,7 +80,9 @@ func TestDigestOfTheLog(t *testing.T) {
 	if found := findAll(t, locks, " "+strings.ToUpper(locks.Digest("name"))+"\n"); len(found) != 1 {
 		t.Errorf("in upper case: %+v", found)
 	}
-	for _, wrong := range []string{"", "xyz", "d092d54", "d092d5455", "g092d545"} {
+	for _, wrong := range []string{
+		"", "xyz", "d092d54", "d092d5455", "g092d545", strings.Repeat("a", 42), strings.Repeat("a", 44), strings.Repeat("a", 42) + "+",
+	} {
 		for m, err := range locks.FindDigest(ctx, wrong) {
 			wantErr(t, err, core.ErrInvalidOption)
 			if m.Name != "" {

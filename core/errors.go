@@ -140,11 +140,14 @@ type NotAcquiredError struct {
 	cause error // why the wait ended early, or did not begin; nil if the lock was simply held
 }
 
-// Error returns the name of the lock and the reason.
+// Error returns the name of the lock and the reason. If a holder is known, it says more of the holder.
 func (e *NotAcquiredError) Error() string {
 	text := fmt.Sprintf("holdfast: lock %q not acquired", e.Name)
 	if e.cause != nil {
-		return text + ": " + bareText(e.cause)
+		text += ": " + bareText(e.cause)
+		if e.Holder == "" || errors.Is(e.cause, ErrUnavailable) { // what was known before an outage says little
+			return text
+		}
 	}
 	text += ": held by another owner"
 	if e.Instance != "" {
@@ -211,10 +214,13 @@ func (e *InProgressError) Error() string {
 	if e.Instance != "" {
 		text += " on " + e.Instance
 	}
-	if e.cause != nil {
-		return text + ": " + bareText(e.cause)
+	if e.RetryAfter > 0 {
+		text += fmt.Sprintf(", with a lease of %v", e.RetryAfter)
 	}
-	return fmt.Sprintf("%s, with a lease of %v", text, e.RetryAfter)
+	if e.cause != nil {
+		text += ": " + bareText(e.cause)
+	}
+	return text
 }
 
 // Unwrap returns [ErrInProgress]. If a context ended the wait, Unwrap also returns that context's error. If there was

@@ -100,7 +100,8 @@ func TestFind(t *testing.T) {
 	s := newSite(t, locks)
 	mustLock(t, locks.Mutex("order:42"))
 	once := locks.Once("pay:1")
-	for _, key := range []string{"pay:1", "order:42"} {
+	keyHash := strings.Repeat("a", 43)
+	for _, key := range []string{"pay:1", "order:42", "http:{" + strings.Repeat("b", 43) + "}:" + keyHash} {
 		if _, err := locks.Once(key).Do(t.Context(), func(context.Context) ([]byte, error) { return nil, nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -112,6 +113,7 @@ func TestFind(t *testing.T) {
 		"order:42":               "record?name=order%3A42", // a lock and a record of one name
 		"nothing":                "No lock of this name is held",
 		"01234567":               "has this digest",
+		keyHash:                  "Record of Once", // the key_hash of a line of the log
 	} {
 		contains(t, s.get(http.StatusOK, "find?q="+url.QueryEscape(q)), want)
 	}

@@ -137,7 +137,16 @@ func testLogUnknown(t *testing.T, s *suite) {
 		must(t)(s.Once(locks, ByUser, unhurried(nil, middleware.WithFailurePolicy(core.HoldFailures))...)))
 	site.do(request{user: "log-unknown"}).want(t, http.StatusBadGateway)
 	site.do(request{user: "log-unknown"}).refused(t, http.StatusConflict, middleware.CodeOutcomeUnknown)
-	j.want(t, 1, "WARN", "outcome of a request is unknown")
+	line := j.want(t, 1, "WARN", "outcome of a request is unknown")[0]
+	found := 0
+	for m, err := range locks.FindDigest(t.Context(), line.Hash) {
+		if found++; err != nil || !m.Record || !strings.HasSuffix(m.Name, line.Hash) {
+			t.Errorf("the hash %s of the log is that of %+v, %v", line.Hash, m, err)
+		}
+	}
+	if found != 1 {
+		t.Errorf("%d records have the hash %s of the log", found, line.Hash)
+	}
 }
 
 // testLogUnrecorded: whoever has got an answer that was not recorded may get another one.

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"context"
 	"fmt"
-	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,7 +11,7 @@ import (
 
 // digestCommand finds the name behind a digest of the log.
 type digestCommand struct {
-	Digest string `arg:"" help:"8 hex digits of a line of the log, the 43 characters of a key or key_hash of a guard's line, or a name with --of."`
+	Digest string `arg:"" help:"8 hex digits of a line of the log, the 43 characters of a key_hash, or a name with --of."`
 	Of     bool   `help:"Print the digest of a name instead."`
 }
 
@@ -27,12 +25,8 @@ func (c *digestCommand) Run(env *environment) error {
 	if c.Of {
 		return c.print(env, core.Match{Name: c.Digest}, all.locks.Digest(c.Digest))
 	}
-	find := all.locks.FindDigest
-	if keyHash.MatchString(c.Digest) {
-		find = keyHashes(all.locks)
-	}
 	found := false
-	for match, err := range find(env.ctx, c.Digest) {
+	for match, err := range all.locks.FindDigest(env.ctx, c.Digest) {
 		if err != nil {
 			return err
 		}
@@ -57,25 +51,6 @@ func shieldHash(args []string) []string {
 		return args
 	}
 	return slices.Insert(slices.Clone(args), at, "--")
-}
-
-// keyHashes returns a function that looks for the locks that are held, and the records, of a key with a hash: it is the end of
-// their names.
-func keyHashes(locks *core.Client) func(ctx context.Context, hash string) iter.Seq2[core.Match, error] {
-	return func(ctx context.Context, hash string) iter.Seq2[core.Match, error] {
-		return func(yield func(core.Match, error) bool) {
-			for lock, err := range locks.Locks(ctx, "") {
-				if (err != nil || strings.HasSuffix(lock.Name, hash)) && !yield(core.Match{Name: lock.Name}, err) {
-					return
-				}
-			}
-			for record, err := range locks.AllRecords(ctx, "") {
-				if (err != nil || strings.HasSuffix(record.Key, hash)) && !yield(core.Match{Name: record.Key, Record: true}, err) {
-					return
-				}
-			}
-		}
-	}
 }
 
 func (c *digestCommand) print(env *environment, m core.Match, digest string) error {
