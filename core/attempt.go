@@ -15,7 +15,8 @@ import (
 )
 
 // Attempt is one run of a [Once] in progress. The client renews it until it is completed, released, withdrawn, held or
-// abandoned. Exactly one call can end it. Its methods may be called from several goroutines at once.
+// abandoned. Exactly one call can end it. Its methods may be called from several goroutines at once. Those that end a nil
+// Attempt return [ErrNotHeld].
 type Attempt struct {
 	once     *Once
 	lease    *Lease
@@ -64,6 +65,9 @@ func (a *Attempt) ValidUntil() time.Time { return a.lease.ValidUntil() }
 // that Redis did not confirm the record; the client retries in the background, until [Client.Close]. If it meets a running
 // attempt there, it goes on, and records the run if that attempt is released, withdrawn or crashes.
 func (a *Attempt) Complete(ctx context.Context, value []byte) error {
+	if a == nil {
+		return errNoLease
+	}
 	err := a.end(ctx, OutcomeCompleted, func(ctx context.Context) (int64, error) {
 		return a.once.backend().Complete(ctx, a.endHold, a.lease.token, a.number, value)
 	})
@@ -89,6 +93,9 @@ func (a *Attempt) Withdraw(ctx context.Context) error {
 // out and calls [Once.Resolve] or [Once.Forget], or until the record expires. The reason is for the operator: keep
 // users' data out of it. At most 1,024 bytes of it are recorded. Errors are those of Complete.
 func (a *Attempt) Hold(ctx context.Context, reason string) error {
+	if a == nil {
+		return errNoLease
+	}
 	reason = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
 	return a.end(ctx, OutcomeHeld, func(ctx context.Context) (int64, error) {
 		return a.once.backend().Hold(ctx, a.endHold, a.lease.token, a.number, reason)
@@ -108,6 +115,9 @@ func (a *Attempt) Hold(ctx context.Context, reason string) error {
 // error means that Redis did not confirm the declaration, which may count or not. Unlike Complete, the client does not send
 // it again in the background: call Declare again, or do not rely on it.
 func (a *Attempt) Declare(ctx context.Context, state State) error {
+	if a == nil {
+		return errNoLease
+	}
 	outcome, ok := map[State]string{
 		StateCompleted: oncescript.ExpiryMeansCompleted, StateUnknown: oncescript.ExpiryMeansUnknown, StateNone: oncescript.ExpiryAllowsRetry,
 	}[state]
@@ -141,13 +151,20 @@ func (a *Attempt) Declare(ctx context.Context, state State) error {
 // Complete, Release, Hold and Declare still work as long as no other attempt has followed; Complete and Hold even after one
 // that took no effect. Abandon does no I/O. It
 // does not change an attempt that has ended.
-func (a *Attempt) Abandon() { a.lease.Abandon() }
+func (a *Attempt) Abandon() {
+	if a != nil {
+		a.lease.Abandon()
+	}
+}
 
 // maxReason bounds what is recorded of a reason, in bytes.
 const maxReason = 1024
 
 // discard ends the attempt without an outcome in its record.
 func (a *Attempt) discard(ctx context.Context, outcome Outcome, what lockscript.ReleaseReason) error {
+	if a == nil {
+		return errNoLease
+	}
 	return a.end(ctx, outcome, func(ctx context.Context) (int64, error) {
 		held, err := a.once.backend().Discard(ctx, a.endHold, what)
 		if !held {

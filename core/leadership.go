@@ -12,7 +12,7 @@ import (
 )
 
 // Leadership is one term of a leader, from its election to its end. The client renews it until the leader resigns. Its
-// methods may be called from several goroutines at once.
+// methods may be called from several goroutines at once. Resign of a nil Leadership returns [ErrNotHeld].
 type Leadership struct {
 	election *Election
 	lease    *Lease
@@ -119,6 +119,9 @@ func (l *Leadership) introduce(ctx context.Context) {
 // be called again to learn when it has ended: nil says that it has, unless the leader's context has entered a lock of the
 // same name.
 func (l *Leadership) Resign(ctx context.Context) error {
+	if l == nil {
+		return errNoLease
+	}
 	l.resigning.Lock()
 	defer l.resigning.Unlock()
 	if !l.unconfirmed {

@@ -18,7 +18,8 @@ import (
 // [WithFixedTTL] or [WithMaxHold] say otherwise. If no renewal succeeds in time, the lease ends, and its context with
 // it.
 //
-// Its methods may be called from several goroutines at once.
+// Its methods may be called from several goroutines at once. Those of a nil Lease are those of one that has ended: a caller that
+// forgets to look at the error of Lock gets [ErrNotHeld] and an ended context, and no panic.
 type Lease struct {
 	engine   *engine
 	strategy lockscript.Strategy
@@ -63,15 +64,30 @@ func (e *engine) newLease(ctx context.Context, p lockscript.Strategy, h lockscri
 }
 
 // Name returns the name of the lock.
-func (l *Lease) Name() string { return l.hold.Name }
+func (l *Lease) Name() string {
+	if l == nil {
+		return ""
+	}
+	return l.hold.Name
+}
 
 // Owner returns the owner as Redis knows it: the same for all leases of one chain of re-entries. For a [Multi] it is
 // the owner of the member that was locked first.
-func (l *Lease) Owner() string { return l.hold.Owner }
+func (l *Lease) Owner() string {
+	if l == nil {
+		return ""
+	}
+	return l.hold.Owner
+}
 
 // Token returns the fencing token: greater than that of every earlier grant of this name, the same on re-entry, never
 // 0. The token of a [Multi] is greater than those of all earlier grants of its members. See [TokenFrom] for its use.
-func (l *Lease) Token() int64 { return l.token }
+func (l *Lease) Token() int64 {
+	if l == nil {
+		return 0
+	}
+	return l.token
+}
 
 // Context returns a context that carries the owner and ends with the lease. Locking the same name with it enters the
 // lock again instead of waiting. Its cause is [ErrLeaseLost], [ErrNotHeld] after Unlock, or [ErrClosed]. It has the
@@ -81,7 +97,21 @@ func (l *Lease) Token() int64 { return l.token }
 // Goroutines that share this context share the ownership: this lock does not exclude them from each other. Locks of
 // other names do, even if they are taken with this context. Once the lease has ended, this lock does so too. That
 // applies even to goroutines that have the context without its end ([context.WithoutCancel]).
-func (l *Lease) Context() context.Context { return l.end.Context(&l.base, expirer{l}) }
+func (l *Lease) Context() context.Context {
+	if l == nil {
+		return noLease
+	}
+	return l.end.Context(&l.base, expirer{l})
+}
+
+// noLease is the context of a nil lease, or attempt, or leadership.
+var noLease = func() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errNoLease)
+	return ctx
+}()
+
+var errNoLease = errorf("%w: nothing was acquired: look at the error first", ErrNotHeld)
 
 // expirer is a [Lease] as its contexts see it. Why a type of its own: its method is no part of the API.
 type expirer struct{ *Lease }
@@ -106,6 +136,9 @@ func (l *Lease) Done() <-chan struct{} { return l.Context().Done() }
 // ValidUntil returns the time until which the lease is certain. It is never later than the expiry in Redis, and moves
 // forward with every renewal. Compare the result at once: a value kept over a suspend of the host is wrong.
 func (l *Lease) ValidUntil() time.Time {
+	if l == nil {
+		return time.Time{}
+	}
 	if l.multi != nil {
 		return l.multi.validUntil()
 	}
@@ -120,6 +153,9 @@ func (l *Lease) ValidUntil() time.Time {
 // [ErrNotHeld] if the lease had already ended. Any other error leaves the lease unchanged, even
 // [ErrNotReplicated], if fewer replicas acknowledged than [WithReplicaAck] asks for.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
+	if l == nil {
+		return errNoLease
+	}
 	if err := l.checkExtend(ttl); err != nil {
 		return err
 	}
@@ -176,7 +212,12 @@ func worthExtending(err error) bool {
 // Unlock returns [ErrNotHeld] if the lease had already ended. Then another owner may have held the lock before the
 // work was done. Unlock does not affect a later holder. Any other error means that Redis did not confirm the release.
 // The client then retries in the background, and Redis frees the lock after the TTL at the latest.
-func (l *Lease) Unlock(ctx context.Context) error { return l.release(ctx, lockscript.HeldByCaller) }
+func (l *Lease) Unlock(ctx context.Context) error {
+	if l == nil {
+		return errNoLease
+	}
+	return l.release(ctx, lockscript.HeldByCaller)
+}
 
 func (l *Lease) release(ctx context.Context, what lockscript.ReleaseReason) error {
 	if l.multi != nil {
@@ -239,6 +280,9 @@ func (l *Lease) unlock(ctx context.Context, live bool, what lockscript.ReleaseRe
 //
 // Abandon does no I/O. For a [Multi] it abandons all members. It does not change a lease that has ended.
 func (l *Lease) Abandon() {
+	if l == nil {
+		return
+	}
 	if l.multi != nil {
 		l.multi.abandon()
 		return

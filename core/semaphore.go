@@ -95,4 +95,9 @@ func checkPermits(permits, limit int) error {
 //
 // [WithMinHold] keeps the permit taken, but not the slot: the next holder may get that at once. With [WithPermits] it is
 // the first of the permits' slots. It is 0 for other locks, and for a [Multi].
-func (l *Lease) Slot() int { return l.hold.Slot }
+func (l *Lease) Slot() int {
+	if l == nil {
+		return 0
+	}
+	return l.hold.Slot
+}
