@@ -54,9 +54,13 @@ func TestDigestOfTheLog(t *testing.T) {
 	ctx := context.Background()
 	rdb := redistest.Start(t).Client()
 	log := new(record)
-	locks := newClient(t, rdb, core.WithTTL(long), core.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+	logging := func() *core.Client { // each names its first loss
+		return newClient(t, rdb, core.WithTTL(long), core.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+	}
+	locks := logging()
 	seedLocks(t, rdb, "other", 300)
 	for _, name := range []string{"name", "{tag}:name"} {
+		locks := logging()
 		lease := mustLock(t, locks.Mutex(name))
 		lease.Abandon()
 		if !strings.Contains(log.String(), "lock="+locks.Digest(name)) {
@@ -65,7 +69,7 @@ func TestDigestOfTheLog(t *testing.T) {
 		if found := findAll(t, locks, locks.Digest(name)); !slices.Equal(found, []core.Match{{Name: name}}) {
 			t.Errorf("%s: %+v", name, found)
 		}
-		o := locks.Once(name)
+		o := logging().Once(name)
 		mustBegin(t, o).Abandon()
 		if !strings.Contains(log.String(), "lock="+o.Digest()) {
 			t.Errorf("once %s: %s is not in the log: %s", name, o.Digest(), log.String())

@@ -37,6 +37,7 @@ type engine struct {
 	silence    *time.Timer // runs while the client closes, and calls stop
 
 	renewals keepalive.Log
+	losses   *keepalive.Losses
 	overdue  sync.Once         // too many holds wait to be released
 	waits    waiters.LongWaits // by the lock's key
 
@@ -60,6 +61,7 @@ func newEngine(config clientConfig, rdbs []redis.UniversalClient, drift func(ttl
 	e.silence = time.AfterFunc(acquire.ReleaseTimeout, e.stop)
 	e.silence.Stop()
 	e.renewer = keepalive.NewRenewer[lockscript.Hold](e.now, drift)
+	e.losses = keepalive.NewLosses(e.reportFurther)
 	e.waits.First = config.waitWarning
 	e.announcer = clientinfo.NewAnnouncer(e.ids.Client, config.instance, e.now, e.cannotAnnounce)
 	e.directory = clientinfo.NewDirectory(e.ids.Client, config.instance, e.now)
@@ -134,6 +136,7 @@ func (e *engine) close() (first bool, err error) {
 	}
 	e.operations.Finish()
 	<-e.operations.Finished
+	e.losses.Close()
 	e.silence.Stop()
 	e.stop()
 	return true, err

@@ -31,12 +31,20 @@ func nameless(err error) error {
 	return cmp.Or(errors.Unwrap(err), err)
 }
 
-// report tells the operator of a lost lease.
+// report tells the operator of a lost lease, if it is the first of a burst, and the hook of each.
 func (e *engine) report(l *Lease, cause error) {
-	held := e.now().Sub(l.entry.Granted)
-	e.logger.Warn("holdfast: lease lost",
-		"lock", digest(l.hold.Keys.Lock), "token", l.token, "held", held, "cause", cause)
+	lock := func() string { return digest(l.hold.Keys.Lock) }
+	if e.losses.Note(cause, lock) {
+		held := e.now().Sub(l.entry.Granted)
+		e.logger.Warn("holdfast: lease lost",
+			"lock", lock(), "token", l.token, "held", held, "cause", cause)
+	}
 	e.loses(l, cause)
+}
+
+// reportFurther tells the operator how many leases were lost since the line about one of them.
+func (e *engine) reportFurther(f keepalive.Further) {
+	e.logger.Warn("holdfast: further leases lost", "count", f.Count, "cause", f.Cause, "locks", f.Locks)
 }
 
 // renewed takes note of a renewal.
