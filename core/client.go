@@ -54,7 +54,8 @@ func isNil(rdb redis.UniversalClient) bool {
 // wait return ErrClosed. Call Close after the work under the locks has ended: it cannot stop a holder that ignores its
 // context.
 //
-// Close continues as long as Redis confirms releases and ends of attempts, and gives up a few seconds after the last one.
+// Close continues as long as Redis confirms releases and ends of attempts, and gives up a few seconds after the last one. If Redis
+// does not answer, it does not wait for locks that have expired there, and those are no error.
 // It sends a last command about [WithInstance], and waits for its answer too, for two seconds at most. Locks that it could
 // not release then expire. A second Close waits for the first and returns nil. A hook must not call Close.
 //

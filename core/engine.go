@@ -2,7 +2,9 @@ package core
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -100,7 +102,7 @@ func (e *engine) background(work func(ctx context.Context)) bool {
 func (e *engine) lost(l *Lease, cause error) {
 	l.end.Set(cause)
 	if !l.leftToExpire(cause) {
-		e.acquiring.ReleaseInBackground(l.strategy, l.outstanding(), lockscript.HeldByCaller)
+		e.acquiring.ReleaseInBackground(l.strategy, l.expiring(), lockscript.HeldByCaller)
 	}
 	e.report(l, cause)
 }
@@ -130,8 +132,8 @@ func (e *engine) close() (first bool, err error) {
 	}
 	// However many leases and pending commands there are, Close goes on for as long as Redis confirms them.
 	e.silence.Reset(acquire.ReleaseTimeout)
-	err = e.releaseAll(e.renewer.Close())
-	if err == nil {
+	answered, err := e.releaseAll(e.renewer.Close())
+	if answered && err == nil {
 		e.announcer.Leave()
 	}
 	e.operations.Finish()
@@ -143,8 +145,8 @@ func (e *engine) close() (first bool, err error) {
 }
 
 // releaseAll ends leases, and takes them out of Redis side by side; the executor makes batches of it. The error
-// is that of the first that was not released.
-func (e *engine) releaseAll(leases []keepalive.Lease[lockscript.Hold]) error {
+// is that of the first that was not released. answered is false if Redis has left a release without an answer.
+func (e *engine) releaseAll(leases []keepalive.Lease[lockscript.Hold]) (answered bool, err error) {
 	left := make(chan *Lease, len(leases))
 	for _, kept := range leases {
 		l := kept.(keptLease).Lease
@@ -155,32 +157,52 @@ func (e *engine) releaseAll(leases []keepalive.Lease[lockscript.Hold]) error {
 	var all sync.WaitGroup
 	var once sync.Once
 	var first error
+	var silent atomic.Bool
 	for range min(len(leases), maxClosingReleases) {
 		all.Go(func() {
 			for l := range left {
 				e.loses(l, ErrClosed)
-				if err := e.releaseLast(l); err != nil {
+				if err := e.releaseLast(l, &silent); err != nil {
 					once.Do(func() { first = err })
-				} else {
-					e.confirmed()
 				}
 			}
 		})
 	}
 	all.Wait()
-	return first
+	return !silent.Load(), first
 }
 
-// releaseLast takes the hold of a lease that has ended out of Redis.
-func (e *engine) releaseLast(l *Lease) error {
-	h := l.outstanding()
-	err := transport.RetryUntilAnswered(e.base, func(ctx context.Context) error {
+// errExpiredMeanwhile is the end of a release that has become needless.
+var errExpiredMeanwhile = transport.WithOutcome(errors.New("the hold has expired"), transport.Failed)
+
+// releaseLast takes the hold of a lease that has ended out of Redis. If Redis does not answer before the hold expires, it is needless,
+// which is no error. silent is set if Redis has not answered; then it also waits for no hold that has expired.
+func (e *engine) releaseLast(l *Lease, silent *atomic.Bool) error {
+	h, expiry := l.outstanding(), l.expiresAt()
+	if silent.Load() && e.now() >= expiry {
+		return nil
+	}
+	bounded, cancel := context.WithTimeout(e.base, max(expiry.Sub(e.now()), transport.FirstAnswerTimeout))
+	defer cancel()
+	err := transport.RetryUntilAnswered(bounded, func(ctx context.Context) error {
 		_, err := l.strategy.Release(ctx, h, lockscript.HeldByCaller)
+		if !transport.Transient(err) {
+			return err
+		}
+		silent.Store(true)
+		if e.now() >= expiry {
+			return errExpiredMeanwhile
+		}
 		return err
 	})
-	if err != nil {
-		return errorf("holdfast: close: release of lock %q not confirmed, it expires after its TTL: %w", h.Name,
-			failure(context.Background(), h.Keys.Lock, err))
+	switch {
+	case err == nil:
+		silent.Store(false)
+		e.confirmed()
+		return nil
+	case err == errExpiredMeanwhile, err != nil && bounded.Err() != nil && e.base.Err() == nil && e.now() >= expiry:
+		return nil
 	}
-	return nil
+	return errorf("holdfast: close: release of lock %q not confirmed, it expires after its TTL: %w", h.Name,
+		failure(context.Background(), h.Keys.Lock, err))
 }

@@ -236,7 +236,7 @@ func (l *Lease) release(ctx context.Context, what lockscript.ReleaseReason) erro
 	}
 	defer func() {
 		if live && !asked { // the hook panics
-			l.engine.acquiring.ReleaseInBackground(l.strategy, l.outstanding(), what)
+			l.engine.acquiring.ReleaseInBackground(l.strategy, l.expiring(), what)
 		}
 	}()
 	ctx, end := l.releaseStarts(ctx, left)
@@ -249,13 +249,13 @@ func (l *Lease) release(ctx context.Context, what lockscript.ReleaseReason) erro
 func (l *Lease) unlock(ctx context.Context, live bool, what lockscript.ReleaseReason) error {
 	if !live {
 		if l.leftToExpire(l.end.Cause()) {
-			l.engine.acquiring.ReleaseInBackground(l.strategy, l.outstanding(), lockscript.HeldByCaller) // the holder has stopped before the TTL is over
+			l.engine.acquiring.ReleaseInBackground(l.strategy, l.expiring(), lockscript.HeldByCaller) // the holder has stopped before the TTL is over
 		}
 		return l.notHeld()
 	}
 	h := l.outstanding()
 	if l.engine.acquiring.OneServer { // a Redlock needs no ValidUntil, and may copy the hold at this moment to repair it
-		h.ValidUntil = l.engine.renewer.ValidUntil(&l.entry)
+		h.ValidUntil, h.ExpiresAt = l.engine.renewer.ValidUntil(&l.entry), l.expiresAt()
 	}
 	held, err := l.engine.acquiring.Release(ctx, l.strategy, h, what)
 	switch {
@@ -351,6 +351,18 @@ func lossError(cause error) error {
 		keepalive.Expired: errExpired, keepalive.FixedTTL: errRanOut, keepalive.HeldTooLong: errHeldTooLong,
 		keepalive.Gone: errGone, keepalive.Replaced: errReplaced,
 	}[c], errTaken)
+}
+
+// expiring returns a copy of the lease's hold that says when it expires by itself, for a release in the background.
+func (l *Lease) expiring() *lockscript.Hold {
+	h := *l.outstanding()
+	h.ExpiresAt = l.expiresAt()
+	return &h
+}
+
+// expiresAt returns when Redis lets the hold expire by itself, as far as Redis has confirmed.
+func (l *Lease) expiresAt() clock.Instant {
+	return max(l.engine.renewer.ExpiresAt(&l.entry), l.entry.Granted.Add(l.hold.MinHold))
 }
 
 // outstanding returns the lease's hold as a server may still have it: for longer than its TTL, if it was extended.

@@ -81,7 +81,7 @@ func Detach(ctx context.Context) (context.Context, context.CancelFunc) {
 // ReleaseInBackground releases a hold that was perhaps granted after its caller had returned, or whose release was not
 // confirmed. The release is retried until Redis answers, or until the TTL and BackgroundReleaseLimit have passed. The
 // script remembers the hold if a request may still arrive, so that Redis refuses that request. It copies the hold, so h may
-// be used again.
+// be used again. Close does not wait for the release of a hold that has expired by itself.
 func (e *Environment) ReleaseInBackground(p lockscript.Strategy, h *lockscript.Hold, what lockscript.ReleaseReason) {
 	abandoned := *h
 	pending := p.Pending(h)
@@ -90,12 +90,16 @@ func (e *Environment) ReleaseInBackground(p lockscript.Strategy, h *lockscript.H
 		return
 	}
 	now := e.Now()
+	moot := abandoned.ExpiresAt
+	if moot == 0 {
+		moot = now.Add(max(abandoned.TTL, abandoned.MinHold))
+	}
 	taken := pending.Add(&transport.PendingCommand{
 		Send: func(ctx context.Context) error {
 			_, err := p.Release(new(transport.DetachedContext).Reset(ctx, transport.FirstAnswerTimeout), &abandoned, what)
 			return err
 		},
-		Due: now, Until: now.Add(max(abandoned.TTL, abandoned.MinHold) + BackgroundReleaseLimit),
+		Due: now, Until: now.Add(max(abandoned.TTL, abandoned.MinHold) + BackgroundReleaseLimit), Moot: moot,
 		Ended: func(err error) {
 			// The caller of a lock that was held knows already: from the error of Unlock, or from the loss of the lease.
 			if err != nil && what != lockscript.HeldByCaller && !transport.WrongType(err) {

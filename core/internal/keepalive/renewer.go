@@ -143,6 +143,14 @@ func (r *Renewer[H]) ValidUntil(e *Entry[H]) clock.Instant {
 	return min(e.validity.validUntil, e.validity.endAt)
 }
 
+// ExpiresAt returns when the server lets the hold expire, counted from the last grant or renewal that it has confirmed. One that it
+// has not confirmed may let the hold last longer.
+func (r *Renewer[H]) ExpiresAt(e *Entry[H]) clock.Instant {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return e.validity.validUntil.Add(r.drift(max(e.ttl, e.validity.ttl)))
+}
+
 // WithinMaxHold returns ttl, or less if the hold would otherwise stay in Redis too long: at most one TTL of the lock after
 // its MaxHold has passed. The holder has to stop within that TTL.
 func (r *Renewer[H]) WithinMaxHold(e *Entry[H], ttl time.Duration) time.Duration {

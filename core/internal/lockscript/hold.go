@@ -33,6 +33,9 @@ type Hold struct {
 	ReleasesUnanswered int
 	// ValidUntil is that of the lease when its release begins; zero if no caller had the hold, and in a Redlock. See release.go.
 	ValidUntil clock.Instant
+	// ExpiresAt is when Redis lets the hold expire by itself, counted from the last grant or renewal that it has confirmed; zero if
+	// that is not known.
+	ExpiresAt clock.Instant
 
 	QueueNumber int64 // in the queue in Redis; 0 before it was there
 	Permits     int   // of a semaphore that the hold takes; 0 for any other lock

@@ -23,7 +23,8 @@ import (
 //	          │      └── retryable ──┘
 //	          └──── Until has passed, or the client closes before Due ─────────► ended
 //
-// While the client closes, a command that can do nothing yet (ErrNotYet) is sent once more and then dropped.
+// While the client closes, a command that can do nothing yet (ErrNotYet) is sent once more and then dropped. One that has become
+// Moot is dropped if it was sent in vain, or if the server does not answer.
 //
 // While the server answers, up to pendingBatch commands are in flight. In an outage there is only one, with growing
 // intervals, until it is answered. A command that the server refuses while it answers others waits for an interval of its
@@ -49,6 +50,7 @@ type PendingCommand struct {
 	Send  func(ctx context.Context) error // sends the command once
 	Due   clock.Instant                   // the command is not sent before
 	Until clock.Instant                   // the command is dropped after
+	Moot  clock.Instant                   // Close does not wait for the command after; zero is never
 	Ended func(err error)                 // called at the end with the last error, nil if confirmed; may be nil
 
 	refusals    Outage // counts the refusals of this command
@@ -101,7 +103,7 @@ func (p *Pending) run(ctx context.Context) {
 	var outage Outage
 	limit := pendingBatch
 	for {
-		batch, wait, more := p.next(limit)
+		batch, wait, more := p.next(limit, outage.failures > 0)
 		switch {
 		case !more:
 			return
@@ -132,12 +134,12 @@ func (p *Pending) await(ctx context.Context, wait time.Duration, added <-chan st
 }
 
 // next takes out the commands to send now, at most limit. It drops those whose time Until has passed. While the client
-// closes, it also drops those whose first Due is still to come, without calling Ended. A command that can do nothing yet is
+// closes, it also drops those whose first Due is still to come, and those that are Moot, without calling Ended. A command that can do nothing yet is
 // then sent at once, and dropped in the same way if that was in vain.
 //
 // If the batch is empty, wait is the time until the next command is due. If more is false, no command is left, and the
 // caller must end its goroutine.
-func (p *Pending) next(limit int) (batch []*PendingCommand, wait time.Duration, more bool) {
+func (p *Pending) next(limit int, outage bool) (batch []*PendingCommand, wait time.Duration, more bool) {
 	now, closing := p.background.Now(), p.background.Operations.IsClosed()
 	var expired []*PendingCommand
 	p.mu.Lock()
@@ -149,7 +151,8 @@ func (p *Pending) next(limit int) (batch []*PendingCommand, wait time.Duration, 
 		case c.Until <= now:
 			expired = append(expired, c)
 			delete(p.known, c.ID)
-		case closing && c.Due > now && c.refusals.failures == 0, lastTry && c.sentClosing:
+		case closing && c.Due > now && c.refusals.failures == 0, lastTry && c.sentClosing,
+			closing && c.Moot != 0 && c.Moot <= now && (outage || c.err != nil):
 			delete(p.known, c.ID)
 		case (c.Due <= now || lastTry) && len(batch) < limit:
 			c.sentClosing = closing
