@@ -116,3 +116,14 @@ func TestEachHeldTaskIsLogged(t *testing.T) {
 		log.Reset()
 	}
 }
+
+// TestRecordedRunDoesNotRunAgain: Redis goes away right after it has recorded the run of a task, and the task is redelivered.
+func TestRecordedRunDoesNotRunAgain(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	guard := asynqlock.Once(d.locks, asynqlock.ByTaskID(), asynqlock.FailOpen())
+	wantNil(t, d.deliver(delivery("a"), receipt("7"), func(context.Context, *asynq.Task) error { return nil }, guard))
+	d.redis.Pause()
+	defer d.redis.Resume()
+	wantNil(t, d.deliver(delivery("a"), receipt("7"), mustNotRun(t, "in the outage"), guard))
+}

@@ -83,7 +83,11 @@ func (r *run) record(state core.State, returned bool, err error) error {
 	case core.StateCompleted:
 		return r.completed(ctx, r.awaited(ctx, r.attempt.Complete(ctx, r.value())))
 	case core.StateUnknown:
-		r.unconfirmed(r.attempt.Hold(ctx, reason(returned)))
+		failure := r.attempt.Hold(ctx, reason(returned))
+		r.unconfirmed(failure)
+		if failure == nil {
+			r.recorded(state)
+		}
 		return archived(err)
 	default:
 		r.unconfirmed(r.attempt.Release(ctx))
@@ -133,6 +137,8 @@ func (r *run) completed(ctx context.Context, err error) error {
 	case err != nil && !errors.Is(err, core.ErrValueTooLarge):
 		r.remember(core.StateCompleted, true)
 		r.failed("finish", fmt.Errorf("%w: %w", ErrNotRecorded, err))
+	default:
+		r.recorded(core.StateCompleted)
 	}
 	return nil
 }

@@ -84,6 +84,13 @@ func (r *run) remember(state core.State, returned bool) {
 	v.guard.memory.Ended(v.hash, e)
 }
 
+// recorded notes the end of a run of Once of which Redis has a record.
+func (r *run) recorded(state core.State) {
+	if g := r.visit.guard; g.failOpen {
+		g.memory.Recorded(r.visit.hash, state, g.records.retention)
+	}
+}
+
 // within reports whether the task comes from a run of this guard and key, which is no other task.
 func (v *visit) within() bool {
 	for r := runFrom(v.ctx); r != nil; r = r.around {

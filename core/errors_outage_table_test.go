@@ -96,7 +96,7 @@ func TestEveryErrorOfAnOutage(t *testing.T) {
 		"end of stream":        {err: io.EOF, is: core.ErrUnavailable, opens: true},
 		"no answer":            {err: &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, is: core.ErrUnavailable, opens: true},
 		"no such host":         {err: dial(&net.DNSError{Err: "no such host", Name: "redis", IsNotFound: true}), is: core.ErrUnavailable, opens: true},
-		"pool":                 {err: redis.ErrPoolTimeout, is: core.ErrUnavailable, opens: true},
+		"pool":                 {err: redis.ErrPoolTimeout, is: core.ErrUnavailable},
 		"LOADING":              {err: errorReply("LOADING Redis is loading the dataset in memory"), is: core.ErrUnavailable, opens: true},
 		"MASTERDOWN":           {err: errorReply("MASTERDOWN Link with MASTER is down"), is: core.ErrUnavailable, opens: true},
 		"CLUSTERDOWN":          {err: errorReply("CLUSTERDOWN The cluster is down"), is: core.ErrUnavailable, opens: true},

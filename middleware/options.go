@@ -101,8 +101,8 @@ func WithLock(opts ...core.LockOption) Option {
 // more, without fencing token and without record; [Degraded] returns true for them. It does not apply if Redis answers
 // but refuses, because it is full, or wants other rights or another password. Nor does it apply to a key of which this guard
 // knows a run: one in progress in this process, one that had a lease when Redis last answered about the key, until that
-// lease ends, or, behind Once and Idempotent, one that has taken effect in this process and that Redis has not confirmed, for
-// ten minutes. Such a run does not run again when Redis is back either, and is recorded then. A guard that remembers 10,000
+// lease ends, or, behind Once and Idempotent, one that has taken effect in this process within ten minutes, or was replayed or
+// refused for that here. What ran without Redis does not run again when Redis is back either, and is recorded then. A guard that remembers 10,000
 // keys refuses further ones. It knows nothing of other guards. Defaults to refusing requests with 503.
 func FailOpen() Option {
 	return configOption(func(c *Config) { c.FailOpen = true })

@@ -165,8 +165,14 @@ func (r *Run) end(d Disposition, outcome Outcome) {
 	if d == Held {
 		o.log.held(ctx, r.hash)
 	}
-	if o.config.FailOpen && (r.attempt == nil || end.Err != nil) {
+	switch {
+	case !o.config.FailOpen:
+	case r.attempt == nil || end.Err != nil:
 		r.remember(d, outcome)
+	case d == Completed:
+		o.memory.Recorded(r.hash, core.StateCompleted, r.claim.retention)
+	case d == Held:
+		o.memory.Recorded(r.hash, core.StateUnknown, r.claim.retention)
 	}
 	if o.config.Hooks.Finished != nil {
 		o.config.Hooks.Finished(ctx, end)

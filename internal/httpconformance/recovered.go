@@ -14,6 +14,7 @@ import (
 // What becomes of a run that began without Redis, behind a guard that fails open, once Redis replies again.
 var recoveredTests = tests{
 	"UnguardedRunDoesNotRunAgain":      testUnguardedOnce,
+	"RecordedRunDoesNotRunAgain":       testRecordedOnce,
 	"UnguardedRunIsRecordedLate":       testUnguardedRecorded,
 	"UnguardedRunExcludesAfterOutage":  testUnguardedExcludes,
 	"UnguardedUnknownOutcomeIsHeld":    testUnguardedHeld,
@@ -61,6 +62,44 @@ func testUnguardedOnce(t *testing.T, s *suite) {
 			}
 		}
 		runs.ran(t, 1)
+	}
+}
+
+// testRecordedOnce: Redis goes away right after it has recorded a run, or after it has recorded late one that began without it. The
+// client repeats its request in the outage.
+func testRecordedOnce(t *testing.T, s *suite) {
+	for _, build := range s.recorders() {
+		server, locks := outage(t)
+		runs := &counter{}
+		guard := must(t)(build(locks, ByUser, opening()...))
+		site := s.mount(t, runs, guard)
+		before, within := request{user: "ada", key: "k"}, request{user: "bob", key: "k"}
+		site.do(before).fresh(t, http.StatusCreated, "1")
+		unguarded(t, server, site, before).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+		unguarded(t, server, site, within).fresh(t, http.StatusCreated, "2")
+		awaitRecorded(t, server, 2)
+		unguarded(t, server, site, within).refused(t, http.StatusConflict, middleware.CodeAlreadyCompleted)
+		runs.ran(t, 2)
+	}
+}
+
+// awaitRecorded waits until Redis has so many records that are completed.
+func awaitRecorded(t testing.TB, server *redistest.Server, want int) {
+	t.Helper()
+	rdb := server.Client()
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		found := 0
+		for _, key := range rdb.Keys(t.Context(), "holdfast:once*").Val() {
+			if rdb.HGet(t.Context(), key, "state").Val() == string(core.StateCompleted) {
+				found++
+			}
+		}
+		if found >= want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d records are completed, want %d", found, want)
+		}
 	}
 }
 

@@ -71,10 +71,11 @@ func (m *Memory) Ended(key string, e End) {
 	}
 }
 
-// Forget forgets the end of a run without Redis that is not recorded yet. It returns false if there is none.
+// Forget forgets that a key has run. It returns true if that was a run without Redis which is not recorded yet.
 func (m *Memory) Forget(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.recorded.drop(key)
 	e := m.ends[key]
 	if e == nil || e.Once == nil || time.Until(e.forget) <= 0 {
 		return false
@@ -187,6 +188,9 @@ func (m *Memory) recordEnd(key string, away bool) (again bool, err error) {
 	defer m.mu.Unlock()
 	if m.ends[key] == e {
 		m.drop(key)
+		if err == nil {
+			m.recorded.add(key, e.State, time.Until(e.forget))
+		}
 	}
 	return false, nil
 }

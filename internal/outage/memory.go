@@ -49,6 +49,8 @@ type Memory struct {
 	swept   time.Time       // when the expired ends were last deleted
 	values  int             // bytes of the values in ends
 	late    lateRecords
+
+	recorded recorded // keys of which Redis has a record; counts only in an outage
 }
 
 // Question is what a guard asks about a key.
@@ -76,6 +78,7 @@ func (m *Memory) Granted(q Question) (end func(), err error) {
 	}
 	delete(m.refused.until, q.Key)
 	m.drop(q.Key)
+	m.recorded.drop(q.Key)
 	return m.count(q, false), nil
 }
 
@@ -118,12 +121,21 @@ func (m *Memory) Await(ctx context.Context, q Question, wait time.Duration) erro
 	}
 }
 
-// Refused notes until when another holder has the key, if err is such an answer. A run of this process counts by itself.
+// Refused notes until when another holder has the key, or that there is a record of it, if err is such an answer. A run of this
+// process counts by itself.
 func (m *Memory) Refused(key string, err error) {
 	var held *core.NotAcquiredError
 	var running *core.InProgressError
+	var completed *core.CompletedError
+	var unknown *core.OutcomeUnknownError
 	left := time.Duration(0)
 	switch {
+	case errors.As(err, &completed):
+		m.Recorded(key, core.StateCompleted, completed.Record.Retention)
+		return
+	case errors.As(err, &unknown):
+		m.Recorded(key, core.StateUnknown, unknown.Record.Retention)
+		return
 	case errors.As(err, &running):
 		left = running.RetryAfter
 	case errors.As(err, &held):
@@ -168,6 +180,9 @@ func (m *Memory) count(q Question, open bool) (end func()) {
 
 func (m *Memory) inUse(q Question, unavailable error) error {
 	if err := m.ended(q, unavailable); err != nil {
+		return err
+	}
+	if err := m.recorded.end(q, unavailable); err != nil {
 		return err
 	}
 	left := m.refused.left(q.Key)

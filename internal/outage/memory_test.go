@@ -127,6 +127,58 @@ func TestMemoryOfAnswers(t *testing.T) {
 	})
 }
 
+// TestMemoryOfRecords: a key of which Redis has a record does not run in an outage, for as long as that lasts and ten minutes at
+// most. It may be granted again, and locks have no records.
+func TestMemoryOfRecords(t *testing.T) {
+	t.Parallel()
+	client := newClient(t)
+	synctest.Test(t, func(t *testing.T) {
+		var m outage.Memory
+		m.Recorded("done", core.StateCompleted, time.Hour)
+		m.Recorded("brief", core.StateCompleted, time.Minute)
+		m.Recorded("released", core.StateNone, time.Hour)
+		m.Refused("told", &core.CompletedError{Record: core.Record{Retention: time.Hour}})
+		m.Refused("unknown", &core.OutcomeUnknownError{Record: core.Record{Retention: time.Hour}})
+		want := func(key string, want error) {
+			t.Helper()
+			if err := m.Known(ask(key, nil), errAway); !errors.Is(err, want) || outage.Is(err) {
+				t.Errorf("%s: %v, want %v", key, err, want)
+			}
+			if err := m.Unrecorded(ask(key, nil)); err != nil {
+				t.Errorf("%s: Redis cannot decide: %v", key, err)
+			}
+		}
+		for range 2 {
+			for _, key := range []string{"done", "told"} {
+				want(key, core.ErrCompleted)
+			}
+			want("unknown", core.ErrOutcomeUnknown)
+			want("released", nil)
+			want("other", nil)
+			if err := m.Known(ask("done", client.Mutex("done")), errAway); err != nil {
+				t.Errorf("a lock has no record: %v", err)
+			}
+			time.Sleep(9 * time.Minute)
+		}
+		want("brief", nil)
+		want("done", nil) // after 18 minutes
+	})
+	var m outage.Memory
+	for i := range 100_001 {
+		m.Recorded(fmt.Sprint(i), core.StateCompleted, time.Hour)
+	}
+	if m.Known(ask("100000", nil), errAway) == nil || m.Known(ask("50001", nil), errAway) == nil {
+		t.Error("the latest 50,000 keys are not remembered")
+	}
+	granted(t, &m, "100000")()
+	m.Forget("99999")
+	for _, key := range []string{"0", "100000", "99999"} {
+		if err := m.Known(ask(key, nil), errAway); err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}
+
 // wantFull checks that a key may not run without Redis, because its end or its holder could not be remembered.
 func wantFull(t *testing.T, m *outage.Memory, key string) {
 	t.Helper()

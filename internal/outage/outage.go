@@ -5,6 +5,7 @@ package outage
 import (
 	"errors"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
@@ -23,17 +24,25 @@ var notServing = []string{
 
 // Is reports whether err means that Redis could not be asked, which is all that opens a guard that fails open.
 //
-// Why: any other answer may last, or may be what a client has brought about. With a full Redis (OOM, MISCONF), or too many open
-// files of this process, one user's requests would open the gate for all. A missing right, a wrong password or the wrong kind of
+// Why: any other answer may last, or may be what a client has brought about. With a full Redis (OOM, MISCONF), too many open files
+// of this process, or no free connection in its pool, one user's requests would open the gate for all. What does not speak the
+// protocol of Redis is no Redis that is away. A missing right, a wrong password or the wrong kind of
 // client would leave it open until it is noticed. NOREPLICAS and [core.ErrNotReplicated] are the safety that was asked for.
 func Is(err error) bool {
 	return errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrNotReplicated) && !errors.Is(err, core.ErrMisconfigured) &&
-		!tooManyFiles(err) && !refusedByRedis(err)
+		!exhausted(err) && !notRedis(err) && !refusedByRedis(err)
 }
 
-// tooManyFiles reports whether this process, or its host, has no file descriptor left for a connection.
-func tooManyFiles(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+// exhausted reports whether this process has no connection left, because its pool is in use or it has too many open files.
+func exhausted(err error) bool {
+	return errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) ||
+		errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+// notRedis reports whether what has answered does not speak the protocol of Redis. go-redis has no type for these errors.
+func notRedis(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "redis: can't parse ") || strings.Contains(text, "redis: invalid reply")
 }
 
 // refusedByRedis reports whether a server has answered with an error other than [notServing]. It looks at the answers
