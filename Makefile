@@ -317,12 +317,21 @@ mutants: needed ## put known bugs into core, one at a time, and run the test tha
 FUZZTIME ?= 60s
 
 .PHONY: fuzz
-fuzz: ## search for keys that collide, malformed keys that pass and records that cannot be read, for FUZZTIME=60s each
+fuzz: ## search for keys that collide, malformed keys that pass, records that cannot be read and writes of others that break a script, for FUZZTIME=60s each
 	$(GO) test -run '^$$' -fuzz FuzzKeys -fuzztime $(FUZZTIME) ./core
 	$(GO) test -run '^$$' -fuzz FuzzKeys -fuzztime $(FUZZTIME) ./middleware
 	$(GO) test -run '^$$' -fuzz FuzzKeys -fuzztime $(FUZZTIME) ./asynqlock
 	$(GO) test -run '^$$' -fuzz FuzzParseIdempotencyKey -fuzztime $(FUZZTIME) ./middleware
 	$(GO) test -run '^$$' -fuzz FuzzDecodeResponse -fuzztime $(FUZZTIME) ./middleware
+	$(MAKE) fuzz-replies
+
+# What other programs write to Redis, and what servers reply.
+.PHONY: fuzz-replies
+fuzz-replies: needed
+	$(GO) test -run '^$$' -fuzz FuzzReplies -fuzztime $(FUZZTIME) ./core/internal/lockscript
+	$(GO) test -run '^$$' -fuzz FuzzCoTenant -fuzztime $(FUZZTIME) ./core/internal/lockscript
+	$(GO) test -run '^$$' -fuzz FuzzBegin -fuzztime $(FUZZTIME) ./core/internal/oncescript
+	$(GO) test -run '^$$' -fuzz FuzzCoTenant -fuzztime $(FUZZTIME) ./core/internal/oncescript
 
 .PHONY: pictures
 pictures: ## draw the diagrams of docs, and the one of the flash sale from a sale with and one without guards

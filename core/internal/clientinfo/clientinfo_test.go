@@ -137,6 +137,30 @@ func TestDirectoryAsksSeldom(t *testing.T) {
 	}
 }
 
+// TestForeignTexts: what another program writes to the key of a client is not known, and a reply is short however long that is.
+func TestForeignTexts(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	exec := executor(t, rdb)
+	key := lockscript.ClientKey(client(1))
+	for what, write := range map[string]func(){
+		"a megabyte":   func() { rdb.Set(t.Context(), key, strings.Repeat("x", 1<<20), time.Hour) },
+		"an escape":    func() { rdb.Set(t.Context(), key, "\x1b[2J", time.Hour) },
+		"a hash":       func() { rdb.Del(t.Context(), key); rdb.HSet(t.Context(), key, "web", "1") },
+		"an empty one": func() { rdb.Del(t.Context(), key); rdb.Set(t.Context(), key, "", time.Hour) },
+	} {
+		write()
+		d := NewDirectory(client(0), "me", new(testClock).Now)
+		d.AddServer(exec)
+		if d.Find(t.Context(), []string{client(1) + ":7"}); d.Instance(client(1)+":7") != "" {
+			t.Errorf("%s is taken for an instance", what)
+		}
+		if reply, _ := exec.Do(t.Context(), findScript, []string{key}); reply != nil && len(reply.(string)) > maxText+1 {
+			t.Errorf("%s: a reply of %d bytes", what, len(reply.(string)))
+		}
+	}
+}
+
 // TestDirectoryIsBounded: however many clients there are, and it never forgets itself.
 func TestDirectoryIsBounded(t *testing.T) {
 	t.Parallel()

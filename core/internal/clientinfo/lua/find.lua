@@ -2,6 +2,6 @@
 --
 -- KEYS[1] client  string, see announce.lua
 --
--- Returns the text; '' if there is none. Writes nothing.
+-- Returns the first 129 bytes of the text, which are more than a client writes; '' if there is none. Writes nothing.
 
-return redis.call('GET', KEYS[1]) or ''
+return string.sub(redis.call('GET', KEYS[1]) or '', 1, 129)

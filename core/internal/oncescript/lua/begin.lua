@@ -42,11 +42,9 @@ local outcomeOnExpiry, fingerprint = ARGV[5] or '', ARGV[6] or ''
 -- nextToken draws a token: the server's time, or more if the last token or that of the record is not less. Then it is the
 -- last one, for ARGV[4] ms. Why not the function of lockscript/lua/token.lua: its tokens may be late, and a token that is
 -- the time saves the field began. A last token beyond the tokenLimit of that file is none here too, and one of the record.
-local tokenLimit = 9007194959773696
-
 local function nextToken(least)
   local last = tonumber(call('SET', KEYS[2], integer(least), 'PX', ARGV[4], 'GET') or '')
-  if last and last >= least and last < tokenLimit then
+  if last and last >= least and last < maxToken then
     least = last + 1
     call('SET', KEYS[2], integer(least), 'PX', ARGV[4])
   end
@@ -65,20 +63,22 @@ end
 local r = read('state', 'id', 'attempt', 'token', 'ttl', 'deadline', 'outcome_on_expiry', 'declaration', 'fingerprint',
   'began', 'note', 'by', 'label')
 local deadline = integer(math.floor(now / 1000) + ttl)
+refuseData(r)
+local own = KEYS[4] and countedBytes(KEYS[4]) -- before the first write, because the group may have another type
 if r.state == 'running' and r.id == id then
   call('PEXPIRE', record, retention) -- a full server accepts this, and then also the next write
   call('HSET', record, 'deadline', deadline)
   if KEYS[4] then
     enlist(KEYS[4], ARGV[12])
   end
-  return granted(tonumber(r.token), tonumber(r.attempt or 1), tonumber(r.began or r.token))
+  return granted(tonumber(r.token), math.max(attemptOf(r), 1), tonumber(r.began or r.token))
 end
 if r.state and r.fingerprint and fingerprint ~= '' and r.fingerprint ~= fingerprint then
   return {-2, 0}
 end
 local state, left = stateNow(r)
 if state == 'running' then
-  return {0, correctDeadline(r, left), r.id}
+  return {0, correctDeadline(r, left), r.id or ''}
 elseif state == 'completed' then
   return report(-4)
 elseif state == 'unknown' or state and outcomeOnExpiry == 'unknown' then
@@ -93,7 +93,7 @@ elseif latest and now > latest * 1000 then
 end
 local maxRecords, maxBytes = tonumber(ARGV[13] or ''), tonumber(ARGV[14] or '')
 if maxRecords or maxBytes then
-  local own = countedBytes(KEYS[4])
+  call('GET', KEYS[2]) -- refuses another type before usage removes a record
   local count, bytes, untilExpiry = usage(KEYS[4])
   local added = classSize(sizeClass(ARGV[12])) - (own or 0)
   if maxRecords and not own and count >= maxRecords then
@@ -104,8 +104,8 @@ if maxRecords or maxBytes then
 end
 
 local before = tonumber(r.token) or 0
-local token = nextToken(math.max(now, before < tokenLimit and before + 1 or 0))
-local attempt = (r.attempt or r.token and 1 or 0) + 1
+local token = nextToken(math.max(now, before < maxToken and before + 1 or 0))
+local attempt = attemptOf(r) + 1
 local fields = {'state', 'running', 'id', id, 'token', integer(token), 'ttl', ttl}
 
 -- add writes a field. A usual value is written only over another one, see common.lua.

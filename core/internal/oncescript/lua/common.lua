@@ -35,6 +35,27 @@ local function integer(n)
   return string.format('%.0f', n)
 end
 
+-- Bounds of what a record and its group hold. A greater number is data of another program, and a script may not compute with it:
+-- more ms than any TTL has, the tokenLimit of lockscript/lua/token.lua, which times in us do not reach either, more attempts than
+-- there are, and more fields than a record has.
+local maxTTL, maxToken, maxAttempts, maxFields = 1000000000000, 9007194959773696, 1000000000, 64
+
+-- isNumber returns true if a field has digits only, and a number up to a limit.
+local function isNumber(text, limit)
+  return text and string.find(text, '^%d+$') ~= nil and tonumber(text) <= limit
+end
+
+-- attemptOf returns the number of the last attempt, 0 if there was none. An impossible number counts as absent.
+local function attemptOf(r)
+  return isNumber(r.attempt, maxAttempts) and tonumber(r.attempt) or r.token and 1 or 0
+end
+
+-- hasOtherType returns true if another program has written to the key of a sorted set.
+local function hasOtherType(key)
+  local reply = redis.pcall('ZSCORE', key, '')
+  return type(reply) == 'table' and reply.err and string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+
 -- deadlineOf returns when the lease of a running attempt expires, in ms.
 local function deadlineOf(r)
   return r.deadline or math.floor((r.began or r.token) / 1000) + r.ttl
@@ -47,12 +68,17 @@ local function leaseLeft(r)
   return math.min(deadlineOf(r) - math.floor(now / 1000), tonumber(r.ttl))
 end
 
+local expiryOutcomes = {retry = true, unknown = true, completed = true}
+
 -- refuseData ends the script with the error that Redis has for a key of another type, before it has written anything, if
--- the hash is no record: a record has a state of the list above, or what a release leaves.
+-- the hash is no record: a record has a state of the list above, or what a release leaves. A running one has numbers that a script
+-- can have written, so that no later script stops halfway at another one.
 local function refuseData(r)
   local isRecord
   if r.state == 'running' then
-    isRecord = tonumber(r.token or '') and tonumber(r.ttl or '')
+    isRecord = isNumber(r.token, maxToken) and r.token ~= '0' and isNumber(r.ttl, maxTTL)
+      and isNumber(r.began or '0', maxToken) and isNumber(r.deadline or '0', maxToken)
+      and (expiryOutcomes[r.outcome_on_expiry or 'retry'] or false)
   elseif r.state then
     isRecord = r.state == 'completed' or r.state == 'unknown'
   else
@@ -95,9 +121,12 @@ local function read(...)
 end
 
 -- report returns the record as Go reads it: the status, the state of stateNow, ms of the lease, ms of the retention,
--- and the fields.
+-- and the fields. It refuses a hash with more fields than a record has, before it reads all of them.
 local function report(status)
   local state, left = stateNow(read('state', 'token', 'began', 'deadline', 'ttl', 'outcome_on_expiry'))
+  if call('HLEN', record) > maxFields then
+    call('GET', record)
+  end
   return {status, state or '', left, call('PTTL', record), call('HGETALL', record)}
 end
 

@@ -16,7 +16,7 @@ allowWrites()
 if r.state ~= 'running' or r.id ~= ARGV[1] then
   return 0
 end
-if tonumber(r.declaration or 0) > tonumber(ARGV[3]) then
+if isNumber(r.declaration, maxToken) and tonumber(r.declaration) > tonumber(ARGV[3]) then
   call('HSET', record, 'declaration', r.declaration)
 else
   call('HSET', record, 'outcome_on_expiry', ARGV[2], 'declaration', ARGV[3])

@@ -62,7 +62,7 @@ local function finish(state, ...)
   end
   local other, left = stateNow(r)
   if other == 'running' then
-    return {0, correctDeadline(r, left), r.id}
+    return {0, correctDeadline(r, left), r.id or ''}
   elseif other and other ~= 'retry' then
     return remember(0, kept)
   end

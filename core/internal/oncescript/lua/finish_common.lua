@@ -14,6 +14,9 @@
 -- because its state says so.
 
 local group = KEYS[4]
+if group and hasOtherType(group) then
+  group = nil -- an end is recorded all the same
+end
 local retention = ARGV[2] -- resolve.lua may lengthen it
 
 -- writeEnd writes the given fields into the record and deletes the obsolete ones.

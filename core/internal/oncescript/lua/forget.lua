@@ -21,9 +21,10 @@ if before then
 end
 local r = read('state', 'id', 'token', 'ttl')
 refuseData(r)
+call('ZSCORE', KEYS[3], '') -- refuses marks of another type
 local found = r.state and 1 or 0
 call('DEL', record)
-if KEYS[4] then
+if KEYS[4] and not hasOtherType(KEYS[4]) then
   call('ZREM', KEYS[4], record)
 end
 markEnd(KEYS[3], r, ARGV[1])

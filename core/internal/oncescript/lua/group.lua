@@ -7,6 +7,7 @@
 -- the server's clock reaches its expiry, even if its client has crashed.
 
 local span = 2 ^ 42 -- ms since 1970 reach it in 2109
+local top = 256 * span -- no size has a class beyond; a member with such a score, or a negative one, does not count
 
 -- sizeClass returns the class of a size. Sizes are rounded up to four classes for each power of two, so few are in use.
 local function sizeClass(bytes)
@@ -20,11 +21,11 @@ local function classSize(class)
 end
 
 -- usage returns how many records a group has, how many bytes they count, and the ms until the first of them expires. It
--- visits each class that is in use, and removes at most 100 expired records.
+-- visits each of at most 256 classes that is in use, and removes at most 100 expired records.
 local function usage(group)
   local ms, count, bytes, firstExpiry, removable, from = math.floor(now / 1000), 0, 0, nil, 100, 0
   while true do
-    local next = call('ZRANGEBYSCORE', group, integer(from), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    local next = call('ZRANGEBYSCORE', group, integer(from), '(' .. integer(top), 'WITHSCORES', 'LIMIT', 0, 1)
     if not next[1] then
       return count, bytes, firstExpiry or 0
     end
@@ -50,7 +51,7 @@ end
 -- countedBytes returns how many bytes the record counts in its group, nil if it is not a member or has expired.
 local function countedBytes(group)
   local score = tonumber(call('ZSCORE', group, record) or '')
-  if score and score % span > math.floor(now / 1000) then
+  if score and score >= 0 and score < top and score % span > math.floor(now / 1000) then
     return classSize(math.floor(score / span))
   end
 end
@@ -58,9 +59,9 @@ end
 -- enlist makes the record a member of its group that counts so many bytes, until the record expires. The group's key
 -- expires with the last of its records.
 local function enlist(group, bytes)
-  local left = call('PTTL', record)
+  local left = math.min(call('PTTL', record), maxTTL)
   if left > 0 then
     call('ZADD', group, integer(sizeClass(bytes) * span + math.floor(now / 1000) + left), record)
-    call('PEXPIRE', group, math.max(call('PTTL', group), left))
+    call('PEXPIRE', group, math.min(math.max(call('PTTL', group), left), maxTTL))
   end
 end

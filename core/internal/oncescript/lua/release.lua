@@ -30,7 +30,7 @@ local before = earlierResult(KEYS[2], ARGV[6] or ARGV[2])
 if before then
   return before
 end
-local attempt = tonumber(r.attempt or 1)
+local attempt = math.max(attemptOf(r), 1)
 allowWrites()
 if r.id ~= ARGV[1] or r.state == 'completed' or not r.state then
   call('SET', KEYS[2], 0, 'PX', ARGV[6] or ARGV[2])

@@ -14,6 +14,7 @@ if r.state ~= 'running' or r.id ~= ARGV[1] then
   allowWrites()
   return 0
 end
+refuseData(r)
 local ttl = math.max(leaseLeft(r), tonumber(ARGV[2])) -- never shorter than it was
 call('PEXPIRE', record, math.max(ARGV[3], ttl))
 call('HSET', record, 'deadline', integer(math.floor(now / 1000) + ttl), 'ttl', math.max(r.ttl, ARGV[2]))

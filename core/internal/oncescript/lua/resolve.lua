@@ -34,7 +34,7 @@ if group and ARGV[9] == '0' and not countedBytes(group) then
   group = nil
 end
 -- An operator may not know for how long the service keeps the record. If it expired sooner, another run would follow.
-retention = math.max(retention, call('PTTL', record))
+retention = math.max(retention, math.min(call('PTTL', record), maxTTL))
 allowWrites()
 markEnd(KEYS[3], r, ARGV[3])
 local fields = {'state', 'completed', 'id', ARGV[1], valueFields(ARGV[6], ARGV[7])}

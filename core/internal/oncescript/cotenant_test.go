@@ -1,0 +1,343 @@
+package oncescript_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
+	"github.com/holdfast-go/holdfast/core/internal/oncescript"
+	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// A coTenant is another program of the same Redis, which writes anything to the keys of a record. Scripts may refuse that, but they
+// must do a bounded amount of work, and what they reply must be refused or true.
+type coTenant struct {
+	rdb      *redis.Client
+	strategy oncescript.Strategy
+	keys     lockscript.Keys
+	group    oncescript.Group
+	first    *lockscript.Hold // the attempt that the state is prepared with
+	second   *lockscript.Hold // another attempt
+	resolver *lockscript.Hold
+	token    int64 // of first
+}
+
+// newCoTenant returns a co-tenant of a server that all calls share.
+func newCoTenant(t testing.TB) *coTenant {
+	t.Helper()
+	server := redistest.Start(t)
+	exec := transport.NewExecutor(server.Client(), transport.Background{Now: clock.System}, nil)
+	t.Cleanup(func() { exec.Nodes.Close(time.Second) })
+	group, _ := lockscript.GroupKey("lock:", "{group}key")
+	return &coTenant{
+		rdb: server.Client(), keys: lockscript.NewKeys("lock:", "{group}key").Once(),
+		group: oncescript.Group{Key: group, MaxRecords: 1000, MaxBytes: 1 << 30},
+		strategy: oncescript.NewStrategy(&lockscript.Instance{
+			Exec: exec, IDs: &lockscript.IDs{Client: "c"}, Now: clock.System, PublishVerb: "PUBLISH", PublishVerbArg: "PUBLISH",
+			ClientNumber: "7", ClientNumberArg: "7", PublishRefused: func() {},
+		}),
+	}
+}
+
+// hold returns an attempt with that number.
+func (c *coTenant) hold(number int, grouped bool) *lockscript.Hold {
+	terms := &oncescript.Terms{
+		Retention: time.Hour, Fingerprint: []byte("print"), MaxValue: 1000, Note: "note", Instance: "web-1:7", Label: "label",
+		HoldFailures: number == 1,
+	}
+	if grouped {
+		terms.Grouped, terms.Group = true, c.group
+	}
+	h := &lockscript.Hold{Name: "{group}key", Keys: c.keys, TTL: time.Minute, Own: terms}
+	h.SetID(fmt.Sprint("c:", number))
+	h.Owner = h.ID
+	return h
+}
+
+// prepare gives the record a state: of an attempt that is running, has completed, has an unknown outcome or was discarded.
+func (c *coTenant) prepare(ctx context.Context, state int, grouped bool) error {
+	if err := c.rdb.FlushAll(ctx).Err(); err != nil {
+		return err
+	}
+	c.first, c.second, c.resolver = c.hold(1, grouped), c.hold(2, grouped), c.hold(3, grouped)
+	begun, err := c.strategy.Acquire(ctx, c.first, lockscript.Wanted{})
+	if err != nil {
+		return err
+	}
+	c.token = begun.Token
+	switch state % 4 {
+	case 1:
+		_, err = c.strategy.Complete(ctx, c.first, c.token, 1, []byte("value"))
+	case 2:
+		_, err = c.strategy.Hold(ctx, c.first, c.token, 1, "reason")
+	case 3:
+		_, err = c.strategy.Discard(ctx, c.first, lockscript.HeldByCaller)
+	}
+	return err
+}
+
+// written are the values that a co-tenant writes to fields, strings, members and scores.
+var written = []string{
+	"", "x", "0", "-1", "1", "5", "1.5", "0x10", "running", "completed", "unknown", "retry", "nan", "inf", "-inf", "1e308", "4398046511104",
+	"2147483647", "9007194959773697", "9223372036854775807", "99999999999999999999", "c:1", "c:2", "1000000000001", "1e15",
+}
+
+// fields are those of a record, and one that is not.
+var fields = []string{
+	"state", "id", "attempt", "token", "began", "ended", "ttl", "deadline", "outcome_on_expiry", "declaration", "fingerprint", "value",
+	"omitted", "reason", "note", "by", "label", "c:1", "",
+}
+
+// many is how many fields or members a co-tenant writes at once.
+const many = 3000
+
+// allKeys returns the keys that scripts of the record use.
+func (c *coTenant) allKeys() []string {
+	return []string{
+		c.keys.Lock, c.strategy.TokenKeys.Of(c.keys.Lock), c.first.Released, c.second.Released, c.resolver.Released, c.keys.EndMarks(), c.group.Key,
+	}
+}
+
+// overwrite writes a value of some type to one of the keys, or to one field or member of it.
+func (c *coTenant) overwrite(ctx context.Context, key, kind, place, value int) {
+	keys := c.allKeys()
+	at, text, where := keys[key%len(keys)], written[value%len(written)], fields[place%len(fields)]
+	score, err := strconv.ParseFloat(text, 64)
+	if err != nil || score != score {
+		score = 5
+	}
+	switch kind % 10 {
+	case 0: // one field, or member, of what is there
+		if c.rdb.Type(ctx, at).Val() == "zset" {
+			c.rdb.ZAdd(ctx, at, redis.Z{Score: score, Member: c.keys.Lock}, redis.Z{Score: score, Member: where})
+			return
+		}
+		c.rdb.HSet(ctx, at, where, text)
+	case 1:
+		c.rdb.Del(ctx, at)
+		c.rdb.HSet(ctx, at, where, text)
+	case 2:
+		c.rdb.Set(ctx, at, text, time.Minute)
+	case 3:
+		c.rdb.Del(ctx, at)
+		c.rdb.RPush(ctx, at, where, text)
+	case 4:
+		c.rdb.Del(ctx, at)
+		c.rdb.ZAdd(ctx, at, redis.Z{Score: score, Member: c.keys.Lock}, redis.Z{Score: -score, Member: text}, redis.Z{Score: 1e300, Member: where})
+	case 5:
+		c.rdb.Del(ctx, at)
+		c.rdb.HSet(ctx, at, "state", "running", "id", "c:1", "token", "5", "ttl", "60000", where, text)
+	case 6:
+		c.rdb.HDel(ctx, at, where)
+	case 7: // a million at heart
+		var values []any
+		for i := range many {
+			values = append(values, strconv.Itoa(i), text)
+		}
+		c.rdb.HSet(ctx, at, values...)
+		c.rdb.Expire(ctx, at, time.Minute)
+	case 8:
+		var members []redis.Z
+		for i := range many {
+			members = append(members, redis.Z{Score: float64(i) * (1 << 42), Member: i}, redis.Z{Score: float64(i)*(1<<42) + 1e13, Member: -i})
+		}
+		c.rdb.Del(ctx, at)
+		c.rdb.ZAdd(ctx, at, members...)
+		c.rdb.Expire(ctx, at, time.Minute)
+	case 9: // the longest expiry that Redis has
+		c.rdb.Do(ctx, "PEXPIRE", at, "9223370000000000000")
+	}
+}
+
+// calls are the operations of clients, by number. Each returns what was granted, and the error.
+func (c *coTenant) calls() []func(ctx context.Context) (lockscript.Result, error) {
+	acquire := func(h *lockscript.Hold) func(ctx context.Context) (lockscript.Result, error) {
+		return func(ctx context.Context) (lockscript.Result, error) {
+			return c.strategy.Acquire(ctx, h, lockscript.Wanted{})
+		}
+	}
+	do := func(f func(ctx context.Context) error) func(ctx context.Context) (lockscript.Result, error) {
+		return func(ctx context.Context) (lockscript.Result, error) { return lockscript.Result{}, f(ctx) }
+	}
+	end := func(f func(ctx context.Context, h *lockscript.Hold, token int64, number int, content string) error) func(ctx context.Context) (lockscript.Result, error) {
+		return do(func(ctx context.Context) error { return f(ctx, c.first, c.token, 1, "content") })
+	}
+	complete := func(ctx context.Context, h *lockscript.Hold, token int64, number int, content string) error {
+		_, err := c.strategy.Complete(ctx, h, token, number, []byte(content))
+		return err
+	}
+	unanswered := func(ctx context.Context, h *lockscript.Hold, token int64, number int, content string) error {
+		h.Unanswered++
+		return complete(ctx, h, token, number, content)
+	}
+	return []func(ctx context.Context) (lockscript.Result, error){
+		acquire(c.first), acquire(c.second), end(complete), end(unanswered),
+		end(func(ctx context.Context, h *lockscript.Hold, token int64, number int, content string) error {
+			_, err := c.strategy.Hold(ctx, h, token, number, content)
+			return err
+		}),
+		do(func(ctx context.Context) error {
+			_, err := c.strategy.Discard(ctx, c.first, lockscript.NeverHeld)
+			return err
+		}),
+		do(func(ctx context.Context) error {
+			_, err := c.strategy.Discard(ctx, c.first, lockscript.HeldByCaller)
+			return err
+		}),
+		do(func(ctx context.Context) error { _, err := c.strategy.Renew(ctx, c.first, time.Minute); return err }),
+		do(c.enlist),
+		do(func(ctx context.Context) error {
+			_, err := c.strategy.SetOutcomeOnExpiry(ctx, c.first, 1, oncescript.ExpiryMeansCompleted)
+			return err
+		}),
+		do(func(ctx context.Context) error { _, err := c.strategy.Peek(ctx, c.keys); return err }),
+		do(func(ctx context.Context) error { _, _, err := c.strategy.Summary(ctx, c.keys); return err }),
+		do(func(ctx context.Context) error {
+			_, _, err := c.strategy.List(ctx, c.group.Key, "lock:", 0)
+			return err
+		}),
+		do(c.resolve), do(c.forget),
+	}
+}
+
+// enlist extends the membership of the first attempt in its group, if it has one.
+func (c *coTenant) enlist(ctx context.Context) error {
+	if !c.first.Own.(*oncescript.Terms).Grouped {
+		return nil
+	}
+	return c.strategy.Enlist(ctx, c.first)
+}
+
+// resolve records an outcome on behalf of an operator.
+func (c *coTenant) resolve(ctx context.Context) error {
+	_, err := c.strategy.Resolve(ctx, c.resolver, c.group, []byte("receipt"))
+	return err
+}
+
+// forget deletes the record on behalf of an operator.
+func (c *coTenant) forget(ctx context.Context) error {
+	return c.strategy.Forget(ctx, transport.Ack{}, c.keys, c.group, c.keys.Released("forgot:c:9"))
+}
+
+// work returns how many commands the server has run since the last call, those of scripts included.
+func (c *coTenant) work(ctx context.Context, t *testing.T) (commands int) {
+	t.Helper()
+	info, err := c.rdb.Info(ctx, "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(info) {
+		if _, calls, found := strings.Cut(line, ":calls="); found {
+			calls, _, _ = strings.Cut(calls, ",")
+			n, err := strconv.Atoi(calls)
+			if err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+			commands += n
+		}
+	}
+	c.rdb.ConfigResetStat(ctx)
+	return commands
+}
+
+// contents returns what is stored at each key, and the keys without expiry.
+func (c *coTenant) contents(ctx context.Context, t *testing.T) (stored map[string]string, lasting []string) {
+	t.Helper()
+	stored = make(map[string]string)
+	keys, err := c.rdb.Keys(ctx, "*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys {
+		stored[key] = c.rdb.Dump(ctx, key).Val()
+		if c.rdb.PTTL(ctx, key).Val() < 0 {
+			lasting = append(lasting, key)
+		}
+	}
+	slices.Sort(lasting)
+	return stored, lasting
+}
+
+// mostCommands bounds one operation, however many scripts it takes.
+const mostCommands = 2000
+
+// FuzzCoTenant lets a co-tenant write to the keys of a record twice, and one client work with the record after each. The operation may
+// be refused as data of another program before it has written anything, and an impossible reply may. It grants no token that is none,
+// does a bounded amount of work, and leaves no key without expiry that the co-tenant has not made.
+func FuzzCoTenant(f *testing.F) {
+	for operation := range byte(15) {
+		for key := range byte(7) {
+			for kind := (operation + key) % 3; kind < 10; kind += 3 {
+				f.Add(key+kind, operation, key, kind, operation+kind, 3*operation+kind, kind)
+			}
+		}
+		for field := range byte(len(fields)) {
+			for value := range byte(len(written)) {
+				if (operation+field+value)%15 != 0 {
+					continue // of the others, the fuzzer finds those that matter
+				}
+				f.Add(4*value/byte(len(written)), operation, byte(0), byte(0), field, value, value)
+			}
+		}
+	}
+	c := newCoTenant(f)
+	f.Fuzz(func(t *testing.T, state, operation, key, kind, place, value, next byte) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := c.prepare(ctx, int(state), state&4 == 0); err != nil {
+			t.Fatal(err)
+		}
+		for round := range 2 {
+			c.overwrite(ctx, int(key)+round, int(kind), int(place)+round, int(value)+round*int(next))
+			before, lastingBefore := c.contents(ctx, t)
+			c.work(ctx, t)
+			calls := c.calls()
+			result, err := calls[(int(operation)+round)%len(calls)](ctx)
+			if commands := c.work(ctx, t); commands > mostCommands {
+				t.Errorf("round %d: %d commands", round, commands)
+			}
+			after, lasting := c.contents(ctx, t)
+			for _, at := range lasting {
+				if !slices.Contains(lastingBefore, at) {
+					t.Errorf("round %d: %s has no expiry", round, at)
+				}
+			}
+			switch {
+			case err == nil:
+				if result.Granted && (result.Token < 1 || result.Token > lockscript.TokenLimit || result.Attempt < 1) {
+					t.Errorf("round %d: granted %+v", round, result)
+				}
+			case transport.WrongType(err):
+				if !maps.Equal(before, after) {
+					t.Errorf("round %d: written before it was refused: %v", round, changed(before, after))
+				}
+			case errors.Is(err, transport.ErrNotYet):
+			case !strings.Contains(err.Error(), "unexpected reply"):
+				t.Errorf("round %d: state %d, operation %d, key %d, kind %d: %v", round, state, operation, key, kind, err)
+			}
+		}
+	})
+}
+
+// changed returns the keys that differ.
+func changed(before, after map[string]string) (keys []string) {
+	all := maps.Clone(before)
+	maps.Copy(all, after)
+	for key := range all {
+		if before[key] != after[key] {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
