@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/oncescript"
 	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // Errors of this package. Check them with errors.Is: the returned errors wrap them with more facts.
@@ -192,7 +193,7 @@ func (e *NotReplicatedError) Error() string {
 func (e *NotReplicatedError) Unwrap() error { return ErrNotReplicated }
 
 func invalidOption(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrInvalidOption, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: %s", ErrInvalidOption, foreign.Line(fmt.Sprintf(format, args...), maxShownText))
 }
 
 // InProgressError is the [ErrInProgress] of one call.
@@ -256,7 +257,7 @@ type OutcomeUnknownError struct {
 func (e *OutcomeUnknownError) Error() string {
 	text := fmt.Sprintf("holdfast: once %q: outcome of attempt %d unknown", e.Record.Key, e.Record.Attempt)
 	if e.Record.Reason != "" {
-		text += fmt.Sprintf(": %q", e.Record.Reason)
+		text += ": " + foreign.Quote(e.Record.Reason, maxShownText)
 	}
 	return text
 }

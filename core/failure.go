@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // failure returns the error of the API for the error of a command. It has the key that it is about. It is [ErrUnavailable] if
@@ -79,6 +80,9 @@ func unavailable(err, ended error) error {
 	return errorf("%w: %w: %w", outage, err, ended)
 }
 
+// maxShownText bounds a text of others within the text of an error, in bytes.
+const maxShownText = 4096
+
 // errorPrefix begins every error of this package.
 const errorPrefix = "holdfast: "
 
@@ -105,7 +109,7 @@ func bareText(err error) string {
 	for i, line := range lines {
 		lines[i] = strings.TrimPrefix(line, errorPrefix)
 	}
-	return strings.Join(lines, "; ")
+	return foreign.Line(strings.Join(lines, "; "), maxShownText) // also of an error of the caller, such as the cause of its context
 }
 
 // wrapError is what errorf returns.

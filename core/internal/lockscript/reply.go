@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/transport"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 const (
@@ -158,10 +159,7 @@ func describe(reply any) string {
 	case nil:
 		return "nil"
 	case string:
-		if len(r) > maxShownBytes {
-			return strconv.QuoteToASCII(r[:maxShownBytes]) + "..."
-		}
-		return strconv.QuoteToASCII(r)
+		return foreign.Quote(r, maxShownBytes)
 	case int64:
 		return strconv.FormatInt(r, 10)
 	case []any:

@@ -175,7 +175,7 @@ func (c *pubsubConn) refused(err error) {
 	c.end = endRefused
 	if !c.sharded || redis.HasErrorPrefix(err, "NOPERM") {
 		c.master.subs.warned.Store(true)
-		c.master.subs.warn(err, c.sharded)
+		c.master.subs.warn(transport.Readable(err), c.sharded)
 	}
 }
 

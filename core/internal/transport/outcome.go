@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // Outcome classifies the error of a command by whether the command was executed. Why it matters: Redis does not roll
@@ -201,6 +203,31 @@ func unwrapScript(err error) error {
 		return err
 	}
 	return &scriptError{text: strings.TrimPrefix(text, "-"), err: err}
+}
+
+// maxErrorText bounds the text of an error that a server has sent, in bytes. Those of Redis are shorter.
+const maxErrorText = 512
+
+// readableError is an error with a text on one line that is not long, of an error that has another.
+type readableError struct {
+	text string
+	err  error
+}
+
+func (e *readableError) Error() string { return e.text }
+func (e *readableError) Unwrap() error { return e.err }
+
+// Readable returns an error with a bounded text on one line, without characters that cannot be seen. Why: a server or a proxy may
+// reply anything, and the text comes into logs and on terminals. It returns an error with such a text, and nil, unchanged.
+func Readable(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if shown := foreign.Line(text, maxErrorText); shown != text {
+		return &readableError{shown, err}
+	}
+	return err
 }
 
 // hasCode returns true if a server has answered with an error that begins with code.

@@ -1,0 +1,88 @@
+// Package foreign makes text that others have written fit to be shown: what is stored in Redis, what a server replies, and what a
+// request has. Such a text may have megabytes, control characters that a terminal obeys, line breaks that forge a line of a log, and
+// characters that reverse what is read.
+package foreign
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Line returns a text on one line, as people read it: characters that cannot be seen are escaped as in Go, such as \n, \x1b and
+// \u202e. Quotes and backslashes stay. A text that is longer than most bytes is cut, and says how long it was. So the result has at
+// most four times as many bytes, and some more.
+func Line(text string, most int) string {
+	shown, rest := cut(text, most)
+	if rest == "" && printable(text) {
+		return text
+	}
+	var line strings.Builder
+	for len(shown) > 0 {
+		r, size := utf8.DecodeRuneInString(shown)
+		if r == utf8.RuneError && size == 1 || !visible(r) {
+			quoted := strconv.Quote(shown[:size])
+			line.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			line.WriteString(shown[:size])
+		}
+		shown = shown[size:]
+	}
+	line.WriteString(rest)
+	return line.String()
+}
+
+// Quote returns a text in quotes as in Go, in which each character can be seen. A longer text than most bytes is cut, and says how
+// long it was.
+func Quote(text string, most int) string {
+	shown, rest := cut(text, most)
+	return strconv.Quote(shown) + rest
+}
+
+// cut returns the first most bytes of a text, or fewer so that no character is cut, and what stands for the rest.
+func cut(text string, most int) (shown, rest string) {
+	if len(text) <= most {
+		return text, ""
+	}
+	shown = text[:most]
+	for i := 0; i < utf8.UTFMax && len(shown) > 0 && !utf8.RuneStart(text[len(shown)]); i++ {
+		shown = shown[:len(shown)-1]
+	}
+	return shown, fmt.Sprintf("... (%d bytes)", len(text))
+}
+
+// printable returns true for a text that Line returns as it is.
+func printable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !visible(r) })
+}
+
+// visible returns true for a character that people see, and for a space. Format characters such as U+202E are none.
+func visible(r rune) bool { return unicode.IsPrint(r) }
+
+// JSON returns a JSON text with the characters of strings that cannot be seen as \uXXXX. The value is the same. Line breaks and
+// indentation between the values stay.
+func JSON(text []byte) []byte {
+	if !strings.ContainsFunc(string(text), hidden) {
+		return text
+	}
+	escaped := make([]byte, 0, len(text)+16)
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		switch {
+		case !hidden(r):
+			escaped = append(escaped, text[:size]...)
+		case r > 0xFFFF: // a pair of surrogates
+			r -= 0x10000
+			escaped = fmt.Appendf(escaped, `\u%04x\u%04x`, 0xD800+r>>10, 0xDC00+r&0x3FF)
+		default:
+			escaped = fmt.Appendf(escaped, `\u%04x`, r)
+		}
+		text = text[size:]
+	}
+	return escaped
+}
+
+// hidden returns true for what JSON escapes. Outside of strings, JSON has ASCII only.
+func hidden(r rune) bool { return r >= 0x7F && !visible(r) }
