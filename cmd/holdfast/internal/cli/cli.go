@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/connect"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // grammar is the command line. The comments of the fields are their help.
@@ -93,10 +94,16 @@ func (env *environment) main(args []string) int {
 	return statusOf(err)
 }
 
+// maxErrorLine bounds a line of an error, in bytes.
+const maxErrorLine = 16 << 10
+
 // tell prints an error that has a text.
 func (env *environment) tell(err error) {
 	if err != nil && err.Error() != "" {
-		fmt.Fprintf(env.stderr, "holdfast: %s%s\n", strings.TrimPrefix(err.Error(), "holdfast: "), env.flags.Connection.hint(err))
+		text := strings.TrimPrefix(err.Error(), "holdfast: ") + env.flags.Connection.hint(err)
+		for line := range strings.Lines("holdfast: " + text) { // a hint has lines of its own
+			fmt.Fprintln(env.stderr, foreign.Line(strings.TrimSuffix(line, "\n"), maxErrorLine))
+		}
 	}
 }
 

@@ -5,11 +5,17 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
-// printJSON writes an object on one line.
+// printJSON writes an object on one line. Characters that a terminal would obey, or that reverse what is read, are escaped.
 func (env *environment) printJSON(v any) error {
-	return json.NewEncoder(env.stdout).Encode(v)
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = env.stdout.Write(append(foreign.JSON(text), '\n'))
+	return err
 }
 
 // jsonLock is a lock in JSON.

@@ -6,10 +6,11 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/mattn/go-runewidth"
 	"golang.org/x/term"
+
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // table prints rows in columns that fit the terminal.
@@ -98,15 +99,12 @@ func fit(widths []int, most int) []int {
 	return widths
 }
 
-// printable replaces what a terminal would take for commands: a name may have any bytes.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '\uFFFD'
-	}, strings.ToValidUTF8(text, "\uFFFD"))
-}
+// maxShown bounds a text of others, in bytes. A name has 512 at most.
+const maxShown = 2000
+
+// printable returns a text of others on one line, without what a terminal would take for commands: a name may have any bytes, and a
+// reason any length.
+func printable(text string) string { return foreign.Line(text, maxShown) }
 
 // screen returns the width of the terminal that w is, 0 if it is none, and whether to use colours on it.
 func screen(w io.Writer) (width int, colours bool) {
