@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 const (
@@ -37,14 +39,8 @@ func (h *Handler) serveAction(w http.ResponseWriter, r *http.Request, a action) 
 func (h *Handler) act(w http.ResponseWriter, r *http.Request, a action) {
 	r.Body = http.MaxBytesReader(w, r.Body, mostForm)
 	q := r.URL.Query() // a form would change line breaks in names, an address keeps them
-	audit := Audit{Action: a.Action, Name: q.Get("name"), Owner: q.Get("owner")}
-	if a.Kind != objectJob {
-		audit.Digest = h.digestOf(a.Kind, audit.Name)
-	}
-	if holder, err := holderOf(q); err == nil {
-		audit.Token = holder.Token
-	}
-	audit.Err = h.allow(r, a, &audit)
+	audit, refused := h.newAudit(a, q)
+	audit.Err = h.allow(r, a, &audit, refused)
 	if audit.Refused = audit.Err != nil; !audit.Refused {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), actLimit)
 		defer cancel()
@@ -70,8 +66,8 @@ func (h *Handler) do(ctx context.Context, a action, audit *Audit, form url.Value
 	return a.do(ctx, h, s, form)
 }
 
-// allow returns why a request may not act, and sets who may.
-func (h *Handler) allow(r *http.Request, a action, audit *Audit) error {
+// allow returns why a request may not act, and sets who may. refused is why it names nothing that an action can be done to.
+func (h *Handler) allow(r *http.Request, a action, audit *Audit, refused error) error {
 	if h.config.authorise == nil {
 		return errReadOnly
 	}
@@ -82,7 +78,10 @@ func (h *Handler) allow(r *http.Request, a action, audit *Audit) error {
 	if err != nil {
 		return errReadOnly
 	}
-	audit.Who = who
+	audit.Who = foreign.Line(who, mostWho)
+	if refused != nil {
+		return refused
+	}
 	if digest := h.digestOf(a.Kind, audit.Name); !confirms(r.PostFormValue("confirm"), audit.Name, digest) {
 		return fmt.Errorf("%w: type %s to confirm", errTyped, confirmation(audit.Name, digest))
 	}

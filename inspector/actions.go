@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // action is what can be done to a lock, a record or a job.
@@ -96,7 +97,7 @@ func holderOf(form url.Values) (core.Holder, error) {
 	}
 	var err error
 	if h.Token, err = strconv.ParseInt(text, 10, 64); err != nil {
-		return h, fmt.Errorf("%w: token %q is no number", errForm, text)
+		return h, fmt.Errorf("%w: token %s is no number", errForm, foreign.Quote(text, mostWho))
 	}
 	return h, nil
 }

@@ -2,11 +2,15 @@ package inspector
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
+	"net/url"
 	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // Action is what an operator can do from a page.
@@ -27,13 +31,15 @@ const (
 type Audit struct {
 	// Time is when the request had been handled, by the clock of this process.
 	Time time.Time
-	// Who is what the function of [WithActions] returned; "" if it refused the request, or was not asked.
+	// Who is what the function of [WithActions] returned, on one line and without what cannot be seen; "" if it refused the request, or
+	// was not asked.
 	Who string
 	// Action is what was asked for.
 	Action Action
-	// Name of the lock, key of the record or name of the job, as it is.
+	// Name of the lock, key of the record or name of the job, as it is: it may have line breaks, so quote it, or log the Audit as a
+	// whole. It is "" if nothing can have the name that was asked for.
 	Name string
-	// Digest stands for Name in the log. It is "" for a job.
+	// Digest stands for Name in the log. It is "" for a job, unless no job can have the name.
 	Digest string
 	// Owner and Token are those of the holder that ForceUnlockHolder is about, or of the only one for ForceUnlock. Token is that of
 	// the last attempt for Resolve and Forget.
@@ -51,6 +57,56 @@ type Audit struct {
 	Pending bool
 	// Err is why the action was refused or has failed. It is nil if it was done.
 	Err error
+}
+
+// mostWho bounds what the log and an audit have of an operator or an address, in bytes.
+const mostWho = 200
+
+// newAudit returns what a request says that it is about, and why nothing can be that. Anybody may send a request, so what was not
+// checked does not come into the audit: a refused name is a digest there, and an owner that no holder has is left out.
+func (h *Handler) newAudit(a action, q url.Values) (audit Audit, refused error) {
+	audit = Audit{Action: a.Action, Name: q.Get("name")}
+	switch {
+	case audit.Name == "":
+		refused = errNoName
+	case a.Kind == objectJob:
+		refused = checkJob(audit.Name)
+	default:
+		refused = core.CheckLocker(h.locks.Mutex(audit.Name)) // the names of locks and keys of records have the same rules
+	}
+	if a.Kind != objectJob || refused != nil {
+		audit.Digest = h.digestOf(a.Kind, audit.Name)
+	}
+	if refused != nil {
+		audit.Name = ""
+	}
+	if holder, err := holderOf(q); err == nil {
+		audit.Token = holder.Token
+		if len(holder.Owner) <= longestOwner && plain(holder.Owner) {
+			audit.Owner = holder.Owner
+		}
+	}
+	return audit, refused
+}
+
+// longestOwner bounds an owner, in bytes: that of [core.WithOwner], and a writer of Redisson has a suffix.
+const longestOwner = 140
+
+// LogValue returns the audit as log/slog logs it. Each text is on one line, so it is safe in a log of any format.
+func (a Audit) LogValue() slog.Value {
+	attrs := []slog.Attr{
+		slog.Time("time", a.Time), slog.String("who", a.Who), slog.String("action", string(a.Action)), slog.String("name", visible(a.Name)),
+		slog.String("digest", a.Digest), slog.String("owner", visible(a.Owner)), slog.Int64("token", a.Token),
+		slog.String("remote", foreign.Line(a.Remote, mostWho)), slog.Bool("refused", a.Refused), slog.Bool("pending", a.Pending),
+	}
+	for i, holder := range a.Holders {
+		attrs = append(attrs, slog.Group("holder"+strconv.Itoa(i+1), slog.String("owner", visible(holder.Owner)),
+			slog.String("instance", visible(holder.Instance)), slog.Int64("token", holder.Token)))
+	}
+	if a.Err != nil {
+		attrs = append(attrs, slog.String("error", foreign.Line(a.Err.Error(), mostVisible)))
+	}
+	return slog.GroupValue(attrs...)
 }
 
 // generatedOwner matches the owners that clients make up: the UUID of the client and a number. Redisson adds a suffix for a writer.
@@ -77,12 +133,12 @@ func (a Audit) holders() (attrs []any) {
 
 // record leaves a line in the log, without the name, and calls the function of [WithAudit].
 func (h *Handler) record(r *http.Request, a Audit) {
-	a.Time, a.Remote = time.Now(), r.RemoteAddr
+	a.Time, a.Remote = time.Now(), foreign.Line(r.RemoteAddr, mostWho) // middleware may set it from a header
 	attrs := []any{"action", string(a.Action), "who", a.Who, "remote", a.Remote}
 	if a.Digest != "" {
 		attrs = append(attrs, "digest", a.Digest)
 	} else {
-		attrs = append(attrs, "job", a.Name)
+		attrs = append(attrs, "job", visible(a.Name))
 	}
 	attrs = append(attrs, a.holders()...)
 	log := h.locks.Logger()

@@ -2,10 +2,11 @@ package inspector
 
 import (
 	"net/url"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // longestShown is how many bytes of a name a list shows. The page of the lock shows all of them.
@@ -20,12 +21,23 @@ func plain(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
+// Bounds of texts on a page, in bytes: of a text, and of a value. A longer one ends with its length.
+const (
+	mostVisible = 4 << 10
+	mostValue   = 64 << 10
+)
+
 // visible returns a text so that each of its characters can be seen. A text that is not plain is quoted as in Go.
-func visible(text string) string {
-	if plain(text) {
-		return text
+func visible(text string) string { return visibleUpTo(text, mostVisible) }
+
+// visibleValue is visible for the value of a record.
+func visibleValue(text string) string { return visibleUpTo(text, mostValue) }
+
+func visibleUpTo(text string, most int) string {
+	if text == "" || plain(text) {
+		return foreign.Line(text, most)
 	}
-	return strconv.Quote(text)
+	return foreign.Quote(text, most)
 }
 
 // short is visible for lists: a long text ends with an ellipsis.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/cronlock"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // problem is an error as operators see it.
@@ -65,12 +65,12 @@ func problemOf(err error) problem {
 		if errors.Is(err, known.err) {
 			p := problem{Status: known.status, Title: known.title, Help: known.help}
 			if known.detail {
-				p.Detail = strings.ToValidUTF8(err.Error(), "\uFFFD")
+				p.Detail = foreign.Line(err.Error(), mostVisible)
 			}
 			return p
 		}
 	}
-	return problem{Status: http.StatusInternalServerError, Title: "This did not work", Detail: strings.ToValidUTF8(err.Error(), "\uFFFD")}
+	return problem{Status: http.StatusInternalServerError, Title: "This did not work", Detail: foreign.Line(err.Error(), mostVisible)}
 }
 
 // refuse answers with an error, in the form that the request wants.

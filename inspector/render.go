@@ -28,7 +28,7 @@ func parseTemplates() map[string]*template.Template {
 
 // functions are those of the templates.
 var functions = template.FuncMap{
-	"visible": visible, "short": short, "link": link, "plain": plain, "ago": ago, "until": until, "clock": clock, "seconds": seconds,
+	"visible": visible, "visibleValue": visibleValue, "short": short, "link": link, "plain": plain, "ago": ago, "until": until, "clock": clock, "seconds": seconds,
 	"shortOwner": shortOwner, "asset": assetAddress, "bytes": byteCount,
 	"tab": newTab, "place": func(i int) int { return i + 1 },
 	"took": took, "count": count, "exact": exact, "stamp": stamp,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 	"github.com/holdfast-go/holdfast/middleware"
 )
 
@@ -24,11 +25,11 @@ func resolve(ctx context.Context, h *Handler, s subject, form url.Values) error 
 	if text := form.Get("keep"); text != "" {
 		var err error
 		if kept, err = time.ParseDuration(text); err != nil {
-			return fmt.Errorf("%w: keep for %q: a time such as 24h or 90m is wanted", errForm, text)
+			return fmt.Errorf("%w: keep for %s: a time such as 24h or 90m is wanted", errForm, foreign.Quote(text, mostWho))
 		}
 		if left := s.left(); kept < left {
-			return fmt.Errorf("%w: it is kept for %s without Resolve, so %q would let the work run again sooner", errShorter,
-				writtenUp(left), text)
+			return fmt.Errorf("%w: it is kept for %s without Resolve, so %s would let the work run again sooner", errShorter,
+				writtenUp(left), foreign.Quote(text, mostWho))
 		}
 	}
 	value, err := resolvedValue(s, form)
@@ -55,7 +56,7 @@ func resolvedValue(s subject, form url.Values) ([]byte, error) {
 	text := strings.NewReader(strings.ReplaceAll(response, "\r\n", "\n"))
 	r, err := middleware.ReadResponse(text, middleware.IdempotentConfig().RecordLimit)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", errForm, strings.TrimPrefix(err.Error(), "holdfast: "))
+		return nil, fmt.Errorf("%w: %s", errForm, foreign.Line(strings.TrimPrefix(err.Error(), "holdfast: "), mostVisible))
 	}
 	return r.Encode(), nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // Source is a client whose locks are shown: a [core.Client] or a [core.Redlock].
@@ -33,7 +34,11 @@ func Handler(sources ...Source) http.Handler {
 		report := newReport(sources, time.Now())
 		if r.URL.Query().Get("format") == "json" {
 			w.Header().Set("Content-Type", "application/json; charset=utf-8")
-			_ = json.NewEncoder(w).Encode(report) // an error is that of the connection
+			text, err := json.Marshal(report)
+			if err != nil {
+				panic(err) // not with the types of this package
+			}
+			_, _ = w.Write(append(foreign.JSON(text), '\n')) // an error is that of the connection
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
