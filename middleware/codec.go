@@ -7,8 +7,9 @@ import (
 	"fmt"
 )
 
-// Codec encrypts recorded answers, so that a reader of Redis cannot read them. The name is that of the record, so that
-// one record cannot replace another. A Codec must be safe for concurrent use.
+// Codec encrypts and authenticates recorded answers, so that a reader of Redis cannot read them, and a writer cannot forge them. It has
+// to be an AEAD, with the name as additional data: the name is that of the record, so that one record cannot replace another. Open must
+// return an error for what Seal has not returned for that name. A Codec must be safe for concurrent use.
 type Codec interface {
 	Seal(plain []byte, name string) (sealed []byte, err error)
 	Open(sealed []byte, name string) (plain []byte, err error)
