@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"slices"
 )
 
 // ErrBodyUnreadable says that the body of a request ended before its end: 400. The client may still be connected.
@@ -68,7 +69,8 @@ type Body struct {
 	read   int    // how much of begin was read
 	passed bool   // more than begin was read
 	parsed []byte // what was read in front, of which begin has nothing: see [Body.recall]
-	memory *bodyMemory
+	memory *shares
+	owner  string
 	taken  int64 // of memory
 }
 
@@ -125,25 +127,56 @@ func (b *Body) Close() error { return b.source.Close() }
 
 // release gives back the memory of a body whose request has ended.
 func (b *Body) release() {
-	b.memory.give(b.taken)
+	b.memory.give(b.owner, b.taken)
 	b.taken = 0
 }
 
-// smallestBuffer is what the buffer of a body begins with. It grows as the body arrives: a client that announces much and
-// sends little takes little.
-const smallestBuffer = 512
+// take reserves memory for n bytes more.
+func (b *Body) take(n int64) error {
+	if !b.memory.take(b.owner, n) {
+		return ErrBodyMemory
+	}
+	b.taken += n
+	return nil
+}
+
+// own has the body count as that of an owner.
+func (b *Body) own(owner string) error {
+	if !b.memory.move(b.owner, owner, b.taken) {
+		return ErrBodyMemory
+	}
+	b.owner = owner
+	return nil
+}
+
+// The pieces in which a body is read, in bytes. Each is a quarter of what has arrived, within these bounds. So a client that
+// announces much and sends little takes little.
+const (
+	smallestPiece = 512
+	largestPiece  = 64 << 10
+)
 
 // readAhead fails only if there is no memory left: other errors are those of the body.
 func (b *Body) readAhead(limit int64) error {
 	// One byte more than the limit: the end of a body is known only by the attempt to read on.
 	most := min(limit, math.MaxInt64-1) + 1
-	for !b.whole && b.err == nil && !b.passed && int64(len(b.begin)) < most {
-		if len(b.begin) == cap(b.begin) && !b.grow(most) {
-			return ErrBodyMemory
+	var pieces [][]byte
+	defer func() { b.join(pieces) }()
+	have := int64(len(b.begin))
+	for !b.whole && b.err == nil && !b.passed && have < most {
+		last := len(pieces) - 1
+		if last < 0 || len(pieces[last]) == cap(pieces[last]) {
+			size := min(max(smallestPiece, min(have/4, largestPiece)), most-have)
+			if err := b.take(size); err != nil {
+				return err
+			}
+			pieces = append(pieces, make([]byte, 0, size))
+			last++
 		}
-		end := min(int64(cap(b.begin)), most)
-		n, err := b.source.Read(b.begin[len(b.begin):end])
-		b.begin = b.begin[:len(b.begin)+n]
+		piece := pieces[last]
+		n, err := b.source.Read(piece[len(piece):cap(piece)])
+		pieces[last] = piece[:len(piece)+n]
+		have += int64(n)
 		switch {
 		case err == io.EOF:
 			b.whole = true
@@ -154,16 +187,21 @@ func (b *Body) readAhead(limit int64) error {
 	return nil
 }
 
-// grow doubles the buffer, within most. What [Body.Bytes] has handed out stays as it is.
-func (b *Body) grow(most int64) bool {
-	size := min(max(smallestBuffer, 2*int64(cap(b.begin))), most)
-	more := size - int64(cap(b.begin))
-	if !b.memory.take(more) {
-		return false
+// join appends pieces to the buffer. What [Body.Bytes] has handed out stays as it is. The copy takes the memory of the
+// pieces over, which the client cannot delay.
+func (b *Body) join(pieces [][]byte) {
+	switch {
+	case len(pieces) == 0:
+		return
+	case len(pieces) == 1 && len(b.begin) == 0:
+		b.begin = pieces[0]
+		return
 	}
-	b.taken += more
-	begin := make([]byte, len(b.begin), size)
-	copy(begin, b.begin)
-	b.begin = begin
-	return true
+	var have, reserved int64
+	for _, piece := range pieces {
+		have, reserved = have+int64(len(piece)), reserved+int64(cap(piece))
+	}
+	b.begin = slices.Concat(append([][]byte{b.begin}, pieces...)...)
+	b.memory.give(b.owner, reserved-have)
+	b.taken -= reserved - have
 }

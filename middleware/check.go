@@ -54,8 +54,11 @@ func (c *Config) check() error {
 		return fmt.Errorf("holdfast: negative number of waiters: %d for a key, %d at all", c.WaitersPerKey, c.Waiters)
 	case c.BodyLimit < 0:
 		return fmt.Errorf("holdfast: negative body limit: %d", c.BodyLimit)
-	case c.BodyMemory < smallestBuffer:
-		return fmt.Errorf("holdfast: body memory of %d bytes: a body takes %d at least", c.BodyMemory, smallestBuffer)
+	case c.BodyMemory < 2*smallestPiece:
+		return fmt.Errorf("holdfast: body memory of %d bytes: %d are needed at least", c.BodyMemory, 2*smallestPiece)
+	case c.BodyLimit >= c.BodyMemory/2: // with the byte behind the limit
+		return fmt.Errorf("holdfast: body memory of %d bytes, body limit of %d: the memory has to be more than twice the limit, "+
+			"because one user gets half of it at most", c.BodyMemory, c.BodyLimit)
 	case c.KeySecret != nil && len(c.KeySecret) < shortestSecret:
 		return fmt.Errorf("holdfast: key secret of %d bytes: %d are needed at least", len(c.KeySecret), shortestSecret)
 	case c.ConflictStatus != 0 && (c.ConflictStatus < 400 || c.ConflictStatus > 599):

@@ -31,5 +31,5 @@ func ClientKey(addr netip.Addr) (Key, error) {
 	if !network.IsValid() {
 		return Key{}, errors.New("holdfast: the address of the client is not known")
 	}
-	return NewKey("ip", network.String())
+	return NewKey(addressPart, network.String())
 }

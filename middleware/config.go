@@ -32,13 +32,14 @@ type Config struct {
 	AskTimeout time.Duration
 	// FinishTimeout bounds how long the end of a run waits for Redis. Defaults to 2 s.
 	FinishTimeout time.Duration
-	// WaitersPerKey and Waiters bound how many requests wait at this guard in this process. One more request asks
-	// once. Default to 16 and 1024.
+	// WaitersPerKey and Waiters bound how many requests wait at this guard in this process, and one owner has half of
+	// them at most. One more request asks once. Default to 16 and 1024.
 	WaitersPerKey, Waiters int
 	// BodyLimit is how many bytes of body are read before Redis is asked; 0 reads none. Defaults to 64 KiB, 1 MiB for
 	// Idempotent.
 	BodyLimit int64
-	// BodyMemory bounds the bytes of all bodies that this guard has buffered in this process. Defaults to 64 MiB.
+	// BodyMemory bounds the bytes of all bodies that this guard has buffered in this process. One owner has half of them at
+	// most, so it has to be more than twice BodyLimit. Defaults to 64 MiB.
 	BodyMemory int64
 	// StrictBody refuses larger bodies with 413. Defaults to false, true for Idempotent.
 	StrictBody bool

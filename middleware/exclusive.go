@@ -67,9 +67,10 @@ func (e *Exclusive) Do(ctx context.Context, req Request, run func(ctx context.Co
 
 // lock takes the lock of a request, and waits for it as long as the request may.
 func (e *Exclusive) lock(ctx context.Context, lock core.Locker, hash string, req Request) (*core.Lease, error) {
-	wait := e.wait(hash, req.AnswerBy, preferred(req.Header))
+	owner := req.answering()
+	wait := e.wait(hash, owner, req.AnswerBy, preferred(req.Header))
 	if wait > 0 {
-		defer e.gate.leave(hash)
+		defer e.gate.leave(hash, owner)
 	}
 	if !e.within(ctx, hash) {
 		var err error

@@ -3,35 +3,33 @@ package middleware
 import "sync"
 
 // gate bounds how many requests wait: of one key, so that a client that repeats itself does not use up what the server
-// can hold open, and of all keys together.
+// can hold open, and of all keys together, shared among the owners of the keys.
 type gate struct {
 	mu      sync.Mutex
 	waiting map[string]int
-	total   int
 	perKey  int
-	most    int
+	places  *shares
 }
 
 func newGate(perKey, most int) *gate {
-	return &gate{waiting: make(map[string]int), perKey: perKey, most: most}
+	return &gate{waiting: make(map[string]int), perKey: perKey, places: newShares(int64(most))}
 }
 
-// enter reports whether a request of that key may wait; it owes a leave then.
-func (g *gate) enter(key string) bool {
+// enter reports whether a request of that key and owner may wait. If so, the caller must call leave.
+func (g *gate) enter(key, owner string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.total >= g.most || g.waiting[key] >= g.perKey {
+	if g.waiting[key] >= g.perKey || !g.places.take(owner, 1) {
 		return false
 	}
-	g.total++
 	g.waiting[key]++
 	return true
 }
 
-func (g *gate) leave(key string) {
+func (g *gate) leave(key, owner string) {
+	g.places.give(owner, 1)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.total--
 	if g.waiting[key]--; g.waiting[key] == 0 {
 		delete(g.waiting, key)
 	}

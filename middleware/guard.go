@@ -24,7 +24,7 @@ type guard struct {
 	gate   *gate
 	holds  holds
 	log    failureLog
-	bodies *bodyMemory
+	bodies *shares
 	// contention is about runs that go on, holds about runs that have ended.
 	contention contention
 	memory     outage.Memory // of a guard that fails open
@@ -38,7 +38,7 @@ func newGuard(config Config, client func() *slog.Logger) guard {
 	}
 	return guard{
 		config: config, gate: newGate(config.WaitersPerKey, config.Waiters), log: failureLog{logger: logger},
-		bodies: &bodyMemory{limit: config.BodyMemory},
+		bodies: newShares(config.BodyMemory),
 	}
 }
 
@@ -82,9 +82,9 @@ func (g *guard) failed(ctx context.Context, f Failure) {
 	}
 }
 
-// wait returns for how long a request may wait, 0 if it may not. Otherwise it owes a leave of the gate. prefer is what
-// the client said, negative if it said nothing.
-func (g *guard) wait(hash string, answerBy time.Time, prefer time.Duration) time.Duration {
+// wait returns for how long a request may wait, 0 if it may not. If it returns more, the caller must call gate.leave. prefer is
+// what the client said, negative if it said nothing.
+func (g *guard) wait(hash, owner string, answerBy time.Time, prefer time.Duration) time.Duration {
 	wait := g.config.Wait
 	if prefer >= 0 && g.config.PreferWait > 0 {
 		wait = min(prefer, g.config.PreferWait)
@@ -92,7 +92,7 @@ func (g *guard) wait(hash string, answerBy time.Time, prefer time.Duration) time
 	if !answerBy.IsZero() {
 		wait = min(wait, time.Until(answerBy)-answerTime)
 	}
-	if wait <= 0 || !g.gate.enter(hash) {
+	if wait <= 0 || !g.gate.enter(hash, owner) {
 		return 0
 	}
 	return wait

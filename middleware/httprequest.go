@@ -6,14 +6,22 @@ import (
 	"time"
 )
 
-// BufferRequest reads the body of r ahead with [Buffer], if that is of use, for adapters whose framework has an
-// http.Request; r is a copy, whose Body it replaces. What is known to be too large is left to the handler unread,
-// or refused with [ErrBodyTooLarge]; a client that waits for 100 Continue then sends it only if the request may run.
+// BufferRequest reads the body of r ahead with [Buffer], for adapters whose framework has an http.Request; r is a copy,
+// whose Body it replaces. key is that of the request: the memory of the body counts as that of its owner. A larger body is
+// read up to the limit, or refused with [ErrBodyTooLarge]. If its Content-Length says so, it is refused unread.
 //
 // If bodies are compared, and this one was read before, the form that net/http has parsed of it takes its place. Without
 // one the error is [ErrBodyRead], if the body is known not to have been empty.
-func (g *guard) BufferRequest(r *http.Request) error {
+//
+// Why a client that waits for 100 Continue is asked for its body too: otherwise it would hold the key of the request for as
+// long as it likes.
+func (g *guard) BufferRequest(r *http.Request, key Key) error {
 	limit, strict := g.BodyLimit()
+	if admitted, ok := r.Body.(*Body); ok && admitted.memory == g.bodies {
+		if err := admitted.own(ownerOf(key, admitted.owner)); err != nil {
+			return err
+		}
+	}
 	switch {
 	case limit == 0:
 		return nil
@@ -21,16 +29,11 @@ func (g *guard) BufferRequest(r *http.Request) error {
 		return nil
 	case r.ContentLength > limit && strict:
 		return largerThan(limit)
-	case r.ContentLength > limit:
-		return nil
 	case r.Body == nil, r.Body == http.NoBody:
 		return bufferNone(r, limit, strict)
 	}
 	body, err := Buffer(r.Context(), r.Body, limit)
-	switch {
-	case errors.Is(err, ErrBodyMemory) && !strict:
-		return nil // the handler reads on where the buffer ends
-	case err != nil:
+	if err != nil {
 		return err
 	}
 	if strict {
@@ -81,7 +84,7 @@ func (g *guard) Admit(r *http.Request) (release func()) {
 	if _, counted := r.Body.(*Body); counted { // by a guard around this one
 		return func() {}
 	}
-	body := &Body{source: r.Body, memory: g.bodies}
+	body := &Body{source: r.Body, memory: g.bodies, owner: addressOf(r)}
 	r.Body = body
 	return body.release
 }
@@ -97,5 +100,5 @@ func RequestOf(r *http.Request, key Key, by time.Time) Request {
 	if body, ok := r.Body.(*Body); ok {
 		payload.Body = body.compared()
 	}
-	return Request{Key: key, Payload: payload, Pattern: r.Pattern, AnswerBy: by, Header: r.Header}
+	return Request{Key: key, Payload: payload, Pattern: r.Pattern, AnswerBy: by, Header: r.Header, owner: ownerOf(key, addressOf(r))}
 }

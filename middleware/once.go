@@ -201,9 +201,10 @@ func (o *Once) admit(ctx context.Context, run *Run, waited time.Duration) (err e
 
 // begin asks Redis, for as long as the request may wait.
 func (o *Once) begin(ctx context.Context, c claim, req Request) (*core.Attempt, error) {
-	wait := o.wait(c.hash, req.AnswerBy, preferred(req.Header))
+	owner := req.answering()
+	wait := o.wait(c.hash, owner, req.AnswerBy, preferred(req.Header))
 	if wait > 0 {
-		defer o.gate.leave(c.hash)
+		defer o.gate.leave(c.hash, owner)
 	}
 	wait, err := o.await(ctx, c.question(), wait)
 	if err != nil {

@@ -75,17 +75,20 @@ func WithWait(limit time.Duration) Option {
 	return configOption(func(c *Config) { c.Wait = limit })
 }
 
-// WithBodyLimit sets how many bytes of body are read before the lock is asked for. A client that sends a larger body
-// slowly holds the lock as long as the handler lets it. 0 reads none, for a handler that answers before it has read
-// all. Defaults to 64 KiB; to 1 MiB for Idempotent, which compares bodies, and refuses larger ones with 413.
+// WithBodyLimit sets how many bytes of body are read before the lock is asked for, also of a larger body and of one whose
+// client waits for 100 Continue. A client that sends the rest of a larger body slowly holds the lock as long as the handler
+// lets it. 0 reads none, for a handler that answers before it has read all: bound the time of its clients by
+// http.Server.ReadTimeout. Defaults to 64 KiB; to 1 MiB for Idempotent, which compares bodies, and refuses larger ones with 413.
 func WithBodyLimit(bytes int64) Option {
 	return configOption(func(c *Config) { c.BodyLimit = bytes })
 }
 
 // WithBodyMemory bounds how many bytes of bodies this guard has buffered in this process, in total, while their
-// requests run. Beyond it, a request whose body has to be compared, or makes its key, is refused with 503
-// too-many-bodies. Other requests run with a body that is not read ahead. Slow clients hold what they have sent: bound
-// their time by http.Server.ReadTimeout. Defaults to 64 MiB.
+// requests arrive and run. Beyond it, a request with a body is refused with 503 too-many-bodies. One owner gets no more than
+// what is left for others, so half of it at most. The owner is the user or client address in the key, or the scope of an
+// Idempotency-Key. Without them, and while a body makes the key, it is the address of the connection, which is that of the
+// proxy if there is one. Slow clients hold what they have sent: bound their time by http.Server.ReadTimeout. It has to be
+// more than twice the limit of [WithBodyLimit]. Defaults to 64 MiB.
 func WithBodyMemory(bytes int64) Option {
 	return configOption(func(c *Config) { c.BodyMemory = bytes })
 }
@@ -169,7 +172,8 @@ func WithAskTimeout(limit time.Duration) Option {
 }
 
 // WithWaiters bounds how many requests wait at this guard at a time in this process: of one key, and of all keys. One
-// more is answered at once. Defaults to 16 and 1024.
+// more is answered at once. One owner gets no more places than are left for others, so half of them at most: see
+// [WithBodyMemory]. Defaults to 16 and 1024.
 func WithWaiters(perKey, all int) Option {
 	return configOption(func(c *Config) { c.WaitersPerKey, c.Waiters = perKey, all })
 }

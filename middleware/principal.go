@@ -35,7 +35,7 @@ func PrincipalKey(value any) (Key, error) {
 	if text == "" {
 		return Key{}, fmt.Errorf("%w: a %T without text", ErrScopeRequired, value)
 	}
-	return NewKey("context", text)
+	return NewKey(principalPart, text)
 }
 
 // absent reports whether a value is nil, zero, or a pointer to such a value.

@@ -44,10 +44,10 @@ func (b *Body) recall(r *http.Request, limit int64) error {
 	case err != nil:
 		return err
 	case form != nil:
-		if !b.memory.take(int64(len(form))) {
-			return ErrBodyMemory
+		if err := b.take(int64(len(form))); err != nil {
+			return err
 		}
-		b.parsed, b.taken = form, b.taken+int64(len(form))
+		b.parsed = form
 		return nil
 	case r.ContentLength > 0 && !b.replaced(r), b.passed, partByPart(r):
 		return ErrBodyRead

@@ -24,6 +24,17 @@ type Request struct {
 	AnswerBy time.Time
 	// Header is the header of the request. Prefer (RFC 7240) and Early-Data (RFC 8470) are used.
 	Header http.Header
+
+	// owner is whose places to wait the request takes. [RequestOf] sets it.
+	owner string
+}
+
+// answering returns the owner of the request, also of one that [RequestOf] has not made.
+func (r Request) answering() string {
+	if r.owner == "" {
+		return ownerOf(r.Key, "")
+	}
+	return r.owner
 }
 
 // label returns the route of a request for operators, "POST /orders/{id}" for instance. It has no path of a client.

@@ -22,8 +22,10 @@ var bodyTests = tests{
 	"BodiesTakeBoundedMemory":  testBodyMemory,
 	"HalfABodyIsNotCompared":   testHalfBody,
 	"MemoryIsOfRequestsAlone":  testBodyMemoryIsGivenBack,
-	"BodiesPassWithoutMemory":  testBodiesWithoutMemory,
+	"NoBodyRunsUnread":         testNoBodyRunsUnread,
 	"ChunkedBodiesAreCutShort": testTruncatedChunks,
+	"UnsentBodyHoldsNothing":   testUnsentBody,
+	"BodyMemoryIsShared":       testBodyMemoryIsShared,
 }
 
 // guards are one of each kind.
@@ -139,7 +141,7 @@ func (x *site) stall(t testing.TB, user string, bytes int) (leave func()) {
 
 // testBodyMemory: stalled uploads do not fill the memory of the process.
 func testBodyMemory(t *testing.T, s *suite) {
-	reading, site := s.readable(t, &counter{}, s.idempotent(t, middleware.WithBodyMemory(1000)))
+	reading, site := s.readable(t, &counter{}, s.idempotent(t, middleware.WithBodyMemory(1100), middleware.WithBodyLimit(400)))
 	leave := site.stall(t, "memory", 300)
 	receive(t, reading, "the stalled body to take its memory")
 	n := 0
@@ -163,25 +165,112 @@ func testBodyMemory(t *testing.T, s *suite) {
 
 // testBodyMemoryIsGivenBack: requests one after the other do not add up.
 func testBodyMemoryIsGivenBack(t *testing.T, s *suite) {
-	site := s.mount(t, &counter{}, s.idempotent(t, middleware.WithBodyMemory(4096)))
+	site := s.mount(t, &counter{}, s.idempotent(t, middleware.WithBodyMemory(4096), middleware.WithBodyLimit(2040)))
 	for i := range 20 {
 		site.do(request{user: "given-back", key: fmt.Sprint("k", i), body: strings.Repeat("b", 2000)}).
 			want(t, http.StatusCreated)
 	}
 }
 
-// testBodiesWithoutMemory: guards that compare nothing let bodies pass that they cannot read ahead.
-func testBodiesWithoutMemory(t *testing.T, s *suite) {
-	sent := strings.Repeat("b", 3000)
-	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		_, _ = w.Write(body)
-	})
-	tight := middleware.WithBodyMemory(600)
-	for name, guard := range map[string]Guard{"exclusive": s.exclusive(t, tight), "once": s.once(t, tight)} {
-		s.mount(t, h, guard).do(request{user: "without-" + name, body: sent}).fresh(t, http.StatusOK, sent)
+// testNoBodyRunsUnread: a guard without memory for a body refuses the request, whether or not it compares bodies. A run
+// whose body has not arrived would hold its key for as long as the client likes.
+func testNoBodyRunsUnread(t *testing.T, s *suite) {
+	runs := &counter{}
+	tight := []middleware.Option{middleware.WithBodyMemory(2000), middleware.WithBodyLimit(900)}
+	for name, guard := range s.guards(t, tight...) {
+		reading, site := s.readable(t, runs, guard)
+		leave := site.stall(t, name+"-slow", 850)
+		receive(t, reading, "the stalled body to take its memory")
+		site.do(request{user: name + "-slow", key: "other", body: strings.Repeat("b", 850)}).
+			refused(t, http.StatusServiceUnavailable, middleware.CodeTooManyBodies)
+		leave()
 	}
+	runs.ran(t, 0)
+}
+
+// unsent is a body that signals before its first read.
+type unsent struct {
+	io.ReadCloser
+	asked chan<- struct{}
+	told  bool
+}
+
+func (u *unsent) Read(p []byte) (int, error) {
+	if !u.told {
+		u.told = true
+		u.asked <- struct{}{}
+	}
+	return u.ReadCloser.Read(p)
+}
+
+// testUnsentBody: a client that announces a body and sends none holds no key, whatever it announces. Another request of
+// the key runs meanwhile.
+func testUnsentBody(t *testing.T, s *suite) {
+	if s.http2 {
+		t.Skip("a request over a connection of its own, by hand, is one of HTTP/1.1")
+	}
+	for name, guard := range map[string]Guard{
+		"exclusive": s.exclusive(t, middleware.WithWait(0)), "once": s.once(t, middleware.WithWait(0)),
+	} {
+		for what, fields := range map[string]string{
+			"small": "Content-Length: 100", "large": "Content-Length: 10000000", "chunked": "Transfer-Encoding: chunked",
+			"large, expects 100": "Content-Length: 10000000\r\nExpect: 100-continue",
+		} {
+			asked := make(chan struct{}, 2)
+			inner := s.Handler(Route{Path: "/orders/{id}", Guards: []Guard{guard}, Handler: http.HandlerFunc(
+				func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) },
+			)})
+			site := s.serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				r.Body = &unsent{ReadCloser: r.Body, asked: asked}
+				inner.ServeHTTP(w, r)
+			}))
+			conn, err := net.Dial("tcp", site.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			user := name + "-" + strings.ReplaceAll(what, " ", "-")
+			if _, err := fmt.Fprintf(conn, "POST /orders/1 HTTP/1.1\r\nHost: test\r\nX-User: %s\r\n%s\r\n\r\n", user, fields); err != nil {
+				t.Fatal(err)
+			}
+			receive(t, asked, "the server to ask for the body")
+			if a := site.do(request{user: user, body: "here"}); a.err != nil || a.status != http.StatusOK || a.body != "here" {
+				t.Errorf("%s, %s: status %d, error %v: %s", name, what, a.status, a.err, a.body)
+			}
+			_ = conn.Close()
+		}
+	}
+}
+
+// testBodyMemoryIsShared: a user who sends as many bodies as the guard takes, and ends none of them, leaves room for
+// others.
+func testBodyMemoryIsShared(t *testing.T, s *suite) {
+	refused := make(chan *middleware.Conflict, 1)
+	guard := s.idempotent(t, middleware.WithBodyMemory(8000), middleware.WithBodyLimit(1000), middleware.WithHooks(middleware.Hooks{
+		Refused: func(_ context.Context, c *middleware.Conflict) {
+			if c.Code == middleware.CodeTooManyBodies {
+				refused <- c
+			}
+		},
+	}))
+	reading, site := s.readable(t, &counter{}, guard)
+	full := false
+	for i := 0; !full; i++ {
+		body, sender := io.Pipe()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := site.aside(ctx, request{user: "greedy", key: fmt.Sprint("k", i), source: body})
+		defer func() {
+			cancel()
+			_ = sender.CloseWithError(context.Canceled)
+			<-done
+		}()
+		go func() { _, _ = io.WriteString(sender, strings.Repeat("b", 800)) }()
+		select {
+		case <-refused: // the client learns it when it has ended its body
+			full = true
+		case <-reading:
+		case <-time.After(patience):
+			t.Fatal("neither read nor refused")
+		}
+	}
+	site.do(request{user: "modest", key: "k", body: strings.Repeat("b", 800)}).want(t, http.StatusCreated)
 }

@@ -257,12 +257,12 @@ func TestFilesOfFormAreRemoved(t *testing.T) {
 	})
 }
 
-// What is refused costs no upload: the body is asked for only once it is read.
+// A guard that reads nothing ahead refuses a request before its client sends the body.
 func TestRefusedBeforeContinue(t *testing.T) {
 	t.Parallel()
 	locks := newLocks(t, redistest.Start(t).Client())
 	stage := newStage(t)
-	srv := serve(t, router(ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), unhurried), stage.handle))
+	srv := serve(t, router(ginlock.Exclusive(locks.Mutex, cart(), ginlock.WithWait(0), ginlock.WithBodyLimit(0), unhurried), stage.handle))
 	first := postAside(t.Context(), srv, "ada", "7")
 	receive(t, stage.entered, "the first run")
 	conn := dial(t, srv)

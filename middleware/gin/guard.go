@@ -13,7 +13,7 @@ import (
 // engine is what all engines of package middleware have.
 type engine interface {
 	Guards(method string) bool
-	BufferRequest(r *http.Request) error
+	BufferRequest(r *http.Request, key Key) error
 	Admit(r *http.Request) (release func())
 	Passes(err error) bool
 	Applied(h http.Header) string
@@ -61,7 +61,7 @@ func (g guard) visit(c *gin.Context, run func(key Key) *Conflict) *Conflict {
 	aborted, answer := c.IsAborted(), watch(c)
 	key, err := g.key(c)
 	if err == nil {
-		err = g.engine.BufferRequest(c.Request)
+		err = g.engine.BufferRequest(c.Request, key)
 	}
 	c.Writer = writer
 	if !aborted && c.IsAborted() && answer.begun() {

@@ -103,7 +103,7 @@
 //	                                         a body that was read in front of it
 //	503 lock-unavailable       Retry-After   Redis does not answer, unless [FailOpen]
 //	503 not-answered           Retry-After   the handler stopped without an answer when its context ended
-//	503 too-many-bodies        Retry-After   other bodies take all of [WithBodyMemory]
+//	503 too-many-bodies        Retry-After   other bodies take the memory of [WithBodyMemory]
 //
 // Retry-After is in whole seconds, with some jitter: the time that most runs behind this guard took, or a second if
 // none has ended yet. It grows while the key is refused, and never exceeds the rest of the running request's lease.

@@ -12,7 +12,7 @@ import (
 // engine is what all engines of package middleware have.
 type engine interface {
 	Guards(method string) bool
-	BufferRequest(r *http.Request) error
+	BufferRequest(r *http.Request, key Key) error
 	Admit(r *http.Request) (release func())
 	Passes(err error) bool
 	Applied(h http.Header) string
@@ -64,7 +64,7 @@ func (g guard) serve(w http.ResponseWriter, r *http.Request, run func(*visit) *C
 	defer g.engine.Admit(v.inner)()
 	var err error
 	if v.key, err = g.key(v.inner); err == nil {
-		err = g.engine.BufferRequest(v.inner)
+		err = g.engine.BufferRequest(v.inner, v.key)
 	}
 	var conflict *Conflict
 	switch {

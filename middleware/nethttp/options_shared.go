@@ -34,8 +34,8 @@ func WithAskTimeout(limit time.Duration) Option { return middleware.WithAskTimeo
 // 2 s.
 func WithFinishTimeout(limit time.Duration) Option { return middleware.WithFinishTimeout(limit) }
 
-// WithWaiters bounds how many requests of one key, and of all keys, wait at this guard in this process. Defaults to 16
-// and 1024.
+// WithWaiters bounds how many requests of one key, and of all keys, wait at this guard in this process, see
+// [middleware.WithWaiters]. Defaults to 16 and 1024.
 func WithWaiters(perKey, all int) Option { return middleware.WithWaiters(perKey, all) }
 
 // WithBodyLimit sets how many bytes of body are read before the lock is asked for, see [middleware.WithBodyLimit]. 0
@@ -43,7 +43,8 @@ func WithWaiters(perKey, all int) Option { return middleware.WithWaiters(perKey,
 // which refuses larger ones with 413.
 func WithBodyLimit(bytes int64) Option { return middleware.WithBodyLimit(bytes) }
 
-// WithBodyMemory bounds the bytes of all buffered bodies, see [middleware.WithBodyMemory]. Defaults to 64 MiB.
+// WithBodyMemory bounds the bytes of all buffered bodies, of which one user has half at most: see
+// [middleware.WithBodyMemory]. Defaults to 64 MiB.
 func WithBodyMemory(bytes int64) Option { return middleware.WithBodyMemory(bytes) }
 
 // WithLock adds options of the lock, for instance [core.WithMaxHold]; use [WithWait] in place of [core.WithWait].
