@@ -7,9 +7,7 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"mime"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/internal/jsonfield"
@@ -17,19 +15,20 @@ import (
 
 // CanonicalJSON is a function for [WithFingerprint]: two bodies in JSON are equal if they differ only in white space, in the order
 // of the names in objects, and in how strings are escaped. Numbers are compared as they are written: 1 and 1.0 differ, and so do
-// large ones that a float64 would make equal. The query counts too, and of the content type the media type.
+// large ones that a float64 would make equal. The query counts too, and the content type with its parameters, but for the
+// charset UTF-8.
 //
-// A body of another type is compared as without the function. So is one that is not exactly one JSON value, that has a name
+// A body of another type, or with a Content-Encoding, is compared as without the function. So is one that is not exactly one JSON value, that has a name
 // twice in an object, or an escaped half of a surrogate pair: programs read these in different ways.
 func CanonicalJSON(p Payload) []byte {
 	parts := []string{p.Query}
-	mediaType, _, _ := mime.ParseMediaType(p.ContentType)
-	canonical, ok := []byte(nil), mediaType == "application/json" || strings.HasSuffix(mediaType, "+json")
+	mediaType, _, _ := p.typed()
+	canonical, ok := []byte(nil), isJSON(mediaType) && p.ContentEncoding == ""
 	if ok {
 		canonical, ok = canonicalJSON(p.Body)
 	}
 	if ok {
-		parts = append(parts, "\njson", mediaType, string(canonical))
+		parts = append(parts, "\njson", p.typeText(), string(canonical))
 	} else {
 		parts = append(parts, p.content()...)
 	}

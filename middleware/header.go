@@ -12,13 +12,14 @@ import (
 // values, as far as another client may see them later. It does not report a field that after lacks. It leaves out what
 // belongs to
 //
-//   - one client: cookies, credentials, and tokens in X-Auth-Token, X-Access-Token, X-Session-Token, X-Api-Key,
-//     Refresh-Token, X-CSRF-Token and the like,
+//   - one client: cookies, credentials, sessions and tokens. That is any field whose name has a word such as Cookie, Auth,
+//     Session, Token or CSRF, and X-Api-Key,
 //   - one request: X-Request-Id, Request-Id, X-Correlation-Id and the fields of traces (Traceparent, Tracestate,
 //     Baggage, B3, X-B3-*, X-Amzn-Trace-Id, X-Cloud-Trace-Context, Uber-Trace-Id, Sentry-Trace, X-Datadog-*),
 //   - one connection or transfer: hop-by-hop fields, Content-Length, trailers,
 //   - one moment: Date, Age, rate limits, Retry-After, Server-Timing,
-//   - middlewares around the guard, which set it anew: CORS.
+//   - middlewares around the guard, which set it anew: CORS,
+//   - all of a site, and not to one answer: Strict-Transport-Security, Alt-Svc, Clear-Site-Data and the like.
 //
 // It keeps what a compressing middleware inside the guard sets, with its compressed body. Compression belongs around
 // the guard, where each client gets a coding that it can read.
@@ -79,8 +80,10 @@ func unrecorded(name string) bool {
 	if slices.Contains(unrecordedFields, name) {
 		return true
 	}
-	if strings.HasSuffix(name, "-Token") || strings.HasSuffix(name, "-Jwt") {
-		return true
+	for word := range strings.SplitSeq(name, "-") {
+		if slices.Contains(unrecordedWords, word) {
+			return true
+		}
 	}
 	return slices.ContainsFunc(unrecordedPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
@@ -88,9 +91,7 @@ func unrecorded(name string) bool {
 // unrecordedFields are in the form of [textproto.CanonicalMIMEHeaderKey].
 var unrecordedFields = []string{
 	// of one client
-	"Set-Cookie", "Set-Cookie2", "Authorization", "Www-Authenticate", "Authentication-Info",
-	"Proxy-Authenticate", "Proxy-Authorization", "Proxy-Authentication-Info",
-	"Token", "Jwt", "Session", "Session-Id", "X-Session", "X-Session-Id", "X-Api-Key", "Api-Key", "X-Csrftoken",
+	"X-Api-Key", "Api-Key", "Set-Login",
 	// of one request
 	"X-Request-Id", "Request-Id", "X-Correlation-Id", "Correlation-Id", "Request-Context", "X-Amzn-Requestid",
 	"Traceparent", "Tracestate", "Traceresponse", "Baggage", "B3", "X-Trace-Id", "X-Amzn-Trace-Id",
@@ -99,6 +100,24 @@ var unrecordedFields = []string{
 	"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Content-Length",
 	// of one moment
 	"Date", "Age", "Retry-After", "Server-Timing",
+	// of all of a site
+	"Strict-Transport-Security", "Public-Key-Pins", "Public-Key-Pins-Report-Only", "Expect-Ct", "Alt-Svc", "Clear-Site-Data",
+	"Nel", "Report-To", "Reporting-Endpoints", "Service-Worker-Allowed", "Origin-Agent-Cluster", "Accept-Ch", "Critical-Ch",
+}
+
+// unrecordedWords are the words in the names of fields of one client, between hyphens.
+var unrecordedWords = []string{
+	"Cookie", "Cookie2", "Auth", "Authorization", "Authentication", "Authenticate", "Session", "Sessionid", "Token", "Jwt",
+	"Csrf", "Xsrf", "Csrftoken", "Xsrftoken", "Secret", "Password", "Credential", "Credentials", "Apikey",
+}
+
+// replayable returns the fields of a record that a handler may have set and a guard has recorded. Whoever can write to Redis
+// may have added others.
+func replayable(recorded http.Header) http.Header {
+	maps.DeleteFunc(recorded, func(name string, _ []string) bool {
+		return !fieldName.MatchString(name) || unrecorded(textproto.CanonicalMIMEHeaderKey(name))
+	})
+	return recorded
 }
 
 var unrecordedPrefixes = []string{

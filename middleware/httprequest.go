@@ -96,6 +96,7 @@ func RequestOf(r *http.Request, key Key, by time.Time) Request {
 	payload := Payload{
 		Method: r.Method, Host: route.host, Target: targetOf(r).EscapedPath(), Path: r.URL.EscapedPath(),
 		Query: r.URL.RawQuery, ContentType: r.Header.Get("Content-Type"),
+		ContentEncoding: codingsOf(r.Header["Content-Encoding"]),
 	}
 	if body, ok := r.Body.(*Body); ok {
 		payload.Body = body.compared()

@@ -16,22 +16,25 @@ import (
 // maxParts bounds the parts of a multipart body that are looked at one by one.
 const maxParts = 1000
 
-// content returns what of the body and its type tells payloads apart. That of a multipart body is its parts: clients
-// choose another boundary for each attempt, in the type and in the body. That of another form is its fields, so that it
-// does not matter whether the form was parsed in front of the guard.
+// content returns what of the body, its type and its coding tells payloads apart. That of a multipart body is its parts:
+// clients choose another boundary for each attempt, in the type and in the body. That of another form is its fields, so that
+// it does not matter whether the form was parsed in front of the guard. A coded body is compared as it is.
 func (p Payload) content() []string {
+	if p.ContentEncoding != "" {
+		return []string{"\ncoded", p.ContentEncoding, p.typeText(), string(p.Body)}
+	}
 	if parts, ok := p.multipart(); ok {
 		return parts
 	}
 	if fields, ok := p.fields(); ok {
-		return []string{"\nfields", p.ContentType, fields}
+		return []string{"\nfields", p.typeText(), fields}
 	}
-	return []string{p.ContentType, string(p.Body)}
+	return []string{p.typeText(), string(p.Body)}
 }
 
 // fields returns the fields of a form in the order of their names, or false if the body is not exactly a form.
 func (p Payload) fields() (text string, ok bool) {
-	if mediaType, _, _ := mime.ParseMediaType(p.ContentType); mediaType != formType {
+	if mediaType, _, _ := p.typed(); mediaType != formType {
 		return "", false
 	}
 	form, err := url.ParseQuery(string(p.Body))
@@ -43,9 +46,9 @@ func (p Payload) fields() (text string, ok bool) {
 // among them. The texts have no meaning for each other, since lengths are hashed in front of them; the number of header
 // lines tells where a part ends.
 func (p Payload) multipart() (texts []string, ok bool) {
-	mediaType, params, err := mime.ParseMediaType(p.ContentType)
+	mediaType, params, ok := p.typed()
 	boundary := params["boundary"]
-	if err != nil || !strings.HasPrefix(mediaType, "multipart/") || !framed(p.Body, boundary) {
+	if !ok || !strings.HasPrefix(mediaType, "multipart/") || !framed(p.Body, boundary) {
 		return nil, false
 	}
 	delete(params, "boundary")

@@ -118,8 +118,8 @@ func WithReplayHeader(name string) Option {
 
 // WithFingerprint sets which part of a request is compared with that of an earlier one with the same key. The
 // operation is always compared: method, host of the route, and path, both as it came in and behind
-// [net/http.StripPrefix]. Another request is refused with 422. Nil is all of it: query, content type and body, of a
-// form its fields, of a multipart body its parts. A body larger than [WithBodyLimit] cannot be compared and is refused
+// [net/http.StripPrefix]. Another request is refused with 422. Nil is all of it: query, content type, content
+// encoding and body, of a form its fields, of a multipart body its parts. A body larger than [WithBodyLimit] cannot be compared and is refused
 // with 413. Nor can one that was read in front of the guard: see [ErrBodyRead]. Once compares nothing without this
 // option. Defaults to nil for Idempotent.
 func WithFingerprint(of func(Payload) []byte) Option {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net/http"
+	"net/textproto"
 	"strconv"
 	"strings"
 	"time"
@@ -62,6 +63,10 @@ type Payload struct {
 	// Query is the part after the question mark.
 	Query       string
 	ContentType string
+	// ContentEncoding are the codings of the body in their order, in lower case: "gzip, br". It is empty for none, as
+	// "identity" is. A body with a coding is compared as it is, unless a program in front of the guard has decoded it and
+	// removed the field.
+	ContentEncoding string
 	// Header has the fields that [WithComparedHeader] names, as far as the request has them.
 	Header http.Header
 	// Body is the whole body, or as much of it as was buffered. If the body was parsed as a form in front of the guard, it
@@ -108,8 +113,12 @@ func (c *Config) comparedHeader(h http.Header) http.Header {
 	return compared
 }
 
-// early reports whether the request has come in TLS early data, which an attacker can send again (RFC 8470).
-func early(h http.Header) bool { return h.Get("Early-Data") == "1" }
+// early reports whether the request has come in TLS early data, which an attacker can send again. Several fields, and an
+// invalid value, count as 1 (RFC 8470, section 5.1).
+func early(h http.Header) bool {
+	lines := h["Early-Data"]
+	return len(lines) > 1 || len(lines) == 1 && textproto.TrimString(lines[0]) != "0"
+}
 
 // preferred returns how long the client would like to wait, by its "Prefer: wait=10" (RFC 7240, section 4.3); negative
 // if it does not say so.

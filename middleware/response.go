@@ -64,7 +64,8 @@ func (r *Response) Encode() []byte {
 }
 
 // DecodeResponse reads the output of [Response.Encode]. It fails on anything that could not be replayed, and ignores
-// what a later version may add to the record. The body is a part of b.
+// what a later version may add to the record. It leaves out fields that no guard records, see [Difference], since the record
+// may have been changed in Redis. The body is a part of b.
 func DecodeResponse(b []byte) (*Response, error) {
 	head, body, found := bytes.Cut(b, []byte("\n"))
 	if !found {
@@ -78,7 +79,7 @@ func DecodeResponse(b []byte) (*Response, error) {
 		return nil, fmt.Errorf("holdfast: recorded response: status %d", l.Status)
 	}
 	return &Response{
-		Status: l.Status, Header: mapTexts(l.Header, narrow), Body: body, Omitted: l.Omitted, around: mapNames(l.Around, narrow),
+		Status: l.Status, Header: replayable(mapTexts(l.Header, narrow)), Body: body, Omitted: l.Omitted, around: mapNames(l.Around, narrow),
 		unbegun: l.Unbegun,
 	}, nil
 }

@@ -106,7 +106,7 @@ func pathKey(resource, value string) (Key, error) {
 //
 // The error is [ErrNoRoute] if the route is not known. It is also ErrNoRoute if the pattern fits neither the path of
 // the request nor the path that a handler around the router has set. A path with a segment ".." is [ErrKeyInvalid]:
-// whether it was resolved is not known.
+// whether it was resolved is not known. So is a path of more than 8 KiB.
 func (rt Route) Key(r *http.Request) (Key, error) {
 	if err := checkPath(r); err != nil {
 		return Key{}, err
@@ -130,7 +130,7 @@ func (rt Route) Key(r *http.Request) (Key, error) {
 // of the key. So "/cart/{id}" and "/invoice/{id}" make two keys of one value, and "/cart/{id}/checkout" and
 // "/cart/{id}/cancel" make one. A value that the router has left escaped is unescaped first: "%37" is 7. The error is
 // [ErrNoRoute] if the route is not known or has no such wildcard, that of [NewKey], and [ErrKeyInvalid] for a path with a
-// segment "..".
+// segment ".." or of more than 8 KiB.
 func (rt Route) PathKey(r *http.Request, name, value string) (Key, error) {
 	if err := checkPath(r); err != nil {
 		return Key{}, err

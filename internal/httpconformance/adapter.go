@@ -69,7 +69,7 @@ func Run(t *testing.T, a Adapter) {
 	for _, group := range []tests{
 		onceTests, verdictTests, endingTests, waitingTests, disconnectTests, outageTests, reuseTests, requestTests,
 		writerTests, nestingTests, clientTests, retryAfterTests, secrecyTests, leaseTests, loggingTests, operatorTests, paymentTests,
-		routeTests, multipartTests, readInFrontTests,
+		routeTests, multipartTests, readInFrontTests, detailTests,
 		unansweredTests, refusalTests, panicTests, bodyTests, answerTimeTests, streamTests, knownTests, recoveredTests,
 	} {
 		maps.Copy(all, group)

@@ -1,0 +1,193 @@
+package httpconformance
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/middleware"
+)
+
+var detailTests = tests{
+	"EarlyDataHoweverWritten": testEarlyDataSpelling,
+	"ForgedRecordIsFiltered":  testForgedRecord,
+	"EncodingIsCompared":      testEncodingIsCompared,
+	"JSONParametersCompared":  testJSONParameters,
+}
+
+// testEarlyDataSpelling: RFC 8470, section 5.1: several fields, or an invalid one, count as one with the value 1.
+func testEarlyDataSpelling(t *testing.T, s *suite) {
+	exclusive, idempotent := s.exclusive(t), s.idempotent(t)
+	for i, test := range []struct {
+		lines []string
+		early bool
+	}{
+		{nil, false},
+		{[]string{"0"}, false},
+		{[]string{"1"}, true},
+		{[]string{"2"}, true},
+		{[]string{""}, true},
+		{[]string{"true"}, true},
+		{[]string{"?0"}, true},
+		{[]string{"00"}, true},
+		{[]string{"0, 0"}, true},
+		{[]string{"0, 1"}, true},
+		{[]string{"0", "1"}, true},
+		{[]string{"1", "0"}, true},
+		{[]string{"0", "0"}, true},
+	} {
+		for name, guard := range map[string]Guard{"exclusive": exclusive, "idempotent": idempotent} {
+			want := http.StatusCreated
+			if test.early {
+				want = http.StatusTooEarly
+			}
+			r := request{user: "early-" + name, key: string(rune('a' + i)), header: http.Header{"Early-Data": test.lines}}
+			if a := s.mount(t, &counter{}, guard).do(r); a.err != nil || a.status != want {
+				t.Errorf("%s, %q: status %d, error %v, want %d", name, test.lines, a.status, a.err, want)
+			}
+		}
+	}
+}
+
+// testForgedRecord: whoever can write to Redis gets no cookie, credential or field of the connection into the answer of a
+// client, and none of the whole site.
+func testForgedRecord(t *testing.T, s *suite) {
+	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Total", "7")
+		w.WriteHeader(http.StatusCreated)
+	})
+	site := s.mount(t, h, s.idempotent(t))
+	r := request{user: "forged", key: "k"}
+	site.do(r).fresh(t, http.StatusCreated, "")
+	rdb, name := s.redis.Client(), idempotentKey(t, r.user, "k").Name(nil)
+	var key string
+	all, err := rdb.Keys(t.Context(), "*"+strings.NewReplacer("[", `\[`).Replace(name)+"*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, candidate := range all {
+		if value, _ := rdb.HGet(t.Context(), candidate, "value").Result(); strings.Contains(value, `"X-Total":["7"]`) {
+			key = candidate
+			forged := `"set-cookie":["session=evil"],"Set-Cookie":["session=evil"],"Set-Cookie ":["a=b"],"X-Total":["7"],` +
+				`"Www-Authenticate":["Basic"],"Authorization":["Bearer evil"],"Authentication-Info":["x"],"X-Auth-User":["evil"],` +
+				`"X-Session":["evil"],"X-Admin-Session-Key":["evil"],"X-Csrf-Token":["evil"],"My-Cookie":["evil"],` +
+				`"Transfer-Encoding":["chunked"],"Content-Length":["999"],"Connection":["X-Total"],"Upgrade":["h2c"],` +
+				`"Keep-Alive":["timeout=9"],"Trailer":["X-Late"],"Trailer:Set-Cookie":["session=evil"],` +
+				`"\u0153et-Cookie":["session=evil"],"Strict-Transport-Security":["max-age=0"],"Clear-Site-Data":["\"*\""],` +
+				`"Alt-Svc":["h3=\"evil.example:443\""],"Access-Control-Allow-Origin":["https://evil.example"]`
+			value = strings.Replace(value, `"X-Total":["7"]`, forged, 1)
+			if err := rdb.HSet(t.Context(), candidate, "value", value).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if key == "" {
+		t.Fatalf("no record among %q", all)
+	}
+	a := site.do(r)
+	a.replayed(t, http.StatusCreated, "")
+	if a.header.Get("X-Total") != "7" {
+		t.Errorf("the handler's own field is gone: %v", a.header)
+	}
+	allowed := map[string]bool{
+		"X-Total": true, "Date": true, "Content-Length": true, "Cache-Control": true, middleware.MarkerField: true,
+		"Content-Type": true,
+	}
+	for name, values := range a.header {
+		if !allowed[name] || strings.Contains(strings.Join(values, ""), "evil") {
+			t.Errorf("the client got %s: %q", name, values)
+		}
+	}
+}
+
+// testEncodingIsCompared: bytes with another coding or another type are another request. Another spelling of the same is not.
+func testEncodingIsCompared(t *testing.T, s *suite) {
+	site := s.mount(t, &counter{}, s.idempotent(t))
+	header := func(contentType string, coding ...string) http.Header {
+		h := http.Header{"Content-Type": {contentType}}
+		if len(coding) > 0 {
+			h["Content-Encoding"] = coding
+		}
+		return h
+	}
+	for name, test := range map[string]struct {
+		body        string
+		first       http.Header
+		same, other []http.Header
+	}{
+		"text": {
+			"body", header("text/plain; charset=utf-8"),
+			[]http.Header{header(`Text/Plain;Charset="UTF-8"`), header("text/plain; charset=utf-8", "identity")},
+			[]http.Header{
+				header("text/plain; charset=utf-16"), header("text/plain"), header("text/plain; charset=utf-8", "gzip"),
+				header("text/plain; charset=utf-8; version=2"), header("text/plain; charset=utf-8; version"),
+			},
+		},
+		"coded": {
+			"a=1&b=2", header("application/x-www-form-urlencoded", "gzip, br"),
+			[]http.Header{header("application/x-www-form-urlencoded", "GZIP", "br"), header("application/x-www-form-urlencoded", "gzip,br,identity")},
+			[]http.Header{header("application/x-www-form-urlencoded"), header("application/x-www-form-urlencoded", "br, gzip")},
+		},
+		"form": {
+			"a=1&b=2", header("application/x-www-form-urlencoded; charset=utf-8"),
+			[]http.Header{header("application/x-www-form-urlencoded;charset=UTF-8")},
+			[]http.Header{header("application/x-www-form-urlencoded; charset=latin1"), header("application/x-www-form-urlencoded; charset=utf-8", "gzip")},
+		},
+		"multipart": {
+			"--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--b--\r\n", header("multipart/form-data; boundary=b; v=1"),
+			[]http.Header{header(`multipart/form-data; V=1; boundary="b"`)},
+			[]http.Header{header("multipart/form-data; boundary=b; v=2"), header("multipart/form-data; boundary=b; v=1", "gzip")},
+		},
+	} {
+		r := request{user: "encoding", key: name, body: test.body, header: test.first}
+		site.do(r).want(t, http.StatusCreated)
+		for _, r.header = range test.same {
+			if a := site.do(r); a.err != nil || a.status != http.StatusCreated {
+				t.Errorf("%s, %v: status %d, error %v, want a replay", name, r.header, a.status, a.err)
+			}
+		}
+		for _, r.header = range test.other {
+			if a := site.do(r); a.err != nil || a.status != http.StatusUnprocessableEntity {
+				t.Errorf("%s, %v: status %d, error %v, want 422", name, r.header, a.status, a.err)
+			}
+		}
+	}
+	form := "--%s\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--%s--\r\n"
+	for i, boundary := range []string{"one", "other"} {
+		a := site.do(request{
+			user: "encoding", key: "boundary", body: strings.ReplaceAll(form, "%s", boundary),
+			header: header("multipart/form-data; boundary=" + boundary),
+		})
+		if i == 0 {
+			a.want(t, http.StatusCreated)
+		} else if a.header.Get(middleware.MarkerField) != "true" {
+			t.Errorf("with another boundary: status %d", a.status)
+		}
+	}
+}
+
+// testJSONParameters: JSON is compared by its meaning, and its media type with what changes that.
+func testJSONParameters(t *testing.T, s *suite) {
+	site := s.mount(t, &counter{}, s.idempotent(t, middleware.WithFingerprint(middleware.CanonicalJSON)))
+	send := func(contentType, coding, body string) answer {
+		h := http.Header{"Content-Type": {contentType}}
+		if coding != "" {
+			h.Set("Content-Encoding", coding)
+		}
+		return site.do(request{user: "json", key: "k", body: body, header: h})
+	}
+	send("application/json; version=1", "", `{"a":1,"b":2}`).want(t, http.StatusCreated)
+	for _, same := range []string{"application/json; Version=1", "application/json;version=1;charset=utf-8", `application/json; charset="UTF-8"; version="1"`} {
+		if a := send(same, "", `{"b":2, "a":1}`); a.header.Get(middleware.MarkerField) != "true" {
+			t.Errorf("%s: status %d, want a replay", same, a.status)
+		}
+	}
+	for _, other := range []string{"application/json", "application/json; version=2", "application/json; version=1; profile=x", "application/json; version=1; charset=utf-16"} {
+		if a := send(other, "", `{"a":1,"b":2}`); a.status != http.StatusUnprocessableEntity {
+			t.Errorf("%s: status %d, want 422", other, a.status)
+		}
+	}
+	if a := send("application/json; version=1", "gzip", `{"a":1,"b":2}`); a.status != http.StatusUnprocessableEntity {
+		t.Errorf("with a Content-Encoding: status %d, want 422", a.status)
+	}
+}
