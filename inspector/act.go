@@ -110,7 +110,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, a action, audit
 	case wanted(r) == asJSON:
 		answerJSON(w, audit)
 	default:
-		setDone(w, r, audit, a.Kind)
+		h.setDone(w, r, audit, a.Kind)
 		seeOther(w, a.Kind.address(audit.Name))
 	}
 }

@@ -1,24 +1,16 @@
 package inspector
 
 import (
-	"net"
 	"net/http"
 	"path"
-	"slices"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/hosts"
 )
 
 // served returns true if a request is for one of the names of [WithHosts], with any port.
 func (c *config) served(r *http.Request) bool {
-	if len(c.hosts) == 0 {
-		return true
-	}
-	name := r.Host
-	if host, _, err := net.SplitHostPort(name); err == nil {
-		name = host
-	}
-	name = strings.Trim(name, "[]") // of an IPv6 address
-	return slices.ContainsFunc(c.hosts, func(host string) bool { return strings.EqualFold(host, name) })
+	return hosts.Serves(c.hosts, r)
 }
 
 // pageOf returns the page, action or file that a path names: what is after its last slash. It returns false for a folder with the

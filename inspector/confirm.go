@@ -38,7 +38,7 @@ func (h *Handler) confirm(w http.ResponseWriter, r *http.Request, a action, who 
 	view := confirmView{
 		action: a, Name: q.Get("name"),
 		Target: link(string(a.Action), "name", q.Get("name"), "owner", q.Get("owner"), "holder-token", q.Get("holder-token")),
-		Back:   a.Kind.address(q.Get("name")), Token: tokenOf(w, r),
+		Back:   a.Kind.address(q.Get("name")), Token: h.tokenOf(w, r),
 		OfHTTP: s.OfHTTP(), Keep: writtenUp(s.kept()), Warning: s.warning(a),
 	}
 	view.Digest = h.digestOf(a.Kind, view.Name)

@@ -18,12 +18,12 @@ var errForged = errors.New("the request does not come from this page")
 const tokenCookie = "holdfast-inspector"
 
 // tokenOf returns the token of a browser, and gives it one if it has none.
-func tokenOf(w http.ResponseWriter, r *http.Request) string {
-	if c, err := r.Cookie(tokenCookie); err == nil && c.Value != "" {
-		return c.Value
+func (h *Handler) tokenOf(w http.ResponseWriter, r *http.Request) string {
+	if token := h.cookie(r, tokenCookie); token != "" {
+		return token
 	}
 	token := rand.Text()
-	http.SetCookie(w, newCookie(r, tokenCookie, token, 0))
+	http.SetCookie(w, h.newCookie(r, tokenCookie, token, 0))
 	return token
 }
 
@@ -32,8 +32,8 @@ func (h *Handler) checkOrigin(r *http.Request) error {
 	if h.crossOrigin.Check(r) != nil {
 		return errForged
 	}
-	c, err := r.Cookie(tokenCookie)
-	if err != nil || c.Value == "" || subtle.ConstantTimeCompare([]byte(c.Value), []byte(r.PostFormValue("token"))) != 1 {
+	token := h.cookie(r, tokenCookie)
+	if token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(r.PostFormValue("token"))) != 1 {
 		return errForged
 	}
 	return nil

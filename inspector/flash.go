@@ -27,24 +27,24 @@ const requested = string(RunNow) + "-requested"
 const doneCookie = "holdfast-inspector-done"
 
 // setDone lets the page of an object say once what was done.
-func setDone(w http.ResponseWriter, r *http.Request, a Audit, of object) {
+func (h *Handler) setDone(w http.ResponseWriter, r *http.Request, a Audit, of object) {
 	done := string(a.Action)
 	if a.Pending {
 		done = requested
 	}
 	const seconds = 30 // if the redirect is never followed
-	http.SetCookie(w, newCookie(r, doneCookie, doneMark(done, of, a.Name), seconds))
+	http.SetCookie(w, h.newCookie(r, doneCookie, doneMark(done, of, a.Name), seconds))
 }
 
 // takeDone returns what was just done to the object of a page, and lets the browser forget it.
-func takeDone(w http.ResponseWriter, r *http.Request, of object, name string) string {
-	c, err := r.Cookie(doneCookie)
-	if err != nil {
+func (h *Handler) takeDone(w http.ResponseWriter, r *http.Request, of object, name string) string {
+	value := h.cookie(r, doneCookie)
+	if value == "" {
 		return ""
 	}
-	http.SetCookie(w, newCookie(r, doneCookie, "", -1))
+	http.SetCookie(w, h.newCookie(r, doneCookie, "", -1))
 	for done, text := range doneTexts {
-		if c.Value == doneMark(done, of, name) {
+		if value == doneMark(done, of, name) {
 			return text
 		}
 	}
@@ -55,12 +55,4 @@ func takeDone(w http.ResponseWriter, r *http.Request, of object, name string) st
 func doneMark(done string, of object, name string) string {
 	sum := sha256.Sum256([]byte(done + "\n" + string(of) + "\n" + name))
 	return hex.EncodeToString(sum[:16])
-}
-
-// newCookie returns a cookie of the page. Without a path, it belongs to the folder of the page, under any mount. maxAge is in
-// seconds: 0 until the browser ends, and less deletes it.
-func newCookie(r *http.Request, name, value string, maxAge int) *http.Cookie {
-	return &http.Cookie{
-		Name: name, Value: value, MaxAge: maxAge, HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
-	}
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/robfig/cron/v3"
+
+	"github.com/holdfast-go/holdfast/internal/hosts"
 )
 
 // Option changes what [New] makes.
@@ -26,6 +26,7 @@ type config struct {
 	hosts     []string // none: any
 	viewers   int
 	values    bool
+	secure    bool  // cookies
 	err       error // the first refused option
 }
 
@@ -95,16 +96,19 @@ func WithCron(c *cron.Cron) Option {
 // front must leave the Host as it is. A refused request leaves no line in the log. Defaults to any host.
 func WithHosts(names ...string) Option {
 	return optionFunc(func(c *config) {
-		if len(names) == 0 {
-			c.refuse("WithHosts: no host is named")
-		}
-		for _, name := range names {
-			if _, err := netip.ParseAddr(name); err != nil && (name == "" || strings.ContainsAny(name, ":/[] ")) {
-				c.refuse("WithHosts(%q): a host name or an IP address is wanted, without a port", name)
-			}
+		if err := hosts.Check(names); err != nil {
+			c.refuse("WithHosts: %w", err)
 		}
 		c.hosts = slices.Clone(names)
 	})
+}
+
+// WithSecureCookies makes the cookies of the page Secure, with a name that begins with __Host-, wherever the browser uses HTTPS
+// and a proxy in front ends it. A browser sends them over HTTPS alone then, and no other host can set them. Forms of the page
+// do not work over HTTP then. Defaults to that for requests that come over TLS. X-Forwarded-Proto does not count: any client
+// can send it.
+func WithSecureCookies() Option {
+	return optionFunc(func(c *config) { c.secure = true })
 }
 
 // WithViewers sets how many pages may be kept up to date at the same time, 0 to 10,000. Further ones are answered, and stay as

@@ -82,7 +82,7 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, p page) {
 	s.ReadOnly = h.config.authorise == nil || p.acts && !acts
 	q := r.URL.Query()
 	if r.Method == http.MethodGet {
-		s.Done = takeDone(w, r, object(p.template), q.Get("name"))
+		s.Done = h.takeDone(w, r, object(p.template), q.Get("name"))
 	}
 	q.Set("format", "json")
 	s.JSON = "?" + q.Encode()

@@ -1,7 +1,7 @@
 // Package lockdebug shows the locks of this process on an HTTP page, as net/http/pprof shows its goroutines: the leases that the
 // process has, and the calls in it that wait. The page asks no Redis, so it also answers while Redis does not.
 //
-//	mux.Handle("GET /debug/locks", lockdebug.Handler(locks))
+//	mux.Handle("GET /debug/locks", lockdebug.Handler(locks, lockdebug.WithHosts("localhost", "127.0.0.1", "::1")))
 //
 // The page is plain text. With ?format=json it is one JSON object:
 //
@@ -13,5 +13,6 @@
 // absent. Later versions may add fields.
 //
 // Names of locks can contain a user's data, and owners are what others could use to enter a lock. So mount the page where pprof
-// is mounted: on a port or behind a login that only operators reach.
+// is mounted: on a port or behind a login that only operators reach. A port of localhost is open to the browsers there: see
+// [WithHosts].
 package lockdebug

@@ -2,6 +2,7 @@ package lockdebug_test
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -45,7 +46,7 @@ func TestHandler(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	locks, other := client(t, server), client(t, server)
-	page := lockdebug.Handler(locks, other)
+	page := lockdebug.Handler(locks, lockdebug.WithSources(other))
 	if r := readJSON(t, page); r.Held == nil || r.Waiting == nil || len(r.Held)+len(r.Waiting) > 0 {
 		t.Errorf("without locks: %+v", r)
 	}
@@ -91,7 +92,8 @@ func client(t *testing.T, server *redistest.Server) *core.Client {
 // TestHandlerRequests: only reads are answered, and no cache keeps the answer.
 func TestHandlerRequests(t *testing.T) {
 	t.Parallel()
-	page := lockdebug.Handler()
+	locks := client(t, redistest.Start(t))
+	page := lockdebug.Handler(locks)
 	if w := get(page, http.MethodPost, "/"); w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "GET, HEAD" {
 		t.Errorf("POST: %d, %v", w.Code, w.Header())
 	}
@@ -102,12 +104,54 @@ func TestHandlerRequests(t *testing.T) {
 			t.Errorf("%s: %d, %v", method, w.Code, w.Header())
 		}
 	}
-	defer func() {
-		if recover() == nil {
-			t.Error("a nil source was taken")
+	for name, build := range map[string]func(){
+		"nil source":         func() { lockdebug.Handler(nil) },
+		"nil further source": func() { lockdebug.Handler(locks, lockdebug.WithSources(nil)) },
+		"nil option":         func() { lockdebug.Handler(locks, nil) },
+		"no host":            func() { lockdebug.Handler(locks, lockdebug.WithHosts()) },
+		"port":               func() { lockdebug.Handler(locks, lockdebug.WithHosts("localhost:6060")) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			build()
+		}()
+	}
+}
+
+// TestHosts: a request for another host than the named ones gets nothing, so a name of another site may point to this address.
+func TestHosts(t *testing.T) {
+	t.Parallel()
+	locks := client(t, redistest.Start(t))
+	if _, err := locks.Mutex("secret").Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(lockdebug.Handler(locks, lockdebug.WithHosts("localhost", "127.0.0.1", "::1")))
+	defer server.Close()
+	for host, want := range map[string]int{
+		"localhost:6060": 200, "LOCALHOST": 200, "127.0.0.1:1": 200, "[::1]:6060": 200,
+		"evil.example": 421, "evil.example:6060": 421, "localhost.evil.example": 421,
+	} {
+		for _, path := range []string{"/", "/?format=json"} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Host = host
+			resp, err := server.Client().Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if err != nil || resp.StatusCode != want || strings.Contains(string(body), "secret") != (want == 200) {
+				t.Errorf("%s%s: status %d, error %v, want %d: %s", host, path, resp.StatusCode, err, want, body)
+			}
 		}
-	}()
-	lockdebug.Handler(nil)
+	}
 }
 
 // TestLongName: one long name does not widen the lines of all others. JSON has all of it.
