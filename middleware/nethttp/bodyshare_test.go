@@ -25,7 +25,9 @@ func TestBodiesOfTheKeyAreShared(t *testing.T) {
 	var answers []<-chan answer
 	for i := range 20 {
 		done := make(chan answer, 1)
-		go func() { done <- postJSON(t, srv, "greedy", fmt.Sprintf(`{"id":"%d","x":"%s"}`, i, strings.Repeat("x", 800))) }()
+		go func() {
+			done <- postJSON(t, srv, "greedy", fmt.Sprintf(`{"id":"%d","x":"%s"}`, i, strings.Repeat("x", 800)))
+		}()
 		select {
 		case <-stage.entered:
 			answers = append(answers, done)
@@ -42,7 +44,9 @@ func TestBodiesOfTheKeyAreShared(t *testing.T) {
 	}
 	for _, other := range []string{"modest", "third"} {
 		done := make(chan answer, 1)
-		go func() { done <- postJSON(t, srv, other, fmt.Sprintf(`{"id":"%d","x":"%s"}`, 1, strings.Repeat("x", 800))) }()
+		go func() {
+			done <- postJSON(t, srv, other, fmt.Sprintf(`{"id":"%d","x":"%s"}`, 1, strings.Repeat("x", 800)))
+		}()
 		select {
 		case <-stage.entered:
 			answers = append(answers, done)
