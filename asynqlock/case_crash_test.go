@@ -130,7 +130,10 @@ func resolve(s *stage, id string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	err = asynqlock.Resolve(context.Background(), s.locks, asynqlock.ByTaskID(), info, nil, asynqlock.AtMostOnce())
+	seen, err := asynqlock.Peek(context.Background(), s.locks, asynqlock.ByTaskID(), info, asynqlock.AtMostOnce())
+	if err == nil {
+		err = asynqlock.Resolve(context.Background(), s.locks, asynqlock.ByTaskID(), info, seen, nil, asynqlock.AtMostOnce())
+	}
 	if err != nil {
 		s.t.Error(err)
 	}
@@ -147,7 +150,11 @@ func forget(s *stage, id string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if err := asynqlock.Forget(context.Background(), s.locks, asynqlock.ByTaskID(), info); err != nil {
+	seen, err := asynqlock.Peek(context.Background(), s.locks, asynqlock.ByTaskID(), info)
+	if err == nil {
+		err = asynqlock.Forget(context.Background(), s.locks, asynqlock.ByTaskID(), info, seen)
+	}
+	if err != nil {
 		s.t.Error(err)
 	}
 	if err := s.inspector.RunTask("default", id); err != nil {

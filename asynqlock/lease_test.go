@@ -26,7 +26,7 @@ func TestLeaseLost(t *testing.T) {
 	}{
 		"once": {
 			asynqlock.Once(d.locks, key, brief),
-			func(context.Context) error { return asynqlock.Forget(t.Context(), d.locks, key, info) },
+			func(context.Context) error { return forgetRunning(t.Context(), d.locks, key, info) },
 		},
 		"exclusive": {asynqlock.Exclusive(d.locks.Mutex, key, brief), func(ctx context.Context) error {
 			_, err := d.locks.ForceUnlock(t.Context(), "asynq:"+asynqlock.KeyHash(ctx))
@@ -91,7 +91,7 @@ func TestSuccessWithoutLease(t *testing.T) {
 	hook, key, info := asynqlock.WithHooks(hooks.hooks()), asynqlock.ByTaskID(), delivery("1", ofKind)
 	once, exclusive := asynqlock.Once(d.locks, key, brief, hook), asynqlock.Exclusive(d.locks.Mutex, key, brief, hook)
 	wantNil(t, d.deliver(info, receipt("7"), func(ctx context.Context, _ *asynq.Task) error {
-		wantNil(t, asynqlock.Forget(t.Context(), d.locks, key, info))
+		wantNil(t, forgetRunning(t.Context(), d.locks, key, info))
 		<-ctx.Done()
 		return nil
 	}, once))
@@ -114,7 +114,7 @@ func TestOvertaken(t *testing.T) {
 	key, info := asynqlock.ByTaskID(), delivery("1", ofKind)
 	guard := asynqlock.Once(d.locks, key)
 	first := d.occupy(info, receipt("7"), guard)
-	wantNil(t, asynqlock.Forget(t.Context(), d.locks, key, info))
+	wantNil(t, forgetRunning(t.Context(), d.locks, key, info))
 	second := d.occupy(info, receipt("7"), guard)
 	wantDeferred(t, first.release(), core.ErrStale)
 	wantDeferred(t, d.deliver(info, receipt("7"), nothing, guard), core.ErrInProgress)
@@ -151,7 +151,7 @@ func TestCommitMargin(t *testing.T) {
 				}
 				return nil
 			}, guard))
-			_ = asynqlock.Forget(ctx, d.locks, asynqlock.ByTaskID(), delivery(test.given.String()+name, ofKind))
+			_ = forgetRunning(ctx, d.locks, asynqlock.ByTaskID(), delivery(test.given.String()+name, ofKind))
 		}
 		cancel()
 	}

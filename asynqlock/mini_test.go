@@ -49,13 +49,15 @@ func TestMiniredis(t *testing.T) {
 	if r, err := asynqlock.Peek(t.Context(), d.locks, order, info); err != nil || string(r.Value) != "x" {
 		t.Errorf("%+v, %v", r, err)
 	}
-	wantErrors(t, asynqlock.Resolve(t.Context(), d.locks, order, info, nil), core.ErrCompleted)
-	wantNil(t, asynqlock.Forget(t.Context(), d.locks, order, info))
+	seen, _ := asynqlock.Peek(t.Context(), d.locks, order, info)
+	wantErrors(t, asynqlock.Resolve(t.Context(), d.locks, order, info, seen, nil), core.ErrCompleted)
+	wantNil(t, asynqlock.Forget(t.Context(), d.locks, order, info, seen))
 
 	held := asynqlock.Once(d.locks, order, append(opts, asynqlock.AtMostOnce())...)
 	wantErrors(t, d.deliver(info, receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, held), core.ErrOutcomeUnknown)
 	wantErrors(t, d.deliver(info, receipt("7"), nothing, held), core.ErrOutcomeUnknown)
-	wantNil(t, asynqlock.Resolve(t.Context(), d.locks, order, info, nil))
+	seen, _ = asynqlock.Peek(t.Context(), d.locks, order, info)
+	wantNil(t, asynqlock.Resolve(t.Context(), d.locks, order, info, seen, nil))
 	wantNil(t, d.deliver(info, receipt("7"), func(context.Context, *asynq.Task) error { return errOwn }, held))
 	wantNil(t, runs.Drain(t.Context()))
 }

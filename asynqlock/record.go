@@ -32,26 +32,31 @@ func Peek(
 }
 
 // Forget deletes the record of a task, so that the task runs when it is delivered again: an operator has found out
-// that it took no effect. See [Peek] for the arguments; errors are those of [core.Once.Forget].
-func Forget(ctx context.Context, locks *core.Client, key KeyFunc, info *asynq.TaskInfo, opts ...Option) error {
-	once, err := recordOf(ctx, locks, key, info, opts)
-	if err != nil {
-		return err
-	}
-	return once.Forget(ctx)
-}
-
-// Resolve records that a task has taken effect: an operator has found out how a run of unknown outcome ended. The next
-// delivery is acknowledged with that result, which may be nil. See [Peek] for the arguments; errors are those of
-// [core.Once.Resolve].
-func Resolve(
-	ctx context.Context, locks *core.Client, key KeyFunc, info *asynq.TaskInfo, result []byte, opts ...Option,
+// that it took no effect. It applies to the record that [Peek] returned, see there for the other arguments. Errors are
+// those of [core.Once.Forget]: [core.ErrChanged] if the record has changed since, and [core.ErrInProgress] while the task
+// runs.
+func Forget(
+	ctx context.Context, locks *core.Client, key KeyFunc, info *asynq.TaskInfo, seen core.Record, opts ...Option,
 ) error {
 	once, err := recordOf(ctx, locks, key, info, opts)
 	if err != nil {
 		return err
 	}
-	return once.Resolve(ctx, result)
+	return once.Forget(ctx, seen)
+}
+
+// Resolve records that a task has taken effect: an operator has found out how a run of unknown outcome ended. The next
+// delivery is acknowledged with that result, which may be nil. It applies to the record that [Peek] returned, see there for
+// the other arguments. Errors are those of [core.Once.Resolve].
+func Resolve(
+	ctx context.Context, locks *core.Client, key KeyFunc, info *asynq.TaskInfo, seen core.Record, result []byte,
+	opts ...Option,
+) error {
+	once, err := recordOf(ctx, locks, key, info, opts)
+	if err != nil {
+		return err
+	}
+	return once.Resolve(ctx, seen, result)
 }
 
 // recordOf returns the Once of a task.

@@ -43,12 +43,24 @@ func TestResolve(t *testing.T) {
 		record.Label != info.Type {
 		t.Errorf("%+v, %v", record, err)
 	}
-	wantNil(t, asynqlock.Resolve(t.Context(), s.locks, key, info, []byte("by hand")))
-	wantErrors(t, asynqlock.Resolve(t.Context(), s.locks, key, info, nil), core.ErrCompleted)
+	wantErrors(t, asynqlock.Resolve(t.Context(), s.locks, key, info, core.Record{}, nil), core.ErrChanged)
+	wantNil(t, asynqlock.Resolve(t.Context(), s.locks, key, info, record, []byte("by hand")))
+	wantErrors(t, asynqlock.Resolve(t.Context(), s.locks, key, info, record, nil), core.ErrChanged)
+	wantErrors(t, asynqlock.Resolve(t.Context(), s.locks, key, info, record, nil), core.ErrCompleted)
+	wantErrors(t, asynqlock.Forget(t.Context(), s.locks, key, info, record), core.ErrChanged)
 	if done := s.run(info.ID, asynq.TaskStateCompleted); string(done.Result) != "by hand" {
 		t.Errorf("result %q", done.Result)
 	}
 	s.effects.want(t, "7", 1, 1)
+}
+
+// forgetRunning deletes the record of a task that runs.
+func forgetRunning(ctx context.Context, locks *core.Client, key asynqlock.KeyFunc, info *asynq.TaskInfo) error {
+	seen, err := asynqlock.Peek(ctx, locks, key, info)
+	if err != nil {
+		return err
+	}
+	return locks.Once(seen.Key).ForgetRunning(ctx, seen)
 }
 
 // TestForget: an operator has found out that it did not.
@@ -57,7 +69,9 @@ func TestForget(t *testing.T) {
 	s := newShop(t)
 	key := asynqlock.ByPayload("order")
 	info := s.archive(key)
-	wantNil(t, asynqlock.Forget(t.Context(), s.locks, key, info))
+	seen, err := asynqlock.Peek(t.Context(), s.locks, key, info)
+	wantNil(t, err)
+	wantNil(t, asynqlock.Forget(t.Context(), s.locks, key, info, seen))
 	if record, err := asynqlock.Peek(t.Context(), s.locks, key, info); err != nil || record.State != core.StateNone {
 		t.Errorf("%+v, %v", record, err)
 	}
@@ -105,8 +119,8 @@ func TestOperatorsArguments(t *testing.T) {
 		"WithWait(-1ns)":          {d.locks, key, info, []asynqlock.Option{asynqlock.WithWait(-1)}},
 	} {
 		_, peek := asynqlock.Peek(t.Context(), args.locks, args.key, args.info, args.opts...)
-		forget := asynqlock.Forget(t.Context(), args.locks, args.key, args.info, args.opts...)
-		resolve := asynqlock.Resolve(t.Context(), args.locks, args.key, args.info, nil, args.opts...)
+		forget := asynqlock.Forget(t.Context(), args.locks, args.key, args.info, core.Record{}, args.opts...)
+		resolve := asynqlock.Resolve(t.Context(), args.locks, args.key, args.info, core.Record{}, nil, args.opts...)
 		for _, err := range []error{peek, forget, resolve} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %s", err, want)

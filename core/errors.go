@@ -97,6 +97,10 @@ var (
 	// followed, or [Once.Resolve] has recorded the outcome. It comes with [ErrLeaseLost].
 	ErrStale = errors.New("holdfast: another attempt has followed")
 
+	// ErrChanged refuses an action of an operator if the record or the lock is not as the operator saw it any more. Nothing
+	// was changed. Read it again, and decide anew. For a record see [ChangedError].
+	ErrChanged = errors.New("holdfast: it has changed since it was seen")
+
 	// ErrValueTooLarge says that a run was recorded as completed without its value, which [WithMaxValue] does not allow.
 	ErrValueTooLarge = errors.New("holdfast: value too large")
 
@@ -265,6 +269,34 @@ func (e *OutcomeUnknownError) Error() string {
 // Unwrap returns [ErrOutcomeUnknown].
 func (e *OutcomeUnknownError) Unwrap() error { return ErrOutcomeUnknown }
 
+// ChangedError is the [ErrChanged] of [Once.Forget], [Once.ForgetRunning] and [Once.Resolve].
+type ChangedError struct {
+	// Record as it is now. Its State is [StateNone] if there is none any more.
+	Record Record
+}
+
+// Error returns the key and the present state.
+func (e *ChangedError) Error() string {
+	now := "there is none now"
+	if e.Record.State != StateNone {
+		now = fmt.Sprintf("it is %s now, of attempt %d", e.Record.State, e.Record.Attempt)
+	}
+	return fmt.Sprintf("holdfast: once %q: the record has changed since it was seen: %s; read it again", e.Record.Key, now)
+}
+
+// Unwrap returns [ErrChanged], and what the record is now: a [CompletedError] or an [InProgressError].
+func (e *ChangedError) Unwrap() []error {
+	switch e.Record.State {
+	case StateCompleted:
+		return []error{ErrChanged, &CompletedError{Record: e.Record}}
+	case StateRunning:
+		return []error{ErrChanged, &InProgressError{
+			Key: e.Record.Key, RetryAfter: e.Record.Lease, Instance: e.Record.Instance,
+		}}
+	}
+	return []error{ErrChanged}
+}
+
 // TooManyKeysError is the [ErrTooManyKeys] of one call.
 type TooManyKeysError struct {
 	// Key of the Once.
@@ -319,6 +351,8 @@ func onceError(key string, r *oncescript.Refusal) error {
 		return &CompletedError{Record: newRecord(key, r.Record)}
 	case oncescript.OutcomeUnknown:
 		return &OutcomeUnknownError{Record: newRecord(key, r.Record)}
+	case oncescript.Changed:
+		return &ChangedError{Record: newRecord(key, r.Record)}
 	case oncescript.InProgress:
 		return &InProgressError{Key: key, RetryAfter: r.RetryAfter}
 	case oncescript.TooManyRecords, oncescript.TooManyBytes:

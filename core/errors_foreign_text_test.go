@@ -47,8 +47,8 @@ func callsWith(ctx context.Context, c *core.Client, text string) map[string]erro
 	_, errs["Begin"] = c.Once(text).Begin(ctx)
 	_, errs["Peek"] = c.Once(text).Peek(ctx)
 	_, errs["WithQuota"] = c.Once(text, core.WithQuota(5)).Begin(ctx)
-	errs["Forget"] = c.Once(text).Forget(ctx)
-	errs["Resolve"] = c.Once(text).Resolve(ctx, nil)
+	errs["Forget"] = c.Once(text).Forget(ctx, core.Record{})
+	errs["Resolve"] = c.Once(text).Resolve(ctx, core.Record{}, nil)
 	_, errs["Records"] = c.Records(ctx, text)
 	_, errs["Records, state"] = c.Records(ctx, "{a}", core.State(text))
 	for _, err := range c.FindDigest(ctx, text) {

@@ -69,7 +69,8 @@ func ExampleOnce_Forget() {
 
 	place("order 7")
 	place("order 8")
-	_ = today.Forget(ctx) // the order was cancelled
+	seen, _ := today.Peek(ctx)
+	_ = today.Forget(ctx, seen) // the order was cancelled
 	place("order 9")
 	// Output:
 	// order 7, replayed: false
@@ -89,13 +90,17 @@ func ExampleOnce_Resolve() {
 	fmt.Println(err)
 	_, err = transfer.Do(ctx, send)
 	fmt.Println("unknown:", errors.Is(err, core.ErrOutcomeUnknown))
-	err = transfer.Resolve(ctx, []byte("receipt 9")) // an operator has asked the bank: the money has arrived
+	seen, _ := transfer.Peek(ctx)
+	fmt.Println("seen:", seen.State)
+	// An operator asks the bank: the money has arrived. If the record has changed meanwhile, Resolve returns ErrChanged.
+	err = transfer.Resolve(ctx, seen, []byte("receipt 9"))
 	fmt.Println("resolved:", err)
 	sent, err := transfer.Do(ctx, send)
 	fmt.Printf("%s, replayed: %v, error: %v\n", sent.Value, sent.Replayed, err)
 	// Output:
 	// the bank did not answer
 	// unknown: true
+	// seen: unknown
 	// resolved: <nil>
 	// receipt 9, replayed: true, error: <nil>
 }
@@ -113,7 +118,8 @@ func ExampleWithFailurePolicy() {
 
 	fmt.Println(send(errors.New("the bank did not answer"))) // the money may be on its way
 	fmt.Println("again:", errors.Is(send(nil), core.ErrOutcomeUnknown))
-	_ = transfer.Forget(ctx) // an operator has asked the bank: it is not
+	seen, _ := transfer.Peek(ctx)
+	_ = transfer.Forget(ctx, seen) // an operator has asked the bank: it is not
 	fmt.Println("after Forget:", send(nil))
 	// Output:
 	// the bank did not answer

@@ -172,7 +172,7 @@ func ExampleClient_Inspect() {
 
 	info, _ := locks.Inspect(ctx, "order:42")
 	fmt.Println(info.Mode, len(info.Holders), info.Holders[0].Owner == lease.Owner())
-	forced, _ := locks.ForceUnlock(ctx, "order:42")
+	forced, _ := locks.ForceUnlockSeen(ctx, info) // from this holder, never from a later one
 	fmt.Println("forced:", forced)
 	// Output:
 	// mutex 1 true

@@ -3,10 +3,13 @@ package core
 import (
 	"context"
 	"fmt"
+
+	"github.com/holdfast-go/holdfast/core/internal/lockscript"
 )
 
 // ForceUnlock takes the lock of that name from its holders, of whatever strategy. It returns true if the lock was
-// held. It does not stop a holder. The holder notices at its next renewal, a third of its TTL later at most, and may
+// held. It takes the lock from whoever holds it when Redis runs the command, also from a holder that has got it since an
+// operator looked: if somebody decides, use [Client.ForceUnlockSeen]. It does not stop a holder. The holder notices at its next renewal, a third of its TTL later at most, and may
 // work beside its successor until then. The successor's fencing token is greater, so a resource that checks tokens is
 // safe.
 //
@@ -23,6 +26,41 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	forced, err := c.server.Force(ctx, k, c.ids.Next())
 	if err != nil {
 		return false, errorf("holdfast: force lock %q: %w", name, failure(ctx, k.Lock, err))
+	}
+	return forced, nil
+}
+
+// ForceUnlockSeen is [Client.ForceUnlock] that applies to what was seen, as [Client.Inspect] returned it: it takes the lock
+// only if each of its holders is one of seen.Holders, with the same Owner and Token. Otherwise it returns [ErrChanged], and
+// nothing is changed. A holder that has left meanwhile does no harm. It returns false if the lock is free. Fields other than
+// Name and Holders are ignored.
+//
+// The 1,000 holders that Inspect returns at most are compared. A lock that more owners share is not taken: use
+// [Client.ForceUnlockHolder], or ForceUnlock. A Redisson client has no token, so its later hold is not told from the one that
+// was seen if it has the same owner.
+func (c *Client) ForceUnlockSeen(ctx context.Context, seen Info) (bool, error) {
+	k, err := keysOf(c.prefix, seen.Name)
+	if err != nil {
+		return false, err
+	}
+	if n := max(seen.Shares, len(seen.Holders)); n > maxInspected {
+		return false, invalidOption("force lock %q: %d holds are more than the %d that can be compared: use ForceUnlockHolder or ForceUnlock",
+			seen.Name, n, maxInspected)
+	}
+	holders := make([]lockscript.Holder, len(seen.Holders))
+	for i, h := range seen.Holders {
+		holders[i] = lockscript.Holder{Owner: h.Owner, Token: h.Token}
+	}
+	if !c.operations.Start() {
+		return false, ErrClosed
+	}
+	defer c.operations.Finish()
+	forced, changed, err := c.server.ForceSeen(ctx, k, c.ids.Next(), holders)
+	if err != nil {
+		return false, errorf("holdfast: force lock %q: %w", seen.Name, failure(ctx, k.Lock, err))
+	}
+	if changed {
+		return false, errorf("holdfast: force lock %q: %w: another owner holds it: inspect it again", seen.Name, ErrChanged)
 	}
 	return forced, nil
 }
@@ -58,7 +96,7 @@ func (c *Client) ForceUnlockHolder(ctx context.Context, name string, holder Hold
 	return forced, nil
 }
 
-// ForceUnlock is [Client.ForceUnlock] on all servers. It returns true if the lock was held on a majority of them. A
+// ForceUnlock is [Client.ForceUnlock] on all servers: it takes the lock from whoever holds it then. It returns true if the lock was held on a majority of them. A
 // server that does not answer keeps the hold until its TTL expires, which does no harm while a majority is free.
 func (r *Redlock) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	k, err := keysOf(r.prefix, name)

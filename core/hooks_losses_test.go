@@ -161,7 +161,7 @@ func countAttempt(once *core.Once, way int) {
 	switch way {
 	case 0:
 		_ = attempt.Complete(ctx, nil)
-		_ = once.Forget(ctx)
+		_ = forgetNow(ctx, once)
 	case 1:
 		attempt.Abandon()
 		_ = attempt.Release(ctx)

@@ -195,7 +195,7 @@ func entrances(ctx context.Context, c *core.Client, name string) map[string]erro
 	_, errs["Once.Begin"] = o.Begin(ctx)
 	_, errs["Once.Do"] = o.Do(ctx, answers(nil, ""))
 	_, errs["Once.Peek"] = o.Peek(ctx)
-	errs["Once.Forget"], errs["Once.Resolve"] = o.Forget(ctx), o.Resolve(ctx, nil)
+	errs["Once.Forget"], errs["Once.Resolve"] = forgetNow(ctx, o), resolveNow(ctx, o, nil)
 	return errs
 }
 

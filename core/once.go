@@ -213,18 +213,45 @@ func (o *Once) Peek(ctx context.Context) (Record, error) {
 
 // Forget deletes the record, so that the key can be used again: the order was cancelled, or an operator has found out
 // how a run of unknown outcome ended. The record leaves its group too, whether or not this Once is one [WithGroup].
-// Forget returns no error if there was no record.
 //
-// Forget does not stop a run in progress. The run loses its lease at its next renewal, a third of its TTL later at
-// most. If it completes all the same, it is recorded, unless another attempt has begun and its record still exists.
-func (o *Once) Forget(ctx context.Context) error {
-	if o.err != nil {
-		return o.err
+// It applies to the record that was seen, as [Once.Peek] or [Client.Records] returned it: to the same state, and the same
+// attempt. A record that has become another one meanwhile is kept. The State and the Token of seen count, and its Key
+// unless it is empty; so a page can carry them from its question to the answer. The zero Record means that there was none.
+//
+// Errors:
+//
+//   - [ErrChanged] with the present record in a [ChangedError] if it is not as it was seen. It is also [ErrCompleted] or
+//     [ErrInProgress] if that is what it has become.
+//   - [ErrInProgress] with the rest of the lease in an [InProgressError] while an attempt is running. See
+//     [Once.ForgetRunning].
+//   - [ErrUnavailable] if Redis did not confirm it: read the record again.
+//   - The context's error if that ended first; [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed].
+func (o *Once) Forget(ctx context.Context, seen Record) error { return o.forget(ctx, seen, false) }
+
+// ForgetRunning is [Once.Forget] that also deletes the record of an attempt that is running, if it is the one that was
+// seen. It does not stop the run, so the next one may run beside it. The run loses its lease at its next renewal, a third
+// of its TTL later at most. If it completes all the same, it is recorded, unless another attempt has begun and its
+// record still exists.
+func (o *Once) ForgetRunning(ctx context.Context, seen Record) error {
+	return o.forget(ctx, seen, true)
+}
+
+// forget is Forget, and with evenRunning ForgetRunning.
+func (o *Once) forget(ctx context.Context, record Record, evenRunning bool) error {
+	seen, err := o.seen(record)
+	if err != nil {
+		return err
 	}
 	forgot := o.keys.Released("forgot:" + o.client.ids.Next())
-	return o.ask(ctx, "forget", func(ctx context.Context) error {
-		return o.backend().Forget(ctx, o.config.lock.ack, o.keys, o.group(), forgot)
+	var refused *oncescript.Refusal
+	err = o.ask(ctx, "forget", func(ctx context.Context) (err error) {
+		refused, err = o.backend().Forget(ctx, o.config.lock.ack, o.keys, o.group(), seen, evenRunning, forgot)
+		return err
 	})
+	if err == nil && refused != nil {
+		err = onceError(o.key, refused)
+	}
+	return err
 }
 
 func (o *Once) backend() oncescript.Strategy { return o.client.server.once }
@@ -245,8 +272,12 @@ func (o *Once) group() oncescript.Group {
 // allows another run. The record keeps the number and the token of the last attempt, whose further calls return
 // [ErrStale].
 //
+// It applies to the record that was seen, as [Once.Forget] does. For a key that has no record, seen is the zero Record.
+//
 // Errors:
 //
+//   - [ErrChanged] with the present record in a [ChangedError] if it is not as it was seen. It is also [ErrCompleted] or
+//     [ErrInProgress] if that is what it has become. The record is not changed.
 //   - [ErrInProgress] with the rest of the lease in an [InProgressError] while an attempt is running. The attempt is
 //     not affected.
 //   - [ErrCompleted] with the record in a [CompletedError] if it was completed before. The record is not changed.
@@ -254,12 +285,16 @@ func (o *Once) group() oncescript.Group {
 //   - [ErrUnavailable] if Redis did not confirm the record: call Resolve again, and ErrCompleted says that the record
 //     exists.
 //   - The context's error if that ended first; [ErrInvalidName], [ErrInvalidOption], [ErrWrongType], [ErrClosed].
-func (o *Once) Resolve(ctx context.Context, value []byte) error {
+func (o *Once) Resolve(ctx context.Context, seen Record, value []byte) error {
+	was, err := o.seen(seen)
+	if err != nil {
+		return err
+	}
 	h := o.newHold()
 	o.client.ids.Renew(&h)
 	var refused *oncescript.Refusal
-	err := o.ask(ctx, "resolve", func(ctx context.Context) (err error) {
-		refused, err = o.backend().Resolve(ctx, &h, o.group(), value)
+	err = o.ask(ctx, "resolve", func(ctx context.Context) (err error) {
+		refused, err = o.backend().Resolve(ctx, &h, o.group(), was, value)
 		return err
 	})
 	if err != nil {

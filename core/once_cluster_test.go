@@ -37,7 +37,7 @@ func TestKeysOfARecord(t *testing.T) {
 			t.Error(err)
 		}
 		forget(t, once)
-		if err := once.Resolve(ctx, nil); err != nil {
+		if err := resolveNow(ctx, once, nil); err != nil {
 			t.Error(err)
 		}
 		forget(t, once)

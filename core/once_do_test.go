@@ -150,7 +150,7 @@ func TestFailurePolicies(t *testing.T) {
 		if !errors.As(err, &unknown) || unknown.Record.State != core.StateUnknown || unknown.Record.Reason == "" {
 			t.Errorf("%s: %v", end, err)
 		}
-		if err := hold.Forget(ctx); err != nil {
+		if err := forgetNow(ctx, hold); err != nil {
 			t.Error(err)
 		}
 		if got, err := hold.Do(ctx, answers(new(atomic.Int64), "ok")); err != nil || got.Attempt != 1 {
@@ -250,7 +250,7 @@ func TestLargeValues(t *testing.T) {
 		if err != nil || !got.Replayed || !got.Omitted || got.Value != nil {
 			t.Errorf("replayed: %+v, %v", got, err)
 		}
-		if err := once.Forget(ctx); err != nil {
+		if err := forgetNow(ctx, once); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -30,7 +30,7 @@ func (l *lostEnd) release() { _ = l.next.Release(context.Background()) }
 func (l *lostEnd) finish()  { _ = l.next.Complete(context.Background(), []byte("other")) }
 func (l *lostEnd) flush()   { l.rdb.FlushDB(context.Background()) }
 func (l *lostEnd) resolve() {
-	if err := l.other.Resolve(context.Background(), []byte("resolved")); err != nil {
+	if err := resolveNow(context.Background(), l.other, []byte("resolved")); err != nil {
 		l.t.Errorf("Resolve: %v", err)
 	}
 }

@@ -24,8 +24,8 @@ func TestOnceWithoutRedis(t *testing.T) {
 	}
 	_, err = once.Peek(ctx)
 	wantErr(t, err, core.ErrUnavailable)
-	wantErr(t, once.Forget(ctx), core.ErrUnavailable)
-	wantErr(t, once.Resolve(ctx, nil), core.ErrUnavailable)
+	wantErr(t, forgetNow(ctx, once), core.ErrUnavailable)
+	wantErr(t, resolveNow(ctx, once, nil), core.ErrUnavailable)
 	server.Restart()
 	var ran atomic.Int64
 	if got, err := once.Do(ctx, answers(&ran, "")); err != nil || got.Attempt != 1 || ran.Load() != 1 {
@@ -109,8 +109,8 @@ func TestFrozenOnce(t *testing.T) {
 			return err
 		},
 		"peek":     func(ctx context.Context) error { _, err := once.Peek(ctx); return err },
-		"forget":   once.Forget,
-		"resolve":  func(ctx context.Context) error { return locks.Once("r").Resolve(ctx, nil) },
+		"forget":   func(ctx context.Context) error { return once.Forget(ctx, core.Record{}) },
+		"resolve":  func(ctx context.Context) error { return locks.Once("r").Resolve(ctx, core.Record{}, nil) },
 		"declare":  func(ctx context.Context) error { return a.Declare(ctx, core.StateUnknown) },
 		"complete": func(ctx context.Context) error { return b.Complete(ctx, nil) },
 		"release":  c.Release,
@@ -181,10 +181,10 @@ func TestWaitersAreTold(t *testing.T) {
 		"complete": func(a *core.Attempt) error { return a.Complete(ctx, nil) },
 		"hold":     func(a *core.Attempt) error { return a.Hold(ctx, "") },
 		"release":  func(a *core.Attempt) error { return a.Release(ctx) },
-		"forget":   func(*core.Attempt) error { return locks.Once("forget").Forget(ctx) },
+		"forget":   func(*core.Attempt) error { return forgetNow(ctx, locks.Once("forget")) },
 		"resolve": func(*core.Attempt) error {
 			abandon(t, rdb, "resolve")
-			return locks.Once("resolve").Resolve(ctx, nil)
+			return resolveNow(ctx, locks.Once("resolve"), nil)
 		},
 	} {
 		a := mustBegin(t, locks.Once(name))

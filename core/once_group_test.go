@@ -126,7 +126,7 @@ func TestForgetOfAGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	until := rdb.ZScore(ctx, groupOf("a"), recordOf("{a}:1")).Val()
-	if err := locks.Once("{a}:1", core.WithRetention(48*time.Hour)).Resolve(ctx, make([]byte, 4096)); err != nil {
+	if err := resolveNow(ctx, locks.Once("{a}:1", core.WithRetention(48*time.Hour)), make([]byte, 4096)); err != nil {
 		t.Fatal(err)
 	}
 	if rdb.ZScore(ctx, groupOf("a"), recordOf("{a}:1")).Val() <= until {
@@ -139,7 +139,7 @@ func TestForgetOfAGroup(t *testing.T) {
 	if n := rdb.Exists(ctx, groupOf("a")).Val(); n != 0 {
 		t.Error("a forgotten record counts")
 	}
-	if err := locks.Once("{a}:2").Resolve(ctx, nil); err != nil || rdb.Exists(ctx, groupOf("a")).Val() != 0 {
+	if err := resolveNow(ctx, locks.Once("{a}:2"), nil); err != nil || rdb.Exists(ctx, groupOf("a")).Val() != 0 {
 		t.Errorf("a record that nobody has listed counts: %v", err)
 	}
 	mustBegin(t, locks.Once("{a}:3", core.WithQuota(1)))

@@ -129,8 +129,11 @@ func loseForget(t *testing.T, l *onceLoser) {
 	if err := mustBegin(t, l.Once).Complete(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
+	seen := mustPeek(t, l.Once)
 	l.lose()
-	forget(t, l.Once)
+	if err := l.Forget(context.Background(), seen); err != nil {
+		t.Errorf("Forget: %v", err)
+	}
 	wantState(t, l.Once, core.StateNone, 0)
 }
 
@@ -138,8 +141,9 @@ func loseResolve(t *testing.T, l *onceLoser) {
 	if err := mustBegin(t, l.Once).Hold(context.Background(), "reason"); err != nil {
 		t.Fatal(err)
 	}
+	seen := mustPeek(t, l.Once)
 	l.lose()
-	if err := l.Resolve(context.Background(), []byte("value")); err != nil {
+	if err := l.Resolve(context.Background(), seen, []byte("value")); err != nil {
 		t.Errorf("Resolve: %v", err)
 	}
 	if r := wantState(t, l.Once, core.StateCompleted, 1); string(r.Value) != "value" {
@@ -156,9 +160,12 @@ func TestForgetTwice(t *testing.T) {
 	other := newClient(t, server.Client(), core.WithTTL(long)).Once("name")
 	once := newClient(t, relay.Client()).Once("name")
 	mustBegin(t, other)
+	seen := mustPeek(t, other)
 	relay.LoseReplies(recordOf("name"), 1, redistest.Closed)
 	beforeRepetition(relay, recordOf("name"), func() { mustBegin(t, other) })
-	forget(t, once)
+	if err := once.ForgetRunning(context.Background(), seen); err != nil || relay.LostReplies() != 1 {
+		t.Errorf("ForgetRunning: %v", err)
+	}
 	wantState(t, other, core.StateRunning, 1)
 }
 

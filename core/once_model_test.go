@@ -194,10 +194,10 @@ func (g *onceGame) move() {
 	case n < 16:
 		value := fmt.Sprint("value", len(g.moves))
 		want := g.model.resolve(value)
-		g.expect("resolve", g.locks[0].Once(g.name).Resolve(ctx, []byte(value)), want)
+		g.expect("resolve", resolveNow(ctx, g.locks[0].Once(g.name), []byte(value)), want)
 	case n == 16:
 		g.model.forget()
-		g.expect("forget", g.locks[0].Once(g.name).Forget(ctx), nil)
+		g.expect("forget", forgetNow(ctx, g.locks[0].Once(g.name)), nil)
 	default:
 		g.model.forget()
 		g.expect("eviction", g.rdb.Del(ctx, recordOf(g.name)).Err(), nil)

@@ -68,8 +68,8 @@ func wantRefusals(t testing.TB, o *core.Once, kind error, names string) {
 	wantInvalid(t, err, kind, names)
 	_, err = o.Peek(ctx)
 	wantInvalid(t, err, kind, names)
-	wantInvalid(t, o.Forget(ctx), kind, names)
-	wantInvalid(t, o.Resolve(ctx, nil), kind, names)
+	wantInvalid(t, forgetNow(ctx, o), kind, names)
+	wantInvalid(t, resolveNow(ctx, o, nil), kind, names)
 }
 
 // TestOnceLimits: what is just allowed.

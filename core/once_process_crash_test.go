@@ -90,7 +90,7 @@ func TestOnceClosed(t *testing.T) {
 		_, do := once.Do(ctx, answers(nil, ""))
 		_, peek := once.Peek(ctx)
 		for _, err := range []error{
-			begin, do, peek, once.Forget(ctx), once.Resolve(ctx, nil), a.Declare(ctx, core.StateUnknown),
+			begin, do, peek, forgetNow(ctx, once), resolveNow(ctx, once, nil), a.Declare(ctx, core.StateUnknown),
 			a.Complete(ctx, nil), a.Release(ctx), a.Hold(ctx, ""),
 		} {
 			wantErr(t, err, core.ErrClosed)

@@ -52,7 +52,7 @@ func TestQuota(t *testing.T) {
 	}
 	_, err = of("ada", 5).Begin(ctx)
 	wantErr(t, err, core.ErrTooManyKeys)
-	if err := of("ada", 4).Forget(ctx); err != nil {
+	if err := forgetNow(ctx, of("ada", 4)); err != nil {
 		t.Fatal(err)
 	}
 	fifth := mustBegin(t, of("ada", 5))

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -29,9 +30,10 @@ var (
 	}
 	releaseParts = []string{"publish", "oncescript/common", "oncescript/group", "oncescript/release"}
 	resolveParts = []string{
-		"publish", "oncescript/common", "oncescript/group", "oncescript/marks", "oncescript/finish_common", "oncescript/resolve",
+		"publish", "oncescript/common", "oncescript/seen", "oncescript/group", "oncescript/marks", "oncescript/finish_common",
+		"oncescript/resolve",
 	}
-	forgetParts = []string{"publish", "oncescript/common", "oncescript/marks", "oncescript/forget"}
+	forgetParts = []string{"publish", "oncescript/common", "oncescript/seen", "oncescript/marks", "oncescript/forget"}
 )
 
 // onceScripts sends the very scripts of Once about one name, as clients that repeat them would.
@@ -42,13 +44,14 @@ type onceScripts struct {
 	// remembered is true if the ends of attempts are remembered although nothing is in doubt.
 	remembered bool
 	tokens     map[string]string // of the attempts that have begun, by ID
+	seen       map[string][2]any // state and token that the operator saw before the first run, by the ID of the action
 }
 
 const hour = 3_600_000 // ms
 
 // newOnceScripts returns the scripts about a name.
 func newOnceScripts(t testing.TB, rdb *redis.Client, name string) *onceScripts {
-	return &onceScripts{t: t, rdb: rdb, name: name, tokens: make(map[string]string)}
+	return &onceScripts{t: t, rdb: rdb, name: name, tokens: make(map[string]string), seen: make(map[string][2]any)}
 }
 
 // run sends a script about an attempt; a script may be sent as often as one likes.
@@ -122,13 +125,31 @@ func (s *onceScripts) giveUp(id string) string {
 	return s.run(releaseParts, id, id, hour, 1, "PUBLISH", "channel")
 }
 
+// see returns the state and the token of the record as the operator saw it before the first run of an action.
+func (s *onceScripts) see(id string) (state, token any) {
+	s.t.Helper()
+	if _, again := s.seen[id]; !again {
+		record, err := luaScript(s.t, "oncescript/common", "oncescript/peek").Run(context.Background(), s.rdb, []string{recordOf(s.name)}).Slice()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		token := cmp.Or(contents(s.t, s.rdb, s.name)["token"], "0")
+		s.seen[id] = [2]any{record[1], token}
+	}
+	return s.seen[id][0], s.seen[id][1]
+}
+
 func (s *onceScripts) forget(id string) string {
-	return s.run(forgetParts, id, hour, "PUBLISH", "channel")
+	state, token := s.see(id)
+	reply := s.run(forgetParts, id, hour, "PUBLISH", "channel", state, token, 1)
+	reply, _, _ = strings.Cut(reply, " ")
+	return reply
 }
 
 // resolve is done by a program other than the attempts.
 func (s *onceScripts) resolve(id string) string {
-	reply := s.run(resolveParts, id, id, hour, hour, "PUBLISH", "channel", "value of "+id, "", "print", 0)
+	state, token := s.see(id)
+	reply := s.run(resolveParts, id, id, hour, hour, "PUBLISH", "channel", "value of "+id, "", "print", 0, state, token)
 	reply, _, _ = strings.Cut(reply, " ")
 	return reply
 }

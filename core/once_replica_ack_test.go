@@ -35,7 +35,7 @@ func TestOnceIsAcknowledged(t *testing.T) {
 			t.Error("Forget did not wait")
 		}
 		before = p.waits()
-		if err := once.Resolve(ctx, nil); err != nil || p.waits() == before {
+		if err := resolveNow(ctx, once, nil); err != nil || p.waits() == before {
 			t.Errorf("Resolve did not wait: %v", err)
 		}
 		forget(t, once)
@@ -76,8 +76,8 @@ func TestOnceIsNotAcknowledged(t *testing.T) {
 	wantNotReplicated(t, attempts["release"].Release(ctx), 0, 1)
 	wantNotReplicated(t, attempts["hold"].Hold(ctx, ""), 0, 1)
 	wantNotReplicated(t, attempts["declare"].Declare(ctx, core.StateUnknown), 0, 1)
-	wantNotReplicated(t, acked("declare").Forget(ctx), 0, 1)
-	wantNotReplicated(t, acked("resolve").Resolve(ctx, nil), 0, 1)
+	wantNotReplicated(t, forgetNow(ctx, acked("declare")), 0, 1)
+	wantNotReplicated(t, resolveNow(ctx, acked("resolve"), nil), 0, 1)
 	for name, state := range map[string]core.State{
 		"complete": core.StateCompleted, "release": core.StateNone, "hold": core.StateUnknown, "declare": core.StateNone,
 		"resolve": core.StateCompleted,
@@ -113,10 +113,10 @@ func TestRepeatedEndIsNotAcknowledged(t *testing.T) {
 		"complete": func(a *core.Attempt) error { return a.Complete(ctx, nil) },
 		"release":  func(a *core.Attempt) error { return a.Release(ctx) },
 		"hold":     func(a *core.Attempt) error { return a.Hold(ctx, "") },
-		"forget":   func(*core.Attempt) error { return acked("forget").Forget(ctx) },
+		"forget":   func(*core.Attempt) error { return forgetNow(ctx, acked("forget")) },
 		"resolve": func(*core.Attempt) error {
 			abandon(t, p.master.Client(), "resolve")
-			return acked("resolve").Resolve(ctx, nil)
+			return resolveNow(ctx, acked("resolve"), nil)
 		},
 	}
 	attempts := map[string]*core.Attempt{}

@@ -93,7 +93,7 @@ func TestResolve(t *testing.T) {
 			name := was + ", " + end
 			zombie := test.prepare(t, rdb, locks, name)
 			once := newClient(t, rdb).Once(name, core.WithRetention(48*time.Hour), core.WithFingerprint([]byte("own")))
-			if err := once.Resolve(ctx, []byte("value")); err != nil {
+			if err := resolveNow(ctx, once, []byte("value")); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 			wantResolved(t, once, zombie, test.print)
@@ -131,7 +131,7 @@ func wantResolved(t testing.TB, o *core.Once, a *core.Attempt, print string) {
 		t.Errorf("%s: %+v, want token %d and fingerprint %q", o.Key(), r, token, print)
 	}
 	var again *core.CompletedError
-	if err := o.Resolve(ctx, []byte("second word")); !errors.As(err, &again) || string(again.Record.Value) != "value" {
+	if err := resolveNow(ctx, o, []byte("second word")); !errors.As(err, &again) || string(again.Record.Value) != "value" {
 		t.Errorf("%s: a second Resolve: %v", o.Key(), err)
 	}
 	if print == "own" {
@@ -158,7 +158,7 @@ func TestResolveIsRefused(t *testing.T) {
 		a := test.prepare(t, rdb, locks, was)
 		once := newClient(t, rdb).Once(was, core.WithRetention(time.Hour), core.WithMaxValue(1))
 		before, kept := contents(t, rdb, was), rdb.PTTL(ctx, recordOf(was)).Val()
-		err := once.Resolve(ctx, []byte("value"))
+		err := resolveNow(ctx, once, []byte("value"))
 		wantErr(t, err, test.refused)
 		var busy *core.InProgressError
 		if errors.As(err, &busy) && (busy.Key != was || busy.RetryAfter > long || busy.RetryAfter < long-within) {
@@ -193,9 +193,9 @@ func TestResolveOfAFollowedAttempt(t *testing.T) {
 	mustBegin(t, once)
 	abandon(t, rdb, "name")
 	second := mustBegin(t, once)
-	wantErr(t, once.Resolve(ctx, nil), core.ErrInProgress)
+	wantErr(t, resolveNow(ctx, once, nil), core.ErrInProgress)
 	abandon(t, rdb, "name")
-	if err := once.Resolve(ctx, []byte("value")); err != nil {
+	if err := resolveNow(ctx, once, []byte("value")); err != nil {
 		t.Error(err)
 	}
 	wantResolved(t, once, second, "own")
@@ -214,7 +214,7 @@ func TestResolveWhileItRuns(t *testing.T) {
 	once := newClient(t, rdb, core.WithTTL(2*time.Second)).Once("name")
 	a := mustBegin(t, once)
 	rdb.Del(ctx, recordOf("name"))
-	if err := once.Resolve(ctx, []byte("value")); err != nil {
+	if err := resolveNow(ctx, once, []byte("value")); err != nil {
 		t.Error(err)
 	}
 	waitFor(t, a.Done(), "the attempt to be lost")
@@ -238,7 +238,7 @@ func TestResolvedValues(t *testing.T) {
 		"too large": {make([]byte, 9), true},
 	} {
 		once := locks.Once(name, core.WithMaxValue(8))
-		err := once.Resolve(ctx, test.value)
+		err := resolveNow(ctx, once, test.value)
 		if test.omitted {
 			wantErr(t, err, core.ErrValueTooLarge)
 		} else if err != nil {
@@ -248,7 +248,7 @@ func TestResolvedValues(t *testing.T) {
 		if r.Omitted != test.omitted || !r.Omitted && (r.Value == nil || !bytes.Equal(r.Value, test.value)) {
 			t.Errorf("%s: %+v", name, r)
 		}
-		wantErr(t, once.Resolve(ctx, make([]byte, 9)), core.ErrCompleted)
+		wantErr(t, resolveNow(ctx, once, make([]byte, 9)), core.ErrCompleted)
 	}
 }
 
@@ -276,7 +276,7 @@ func TestWaitersGetWhatWasResolved(t *testing.T) {
 	})
 	relay.Hold(redistest.ToServer) // so that none of them begins before
 	abandon(t, rdb, "name")
-	if err := locks.Once("name").Resolve(ctx, []byte("value")); err != nil {
+	if err := resolveNow(ctx, locks.Once("name"), []byte("value")); err != nil {
 		t.Error(err)
 	}
 	relay.Deliver()
@@ -297,7 +297,7 @@ func TestResolveCounts(t *testing.T) {
 		return locks.Once(fmt.Sprintf("pay:{ada}:%d", i), core.WithQuota(1), core.WithRetention(time.Hour))
 	}
 	for i := range 2 {
-		if err := of(i).Resolve(ctx, nil); err != nil {
+		if err := resolveNow(ctx, of(i), nil); err != nil {
 			t.Errorf("Resolve of key %d: %v", i, err)
 		}
 	}
@@ -321,7 +321,7 @@ func TestResolveCounts(t *testing.T) {
 	if err := a.Hold(ctx, ""); err != nil {
 		t.Error(err)
 	}
-	if err := of(3).Resolve(ctx, nil); err != nil {
+	if err := resolveNow(ctx, of(3), nil); err != nil {
 		t.Error(err)
 	}
 	score := rdb.ZScore(ctx, group, "holdfast:once=lock:pay:{ada}:3").Val()
@@ -348,7 +348,7 @@ func TestResolveKeepsTheRetention(t *testing.T) {
 		if err := attempt.Hold(ctx, "who knows"); err != nil {
 			t.Fatal(err)
 		}
-		if err := locks.Once(name, core.WithRetention(row.operator)).Resolve(ctx, nil); err != nil {
+		if err := resolveNow(ctx, locks.Once(name, core.WithRetention(row.operator)), nil); err != nil {
 			t.Fatal(err)
 		}
 		if left := rdb.PTTL(ctx, "holdfast:once:{lock:"+name+"}").Val(); left < row.least || left > row.most {

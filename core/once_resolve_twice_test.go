@@ -28,7 +28,7 @@ func TestHalfAResolve(t *testing.T) {
 				name := was + ", without " + command
 				resolvables[was].prepare(t, rdb, newClient(t, rdb, core.WithTTL(long)), name)
 				before := contents(t, rdb, name)
-				if err := locks.Once(name).Resolve(ctx, []byte("value")); err == nil {
+				if err := resolveNow(ctx, locks.Once(name), []byte("value")); err == nil {
 					t.Error("resolved without the right to")
 				}
 				wantExpiry(t, rdb, name)
@@ -38,7 +38,7 @@ func TestHalfAResolve(t *testing.T) {
 				redistest.Eventually(t, within, "the rest to expire", func() bool { // see expire in internal/oncescript/lua/common.lua
 					return rdb.Type(ctx, recordOf(name)).Val() != "string"
 				})
-				err := locksOf(t, rdb, name).Resolve(ctx, []byte("value"))
+				err := resolveNow(ctx, locksOf(t, rdb, name), []byte("value"))
 				if err != nil && !errors.Is(err, core.ErrCompleted) {
 					t.Errorf("Resolve: %v", err)
 				}
@@ -60,6 +60,7 @@ func TestResolveIsFinished(t *testing.T) {
 	if err := mustBegin(t, once).Hold(ctx, "reason"); err != nil {
 		t.Fatal(err)
 	}
+	seen := mustPeek(t, once)
 	relay.LoseReplies(recordOf("name"), 1, redistest.Closed)
 	beforeRepetition(relay, recordOf("name"), func() {
 		for _, key := range rdb.Keys(ctx, "holdfast:released:*").Val() {
@@ -67,7 +68,7 @@ func TestResolveIsFinished(t *testing.T) {
 		}
 		rdb.HSet(ctx, recordOf("name"), "reason", "reason", "deadline", 0)
 	})
-	if err := once.Resolve(ctx, []byte("value")); err != nil || relay.LostReplies() != 1 {
+	if err := once.Resolve(ctx, seen, []byte("value")); err != nil || relay.LostReplies() != 1 {
 		t.Errorf("Resolve: %v", err)
 	}
 	if r := wantState(t, once, core.StateCompleted, 1); string(r.Value) != "value" || r.Reason != "" {
@@ -89,7 +90,7 @@ func TestResolveTwice(t *testing.T) {
 		forget(t, other)
 		mustBegin(t, other)
 	})
-	if err := once.Resolve(context.Background(), []byte("value")); err != nil || relay.LostReplies() != 1 {
+	if err := once.Resolve(context.Background(), core.Record{}, []byte("value")); err != nil || relay.LostReplies() != 1 {
 		t.Errorf("Resolve: %v", err)
 	}
 	wantState(t, other, core.StateRunning, 1)
@@ -106,7 +107,7 @@ func TestResolveAtTheSameTime(t *testing.T) {
 		locks := newClient(t, rdb)
 		go func() {
 			value := fmt.Sprint("value ", i)
-			err := locks.Once("name").Resolve(ctx, []byte(value))
+			err := resolveNow(ctx, locks.Once("name"), []byte(value))
 			var other *core.CompletedError
 			switch {
 			case err == nil:

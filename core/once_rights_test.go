@@ -85,8 +85,8 @@ func TestNoKeyWithoutExpiryWithoutPEXPIRE(t *testing.T) {
 	mustLock(t, locks.Mutex("forced"), core.WithMinHold(long/2))
 	setRight(t, server, "-pexpire")
 	for what, err := range map[string]error{
-		"Forget":  locks.Once("forgotten").Forget(ctx),
-		"Resolve": locks.Once("resolved").Resolve(ctx, nil),
+		"Forget":  forgetNow(ctx, locks.Once("forgotten")),
+		"Resolve": resolveNow(ctx, locks.Once("resolved"), nil),
 	} {
 		if !errors.Is(err, core.ErrPermission) {
 			t.Errorf("%s: %v", what, err)

@@ -60,7 +60,7 @@ func TestRecordNamesItsRunner(t *testing.T) {
 	next := newClient(t, rdb, core.WithInstance("web-2:8"))
 	mustBegin(t, next.Once("abandoned"))
 	wantRunner(t, observer, "abandoned", "web-2:8", "")
-	if err := observer.Once("unknown").Resolve(ctx, nil); err != nil {
+	if err := resolveNow(ctx, observer.Once("unknown"), nil); err != nil {
 		t.Fatal(err)
 	}
 	wantRunner(t, observer, "unknown", "web-1:7", "POST /orders/{id}")

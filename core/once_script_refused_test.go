@@ -43,9 +43,9 @@ func TestFullServerOnce(t *testing.T) {
 		"release":  attempts["release"].Release(ctx),
 		"declare":  attempts["declare"].Declare(ctx, core.StateUnknown),
 		"evicted":  attempts["evicted"].Complete(ctx, nil),
-		"forget":   locks.Once("declare").Forget(ctx),
-		"resolve":  locks.Once("resolve").Resolve(ctx, []byte("value")),
-		"by hand":  locks.Once("by hand").Resolve(ctx, []byte("value")),
+		"forget":   forgetNow(ctx, locks.Once("declare")),
+		"resolve":  resolveNow(ctx, locks.Once("resolve"), []byte("value")),
+		"by hand":  resolveNow(ctx, locks.Once("by hand"), []byte("value")),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -143,8 +143,8 @@ func TestOnceOfAnotherType(t *testing.T) {
 	wantErr(t, err, core.ErrWrongType)
 	_, err = once.Peek(ctx)
 	wantErr(t, err, core.ErrWrongType)
-	wantErr(t, once.Forget(ctx), core.ErrWrongType)
-	wantErr(t, once.Resolve(ctx, nil), core.ErrWrongType)
+	wantErr(t, forgetNow(ctx, once), core.ErrWrongType)
+	wantErr(t, resolveNow(ctx, once, nil), core.ErrWrongType)
 	wantErr(t, a.Declare(ctx, core.StateUnknown), core.ErrWrongType)
 	wantErr(t, a.Complete(ctx, nil), core.ErrWrongType)
 	wantErr(t, b.Release(ctx), core.ErrWrongType)

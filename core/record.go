@@ -83,6 +83,25 @@ func stateOf(s oncescript.Record) State {
 	return State(s.State)
 }
 
+// seen returns what an operator saw of the record of this Once, for the scripts.
+func (o *Once) seen(r Record) (oncescript.Seen, error) {
+	if o.err != nil {
+		return oncescript.Seen{}, o.err
+	}
+	if r.Key != "" && r.Key != o.key {
+		return oncescript.Seen{}, invalidOption("once %q: the record that was seen is that of %q", o.key, r.Key)
+	}
+	s := oncescript.Seen{State: string(r.State), Token: r.Token}
+	switch r.State {
+	case StateAbandoned:
+		s.State = oncescript.ExpiryAllowsRetry
+	case StateNone, StateRunning, StateUnknown, StateCompleted:
+	default:
+		return s, invalidOption("once %q: the record that was seen has the state %q: pass what Peek returned", o.key, r.State)
+	}
+	return s, nil
+}
+
 // inStates returns a function that returns true for records in one of the states, nil if there are none: then all records
 // are wanted.
 func inStates(states []State) (func(oncescript.Record) bool, error) {

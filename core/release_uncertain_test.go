@@ -224,7 +224,7 @@ func TestBeginArrivesAfterItsAttempt(t *testing.T) {
 			if err := end(mustBegin(t, once)); err != nil {
 				t.Fatal(err)
 			}
-			if err := once.Forget(ctx); err != nil {
+			if err := forgetNow(ctx, once); err != nil {
 				t.Fatal(err)
 			}
 			l.arrive(time.Minute)

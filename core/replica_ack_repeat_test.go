@@ -42,9 +42,9 @@ func TestRepetitionsAreReplicated(t *testing.T) {
 		once := locks.Once("{group}:"+what, core.WithQuota(10))
 		wantErr(t, end(mustBegin(t, once)), nil)
 		r.during("forget after " + what)
-		wantErr(t, once.Forget(ctx), nil)
+		wantErr(t, forgetNow(ctx, once), nil)
 		r.during("resolve after " + what)
-		wantErr(t, once.Resolve(ctx, nil), nil)
+		wantErr(t, resolveNow(ctx, once, nil), nil)
 	}
 	if r.repeated < 20 {
 		t.Errorf("only %d commands were repeated", r.repeated)

@@ -145,8 +145,8 @@ func TestObserver(t *testing.T) {
 	_, locked := observer.Mutex("b").TryLock(ctx)
 	_, begun := observer.Once("b").Begin(ctx)
 	for what, err := range map[string]error{
-		"ForceUnlock": forced, "TryLock": locked, "Begin": begun, "Forget": observer.Once("{a}name").Forget(ctx),
-		"Resolve": observer.Once("b").Resolve(ctx, nil),
+		"ForceUnlock": forced, "TryLock": locked, "Begin": begun, "Forget": forgetNow(ctx, observer.Once("{a}name")),
+		"Resolve": resolveNow(ctx, observer.Once("b"), nil),
 		"PUBLISH": server.Client(func(o *redis.Options) { o.Username, o.Password = "locker", "secret" }).
 			Publish(ctx, "redisson_lock__channel:{lock:b}", "0").Err(),
 	} {

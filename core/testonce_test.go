@@ -104,9 +104,21 @@ func holding(locks *core.Client, name string) *core.Once {
 	return locks.Once(name, core.WithFailurePolicy(core.HoldFailures))
 }
 
+// forgetNow deletes a record, whatever it says now. An error of Peek does not hide that of ForgetRunning.
+func forgetNow(ctx context.Context, o *core.Once) error {
+	seen, _ := o.Peek(ctx)
+	return o.ForgetRunning(ctx, seen)
+}
+
+// resolveNow resolves a record, whatever it says now.
+func resolveNow(ctx context.Context, o *core.Once, value []byte) error {
+	seen, _ := o.Peek(ctx)
+	return o.Resolve(ctx, seen, value)
+}
+
 func forget(t testing.TB, o *core.Once) {
 	t.Helper()
-	if err := o.Forget(context.Background()); err != nil {
+	if err := forgetNow(context.Background(), o); err != nil {
 		t.Errorf("Forget: %v", err)
 	}
 }
@@ -162,13 +174,13 @@ func endEveryWay(t testing.TB, locks, other *core.Client, name string) {
 		t.Errorf("%s: hold: %v", name, err)
 	}
 	wantState(t, once, core.StateUnknown, 2)
-	if err := follower.Resolve(ctx, []byte("found out")); err != nil {
+	if err := resolveNow(ctx, follower, []byte("found out")); err != nil {
 		t.Errorf("%s: resolve: %v", name, err)
 	}
 	if r := wantState(t, once, core.StateCompleted, 2); string(r.Value) != "found out" {
 		t.Errorf("%s: %+v", name, r)
 	}
-	wantErr(t, once.Resolve(ctx, nil), core.ErrCompleted)
+	wantErr(t, resolveNow(ctx, once, nil), core.ErrCompleted)
 }
 
 func wantStateOnly(t testing.TB, o *core.Once, state core.State) {
@@ -233,7 +245,7 @@ func countEveryWay(t testing.TB, locks, other *core.Client) {
 	if err := a.Hold(ctx, "reason"); err != nil {
 		t.Error(err)
 	}
-	if err := other.Once("{bounded}:held").Resolve(ctx, nil); err != nil {
+	if err := resolveNow(ctx, other.Once("{bounded}:held"), nil); err != nil {
 		t.Error(err)
 	}
 	if records, err := other.Records(ctx, "{bounded}"); err != nil || len(records) != 2 {

@@ -219,7 +219,7 @@ func TestDataIsNoRecord(t *testing.T) {
 		_, begin := o.Begin(ctx)
 		_, peek := o.Peek(ctx)
 		for operation, err := range map[string]error{
-			"Begin": begin, "Peek": peek, "Resolve": o.Resolve(ctx, nil), "Forget": o.Forget(ctx),
+			"Begin": begin, "Peek": peek, "Resolve": resolveNow(ctx, o, nil), "Forget": forgetNow(ctx, o),
 			"Begin with a window": func() error {
 				_, err := locks.Once(what, core.WithFailurePolicy(core.HoldFailures), core.WithFingerprint([]byte("f"))).Begin(ctx)
 				return err

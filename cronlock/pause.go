@@ -74,24 +74,41 @@ func Resume(ctx context.Context, locks *core.Client, name string) error {
 	if err != nil {
 		return err
 	}
-	record, err := flag.Peek(ctx)
-	switch {
-	case err != nil:
-		return err
-	case record.State == core.StateNone:
-		return checkKnown(ctx, locks, name)
+	for {
+		record, err := flag.Peek(ctx)
+		switch {
+		case err != nil:
+			return err
+		case record.State == core.StateNone:
+			return checkKnown(ctx, locks, name)
+		}
+		// The time is written before the job is resumed: otherwise a replica that looks in between would catch up.
+		if err := markResumed(ctx, locks, name, readPause(record)); err != nil {
+			return err
+		}
+		if err := flag.ForgetRunning(ctx, record); !errors.Is(err, core.ErrChanged) {
+			return err
+		}
 	}
-	// The time is written before the job is resumed: otherwise a replica that looks in between would catch up.
-	if err := markResumed(ctx, locks, name, readPause(record)); err != nil {
-		return err
+}
+
+// forget deletes a record of this package, whatever it says: nobody has decided by what it said.
+func forget(ctx context.Context, o *core.Once) error {
+	for {
+		record, err := o.Peek(ctx)
+		if err != nil {
+			return err
+		}
+		if err := o.ForgetRunning(ctx, record); !errors.Is(err, core.ErrChanged) {
+			return err
+		}
 	}
-	return flag.Forget(ctx)
 }
 
 // markResumed records when the job was resumed, by the clock of Redis, and the pause that ends so.
 func markResumed(ctx context.Context, locks *core.Client, name string, paused pauseRecord) error {
 	mark := locks.Once(resumedKey(name), core.WithRetention(resumeMemory), core.WithWait(pausePatience))
-	if err := mark.Forget(ctx); err != nil {
+	if err := forget(ctx, mark); err != nil {
 		return err
 	}
 	_, err := mark.Do(ctx, func(context.Context) ([]byte, error) {

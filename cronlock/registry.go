@@ -115,7 +115,7 @@ func (j *job) register(ctx context.Context) error {
 		case !j.outdated(completed.Record, kept):
 			return nil
 		}
-		if err := once.Forget(ctx); err != nil {
+		if err := once.Forget(ctx, completed.Record); err != nil && !errors.Is(err, core.ErrChanged) {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package inspector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -65,23 +66,34 @@ var actions = map[string]action{
 	},
 }
 
-func forceUnlock(ctx context.Context, h *Handler, s subject, _ url.Values) error {
+func forceUnlock(ctx context.Context, h *Handler, s subject, form url.Values) error {
 	if s.lock.Mode == "" {
 		return errFree
 	}
-	held, err := h.locks.ForceUnlock(ctx, s.name)
-	if err == nil && !held {
+	if err := s.checkSeen(form); err != nil {
+		return err
+	}
+	held, err := h.locks.ForceUnlockSeen(ctx, s.lock)
+	switch {
+	case errors.Is(err, core.ErrInvalidOption):
+		return errTooMany
+	case err == nil && !held:
 		return errFree // an operator has typed its name to free it
 	}
 	return err
 }
 
 func forceUnlockHolder(ctx context.Context, h *Handler, s subject, form url.Values) error {
-	holder, err := holderOf(form)
-	if err != nil {
+	if _, err := holderOf(form); err != nil {
 		return err
 	}
-	held, err := h.locks.ForceUnlockHolder(ctx, s.name, holder)
+	if len(s.holders) == 0 {
+		return errGone
+	}
+	if err := s.checkSeen(form); err != nil {
+		return err
+	}
+	held, err := h.locks.ForceUnlockHolder(ctx, s.name, s.holders[0])
 	if err == nil && !held {
 		return errGone
 	}
@@ -102,6 +114,12 @@ func holderOf(form url.Values) (core.Holder, error) {
 	return h, nil
 }
 
-func forget(ctx context.Context, h *Handler, s subject, _ url.Values) error {
-	return h.locks.Once(s.name).Forget(ctx)
+func forget(ctx context.Context, h *Handler, s subject, form url.Values) error {
+	if err := s.checkSeen(form); err != nil {
+		return err
+	}
+	if form.Get("force") != "" {
+		return h.locks.Once(s.name).ForgetRunning(ctx, s.record)
+	}
+	return h.locks.Once(s.name).Forget(ctx, s.record)
 }

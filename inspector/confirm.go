@@ -2,7 +2,10 @@ package inspector
 
 import (
 	"context"
+	"errors"
 	"net/http"
+
+	"github.com/holdfast-go/holdfast/core"
 )
 
 // confirmView asks for the confirmation of an action.
@@ -16,6 +19,7 @@ type confirmView struct {
 	Target  string      // the address of the form
 	Back    string
 	Token   string
+	Seen    string // what the action applies to
 	OfHTTP  bool   // a record of an HTTP guard, which can have a response
 	Keep    string // prefilled: how long a resolved record is kept
 	Warning string // what has to be known before
@@ -39,7 +43,7 @@ func (h *Handler) confirm(w http.ResponseWriter, r *http.Request, a action, who 
 		action: a, Name: q.Get("name"),
 		Target: link(string(a.Action), "name", q.Get("name"), "owner", q.Get("owner"), "holder-token", q.Get("holder-token")),
 		Back:   a.Kind.address(q.Get("name")), Token: h.tokenOf(w, r),
-		OfHTTP: s.OfHTTP(), Keep: writtenUp(s.kept()), Warning: s.warning(a),
+		Seen: s.seen(), OfHTTP: s.OfHTTP(), Keep: writtenUp(s.kept()), Warning: s.warning(a),
 	}
 	view.Digest = h.digestOf(a.Kind, view.Name)
 	view.Typed = confirmation(view.Name, view.Digest)
@@ -58,6 +62,8 @@ func (h *Handler) confirm(w http.ResponseWriter, r *http.Request, a action, who 
 		view.Problem, status = p.Title, p.Status
 		if p.Detail != "" {
 			view.Problem = p.Detail
+		} else if errors.Is(refused, core.ErrChanged) {
+			view.Problem += ". " + p.Help
 		}
 	}
 	writeHTML(w, status, "confirm", shown{Title: a.Title, Template: "confirm", Who: who, Acts: true, Data: view})

@@ -2,7 +2,6 @@ package inspector_test
 
 import (
 	"net/http"
-	"net/url"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/inspector"
@@ -17,7 +16,8 @@ func TestDoneIsSaidOnce(t *testing.T) {
 	const said = "The lock was taken"
 	lacks(t, s.get(http.StatusOK, "lock?name=a&done=force-unlock"), said)
 	mustLock(t, locks.Mutex("a"))
-	form := url.Values{"token": {s.token("force-unlock?name=a")}, "confirm": {"a"}}
+	form := s.form("force-unlock?name=a")
+	form.Set("confirm", "a")
 	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, body := s.do(http.MethodPost, "force-unlock?name=a", form)
 	if got := resp.Header.Get("Location"); resp.StatusCode != http.StatusSeeOther || got != "./lock?name=a" {
@@ -27,7 +27,8 @@ func TestDoneIsSaidOnce(t *testing.T) {
 	lacks(t, s.get(http.StatusOK, "lock?name=a"), said) // loaded again
 
 	mustLock(t, locks.Mutex("a"))
-	form.Set("token", s.token("force-unlock?name=a"))
+	form = s.form("force-unlock?name=a")
+	form.Set("confirm", "a")
 	s.do(http.MethodPost, "force-unlock?name=a", form)
 	lacks(t, s.get(http.StatusOK, "lock?name=b"), said) // of another lock
 }

@@ -13,6 +13,7 @@ var (
 	errNoName   = errors.New("no name is given")
 	errFree     = errors.New("the lock is free")
 	errGone     = errors.New("this holder holds the lock no more")
+	errTooMany  = errors.New("the lock has more holders than can be compared")
 	errNoRecord = errors.New("there is no record of this key")
 	errShorter  = errors.New("the record must not be kept for a shorter time")
 	errNotHere  = errors.New("this process has no cron")

@@ -44,7 +44,8 @@ func TestForgery(t *testing.T) {
 			t.Errorf("%s: %+v, %v", what, info, err)
 		}
 	}
-	form := url.Values{"token": {right}, "confirm": {"name"}}
+	form := s.form(path)
+	form.Set("confirm", "name")
 	if resp, body := s.do(http.MethodPost, path, form, "Sec-Fetch-Site", "same-origin"); resp.StatusCode != http.StatusOK {
 		t.Errorf("status %d: %s", resp.StatusCode, body)
 	}

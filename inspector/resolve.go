@@ -21,6 +21,9 @@ const (
 
 // resolve completes a record. It never shortens the time for which the record is kept, which protects against a second run.
 func resolve(ctx context.Context, h *Handler, s subject, form url.Values) error {
+	if err := s.checkSeen(form); err != nil {
+		return err
+	}
 	kept := s.kept()
 	if text := form.Get("keep"); text != "" {
 		var err error
@@ -36,7 +39,7 @@ func resolve(ctx context.Context, h *Handler, s subject, form url.Values) error 
 	if err != nil {
 		return err
 	}
-	return h.locks.Once(s.name, core.WithRetention(kept)).Resolve(ctx, value)
+	return h.locks.Once(s.name, core.WithRetention(kept)).Resolve(ctx, s.record, value)
 }
 
 // resolvedValue returns what a form wants to be recorded: a value, or the response of an HTTP guard for its client.

@@ -2,6 +2,9 @@ package inspector
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"net/url"
 	"slices"
 	"time"
@@ -14,6 +17,7 @@ import (
 // subject is what an action is done to, as it was just before.
 type subject struct {
 	name    string
+	kind    object
 	who     string        // the operator
 	lock    core.Info     // of an action on a lock
 	holders []core.Holder // those of the lock that the action is about
@@ -24,7 +28,7 @@ type subject struct {
 // shown then, and nothing is done. What changes afterwards is found by the action itself.
 func (h *Handler) subjectOf(ctx context.Context, a action, form url.Values) (s subject, err error) {
 	name := form.Get("name")
-	s.name = name
+	s.name, s.kind = name, a.Kind
 	switch a.Kind {
 	case objectLock:
 		s.lock, err = h.locks.Inspect(ctx, name)
@@ -49,6 +53,33 @@ func (h *Handler) subjectOf(ctx context.Context, a action, form url.Values) (s s
 	return s, err
 }
 
+// seen stands for what a form shows and what its action applies to: the state and the attempt of a record, or the holders of a
+// lock. The form carries it, so that the action is refused if that has changed.
+func (s subject) seen() string {
+	switch s.kind {
+	case objectRecord:
+		return fmt.Sprintf("%s %d", s.record.State, s.record.Token)
+	case objectLock:
+		sum := sha256.New()
+		for _, h := range s.holders {
+			fmt.Fprintf(sum, "%q %d\n", h.Owner, h.Token)
+		}
+		return hex.EncodeToString(sum.Sum(nil)[:16])
+	}
+	return ""
+}
+
+// checkSeen returns an error if the subject is not what the operator has seen in the form.
+func (s subject) checkSeen(form url.Values) error {
+	switch form.Get("seen") {
+	case s.seen():
+		return nil
+	case "":
+		return fmt.Errorf("%w: it does not say what was seen: load the page again", errForm)
+	}
+	return core.ErrChanged
+}
+
 // tell completes an audit by what the action is done to.
 func (s subject) tell(audit *Audit) {
 	audit.Holders = s.holders
@@ -69,7 +100,7 @@ func (s subject) warning(a action) string {
 		return "This holder holds the lock no more: there is nothing to take."
 	case a.Action == Forget && s.record.State == core.StateRunning:
 		return "An attempt is running. Forget does not stop it, so a second run may begin beside it. Wait for its end, or stop its " +
-			"process first."
+			"process first. Without the box below, the record of a running attempt is kept."
 	case a.Action == Resolve && s.record.State == core.StateRunning:
 		return "An attempt is running. Resolve is refused until it has ended."
 	}

@@ -133,10 +133,30 @@ func (s *site) token(path string) string {
 	return found[1]
 }
 
+var seenField = regexp.MustCompile(`name="seen" value="([^"]+)"`)
+
+// form opens the form of an action, and returns its hidden fields.
+func (s *site) form(path string) url.Values {
+	s.t.Helper()
+	body := s.get(http.StatusOK, path)
+	form := url.Values{}
+	for name, field := range map[string]*regexp.Regexp{"token": tokenField, "seen": seenField} {
+		if found := field.FindStringSubmatch(body); found != nil {
+			form.Set(name, found[1])
+		}
+	}
+	return form
+}
+
 // act opens the form of an action, types the confirmation, and sends it.
 func (s *site) act(status int, path, confirm string, more ...string) string {
 	s.t.Helper()
-	form := url.Values{"token": {s.token(path)}, "confirm": {confirm}}
+	return s.send(status, path, s.form(path), append([]string{"confirm", confirm}, more...)...)
+}
+
+// send sends a form that was opened before, with further fields.
+func (s *site) send(status int, path string, form url.Values, more ...string) string {
+	s.t.Helper()
 	for i := 0; i+1 < len(more); i += 2 {
 		form.Set(more[i], more[i+1])
 	}

@@ -71,8 +71,8 @@ func (l *Ledger) Peek(ctx context.Context, key Key) (Record, error) {
 	return o.read(found), nil
 }
 
-// Resolve records that a request has taken effect, after an operator has found out: see [Record.Resolve]. Errors are
-// also those of [Ledger.Peek].
+// Resolve records that a request has taken effect, whatever the record says at the moment of the call. If somebody decides
+// by what the record said, use Peek and [Record.Resolve]. Errors are also those of [Ledger.Peek].
 func (l *Ledger) Resolve(ctx context.Context, key Key, answer *Response) error {
 	r, err := l.Peek(ctx, key)
 	if err != nil {
@@ -81,8 +81,9 @@ func (l *Ledger) Resolve(ctx context.Context, key Key, answer *Response) error {
 	return r.Resolve(ctx, answer)
 }
 
-// Forget deletes the record of a key, so that the next request runs: see [Record.Forget]. Errors are also those of
-// [Ledger.Peek].
+// Forget deletes the record of a key, so that the next request runs, whatever the record says at the moment of the call,
+// except that a request is running. If somebody decides by what the record said, use Peek and [Record.Forget]. Errors are
+// also those of [Ledger.Peek].
 func (l *Ledger) Forget(ctx context.Context, key Key) error {
 	r, err := l.Peek(ctx, key)
 	if err != nil {
@@ -126,7 +127,7 @@ func (l *Ledger) Records(ctx context.Context, scope Key) ([]Record, error) {
 
 // Resolve records that the request has taken effect: an operator has found out how a run of unknown outcome ended, or
 // has done by hand what it failed to do. From then on, until the record expires, requests of the key get the answer if
-// the guard replays, and 409 already-completed otherwise.
+// the guard replays, and 409 already-completed otherwise. It applies to the record as it was read.
 //
 // The answer needs a status from 200 to 999, the header fields that belong to the body, such as Content-Type, and a
 // body within the guard's record limit. Resolve leaves out cookies and other fields of one client or connection, see
@@ -136,8 +137,8 @@ func (l *Ledger) Records(ctx context.Context, scope Key) ([]Record, error) {
 //
 //   - [ErrNoRecord] if no request of the key has run, or none has left a record. A released one leaves none behind a
 //     quota.
-//   - [core.ErrInProgress] while one is running, and [core.ErrCompleted] if one has completed before. Neither is
-//     changed.
+//   - [core.ErrChanged] if the record has changed since it was read, [core.ErrInProgress] while a request is running, and
+//     [core.ErrCompleted] if one has completed before. The record is not changed.
 //   - Those of [core.Once.Resolve].
 func (r *Record) Resolve(ctx context.Context, answer *Response) error {
 	if r.State == core.StateNone && r.Attempt == 0 {
@@ -150,7 +151,7 @@ func (r *Record) Resolve(ctx context.Context, answer *Response) error {
 			return err
 		}
 	}
-	return r.once.recordOf(r.Key).Resolve(ctx, value)
+	return r.once.recordOf(r.Key).Resolve(ctx, r.Record, value)
 }
 
 // seal makes the value of a record of an operator's answer.
@@ -171,19 +172,22 @@ func (o *Once) seal(answer *Response, hash string) ([]byte, error) {
 }
 
 // Forget deletes the record, so that the next request of the key runs: the order was cancelled, or an operator has
-// found out that a run of unknown outcome has not taken effect. Forget does not stop a run in progress, see
-// [core.Once.Forget]. The error is [ErrNoRecord] if no record prevents a request from running, or that of
-// core.Once.Forget.
+// found out that a run of unknown outcome has not taken effect. It applies to the record as it was read. The error is
+// [ErrNoRecord] if no record prevented a request from running, or that of [core.Once.Forget]: [core.ErrChanged] if the
+// record has changed since, and [core.ErrInProgress] while a request is running. For the record of a run that is stuck,
+// see [core.Once.ForgetRunning].
 func (r *Record) Forget(ctx context.Context) error {
-	unrecorded := r.once.memory.Forget(r.KeyHash) // of a run without Redis in this process
-	switch {
-	case r.State != core.StateNone:
-	case unrecorded:
-		return nil
-	default:
+	if r.State == core.StateNone {
+		if r.once.memory.Forget(r.KeyHash) { // of a run without Redis in this process
+			return nil
+		}
 		return ErrNoRecord
 	}
-	return r.once.recordOf(r.Key).Forget(ctx)
+	err := r.once.recordOf(r.Key).Forget(ctx, r.Record)
+	if err == nil {
+		r.once.memory.Forget(r.KeyHash) // only now: after a refusal the run counts
+	}
+	return err
 }
 
 // accept refuses a key that is not of this guard.

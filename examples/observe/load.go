@@ -150,7 +150,11 @@ func disputed(ctx context.Context, locks *core.Client, _ int) error {
 	if _, err := once.Begin(ctx); !errors.Is(err, core.ErrOutcomeUnknown) {
 		return fmt.Errorf("a retry of an unknown outcome: %w", err)
 	}
-	return once.Resolve(ctx, nil)
+	seen, err := once.Peek(ctx)
+	if err != nil {
+		return err
+	}
+	return once.Resolve(ctx, seen, nil)
 }
 
 // importFile takes so long that its lease is renewed.

@@ -27,7 +27,11 @@ func run(ctx context.Context, out io.Writer, rdb *redis.Client) error {
 	}
 	defer locks.Close()
 	report := locks.Once("example:report:2026-08", core.WithRetention(24*time.Hour))
-	defer report.Forget(ctx) // so that the example runs again on the same Redis; a service keeps its records
+	defer func() { // so that the example runs again on the same Redis; a service keeps its records
+		if seen, err := report.Peek(ctx); err == nil {
+			_ = report.Forget(ctx, seen)
+		}
+	}()
 
 	attempts := 0
 	write := func(context.Context) ([]byte, error) {

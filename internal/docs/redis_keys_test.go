@@ -167,7 +167,8 @@ func leaveForgotten(t *testing.T, once *core.Once) {
 	nothing := func(context.Context) ([]byte, error) { return nil, nil }
 	_, err := once.Do(t.Context(), nothing)
 	_, again := once.Do(t.Context(), nothing)
-	if err := errors.Join(err, again, once.Forget(t.Context())); err != nil {
+	seen, unread := once.Peek(t.Context())
+	if err := errors.Join(err, again, unread, once.Forget(t.Context(), seen)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := once.Begin(t.Context()); err != nil {

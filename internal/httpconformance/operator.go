@@ -85,8 +85,15 @@ func testResolveUnknown(t *testing.T, s *suite) {
 	if err != nil || r.State != core.StateUnknown || r.Attempt != 1 || r.Reason == "" || r.Answer != nil {
 		t.Fatalf("record %+v, error %v, want one run of unknown outcome", r, err)
 	}
-	if err := guard.Resolve(t.Context(), key, receipt); err != nil {
+	stale := r
+	if err := r.Resolve(t.Context(), receipt); err != nil {
 		t.Fatal(err)
+	}
+	if err := stale.Forget(t.Context()); !errors.Is(err, core.ErrChanged) {
+		t.Errorf("the record of a resolved run is forgotten as one of unknown outcome: %v", err)
+	}
+	if err := stale.Resolve(t.Context(), receipt); !errors.Is(err, core.ErrChanged) || !errors.Is(err, core.ErrCompleted) {
+		t.Errorf("resolved as one of unknown outcome: %v", err)
 	}
 	a := site.do(request{user: user, key: "k"}).replayed(t, http.StatusCreated, "receipt 7")
 	if got := a.header.Get("Location"); got != "/receipts/7" {
@@ -129,6 +136,9 @@ func testResolveKnown(t *testing.T, s *suite) {
 	key := idempotentKey(t, r.user, r.key)
 	if err := guard.(operated).Resolve(t.Context(), key, receipt); !errors.Is(err, core.ErrInProgress) {
 		t.Errorf("resolved while it runs: %v", err)
+	}
+	if err := guard.(operated).Forget(t.Context(), key); !errors.Is(err, core.ErrInProgress) {
+		t.Errorf("forgotten while it runs: %v", err)
 	}
 	close(stage.leave)
 	receive(t, first, "the answer").fresh(t, http.StatusCreated, "done")

@@ -145,10 +145,11 @@ func record(t testing.TB, locks *core.Client, key middleware.Key, opts ...middle
 	return r.Record
 }
 
-// forget deletes the record of a key.
+// forget deletes the record of a key, also while a request runs.
 func forget(t testing.TB, locks *core.Client, key middleware.Key, opts ...middleware.Option) {
 	t.Helper()
-	if err := ledger(t, locks, opts...).Forget(t.Context(), key); err != nil {
+	seen := record(t, locks, key, opts...)
+	if err := locks.Once(seen.Key).ForgetRunning(t.Context(), seen); err != nil {
 		t.Fatal(err)
 	}
 }

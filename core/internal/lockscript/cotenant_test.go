@@ -158,6 +158,10 @@ func (c *coTenant) calls(strategy lockscript.Strategy) []func(ctx context.Contex
 			_, err := c.instance.Force(ctx, c.keys, c.instance.IDs.Next())
 			return err
 		}),
+		do(func(ctx context.Context) error {
+			_, _, err := c.instance.ForceSeen(ctx, c.keys, c.instance.IDs.Next(), []lockscript.Holder{{Owner: "c:1", Token: 5}})
+			return err
+		}),
 		do(func(ctx context.Context) error { _, err := c.instance.ForceHolder(ctx, c.keys, "c:1", 0); return err }),
 		do(func(ctx context.Context) error { _, err := c.instance.State(ctx, c.keys, 100); return err }),
 		do(func(ctx context.Context) error { _, err := c.instance.Summary(ctx, c.keys, 100); return err }),

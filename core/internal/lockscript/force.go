@@ -17,6 +17,22 @@ func (i *Instance) Force(ctx context.Context, k Keys, id string) (bool, error) {
 	return status == 1, err
 }
 
+// ForceSeen is Force that takes the lock only from holders that an operator saw. changed is true if another owner holds it, or
+// more owners than one script compares. Then nothing was written.
+func (i *Instance) ForceSeen(ctx context.Context, k Keys, id string, seen []Holder) (forced, changed bool, err error) {
+	args := make([]any, 1, 1+2*len(seen))
+	args[0] = len(seen)
+	for _, h := range seen {
+		args = append(args, h.Owner, h.Token)
+	}
+	reply, err := i.force(ctx, forceScript, k, id, args...)
+	if err != nil {
+		return false, false, err
+	}
+	status, err := Status(reply, -1, 1)
+	return status == 1, status == -1, err
+}
+
 // ForceHolder takes the lock from the owner with that name and that token, with all of its holds. An empty name and a token of 0
 // are those of any owner. It returns true if it ended a hold.
 //

@@ -221,13 +221,28 @@ func (c *coTenant) enlist(ctx context.Context) error {
 
 // resolve records an outcome on behalf of an operator.
 func (c *coTenant) resolve(ctx context.Context) error {
-	_, err := c.strategy.Resolve(ctx, c.resolver, c.group, []byte("receipt"))
+	seen, err := c.seen(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = c.strategy.Resolve(ctx, c.resolver, c.group, seen, []byte("receipt"))
 	return err
+}
+
+// seen returns what an operator sees of the record.
+func (c *coTenant) seen(ctx context.Context) (oncescript.Seen, error) {
+	r, err := c.strategy.Peek(ctx, c.keys)
+	return oncescript.Seen{State: r.State, Token: r.Token}, err
 }
 
 // forget deletes the record on behalf of an operator.
 func (c *coTenant) forget(ctx context.Context) error {
-	return c.strategy.Forget(ctx, transport.Ack{}, c.keys, c.group, c.keys.Released("forgot:c:9"))
+	seen, err := c.seen(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = c.strategy.Forget(ctx, transport.Ack{}, c.keys, c.group, seen, true, c.keys.Released("forgot:c:9"))
+	return err
 }
 
 // work returns how many commands the server has run since the last call, those of scripts included.

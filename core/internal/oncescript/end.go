@@ -137,9 +137,16 @@ func (s Strategy) Discard(ctx context.Context, h *lockscript.Hold, what lockscri
 	return result != Stale, err
 }
 
-// Resolve records that the run has taken effect, on behalf of an operator. It returns a refusal if a run has completed before,
-// or if an attempt is running. If it returns nil for both, the record is completed.
-func (s Strategy) Resolve(ctx context.Context, h *lockscript.Hold, g Group, value []byte) (refused *Refusal, err error) {
+// Seen is what an operator saw of a record: an action applies to that and nothing else.
+type Seen struct {
+	State string // as in [Record]
+	Token int64
+}
+
+// Resolve records that the run has taken effect, on behalf of an operator. It returns a refusal if the record has changed since
+// the operator saw it, if a run has completed before, or if an attempt is running. If it returns nil for both, the record is
+// completed.
+func (s Strategy) Resolve(ctx context.Context, h *lockscript.Hold, g Group, seen Seen, value []byte) (refused *Refusal, err error) {
 	t := termsOf(h)
 	grouped := 0
 	if t.Grouped {
@@ -148,12 +155,14 @@ func (s Strategy) Resolve(ctx context.Context, h *lockscript.Hold, g Group, valu
 	value, omitted := t.recorded(value)
 	reply, err := s.Exec.DoWithAck(ctx, h.Ack, resolveScript, g.withGroup(h.Keys.Lock, h.Released, h.Keys.EndMarks()),
 		h.ID, lockscript.Milliseconds(t.Retention), lockscript.AbandonMemoryArg, s.PublishVerbArg, h.Keys.Channel,
-		value, omitted, t.Fingerprint, grouped, Counted(t.Content(len(value))))
+		value, omitted, t.Fingerprint, grouped, seen.State, seen.Token, Counted(t.Content(len(value))))
 	if err != nil {
 		return nil, err
 	}
 	d := lockscript.Decode(reply)
-	switch status := d.Int(-4, 1); {
+	switch status := d.Int(-5, 1); {
+	case status == -5:
+		refused = &Refusal{Kind: Changed, Record: decodeRecord(&d)}
 	case status == -4:
 		refused = &Refusal{Kind: Completed, Record: decodeRecord(&d)}
 	case status == 0:
@@ -170,13 +179,33 @@ func (s Strategy) Resolve(ctx context.Context, h *lockscript.Hold, g Group, valu
 	return refused, nil
 }
 
-// Forget deletes the record, and takes it out of its group. The key forgot makes it idempotent: a repetition with the same key
-// deletes no later record, for AbandonMemory.
-func (s Strategy) Forget(ctx context.Context, a transport.Ack, k lockscript.Keys, g Group, forgot string) error {
-	reply, err := s.Exec.DoWithAck(ctx, a, forgetScript, g.withGroup(k.Lock, forgot, k.EndMarks()),
-		lockscript.AbandonMemoryArg, s.PublishVerbArg, k.Channel)
-	if err == nil {
-		_, err = s.readEnd(reply)
+// Forget deletes the record, and takes it out of its group. It returns a refusal if the record has changed since the operator
+// saw it, or if an attempt is running, unless evenRunning is true. The key forgot makes it idempotent: a repetition with the
+// same key deletes no later record, for AbandonMemory.
+func (s Strategy) Forget(
+	ctx context.Context, a transport.Ack, k lockscript.Keys, g Group, seen Seen, evenRunning bool, forgot string,
+) (refused *Refusal, err error) {
+	force := 0
+	if evenRunning {
+		force = 1
 	}
-	return err
+	reply, err := s.Exec.DoWithAck(ctx, a, forgetScript, g.withGroup(k.Lock, forgot, k.EndMarks()),
+		lockscript.AbandonMemoryArg, s.PublishVerbArg, k.Channel, seen.State, seen.Token, force)
+	if err != nil {
+		return nil, err
+	}
+	d := lockscript.Decode(reply)
+	switch d.Int(-2, 1) {
+	case -2:
+		refused = &Refusal{Kind: InProgress, RetryAfter: d.TTL()}
+	case -1:
+		refused = &Refusal{Kind: Changed, Record: decodeRecord(&d)}
+	default:
+		_, err = s.readEnd(reply)
+		return nil, err
+	}
+	if err := d.End(); err != nil {
+		return nil, err
+	}
+	return refused, nil
 }

@@ -2,11 +2,11 @@ package oncescript
 
 import "time"
 
-// Refusal is why an attempt may not begin, or a record cannot be resolved. A *Refusal is an error, so that it can be the field
+// Refusal is why an attempt may not begin, or a record cannot be resolved or forgotten. A *Refusal is an error, so that it can be the field
 // Refused of a lockscript.Result.
 type Refusal struct {
 	Kind       RefusalKind
-	Record     Record        // of Completed and OutcomeUnknown; zero for other kinds
+	Record     Record        // of Completed, OutcomeUnknown and Changed; zero for other kinds
 	RetryAfter time.Duration // of TooManyRecords, TooManyBytes and InProgress; 0 for other kinds
 	ServerTime time.Time     // of TooEarly and TooLate; zero for other kinds
 }
@@ -18,12 +18,13 @@ type RefusalKind int
 const (
 	Completed           RefusalKind = iota + 1 // a run has completed before
 	OutcomeUnknown                             // a run has an unknown outcome, which has to be resolved first
-	InProgress                                 // an attempt is running, so the record cannot be resolved
+	InProgress                                 // an attempt is running, so the record cannot be resolved, or forgotten without force
 	fingerprintMismatch                        // the record was made for another fingerprint
 	TooManyRecords                             // the group has as many records as it may have
 	TooManyBytes                               // the records of the group count as many bytes as they may
 	TooEarly                                   // the server's clock has not reached the window
 	TooLate                                    // the server's clock is past the window
+	Changed                                    // the record is not as the operator saw it
 )
 
 // Error returns a text for logs. The API has an error type or value for each kind.

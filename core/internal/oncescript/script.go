@@ -24,8 +24,8 @@ var (
 		source("common", "group", "finish_common", "finish", "complete"))
 	holdScript    = loadPublishing("common", "group", "finish_common", "finish", "hold")
 	releaseScript = loadPublishing("common", "group", "release")
-	resolveScript = loadPublishing("common", "group", "marks", "finish_common", "resolve")
-	forgetScript  = loadPublishing("common", "marks", "forget")
+	resolveScript = loadPublishing("common", "seen", "group", "marks", "finish_common", "resolve")
+	forgetScript  = loadPublishing("common", "seen", "marks", "forget")
 )
 
 // load returns the script of these files. The last one is its own file, the others are parts that scripts share.

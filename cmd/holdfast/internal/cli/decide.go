@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -29,8 +28,11 @@ func (c *forgetCommand) Run(env *environment) error {
 			}
 			return nil
 		},
-		change: func(ctx context.Context, locks *core.Client) error {
-			return locks.Once(c.Key).Forget(ctx)
+		change: func(ctx context.Context, locks *core.Client, seen core.Record) error {
+			if c.Force {
+				return locks.Once(c.Key).ForgetRunning(ctx, seen)
+			}
+			return locks.Once(c.Key).Forget(ctx, seen)
 		},
 	})
 }
@@ -63,12 +65,8 @@ func (c *resolveCommand) Run(env *environment) error {
 			}
 			return nil
 		},
-		change: func(ctx context.Context, locks *core.Client) error {
-			err := locks.Once(c.Key, core.WithRetention(c.Retention.value())).Resolve(ctx, value)
-			if errors.Is(err, core.ErrCompleted) {
-				return c.completedBefore()
-			}
-			return err
+		change: func(ctx context.Context, locks *core.Client, seen core.Record) error {
+			return locks.Once(c.Key, core.WithRetention(c.Retention.value())).Resolve(ctx, seen, value)
 		},
 	})
 }
@@ -115,11 +113,11 @@ type decision struct {
 	question string
 	// check returns why the record, which exists, cannot be changed.
 	check func(core.Record) error
-	// change changes it.
-	change func(context.Context, *core.Client) error
+	// change changes it, if it is still as it was seen.
+	change func(ctx context.Context, locks *core.Client, seen core.Record) error
 }
 
-// decide shows a record, asks, and changes it. Without a record there is nothing to decide: none is made.
+// decide shows a record, asks, and changes it, unless it has changed meanwhile. Without a record there is nothing to decide: none is made.
 func decide(env *environment, key string, yes bool, d decision) error {
 	all, err := env.open()
 	if err != nil {
@@ -139,11 +137,12 @@ func decide(env *environment, key string, yes bool, d decision) error {
 	if !yes {
 		shown := *env
 		shown.stdout = &stream{to: env.stderr}
-		record.Value = nil
-		printRecord(&shown, record)
+		brief := record
+		brief.Value = nil
+		printRecord(&shown, brief)
 		if err := env.confirm(d.question); err != nil {
 			return err
 		}
 	}
-	return d.change(env.ctx, all.locks)
+	return d.change(env.ctx, all.locks, record)
 }

@@ -16,7 +16,7 @@ var statuses = []struct{ status, meaning string }{
 	{"69", "Redis does not answer, or refuses"},
 	{"71", "too many open files, in this process or on the host"},
 	{"74", "the output cannot be written, as on a full disk; all else has succeeded"},
-	{"75", "the lock was not acquired; -E changes it"},
+	{"75", "the lock was not acquired; -E changes it. Or a record or a lock has changed while its operator decided"},
 	{"79", "the command was ended because the lock was lost or --max-hold was over, or the outcome of a once is unknown"},
 	{"126, 127", "the command cannot be executed, or was not found"},
 }

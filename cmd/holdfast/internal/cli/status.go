@@ -22,7 +22,8 @@ const (
 	StatusTooManyFiles = 71
 	// StatusUnwritten is for output that cannot be written, although all else has succeeded.
 	StatusUnwritten = 74
-	// StatusNotAcquired is for a lock that another holder has, unless -E says otherwise.
+	// StatusNotAcquired is for a lock that another holder has, unless -E says otherwise, and for a record or a lock that has
+	// changed while its operator decided.
 	StatusNotAcquired = 75
 	// StatusLost is for a command that was ended because the lock was lost.
 	StatusLost = supervise.StatusLost
@@ -68,7 +69,7 @@ func statusOf(err error) int {
 		return StatusTooManyFiles
 	case errors.Is(err, core.ErrUnavailable): // before the others: a wait that ended in an outage was not granted either
 		return StatusUnavailable
-	case errors.Is(err, core.ErrNotAcquired), errors.Is(err, core.ErrInProgress):
+	case errors.Is(err, core.ErrNotAcquired), errors.Is(err, core.ErrInProgress), errors.Is(err, core.ErrChanged):
 		return StatusNotAcquired
 	case errors.Is(err, core.ErrLeaseLost), errors.Is(err, core.ErrOutcomeUnknown), errors.Is(err, core.ErrStale):
 		return StatusLost

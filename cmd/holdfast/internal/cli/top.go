@@ -237,13 +237,18 @@ func (t *top) askToUnlock() {
 		return
 	}
 	e := shown[t.chosen]
+	seen, err := t.holdersOf(e)
+	if err != nil {
+		t.message = err.Error()
+		return
+	}
 	// The name comes last: it is seen on a narrow terminal too.
 	t.ask(fmt.Sprintf("The holder works on until its next renewal. Take %q away? Type yes: ", printable(e.Name)), func(answer string) {
 		if answer != "yes" {
 			t.message = "nothing was changed"
 			return
 		}
-		forced, err := t.unlock(e)
+		forced, err := t.locks.ForceUnlockSeen(t.env.ctx, seen)
 		switch {
 		case err != nil:
 			t.message = err.Error()
@@ -256,12 +261,12 @@ func (t *top) askToUnlock() {
 	})
 }
 
-// unlock takes the lock away only from the holder that was shown, if there is one with a token.
-func (t *top) unlock(e core.Entry) (bool, error) {
-	if len(e.Holders) == 1 && e.Holders[0].Token > 0 {
-		return t.locks.ForceUnlockHolder(t.env.ctx, e.Name, e.Holders[0])
+// holdersOf returns the holders of a lock that the view shows, and reads them if it shows only some of them.
+func (t *top) holdersOf(e core.Entry) (core.Info, error) {
+	if e.Holds > len(e.Holders) {
+		return t.locks.Inspect(t.env.ctx, e.Name)
 	}
-	return t.locks.ForceUnlock(t.env.ctx, e.Name)
+	return core.Info{Name: e.Name, Holders: e.Holders}, nil
 }
 
 // draw returns the whole view, for a terminal in raw mode.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -40,7 +41,7 @@ func (c *unlockCommand) Run(env *environment) error {
 			return err
 		}
 	}
-	forced, err := c.force(env, all.locks)
+	forced, err := c.force(env, all.locks, info)
 	if err != nil {
 		return err
 	}
@@ -53,11 +54,21 @@ func (c *unlockCommand) Run(env *environment) error {
 	return nil
 }
 
-func (c *unlockCommand) force(env *environment, locks *core.Client) (bool, error) {
+// force takes the lock from the holder of --token and --owner, or from those that were seen.
+func (c *unlockCommand) force(env *environment, locks *core.Client, seen core.Info) (bool, error) {
 	if c.Token != 0 || c.Owner != "" {
-		return locks.ForceUnlockHolder(env.ctx, c.Name, core.Holder{Token: c.Token, Owner: c.Owner})
+		holder := core.Holder{Token: c.Token, Owner: c.Owner}
+		i := slices.IndexFunc(seen.Holders, func(h core.Holder) bool { return h.Owner == c.Owner })
+		switch {
+		case c.Token != 0:
+		case i >= 0:
+			holder = seen.Holders[i]
+		case seen.Shares <= len(seen.Holders): // all of them were seen
+			return false, nil
+		}
+		return locks.ForceUnlockHolder(env.ctx, c.Name, holder)
 	}
-	return locks.ForceUnlock(env.ctx, c.Name)
+	return locks.ForceUnlockSeen(env.ctx, seen)
 }
 
 // confirm asks a question on the terminal. It returns an error unless the answer is yes, and the cause if the context ends

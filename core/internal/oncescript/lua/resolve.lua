@@ -1,15 +1,18 @@
--- Records that a run took effect, on behalf of an operator or a program other than the attempt.
+-- Records that a run took effect, on behalf of an operator or a program other than the attempt, if the record is still as
+-- it was seen.
 --
--- KEYS[1..4], ARGV[1..5]  see finish_common.lua, which comes in front of this file, after marks.lua
+-- KEYS[1..4], ARGV[1..5]  see finish_common.lua, which comes in front of this file, after seen.lua and marks.lua
 -- ARGV[3] ms for which the result is kept
 -- ARGV[6] value     ARGV[7] 1 if there is a value that is too large to be recorded
 -- ARGV[8] fingerprint of what was asked for, '' for none: for a record that has none
 -- ARGV[9] 1 to make the record a member of its group, 0 to update its membership only if it has one
+-- ARGV[10] state that the operator saw, as stateNow returns it, '' for none     ARGV[11] token that the operator saw
 --
 -- Returns 1               recorded, now or by an earlier run
 --         {1, 0}          the same, but the message could not be published: waiters find out by polling
 --         {0, ms}         an attempt is running, whose lease has so much left; it is not touched
 --         {-4, record...} completed before; it is not touched, so the first result counts; see report in common.lua
+--         {-5, record...} the record has changed since the operator saw it; it is not touched
 --
 -- The record keeps the number and the token of the attempt, but gets another id. By that id, an attempt that ends late
 -- finds out that it is stale.
@@ -24,7 +27,9 @@ if before then
 end
 if r.id ~= ARGV[1] then -- equal if an earlier run stopped halfway
   local state, left = stateNow(r)
-  if state == 'running' then
+  if not isSeen(r, state, ARGV[10], ARGV[11]) then
+    return report(-5)
+  elseif state == 'running' then
     return {0, correctDeadline(r, left)}
   elseif state == 'completed' then
     return report(-4)

@@ -1,0 +1,178 @@
+package core_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// wantForced forces a lock from the holders that were seen.
+func wantForced(t testing.TB, locks *core.Client, seen core.Info, want bool) {
+	t.Helper()
+	if forced, err := locks.ForceUnlockSeen(context.Background(), seen); err != nil || forced != want {
+		t.Errorf("ForceUnlockSeen = %v, %v, want %v", forced, err, want)
+	}
+}
+
+// wantSpared has a lock not forced from holders that were not seen, which keep it.
+func wantSpared(t testing.TB, locks *core.Client, seen core.Info, holders ...*core.Lease) {
+	t.Helper()
+	ctx := context.Background()
+	forced, err := locks.ForceUnlockSeen(ctx, seen)
+	if wantErr(t, err, core.ErrChanged); forced {
+		t.Error("forced")
+	}
+	for _, l := range holders {
+		if err := l.Extend(ctx, long); err != nil {
+			t.Errorf("Extend: %v", err)
+		}
+	}
+}
+
+// TestForceUnlockSeen: a lock of each strategy is taken from the holders that were seen, and not from a later one, in both
+// states that it can have in Redis.
+func TestForceUnlockSeen(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	for _, kind := range []string{"Mutex", "Fair", "Write", "Read", "Semaphore"} {
+		for _, expanded := range []bool{false, true} {
+			name := kind
+			if expanded {
+				name += ", expanded"
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+				admin := locks
+				strategy := strategies(locks)[kind]
+				if kind == "Semaphore" {
+					strategy = locks.Limit(2)
+				}
+				acquire := func() *core.Lease {
+					t.Helper()
+					lease := mustLock(t, strategy("name"))
+					if expanded {
+						mustLockWith(t, lease.Context(), strategy("name"))
+					}
+					return lease
+				}
+				free := mustInspect(t, admin, "name")
+				wantForced(t, admin, free, false)
+				first := acquire()
+				wantSpared(t, admin, free, first)
+				seen := mustInspect(t, admin, "name")
+				if _, err := admin.ForceUnlock(ctx, "name"); err != nil {
+					t.Fatal(err)
+				}
+				wantForced(t, admin, seen, false)
+				second := acquire()
+				wantSpared(t, admin, seen, second)
+				seen = mustInspect(t, admin, "name")
+				wrong := seen
+				wrong.Holders = []core.Holder{{Owner: second.Owner(), Token: first.Token()}}
+				wantSpared(t, admin, wrong, second)
+				wrong.Holders = []core.Holder{{Owner: first.Owner(), Token: second.Token()}}
+				wantSpared(t, admin, wrong, second)
+				if kind == "Read" || kind == "Semaphore" {
+					third := acquire()
+					wantSpared(t, admin, seen, second, third)
+					seen = mustInspect(t, admin, "name")
+					if _, err := admin.ForceUnlockHolder(ctx, "name", core.Holder{Token: second.Token()}); err != nil {
+						t.Fatal(err)
+					}
+					second = third // one that has left does no harm
+				}
+				wantForced(t, admin, seen, true)
+				wantErr(t, second.Unlock(ctx), core.ErrNotHeld)
+				if info := mustInspect(t, admin, "name"); info.Mode != "" {
+					t.Errorf("%+v", info)
+				}
+			})
+		}
+	}
+}
+
+// TestForceUnlockSeenExpired: a hold that has expired is nobody's, and the next waiter gets the lock.
+func TestForceUnlockSeenExpired(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb, core.WithTTL(long))
+	lease := mustLock(t, locks.Fair("name"))
+	mustLockWith(t, lease.Context(), locks.Fair("name"))
+	waiting := leaseLater(t, locks.Fair("name"))
+	awaitQueue(t, locks, "name", 1)
+	rdb.HSet(t.Context(), "lock:name", "exclusive_until", time.Now().Add(-time.Second).UnixMilli())
+	wantForced(t, locks, core.Info{Name: "name"}, true)
+	unlock(t, awaitLease(t, waiting))
+}
+
+// TestForceUnlockSeenRedisson: holders of Redisson have no token, and are told apart by their owner.
+func TestForceUnlockSeenRedisson(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb)
+	const one, two = "0a1b2c3d-0000-4000-8000-000000000001:1", "0a1b2c3d-0000-4000-8000-000000000002:1"
+	for kind, mode := range map[string]string{"lock": "", "read": "read", "write": "write"} {
+		set := func(owner string) {
+			rdb.Del(ctx, "lock:"+kind)
+			if mode != "" {
+				rdb.HSet(ctx, "lock:"+kind, "mode", mode)
+			}
+			rdb.HSet(ctx, "lock:"+kind, owner, 1)
+			rdb.PExpire(ctx, "lock:"+kind, long)
+		}
+		set(one)
+		seen := mustInspect(t, locks, kind)
+		set(two)
+		wantSpared(t, locks, seen)
+		wantForced(t, locks, mustInspect(t, locks, kind), true)
+	}
+}
+
+// TestForceUnlockSeenTwice: a repetition spares a later holder, and reports what the first run did.
+func TestForceUnlockSeenTwice(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	server := redistest.Start(t)
+	relay := server.Relay()
+	admin, locks := newClient(t, relay.Client()), newClient(t, server.Client(), core.WithTTL(long))
+	wantForced(t, admin, core.Info{Name: "warm"}, false) // so that Redis has the script
+	mustLock(t, locks.Fair("name"))
+	seen := mustInspect(t, locks, "name")
+	var next *core.Lease
+	relay.LoseReplies("forced:{lock:name}", 1, redistest.Closed)
+	beforeRepetition(relay, "forced:{lock:name}", func() { next, _ = locks.Fair("name").TryLock(ctx) })
+	wantForced(t, admin, seen, true)
+	if next == nil {
+		t.Fatal("the lock was not free between the two runs")
+	}
+	unlock(t, next)
+}
+
+// TestForceUnlockSeenRefuses bad input, and more holders than it compares.
+func TestForceUnlockSeenRefuses(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	locks := newClient(t, redistest.Start(t).Client(), core.WithTTL(long))
+	mustHold(t, locks.Read("name"), 1001)
+	seen := mustInspect(t, locks, "name")
+	_, err := locks.ForceUnlockSeen(ctx, seen)
+	wantErr(t, err, core.ErrInvalidOption)
+	seen.Shares = 0
+	_, err = locks.ForceUnlockSeen(ctx, seen)
+	wantErr(t, err, core.ErrChanged)
+	mustHold(t, locks.Read("one", core.WithOwner("owner")), 1001)
+	_, err = locks.ForceUnlockSeen(ctx, core.Info{Name: "one", Holders: mustInspect(t, locks, "one").Holders})
+	wantErr(t, err, core.ErrChanged)
+	_, err = locks.ForceUnlockSeen(ctx, core.Info{})
+	wantErr(t, err, core.ErrInvalidName)
+	if err := locks.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = locks.ForceUnlockSeen(ctx, core.Info{Name: "name"})
+	wantErr(t, err, core.ErrClosed)
+}
