@@ -158,15 +158,15 @@ func (j *job) options(more ...core.OnceOption) []core.OnceOption {
 
 // remembered is how long [History] tells of a tick.
 func (j *job) remembered(tick time.Time) time.Duration {
-	return j.rememberedFor(period(j.schedule, tick))
+	return rememberedFor(j.config.history, period(j.schedule, tick))
 }
 
-func (j *job) rememberedFor(each time.Duration) time.Duration {
+func rememberedFor(history int, each time.Duration) time.Duration {
 	const most = 30 * 24 * time.Hour
-	if each > most/time.Duration(j.config.history) {
+	if each > most/time.Duration(max(history, 1)) {
 		return most
 	}
-	return whole(time.Duration(j.config.history) * each)
+	return whole(time.Duration(history) * each)
 }
 
 // whole rounds up to milliseconds, in which Redis counts, and to the least that it takes.

@@ -250,7 +250,7 @@ func (j *job) now(ctx context.Context) error {
 	ctx, cancel := until(ctx, j.config.context)
 	defer cancel()
 	now := time.Now()
-	kept := j.rememberedFor(currentPeriod(j.schedule, now.In(j.cron.Location())))
+	kept := rememberedFor(j.config.history, currentPeriod(j.schedule, now.In(j.cron.Location())))
 	retention := core.WithRetention(max(kept, time.Hour))
 	attempt, err := j.locks.Once(nowKey(j.name, rand.Text()), j.options(retention)...).Begin(ctx)
 	if err != nil {

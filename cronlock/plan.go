@@ -60,8 +60,9 @@ func (p plan) schedule() cron.Schedule {
 	})
 }
 
-// miss sets the ticks to come and those that no replica has claimed. records are those of the runs of the job. Ticks
-// before the first one that Redis remembers are not known, nor are those of another schedule.
+// miss sets the ticks to come and those that no replica has claimed. records are those of the runs of the job. Ticks count
+// from the registration on, or from the first run before it that Redis remembers, if it was of the same schedule. A tick whose
+// record would have expired does not count: it may have run.
 func (i *JobInfo) miss(r registration, records []core.Record, paused, resumed pauseRecord, now time.Time) {
 	s := r.Plan.schedule()
 	if s == nil {
@@ -83,10 +84,16 @@ func (i *JobInfo) miss(r registration, records []core.Record, paused, resumed pa
 	until := now.Add(-time.Duration(r.Late) * time.Millisecond)
 	ticks, _ := ticksBetween(s, from.UTC(), until, mostRemembered)
 	for _, tick := range ticks {
-		if !claimed[tick.Unix()] && !paused.covers(tick, now) && !resumed.covers(tick, resumed.ended) {
+		if !claimed[tick.Unix()] && r.remembers(s, tick, now) && !paused.covers(tick, now) && !resumed.covers(tick, resumed.ended) {
 			i.Missed, i.MissedTick = i.Missed+1, tick
 		}
 	}
+}
+
+// remembers reports whether Redis would still have the record of a tick, however early that tick ran and ended.
+func (r registration) remembers(s cron.Schedule, tick, now time.Time) bool {
+	kept := rememberedFor(r.History, period(s, tick)) - time.Duration(r.Skew)*time.Millisecond
+	return now.Before(tick.Add(max(kept, 2*min(period(s, tick), mostSleep)))) // see job.retention
 }
 
 // pauseRecord is what is recorded of a pause, and when that was recorded.

@@ -66,7 +66,7 @@ func TestMissedTicks(t *testing.T) {
 	tick := func(minute, digest string) core.Record {
 		return core.Record{Key: tickKey("job", at(minute)), Note: "host\nshop\n" + digest}
 	}
-	registered := registration{Digest: "d", Late: 30_000}
+	registered := registration{Digest: "d", Late: 30_000, History: 20}
 	registered.Plan = planOf(align(cron.Every(time.Minute)), time.UTC)
 	for _, test := range []struct {
 		name            string
@@ -98,6 +98,40 @@ func TestMissedTicks(t *testing.T) {
 		}
 		if !info.NextTick.Equal(at("11")) {
 			t.Errorf("%s: the next tick is at %v", test.name, info.NextTick)
+		}
+	}
+}
+
+// TestForgottenTicksAreNotMissed: a tick whose record has expired may have run, so it does not count.
+func TestForgottenTicksAreNotMissed(t *testing.T) {
+	t.Parallel()
+	const registeredAt = "09:00:00" // replicas register once an hour
+	now := clock("10:00:20")
+	for _, test := range []struct {
+		name, spec string
+		history    int
+		ran        []string
+		missed     int
+		latest     string
+	}{
+		{"all that are remembered have run", "@every 10m", 3, []string{"09:40", "09:50", "10:00"}, 0, ""},
+		{"one of these has not", "@every 10m", 3, []string{"09:40", "10:00"}, 1, "09:50"},
+		{"none has run", "@every 10m", 3, nil, 2, "09:50"}, // the one of 9:30 is not remembered, and 10:00 may still start
+		{"none has run since the registration", "@every 10m", 20, nil, 5, "09:50"},
+		{"at least two periods are remembered", "@every 10m", 1, nil, 1, "09:50"},
+		{"the period of each tick counts", "0,1,2,3,30 * * * *", 2, []string{"10:00"}, 1, "09:30"},
+	} {
+		r := registration{Digest: "d", Late: 30_000, History: test.history, Skew: 30_000}
+		r.Plan = planOf(secondly(t, test.spec), time.UTC)
+		var records []core.Record
+		for _, tick := range test.ran {
+			records = append(records, core.Record{Key: tickKey("job", clock(tick+":00")), Note: "host\nshop\nd"})
+		}
+		info := JobInfo{Name: "job", Registered: clock(registeredAt)}
+		info.miss(r, records, pauseRecord{}, pauseRecord{}, now)
+		if info.Missed != test.missed || info.Missed > 0 && !info.MissedTick.Equal(clock(test.latest+":00")) {
+			t.Errorf("%s: %d missed, the latest at %v; want %d and %s", test.name, info.Missed, info.MissedTick, test.missed,
+				test.latest)
 		}
 	}
 }

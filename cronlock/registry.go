@@ -37,8 +37,9 @@ type JobInfo struct {
 	// computed here: the schedule of [AddSchedule] is of a type of its own, or this host lacks the zone.
 	NextTick time.Time
 	// Missed counts the ticks that no replica has claimed until their start deadline, and MissedTick is the latest of them.
-	// It counts from the earliest run that Redis remembers, see [WithHistory]. Ticks during the last pause do not count.
-	// It is zero where NextTick cannot be computed.
+	// It counts from the earliest run that Redis remembers, or from Registered if there is none, and at most as many periods
+	// back as [WithHistory] says, because an older tick may have run. Ticks during the last pause do not count. It is zero
+	// where NextTick cannot be computed.
 	Missed     int
 	MissedTick time.Time
 	// Registered is when a replica last registered the job, by the clock of Redis. Replicas do so every hour at most,
@@ -54,7 +55,9 @@ type registration struct {
 	Digest  string `json:"digest"`
 	Replica string `json:"replica"`
 	Plan    plan   `json:"plan,omitzero"`
-	Late    int64  `json:"late,omitempty"` // how late a tick may start, in ms
+	Late    int64  `json:"late,omitempty"`    // how late a tick may start, in ms
+	Skew    int64  `json:"skew,omitempty"`    // how early it may start, in ms
+	History int    `json:"history,omitempty"` // for how many periods it is remembered
 }
 
 const (
@@ -130,6 +133,7 @@ func (j *job) registration() registration {
 	return registration{
 		Service: i.service, Spec: i.spec, Zone: i.zone, Digest: i.digest, Replica: j.config.replica,
 		Plan: planOf(j.schedule, j.cron.Location()), Late: max(j.deadline(tick), j.config.catchUp).Milliseconds(),
+		Skew: j.config.maxSkew.Milliseconds(), History: j.config.history,
 	}
 }
 
@@ -141,7 +145,7 @@ func (j *job) outdated(record core.Record, kept time.Duration) bool {
 	}
 	j.compareIdentity(r.Replica, r.Service, r.Digest)
 	mine := j.registration()
-	return r.Service != mine.Service || r.Digest != mine.Digest || r.Plan != mine.Plan ||
+	return r.Service != mine.Service || r.Digest != mine.Digest || r.Plan != mine.Plan || r.History != mine.History ||
 		record.Retention < kept-refreshInterval
 }
 
