@@ -326,6 +326,19 @@ func TestHTTPKeyRefuses(t *testing.T) {
 		{"POST", "the route of POST is missing"},
 		{"post /orders", "upper case"},
 		{"POST orders", "no slash"},
+		{"/orders --user ada", "the method of the route /orders is missing"},
+		{"/orders", "the method of the route /orders is missing"},
+		{"/cart/{id} --user ada --part query:cart=7", "the method of the route /cart/{id} is missing"},
+		{"/cart/:id --user ada --part path:id=7 --part route", "the method and the route are missing"},
+		{"POST /orders?x=1", "has a query"},
+		{"POST /orders#x", "has a query"},
+		{"POST /orders?x=1 --router gin", "has a query"},
+		{"POST /cart/../x", `has a segment ".."`},
+		{"POST /cart/%2E%2e/x --router nethttp", `has a segment ".."`},
+		{"POST /cart/{id} --part path:id=..", `has a segment ".."`},
+		{"POST /files/{rest...} --part path:rest=a/../b", `has a segment ".."`},
+		{"/files/*rest --part path:rest=a/../b", `has a segment ".."`},
+		{"--user ada --router gin", "--router gin is for a route"},
 		{"POST /v1/orders:batch", "add --router"},
 		{"POST /files/{rest...}", "has many paths"},
 		{"POST /files/*rest", "has many paths"},
@@ -342,6 +355,7 @@ func TestHTTPKeyRefuses(t *testing.T) {
 			t.Errorf("%s: printed %q", test.args, got.stdout)
 		}
 	}
+	run(t, url, "http-key", "POST", "GET /orders").want(t, 64, "", "two methods")
 	finish(t, with(command(t, url, "http-key", "--user", "ada"), "HOLDFAST_KEY_SECRET=short")).want(t, 64, "", "16 are needed")
 }
 

@@ -16,7 +16,7 @@ import (
 
 // httpKeyCommand prints the name of the lock or record of a guarded request.
 type httpKeyCommand struct {
-	Method  string `arg:"" optional:"" help:"Method of the request, such as POST. Omit it if the guard's key has no ByRoute."`
+	Method  string `arg:"" optional:"" help:"Method of the request, such as POST. Omit it if the guard's key has no ByRoute, but a wildcard of the route: --part path:id=7."`
 	Pattern string `arg:"" optional:"" help:"Route as it is registered, such as /cart/{id} or, in gin, /cart/:id, behind what http.StripPrefix removes. Of a route with many paths, which ends in a slash or in {rest...}, the path of the request."`
 
 	User           string   `placeholder:"USER" help:"The user: ByContext, ByKey, ByPrincipal."`
@@ -177,13 +177,21 @@ func (c *httpKeyCommand) route() (httpRoute, error) {
 		c.Method, c.Pattern = "", c.Method
 	}
 	switch {
+	case c.Pattern == "" && c.Router != "auto":
+		return httpRoute{}, fmt.Errorf("--router %s is for a route, which is missing", c.Router)
 	case c.Method != "" && c.Pattern == "":
 		return httpRoute{}, fmt.Errorf("the route of %s is missing, such as: http-key %[1]s /orders", c.Method)
 	case c.Method != strings.ToUpper(c.Method):
 		return httpRoute{}, fmt.Errorf("the method %q: methods are in upper case, as clients send them", c.Method)
 	case c.Pattern == "":
 		return httpRoute{}, nil
+	case c.Method == "" && !slices.ContainsFunc(c.Part, usesRoute):
+		return httpRoute{}, fmt.Errorf("the method of the route %s is missing, such as: http-key POST %[1]s. If the guard's key has no "+
+			"ByRoute, leave the route out, unless a wildcard of it is a part, as in --part path:id=7", c.Pattern)
 	}
 	pattern, gin, err := patternOf(c.Pattern, c.Router)
 	return httpRoute{method: c.Method, written: c.Pattern, pattern: pattern, gin: gin, parts: c.Part}, err
 }
+
+// usesRoute reports whether a part is made of the route.
+func usesRoute(part string) bool { return part == "route" || strings.HasPrefix(part, "path:") }

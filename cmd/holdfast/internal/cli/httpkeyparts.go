@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/internal/ginroute"
@@ -195,7 +196,15 @@ func patternOf(text, router string) (pattern string, gin bool, err error) {
 		return "", false, fmt.Errorf("the route %q has no slash", text)
 	}
 	bare := wildcardOf.ReplaceAllString(text, "{}") // colons of chi are in braces
-	path := bare[strings.Index(bare, "/"):]         // and one of a port is in front
+	host, path, _ := strings.Cut(bare, "/")         // and one of a port is in front
+	switch path = "/" + path; {
+	case strings.ContainsAny(host, " \t"):
+		return "", false, fmt.Errorf("the route %q has a method, so there are two methods", text)
+	case strings.ContainsAny(path, "?#"):
+		return "", false, fmt.Errorf("the route %q has a query or a fragment, which is in no key: leave it out (--part query:NAME=VALUE is for ByQuery)", text)
+	case climbs(path):
+		return "", false, fmt.Errorf("the route %q has a segment \"..\": guards refuse such a request with 400", text)
+	}
 	inside := false
 	for segment := range strings.SplitSeq(path, "/") {
 		switch {
@@ -217,6 +226,14 @@ func patternOf(text, router string) (pattern string, gin bool, err error) {
 		return "", false, fmt.Errorf("the route %q has a colon inside of a segment, which is a parameter in gin only: add --router gin or --router nethttp", text)
 	}
 	return text, false, nil
+}
+
+// climbs reports whether a path has a segment "..", however it is spelled.
+func climbs(path string) bool {
+	if plain, err := url.PathUnescape(path); err == nil {
+		path = plain
+	}
+	return slices.Contains(strings.Split(path, "/"), "..")
 }
 
 // part returns the part of the route.
@@ -263,6 +280,9 @@ func (t httpRoute) concrete() string {
 func (t httpRoute) pathPart(name, value string) (keyPart, error) {
 	if t.pattern == "" {
 		return keyPart{}, errors.New("the route is missing, of which it is a wildcard, such as: http-key POST /cart/{id}")
+	}
+	if slices.Contains(strings.Split(value, "/"), "..") {
+		return keyPart{}, errors.New(`the value has a segment "..": guards refuse such a request with 400`)
 	}
 	if t.gin { // gin has the slash in front of what a catch-all parameter matches, the key has not
 		if strings.Contains(t.pattern, "{"+name+"...}") {
