@@ -108,6 +108,35 @@ func TestOnceTick(t *testing.T) {
 	}
 }
 
+// TestOnceTickZone: a cron line is in the zone of the host, unless it names one. The record says in which. A zone that does not
+// exist is refused.
+func TestOnceTickZone(t *testing.T) {
+	t.Parallel()
+	url := urlOf(redistest.Start(t))
+	call := func(key, line string, variables ...string) result {
+		return finish(t, with(command(t, url, "once", key, "--tick", line, "--", "echo", "ran"), variables...))
+	}
+	for _, wrong := range []string{"Europe/Berln", ":Nowhere", "CET-1CEST,M3.5.0,M10.5.0/3", "/no/such/file"} {
+		if got := call("a", "0 4 * * *", "TZ="+wrong); got.stdout != "" {
+			t.Errorf("TZ=%s: printed %q", wrong, got.stdout)
+		} else {
+			got.want(t, 64, "", "this host has no such time zone")
+		}
+		call("b"+wrong, "CRON_TZ=Asia/Tokyo 0 4 * * *", "TZ="+wrong).want(t, 0, "ran\n", "") // the line has its own
+		call("c"+wrong, "24h", "TZ="+wrong).want(t, 0, "ran\n", "")
+	}
+	for zone, note := range map[string]string{
+		"Asia/Tokyo": "zone Asia/Tokyo, JST, +09:00", ":Asia/Tokyo": "zone Asia/Tokyo, JST, +09:00", "UTC": "zone UTC, UTC, +00:00", "": "zone UTC, UTC, +00:00",
+	} {
+		call("tick of "+zone, "0 4 * * *", "TZ="+zone).want(t, 0, "ran\n", "")
+		run(t, url, "records", "--json", "tick of "+zone+"@").want(t, 0, `"note":"`+note+`"`, "")
+	}
+	call("same", "CRON_TZ=Asia/Tokyo 0 4 * * *", "TZ=UTC").want(t, 0, "ran\n", "")
+	if got := call("same", "CRON_TZ=Asia/Tokyo 0 4 * * *", "TZ=America/New_York"); got != (result{}) {
+		t.Errorf("a line with a zone ran again in another zone of the host: %+v", got)
+	}
+}
+
 // TestOnceTickLate: a call long after a tick is for that tick, although the next one is nearer, and does not run twice. With -v
 // the second call says which tick has run, where and when.
 func TestOnceTickLate(t *testing.T) {

@@ -18,7 +18,7 @@ type onceCommand struct {
 	Key string `arg:"" names:"records" help:"What happens once."`
 
 	Retention duration  `default:"24h" placeholder:"TIME" help:"How long the run is remembered after its end. Defaults to ${default}."`
-	Tick      string    `placeholder:"SCHEDULE" help:"Run once for each time of a schedule: an interval such as 5m, whose times are its multiples since 1970 in UTC, or a cron line such as '0 3 * * *'. By the clock of Redis, a call is for the last of these times, or for the next one if that is less than a minute away; its time becomes a part of the key."`
+	Tick      string    `placeholder:"SCHEDULE" help:"Run once for each time of a schedule: an interval such as 5m, whose times are its multiples since 1970 in UTC, or a cron line such as '0 3 * * *' or 'CRON_TZ=Europe/Berlin 0 3 * * *', whose zone is otherwise that of the host. By the clock of Redis, a call is for the last of these times, or for the next one if that is less than a minute away; its time becomes a part of the key."`
 	Wait      *duration `short:"w" placeholder:"SECS" help:"Wait so long for a run that is in progress. Defaults to no waiting."`
 	Conflict  *int      `short:"E" name:"conflict-exit-code" placeholder:"N" help:"Exit status if a run is in progress. Defaults to 75, with --tick to 0."`
 	Retry     bool      `help:"Let another run follow one that has failed or crashed. Otherwise each run counts, and one that has crashed needs resolve or forget."`
@@ -113,6 +113,9 @@ func (c *onceCommand) terms(ctx context.Context, all *clients) (string, []core.O
 	// A record that outlives the window keeps the tick from a second run, whatever the retention that was asked for.
 	retention := max(c.Retention.value(), 2*to.Sub(from))
 	opts = append(opts, core.WithWindow(from, to), core.WithRetention(retention.Truncate(time.Millisecond)))
+	if note := zoneNote(schedule, tick); note != "" {
+		opts = append(opts, core.WithNote(note))
+	}
 	return tickKey(c.Key, tick), opts, nil
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -41,7 +42,12 @@ func parseTick(text string) (schedule, error) {
 		if err != nil {
 			return nil, err
 		}
-		return cronlock.Ticks(s), nil
+		if zoneOf(s) == time.Local {
+			if err := checkZone(os.Getenv("TZ"), time.Local.String()); err != nil {
+				return nil, err
+			}
+		}
+		return cronTicks{cronlock.Ticks(s), zoneOf(s)}, nil
 	}
 	var interval duration
 	if err := interval.UnmarshalText([]byte(text)); err != nil {
@@ -54,6 +60,38 @@ func parseTick(text string) (schedule, error) {
 		return nil, fmt.Errorf("%q: whole seconds are needed", text)
 	}
 	return every(interval), nil
+}
+
+// cronTicks is the schedule of a cron line, in a zone.
+type cronTicks struct {
+	schedule
+	zone *time.Location
+}
+
+// zoneOf returns the zone of a cron line, nil for another schedule.
+func zoneOf(s cron.Schedule) *time.Location {
+	if line, ok := s.(*cron.SpecSchedule); ok {
+		return line.Location
+	}
+	return nil
+}
+
+// checkZone refuses the TZ of the environment if it does not exist: then Go takes UTC, and calls the local zone so.
+func checkZone(tz, local string) error {
+	if tz = strings.TrimPrefix(tz, ":"); tz != "" && tz != "UTC" && local == "UTC" {
+		return fmt.Errorf("TZ=%q: this host has no such time zone: a name such as Europe/Berlin is wanted, in TZ or in the line, as in "+
+			"'CRON_TZ=Europe/Berlin 0 3 * * *'", tz)
+	}
+	return nil
+}
+
+// zoneNote returns what the record of a tick says of the zone of the line, so that operators see which calls differ in it.
+func zoneNote(s schedule, tick time.Time) string {
+	line, ok := s.(cronTicks)
+	if !ok || line.zone == nil {
+		return ""
+	}
+	return "zone " + strings.TrimPrefix(line.zone.String()+", ", "Local, ") + tick.In(line.zone).Format("MST, -07:00")
 }
 
 // serverTime returns the time by the clock of Redis. It also returns when ctx ends: go-redis would first wait for the answer.
