@@ -37,7 +37,7 @@ func TestResolveWithResponse(t *testing.T) {
 		contains(t, s.act(http.StatusBadRequest, path, typed, "response", response), want)
 	}
 	contains(t, s.act(http.StatusBadRequest, path, typed, "response", "HTTP/1.1 200 OK", "value", "x"), "one of them is recorded")
-	s.act(http.StatusOK, path, typed, "response", "HTTP/1.1 201 Created\r\nLocation: /orders/7\r\n\r\nline 1\r\nline 2")
+	s.act(http.StatusOK, path, typed, "response", "HTTP/1.1 201 Created\r\nLocation: /orders/7\r\nContent-Type: text/plain\r\n\r\nline 1\r\nline 2")
 	r, err := locks.Once(name).Peek(t.Context())
 	if err != nil || r.State != core.StateCompleted {
 		t.Fatalf("%+v, %v", r, err)

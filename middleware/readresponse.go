@@ -3,6 +3,7 @@ package middleware
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -24,7 +25,7 @@ func IsRecordName(name string) bool { return recordNames.MatchString(name) }
 // prints it. Date is left out.
 //
 // ReadResponse returns an error for a status that no guard replays (below 200), for a body that is longer than limit or that
-// the status cannot have, for a Content-Length that is not that of the body, and for fields that belong to one connection,
+// the status cannot have, for a Content-Length that is not that of the body, for a body without Content-Type, and for fields that belong to one connection,
 // client or request: see [Difference].
 func ReadResponse(from io.Reader, limit int) (*Response, error) {
 	const mostHead = 64 << 10
@@ -60,6 +61,9 @@ func ReadResponse(from io.Reader, limit int) (*Response, error) {
 		slices.Sort(refused)
 		return nil, fmt.Errorf("holdfast: response: leave out %s: fields of one connection, client or request are not replayed",
 			strings.Join(refused, ", "))
+	}
+	if len(body) > 0 && r.Header.Get("Content-Type") == "" {
+		return nil, errors.New("holdfast: response: the body has no media type: add Content-Type, such as Content-Type: application/json")
 	}
 	return r, nil
 }

@@ -16,11 +16,12 @@ func TestReadResponse(t *testing.T) {
 		"HTTP/1.1 201 Created\nLocation: /orders/7\ncontent-type: application/json\n\n{\"id\":7}\n": {
 			Status: 201, Header: http.Header{"Location": {"/orders/7"}, "Content-Type": {"application/json"}}, Body: []byte("{\"id\":7}\n"),
 		},
-		"HTTP/2 200 \r\nDate: today\r\ncontent-length: 4\r\nVary: A\r\nVary: B\r\n\r\na\r\n\n": {
-			Status: 200, Header: http.Header{"Vary": {"A", "B"}}, Body: []byte("a\r\n\n"),
+		"HTTP/2 200 \r\nDate: today\r\ncontent-length: 4\r\nVary: A\r\nVary: B\r\nContent-Type: a/b\r\n\r\na\r\n\n": {
+			Status: 200, Header: http.Header{"Vary": {"A", "B"}, "Content-Type": {"a/b"}}, Body: []byte("a\r\n\n"),
 		},
-		"HTTP/1.0 204 No Content":              {Status: 204, Header: http.Header{}},
-		"HTTP/1.1 404 Not Found\n\n\nbody\n\n": {Status: 404, Header: http.Header{}, Body: []byte("\nbody\n\n")},
+		"HTTP/1.0 204 No Content":                                        {Status: 204, Header: http.Header{}},
+		"HTTP/1.1 200 OK\nContent-Length: 0\n":                           {Status: 200, Header: http.Header{}},
+		"HTTP/1.1 404 Not Found\nContent-Type: text/plain\n\n\nbody\n\n": {Status: 404, Header: http.Header{"Content-Type": {"text/plain"}}, Body: []byte("\nbody\n\n")},
 	} {
 		got, err := middleware.ReadResponse(strings.NewReader(text), 10)
 		if err != nil {
@@ -51,6 +52,8 @@ func TestReadResponseRefuses(t *testing.T) {
 		"HTTP/1.1 200 OK\nno field\n\nbody":          "response",
 		"HTTP/1.1 200 OK\n\n12345678901":             "more than 10 bytes",
 		"HTTP/1.1 204 No Content\n\nbody":            "status 204 has no body",
+		"HTTP/1.1 200 OK\n\nbody":                    "add Content-Type",
+		"HTTP/1.1 200 OK\nContent-Type: \n\nbody":    "add Content-Type",
 		"HTTP/1.1 200 OK\nContent-Length: 3\n\nbody": "Content-Length is 3, but the body has 4",
 		"HTTP/1.1 200 OK\nTransfer-Encoding: chunked\nConnection: close\nTrailer: X\n\n0\n\n":   "leave out Connection, Trailer, Transfer-Encoding",
 		"HTTP/1.1 200 OK\nKeep-Alive: timeout=5\nTE: trailers\nUpgrade: h2c\nset-cookie: a=b\n": "leave out Keep-Alive, Set-Cookie, Te, Upgrade",
