@@ -38,8 +38,7 @@ var actions = map[string]action{
 	string(Resolve): {
 		Resolve, "Resolve",
 		"Records that the work has been done: you have found out that it took effect, or have done it by hand. Nothing runs it " +
-			"again while the record is kept. Resolve records of an HTTP guard or of asynqlock by their own functions if clients " +
-			"wait for an answer: a value that is given here is not one of theirs.",
+			"again while the record is kept.",
 		objectRecord, resolve,
 	},
 	string(Forget): {

@@ -28,6 +28,9 @@ func TestResolveWithResponse(t *testing.T) {
 	path := "resolve?name=" + url.QueryEscape(name)
 	page := s.get(http.StatusOK, path)
 	contains(t, page, `name="response"`)
+	if strings.Contains(page, "own functions") {
+		t.Error("the form of a response says that it is recorded in another way")
+	}
 	_, typed, _ := strings.Cut(page, "Type <code>")
 	typed, _, _ = strings.Cut(typed, "</code>")
 	for response, want := range map[string]string{
@@ -49,7 +52,9 @@ func TestResolveWithResponse(t *testing.T) {
 	}
 
 	held(t, locks, "other", time.Hour)
-	if strings.Contains(s.get(http.StatusOK, "resolve?name=other"), `name="response"`) {
+	page = s.get(http.StatusOK, "resolve?name=other")
+	contains(t, page, `name="value"`)
+	if strings.Contains(page, `name="response"`) {
 		t.Error("a record of no HTTP guard is offered a response")
 	}
 	contains(t, s.act(http.StatusBadRequest, "resolve?name=other", "other", "response", "HTTP/1.1 200 OK"), "not the record of an HTTP guard")
