@@ -275,6 +275,11 @@ func TestNames(t *testing.T) {
 	run(t, url, "digest", "--of", "--json", "order:42").want(t, 0, `"kind":"lock"`, "")
 	run(t, url, "once", "charge:7", "--", "true").want(t, 0, "", "")
 	run(t, url, "digest", locks.Once("charge:7").Digest()).want(t, 0, "once charge:7\n", "")
+	for _, text := range []string{"lock=" + digest, `"lock":"` + digest + `",`, "digest: " + strings.ToUpper(digest), " " + digest + " "} {
+		run(t, url, "digest", text).want(t, 0, "lock order:42\n", "") // as in a line of the log
+	}
+	run(t, url, "digest", "--json", "lock="+digest).want(t, 0, `"digest":"`+digest+`"`, "")
+	run(t, url, "digest", "lock=order:42").want(t, 64, "", "digest")
 	run(t, url, "digest", "00000000").want(t, 1, "", "no lock")
 	for _, hash := range []string{strings.Repeat("k", 43), "-v" + strings.Repeat("k", 41), "--" + strings.Repeat("k", 41)} { // key_hash of a guard
 		for _, name := range []string{"http:" + hash, "http:{scope}:" + hash} {
@@ -285,6 +290,7 @@ func TestNames(t *testing.T) {
 		if _, err := locks.Mutex("http:" + hash).Lock(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		run(t, url, "digest", "key_hash="+hash).want(t, 0, "lock http:"+hash+"\n", "")
 		got := run(t, url, "digest", hash)
 		for _, line := range []string{"lock http:" + hash + "\n", "once http:" + hash + "\n", "once http:{scope}:" + hash + "\n"} {
 			got.want(t, 0, line, "")
@@ -391,7 +397,8 @@ func TestHTTPKeyReports(t *testing.T) {
 func TestCron(t *testing.T) {
 	t.Parallel()
 	url := urlOf(redistest.Start(t))
-	run(t, url, "cron", "ls").want(t, 0, "JOB", "")
+	run(t, url, "cron", "ls").want(t, 0, "JOB", "set the prefix of your services with --prefix or HOLDFAST_PREFIX")
+	run(t, url, "cron", "ls", "--json").want(t, 0, "", "set the prefix of your services with --prefix or HOLDFAST_PREFIX")
 	for _, verb := range []string{"pause", "resume", "history"} {
 		run(t, url, "cron", verb, "report").want(t, 1, "", "unknown job")
 	}
@@ -413,7 +420,12 @@ func TestCronPause(t *testing.T) {
 		return err == nil
 	})
 	wantMatch(t, run(t, url, "cron", "ls").stdout, `nightly +0 3 29 2 \* +UTC +- +20\d\d-\d\d-\d\d \d\d:\d\d:00 +0 +- `)
+	run(t, url, "cron", "ls").want(t, 0, "", `prefix "lock:" on `)
+	run(t, url, "cron", "ls", "--prefix", "other:").want(t, 0, "JOB", "set the prefix of your services")
+	wantMatch(t, run(t, url, "cron", "ls", "--json").stdout,
+		`^\{"name":"nightly","service":"[^"]*","spec":"0 3 29 2 \*","zone":"UTC","paused":false,"next_tick":"[^"]*","missed":0,"registered":"[^"]*"\}\n$`)
 	finish(t, with(command(t, url, "cron", "pause", "nightly"), "SUDO_USER=ada")).want(t, 0, "", "")
+	wantMatch(t, run(t, url, "cron", "ls", "--json").stdout, `"paused":true,"paused_by":"ada@[^"]*","paused_at":"20`)
 	wantMatch(t, run(t, url, "cron", "ls").stdout, `nightly .* by ada@\S+ 20\d\d-`)
 	run(t, url, "cron", "resume", "nightly").want(t, 0, "", "")
 	wantMatch(t, run(t, url, "cron", "ls").stdout, `nightly .* 0 +- `)

@@ -34,14 +34,19 @@ type (
 	}
 )
 
-// withLocks calls a function with a client.
-func withLocks(env *environment, call func(*core.Client) error) error {
+// withClients calls a function with the clients.
+func withClients(env *environment, call func(*clients) error) error {
 	all, err := env.open()
 	if err != nil {
 		return err
 	}
 	defer all.close()
-	return call(all.locks)
+	return call(all)
+}
+
+// withLocks calls a function with a client.
+func withLocks(env *environment, call func(*core.Client) error) error {
+	return withClients(env, func(all *clients) error { return call(all.locks) })
 }
 
 // Run is called by the parser.
@@ -56,15 +61,15 @@ func (c *cronResumeCommand) Run(env *environment) error {
 
 // Run is called by the parser.
 func (c *cronLsCommand) Run(env *environment) error {
-	return withLocks(env, func(locks *core.Client) error {
-		jobs, err := cronlock.Jobs(env.ctx, locks)
+	return withClients(env, func(all *clients) error {
+		jobs, err := cronlock.Jobs(env.ctx, all.locks)
 		if err != nil {
 			return err
 		}
 		t := &table{head: []string{"JOB", "SPEC", "ZONE", "LAST TICK", "NEXT TICK", "MISSED", "PAUSED", "SERVICE"}}
 		for _, j := range jobs {
 			if env.flags.JSON {
-				if err := env.printJSON(j); err != nil {
+				if err := env.printJSON(jobInJSON(j)); err != nil {
 					return err
 				}
 			}
@@ -73,6 +78,7 @@ func (c *cronLsCommand) Run(env *environment) error {
 		if !env.flags.JSON {
 			t.print(env)
 		}
+		all.report(env, len(jobs) > 0, "no job is registered")
 		return nil
 	})
 }
@@ -108,7 +114,7 @@ func (c *cronHistoryCommand) Run(env *environment) error {
 		t := &table{head: []string{"TICK", "OUTCOME", "TOOK", "ATTEMPT", "REPLICA"}}
 		for _, r := range runs {
 			if env.flags.JSON {
-				if err := env.printJSON(r); err != nil {
+				if err := env.printJSON(runInJSON(r)); err != nil {
 					return err
 				}
 			}

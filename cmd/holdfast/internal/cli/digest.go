@@ -11,7 +11,7 @@ import (
 
 // digestCommand finds the name behind a digest of the log.
 type digestCommand struct {
-	Digest string `arg:"" help:"8 hex digits of a line of the log, the 43 characters of a key_hash, or a name with --of."`
+	Digest string `arg:"" help:"8 hex digits of a line of the log, the 43 characters of a key_hash, each also with its name as in lock=ad3ab9f1; or a name with --of."`
 	Of     bool   `help:"Print the digest of a name instead."`
 }
 
@@ -24,6 +24,9 @@ func (c *digestCommand) Run(env *environment) error {
 	defer all.close()
 	if c.Of {
 		return c.print(env, core.Match{Name: c.Digest}, all.locks.Digest(c.Digest))
+	}
+	if pasted := pastedDigest.FindStringSubmatch(c.Digest); pasted != nil {
+		c.Digest = pasted[1]
 	}
 	found := false
 	for match, err := range all.locks.FindDigest(env.ctx, c.Digest) {
@@ -40,6 +43,10 @@ func (c *digestCommand) Run(env *environment) error {
 	}
 	return nil
 }
+
+// pastedDigest matches a digest of the log or the hash of a key, alone or as in a line: "lock=ad3ab9f1", "key_hash":"…". The page
+// takes the same.
+var pastedDigest = regexp.MustCompile(`^\s*(?:"?\w+"?[=:]\s*)?"?([0-9a-fA-F]{8}|[A-Za-z0-9_-]{43})"?,?\s*$`)
 
 // keyHash matches the hash of a key, as the guards of HTTP and asynq log it.
 var keyHash = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)

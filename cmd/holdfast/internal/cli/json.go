@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/cronlock"
 	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
@@ -68,6 +69,35 @@ type jsonRecord struct {
 	Value     []byte     `json:"value,omitempty"`
 }
 
+// jsonJob is a job of cronlock in JSON.
+type jsonJob struct {
+	Name       string     `json:"name"`
+	Service    string     `json:"service"`
+	Spec       string     `json:"spec"`
+	Zone       string     `json:"zone"`
+	Paused     bool       `json:"paused"`
+	PausedBy   string     `json:"paused_by,omitempty"`
+	PausedAt   *time.Time `json:"paused_at,omitempty"`
+	LastTick   *time.Time `json:"last_tick,omitempty"`
+	NextTick   *time.Time `json:"next_tick,omitempty"`
+	Missed     int        `json:"missed"`
+	MissedTick *time.Time `json:"missed_tick,omitempty"`
+	Registered *time.Time `json:"registered,omitempty"`
+}
+
+// jsonRun is a run of a job in JSON.
+type jsonRun struct {
+	Job     string     `json:"job"`
+	Tick    *time.Time `json:"tick,omitempty"`
+	Outcome string     `json:"outcome"`
+	Attempt int        `json:"attempt"`
+	Token   int64      `json:"token"`
+	Started *time.Time `json:"started,omitempty"`
+	Took    int64      `json:"took_ms"`
+	Replica string     `json:"replica"`
+	Service string     `json:"service"`
+}
+
 // timeOrNil returns nil for the zero time, which JSON leaves out.
 func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
@@ -91,6 +121,21 @@ func entryInJSON(e core.Entry) jsonLock {
 	return jsonLock{
 		Name: e.Name, Mode: string(e.Mode), Held: e.Holds, TTL: e.TTL.Milliseconds(),
 		Waiters: e.Waiters, Queued: e.Places, Value: e.Value, Holders: holdersInJSON(e.Holders),
+	}
+}
+
+func jobInJSON(j cronlock.JobInfo) jsonJob {
+	return jsonJob{
+		Name: j.Name, Service: j.Service, Spec: j.Spec, Zone: j.Zone,
+		Paused: j.Paused, PausedBy: j.PausedBy, PausedAt: timeOrNil(j.PausedAt), LastTick: timeOrNil(j.LastTick),
+		NextTick: timeOrNil(j.NextTick), Missed: j.Missed, MissedTick: timeOrNil(j.MissedTick), Registered: timeOrNil(j.Registered),
+	}
+}
+
+func runInJSON(r cronlock.Run) jsonRun {
+	return jsonRun{
+		Job: r.Job, Tick: timeOrNil(r.Tick), Outcome: string(r.Outcome), Attempt: r.Attempt, Token: r.Token,
+		Started: timeOrNil(r.Started), Took: r.Took.Milliseconds(), Replica: r.Replica, Service: r.Service,
 	}
 }
 
