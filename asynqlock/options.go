@@ -131,9 +131,6 @@ func (c *config) refuse(format string, args ...any) {
 	}
 }
 
-// leastMeant is the end of an error about a duration that has perhaps lost its unit.
-const leastMeant = "at least %v is needed; is the unit missing, as in 5*time.Second?"
-
 // positive refuses a duration that makes no sense. A number without a unit is one of nanoseconds.
 func (c *config) positive(option string, d time.Duration) {
 	const most = 365 * 24 * time.Hour
@@ -141,7 +138,7 @@ func (c *config) positive(option string, d time.Duration) {
 	case d <= 0 || d > most:
 		c.refuse("%s(%v): more than 0 and at most %v is allowed", option, d, most)
 	case d < outage.ShortestWait:
-		c.refuse("%s(%v): "+leastMeant, option, d, outage.ShortestWait)
+		c.refuse("%s(%v): at least %v is needed%s", option, d, outage.ShortestWait, outage.UnitHint(d))
 	}
 }
 

@@ -35,7 +35,8 @@ import (
 func PerPeriod(key KeyFunc, period time.Duration) KeyFunc {
 	mustHave("PerPeriod", key)
 	if period < outage.ShortestWait {
-		panic(fmt.Sprintf("holdfast: asynqlock: PerPeriod: the period is %v: "+leastMeant, period, outage.ShortestWait))
+		panic(fmt.Sprintf("holdfast: asynqlock: PerPeriod: the period is %v: at least %v is needed%s", period, outage.ShortestWait,
+			outage.UnitHint(period)))
 	}
 	return func(ctx context.Context, t *asynq.Task) (string, error) {
 		reportSelective(ctx)

@@ -87,7 +87,7 @@ func WithRetention(retention time.Duration) OnceOption {
 	return onceOption(func(c *onceConfig) {
 		switch {
 		case retention < minTTL || retention > 10*maxTTL:
-			c.lock.refuse(invalidOption("WithRetention(%v): %v to %v is allowed", retention, minTTL, 10*maxTTL))
+			c.lock.refuse(invalidOption("WithRetention(%v): %v to %v is allowed%s", retention, minTTL, 10*maxTTL, unitHint(retention)))
 		case retention%time.Millisecond != 0:
 			c.lock.refuse(invalidOption("WithRetention(%v): Redis counts in whole milliseconds", retention))
 		}

@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -179,7 +180,7 @@ func WithMaxWaiters(most int) Option {
 func WithNodeTimeout(limit time.Duration) Option {
 	return clientOption(func(c *clientConfig) {
 		if limit < time.Millisecond || limit > time.Minute {
-			c.lock.refuse(invalidOption("WithNodeTimeout(%v): 1ms to 1m is allowed", limit))
+			c.lock.refuse(invalidOption("WithNodeTimeout(%v): 1ms to 1m is allowed%s", limit, unitHint(limit)))
 		}
 		c.nodeTimeout = limit
 	})
@@ -296,14 +297,26 @@ func WithNewOwner() LockOption {
 // checkUnit refuses a duration that is too short to be meant.
 func (c *lockConfig) checkUnit(option string, d time.Duration) {
 	if d > 0 && d < leastLimit {
-		c.refuse(invalidOption("%s(%v): 0 or at least %v is needed; is the unit missing, as in 5*time.Second?", option, d, leastLimit))
+		c.refuse(invalidOption("%s(%v): 0 or at least %v is needed%s", option, d, leastLimit, unitHint(d)))
 	}
+}
+
+// unitHint returns the end of an error about a duration that is too short to be meant: a number without a unit is one of
+// nanoseconds. It returns "" for any other duration. Package internal/outage has the same for guards.
+func unitHint(d time.Duration) string {
+	switch {
+	case d <= 0 || d > 100*time.Microsecond: // a longer one was computed
+		return ""
+	case d < 1000:
+		return fmt.Sprintf("; is the unit missing, did you mean %d*time.Second?", int64(d))
+	}
+	return fmt.Sprintf("; is the unit missing, did you mean %d*time.Millisecond or %[1]d*time.Second?", int64(d))
 }
 
 func (c *lockConfig) checkTTL(option string, ttl time.Duration) {
 	switch {
 	case ttl < minTTL:
-		c.refuse(invalidOption("%s(%v): at least %v is needed", option, ttl, minTTL))
+		c.refuse(invalidOption("%s(%v): at least %v is needed%s", option, ttl, minTTL, unitHint(ttl)))
 	case ttl > maxTTL:
 		c.refuse(invalidOption("%s(%v): at most %v is allowed", option, ttl, maxTTL))
 	case ttl%time.Millisecond != 0:
@@ -363,7 +376,7 @@ func WithReplicaAck(n int, timeout time.Duration) LockOption {
 		case timeout <= 0:
 			c.refuse(invalidOption("WithReplicaAck(%d, %v): the timeout has to be positive", n, timeout))
 		case timeout%time.Millisecond != 0:
-			c.refuse(invalidOption("WithReplicaAck(%d, %v): Redis counts in whole milliseconds", n, timeout))
+			c.refuse(invalidOption("WithReplicaAck(%d, %v): Redis counts in whole milliseconds%s", n, timeout, unitHint(timeout)))
 		}
 		c.ack = transport.Ack{Replicas: n, Timeout: timeout}
 	})

@@ -14,7 +14,7 @@ const (
 // WithWaitWarning sets how long a call waits for a lock, or in a [Once] with [WithWait], before the client logs a warning.
 // The warning tells the digest of the lock, its holder with its instance, and how many callers of this client wait. It is
 // repeated at doubling intervals. All callers that wait for one name share the warnings. Candidates of an [Election] wait
-// without. A warning may be some seconds late. At most a year. 0 switches it off. Defaults to 10 seconds.
+// without. A warning may be some seconds late. 1 ms to a year. 0 switches it off. Defaults to 10 seconds.
 func WithWaitWarning(after time.Duration) Option {
 	return clientOption(func(c *clientConfig) {
 		c.checkWarning("WithWaitWarning", after)
@@ -26,7 +26,7 @@ func WithWaitWarning(after time.Duration) Option {
 // for ever, unless [WithMaxHold] bounds it. The warning tells the digest of the lock and the token, and is repeated at
 // doubling intervals. Attempts of a [Once] count too, and leaders of an [Election] do not. A warning is late by a sixtieth
 // of the time at most, or by a second. Of the leases that are due together it tells the first, and the number of the
-// others. At most a year. 0 switches it off. Defaults to 10 minutes.
+// others. 1 ms to a year. 0 switches it off. Defaults to 10 minutes.
 func WithHoldWarning(after time.Duration) Option {
 	return clientOption(func(c *clientConfig) {
 		c.checkWarning("WithHoldWarning", after)
@@ -35,6 +35,7 @@ func WithHoldWarning(after time.Duration) Option {
 }
 
 func (c *clientConfig) checkWarning(option string, after time.Duration) {
+	c.lock.checkUnit(option, after)
 	if after < 0 || after > maxTTL {
 		c.lock.refuse(invalidOption("%s(%v): 0 to %v is allowed", option, after, maxTTL))
 	}

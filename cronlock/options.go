@@ -86,11 +86,7 @@ const leastTime = 10 * time.Millisecond
 
 func (c *config) between(option string, d, least time.Duration) {
 	if d < least || d > longestPeriod {
-		hint := ""
-		if d > 0 && d < time.Millisecond {
-			hint = "; is the unit missing, as in 5*time.Second?"
-		}
-		c.refuse("%s(%v): %v to %v are allowed%s", option, d, least, longestPeriod, hint)
+		c.refuse("%s(%v): %v to %v are allowed%s", option, d, least, longestPeriod, outage.UnitHint(d))
 	}
 }
 

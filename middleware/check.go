@@ -20,8 +20,8 @@ var fieldName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 // shortestSecret is how many bytes keep a secret from being guessed.
 const shortestSecret = 16
 
-// tooShort is what is wrong with a duration in which Redis cannot answer: a number without unit is one of nanoseconds.
-const tooShort = "at least 1ms is needed; is the unit missing, as in 5*time.Second?"
+// tooShort is what is wrong with a duration in which Redis cannot answer.
+const tooShort = "at least 1ms is needed"
 
 // check finds what is wrong for any guard.
 func (c *Config) check() error {
@@ -39,13 +39,13 @@ func (c *Config) check() error {
 	case c.PreferWait < 0:
 		return fmt.Errorf("holdfast: negative longest wait of a client: %v", c.PreferWait)
 	case 0 < c.Wait && c.Wait < outage.ShortestWait:
-		return fmt.Errorf("holdfast: wait %v: %s", c.Wait, tooShort)
+		return fmt.Errorf("holdfast: wait %v: %s%s", c.Wait, tooShort, outage.UnitHint(c.Wait))
 	case 0 < c.PreferWait && c.PreferWait < outage.ShortestWait:
-		return fmt.Errorf("holdfast: longest wait of a client %v: %s", c.PreferWait, tooShort)
+		return fmt.Errorf("holdfast: longest wait of a client %v: %s%s", c.PreferWait, tooShort, outage.UnitHint(c.PreferWait))
 	case 0 < c.AskTimeout && c.AskTimeout < outage.ShortestWait:
-		return fmt.Errorf("holdfast: ask timeout %v: %s", c.AskTimeout, tooShort)
+		return fmt.Errorf("holdfast: ask timeout %v: %s%s", c.AskTimeout, tooShort, outage.UnitHint(c.AskTimeout))
 	case 0 < c.FinishTimeout && c.FinishTimeout < outage.ShortestWait:
-		return fmt.Errorf("holdfast: finish timeout %v: %s", c.FinishTimeout, tooShort)
+		return fmt.Errorf("holdfast: finish timeout %v: %s%s", c.FinishTimeout, tooShort, outage.UnitHint(c.FinishTimeout))
 	case c.AskTimeout <= 0:
 		return fmt.Errorf("holdfast: ask timeout %v: Redis needs some time to answer", c.AskTimeout)
 	case c.FinishTimeout <= 0:
