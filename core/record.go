@@ -121,7 +121,7 @@ func inStates(states []State) (func(oncescript.Record) bool, error) {
 // Records reads the records of a group, the latest first: those of [Once] with [WithGroup], [WithQuota] or
 // [WithQuotaBytes] whose keys have the same text in their first pair of braces as key. It is for operators: the answer
 // may be outdated when it arrives, and each record is read by itself. Records without state are left out. With states, only
-// records of those states are returned, and no value of others is read.
+// records of those states are returned, and no value of others is read. That needs the right to HSTRLEN.
 func (c *Client) Records(ctx context.Context, key string, states ...State) ([]Record, error) {
 	wanted, err := inStates(states)
 	if err != nil {
