@@ -83,7 +83,8 @@ func TestSecureCookies(t *testing.T) {
 			}
 			client.Jar = jar
 		}
-		form := url.Values{"token": {s.token(path)}, "confirm": {"name"}}
+		form := s.form(path)
+		form.Set("confirm", "name")
 		if resp, body := s.do(http.MethodPost, path, form); resp.StatusCode != http.StatusOK || !strings.Contains(body, "The lock was taken") {
 			t.Errorf("%s: status %d: %s", name, resp.StatusCode, body)
 		}
