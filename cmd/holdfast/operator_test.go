@@ -431,6 +431,26 @@ func TestCronPause(t *testing.T) {
 	wantMatch(t, run(t, url, "cron", "ls").stdout, `nightly .* 0 +- `)
 }
 
+// TestCronHistory: the JSON of the runs of a job has the form of that of the other commands.
+func TestCronHistory(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	url, locks := urlOf(srv), newLocks(t, srv)
+	scheduler := cron.New(cron.WithLocation(time.UTC))
+	ran := make(chan struct{}, 100)
+	if _, err := cronlock.AddFunc(scheduler, locks, "@every 1s", "often", func(context.Context) error {
+		ran <- struct{}{}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	scheduler.Start()
+	<-ran
+	<-scheduler.Stop().Done()
+	got := run(t, url, "cron", "history", "often", "--json").stdout
+	wantMatch(t, got, `(?m)^\{"job":"often","tick":"[^"]*","outcome":"success","attempt":1,"token":\d+,"started":"[^"]*","took_ms":\d+,"replica":"[^"]*","service":"[^"]*"\}$`)
+}
+
 // TestPages: the completions are scripts that their shells can read, and the manual page has all commands.
 func TestPages(t *testing.T) {
 	t.Parallel()
