@@ -114,22 +114,23 @@ func TestForgottenTicksAreNotMissed(t *testing.T) {
 		missed     int
 		latest     string
 	}{
-		{"all that are remembered have run", "@every 10m", 3, []string{"09:40", "09:50", "10:00"}, 0, ""},
-		{"one of these has not", "@every 10m", 3, []string{"09:40", "10:00"}, 1, "09:50"},
-		{"none has run", "@every 10m", 3, nil, 2, "09:50"}, // the one of 9:30 is not remembered, and 10:00 may still start
-		{"none has run since the registration", "@every 10m", 20, nil, 5, "09:50"},
-		{"at least two periods are remembered", "@every 10m", 1, nil, 1, "09:50"},
-		{"the period of each tick counts", "0,1,2,3,30 * * * *", 2, []string{"10:00"}, 1, "09:30"},
+		{"all that are remembered have run", "@every 10m", 3, []string{"09:40:00", "09:50:00", "10:00:00"}, 0, ""},
+		{"one of these has not", "@every 10m", 3, []string{"09:40:00", "10:00:00"}, 1, "09:50:00"},
+		{"none has run", "@every 10m", 3, nil, 2, "09:50:00"}, // the one of 9:30 is not remembered, and 10:00 may still start
+		{"none has run since the registration", "@every 10m", 20, nil, 5, "09:50:00"},
+		{"at least two periods are remembered", "@every 10m", 1, nil, 1, "09:50:00"},
+		{"one that ran early may have expired", "30 */10 * * * *", 3, []string{"09:40:30", "09:50:30"}, 0, ""},
+		{"the period of each tick counts", "0,1,2,3,30 * * * *", 2, []string{"10:00:00"}, 1, "09:30:00"},
 	} {
 		r := registration{Digest: "d", Late: 30_000, History: test.history, Skew: 30_000}
 		r.Plan = planOf(secondly(t, test.spec), time.UTC)
 		var records []core.Record
 		for _, tick := range test.ran {
-			records = append(records, core.Record{Key: tickKey("job", clock(tick+":00")), Note: "host\nshop\nd"})
+			records = append(records, core.Record{Key: tickKey("job", clock(tick)), Note: "host\nshop\nd"})
 		}
 		info := JobInfo{Name: "job", Registered: clock(registeredAt)}
 		info.miss(r, records, pauseRecord{}, pauseRecord{}, now)
-		if info.Missed != test.missed || info.Missed > 0 && !info.MissedTick.Equal(clock(test.latest+":00")) {
+		if info.Missed != test.missed || info.Missed > 0 && !info.MissedTick.Equal(clock(test.latest)) {
 			t.Errorf("%s: %d missed, the latest at %v; want %d and %s", test.name, info.Missed, info.MissedTick, test.missed,
 				test.latest)
 		}
