@@ -93,7 +93,8 @@ func (i *JobInfo) miss(r registration, records []core.Record, paused, resumed pa
 // remembers reports whether Redis would still have the record of a tick, however early that tick ran and ended.
 func (r registration) remembers(s cron.Schedule, tick, now time.Time) bool {
 	kept := rememberedFor(r.History, period(s, tick)) - time.Duration(r.Skew)*time.Millisecond
-	return now.Before(tick.Add(max(kept, 2*min(period(s, tick), mostSleep)))) // see job.retention
+	window := min(period(s, tick), mostSleep) + time.Duration(r.Late)*time.Millisecond
+	return now.Before(tick.Add(max(kept, 2*window))) // see job.retention
 }
 
 // pauseRecord is what is recorded of a pause, and when that was recorded.
