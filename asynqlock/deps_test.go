@@ -40,7 +40,7 @@ func TestImports(t *testing.T) {
 	t.Parallel()
 	allowed := []string{
 		ours + "core", ours + "asynqlock", ours + "cronlock", ours + "internal/jsonfield", ours + "internal/throttle",
-		ours + "internal/outage",
+		ours + "internal/outage", ours + "internal/foreign",
 	}
 	for _, pkg := range goList(t, ".") {
 		inCore := strings.HasPrefix(pkg, ours+"core/internal/")

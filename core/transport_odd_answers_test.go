@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,25 +23,37 @@ func (a answering) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (a answering) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		script, ok := cmd.(interface{ SetVal(any) })
-		if !ok || !strings.HasPrefix(cmd.Name(), "eval") {
-			return next(ctx, cmd)
-		}
-		reply, err := a.answer(cmd.Name())
-		switch {
-		case err != nil:
-			cmd.SetErr(err)
-			return err
-		case reply != nil:
-			script.SetVal(reply)
-			return nil
+		if a.answers(cmd) {
+			return cmd.Err()
 		}
 		return next(ctx, cmd)
 	}
 }
 
+// ProcessPipelineHook answers the scripts of a pipeline too: what is repeated in the background may share one with a call.
 func (a answering) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		rest := slices.DeleteFunc(slices.Clone(cmds), a.answers)
+		if len(rest) == 0 {
+			return nil
+		}
+		return next(ctx, rest)
+	}
+}
+
+// answers answers a command, and returns true, if it is a script that has an answer.
+func (a answering) answers(cmd redis.Cmder) bool {
+	script, ok := cmd.(interface{ SetVal(any) })
+	if !ok || !strings.HasPrefix(cmd.Name(), "eval") {
+		return false
+	}
+	reply, err := a.answer(cmd.Name())
+	if err != nil {
+		cmd.SetErr(err)
+	} else if reply != nil {
+		script.SetVal(reply)
+	}
+	return err != nil || reply != nil
 }
 
 // TestNoScriptBehindText: proxies and managed services send NOSCRIPT behind a text of their own. The script is then sent itself.

@@ -32,7 +32,7 @@ func TestDependencies(t *testing.T) {
 func TestImports(t *testing.T) {
 	t.Parallel()
 	for _, pkg := range goList(t, ".") {
-		if strings.HasSuffix(pkg, "holdfast/internal/outage") {
+		if strings.HasSuffix(pkg, "holdfast/internal/outage") || strings.HasSuffix(pkg, "holdfast/internal/foreign") {
 			continue
 		}
 		if pkg == "testing" || strings.Contains(pkg, "holdfast/internal") || strings.Contains(pkg, "holdfast/middleware") {

@@ -52,7 +52,8 @@ func TestNoTestsInProduction(t *testing.T) {
 	t.Parallel()
 	for pkg := range strings.FieldsSeq(goList(t, "-deps", "./...")) {
 		shared := strings.HasSuffix(pkg, "holdfast/internal/jsonfield") || strings.HasSuffix(pkg, "holdfast/internal/throttle") ||
-			strings.HasSuffix(pkg, "holdfast/internal/outage") || strings.HasSuffix(pkg, "holdfast/internal/ginroute")
+			strings.HasSuffix(pkg, "holdfast/internal/outage") || strings.HasSuffix(pkg, "holdfast/internal/ginroute") ||
+			strings.HasSuffix(pkg, "holdfast/internal/foreign")
 		if pkg == "testing" || strings.Contains(pkg, "holdfast/internal") && !shared {
 			t.Errorf("a package of the middleware imports %s", pkg)
 		}
