@@ -55,7 +55,7 @@ var locks = []Mutant{
 	},
 	{
 		"renewal after unlock", "redisson/redisson: a watchdog that continues", "core/internal/keepalive/renewer.go",
-		[][2]string{{"	return r.removeLocked(e)\n}\n\n// Close", "	return e.liveLocked()\n}\n\n// Close"}},
+		[][2]string{{"	return r.removeLocked(e)\n}\n\n// RemoveIfOver", "	return e.liveLocked()\n}\n\n// RemoveIfOver"}},
 		inKeepalive("TestAnswerAfterUnlockIsIgnored|TestRenewedEachThird"),
 	},
 	{
@@ -186,13 +186,13 @@ var locks = []Mutant{
 	{
 		"overtaken end given up", "an end that finds another attempt running is remembered as stale",
 		"core/internal/oncescript/lua/finish.lua",
-		[][2]string{{"    return {0, correctDeadline(r, left), r.id}\n", "    return remember(0, kept)\n"}},
+		[][2]string{{"    return {0, correctDeadline(r, left), r.id or ''}\n", "    return remember(0, kept)\n"}},
 		inCore("TestOvertakenEndIsRecordedLater"),
 	},
 	{
 		"late declaration", "a copy of an earlier `Declare` overwrites a later one that was confirmed",
 		"core/internal/oncescript/lua/declare.lua",
-		[][2]string{{"if tonumber(r.declaration or 0) > tonumber(ARGV[3]) then", "if false then"}},
+		[][2]string{{"if isNumber(r.declaration, maxToken) and tonumber(r.declaration) > tonumber(ARGV[3]) then", "if false then"}},
 		inCore("TestDeclarationArrivesLate"),
 	},
 	{
@@ -300,7 +300,10 @@ var locks = []Mutant{
 	},
 	{
 		"leader that continues", "the context of a leader does not end with its lead", "core/election.go",
-		[][2]string{{"	lease.end.Bind(l.stop) // until the lead ends\n", ""}},
+		[][2]string{{
+			"l.leading, l.stop, _ = lease.end.Within(lease.within(leading), expirer{lease}) // bound until the lead ends",
+			"l.leading, l.stop = context.WithCancelCause(lease.within(leading))",
+		}},
 		inCore("TestRunAfterALoss|TestRunEndsItsContextFirst"),
 	},
 	{
