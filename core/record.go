@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/lockscript"
@@ -177,7 +178,7 @@ func (c *Client) listRecords(ctx context.Context, key, group string) (names []st
 
 // namesInStates returns the names whose records are wanted. It reads no values.
 func (c *Client) namesInStates(ctx context.Context, names []string, wanted func(oncescript.Record) bool) ([]string, error) {
-	in, err := readAll(names, func(name string) (found oncescript.Record, err error) {
+	in, err := readAll(ctx, names, func(name string) (found oncescript.Record, err error) {
 		o := c.Once(name)
 		err = o.ask(ctx, "read the state of", func(ctx context.Context) (err error) {
 			found, _, err = o.backend().Summary(ctx, o.keys)
@@ -199,16 +200,28 @@ func (c *Client) namesInStates(ctx context.Context, names []string, wanted func(
 
 // peekAll reads records side by side.
 func (c *Client) peekAll(ctx context.Context, names []string) ([]Record, error) {
-	return readAll(names, func(name string) (Record, error) { return c.Once(name).Peek(ctx) })
+	return readAll(ctx, names, func(name string) (Record, error) { return c.Once(name).Peek(ctx) })
 }
 
-// readAll calls read for all names, side by side; the executor makes batches of the commands.
-func readAll[R any](names []string, read func(name string) (R, error)) ([]R, error) {
+// mostReaders bounds how many records of a list are read at the same time. The executor makes batches of their commands.
+const mostReaders = 256
+
+// readAll calls read for all names, some side by side, until one fails or ctx ends. Another program of this Redis can add any number
+// of members to a group, so their number must not be that of goroutines.
+func readAll[R any](ctx context.Context, names []string, read func(name string) (R, error)) ([]R, error) {
 	records, errs := make([]R, len(names)), make([]error, len(names))
+	var next atomic.Int64
+	var failed atomic.Bool
 	var all sync.WaitGroup
-	for i, name := range names {
-		all.Go(func() { records[i], errs[i] = read(name) })
+	for range min(mostReaders, len(names)) {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(names) && !failed.Load() && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				if records[i], errs[i] = read(names[i]); errs[i] != nil {
+					failed.Store(true)
+				}
+			}
+		})
 	}
 	all.Wait()
-	return records, cmp.Or(errs...)
+	return records, cmp.Or(append(errs, ctx.Err())...)
 }

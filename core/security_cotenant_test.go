@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -205,5 +206,52 @@ func TestForgedPermits(t *testing.T) {
 				t.Errorf("%s %q: %v", name, mode, keys)
 			}
 		}
+	}
+}
+
+// TestForgedGroup: another program adds members to a group of records. The client that lists them reads a bounded number at the
+// same time, and stops when its context ends.
+func TestForgedGroup(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client()
+	locks := newClient(t, rdb)
+	mustBegin(t, locks.Once("{u}:real", core.WithGroup()))
+	group := rdb.Keys(t.Context(), "holdfast:group:*").Val()[0]
+	score := rdb.ZRangeWithScores(t.Context(), group, 0, 0).Val()[0].Score
+	const members = 20_000
+	forged := make([]redis.Z, members)
+	for i := range forged {
+		forged[i] = redis.Z{Score: score, Member: fmt.Sprint("holdfast:once=lock:{u}:", i)}
+	}
+	if err := rdb.ZAdd(t.Context(), group, forged...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	before, most, done := runtime.NumGoroutine(), 0, make(chan error, 1)
+	go func() {
+		records, err := locks.Records(t.Context(), "{u}")
+		if err == nil && len(records) != 1 {
+			err = fmt.Errorf("%d records", len(records))
+		}
+		done <- err
+	}()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for ended := false; !ended; {
+		select {
+		case err := <-done:
+			if ended = true; err != nil {
+				t.Error(err)
+			}
+		case <-look.C:
+			most = max(most, runtime.NumGoroutine())
+		}
+	}
+	if most > before+members/4 {
+		t.Errorf("%d goroutines, %d before", most, before)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := locks.Records(ctx, "{u}"); err == nil {
+		t.Error("records after the end of the context")
 	}
 }
